@@ -1,0 +1,317 @@
+"""How every figure of the collection looks and is stored: one palette, two widths, direct labels, same bytes.
+
+`figure` makes a sized figure, `label_line` names a curve at its end, `save` writes SVG and PDF that do not
+differ between two runs. Colours are those of Okabe and Ito, which every kind of colour vision tells apart.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.collections import Collection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Annotation
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+
+__all__ = ["PALETTE", "figure", "figures_folder", "label_line", "mark", "save", "style"]
+
+PALETTE: Final[dict[str, str]] = {
+    "blue": "#0072B2",
+    "orange": "#E69F00",
+    "green": "#009E73",
+    "vermilion": "#D55E00",
+    "purple": "#CC79A7",
+    "sky": "#56B4E9",
+    "yellow": "#F0E442",
+    "black": "#222222",
+    "grey": "#8A8A8A",
+}
+"""Colours by name (Okabe and Ito 2008), safe for readers with any kind of colour vision."""
+
+WIDTHS: Final[dict[str, float]] = {"single": 3.35, "double": 7.0}  # inches: one and two columns of a paper
+_SIGNIFICANT: Final = 7  # digits of plotted data: last bits that differ between machines never reach a file
+
+
+def style() -> None:
+    """Set the collection's matplotlib style: small type, no box, light grid, reproducible vector output.
+
+    Examples
+    --------
+    >>> style()
+    >>> mpl.rcParams["svg.hashsalt"]
+    'relparallel'
+    """
+    sns.set_theme(context="paper", style="ticks", palette=list(PALETTE.values()))
+    mpl.rcParams.update(
+        {
+            "font.size": 8,
+            "axes.labelsize": 8,
+            "axes.titlesize": 8.5,
+            "axes.titleweight": "bold",
+            "axes.titlelocation": "left",
+            "xtick.labelsize": 7.5,
+            "ytick.labelsize": 7.5,
+            "legend.fontsize": 7.5,
+            "legend.frameon": False,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.linewidth": 0.7,
+            "axes.grid": True,
+            "grid.color": "#E4E4E4",
+            "grid.linewidth": 0.5,
+            "lines.linewidth": 1.6,
+            "lines.solid_capstyle": "round",
+            "figure.dpi": 110,
+            "figure.constrained_layout.use": True,
+            "savefig.bbox": None,
+            "svg.hashsalt": "relparallel",
+            "svg.fonttype": "path",
+            "pdf.fonttype": 42,
+        }
+    )
+
+
+def figure(
+    *,
+    width: Literal["single", "double"] = "double",
+    height: float = 2.6,
+    rows: int = 1,
+    columns: int = 1,
+    **options: Any,
+) -> tuple[Figure, Any]:
+    """Make a styled figure of a paper's column width.
+
+    Parameters
+    ----------
+    width : {"single", "double"}
+        3.35 or 7.0 inches.
+    height : float
+        Inches.
+    rows, columns : int
+        Panels.
+    **options
+        Passed to ``Figure.subplots`` (``sharey=True``, ``width_ratios=[2, 1]``).
+
+    Returns
+    -------
+    Figure, Axes or array of Axes
+        As ``matplotlib.pyplot.subplots``.
+
+    Raises
+    ------
+    ValueError
+        If a size or a count is not positive, or the width has no such name.
+
+    Examples
+    --------
+    >>> fig, ax = figure(width="single", height=2.0)
+    >>> [float(inches) for inches in fig.get_size_inches()]
+    [3.35, 2.0]
+    """
+    require_choice(tuple(WIDTHS), width=width)
+    require_real(height=height, above=0)
+    require_int(rows=rows, columns=columns, at_least=1)
+    style()
+    return plt.subplots(rows, columns, figsize=(WIDTHS[width], height), **options)
+
+
+def label_line(
+    ax: Axes, line: Line2D, text: str, *, at: int = -1, offset: tuple[float, float] = (4, 0)
+) -> Annotation:
+    """Write a curve's name beside one of its points, in the curve's colour: no legend to look up.
+
+    Parameters
+    ----------
+    ax : Axes
+        Where the curve is drawn.
+    line : Line2D
+        The curve.
+    text : str
+        Its name.
+    at : int
+        Index of the point that is labelled; the last by default.
+    offset : (float, float)
+        Shift in points.
+
+    Returns
+    -------
+    Annotation
+        The label.
+
+    Raises
+    ------
+    TypeError
+        If ``ax``, ``line`` or ``text`` has the wrong type.
+
+    Examples
+    --------
+    >>> fig, ax = figure()
+    >>> (line,) = ax.plot([1, 2], [3, 4])
+    >>> label_line(ax, line, "elastic").get_text()
+    'elastic'
+    """
+    require_instance(Axes, ax=ax)
+    require_instance(Line2D, line=line)
+    require_instance(str, text=text)
+    x, y = np.asarray(line.get_xdata(), float)[at], np.asarray(line.get_ydata(), float)[at]
+    return _note(ax, x, y, text, offset, line.get_color())
+
+
+def mark(
+    ax: Axes, x: float, y: float, text: str, *, offset: tuple[float, float] = (6, 6), color: str = "#222222"
+) -> Annotation:
+    """Mark a point that a reader should see (a cross-over, an optimum) with a dot and a word.
+
+    Parameters
+    ----------
+    ax : Axes
+        Where to draw.
+    x, y : float
+        The point, in data units.
+    text : str
+        What it is, with its value and unit.
+    offset : (float, float)
+        Shift of the text in points.
+    color : str
+        Colour of dot and text.
+
+    Returns
+    -------
+    Annotation
+        The text.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or the point is not finite.
+
+    Examples
+    --------
+    >>> fig, ax = figure()
+    >>> mark(ax, 1.0, 0.5, "break-even 6 h").get_text()
+    'break-even 6 h'
+    """
+    require_instance(Axes, ax=ax)
+    require_instance(str, text=text)
+    require_real(x=x, y=y)
+    ax.plot(
+        [x],
+        [y],
+        marker="o",
+        markersize=4,
+        color=color,
+        markeredgecolor="white",
+        markeredgewidth=0.6,
+        zorder=5,
+    )
+    return _note(ax, x, y, text, offset, color)
+
+
+def _note(ax: Axes, x: float, y: float, text: str, offset: tuple[float, float], color: Any) -> Annotation:
+    """Text at a distance from a point, on the side to which it is shifted."""
+    return ax.annotate(
+        text,
+        (x, y),
+        xytext=offset,
+        textcoords="offset points",
+        color=color,
+        va="center",
+        ha="left" if offset[0] >= 0 else "right",
+        fontsize=7.5,
+        annotation_clip=False,
+    )
+
+
+def figures_folder() -> Path:
+    """Folder that receives figures: ``$RELPARALLEL_FIGURES``, else ``figures`` in the checkout or here.
+
+    Returns
+    -------
+    Path
+        The folder; it may not exist yet.
+
+    Examples
+    --------
+    >>> figures_folder().name != ""
+    True
+    """
+    if folder := os.environ.get("RELPARALLEL_FIGURES"):
+        return Path(folder)
+    checkout = Path(__file__).resolve().parent.parent
+    return (checkout if (checkout / "notebooks").is_dir() else Path.cwd()) / "figures"
+
+
+def save(fig: Figure, name: str) -> None:
+    """Write a figure as SVG and PDF, the same bytes on every run.
+
+    Parameters
+    ----------
+    fig : Figure
+        The finished figure; its plotted data are rounded to seven significant digits first.
+    name : str
+        File name without suffix: notebook number, then what it shows (``42-goodput-by-recovery``).
+
+    Raises
+    ------
+    ValueError
+        If the name holds anything but lower-case letters, digits and hyphens.
+    TypeError
+        If ``fig`` is no Figure.
+
+    Examples
+    --------
+    >>> fig, ax = figure()
+    >>> save(fig, "No Spaces")
+    Traceback (most recent call last):
+    ...
+    ValueError: name must be lower-case letters, digits and hyphens, got 'No Spaces'
+    """
+    require_instance(Figure, fig=fig)
+    require_instance(str, name=name)
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise ValueError(f"name must be lower-case letters, digits and hyphens, got {name!r}")
+    _round_data(fig)
+    folder = figures_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix, dateless in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
+        part = folder / f".{name}.{suffix}.part"
+        fig.savefig(part, format=suffix, metadata=dateless)
+        os.replace(part, folder / f"{name}.{suffix}")
+
+
+def _round_data(fig: Figure) -> None:
+    """Round what lines and collections draw, so that last bits cannot change a file."""
+    for line in fig.findobj(Line2D):
+        if isinstance(line, Line2D):
+            x, y = line.get_data(orig=True)
+            if _numeric(x) and _numeric(y):
+                line.set_data(_rounded(x), _rounded(y))
+    for collection in fig.findobj(Collection):
+        if isinstance(collection, Collection):
+            for path in collection.get_paths():
+                if not path.readonly:
+                    path.vertices = _rounded(path.vertices)
+
+
+def _numeric(values: Any) -> bool:
+    return np.asarray(values).dtype.kind in "iuf"
+
+
+def _rounded(values: Any) -> np.ndarray:
+    """Round to `_SIGNIFICANT` significant digits."""
+    array = np.asarray(values, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        magnitude = np.where((array == 0) | ~np.isfinite(array), 0, np.floor(np.log10(np.abs(array))))
+    magnitude = np.maximum(magnitude, -290)  # keeps the scale finite
+    scale = 10.0 ** (_SIGNIFICANT - 1 - magnitude)
+    return np.where(np.isfinite(array), np.round(array * scale) / scale, array)

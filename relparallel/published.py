@@ -1,0 +1,358 @@
+"""Published numbers: every row with its unit, tolerance and source, ready to be computed again.
+
+A row of ``data/published/<topic>.csv`` becomes a `Fact`. Its ``inputs`` text is read into a mapping by
+`read_inputs` (``h=6144; MTTR=600 s; rate=3.79e-3/d``, units turned into SI), its ``value`` into a tuple of
+numbers, and its ``tolerance`` into a rule that `agrees` applies. A folder named by the environment variable
+``RELPARALLEL_DATA`` may hold more rows in ``facts/*.csv``; rows that the project ships come first.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Final, Literal
+
+from relparallel import units
+from relparallel._checks import require_choice, require_instance
+
+__all__ = ["Agreement", "Fact", "Number", "agrees", "data_folder", "facts", "read_inputs", "topics"]
+
+Number = int | float
+Role = Literal["check", "input", "quoted"]
+
+
+def data_folder() -> Path:
+    """Folder with the shipped data: beside the package in a checkout, inside it when installed as a wheel.
+
+    Returns
+    -------
+    Path
+        The folder that holds ``published/`` and ``systems.csv``.
+
+    Examples
+    --------
+    >>> (data_folder() / "published").is_dir()
+    True
+    """
+    package = Path(__file__).resolve().parent
+    installed = package / "_data"
+    return installed if installed.is_dir() else package.parent / "data"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One published number, or one short list of numbers, as its source gives it.
+
+    Attributes
+    ----------
+    id : str
+        Unique over all topics.
+    topic : str
+        Name of the table that holds the row.
+    system, quantity, unit, tolerance, source, confidence : str
+        As in the table.
+    inputs_text, value_text : str
+        The two columns as written; `inputs` and `values` are what they say.
+    role : {"check", "input", "quoted"}
+        A model computes it; models start from it; or it is a headline whose inputs are not public.
+    """
+
+    id: str
+    topic: str
+    system: str
+    quantity: str
+    inputs_text: str
+    value_text: str
+    unit: str
+    tolerance: str
+    source: str
+    confidence: str
+    role: Role
+
+    @cached_property
+    def inputs(self) -> Mapping[str, Number | str | bool]:
+        """The inputs by name; numbers with a unit are in SI."""
+        return read_inputs(self.inputs_text)
+
+    @cached_property
+    def values(self) -> tuple[Number | str | None, ...]:
+        """The numbers of the value column in the order written; a blank is None, a formula stays text."""
+        return tuple(_number(token) for token in self.tokens)
+
+    @property
+    def value(self) -> Number | str | tuple[Number | str | None, ...] | None:
+        """The number, or the tuple of them when the row has several."""
+        return self.values[0] if len(self.values) == 1 else self.values
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        """The value column cut into its single numbers (``2:635904;4:...`` alternates hop and count)."""
+        text = self.value_text.strip()
+        for pattern in (r"\s*(?:;|/|,|\bvs\b|:)\s*", r"\s+"):
+            tokens = tuple(re.split(pattern, text))
+            if all(token == "" or isinstance(_number(token), int | float) for token in tokens):
+                return tokens
+        return tuple(token.strip() for token in re.split(r";|\s/\s|\svs\s", text))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """How far a computed value lies from a published one, and whether the stated tolerance admits it.
+
+    Attributes
+    ----------
+    error : float
+        Largest relative error for relative tolerances, largest absolute error (row's unit) otherwise.
+    within : bool or None
+        None when the tolerance is no number (a bound, a headline, a run time).
+    """
+
+    error: float
+    within: bool | None
+
+
+_UNITS: Final[Mapping[str, float]] = {
+    "s": 1.0, "ms": units.MILLISECOND, "us": units.MICROSECOND, "min": units.MINUTE, "h": units.HOUR,
+    "d": units.DAY, "days": units.DAY, "years": units.YEAR,
+    "/s": 1.0, "/h": 1 / units.HOUR, "/d": 1 / units.DAY, "/node-day": 1 / units.DAY,
+    "B": 1.0, "KB": units.KB, "MB": units.MB, "GB": units.GB, "TB": units.TB,
+    "KiB": units.KIB, "MiB": units.MIB, "GiB": units.GIB, "TiB": units.TIB,
+    "GB/s": units.GB, "MB/s": units.MB, "Gb/s": units.GBIT, "Gbit/s": units.GBIT,
+    "TFLOP/s": units.TFLOP, "%": 0.01,
+    "nodes": 1, "GPUs": 1, "hosts": 1, "replicas": 1, "stages": 1, "micro-batches": 1, "spares": 1,
+}  # fmt: skip
+
+
+def read_inputs(text: str) -> dict[str, Number | str | bool]:
+    """Read ``key=value; key=value`` text; segments without an equals sign are remarks and left out.
+
+    Parameters
+    ----------
+    text : str
+        Segments separated by semicolons, or by commas where every part is an assignment.
+
+    Returns
+    -------
+    dict
+        Integers, floats and booleans where the text is one; a number followed by a known unit in SI;
+        other values as text.
+
+    Raises
+    ------
+    TypeError
+        If the text is no string.
+
+    Examples
+    --------
+    >>> read_inputs("k=4, n=2; MTTR=600 s; rate=2/h; seqpar=False; gpu=A100-80GB; a remark")
+    {'k': 4, 'n': 2, 'MTTR': 600.0, 'rate': 0.0005555555555555556, 'seqpar': False, 'gpu': 'A100-80GB'}
+    """
+    require_instance(str, text=text)
+    read: dict[str, Number | str | bool] = {}
+    for segment in text.split(";"):
+        parts = segment.split(",")
+        for part in parts if all("=" in p for p in parts) else [segment]:
+            key, equals, value = part.partition("=")
+            if equals:
+                read[key.strip()] = _value(value.strip())
+    return read
+
+
+@cache
+def _all_facts() -> dict[str, Fact]:
+    shipped = sorted((data_folder() / "published").glob("*.csv"))
+    extra = sorted((Path(os.environ["RELPARALLEL_DATA"]) / "facts").glob("*.csv")) if _data_given() else []
+    rows: dict[str, Fact] = {}
+    for path in [*shipped, *extra]:
+        for row in _rows(path):
+            if row["id"] in rows and path in shipped:
+                raise ValueError(f"id {row['id']!r} stands twice in {path.parent}")
+            rows.setdefault(row["id"], _fact(path.stem, row))
+    return rows
+
+
+def facts(topic: str | None = None) -> dict[str, Fact]:
+    """All published rows by id, or those of one topic.
+
+    Parameters
+    ----------
+    topic : str, optional
+        One of `topics`.
+
+    Returns
+    -------
+    dict of str to Fact
+        In the order of the tables.
+
+    Raises
+    ------
+    ValueError
+        If there is no such topic.
+
+    Examples
+    --------
+    >>> facts("topologies")["TOPO-001"].value
+    16
+    """
+    if topic is None:
+        return dict(_all_facts())
+    require_choice(topics(), topic=topic)
+    return {name: fact for name, fact in _all_facts().items() if fact.topic == topic}
+
+
+def topics() -> tuple[str, ...]:
+    """Names of the tables of published rows.
+
+    Returns
+    -------
+    tuple of str
+        Sorted.
+
+    Examples
+    --------
+    >>> "topologies" in topics()
+    True
+    """
+    return tuple(sorted({fact.topic for fact in _all_facts().values()}))
+
+
+def agrees(fact: Fact, computed: Sequence[Number | None]) -> Agreement:
+    """Compare computed values with a published row by the row's own tolerance.
+
+    Parameters
+    ----------
+    fact : Fact
+        The published row.
+    computed : sequence of numbers
+        As many as the row has values, in the row's unit; None where the row is blank.
+
+    Returns
+    -------
+    Agreement
+        The largest error and the verdict.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of values differ, or a value of the row is no number.
+
+    Notes
+    -----
+    A bare number is absolute in the row's unit; ``rel x``, ``x rel`` and percentages are relative; ``x/key``
+    is relative with ``key`` among the inputs; ``exact`` and ``0`` mean equality, for decimals to every digit
+    printed; ``n significant digits`` means equality after rounding.
+
+    Examples
+    --------
+    >>> agrees(facts()["TOPO-022"], [5.466667])
+    Agreement(error=0.0, within=True)
+    """
+    require_instance(Fact, fact=fact)
+    if len(computed) != len(fact.values):
+        raise ValueError(f"computed must hold {len(fact.values)} values for {fact.id}, got {len(computed)}")
+    kind, size = _tolerance(fact)
+    verdicts = []
+    for token, published, value in zip(fact.tokens, fact.values, computed, strict=True):
+        if published is None and value is None:
+            continue
+        if not isinstance(published, int | float) or not isinstance(value, int | float):
+            raise ValueError(
+                f"computed must match the numbers {fact.value_text!r} of {fact.id}, got {value!r}"
+            )
+        verdicts.append(_compare(token, published, value, kind, size))
+    error = max((v.error for v in verdicts), default=0.0)
+    return Agreement(error=error, within=None if kind == "none" else all(v.within for v in verdicts))
+
+
+def _compare(token: str, published: Number, value: Number, kind: str, size: float) -> Agreement:
+    """Error and verdict for one number."""
+    absolute = abs(value - published)
+    relative = absolute / abs(published) if published else float(absolute > 0)
+    slack = 1 + 1e-9  # of the comparison itself: a difference equal to the tolerance is inside it
+    if kind == "rel":
+        return Agreement(error=relative, within=relative <= size * slack)
+    if kind == "digits":
+        return Agreement(
+            error=relative, within=f"{value:.{int(size) - 1}e}" == f"{published:.{int(size) - 1}e}"
+        )
+    if kind == "exact":
+        printed = 0.0 if isinstance(published, int) else 0.5 * _last_place(token) * slack
+        return Agreement(error=float(absolute), within=absolute <= printed)
+    return Agreement(error=float(absolute), within=absolute <= size * slack)
+
+
+def _tolerance(fact: Fact) -> tuple[str, float]:
+    """Kind (rel, abs, exact, digits, none) and size of the stated tolerance."""
+    text, number = fact.tolerance.strip(), r"(\d+(?:\.\d+)?(?:e-?\d+)?)"
+    for pattern, kind, scale in (
+        (rf"^rel {number}", "rel", 1.0),
+        (rf"^abs {number}", "abs", 1.0),
+        (rf"^{number} significant digits", "digits", 1.0),
+        (rf"^~?{number}\s*% abs", "abs", 0.01),
+        (rf"^~?{number}\s*%", "rel", 0.01),
+        (rf"^(?:exact \()?{number} rel", "rel", 1.0),
+        (rf"^{number}(?![\d.]|/|x| viol)", "abs", 1.0),
+    ):
+        if match := re.match(pattern, text):
+            size = float(match[1]) * scale
+            return ("exact", 0.0) if size == 0 else (kind, size)
+    if match := re.match(rf"^{number}/(\w+)", text):
+        base = fact.inputs.get(match[2])
+        return ("rel", float(match[1]) / base) if isinstance(base, int | float) else ("none", 0.0)
+    return ("exact", 0.0) if text.startswith("exact") else ("none", 0.0)
+
+
+def _last_place(token: str) -> float:
+    """Value of the last printed digit: 1e-4 for 0.8017, 1e-20 for 2.0002e-16."""
+    mantissa, _, exponent = token.lower().partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return float(10.0 ** (int(exponent or 0) - decimals))
+
+
+def _number(token: str) -> Number | str | None:
+    """An integer, a float, None for a blank, or the text itself."""
+    if token == "":
+        return None
+    for kind in (int, float):
+        try:
+            return kind(token)
+        except ValueError:
+            continue
+    return token
+
+
+def _value(text: str) -> Number | str | bool:
+    """One value of an inputs column."""
+    if text in ("True", "False"):
+        return text == "True"
+    bare = _number(text)
+    if isinstance(bare, int | float):
+        return bare
+    if match := re.fullmatch(r"(\d+)/(\d+)", text):
+        return int(match[1]) / int(match[2])
+    if (match := re.fullmatch(r"([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(\D\S*)", text)) and match[2] in _UNITS:
+        number, factor = _number(match[1]), _UNITS[match[2]]
+        return number * factor if isinstance(number, int | float) else text
+    return text
+
+
+def _fact(topic: str, row: Mapping[str, str]) -> Fact:
+    # Tables outside the project carry no role: observations.
+    role: Role = require_choice(("check", "input", "quoted"), role=row.get("role") or "input")
+    same = ("id", "system", "quantity", "unit", "tolerance", "source", "confidence")
+    return Fact(topic=topic, inputs_text=row["inputs"], value_text=row["value"], role=role,
+                **{name: row[name] for name in same})  # fmt: skip
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _data_given() -> bool:
+    return bool(os.environ.get("RELPARALLEL_DATA"))
