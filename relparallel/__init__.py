@@ -15,6 +15,8 @@ __version__ = "0.1.0"
 
 _SUBPACKAGES = (
     "claims",
+    "drawing",
+    "gantt",
     "hardware",
     "ledger",
     "metrics",
@@ -24,6 +26,7 @@ _SUBPACKAGES = (
     "published",
     "reliability",
     "reproduce",
+    "sweep",
     "topology",
     "training",
     "units",

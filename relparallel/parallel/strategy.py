@@ -1,0 +1,363 @@
+"""How a model is split over GPUs, and which GPU holds which part.
+
+========  ====================================================  =================
+letter    meaning                                               field
+========  ====================================================  =================
+t         tensor-parallel degree                                ``tensor``
+p         pipeline stages                                       ``pipeline``
+d         data-parallel replicas                                ``data``
+c         context-parallel degree (a sequence is split)         ``context``
+b         sequences in one micro-batch                          ``micro_batch``
+v         model chunks per pipeline stage                       ``virtual_stages``
+========  ====================================================  =================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import require_choice, require_flag, require_instance, require_int
+from relparallel.parallel._arguments import MOST_DEVICES
+
+__all__ = ["RECOMPUTE", "SCHEDULES", "Placement", "Strategy"]
+
+RECOMPUTE: Final = ("none", "selective", "full")
+SCHEDULES: Final = ("gpipe", "1f1b", "interleaved_1f1b")
+_DEGREES: Final = ("tensor", "context", "data", "pipeline")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Strategy:
+    """One way to split a training job: the parallel degrees and the choices that go with them.
+
+    Parameters
+    ----------
+    tensor, pipeline, data, context : int
+        Parallel degrees t, p, d and c, each at least 1; the job uses t p d c GPUs.
+    expert : int
+        Expert-parallel degree; it divides d c and is no factor of the GPU count.
+    shard : int, optional
+        Data-parallel ranks that share one copy of the ZeRO state; divides d, and is d where omitted.
+        A smaller value is hybrid sharding: d / shard full copies of the state.
+    micro_batch : int
+        Sequences b in one micro-batch.
+    virtual_stages : int
+        Model chunks v per pipeline stage; above 1 only with ``schedule="interleaved_1f1b"``.
+    sequence_parallel : bool
+        Whether the tensor-parallel ranks also split LayerNorm and dropout along the sequence.
+    recompute : {"none", "selective", "full"}
+        What the backward pass computes again: nothing, the attention core, or every layer.
+    zero_stage : {0, 1, 2, 3}
+        ZeRO stage: what is sharded besides nothing (0), optimiser state (1), gradients (2), parameters (3).
+    schedule : {"gpipe", "1f1b", "interleaved_1f1b"}
+        Order of the micro-batches in the pipeline.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of its range, and if ``shard`` does not divide ``data``,
+        ``expert`` does not divide ``data * context`` or ``virtual_stages`` does not fit the schedule.
+
+    References
+    ----------
+    Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021, section 3.
+    Rajbhandari et al., "ZeRO", SC 2020, section 5.
+
+    Examples
+    --------
+    >>> strategy = Strategy(tensor=8, pipeline=8, data=16)
+    >>> strategy.gpus, strategy.model_parallel, strategy.micro_batches(global_batch=1536)
+    (1024, 64, 96)
+    """
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    context: int = 1
+    expert: int = 1
+    shard: int | None = None
+    micro_batch: int = 1
+    virtual_stages: int = 1
+    sequence_parallel: bool = False
+    recompute: str = "none"
+    zero_stage: int = 0
+    schedule: str = "1f1b"
+
+    def __post_init__(self) -> None:
+        degrees = {name: getattr(self, name) for name in _DEGREES}
+        require_int(**degrees, expert=self.expert, at_least=1, at_most=MOST_DEVICES)
+        require_int(micro_batch=self.micro_batch, virtual_stages=self.virtual_stages, at_least=1)
+        require_int(zero_stage=self.zero_stage, at_least=0, at_most=3)
+        require_flag(sequence_parallel=self.sequence_parallel)
+        require_choice(RECOMPUTE, recompute=self.recompute)
+        require_choice(SCHEDULES, schedule=self.schedule)
+        if self.shard is not None and self.data % require_int(shard=self.shard, at_least=1):
+            raise ValueError(f"shard must divide data = {self.data}, got {self.shard}")
+        if self.data * self.context % self.expert:
+            raise ValueError(
+                f"expert must divide data * context = {self.data} * {self.context}, got {self.expert}"
+            )
+        if self.virtual_stages > 1 and (self.schedule != "interleaved_1f1b" or self.pipeline == 1):
+            raise ValueError(
+                f"virtual_stages must be 1 unless schedule is 'interleaved_1f1b' and pipeline > 1, "
+                f"got {self.virtual_stages} with schedule {self.schedule!r} and pipeline {self.pipeline}"
+            )
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the job, t p d c."""
+        return self.tensor * self.pipeline * self.data * self.context
+
+    @property
+    def model_parallel(self) -> int:
+        """GPUs of one model replica, t p c: they stop together when one of them fails."""
+        return self.tensor * self.pipeline * self.context
+
+    @property
+    def shard_group(self) -> int:
+        """Data-parallel ranks that share one copy of the ZeRO state."""
+        return self.data if self.shard is None else self.shard
+
+    @property
+    def state_copies(self) -> int:
+        """Complete copies of the training state in the job: d without ZeRO, d / shard with it."""
+        return self.data if self.zero_stage == 0 else self.data // self.shard_group
+
+    def for_gpus(self, gpus: int) -> Strategy:
+        """Return this strategy if its degrees multiply to a given GPU count.
+
+        Parameters
+        ----------
+        gpus : int
+            GPUs that the job must fill exactly.
+
+        Returns
+        -------
+        Strategy
+            The strategy itself.
+
+        Raises
+        ------
+        ValueError
+            If tensor * pipeline * data * context is another number.
+
+        Examples
+        --------
+        >>> Strategy(tensor=8, data=3).for_gpus(32)
+        Traceback (most recent call last):
+        ...
+        ValueError: gpus must be tensor * pipeline * data * context = 8 * 1 * 3 * 1 = 24, got 32
+        """
+        require_int(gpus=gpus, at_least=1)
+        if gpus != self.gpus:
+            degrees = f"{self.tensor} * {self.pipeline} * {self.data} * {self.context}"
+            raise ValueError(
+                f"gpus must be tensor * pipeline * data * context = {degrees} = {self.gpus}, got {gpus}"
+            )
+        return self
+
+    def micro_batches(self, global_batch: int) -> int:
+        """Return how many micro-batches m each replica works through in one iteration.
+
+        Parameters
+        ----------
+        global_batch : int
+            Sequences B of one iteration over all replicas.
+
+        Returns
+        -------
+        int
+            m = B / (d b).
+
+        Raises
+        ------
+        ValueError
+            If ``data * micro_batch`` does not divide the batch, or the interleaved schedule's rule that
+            p divides m is broken.
+
+        Examples
+        --------
+        >>> Strategy(data=64, micro_batch=2).micro_batches(global_batch=3072)
+        24
+        """
+        require_int(global_batch=global_batch, at_least=1)
+        step = self.data * self.micro_batch
+        if self.schedule == "interleaved_1f1b" and self.virtual_stages > 1:
+            step *= self.pipeline
+        if global_batch % step:
+            raise ValueError(
+                f"global_batch must be a multiple of {step} for data {self.data}, micro_batch "
+                f"{self.micro_batch}, schedule {self.schedule!r} with pipeline {self.pipeline}, "
+                f"got {global_batch}"
+            )
+        return global_batch // (self.data * self.micro_batch)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placement:
+    """Which GPU runs which rank of a strategy.
+
+    A rank is numbered tensor fastest, then context, data, pipeline. ``order`` says in which order the GPUs
+    are dealt out; GPUs are numbered node by node, so the first names stay inside a node.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        The degrees to place.
+    order : tuple of str
+        A permutation of ("tensor", "context", "data", "pipeline"), fastest first.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``strategy`` is no `Strategy` or ``order`` no permutation of the four names.
+
+    Notes
+    -----
+    The default keeps tensor parallelism inside a node and gives pipelines, which move least, the longest
+    links. It also interleaves the replicas: where t c is smaller than a node, one node holds parts of
+    several replicas. Dealing data last gives each replica its own nodes.
+
+    References
+    ----------
+    Narayanan et al. 2021, section 3.2: tensor parallelism up to the node, pipelines across nodes.
+
+    Examples
+    --------
+    >>> strategy = Strategy(tensor=4, pipeline=2, data=2)
+    >>> Placement(strategy=strategy).replicas.tolist()
+    [[0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15]]
+    >>> Placement(strategy=strategy, order=("tensor", "context", "pipeline", "data")).replicas.tolist()
+    [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]]
+    """
+
+    strategy: Strategy
+    order: tuple[str, ...] = _DEGREES
+
+    def __post_init__(self) -> None:
+        require_instance(Strategy, strategy=self.strategy)
+        require_instance(tuple, order=self.order)
+        if len(self.order) != 4 or set(map(str, self.order)) != set(_DEGREES):
+            raise ValueError(f"order must be a permutation of {_DEGREES}, got {self.order!r}")
+
+    @property
+    def gpu(self) -> NDArray[np.int64]:
+        """GPU number of every rank; int64, shape (gpus,)."""
+        return self._grid().ravel()
+
+    @property
+    def tensor_groups(self) -> NDArray[np.int64]:
+        """GPUs that split the same layers; int64, shape (gpus / t, t)."""
+        return self._groups("tensor")
+
+    @property
+    def context_groups(self) -> NDArray[np.int64]:
+        """GPUs that split the same sequences; int64, shape (gpus / c, c)."""
+        return self._groups("context")
+
+    @property
+    def data_groups(self) -> NDArray[np.int64]:
+        """GPUs that hold the same parameters of different replicas; int64, shape (gpus / d, d)."""
+        return self._groups("data")
+
+    @property
+    def pipeline_groups(self) -> NDArray[np.int64]:
+        """GPUs that form one pipeline, first stage first; int64, shape (gpus / p, p)."""
+        return self._groups("pipeline")
+
+    @property
+    def shard_groups(self) -> NDArray[np.int64]:
+        """GPUs that share one copy of the ZeRO state: data groups cut into runs of ``shard`` ranks."""
+        return self.data_groups.reshape(-1, self.strategy.shard_group)
+
+    @property
+    def stages(self) -> NDArray[np.int64]:
+        """GPUs of each pipeline stage over all replicas; int64, shape (p, gpus / p)."""
+        return self.pipeline_groups.T
+
+    @property
+    def replicas(self) -> NDArray[np.int64]:
+        """GPUs of each model replica; int64, shape (d, t c p)."""
+        return self._grid().transpose(1, 0, 2, 3).reshape(self.strategy.data, -1)
+
+    def replica_nodes(self, gpus_per_node: int) -> NDArray[np.bool_]:
+        """Return which nodes hold a part of which replica.
+
+        Parameters
+        ----------
+        gpus_per_node : int
+            GPUs in a node, at least 1; the last node may be partly used.
+
+        Returns
+        -------
+        numpy.ndarray
+            bool, shape (data, nodes); row sums are the nodes per replica, column sums the replicas that
+            one node failure stops.
+
+        Examples
+        --------
+        >>> placement = Placement(strategy=Strategy(tensor=4, pipeline=2, data=2))
+        >>> placement.replica_nodes(8).astype(int).tolist()
+        [[1, 1], [1, 1]]
+        """
+        require_int(gpus_per_node=gpus_per_node, at_least=1, at_most=MOST_DEVICES)
+        held = np.zeros((self.strategy.data, math.ceil(self.strategy.gpus / gpus_per_node)), dtype=np.bool_)
+        np.put_along_axis(held, self.replicas // gpus_per_node, True, axis=1)
+        return held
+
+    def nodes_per_replica(self, gpus_per_node: int) -> int:
+        """Return the most nodes that one replica touches: its exposure to node failures.
+
+        Parameters
+        ----------
+        gpus_per_node : int
+            GPUs in a node, at least 1.
+
+        Returns
+        -------
+        int
+            Nodes whose failure stops the widest replica.
+
+        Examples
+        --------
+        >>> Placement(strategy=Strategy(tensor=8, pipeline=16, data=16)).nodes_per_replica(8)
+        16
+        """
+        return int(self.replica_nodes(gpus_per_node).sum(axis=1).max())
+
+    def replicas_per_node(self, gpus_per_node: int) -> int:
+        """Return the most replicas that one node holds parts of: what a node failure stops at once.
+
+        Parameters
+        ----------
+        gpus_per_node : int
+            GPUs in a node, at least 1.
+
+        Returns
+        -------
+        int
+            Replicas that stop together when the worst node fails.
+
+        Examples
+        --------
+        >>> Placement(strategy=Strategy(tensor=4, pipeline=2, data=2)).replicas_per_node(8)
+        2
+        """
+        return int(self.replica_nodes(gpus_per_node).sum(axis=0).max())
+
+    def _grid(self) -> NDArray[np.int64]:
+        """GPU numbers on the axes (pipeline, data, context, tensor)."""
+        slowest_first = self.order[::-1]
+        sizes = [getattr(self.strategy, name) for name in slowest_first]
+        dealt = np.arange(self.strategy.gpus, dtype=np.int64).reshape(sizes)
+        return dealt.transpose([slowest_first.index(name) for name in _DEGREES[::-1]])
+
+    def _groups(self, degree: str) -> NDArray[np.int64]:
+        """GPUs that differ in one degree only, one group per row."""
+        axis = _DEGREES[::-1].index(degree)
+        return np.moveaxis(self._grid(), axis, -1).reshape(-1, getattr(self.strategy, degree))

@@ -1,0 +1,175 @@
+"""What a strategy moves: its collectives, their sizes, and how often each happens in an iteration.
+
+========  ==========================================
+letter    meaning
+========  ==========================================
+L, h, s   layers, hidden size, sequence length
+b, m      micro-batch, micro-batches of a replica
+t, p, d   tensor, pipeline and data degrees
+v         model chunks per stage
+psi       parameters of the model
+========  ==========================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from relparallel._checks import require_choice, require_instance, require_int
+from relparallel.parallel._arguments import MOST_DEVICES, require_number
+from relparallel.parallel.strategy import Strategy
+from relparallel.workload import Transformer
+
+__all__ = ["Collective", "strategy_collectives"]
+
+_HALF: Final = 2  # bytes of an fp16 or bf16 number
+# Bytes that a rank sends per byte of payload, in units of (n - 1)/n.
+_SENT: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Collective:
+    """One kind of communication that every GPU takes part in.
+
+    Parameters
+    ----------
+    kind : {"all_reduce", "reduce_scatter", "all_gather", "send"}
+        What happens; "send" goes to one neighbour.
+    degree : {"tensor", "pipeline", "data"}
+        Which groups of the placement take part.
+    ranks : int
+        Ranks in a group, at least 1.
+    payload : float
+        Bytes of the vector that is reduced, gathered or sent, at least 0.
+    times : float
+        How often in one iteration, mean over the GPUs, at least 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field is out of its range.
+
+    Examples
+    --------
+    >>> Collective(kind="all_reduce", degree="data", ranks=4, payload=1e9, times=1).bytes_sent
+    1500000000.0
+    """
+
+    kind: str
+    degree: str
+    ranks: int
+    payload: float
+    times: float
+
+    def __post_init__(self) -> None:
+        require_choice((*_SENT, "send"), kind=self.kind)
+        require_choice(("tensor", "pipeline", "data"), degree=self.degree)
+        require_int(ranks=self.ranks, at_least=1, at_most=MOST_DEVICES)
+        require_number(payload=self.payload, times=self.times, at_least=0)
+
+    @property
+    def bytes_sent(self) -> float:
+        """Bytes that one GPU sends for it in an iteration, by ring algorithms."""
+        share = 1.0 if self.kind == "send" else _SENT[self.kind] * (self.ranks - 1) / self.ranks
+        return share * self.payload * self.times
+
+
+def strategy_collectives(model: Transformer, strategy: Strategy, global_batch: int) -> tuple[Collective, ...]:
+    """Return the communication of one training iteration.
+
+    Parameters
+    ----------
+    model : Transformer
+        The model.
+    strategy : Strategy
+        Degrees and choices; ``context`` and ``expert`` must be 1.
+    global_batch : int
+        Sequences B of the iteration over all replicas.
+
+    Returns
+    -------
+    tuple of Collective
+        Tensor, pipeline, then data parallelism; degrees of 1 give none.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type, the batch does not split evenly, or context or expert
+        parallelism is asked for.
+
+    Notes
+    -----
+    - Tensor: per layer and micro-batch 2 all-reduces of 2 b s h bytes forward and 2 backward, 2 more when
+      all layers are recomputed; sequence parallelism replaces each by a reduce-scatter and an all-gather.
+    - Pipeline: 2 b s h bytes per micro-batch over each of the p v - 1 boundaries, forward and back.
+    - Data: the gradients of psi/(t p) parameters, 2 bytes each: an all-reduce; with ZeRO a reduce-scatter
+      and an all-gather of the parameters inside the shard group (stage 3 gathers twice), and an all-reduce
+      of each shard over the copies of the state.
+
+    References
+    ----------
+    Narayanan et al., SC 2021, section 3. Korthikanti et al. 2022, section 4. Rajbhandari et al., SC 2020.
+
+    Examples
+    --------
+    >>> gpt = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
+    >>> strategy = Strategy(tensor=8, pipeline=8, data=16)
+    >>> [(c.degree, round(c.bytes_sent / 1e9, 1)) for c in strategy_collectives(gpt, strategy, 1536)]
+    [('tensor', 405.9), ('pipeline', 8.5), ('data', 10.2)]
+    """
+    require_instance(Transformer, model=model)
+    require_instance(Strategy, strategy=strategy)
+    if strategy.context > 1 or strategy.expert > 1:
+        raise ValueError(
+            f"strategy must have context 1 and expert 1, got {strategy.context} and {strategy.expert}"
+        )
+    m = strategy.micro_batches(global_batch)
+    every = _tensor(model, strategy, m) + _pipeline(model, strategy, m) + _data(model, strategy)
+    return tuple(collective for collective in every if collective.bytes_sent > 0)
+
+
+def _tensor(model: Transformer, strategy: Strategy, m: int) -> tuple[Collective, ...]:
+    times = m * model.layers / strategy.pipeline * (6 if strategy.recompute == "full" else 4)
+    kinds = ("reduce_scatter", "all_gather") if strategy.sequence_parallel else ("all_reduce",)
+    return tuple(
+        Collective(
+            kind=kind,
+            degree="tensor",
+            ranks=strategy.tensor,
+            payload=_activation(model, strategy),
+            times=times,
+        )
+        for kind in kinds
+    )
+
+
+def _pipeline(model: Transformer, strategy: Strategy, m: int) -> tuple[Collective, ...]:
+    boundaries = strategy.pipeline * strategy.virtual_stages - 1
+    times = 2 * m * boundaries / strategy.pipeline
+    payload = _activation(model, strategy)
+    return (
+        Collective(kind="send", degree="pipeline", ranks=strategy.pipeline, payload=payload, times=times),
+    )
+
+
+def _data(model: Transformer, strategy: Strategy) -> tuple[Collective, ...]:
+    payload = _HALF * model.parameters / (strategy.tensor * strategy.pipeline)
+    if strategy.zero_stage == 0:
+        parts: tuple[tuple[str, int, float, int], ...] = (("all_reduce", strategy.data, payload, 1),)
+    else:
+        ranks, gathers = strategy.shard_group, 2 if strategy.zero_stage == 3 else 1
+        parts = (
+            ("reduce_scatter", ranks, payload, 1),
+            ("all_reduce", strategy.state_copies, payload / ranks, 1),
+            ("all_gather", ranks, payload, gathers),
+        )
+    return tuple(
+        Collective(kind=kind, degree="data", ranks=ranks, payload=size, times=times)
+        for kind, ranks, size, times in parts
+    )
+
+
+def _activation(model: Transformer, strategy: Strategy) -> int:
+    """Bytes of one micro-batch's activations between two layers."""
+    return _HALF * strategy.micro_batch * model.sequence * model.hidden

@@ -1,0 +1,190 @@
+"""Bytes of model states and activations against tensor-by-tensor sums and published tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import relparallel as rp
+from relparallel.parallel import (
+    Strategy,
+    activation_bytes_per_layer,
+    bytes_sent,
+    micro_batches_in_flight,
+    model_state_bytes,
+    ring_all_gather,
+    ring_reduce_scatter,
+    simulate_schedule,
+    stage_activation_bytes,
+    zero_communication_bytes,
+)
+from relparallel.published import facts
+from relparallel.workload import Transformer
+
+counts = st.integers(1, 6)
+
+
+def test_zero_stage_one_of_the_paper():
+    assert rp.parallel.model_state_bytes(parameters=7.5e9, data=64, zero_stage=1) == 31.40625e9
+
+
+def test_published_figure_of_zero():
+    states = model_state_bytes(7.5e9, 64, np.arange(4)) / 1e9
+    assert np.round(states, 1).tolist() == [120.0, 31.4, 16.6, 1.9]
+
+
+@given(psi=st.integers(1, 10**12), data=st.integers(1, 10**4))
+def test_the_shards_of_all_ranks_together_are_one_copy_of_what_is_sharded(psi, data):
+    copies = {"parameter_bytes": 2, "gradient_bytes": 2, "optimizer_bytes": 12}
+    for stage, sharded in enumerate(
+        [(), ("optimizer_bytes",), ("optimizer_bytes", "gradient_bytes"), copies]
+    ):
+        kept = sum(size for name, size in copies.items() if name not in sharded)
+        shared = sum(size for name, size in copies.items() if name in sharded)
+        expected = psi * (data * kept + shared)
+        assert data * model_state_bytes(psi, data, stage) == pytest.approx(expected, rel=1e-12)
+
+
+def test_states_broadcast_over_arrays():
+    table = model_state_bytes([[1e9], [2e9]], [1, 4, 16], 3)
+    assert table.shape == (2, 3)
+    assert np.array_equal(table[1], 2 * table[0])
+    assert model_state_bytes(1.0, 4, np.array([0, 3])).tolist() == [16.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("row", "precision"),
+    [("MEGMEM-0001", (2, 2, 16)), ("MEGMEM-0002", (2, 4, 12)), ("MEGMEM-0003", (4, 4, 8))],
+)
+@pytest.mark.parametrize("d", [1, 2, 8, 64])
+def test_megatrons_distributed_optimiser_is_zero_stage_one(row, precision, d):
+    plain, distributed = facts("parallelism-cost")[row].value_text.split(" / ")  # "20 / 4+16/d"
+    fixed, shared = distributed.removesuffix("/d").split("+")
+    sizes = dict(zip(("parameter_bytes", "gradient_bytes", "optimizer_bytes"), precision, strict=True))
+    assert model_state_bytes(1, d, 0, **sizes) == int(plain)
+    assert model_state_bytes(1, d, 1, **sizes) == int(fixed) + int(shared) / d
+
+
+@given(ranks=st.integers(1, 12), elements=st.integers(1, 50))
+def test_zero_moves_what_executed_rings_move(ranks, elements):
+    scatter, gather = (
+        bytes_sent(ring(ranks, ranks * elements), ranks).max()
+        for ring in (ring_reduce_scatter, ring_all_gather)
+    )
+    volume = zero_communication_bytes(ranks * elements, ranks, [0, 1, 2, 3])
+    assert volume == pytest.approx([scatter + gather] * 3 + [scatter + 2 * gather], rel=1e-12)
+
+
+def test_zero_volume_tends_to_two_and_three_elements_per_parameter():
+    assert zero_communication_bytes(1, np.inf, [2, 3], element_bytes=1).tolist() == [2, 3]
+    assert zero_communication_bytes(1, 1, 3) == 0
+
+
+def activations(s: int, b: int, h: int, a: int) -> dict[str, int]:
+    """Bytes of every tensor that a layer keeps (Korthikanti et al. 2022, section 4.1), by who splits it."""
+    sbh, scores = s * b * h, a * s * s * b
+    return {
+        "always": 2 * sbh + 2 * sbh + sbh + 2 * sbh + 2 * sbh + sbh,  # two norms, inputs, two dropout masks
+        "tensor": 2 * sbh * 3 + 2 * sbh + 8 * sbh + 8 * sbh,  # Q, K, V, projection input, both sides of GeLU
+        "core": 2 * scores + scores + 2 * scores,  # softmax, dropout mask, dropout output
+    }
+
+
+@given(s=counts, b=counts, heads=counts, head=counts, t=counts, c=counts)
+def test_activations_are_the_sum_of_the_kept_tensors(s, b, heads, head, t, c):
+    h = heads * head
+    kept = activations(s, b, h, heads)
+    size = {"sequence": s, "hidden": h, "heads": heads, "micro_batch": b, "tensor": t, "context": c}
+    split = kept["tensor"] / t
+    expected = {
+        ("none", False): kept["always"] + split + kept["core"] / t,
+        ("none", True): (kept["always"] + kept["tensor"] + kept["core"]) / t,
+        ("selective", False): kept["always"] + split,
+        ("selective", True): (kept["always"] + kept["tensor"]) / t,
+        ("full", False): 2 * s * b * h,
+        ("full", True): 2 * s * b * h / t,
+    }
+    for (recompute, sequence_parallel), value in expected.items():
+        got = activation_bytes_per_layer(**size, recompute=recompute, sequence_parallel=sequence_parallel)
+        assert got == pytest.approx(value / c, rel=1e-12)
+
+
+def test_activations_broadcast_over_arrays():
+    table = activation_bytes_per_layer(2048, 6144, 64, [[1], [4]], tensor=[1, 2, 8], recompute="full")
+    assert table.tolist() == [[2 * 2048 * 6144] * 3, [8 * 2048 * 6144] * 3]
+
+
+@given(p=st.integers(1, 7), rounds=st.integers(1, 4), v=st.integers(1, 4))
+@settings(deadline=None)  # the first call compiles
+def test_in_flight_equals_the_simulated_peak_of_every_stage(p, rounds, v):
+    for name, chunks in (("gpipe", 1), ("1f1b", 1), ("interleaved_1f1b", v)):
+        simulated = simulate_schedule(name, p, p * rounds, chunks).peak_in_flight
+        assert micro_batches_in_flight(name, p, p * rounds, chunks) == pytest.approx(simulated, rel=1e-12)
+
+
+@pytest.mark.parametrize(("p", "v"), [(8, 2), (8, 4), (16, 2), (35, 3)])
+def test_the_first_stage_interleaved_holds_the_published_factor(p, v):
+    first = micro_batches_in_flight("interleaved_1f1b", p, 4 * p, v)[0]
+    assert first / p == pytest.approx(1 + (p - 1) / (p * v), rel=1e-12)
+
+
+def test_stage_bytes_are_bytes_per_layer_times_layers_times_micro_batches_in_flight():
+    model = Transformer(layers=12, hidden=64, heads=4, vocabulary=100, sequence=32)
+    strategy = Strategy(tensor=2, pipeline=3, context=2, micro_batch=5, schedule="gpipe")
+    layer = activation_bytes_per_layer(32, 64, 4, 5, tensor=2, context=2)
+    assert stage_activation_bytes(model, strategy, micro_batches=7).tolist() == [layer * 4 * 7] * 3
+    one = Strategy(tensor=2, pipeline=3, context=2, micro_batch=5)
+    assert stage_activation_bytes(model, one, micro_batches=7).tolist() == [layer * 4 * k for k in (3, 2, 1)]
+
+
+def test_layers_that_do_not_fill_the_chunks_are_refused():
+    model = Transformer(layers=10, hidden=64, heads=4, vocabulary=100, sequence=32)
+    strategy = Strategy(pipeline=4, schedule="interleaved_1f1b", virtual_stages=2)
+    with pytest.raises(ValueError, match=r"model must have a multiple of 8 layers .* got 10"):
+        stage_activation_bytes(model, strategy, micro_batches=8)
+
+
+STATES = {"parameters": 1e9, "data": 8, "zero_stage": 1}
+LAYER = {"sequence": 8, "hidden": 8, "heads": 2, "micro_batch": 1, "tensor": 1, "context": 1}
+BAD = [float("nan"), "text", None, -1, [], 1.5]
+
+
+@pytest.mark.parametrize("name", [*STATES, "parameter_bytes", "gradient_bytes", "optimizer_bytes"])
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_arguments_of_model_state_bytes_are_refused(name, bad):
+    if bad != 1.5 or name in ("data", "zero_stage"):
+        with pytest.raises((TypeError, ValueError), match=name):
+            model_state_bytes(**STATES | {name: bad})
+
+
+@pytest.mark.parametrize("name", [*STATES, "element_bytes"])
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_arguments_of_zero_communication_bytes_are_refused(name, bad):
+    if bad != 1.5 or name in ("data", "zero_stage"):
+        with pytest.raises((TypeError, ValueError), match=name):
+            zero_communication_bytes(**STATES | {name: bad})
+
+
+@pytest.mark.parametrize("name", [*LAYER, "sequence_parallel", "recompute"])
+@pytest.mark.parametrize("bad", [*BAD, float("inf")])
+def test_bad_arguments_of_activation_bytes_are_refused(name, bad):
+    with pytest.raises((TypeError, ValueError), match=name):
+        activation_bytes_per_layer(**LAYER | {name: bad})
+
+
+@pytest.mark.parametrize("name", ["schedule", "stages", "micro_batches", "virtual_stages"])
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_arguments_of_micro_batches_in_flight_are_refused(name, bad):
+    good = {"schedule": "1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 1}
+    with pytest.raises((TypeError, ValueError), match=name):
+        micro_batches_in_flight(**good | {name: bad})
+
+
+@pytest.mark.parametrize("name", ["model", "strategy", "micro_batches"])
+def test_bad_arguments_of_stage_activation_bytes_are_refused(name):
+    model = Transformer(layers=4, hidden=8, heads=2, vocabulary=10, sequence=4)
+    good = {"model": model, "strategy": Strategy(), "micro_batches": 1}
+    with pytest.raises((TypeError, ValueError), match=name):
+        stage_activation_bytes(**good | {name: None})
