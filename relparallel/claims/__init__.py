@@ -1,0 +1,17 @@
+"""Every published number that the models compute again, one module for each topic.
+
+`registry` holds the decorators; the other modules hold claims only, 1–5 lines each.
+"""
+
+from relparallel.claims.registry import (
+    Claim,
+    Theorem,
+    claims,
+    compute,
+    find_claim,
+    reproduces,
+    theorem,
+    theorems,
+)
+
+__all__ = ["Claim", "Theorem", "claims", "compute", "find_claim", "reproduces", "theorem", "theorems"]

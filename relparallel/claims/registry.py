@@ -1,0 +1,268 @@
+"""Claims: small functions that compute a published number again from its inputs, or check a theorem.
+
+A claim names its parameters after the keys of a row's inputs; `compute` binds them. It never sees the
+published value unless it asks for the row itself through a parameter called ``fact``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from relparallel._checks import require_instance
+from relparallel.published import Fact, Number
+
+__all__ = ["Claim", "Theorem", "claims", "compute", "find_claim", "reproduces", "theorem", "theorems"]
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A function bound to the published rows whose id, system and quantity match its patterns.
+
+    Attributes
+    ----------
+    function : callable
+        From inputs of a row to its value (or its tuple of values) in the row's unit.
+    ids : tuple of str
+        Patterns of ids; one has to match.
+    system, quantity : str
+        Patterns of the row's system and quantity.
+    discrepancies : mapping of str to str
+        Ids that are known not to reproduce, each with the reason.
+    """
+
+    function: Function
+    ids: tuple[str, ...]
+    system: str = "*"
+    quantity: str = "*"
+    discrepancies: Mapping[str, str] = field(default_factory=dict)
+
+    def covers(self, fact: Fact) -> bool:
+        """Whether the row is one of this claim's."""
+        named = any(fnmatchcase(fact.id, pattern) for pattern in self.ids)
+        return named and fnmatchcase(fact.system, self.system) and fnmatchcase(fact.quantity, self.quantity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Theorem:
+    """A statement checked by two independent computations where nothing checkable is published.
+
+    Attributes
+    ----------
+    id, system, statement : str
+        Unique name, the system it speaks of, and the theorem in one sentence.
+    function : callable
+        Without arguments; returns (computed, expected), two numbers.
+    """
+
+    id: str
+    system: str
+    statement: str
+    function: Callable[[], tuple[Number, Number]]
+
+
+_CLAIMS: list[Claim] = []
+_THEOREMS: list[Theorem] = []
+
+
+def reproduces(
+    *ids: str, system: str = "*", quantity: str = "*", discrepancies: Mapping[str, str] | None = None
+) -> Callable[[Function], Function]:
+    """Bind the decorated function to published rows.
+
+    Parameters
+    ----------
+    *ids : str
+        Patterns of row ids (``"ZERO-*"``).
+    system, quantity : str
+        Patterns that the row's system and quantity must match as well.
+    discrepancies : mapping of str to str, optional
+        Rows that do not reproduce, with the reason that the ledger shows.
+
+    Returns
+    -------
+    callable
+        The decorator; it returns the function unchanged.
+
+    Raises
+    ------
+    TypeError
+        If a pattern is no string.
+
+    Examples
+    --------
+    >>> @reproduces("no-such-row-*")
+    ... def hosts(k: int) -> float:
+    ...     return k**3 / 4
+    """
+    for pattern in ids:
+        require_instance(str, ids=pattern)
+    require_instance(str, system=system, quantity=quantity)
+
+    def bind(function: Function) -> Function:
+        known = dict(discrepancies or {})
+        _CLAIMS.append(
+            Claim(function=function, ids=ids, system=system, quantity=quantity, discrepancies=known)
+        )
+        return function
+
+    return bind
+
+
+def theorem(id: str, *, system: str, statement: str) -> Callable[[Function], Function]:
+    """Enter the decorated check in the ledger as a theorem.
+
+    Parameters
+    ----------
+    id : str
+        Unique, ``THM-...``.
+    system : str
+        The system of the reading list it speaks of.
+    statement : str
+        The theorem in one sentence.
+
+    Returns
+    -------
+    callable
+        The decorator; it returns the function unchanged.
+
+    Raises
+    ------
+    TypeError
+        If an argument is no string.
+
+    Examples
+    --------
+    >>> check = theorem("THM-example", system="none", statement="One and one are two.")
+    """
+    require_instance(str, id=id, system=system, statement=statement)
+
+    def bind(function: Function) -> Function:
+        _THEOREMS.append(Theorem(id=id, system=system, statement=statement, function=function))
+        return function
+
+    return bind
+
+
+@cache
+def _load() -> None:
+    """Import every module of claims once."""
+    package = import_module(__package__ or "relparallel.claims")
+    for module in iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{module.name}")
+
+
+def claims() -> tuple[Claim, ...]:
+    """All claims on published rows.
+
+    Returns
+    -------
+    tuple of Claim
+        In the order of definition.
+
+    Examples
+    --------
+    >>> len(claims()) > 0
+    True
+    """
+    _load()
+    return tuple(claim for claim in _CLAIMS if claim.function.__module__.startswith("relparallel."))
+
+
+def theorems() -> tuple[Theorem, ...]:
+    """All theorems of the ledger.
+
+    Returns
+    -------
+    tuple of Theorem
+        In the order of definition.
+
+    Examples
+    --------
+    >>> all(t.id.startswith("THM-") for t in theorems())
+    True
+    """
+    _load()
+    return tuple(t for t in _THEOREMS if t.function.__module__.startswith("relparallel."))
+
+
+def find_claim(fact: Fact) -> Claim | None:
+    """The claim that computes a row, if there is one.
+
+    Parameters
+    ----------
+    fact : Fact
+        The published row.
+
+    Returns
+    -------
+    Claim or None
+        None while no model computes the row.
+
+    Raises
+    ------
+    ValueError
+        If two claims cover the row.
+
+    Examples
+    --------
+    >>> from relparallel.published import facts
+    >>> find_claim(facts()["TOPO-001"]).covers(facts()["TOPO-001"])
+    True
+    """
+    found = [claim for claim in claims() if claim.covers(fact)]
+    if len(found) > 1:
+        names = ", ".join(claim.function.__qualname__ for claim in found)
+        raise ValueError(f"fact {fact.id} must have one claim, got {names}")
+    return found[0] if found else None
+
+
+def compute(claim: Claim, fact: Fact) -> tuple[Number | None, ...]:
+    """Compute a row's values by its claim.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim that covers the row.
+    fact : Fact
+        The published row; its inputs give the arguments.
+
+    Returns
+    -------
+    tuple
+        Python numbers in the row's unit, None where the row is blank.
+
+    Raises
+    ------
+    ValueError
+        If the row lacks an input that the claim asks for.
+
+    Examples
+    --------
+    >>> from relparallel.published import facts
+    >>> compute(find_claim(facts()["TOPO-001"]), facts()["TOPO-001"])
+    (16,)
+    """
+    result = claim.function(**_arguments(claim.function, fact))
+    values = result if isinstance(result, tuple) else (result,)
+    return tuple(value.item() if hasattr(value, "item") else value for value in values)
+
+
+def _arguments(function: Function, fact: Fact) -> dict[str, Any]:
+    """The row's inputs under the names that the function asks for."""
+    given: dict[str, Any] = {**fact.inputs, "fact": fact}
+    bound = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in given:
+            bound[name] = given[name]
+        elif parameter.default is inspect.Parameter.empty:
+            raise ValueError(f"fact {fact.id} must give the input {name!r}, got {fact.inputs_text!r}")
+    return bound

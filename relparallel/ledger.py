@@ -1,0 +1,312 @@
+"""The ledger: every claim of the project beside the number that somebody else published.
+
+`ledger` computes all rows; ``python -m relparallel ledger`` prints them. A row is *reproduced* inside its
+stated tolerance, a declared *discrepancy* with its reason, *failed*, or *open* while no model computes it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from relparallel._checks import require_flag, require_instance
+from relparallel.claims import Claim, Theorem, compute, find_claim, theorems
+from relparallel.published import Fact, Number, agrees, data_folder, facts
+
+__all__ = ["COLUMNS", "check_fact", "check_theorem", "ledger", "print_ledger", "summary", "systems"]
+
+COLUMNS: Final = (
+    "id", "system", "topic", "role", "value", "computed", "error", "tolerance", "status", "reason",
+)  # fmt: skip
+STATUSES: Final = ("reproduced", "discrepancy", "failed", "open")
+_THEOREM_TOLERANCE: Final = 1e-12
+_UNCOMPUTED: Final = {
+    "check": "no model computes it yet",
+    "input": "an observation that models start from",
+    "quoted": "a headline whose inputs are not public",
+}
+
+Row = dict[str, object]
+
+
+def check_fact(fact: Fact) -> Row:
+    """Ledger row of a published number: computed by its claim and compared by its own tolerance.
+
+    Parameters
+    ----------
+    fact : Fact
+        The published row.
+
+    Returns
+    -------
+    dict
+        One entry for each of `COLUMNS`.
+
+    Raises
+    ------
+    TypeError
+        If ``fact`` is no `Fact`.
+
+    Notes
+    -----
+    A declared discrepancy that agrees after all is *failed*: the declaration is out of date.
+
+    Examples
+    --------
+    >>> from relparallel.published import facts
+    >>> check_fact(facts()["TOPO-001"])["status"]
+    'reproduced'
+    """
+    require_instance(Fact, fact=fact)
+    claim = find_claim(fact)
+    row: Row = {
+        **dict.fromkeys(COLUMNS, ""),
+        "id": fact.id,
+        "system": fact.system,
+        "topic": fact.topic,
+        "role": fact.role,
+        "value": fact.value_text,
+        "tolerance": fact.tolerance,
+    }
+    if claim is None:
+        return row | {"status": "open", "reason": _UNCOMPUTED[fact.role]}
+    return row | _verdict(claim, fact)
+
+
+def _verdict(claim: Claim, fact: Fact) -> Row:
+    """Computed values, error, status and reason of a row that has a claim."""
+    declared = claim.discrepancies.get(fact.id)
+    try:
+        computed = compute(claim, fact)
+        agreement = agrees(fact, computed)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        return {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
+    if declared:
+        status = "failed" if agreement.within else "discrepancy"
+        reason = "declared as a discrepancy, but it agrees" if agreement.within else declared
+    else:
+        status = "reproduced" if agreement.within else "failed"
+        reason = "" if agreement.within else "outside its tolerance, or the tolerance is no number"
+    return {"computed": _text(computed), "error": agreement.error, "status": status, "reason": reason}
+
+
+def check_theorem(theorem: Theorem) -> Row:
+    """Ledger row of a theorem: two independent computations compared at a relative 1e-12.
+
+    Parameters
+    ----------
+    theorem : Theorem
+        The statement and its check.
+
+    Returns
+    -------
+    dict
+        One entry for each of `COLUMNS`; the role is ``theorem`` and the reason is the statement.
+
+    Raises
+    ------
+    TypeError
+        If ``theorem`` is no `Theorem`.
+
+    Examples
+    --------
+    >>> all(check_theorem(t)["status"] == "reproduced" for t in theorems())
+    True
+    """
+    require_instance(Theorem, theorem=theorem)
+    computed, expected = theorem.function()
+    error = abs(computed - expected) / (abs(expected) or 1.0)
+    return {
+        "id": theorem.id,
+        "system": theorem.system,
+        "topic": "theorems",
+        "role": "theorem",
+        "value": _text((expected,)),
+        "computed": _text((computed,)),
+        "error": float(error),
+        "tolerance": f"rel {_THEOREM_TOLERANCE:g}",
+        "status": "reproduced" if error <= _THEOREM_TOLERANCE else "failed",
+        "reason": theorem.statement,
+    }
+
+
+@cache
+def _frame(topic: str | None) -> pd.DataFrame:
+    rows = [check_fact(fact) for fact in facts(topic).values()]
+    if topic is None:
+        rows += [check_theorem(theorem) for theorem in theorems()]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return frame.assign(error=pd.to_numeric(frame["error"]))
+
+
+def ledger(topic: str | None = None) -> pd.DataFrame:
+    """Every published row and every theorem with its computed value and status.
+
+    Parameters
+    ----------
+    topic : str, optional
+        Only the rows of this table of published numbers.
+
+    Returns
+    -------
+    DataFrame
+        Columns `COLUMNS`; ``error`` is relative for relative tolerances, else absolute in the row's unit.
+
+    Raises
+    ------
+    ValueError
+        If there is no such topic.
+
+    Notes
+    -----
+    Computed once in a process, in the order of the tables.
+
+    Examples
+    --------
+    >>> set(ledger("models")["status"]) <= {"reproduced", "discrepancy", "failed", "open"}
+    True
+    """
+    return _frame(topic).copy()
+
+
+def summary(frame: pd.DataFrame) -> pd.DataFrame:
+    """Count the rows of a ledger by topic, role and status.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A `ledger`, or a part of one.
+
+    Returns
+    -------
+    DataFrame
+        One row for each topic and role, one column for each status, and the total.
+
+    Raises
+    ------
+    TypeError
+        If ``frame`` is no DataFrame.
+
+    Examples
+    --------
+    >>> int(summary(ledger("models"))["failed"].sum())
+    0
+    """
+    require_instance(pd.DataFrame, frame=frame)
+    counts = frame.groupby(["topic", "role", "status"]).size().unstack(fill_value=0)
+    counts = counts.reindex(columns=list(STATUSES), fill_value=0).rename_axis(columns=None)
+    return counts.assign(total=counts.sum(axis=1))
+
+
+def systems(frame: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Every system of the reading list: where its model is, which notebook shows it, what is reproduced.
+
+    Parameters
+    ----------
+    frame : DataFrame, optional
+        The ledger to count in; the whole one by default.
+
+    Returns
+    -------
+    DataFrame
+        The columns of ``data/systems.csv`` and ``reproduced``, the number of ledger rows in that status
+        among the row's ``claims`` (patterns of ids separated by blanks).
+
+    Raises
+    ------
+    TypeError
+        If ``frame`` is no DataFrame.
+
+    Notes
+    -----
+    A system is *working* when its model does all that ``what_working_means`` says, *partial* when some of it,
+    and *open* when there is no model yet.
+
+    Examples
+    --------
+    >>> set(systems(ledger("models"))["status"]) <= {"working", "partial", "open"}
+    True
+    """
+    require_instance((pd.DataFrame, type(None)), frame=frame)
+    rows = _frame(None) if frame is None else frame
+    done = rows.loc[rows["status"] == "reproduced", "id"].to_list()
+    table = pd.read_csv(data_folder() / "systems.csv", dtype=str, keep_default_na=False)
+    counts = [sum(any(fnmatchcase(i, p) for p in claims.split()) for i in done) for claims in table["claims"]]
+    return table.assign(reproduced=counts)
+
+
+def print_ledger(*, csv: Path | None = None, every: bool = False) -> int:
+    """Print the ledger, write it to a file on request, and say whether it holds.
+
+    Parameters
+    ----------
+    csv : Path, optional
+        File that receives all rows (written beside and moved into place).
+    every : bool
+        Print open rows too.
+
+    Returns
+    -------
+    int
+        0 if no row failed, else 1: an exit status.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+
+    Examples
+    --------
+    >>> print_ledger(csv="ledger.csv")
+    Traceback (most recent call last):
+    ...
+    TypeError: csv must be Path or NoneType, got 'ledger.csv'
+    """
+    require_instance((Path, type(None)), csv=csv)
+    require_flag(every=every)
+    frame = ledger()
+    for line in _lines(frame if every else frame[frame["status"] != "open"]):
+        print(line)  # noqa: T201
+    print(f"\n{summary(frame).to_string()}")  # noqa: T201
+    if csv is not None:
+        _write(frame, csv)
+        print(f"\n{len(frame)} rows written to {csv}")  # noqa: T201
+    return int((frame["status"] == "failed").any())
+
+
+def _lines(frame: pd.DataFrame) -> Iterator[str]:
+    """A terminal table: one line a row, the reason below where the status calls for one."""
+    yield f"{'id':28} {'system':26} {'published':>18} {'computed':>18} {'error':>8}  {'tolerance':14} status"
+    for row in frame.to_dict("records"):
+        error = "" if pd.isna(row["error"]) else f"{row['error']:.1e}"
+        head = f"{_cut(row['id'], 28):28} {_cut(row['system'], 26):26} {_cut(row['value'], 18):>18}"
+        tail = f"{error:>8}  {_cut(row['tolerance'], 14):14} {row['status']}"
+        yield f"{head} {_cut(row['computed'], 18):>18} {tail}"
+        if row["status"] in ("discrepancy", "failed"):
+            yield f"{'':28} {row['reason']}"
+
+
+def _write(frame: pd.DataFrame, path: Path) -> None:
+    """Write the rows beside the file and move them into place, so that nobody sees half a table."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        frame.to_csv(part, index=False, lineterminator="\n")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _text(values: Sequence[Number | None]) -> str:
+    """Computed values as text: integers whole, floats to 12 significant digits."""
+    return "; ".join("" if v is None else str(v) if isinstance(v, int) else f"{v:.12g}" for v in values)
+
+
+def _cut(value: object, width: int) -> str:
+    text = str(value)
+    return text if len(text) <= width else text[: width - 1] + "…"

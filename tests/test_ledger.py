@@ -1,0 +1,96 @@
+"""Each claim is one test: the number computed here against the number published there."""
+
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from relparallel import ledger as ledger_module
+from relparallel.claims import find_claim, theorems
+from relparallel.claims.registry import Claim
+from relparallel.ledger import COLUMNS, check_fact, check_theorem, ledger, summary
+from relparallel.published import Fact, facts
+
+CLAIMED = [fact for fact in facts().values() if find_claim(fact)]
+
+
+@pytest.mark.parametrize("fact", CLAIMED, ids=lambda fact: fact.id)
+def test_published_number(fact):
+    row = check_fact(fact)
+    assert row["status"] in ("reproduced", "discrepancy"), row
+    assert row["status"] == "reproduced" or len(str(row["reason"])) > 30, row
+
+
+@pytest.mark.parametrize("theorem", theorems(), ids=lambda theorem: theorem.id)
+def test_theorem(theorem):
+    assert check_theorem(theorem)["status"] == "reproduced"
+
+
+def test_at_least_250_check_rows_from_at_least_four_tables_are_reproduced():
+    frame = ledger()
+    done = frame[(frame["role"] == "check") & (frame["status"] == "reproduced")]
+    assert len(done) >= 250
+    assert done["topic"].nunique() >= 4
+
+
+def test_the_ledger_loses_no_row():
+    frame = ledger()
+    assert tuple(frame.columns) == COLUMNS
+    assert set(facts()) <= set(frame["id"])
+    assert not frame["id"].duplicated().any()
+    assert summary(frame)["total"].sum() == len(frame)
+    assert (frame.loc[frame["status"] == "open", "reason"] != "").all()
+
+
+def test_ids_of_theorems_are_unique():
+    ids = [theorem.id for theorem in theorems()]
+    assert len(ids) == len(set(ids))
+
+
+def fact(**changes) -> Fact:
+    return Fact(
+        **{
+            "id": "X-1", "topic": "t", "system": "s", "quantity": "q", "inputs_text": "k=4",
+            "value_text": "64", "unit": "u", "tolerance": "exact", "source": "a paper",
+            "confidence": "confirmed", "role": "check",
+            **changes,
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "discrepancies", "status"),
+    [
+        (lambda k: k**3, {}, "reproduced"),
+        (lambda k: k**3 + 1, {}, "failed"),
+        (lambda k: k**3 + 1, {"X-1": "the source counts one more"}, "discrepancy"),
+        (lambda k: k**3, {"X-1": "an outdated declaration"}, "failed"),
+        (lambda hosts: hosts, {}, "failed"),
+        (lambda k: (k, k), {}, "failed"),
+        (lambda k: 1 / 0, {}, "failed"),
+    ],
+)
+def test_status_follows_from_the_comparison(monkeypatch, function, discrepancies, status):
+    claim = Claim(function=function, ids=("X-*",), discrepancies=discrepancies)
+    monkeypatch.setattr(ledger_module, "find_claim", lambda fact: claim)
+    assert check_fact(fact())["status"] == status
+
+
+def test_a_row_without_a_model_is_open_and_says_why(monkeypatch):
+    monkeypatch.setattr(ledger_module, "find_claim", lambda fact: None)
+    row = check_fact(fact(role="quoted"))
+    assert (row["status"], row["computed"]) == ("open", "")
+    assert "not public" in str(row["reason"])
+
+
+def test_the_command_prints_a_table_and_writes_all_rows(tmp_path):
+    target = tmp_path / "ledger.csv"
+    command = [sys.executable, "-m", "relparallel", "ledger", "--csv", str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "reproduced" in done.stdout
+    frame = pd.read_csv(target, dtype=str)
+    assert list(frame.columns) == list(COLUMNS)
+    assert len(frame) == len(ledger())
+    assert list(tmp_path.iterdir()) == [target]
