@@ -101,7 +101,7 @@ def require_probability(**named: Any) -> Any:
     )
 
 
-def require_choice(allowed: Collection[Any], **named: Any) -> Any:
+def require_choice(allowed: Collection[Any], /, **named: Any) -> Any:
     """Return the named arguments if each is one of ``allowed``.
 
     Examples
@@ -129,7 +129,7 @@ def require_flag(**named: Any) -> Any:
     return _each(named, check)
 
 
-def require_instance(kind: type | tuple[type, ...], **named: Any) -> Any:
+def require_instance(kind: type | tuple[type, ...], /, **named: Any) -> Any:
     """Return the named arguments if each is an instance of ``kind``."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
 

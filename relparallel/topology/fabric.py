@@ -1,0 +1,398 @@
+"""`Topology`: how a cluster is wired, as arrays.
+
+Nodes are 0..n-1 and cables join two of them. Parallel cables stand once in ``edges``, with their number in
+``multiplicity``: a hop count needs the pair once, a failure model needs every cable. A *host* is an endpoint
+of traffic (a server, a GPU, any node of a torus); every other node is a switch. A node that may forward
+traffic of others has ``transit``: the hosts of a Clos network do not, the servers of BCube and DCell do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+
+from relparallel._checks import require_instance, require_int, require_real
+from relparallel.topology import _arrays
+from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
+from relparallel.topology.parts import Design, SharedRisk, risk_groups
+from relparallel.units import GBIT
+
+__all__ = ["LINK_CAPACITY", "Topology"]
+
+LINK_CAPACITY: Final = 400 * GBIT  #: bytes/s of one cable where nothing else is said: a 400 Gbit/s port
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Topology:
+    """A wired cluster: n nodes, m joined pairs, one array per attribute.
+
+    Use the builders, `Topology.of` or `Topology.from_networkx`; the constructor takes arrays already in
+    order. Change an attribute with ``dataclasses.replace(topology, latency=...)``. Arrays are read-only.
+
+    Parameters
+    ----------
+    edges : int array [m, 2]
+        Joined pairs u < v in ascending order, each once.
+    node_kind : int array [n]
+        Index into ``kinds``.
+    kinds : tuple of str
+        The roles nodes play, such as ``("host", "edge", "aggregation", "core")``.
+    endpoint, transit : bool array [n]
+        Whether the node is a host; whether it forwards traffic of others.
+    tier, pod, rail : int array [n]
+        Layer, group and plane of the node; -1 where the design has none.
+    device_class : int array [n]
+        Index into ``device_classes``: the hardware a node is made of, to which rates, cost and power belong.
+    device_classes : tuple of str
+        Names of the hardware classes.
+    multiplicity : int array [m]
+        Parallel cables of the pair, at least 1.
+    capacity : float array [m]
+        Of one cable in one direction [bytes/s].
+    latency : float array [m]
+        Of one cable [s]; 0 where it is not modelled.
+    labels : sequence of hashable
+        Name of every node: 0..n-1 for the builders, the node itself for a networkx graph.
+    shared_risk : tuple of SharedRisk
+        Groups of components that fail together.
+    node_attributes, edge_attributes : Mapping of str to array
+        Further attributes by name, [n] and [m]; None in an object array marks a missing value.
+    graph_attributes : Mapping
+        Further attributes of the whole.
+    meta : Design
+        Where the topology comes from.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a length, an index or a value is not as stated above; the message names the field.
+
+    Examples
+    --------
+    >>> Topology.of(edges=[(0, 1)], node_kind={"server": 2}, meta=Design(name="cable"))
+    <Topology cable(): 2 hosts, 0 switches, 1 links>
+    """
+
+    edges: IntArray
+    node_kind: IntArray
+    kinds: tuple[str, ...]
+    endpoint: BoolArray
+    transit: BoolArray
+    tier: IntArray
+    pod: IntArray
+    rail: IntArray
+    device_class: IntArray
+    device_classes: tuple[str, ...]
+    multiplicity: IntArray
+    capacity: FloatArray
+    latency: FloatArray
+    labels: Sequence[Hashable]
+    shared_risk: tuple[SharedRisk, ...] = ()
+    node_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    edge_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    graph_attributes: Mapping[str, Any] = field(default_factory=dict)
+    meta: Design
+
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        require_instance(Design, meta=self.meta)
+        kinds = _arrays.names("kinds", self.kinds)
+        classes = _arrays.names("device_classes", self.device_classes)
+        node_kind = _arrays.integers("node_kind", self.node_kind, -1, at_most=len(kinds) - 1)
+        n = node_kind.size
+        if n == 0:
+            raise ValueError("node_kind must hold at least one node, got none")
+        edges = _arrays.ordered_pairs(self.edges, n)
+        m = len(edges)
+        layout = {
+            name: _arrays.integers(name, getattr(self, name), n, at_least=-1, per="node_kind")
+            for name in ("tier", "pod", "rail")
+        }
+        roles = {
+            name: _arrays.flags(name, getattr(self, name), n, "node_kind") for name in ("endpoint", "transit")
+        }
+        checked: dict[str, Any] = {
+            "kinds": kinds,
+            "device_classes": classes,
+            "node_kind": node_kind,
+            "edges": edges,
+            **layout,
+            **roles,
+            "device_class": _arrays.integers(
+                "device_class", self.device_class, n, at_most=len(classes) - 1, per="node_kind"
+            ),
+            "multiplicity": _arrays.integers("multiplicity", self.multiplicity, m, at_least=1, per="edges"),
+            "capacity": _arrays.reals("capacity", self.capacity, m, "edges", above=0.0),
+            "latency": _arrays.reals("latency", self.latency, m, "edges", at_least=0.0),
+            "labels": _arrays.distinct_labels(self.labels, n),
+            "shared_risk": risk_groups(self.shared_risk, n, m),
+            "node_attributes": _arrays.columns("node_attributes", self.node_attributes, n, "node_kind"),
+            "edge_attributes": _arrays.columns("edge_attributes", self.edge_attributes, m, "edges"),
+            "graph_attributes": dict(require_instance(Mapping, graph_attributes=self.graph_attributes)),
+        }
+        for name, value in checked.items():
+            stored = _arrays.read_only(value) if isinstance(value, np.ndarray) else value
+            object.__setattr__(self, name, stored)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        edges: ArrayLike,
+        node_kind: Mapping[str, int],
+        meta: Design,
+        endpoint: ArrayLike | None = None,
+        transit: ArrayLike | None = None,
+        tier: ArrayLike | None = None,
+        pod: ArrayLike | None = None,
+        rail: ArrayLike | None = None,
+        device_class: Mapping[str, str] | None = None,
+        capacity: float = LINK_CAPACITY,
+        latency: float = 0.0,
+    ) -> Topology:
+        """Build from cables in any order; a pair named several times has that many parallel cables.
+
+        Parameters
+        ----------
+        edges : int array [cables, 2]
+            Both ends of every cable.
+        node_kind : Mapping of str to int
+            Number of nodes of each kind, in the order in which nodes are numbered.
+        meta : Design
+            Where the topology comes from.
+        endpoint : bool array [n], optional
+            Hosts; by default the nodes of the first kind.
+        transit : bool array [n], optional
+            Nodes that forward; by default all.
+        tier : int array [n], optional
+            By default the position of the kind.
+        pod, rail : int array [n], optional
+            By default -1, none.
+        device_class : Mapping of str to str, optional
+            Hardware of the kinds that are not their own class.
+        capacity : float, optional
+            Of every cable [bytes/s]; 400 Gbit/s by default.
+        latency : float, optional
+            Of every cable [s].
+
+        Returns
+        -------
+        Topology
+            Edges sorted, parallel cables merged, labels 0..n-1.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is not as stated; the message names it.
+
+        Examples
+        --------
+        >>> twice = Topology.of(edges=[(1, 0), (0, 1)], node_kind={"server": 2}, meta=Design(name="trunk"))
+        >>> twice.edges.tolist(), twice.multiplicity.tolist(), twice.num_links
+        ([[0, 1]], [2], 2)
+        """
+        require_instance(Mapping, node_kind=node_kind)
+        counts = [require_int(node_kind=count, at_least=0) for count in node_kind.values()]
+        kind = np.repeat(np.arange(len(counts)), counts)
+        pairs, multiplicity = _arrays.merged(edges, kind.size)
+        other = require_instance(Mapping, device_class={} if device_class is None else device_class)
+        hardware = [other.get(name, name) for name in node_kind]
+        classes = tuple(dict.fromkeys(hardware))
+        none = np.full(kind.size, -1)
+        return cls(
+            edges=pairs,
+            node_kind=kind,
+            kinds=tuple(node_kind),
+            endpoint=np.asarray(kind == 0 if endpoint is None else endpoint),
+            transit=np.asarray(kind >= 0 if transit is None else transit),
+            tier=np.asarray(kind if tier is None else tier),
+            pod=np.asarray(none if pod is None else pod),
+            rail=np.asarray(none if rail is None else rail),
+            device_class=np.array([classes.index(name) for name in hardware], dtype=np.int64)[kind],
+            device_classes=classes,
+            multiplicity=multiplicity,
+            capacity=np.full(len(pairs), require_real(capacity=capacity, above=0)),
+            latency=np.full(len(pairs), require_real(latency=latency, at_least=0)),
+            labels=range(kind.size),
+            meta=meta,
+        )
+
+    @property
+    def num_nodes(self) -> int:
+        """Hosts and switches."""
+        return int(self.node_kind.size)
+
+    @property
+    def num_hosts(self) -> int:
+        """Endpoints of traffic."""
+        return int(np.count_nonzero(self.endpoint))
+
+    @property
+    def num_switches(self) -> int:
+        """Nodes that are no hosts."""
+        return self.num_nodes - self.num_hosts
+
+    @property
+    def num_links(self) -> int:
+        """Cables, parallel ones counted singly."""
+        return int(self.multiplicity.sum())
+
+    @cached_property
+    def hosts(self) -> IntArray:
+        """Indices of the hosts, ascending."""
+        return np.flatnonzero(self.endpoint)
+
+    @cached_property
+    def switches(self) -> IntArray:
+        """Indices of the nodes that are no hosts, ascending."""
+        return np.flatnonzero(~self.endpoint)
+
+    @cached_property
+    def degrees(self) -> IntArray:
+        """Cables at every node, [n], parallel ones counted singly."""
+        cables = np.tile(self.multiplicity, 2)
+        return np.bincount(self.edges.T.ravel(), weights=cables, minlength=self.num_nodes).astype(np.int64)
+
+    @cached_property
+    def _neighbours(self) -> tuple[IntArray, IntArray]:
+        """Rows of the adjacency matrix: lower neighbours first, so each row is ascending."""
+        u, v = self.edges.T
+        ends = np.concatenate([v, u]), np.concatenate([u, v])
+        rows = coo_array((np.ones(ends[0].size, dtype=np.int8), ends), shape=(self.num_nodes,) * 2).tocsr()
+        return rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
+
+    @property
+    def indptr(self) -> IntArray:
+        """Where each node's neighbours start in `indices`, [n + 1]."""
+        return self._neighbours[0]
+
+    @property
+    def indices(self) -> IntArray:
+        """Neighbours of node v, ascending: ``indices[indptr[v]:indptr[v + 1]]``; parallel cables once."""
+        return self._neighbours[1]
+
+    @cached_property
+    def _position(self) -> dict[Hashable, int]:
+        return {label: index for index, label in enumerate(self.labels)}
+
+    def index_of(self, label: Hashable) -> int:
+        """Index of the node with this label.
+
+        Parameters
+        ----------
+        label : hashable
+            One of ``labels``.
+
+        Returns
+        -------
+        int
+            Between 0 and n - 1.
+
+        Raises
+        ------
+        ValueError
+            If no node has the label.
+
+        Examples
+        --------
+        >>> Topology.from_networkx(nx.path_graph(["a", "b", "c"])).index_of("c")
+        2
+        """
+        try:
+            return self.labels.index(label) if isinstance(self.labels, range) else self._position[label]  # type: ignore[arg-type]
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f"label must be a node of {self!r}, got {label!r}") from None
+
+    def is_kind(self, kind: str) -> BoolArray:
+        """Which nodes are of the named kind.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``kinds``.
+
+        Returns
+        -------
+        bool array [n]
+            True at the nodes of the kind.
+
+        Raises
+        ------
+        ValueError
+            If the topology has no such kind.
+
+        Examples
+        --------
+        >>> pair = Topology.of(edges=[(0, 1)], node_kind={"server": 2}, meta=Design(name="cable"))
+        >>> pair.is_kind("server").tolist()
+        [True, True]
+        """
+        if kind not in self.kinds:
+            raise ValueError(f"kind must be one of {', '.join(self.kinds)}, got {kind!r}")
+        return np.asarray(self.node_kind == self.kinds.index(kind))
+
+    def to_networkx(self) -> nx.Graph[Any]:
+        """Graph with every attribute; `from_networkx` gives the same topology back.
+
+        Returns
+        -------
+        networkx.Graph
+            Nodes are the labels, in order. Node attributes kind, endpoint, transit, tier, pod, rail and
+            device_class; edge attributes multiplicity, capacity and latency; shared_risk (names of groups)
+            where there is one; further attributes under their own names. ``graph["design"]`` is ``meta``.
+
+        Examples
+        --------
+        >>> pair = Topology.of(edges=[(0, 1)], node_kind={"server": 2}, meta=Design(name="cable"))
+        >>> pair.to_networkx().nodes[1]["kind"]
+        'server'
+        """
+        from relparallel.topology.interchange import to_networkx
+
+        return to_networkx(self)
+
+    @classmethod
+    def from_networkx(cls, graph: nx.Graph[Any]) -> Topology:
+        """Topology of an undirected graph; `as_topology` says what its attributes mean.
+
+        Parameters
+        ----------
+        graph : networkx.Graph or networkx.MultiGraph
+            Undirected, not empty, without self-loops.
+
+        Returns
+        -------
+        Topology
+            Labels are the nodes of the graph.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the graph is not as stated, or an attribute has a wrong value.
+
+        Examples
+        --------
+        >>> Topology.from_networkx(nx.cycle_graph(3)).num_links
+        3
+        """
+        from relparallel.topology.interchange import as_topology
+
+        return as_topology(require_instance(nx.Graph, graph=graph))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Topology):
+            return NotImplemented
+        return all(_arrays.same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value}" for name, value in self.meta.parameters.items())
+        counts = f"{self.num_hosts} hosts, {self.num_switches} switches, {self.num_links} links"
+        return f"<Topology {self.meta.name}({given}): {counts}>"

@@ -1,0 +1,121 @@
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relparallel.topology import bcube, dcell, disjoint_paths
+
+
+def digits(server, n, k):
+    return [server // n**level % n for level in range(k + 1)]
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 0), (5, 0), (2, 3), (4, 1), (4, 2), (8, 2)])
+def test_every_bcube_server_has_one_cable_per_level_and_every_switch_is_full(n, k):
+    t = bcube(n, k)
+    assert (t.num_hosts, t.num_switches, t.num_links) == (
+        n ** (k + 1),
+        (k + 1) * n**k,
+        (k + 1) * n ** (k + 1),
+    )
+    assert set(t.degrees[t.hosts]) == {k + 1}
+    assert set(t.degrees[t.switches]) == {n}
+    assert np.bincount(t.tier).tolist() == [n ** (k + 1), *[n**k] * (k + 1)]
+    assert t.transit.all()
+
+
+@pytest.mark.parametrize(("n", "k"), [(3, 0), (4, 1), (3, 2), (2, 3)])
+def test_bcube_servers_share_a_level_l_switch_exactly_when_they_differ_in_digit_l_only(n, k):
+    t = bcube(n, k)
+    graph = t.to_networkx()
+    for a, b in combinations(t.hosts.tolist(), 2):
+        differing = [
+            level for level, (x, y) in enumerate(zip(digits(a, n, k), digits(b, n, k), strict=True)) if x != y
+        ]
+        shared = [graph.nodes[v]["tier"] - 1 for v in set(graph[a]) & set(graph[b])]
+        assert shared == (differing if len(differing) == 1 else [])
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 2), (3, 1), (3, 2), (4, 1)])
+def test_k_plus_one_disjoint_paths_join_any_two_bcube_servers(n, k):
+    t = bcube(n, k)
+    assert {disjoint_paths(t, 0, other) for other in t.hosts[1:].tolist()} == {k + 1}
+
+
+def test_shortest_paths_of_bcube_are_the_orders_of_correcting_digits():
+    graph = bcube(n=3, k=2).to_networkx()
+    assert len(list(nx.all_shortest_paths(graph, 0, 26))) == 6
+    assert len(list(nx.all_shortest_paths(graph, 0, 4))) == 2
+
+
+def test_bcube_pods_are_bcubes_one_level_lower():
+    t = bcube(n=3, k=2)
+    for pod in range(3):
+        inside = t.to_networkx().subgraph(np.flatnonzero(t.pod == pod).tolist())
+        assert nx.is_isomorphic(inside, bcube(n=3, k=1).to_networkx())
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 0), (4, 0), (4, 1), (2, 2), (4, 2), (3, 3)])
+def test_every_dcell_server_has_one_cable_per_level_and_every_switch_is_full(n, k):
+    t = dcell(n, k)
+    servers = n
+    for _ in range(k):
+        servers *= servers + 1
+    assert (t.num_hosts, t.num_switches, 2 * t.num_links) == (servers, servers // n, servers * (2 + k))
+    assert set(t.degrees[t.hosts]) == {k + 1}
+    assert set(t.degrees[t.switches]) == {n}
+    assert t.transit.all()
+
+
+@pytest.mark.parametrize(("n", "k"), [(3, 1), (2, 2), (3, 2)])
+def test_each_two_copies_of_a_dcell_are_joined_by_the_cable_of_the_rule(n, k):
+    t = dcell(n, k)
+    copies = int(t.pod.max()) + 1
+    size = t.num_hosts // copies
+    assert copies == size + 1
+    between = {
+        (min(p, q), max(p, q)): (u, v) for u, v in t.edges.tolist() if (p := t.pod[u]) != (q := t.pod[v])
+    }
+    assert len(between) == copies * (copies - 1) // 2
+    assert all(cable == (i * size + j - 1, j * size + i) for (i, j), cable in between.items())
+
+
+@pytest.mark.parametrize(("n", "k"), [(4, 1), (3, 2)])
+def test_a_copy_in_a_dcell_is_a_dcell_one_level_lower(n, k):
+    t = dcell(n, k)
+    inside = t.to_networkx().subgraph(np.flatnonzero(t.pod == 2).tolist())
+    assert nx.is_isomorphic(inside, dcell(n, k - 1).to_networkx())
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (3, 1), (2, 2), (3, 2)])
+def test_k_plus_one_disjoint_paths_join_any_two_dcell_servers(n, k):
+    t = dcell(n, k)
+    assert {disjoint_paths(t, 0, other) for other in t.hosts[1:].tolist()} == {k + 1}
+
+
+def test_a_dcell_of_most_of_a_million_servers_is_built():
+    t = dcell(n=5, k=3)
+    assert (t.num_hosts, t.num_links) == (865_830, 865_830 * 5 // 2)
+
+
+@given(st.sampled_from([bcube, dcell]), st.integers(2, 4), st.integers(0, 2))
+def test_servers_meet_no_server_in_bcube_and_switches_meet_servers_only(design, n, k):
+    t = design(n, k)
+    ends = t.endpoint[t.edges]
+    assert ends.any(axis=1).all()
+    direct = int(ends.all(axis=1).sum())
+    assert direct == (0 if design is bcube else t.num_hosts * k // 2)
+
+
+@pytest.mark.parametrize("design", [bcube, dcell])
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [(name, bad) for name in "nk" for bad in (-1, 1e300, 2.0, True, None, "2", [], float("nan"))]
+    + [("n", 1), ("n", 10**9), ("k", 64)],
+)
+def test_bad_parameters_are_named(design, name, bad):
+    with pytest.raises((TypeError, ValueError), match=f"{name} must"):
+        design(**{"n": 4, "k": 1, name: bad})

@@ -1,0 +1,94 @@
+import networkx as nx
+import numpy as np
+import pytest
+
+from relparallel.topology import disjoint_paths, fat_tree, leaf_spine
+
+
+@pytest.mark.parametrize("k", [2, 4, 6, 8, 16])
+def test_a_fat_tree_has_its_counts_and_every_switch_is_full(k):
+    t = fat_tree(k)
+    assert (t.num_hosts, t.num_switches, t.num_links) == (k**3 // 4, 5 * k**2 // 4, 3 * k**3 // 4)
+    assert set(t.degrees[t.hosts]) == {1}
+    assert set(t.degrees[t.switches]) == {k}
+    assert [int(t.is_kind(kind).sum()) for kind in t.kinds] == [k**3 // 4, k**2 // 2, k**2 // 2, k**2 // 4]
+
+
+def test_the_fat_tree_of_eight_ports():
+    t = fat_tree(k=8)
+    assert (t.num_hosts, t.num_switches, t.num_links) == (128, 80, 384)
+
+
+@pytest.mark.parametrize("k", [2, 4, 6, 8])
+def test_a_pod_is_a_complete_bipartite_graph_with_its_hosts(k):
+    t = fat_tree(k)
+    graph = t.to_networkx()
+    for pod in range(k):
+        inside = graph.subgraph(np.flatnonzero(t.pod == pod).tolist())
+        edge = [v for v in inside if inside.nodes[v]["kind"] == "edge"]
+        aggregation = [v for v in inside if inside.nodes[v]["kind"] == "aggregation"]
+        assert len(edge) == len(aggregation) == k // 2
+        assert all(inside.has_edge(e, a) for e in edge for a in aggregation)
+        assert len(inside) == k // 2 * (k // 2 + 2)
+        for e in edge:
+            assert sum(inside.nodes[v]["kind"] == "host" for v in inside[e]) == k // 2
+
+
+@pytest.mark.parametrize("k", [2, 4, 6, 8])
+def test_aggregation_switch_j_of_every_pod_meets_core_group_j(k):
+    t = fat_tree(k)
+    graph = t.to_networkx()
+    core = np.flatnonzero(t.is_kind("core"))
+    for rank, switch in enumerate(np.flatnonzero(t.is_kind("aggregation"))):
+        j = rank % (k // 2)
+        above = sorted(v for v in graph[int(switch)] if graph.nodes[v]["kind"] == "core")
+        assert above == core[j * k // 2 : (j + 1) * k // 2].tolist()
+    assert all({graph.nodes[v]["pod"] for v in graph[c]} == set(range(k)) for c in core.tolist())
+
+
+@pytest.mark.parametrize("k", [4, 6, 8])
+def test_paths_between_pods(k):
+    t = fat_tree(k)
+    graph = t.to_networkx()
+    assert len(list(nx.all_shortest_paths(graph, 0, t.num_hosts - 1))) == (k // 2) ** 2
+    first, *_, last = np.flatnonzero(t.is_kind("edge")).tolist()
+    assert disjoint_paths(t, first, last) == k // 2
+    assert disjoint_paths(t, 0, t.num_hosts - 1) == 1
+
+
+@pytest.mark.parametrize(("leaves", "spines", "hosts"), [(1, 1, 1), (4, 2, 3), (3, 5, 2)])
+def test_a_leaf_spine_network_joins_every_leaf_with_every_spine(leaves, spines, hosts):
+    t = leaf_spine(leaves, spines, hosts)
+    graph = t.to_networkx()
+    assert (t.num_hosts, t.num_switches) == (leaves * hosts, leaves + spines)
+    assert t.num_links == leaves * (hosts + spines)
+    leaf, spine = np.flatnonzero(t.is_kind("leaf")).tolist(), np.flatnonzero(t.is_kind("spine")).tolist()
+    assert all(graph.has_edge(a, b) for a in leaf for b in spine)
+    assert all(graph.nodes[h]["pod"] == graph.nodes[v]["pod"] for h in t.hosts.tolist() for v in graph[h])
+    assert set(t.degrees[leaf]) == {hosts + spines}
+    assert set(t.degrees[spine]) == {leaves}
+    if leaves > 1:
+        assert disjoint_paths(t, leaf[0], leaf[-1]) == spines
+
+
+@pytest.mark.parametrize("t", [fat_tree(4), leaf_spine(2, 2, 2)], ids=repr)
+def test_only_switches_forward(t):
+    assert np.array_equal(t.transit, ~t.endpoint)
+
+
+@pytest.mark.parametrize("k", [0, -2, 3, 7, 4.0, True, None, "4", [], float("nan"), 2**20])
+def test_bad_ports_are_named(k):
+    with pytest.raises((TypeError, ValueError), match="k must"):
+        fat_tree(k=k)
+
+
+@pytest.mark.parametrize("name", ["leaves", "spines", "hosts_per_leaf"])
+@pytest.mark.parametrize("bad", [0, -1, 2.0, True, None, "2", float("nan")])
+def test_bad_counts_are_named(name, bad):
+    with pytest.raises((TypeError, ValueError), match=name):
+        leaf_spine(**{"leaves": 2, "spines": 2, "hosts_per_leaf": 2, name: bad})
+
+
+def test_a_network_too_large_to_build_says_so():
+    with pytest.raises(ValueError, match="leaves must give at most 67108864 nodes and cables to build"):
+        leaf_spine(leaves=100_000, spines=100_000, hosts_per_leaf=1)
