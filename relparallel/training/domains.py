@@ -1,0 +1,322 @@
+"""Blast radius: which ranks, replicas and nodes stop when one part of the cluster fails.
+
+========  ============================================================
+letter    meaning
+========  ============================================================
+N         nodes of the job
+D         model replicas (data-parallel degree)
+s         ranks that share one copy of the ZeRO state
+g         nodes that stop together: those of the replicas that drop out
+k         simultaneous node failures
+========  ============================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import (
+    require_choice,
+    require_flag,
+    require_instance,
+    require_int,
+    require_probability,
+)
+from relparallel.hardware import Cluster
+from relparallel.parallel import Placement, Strategy
+from relparallel.training.failures import ComponentClass
+
+__all__ = ["POLICIES", "BlastRadius", "DropRule", "blast_radius", "drop_rule", "expected_replicas_hit"]
+
+POLICIES: Final = ("restart", "spares", "elastic")
+"""Wait for the repair; take a node from the spares; go on without the replicas that are hit."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DropRule:
+    """Whether a job may go on without a failed replica, and who leaves with it.
+
+    Parameters
+    ----------
+    allowed : bool
+        Whether every shard of the training state survives elsewhere.
+    copies : int
+        Complete copies of the state before the failure.
+    replicas : int
+        Model replicas that leave together.
+    reason : str
+        Why, in one sentence.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or a count is not positive.
+
+    Examples
+    --------
+    >>> drop_rule(Strategy(data=8, zero_stage=1)).allowed
+    False
+    """
+
+    allowed: bool
+    copies: int
+    replicas: int
+    reason: str
+
+    def __post_init__(self) -> None:
+        require_flag(allowed=self.allowed)
+        require_int(copies=self.copies, replicas=self.replicas, at_least=1, at_most=10**10)
+        require_instance(str, reason=self.reason)
+
+
+def drop_rule(strategy: Strategy, reshard: bool = True) -> DropRule:
+    """Decide whether a replica may be dropped: only if its ZeRO shards survive elsewhere.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        Its ``zero_stage``, ``shard`` and ``data`` decide.
+    reshard : bool
+        True: the rest of a shard group fetches the lost shards from another copy and stays. False: the whole
+        group leaves, as in runtimes whose unit of elasticity is the hybrid-sharded replica.
+
+    Returns
+    -------
+    DropRule
+        The verdict with its reason.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+
+    Notes
+    -----
+    ZeRO stage 0 holds D copies of the state, stages 1 to 3 with shard groups of s ranks D/s. One copy left is
+    enough, so D/s >= 2 is the condition. With s = D (plain ZeRO or FSDP) no replica can ever be dropped: the
+    job goes back to its checkpoint. The degree of sharding is a parameter of reliability.
+
+    References
+    ----------
+    Rajbhandari et al., "ZeRO", SC 2020, section 5: what each stage shards.
+
+    Examples
+    --------
+    >>> drop_rule(Strategy(data=8, zero_stage=3, shard=4)).copies
+    2
+    >>> drop_rule(Strategy(data=8, zero_stage=3, shard=4), reshard=False).replicas
+    4
+    """
+    require_instance(Strategy, strategy=strategy)
+    require_flag(reshard=reshard)
+    copies, stage, data = strategy.state_copies, strategy.zero_stage, strategy.data
+    together = 1 if reshard or stage == 0 else strategy.shard_group
+    if data == 1:
+        reason = "data = 1: there is no other replica to go on with"
+    elif copies == 1:
+        reason = f"ZeRO stage {stage} over all {data} replicas: the lost shards exist nowhere else"
+    else:
+        reason = f"{copies - 1} other copies of the training state survive"
+    return DropRule(allowed=copies > 1, copies=copies, replicas=together, reason=reason)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BlastRadius:
+    """What stops when the worst-placed part of a class fails.
+
+    Parameters
+    ----------
+    ranks, replicas, nodes : int
+        Ranks that stop, model replicas that stop, and nodes that hold a stopped rank.
+    share : float
+        Part of the job's ranks that stops.
+    whole_job : bool
+        Whether nothing goes on.
+    reason : str
+        Why it stops so much and no more.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or a count is negative.
+
+    Examples
+    --------
+    >>> place = Placement(strategy=Strategy(tensor=8, pipeline=16, data=128))
+    >>> gpu = ComponentClass(name="GPU", level="gpu", rate=1e-9)
+    >>> hit = blast_radius(gpu, place, Cluster(nodes=2048), policy="elastic")
+    >>> hit.ranks, hit.replicas, hit.nodes
+    (128, 1, 16)
+    """
+
+    ranks: int
+    replicas: int
+    nodes: int
+    share: float
+    whole_job: bool
+    reason: str
+
+    def __post_init__(self) -> None:
+        require_int(ranks=self.ranks, replicas=self.replicas, nodes=self.nodes, at_least=0, at_most=10**10)
+        require_probability(share=self.share)
+        require_flag(whole_job=self.whole_job)
+        require_instance(str, reason=self.reason)
+
+
+def blast_radius(
+    component: ComponentClass,
+    placement: Placement,
+    cluster: Cluster,
+    policy: str = "elastic",
+    reshard: bool = True,
+) -> BlastRadius:
+    """Ranks, replicas and nodes that stop when one part of a class fails.
+
+    Parameters
+    ----------
+    component : ComponentClass
+        What fails; its level and effect count, its rate does not.
+    placement : Placement
+        Strategy and rank order; it fills the cluster.
+    cluster : Cluster
+        Nodes and switches.
+    policy : {"restart", "spares", "elastic"}
+        Under the first two, and whenever a replica may not be dropped, every failure stops the whole job.
+    reshard : bool
+        As in `drop_rule`.
+
+    Returns
+    -------
+    BlastRadius
+        Of the worst-placed part of the class.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type, there is no such policy, or the placement has another number of
+        GPUs than the cluster.
+
+    Notes
+    -----
+    Elastic: the replicas with a rank behind the part leave (their shard groups, without resharding), provided
+    that for every position and shard a copy is left that is not behind the same part. All parts of the class
+    are examined at once, O(D parts + GPUs).
+
+    References
+    ----------
+    Rank order: Narayanan et al. 2021, section 3.2.
+
+    Examples
+    --------
+    >>> strategy = Strategy(tensor=4, pipeline=12, data=8)
+    >>> node = ComponentClass(name="node", level="node", rate=1e-8)
+    >>> blast_radius(node, Placement(strategy=strategy), Cluster(nodes=48)).nodes
+    12
+    >>> own_nodes = Placement(strategy=strategy, order=("tensor", "context", "pipeline", "data"))
+    >>> blast_radius(node, own_nodes, Cluster(nodes=48)).nodes
+    6
+    """
+    require_instance(ComponentClass, component=component)
+    require_instance(Placement, placement=placement)
+    require_instance(Cluster, cluster=cluster)
+    require_choice(POLICIES, policy=policy)
+    placement.strategy.for_gpus(cluster.gpus)
+    rule = drop_rule(placement.strategy, reshard)
+    if policy != "elastic":
+        return _whole_job(cluster, placement, f"policy {policy!r}: the job stops as a whole")
+    if not component.local:
+        return _whole_job(cluster, placement, f"{component.name}: it concerns the job itself")
+    if not rule.allowed:
+        return _whole_job(cluster, placement, rule.reason)
+    width = cluster.gpus_per_part(component.level)
+    if _some_part_holds_all_copies(placement, width):
+        return _whole_job(cluster, placement, f"all copies of a shard sit behind one {component.level}")
+    dropped = _dropped(placement, width, rule.replicas)
+    held = placement.replica_nodes(cluster.gpus_per_node)
+    replicas = int(dropped.sum(axis=1).max())
+    return BlastRadius(
+        ranks=replicas * placement.strategy.model_parallel,
+        replicas=replicas,
+        nodes=int((dropped.astype(np.float32) @ held.astype(np.float32) > 0).sum(axis=1).max()),
+        share=replicas / placement.strategy.data,
+        whole_job=replicas == placement.strategy.data,
+        reason=rule.reason,
+    )
+
+
+def _whole_job(cluster: Cluster, placement: Placement, reason: str) -> BlastRadius:
+    """Everything stops."""
+    return BlastRadius(
+        ranks=cluster.gpus, replicas=placement.strategy.data, nodes=cluster.nodes,
+        share=1.0, whole_job=True, reason=reason,
+    )  # fmt: skip
+
+
+def _dropped(placement: Placement, width: int, together: int) -> NDArray[np.bool_]:
+    """Return which replicas (columns) leave when a part with ``width`` consecutive GPUs fails (rows)."""
+    replicas = placement.replicas
+    parts, count = -(-placement.strategy.gpus // width), len(replicas)
+    hit = np.zeros((parts, count // together), dtype=np.bool_)
+    hit[replicas // width, np.arange(count)[:, None] // together] = True
+    # Parts that hit the same groups are alike: keep one row of each kind, told apart by its bits.
+    bits = np.ascontiguousarray(np.packbits(hit, axis=1))
+    kinds = np.unique(bits.view(f"V{bits.shape[1]}").ravel(), return_index=True)[1]
+    return np.repeat(hit[kinds], together, axis=1)
+
+
+def _some_part_holds_all_copies(placement: Placement, width: int) -> bool:
+    """Whether one part stands before every copy of some shard of the training state."""
+    strategy = placement.strategy
+    shards = strategy.shard_group if strategy.zero_stage else 1
+    part = placement.data_groups.reshape(-1, strategy.data // shards, shards) // width
+    return bool((part == part[:, :1]).all(axis=1).any())
+
+
+def expected_replicas_hit(replicas: int, nodes_per_replica: int, failures: int) -> float:
+    """Mean number of model replicas that k failed nodes hit, all k-subsets of nodes alike.
+
+    Parameters
+    ----------
+    replicas : int
+        Replicas D, each on nodes of its own.
+    nodes_per_replica : int
+        Nodes g of one replica.
+    failures : int
+        Failed nodes k, at most D g.
+
+    Returns
+    -------
+    float
+        Between k/g and k.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is no integer or out of range.
+
+    Notes
+    -----
+    D (1 - C(N-g, k) / C(N, k)) with N = D g. Computed as a product of min(g, k) factors.
+
+    References
+    ----------
+    Mean of the occupancy of the multivariate hypergeometric distribution.
+
+    Examples
+    --------
+    >>> round(expected_replicas_hit(replicas=128, nodes_per_replica=16, failures=4), 5)
+    3.95623
+    """
+    require_int(replicas=replicas, nodes_per_replica=nodes_per_replica, at_least=1, at_most=10**6)
+    nodes = replicas * nodes_per_replica
+    require_int(failures=failures, at_least=0, at_most=nodes)
+    few, many = sorted((nodes_per_replica, failures))
+    # P(a replica is missed) = prod (N - many - i)/(N - i), its complement by log1p: small k keeps its digits.
+    if many > nodes - few:
+        return float(replicas)
+    missed = np.log1p(-many / (nodes - np.arange(few))).sum()
+    return float(-replicas * np.expm1(missed))

@@ -1,0 +1,253 @@
+"""Effective training time of a job that restarts as a whole: mean, spread and best value.
+
+Letters as in `checkpointing`: work W, checkpoint C, mean time between failures M, restart R, down D.
+Every function broadcasts over its arguments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.special import exprel
+
+from relparallel._checks import require_choice, require_probability, require_real
+from relparallel.training._arguments import Real, plain, require_time, require_together
+from relparallel.training.checkpointing import lost_share
+
+__all__ = [
+    "EffectiveTime",
+    "effective_training_time_ratio",
+    "expected_segment_time",
+    "optimal_training_time_ratio",
+]
+
+MODELS: Final = ("exact", "kokolis")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EffectiveTime:
+    """Share of the wall time that becomes saved work: its mean, and its spread over a finite run.
+
+    Parameters
+    ----------
+    mean : float or numpy.ndarray
+        Long-run share, in [0, 1].
+    variance_rate : float or numpy.ndarray, optional
+        Variance of the share times the length of the run [s]; None where the model gives a mean only.
+
+    Raises
+    ------
+    TypeError
+        If a field is no number or array.
+
+    Examples
+    --------
+    >>> share = effective_training_time_ratio(mtbf=11131.6, interval=900, checkpoint=20, restart=600)
+    >>> round(share.mean, 4), round(share.std(horizon=54 * 86400), 5)
+    (0.8892, 0.00437)
+    """
+
+    mean: Real
+    variance_rate: Real | None = None
+
+    def __post_init__(self) -> None:
+        require_probability(mean=self.mean)
+        if self.variance_rate is not None:
+            require_real(variance_rate=self.variance_rate, at_least=0.0, at_most=1e40)
+
+    def std(self, horizon: Real) -> Real:
+        """Return the standard deviation of the share over a run of a given length.
+
+        Parameters
+        ----------
+        horizon : float or array
+            Wall time of the run [s]; long against the time between failures.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Standard deviation of the share, by the central limit theorem of renewal-reward processes.
+
+        Raises
+        ------
+        ValueError
+            If the horizon is not positive, or the model gives a mean only.
+        """
+        horizon = require_time(horizon=horizon, positive=True)
+        if self.variance_rate is None:
+            raise ValueError("method must be 'exact' for a standard deviation, got a first-order mean")
+        require_together(horizon=horizon, variance_rate=self.variance_rate)
+        return plain(np.sqrt(self.variance_rate / horizon))
+
+
+def expected_segment_time(
+    mtbf: Real, interval: Real, checkpoint: Real, restart: Real, down: Real = 0.0
+) -> Real:
+    """Mean wall time to finish one interval of work and its checkpoint, failures included.
+
+    Parameters
+    ----------
+    mtbf, interval, checkpoint, restart, down : float or array
+        M, W, C, R and D [s].
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Expected seconds; infinite where no float can hold it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a time is negative or not finite, M is zero, or the shapes do not broadcast.
+
+    Notes
+    -----
+    E = e^{R/M} (M + D) (e^{(W+C)/M} - 1), exact for exponential failures that also strike during C and R.
+
+    References
+    ----------
+    Daly 2006 (the complete wall-clock model). Herault and Robert, "Fault-Tolerance Techniques for
+    High-Performance Computing", 2015.
+
+    Examples
+    --------
+    >>> round(expected_segment_time(mtbf=9000, interval=1500, checkpoint=120, restart=900, down=300), 3)
+    2027.018
+    """
+    mtbf, interval, checkpoint, restart, down = _times(mtbf, interval, checkpoint, restart, down)
+    period = interval + checkpoint
+    with np.errstate(over="ignore"):
+        return plain(np.exp(restart / mtbf) * (1 + down / mtbf) * period * exprel(period / mtbf))
+
+
+def effective_training_time_ratio(
+    mtbf: Real,
+    interval: Real,
+    checkpoint: Real,
+    restart: Real,
+    down: Real = 0.0,
+    method: str = "exact",
+) -> EffectiveTime:
+    """Share of the wall time that becomes saved work (ETTR).
+
+    Parameters
+    ----------
+    mtbf, interval, checkpoint, restart, down : float or array
+        M, W, C, R and D [s].
+    method : {"exact", "kokolis"}
+        The exact exponential model, or the first-order form of Kokolis et al.
+
+    Returns
+    -------
+    EffectiveTime
+        ``.mean``, and ``.std(horizon)`` for the exact model.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `expected_segment_time`; also if W is zero or there is no such method.
+
+    Notes
+    -----
+    Exact mean W / E with E of `expected_segment_time`. Its renewal cycle runs from one completed restart to
+    the next: a time to failure (a geometric number of whole segments and a remainder), then restarts until
+    one passes. Kokolis: (1 - (R + D + W/2)/M) / (1 + C/W), lower by the second order; 0 where it would
+    be negative.
+
+    References
+    ----------
+    Daly 2006. Kokolis et al., HPCA 2025, section on the expected ETTR.
+
+    Examples
+    --------
+    >>> r = effective_training_time_ratio(mtbf=86400/(2048*6.5e-3), interval=1800, checkpoint=30, restart=300)
+    >>> round(r.mean, 4)
+    0.813
+    """
+    mtbf, interval, checkpoint, restart, down = _times(mtbf, interval, checkpoint, restart, down)
+    require_time(interval=interval, positive=True)
+    require_choice(MODELS, method=method)
+    if method == "kokolis":
+        mean = (1 - (restart + down + interval / 2) / mtbf) / (1 + checkpoint / interval)
+        return EffectiveTime(mean=plain(np.maximum(mean, 0.0)))
+    period = interval + checkpoint
+    scale = np.exp(-restart / mtbf) / (1 + down / mtbf)
+    with np.errstate(over="ignore"):
+        mean = interval * scale / (period * exprel(period / mtbf))
+    variance_rate = _variance_rate(mean, mtbf, interval, period, restart, down)
+    return EffectiveTime(mean=plain(mean), variance_rate=plain(variance_rate))
+
+
+def optimal_training_time_ratio(checkpoint: Real, mtbf: Real, restart: Real, down: Real = 0.0) -> Real:
+    """Largest share of useful time that any checkpoint interval reaches.
+
+    Parameters
+    ----------
+    checkpoint, mtbf, restart, down : float or array
+        C, M, R and D [s].
+
+    Returns
+    -------
+    float or numpy.ndarray
+        The ETTR at the exact optimal interval.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `expected_segment_time`.
+
+    Notes
+    -----
+    (1 - W*/M) e^{-R/M} M/(M + D): at its best, checkpointing together with the work done twice costs exactly
+    the share W*/M of the time, where W* is the interval itself; about sqrt(2C/M).
+
+    References
+    ----------
+    Insert -log(1 - W/M) - W/M = C/M, the equation of the optimum, into
+    `expected_segment_time`.
+
+    Examples
+    --------
+    >>> round(optimal_training_time_ratio(checkpoint=60, mtbf=86400/(2048*3.79e-3), restart=900), 4)
+    0.8298
+    """
+    checkpoint, restart, down = require_time(checkpoint=checkpoint, restart=restart, down=down)
+    mtbf = require_time(mtbf=mtbf, positive=True)
+    require_together(checkpoint=checkpoint, mtbf=mtbf, restart=restart, down=down)
+    return plain((1 - lost_share(checkpoint / mtbf)) * np.exp(-restart / mtbf) / (1 + down / mtbf))
+
+
+def _times(
+    mtbf: Real, interval: Real, checkpoint: Real, restart: Real, down: Real
+) -> tuple[Real, Real, Real, Real, Real]:
+    """Check the five times of the exponential model."""
+    require_together(mtbf=mtbf, interval=interval, checkpoint=checkpoint, restart=restart, down=down)
+    times = require_time(interval=interval, checkpoint=checkpoint, restart=restart, down=down)
+    return require_time(mtbf=mtbf, positive=True), *times
+
+
+def _variance_rate(share: Real, mtbf: Real, interval: Real, period: Real, restart: Real, down: Real) -> Real:
+    """Var(Y - share X) / E[X] of a renewal cycle: X its length, Y the work it saves."""
+    # X = K period + remainder + recovery, Y = K interval, three independent parts; K counts whole segments.
+    x, r = period / mtbf, restart / mtbf
+    segments = np.exp(-x) / np.expm1(-x) ** 2  # Var K, geometric
+    mean_try, variance_try = _truncated(restart, mtbf)
+    failed_tries = np.expm1(r)  # mean of a geometric number with success probability e^-r
+    recovery = failed_tries * variance_try + failed_tries * np.exp(r) * (down + mean_try) ** 2
+    cycle = np.exp(r) * (mtbf + down)
+    spread = (interval - share * period) ** 2 * segments
+    remainder = _truncated(period, mtbf)[1]
+    rate: Real = (spread + share**2 * (remainder + recovery)) / cycle
+    return rate
+
+
+def _truncated(bound: Real, mean: Real) -> tuple[Real, Real]:
+    """Mean and variance of an exponential time that is known to be shorter than ``bound``."""
+    u = np.asarray(bound / mean)
+    small, v = np.minimum(u, 0.02), np.maximum(u, 0.02)
+    with np.errstate(over="ignore"):  # sinh and expm1 of a long bound: the condition no longer matters
+        first = np.where(u < 0.02, small / 2 - small**2 / 12 + small**4 / 720, 1 - v / np.expm1(v))
+        second = np.where(u < 0.02, small**2 / 12 - small**4 / 240, 1 - (v / 2 / np.sinh(v / 2)) ** 2)
+    return first * mean, second * mean**2

@@ -1,0 +1,81 @@
+import pytest
+
+from relparallel.hardware import (
+    LEVELS,
+    Cluster,
+    ComponentRate,
+    ComponentRates,
+    llama3_interruptions,
+    observed_rate,
+)
+from relparallel.published import facts
+
+
+def test_the_causes_add_up_to_all_unexpected_interruptions():
+    table = llama3_interruptions()
+    assert table.events == facts()["L3-003"].value == 419
+    assert len(table.causes) == 18
+    assert sum(table.share(cause=row.cause) for row in table.causes) == pytest.approx(1)
+
+
+def test_every_category_has_a_part_to_mend():
+    levels = {row.category: row.level for row in llama3_interruptions().causes}
+    assert levels == {
+        "GPU": "gpu", "host": "node", "maintenance": "node", "network": "switch", "dependency": "job",
+        "unknown": "job",
+    }  # fmt: skip
+
+
+def test_a_cause_keeps_the_parentheses_of_its_name():
+    assert "Host maintenance (unplanned)" in {row.cause for row in llama3_interruptions().causes}
+
+
+def test_parts_and_gpus_per_part_multiply_to_the_cluster():
+    cluster = Cluster(nodes=12, gpus_per_node=4, nodes_per_switch=3)
+    assert [cluster.parts(level) for level in LEVELS] == [48, 12, 4, 1]
+    assert all(cluster.parts(level) * cluster.gpus_per_part(level) == cluster.gpus for level in LEVELS)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"nodes": 0}, {"nodes": 2.0}, {"gpus_per_node": True}, {"nodes": 5, "nodes_per_switch": 2}]
+)
+def test_a_cluster_checks_its_fields(fields):
+    with pytest.raises((ValueError, TypeError), match=list(fields)[-1]):
+        Cluster(**{"nodes": 4, **fields})
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"), [("events", -1), ("components", 0), ("duration", 0.0), ("events", 1.5)]
+)
+def test_a_rate_needs_counts_and_time(name, bad):
+    with pytest.raises((ValueError, TypeError), match=name):
+        observed_rate(**{"events": 3, "components": 10, "duration": 1e6, name: bad})
+
+
+def test_rows_and_tables_check_their_fields():
+    row = {
+        "cause": "PSU",
+        "category": "host",
+        "level": "node",
+        "events": 3,
+        "components": 10,
+        "duration": 1e6,
+    }
+    with pytest.raises(ValueError, match="level"):
+        ComponentRate(**{**row, "level": "rack"})
+    with pytest.raises(TypeError, match="causes"):
+        ComponentRates(source="here", causes=(3,))
+
+
+@pytest.mark.parametrize(
+    "names", [{}, {"category": "GPU", "cause": "NIC"}, {"category": "gpu"}, {"cause": "fan"}]
+)
+def test_a_share_is_of_one_known_name(names):
+    with pytest.raises(ValueError, match=r"(category|cause) "):
+        llama3_interruptions().share(**names)
+
+
+def test_the_frame_has_a_row_for_each_cause():
+    frame = llama3_interruptions().to_frame()
+    assert frame["events"].sum() == 419
+    assert frame["share"].sum() == pytest.approx(1)

@@ -1,0 +1,184 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import relparallel as rp
+from relparallel.training import (
+    EffectiveTime,
+    checkpoint_interval,
+    effective_training_time_ratio,
+    expected_segment_time,
+    optimal_training_time_ratio,
+)
+
+DAY = 86400.0
+mtbfs, intervals, small = st.floats(1e2, 1e6), st.floats(1e1, 1e4), st.floats(0.0, 1e3)
+
+
+def simulated_shares(rng, runs, horizon, *, mtbf, interval, checkpoint, restart, down):
+    """Saved work over the horizon in independent runs, failure by failure."""
+    draws = int(1.3 * horizon / mtbf) + 400
+    exposed = rng.exponential(mtbf, (runs, draws))  # from a restart's begin to the next failure
+    ends = np.cumsum(exposed + down, axis=1)
+    assert (ends[:, -1] > horizon).all()
+    begins = ends - exposed - down
+    seen = np.clip(np.minimum(exposed, horizon - begins) - restart, 0.0, None)
+    return (np.floor(seen / (interval + checkpoint)) * interval * (begins < horizon)).sum(axis=1) / horizon
+
+
+def test_the_acceptance_call():
+    ratio = rp.training.effective_training_time_ratio(
+        mtbf=86400 / (2048 * 6.5e-3), interval=1800, checkpoint=30, restart=300
+    )
+    assert ratio.mean == pytest.approx(0.8130, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("mtbf", "interval", "checkpoint", "restart", "down"),
+    [
+        (9000.0, 1500.0, 120.0, 900.0, 300.0),
+        (1800.0, 600.0, 60.0, 300.0, 60.0),
+        (500.0, 400.0, 50.0, 200.0, 0.0),
+    ],
+)
+def test_a_simulated_segment_takes_the_expected_time(mtbf, interval, checkpoint, restart, down):
+    rng, segments = np.random.default_rng(1), 200_000
+    total = np.zeros(segments)
+    need, open_ = np.full(segments, interval + checkpoint), np.ones(segments, dtype=bool)
+    while open_.any():
+        life = rng.exponential(mtbf, open_.sum())
+        done = life >= need[open_]
+        total[open_] += np.where(done, need[open_], life + down)
+        open_[open_] = ~done
+        need[:] = restart + interval + checkpoint  # after a failure the restart comes first
+    z = (total.mean() - expected_segment_time(mtbf, interval, checkpoint, restart, down)) / (
+        total.std() / np.sqrt(segments)
+    )
+    assert abs(z) < 4
+
+
+@pytest.mark.parametrize(
+    ("mtbf", "interval", "checkpoint", "restart", "down"),
+    [
+        (1823.7, 600.0, 10.0, 300.0, 0.0),
+        (3000.0, 900.0, 20.0, 600.0, 500.0),
+        (800.0, 700.0, 90.0, 250.0, 40.0),
+    ],
+)
+def test_mean_and_spread_over_a_finite_run_agree_with_simulation(mtbf, interval, checkpoint, restart, down):
+    parts = {"mtbf": mtbf, "interval": interval, "checkpoint": checkpoint, "restart": restart, "down": down}
+    runs, horizon = 3000, 40 * DAY
+    model = effective_training_time_ratio(**parts)
+    shares = simulated_shares(np.random.default_rng(2), runs, horizon, **parts)
+    bias = mtbf / horizon  # a run may end inside a segment
+    assert abs(shares.mean() - model.mean) < 4 * shares.std() / np.sqrt(runs) + bias
+    assert shares.std() == pytest.approx(model.std(horizon), rel=4 / np.sqrt(2 * runs) + 0.01)
+
+
+@pytest.mark.parametrize(
+    ("mtbf", "interval", "checkpoint", "restart", "down"),
+    [
+        (1000.0, 300.0, 50.0, 800.0, 1500.0),
+        (1000.0, 900.0, 20.0, 1200.0, 0.0),
+        (5000.0, 400.0, 10.0, 2.0, 900.0),
+    ],
+)
+def test_the_variance_is_that_of_simulated_renewal_cycles(mtbf, interval, checkpoint, restart, down):
+    rng, cycles = np.random.default_rng(6), 400_000
+    length = rng.exponential(mtbf, cycles)
+    saved = length // (interval + checkpoint) * interval
+    length += down
+    failing = np.arange(cycles)
+    while failing.size:  # restarts until one passes
+        life = rng.exponential(mtbf, failing.size)
+        length[failing] += np.where(life < restart, life + down, restart)
+        failing = failing[life < restart]
+    model = effective_training_time_ratio(mtbf, interval, checkpoint, restart, down)
+    rest = saved - model.mean * length
+    assert rest.var() / length.mean() == pytest.approx(model.std(1.0) ** 2, rel=0.02)
+    assert abs(rest.mean()) < 4 * rest.std() / np.sqrt(cycles)
+
+
+@given(mtbf=mtbfs, interval=intervals, checkpoint=small, restart=small, down=small)
+def test_the_mean_is_work_over_expected_time(mtbf, interval, checkpoint, restart, down):
+    parts = (mtbf, interval, checkpoint, restart, down)
+    mean = effective_training_time_ratio(*parts).mean
+    assert mean == pytest.approx(interval / expected_segment_time(*parts), rel=1e-12, abs=1e-300)
+    assert 0 <= mean <= 1
+
+
+@given(mtbf=mtbfs, checkpoint=st.floats(1e-3, 1e3), restart=small, down=small, factor=st.floats(0.2, 5.0))
+def test_the_best_ratio_belongs_to_the_exact_interval_and_no_other_beats_it(
+    mtbf, checkpoint, restart, down, factor
+):
+    best = optimal_training_time_ratio(checkpoint, mtbf, restart, down)
+    interval = checkpoint_interval(checkpoint, mtbf)
+    at = effective_training_time_ratio(mtbf, interval, checkpoint, restart, down).mean
+    assert at == pytest.approx(best, rel=1e-9, abs=1e-12)
+    assert (
+        effective_training_time_ratio(mtbf, factor * interval, checkpoint, restart, down).mean <= best + 1e-12
+    )
+
+
+@given(mtbf=mtbfs, checkpoint=st.floats(1e-6, 1e2))
+def test_at_the_optimum_the_lost_share_is_the_interval_over_the_mtbf(mtbf, checkpoint):
+    lost = 1 - optimal_training_time_ratio(checkpoint, mtbf, restart=0.0)
+    assert lost == pytest.approx(checkpoint_interval(checkpoint, mtbf) / mtbf, rel=1e-9, abs=1e-12)
+
+
+@given(interval=intervals, checkpoint=small)
+def test_without_failures_only_the_checkpoints_cost(interval, checkpoint):
+    ratio = effective_training_time_ratio(1e17, interval, checkpoint, 100.0)
+    assert ratio.mean == pytest.approx(interval / (interval + checkpoint), rel=1e-9)
+    assert ratio.std(DAY) < 1e-3
+
+
+@given(mtbf=mtbfs, interval=intervals, checkpoint=small, restart=small, down=small)
+def test_every_cost_lowers_the_mean(mtbf, interval, checkpoint, restart, down):
+    mean = effective_training_time_ratio(mtbf, interval, checkpoint, restart, down).mean
+    for worse in (
+        (checkpoint + 5, restart, down),
+        (checkpoint, restart + 5, down),
+        (checkpoint, restart, down + 5),
+    ):
+        assert effective_training_time_ratio(mtbf, interval, *worse).mean <= mean
+    assert effective_training_time_ratio(1.1 * mtbf, interval, checkpoint, restart, down).mean >= mean
+
+
+@given(interval=intervals, checkpoint=st.floats(0.0, 50.0), restart=small, down=small)
+def test_the_first_order_form_is_below_the_exact_one_and_meets_it_for_rare_failures(
+    interval, checkpoint, restart, down
+):
+    for mtbf, close in ((3e3, 1.0), (1e8, 1e-3)):
+        exact = effective_training_time_ratio(mtbf, interval, checkpoint, restart, down).mean
+        first = effective_training_time_ratio(mtbf, interval, checkpoint, restart, down, "kokolis").mean
+        # Kokolis charges no rework for the checkpoint itself: at most W C / M above, to first order.
+        assert first <= exact + 0.5 * checkpoint / mtbf * 1.5
+        assert exact - first < close or mtbf < 1e4
+
+
+def test_the_first_order_form_has_no_spread():
+    ratio = effective_training_time_ratio(1e4, 900, 20, 600, method="kokolis")
+    with pytest.raises(ValueError, match="method"):
+        ratio.std(DAY)
+
+
+def test_the_spread_falls_with_the_root_of_the_run():
+    ratio = effective_training_time_ratio(np.array([5e3, 2e4]), 900, 20, 600)
+    assert ratio.std(4 * DAY) == pytest.approx(ratio.std(DAY) / 2)
+
+
+@pytest.mark.parametrize("name", ["mtbf", "interval", "checkpoint", "restart", "down"])
+@pytest.mark.parametrize("bad", [float("nan"), -1.0, "text", None, 1e300, []])
+def test_bad_times_are_named(name, bad):
+    good = {"mtbf": 1e4, "interval": 900.0, "checkpoint": 20.0, "restart": 600.0, "down": 0.0}
+    for function in (effective_training_time_ratio, expected_segment_time):
+        with pytest.raises((ValueError, TypeError), match=name):
+            function(**{**good, name: bad})
+
+
+@pytest.mark.parametrize(("field", "bad"), [("mean", 1.5), ("mean", "much"), ("variance_rate", -1.0)])
+def test_a_result_checks_its_fields(field, bad):
+    with pytest.raises((ValueError, TypeError), match=field):
+        EffectiveTime(**{"mean": 0.5, "variance_rate": 1.0, field: bad})
