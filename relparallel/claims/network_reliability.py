@@ -1,0 +1,173 @@
+"""Published reliabilities of networks: exact programme, counts of connecting subgraphs, closed forms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import networkx as nx
+import numpy as np
+
+from relparallel import topology
+from relparallel.claims.registry import reproduces, theorem
+from relparallel.reliability import (
+    Reliability,
+    evaluate,
+    fat_tree_edge_pair_connected,
+    fat_tree_pods_connected,
+    unavailability,
+)
+from relparallel.reliability.frontier import compile_programme, run_programme
+from relparallel.reliability.ordering import link_order
+from relparallel.topology import Topology, as_topology
+
+#: What a row calls its graph, ``name(sizes)``; nodes are numbered from 0, hosts first.
+_BUILDERS: Final[dict[str, Callable[..., Any]]] = {
+    "bcube": topology.bcube,
+    "complete": nx.complete_graph,
+    "complete_bipartite": nx.complete_bipartite_graph,
+    "dcell": topology.dcell,
+    "dodecahedral": nx.dodecahedral_graph,
+    "fat_tree": topology.fat_tree,
+    "grid": lambda *sides: nx.convert_node_labels_to_integers(nx.grid_graph(sides)),
+    "hypercube": lambda n: nx.convert_node_labels_to_integers(nx.hypercube_graph(n)),
+    "icosahedral": nx.icosahedral_graph,
+    "petersen": nx.petersen_graph,
+    "torus": lambda *sides: topology.torus(sides),
+}
+_TERMINALS: Final = {"all vertices": "nodes", "switches": "switches"}
+
+
+def _graph(text: str) -> Topology:
+    """The graph that a row names."""
+    name, sizes = text.removesuffix(")").split("(")
+    return as_topology(_BUILDERS[name](*map(int, re.findall(r"\d+", sizes))))
+
+
+def _connected(graph: str, terminals: Any, link_up: float, **options: Any) -> Reliability:
+    return evaluate(_graph(graph), _TERMINALS.get(terminals, terminals), link_up, **options)
+
+
+@reproduces("NR-*-all-p*", quantity="all-terminal unreliability*")
+def all_terminal(graph: str, terminals: str, link_up: float) -> float:
+    """Probability that some vertex is cut off."""
+    return _connected(graph, terminals, link_up).unreliability
+
+
+@reproduces("NR-*-two-p*", quantity="two-terminal unreliability*")
+def two_terminal(graph: str, source: int, target: int, link_up: float) -> float:
+    """Probability that no path is left."""
+    return _connected(graph, (source, target), link_up).unreliability
+
+
+@reproduces("NR-*-all-count")
+def connecting_subsets(graph: str, m: int, terminals: str) -> int:
+    """R(1/2) 2^m: every mass is a whole number of subsets over a power of two, which floats hold exactly."""
+    return int(_connected(graph, terminals, 0.5, reductions=False).reliability * 2**m)
+
+
+@reproduces("NR-*-two-count")
+def joining_subsets(graph: str, m: int, source: int, target: int) -> int:
+    """The same for two terminals."""
+    return int(_connected(graph, (source, target), 0.5, reductions=False).reliability * 2**m)
+
+
+@reproduces("NR-U-*")
+def rare_failure(graph: str, terminals: str, link_down: float) -> float:
+    """All-terminal unreliability of a well-kept network."""
+    return _connected(graph, terminals, 1.0, link_down=link_down).unreliability
+
+
+@reproduces("NR-ftsw-*")
+def pods_apart(k: int, core_up: float, aggregation_up: float) -> float:
+    """Probability that switch failures part the pods of a fat-tree."""
+    return fat_tree_pods_connected(k, core_up, aggregation_up).unreliability
+
+
+@reproduces("NR-ftpair-*", quantity="*up-down*")
+def pair_apart(
+    k: int, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
+) -> float:
+    """Probability that two edge switches have no valley-free path."""
+    return fat_tree_edge_pair_connected(
+        k, core_up, aggregation_up, core_link_up=core_link_up, edge_link_up=edge_link_up
+    ).unreliability
+
+
+@reproduces("NR-ftpair-anypath")
+def pair_apart_any_path(
+    k: int, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
+) -> float:
+    """Probability that two edge switches of different pods have no path at all, by the exact programme."""
+    fabric = topology.fat_tree(k)
+    first = int(np.flatnonzero(fabric.is_kind("edge"))[0])
+    chances = _fat_tree_chances(fabric, core_up, aggregation_up, core_link_up, edge_link_up)
+    return evaluate(fabric, (first, first + k // 2), **chances).unreliability
+
+
+@reproduces("NR-mob-4-*")
+def pods_together(k: int, core_up: float, aggregation_up: float, core_link_down: float) -> float:
+    """Probability that all pods are connected: one edge switch speaks for each, its own links are perfect."""
+    fabric = topology.fat_tree(k)
+    speakers = np.flatnonzero(fabric.is_kind("edge"))[:: k // 2]
+    chances = _fat_tree_chances(fabric, core_up, aggregation_up, 1.0 - core_link_down, 1.0)
+    return evaluate(fabric, speakers, **chances).reliability
+
+
+@reproduces("NR-ls-16x8")
+def leaves_apart(leaves: int, spines: int, spine_up: float, link_down: float) -> float:
+    """Probability that some leaf switch is cut off, by the exact programme with failing spines."""
+    fabric = topology.leaf_spine(leaves, spines, 1)
+    node_up = np.where(fabric.is_kind("spine"), spine_up, 1.0)
+    leaf = np.flatnonzero(fabric.is_kind("leaf"))
+    return evaluate(fabric, leaf, 1.0 - link_down, node_up).unreliability
+
+
+def _fat_tree_chances(
+    fabric: Topology, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
+) -> dict[str, Any]:
+    """Arrays for `evaluate`; links of hosts are perfect."""
+    core, aggregation = fabric.is_kind("core"), fabric.is_kind("aggregation")
+    upper, lower = core[fabric.edges].any(axis=1), fabric.is_kind("edge")[fabric.edges].any(axis=1)
+    lower &= aggregation[fabric.edges].any(axis=1)
+    return {
+        "link_up": np.where(upper, core_link_up, np.where(lower, edge_link_up, 1.0)),
+        "node_up": np.where(core, core_up, np.where(aggregation, aggregation_up, 1.0)),
+    }
+
+
+@reproduces("NR-bell9")
+def set_partitions(n: int) -> int:
+    """Largest layer of the programme on a complete graph of one vertex more: every partition occurs."""
+    edges = np.array(nx.complete_graph(n + 1).edges, dtype=np.int64)
+    edges = edges[link_order(np.arange(n + 1), edges)]
+    half, certain = np.full((len(edges), 2), 0.5), np.tile([1.0, 0.0], (n + 1, 1))
+    programme = compile_programme(edges, half, certain, np.ones(n + 1, dtype=bool))
+    return run_programme(programme, max_states=10**6).peak
+
+
+@theorem(
+    "THM-reliability-closed-form",
+    system="fat-tree",
+    statement="The epidemic closed form for pods and the exact programme on the k=6 fabric give the same U.",
+)
+def closed_form_equals_programme() -> tuple[float, float]:
+    """Switch failures, links perfect."""
+    fabric = topology.fat_tree(6)
+    speakers = np.flatnonzero(fabric.is_kind("edge"))[::3]
+    chances = _fat_tree_chances(fabric, 0.9, 0.85, 1.0, 1.0)
+    return fat_tree_pods_connected(6, 0.9, 0.85).unreliability, evaluate(
+        fabric, speakers, **chances
+    ).unreliability
+
+
+@theorem(
+    "THM-reliability-ring",
+    system="network reliability",
+    statement="A ring of n links is connected while at most one is down: an (n-1)-out-of-n system.",
+)
+def ring_is_redundant_by_one() -> tuple[float, float]:
+    """Twelve links, MTBF 999 h, MTTR 1 h."""
+    ring = evaluate(nx.cycle_graph(12), link_down=unavailability(999.0, 1.0), reductions=False)
+    return ring.unreliability, float(unavailability(999.0, 1.0, needed=11, installed=12))

@@ -1,0 +1,80 @@
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from relparallel.reliability import evaluate
+from relparallel.reliability.monte_carlo import binomial_interval
+from relparallel.topology import fat_tree
+
+
+def sample(graph, samples, seed, **arguments):
+    rng = np.random.default_rng(seed)
+    return evaluate(graph, method="monte_carlo", samples=samples, rng=rng, **arguments)
+
+
+def test_the_interval_holds_the_exact_value():
+    for graph, chances in (
+        (nx.petersen_graph(), {"link_up": 0.8}),
+        (nx.grid_2d_graph(4, 5), {"terminals": ((0, 0), (3, 4)), "link_up": 0.7, "node_up": 0.9}),
+        (fat_tree(4), {"terminals": (0, 5, 15), "link_up": 0.95, "node_up": 0.98}),
+    ):
+        exact = evaluate(graph, method="exact", **chances)
+        sampled = sample(graph, 200_000, 1, confidence=0.999, **chances)
+        assert sampled.lower < exact.unreliability < sampled.upper
+        assert sampled.upper - sampled.lower < 0.01
+        assert (sampled.method, sampled.samples, sampled.exact) == ("monte_carlo", 200_000, False)
+        assert sampled.reliability + sampled.unreliability == 1
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_the_interval_holds_it_as_often_as_stated(confidence):
+    graph, runs = nx.cycle_graph(5), 600
+    exact = evaluate(graph, link_up=0.9).unreliability
+    rng = np.random.default_rng(2)
+    results = [
+        evaluate(
+            graph, link_up=0.9, method="monte_carlo", samples=700, confidence=confidence, rng=rng
+        )
+        for _ in range(runs)
+    ]  # fmt: skip
+    held = np.mean([r.lower <= exact <= r.upper for r in results])
+    spread = np.sqrt(confidence * (1 - confidence) / runs)
+    assert confidence - 3 * spread < held < confidence + 0.05 + 3 * spread  # never below, slightly above
+    mean = np.mean([r.unreliability for r in results])
+    assert abs(mean - exact) < 4 * np.sqrt(exact * (1 - exact) / (700 * runs))
+
+
+@pytest.mark.parametrize(("failures", "trials"), [(0, 10), (10, 10), (1, 1000), (37, 200), (500_000, 10**6)])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_the_interval_is_that_of_clopper_and_pearson(failures, trials, confidence):
+    reference = binomtest(failures, trials).proportion_ci(confidence, method="exact")
+    assert binomial_interval(failures, trials, confidence) == pytest.approx((reference.low, reference.high))
+
+
+def test_nothing_seen_is_not_nothing():
+    result = sample(nx.complete_graph(8), 1000, 3, link_up=0.999)
+    assert (result.unreliability, result.lower) == (0, 0)
+    assert result.upper == pytest.approx(1 - 0.025 ** (1 / 1000))
+
+
+def test_the_answer_does_not_depend_on_where_it_is_computed():
+    arguments = {"link_up": 0.9, "node_up": 0.97, "samples": 100_000, "seed": 4}
+    here = sample(nx.petersen_graph(), **arguments)
+    with ThreadPoolExecutor(3) as threads:
+        assert sample(nx.petersen_graph(), executor=threads, **arguments) == here
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        assert sample(nx.petersen_graph(), executor=processes, **arguments) == here
+    assert sample(nx.petersen_graph(), **arguments) == here
+    assert sample(nx.petersen_graph(), **{**arguments, "seed": 5}) != here
+
+
+@pytest.mark.parametrize("samples", [1, 63, 64, 65, 2**15 - 1, 2**15, 2**15 + 1])
+def test_sizes_around_words_and_chunks(samples):
+    certain = sample(nx.path_graph(3), samples, 6, link_up=1.0)
+    hopeless = sample(nx.path_graph(3), samples, 6, link_up=1.0, node_up={2: 0.0})
+    assert (certain.unreliability, hopeless.unreliability) == (0, 1)
+    assert certain.samples == samples

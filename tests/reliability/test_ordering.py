@@ -1,0 +1,74 @@
+from math import comb
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from relparallel.reliability.frontier import compile_programme, run_programme
+from relparallel.reliability.ordering import link_order, vertex_order
+
+
+def arrays(graph):
+    graph = nx.convert_node_labels_to_integers(graph)
+    return len(graph), np.array([sorted(edge) for edge in graph.edges], dtype=np.int64)
+
+
+def programme(graph, order=None, up=0.9):
+    """Programme of an all-terminal problem with perfect vertices."""
+    n, edges = arrays(graph)
+    edges = edges[link_order(vertex_order(n, edges) if order is None else order, edges)]
+    link, node = np.tile([up, 1 - up], (len(edges), 1)), np.tile([1.0, 0.0], (n, 1))
+    return compile_programme(edges, link, node, np.ones(n, dtype=bool))
+
+
+@pytest.mark.parametrize(
+    ("graph", "width"),
+    [
+        (nx.path_graph(30), 2),
+        (nx.cycle_graph(30), 3),
+        (nx.random_labeled_tree(60, seed=1), 5),
+        (nx.grid_2d_graph(8, 8), 9),
+        (nx.grid_2d_graph(4, 40), 5),
+        (nx.complete_graph(9), 9),
+        (nx.complete_bipartite_graph(24, 8), 10),
+        (nx.dodecahedral_graph(), 7),
+        (nx.hypercube_graph(4), 8),
+        (nx.grid_2d_graph(6, 6, periodic=True), 12),
+    ],
+    ids=["path", "cycle", "tree", "grid", "strip", "complete", "leaf-spine", "dodecahedron", "Q4", "torus"],
+)
+def test_the_frontier_is_as_narrow_as_known(graph, width):
+    assert programme(graph).width <= width
+
+
+def test_orders_are_permutations_and_repeat():
+    for graph in (nx.petersen_graph(), nx.grid_2d_graph(5, 7), nx.complete_bipartite_graph(5, 3)):
+        n, edges = arrays(graph)
+        order = vertex_order(n, edges)
+        assert sorted(order) == list(range(n))
+        assert sorted(link_order(order, edges)) == list(range(len(edges)))
+        assert (order == vertex_order(n, edges)).all()
+
+
+def test_links_that_free_a_vertex_come_first():
+    # Vertex 3 has links to 0, 1 and 2; only 1 has no later neighbour.
+    edges = np.array([(0, 1), (0, 2), (0, 3), (1, 3), (2, 3), (0, 4), (2, 4), (3, 4)])
+    late = [edges[i].tolist() for i in link_order(np.arange(5), edges) if edges[i].max() == 3]
+    assert late[0] == [1, 3]
+
+
+@pytest.mark.parametrize(("n", "bell"), [(4, 15), (6, 203), (8, 4140), (9, 21147)])
+def test_the_largest_layer_of_a_complete_graph_is_a_bell_number(n, bell):
+    assert run_programme(programme(nx.complete_graph(n + 1), np.arange(n + 1)), 10**6).peak == bell
+
+
+@pytest.mark.parametrize("side", [3, 4, 5, 6, 8])
+def test_the_largest_layer_of_a_grid_is_a_catalan_number(side):
+    row_by_row = programme(nx.grid_2d_graph(side, side), np.arange(side**2))
+    assert run_programme(row_by_row, 10**6).peak == comb(2 * side, side) // (side + 1)
+
+
+def test_success_and_failure_mass_add_up_to_one():
+    for graph in (nx.grid_2d_graph(7, 7), nx.complete_graph(9), nx.dodecahedral_graph()):
+        sweep = run_programme(programme(graph, up=0.7), 10**6)
+        assert sweep.success + sweep.failure == pytest.approx(1, abs=1e-12)
