@@ -65,14 +65,16 @@ class Timeline:
 
     def __post_init__(self) -> None:
         require_int(resources=self.resources, at_least=1, at_most=MOST_DEVICES)
+        require_real(start=self.start, duration=self.duration, at_least=0)
+        require_real(holding=self.holding)
+        if np.ndim(self.start) != 1:
+            raise ValueError(f"start must have one entry per task, got {self.start!r}")
         columns = ("resource", "start", "duration", "holding", "kind", "item", "part")
         for name in columns:
-            if np.shape(getattr(self, name)) != np.shape(self.start) or np.ndim(self.start) != 1:
+            if np.shape(getattr(self, name)) != np.shape(self.start):
                 shape = np.shape(getattr(self, name))
                 raise ValueError(f"{name} must have one entry per task, as start has, got shape {shape}")
         require_indices("resource", self.resource, self.resources)
-        require_real(start=self.start, duration=self.duration, at_least=0)
-        require_real(holding=self.holding)
 
     @property
     def finish(self) -> NDArray[np.float64]:
