@@ -1,0 +1,34 @@
+# make figures   re-execute every stale notebook and regenerate figures/ (the first call builds .venv)
+# make test      run every test
+# make lab       open the notebooks in JupyterLab
+# make clean     remove what can be made again
+#
+# Needs python3 (>= 3.11, with venv) and make. Another interpreter: make PYTHON=python3.12 figures.
+# Options of the runner: make figures ARGS="42 --force"; of pytest: make test ARGS="-k runner".
+
+PYTHON ?= python3
+WORKERS ?= 2
+BIN := .venv/bin
+
+.PHONY: figures test lab clean
+
+figures: .venv/.ready
+	@$(BIN)/python -m relparallel figures $(ARGS)
+
+test: .venv/.ready
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+
+lab: .venv/.ready
+	@$(BIN)/python -m jupyterlab notebooks/00_overview.ipynb $(ARGS)
+
+clean:
+	rm -rf .venv .relparallel .hypothesis .mypy_cache .ruff_cache build dist tests/browser/node_modules
+	find relparallel tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "relparallel needs Python 3.11 or later, but $(PYTHON) is " + sys.version.split()[0] + "; name another: make PYTHON=python3.12 ...")'
+	@echo "building .venv (once, about a minute)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

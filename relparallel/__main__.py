@@ -1,0 +1,153 @@
+"""The command line: ``python -m relparallel figures`` and ``python -m relparallel ledger``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from relparallel.reproduce import NotebookError, RunnerBusyError, run_figures
+
+__all__ = ["main"]
+
+_ABOUT = "Performance and reliability of large-model training under parallel strategies."
+_EXAMPLES = """examples:
+  python -m relparallel figures                 run every stale notebook and regenerate its figures
+  python -m relparallel figures 42              the same for one notebook
+  python -m relparallel figures 42 -p mttr_hours=24 --output-dir OUT
+                                                run it with another value and write to OUT instead
+  python -m relparallel ledger --csv ledger.csv
+                                                every claim beside its published number
+"""
+_FIGURES = """Execute notebooks through papermill, in place, and regenerate figures/.
+
+A notebook whose code, data, package and results are as its last run left them is skipped. The others run in
+worker processes; each result takes its place in one step, so the run may be stopped, or killed, at any moment
+and the next one goes on from there. A notebook that fails is reported with the failing cell and kept for
+inspection; the others still run. Results are the same bytes on every run, however many workers there are."""
+_FIGURES_EXAMPLES = """examples:
+  python -m relparallel figures --jobs 2
+  python -m relparallel figures 21 42_reliability_of_strategies notebooks/43_joint_optimum.ipynb --force
+  python -m relparallel figures --quick --output-dir OUT
+  python -m relparallel figures 42 -p mttr_hours=24 -p nodes=2048 --output-dir OUT
+
+exit status: 0 when every chosen notebook is up to date, 1 when one failed, 2 when the command was wrong,
+130 when interrupted"""
+_LEDGER = (
+    "Compute every claim, print it beside the published number, and fail when one lies outside its tolerance."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The arguments; default those of the process.
+
+    Returns
+    -------
+    int
+        0 for success, 1 for a failure that was reported, 2 for a wrong command, 130 when interrupted.
+
+    Examples
+    --------
+    >>> main(["figures", "--quick"])
+    2
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except NotebookError as error:
+        print(f"relparallel {options.command}: {error}", file=sys.stderr)
+        return 2
+    except RunnerBusyError as error:
+        print(f"relparallel {options.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted; what was finished is kept and the next run goes on from there", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="python -m relparallel", description=_ABOUT, epilog=_EXAMPLES, formatter_class=plain
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    figures = commands.add_parser(
+        "figures",
+        help="run stale notebooks and regenerate their figures",
+        description=_FIGURES,
+        epilog=_FIGURES_EXAMPLES,
+        formatter_class=plain,
+    )
+    _add_figures_options(figures)
+    figures.set_defaults(run=_figures)
+    ledger = commands.add_parser(
+        "ledger", help="compute every claim beside its published number", description=_LEDGER
+    )
+    ledger.add_argument("--csv", metavar="FILE", type=Path, help="also write the rows to FILE")
+    ledger.set_defaults(run=_ledger)
+    return parser
+
+
+def _add_figures_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="a notebook's number (42), name or path; default all")
+    add(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="notebooks at a time; default the number of processors, at most 8",
+    )
+    add("--force", action="store_true", help="run also what is up to date")
+    add("--quick", action="store_true", help="short for -p quick=True; needs --output-dir")
+    add(
+        "-p",
+        dest="parameters",
+        action="append",
+        default=[],
+        type=_assignment,
+        metavar="NAME=VALUE",
+        help="a value in place of a default of the parameters cell, of the same type; needs --output-dir",
+    )
+    add(
+        "--output-dir",
+        type=Path,
+        metavar="DIR",
+        help="write DIR/NAME.ipynb and DIR/figures/, not the repository",
+    )
+    add("--root", type=Path, metavar="DIR", help="the checkout; default the one that holds this package")
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
+    return name, value
+
+
+def _figures(options: argparse.Namespace) -> int:
+    report = run_figures(
+        options.names,
+        root=options.root,
+        jobs=options.jobs,
+        force=options.force,
+        quick=options.quick,
+        parameters=dict(options.parameters),
+        output_dir=options.output_dir,
+    )
+    return report.exit_code
+
+
+def _ledger(options: argparse.Namespace) -> int:
+    from relparallel.ledger import print_ledger
+
+    return print_ledger(csv=options.csv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

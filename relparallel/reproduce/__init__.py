@@ -1,0 +1,10 @@
+"""The runner: re-execute stale notebooks through papermill and regenerate their figures, byte for byte.
+
+``python -m relparallel figures`` is its command line; `run_figures` is the same from Python.
+"""
+
+from .notebook import NotebookError
+from .record import RunnerBusyError
+from .runner import Report, run_figures
+
+__all__ = ["NotebookError", "Report", "RunnerBusyError", "run_figures"]

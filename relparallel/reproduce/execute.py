@@ -1,0 +1,211 @@
+"""Executing one notebook.
+
+A `Task` goes to a worker and an `Outcome` comes back, both plain bytes and numbers, so that any
+`concurrent.futures.Executor` can carry them. A worker writes nothing but a temporary folder of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .pins import environment, pins
+from .processes import PREFIX, end_children
+
+__all__ = ["Failure", "Outcome", "Task", "execute"]
+
+_LONGEST_SOCKET_FOLDER = 90  # a Unix socket's path has at most 104 characters
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """A notebook to execute.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    raw : bytes
+        The file's bytes.
+    folder : str
+        The kernel's working folder.
+    parameters : dict
+        Values that replace defaults of its parameters cell.
+    cell_timeout, timeout : float
+        Longest time [s] for one cell and for the whole notebook.
+    """
+
+    name: str
+    raw: bytes
+    folder: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    cell_timeout: float
+    timeout: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """Why and where a notebook failed.
+
+    Parameters
+    ----------
+    error : str
+        What happened, in one or a few lines.
+    count : int or None
+        The failing cell's number, as in ``In [3]``; None where no cell is to blame.
+    source : str
+        The failing cell's source.
+    """
+
+    error: str
+    count: int | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What came of a task.
+
+    Parameters
+    ----------
+    notebook : bytes
+        The executed notebook as papermill left it; incomplete, perhaps empty, after a failure.
+    figures : dict of str to bytes
+        The figure files it wrote.
+    failure : Failure or None
+        None when every cell ran.
+    seconds : float
+        How long it took.
+    """
+
+    notebook: bytes = b""
+    figures: dict[str, bytes] = field(default_factory=dict)
+    failure: Failure | None = None
+    seconds: float = 0.0
+
+
+def execute(task: Task) -> Outcome:
+    """Execute one notebook in a fresh kernel and return what it left."""
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        figures = folder / "figures"
+        figures.mkdir()
+        (folder / "in.ipynb").write_bytes(task.raw)
+        with environment(pins(folder)), _stderr_in(folder / "log"):
+            failure = _run(task, folder)
+        written = (folder / "out.ipynb").read_bytes() if (folder / "out.ipynb").exists() else b""
+        drawn = {p.relative_to(figures).as_posix(): p.read_bytes() for p in figures.rglob("*") if p.is_file()}
+    return Outcome(notebook=written, figures=drawn, failure=failure, seconds=time.monotonic() - start)
+
+
+def _run(task: Task, folder: Path) -> Failure | None:
+    """Run the notebook in ``folder``; exceptions decide, for a killed cell is saved as completed."""
+    import papermill
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    _teach_papermill_literals()
+    source, target = (_escaped(folder / name) for name in ("in.ipynb", "out.ipynb"))
+    try:
+        with _at_most(task.timeout) as late:
+            papermill.execute_notebook(
+                source,
+                target,
+                parameters=task.parameters,
+                kernel_name="python3",
+                language="python",
+                progress_bar=False,
+                cwd=task.folder,
+                start_timeout=120,
+                execution_timeout=task.cell_timeout,
+                config=_transport(folder),
+            )
+    except PapermillExecutionError as error:
+        return Failure(error=f"{error.ename}: {error.evalue}", count=error.exec_count, source=error.source)
+    except DeadKernelError:
+        reason = f"the notebook took longer than {task.timeout:g} s" if late.is_set() else "the kernel died"
+        return _unanswered(folder / "out.ipynb", reason)
+    except CellTimeoutError:
+        return _unanswered(folder / "out.ipynb", f"the cell took longer than {task.cell_timeout:g} s")
+    except Exception as error:  # whatever befalls one notebook, the others still run
+        return Failure(error=f"{type(error).__name__}: {error}{_last_words(folder / 'log')}")
+    return None
+
+
+def _unanswered(path: Path, reason: str) -> Failure:
+    """Blame the last cell that was started: the saved state of its execution tells nothing."""
+    cells = json.loads(path.read_bytes())["cells"] if path.exists() else []
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    started = [i for i, cell in enumerate(code) if cell["metadata"].get("papermill", {}).get("start_time")]
+    if not started:
+        return Failure(error=reason)
+    return Failure(error=reason, count=started[-1] + 1, source="".join(code[started[-1]]["source"]))
+
+
+def _last_words(log: Path) -> str:
+    """Return the last line that a kernel wrote before it failed to start, behind a dash."""
+    lines = log.read_text(errors="replace").split("\n")
+    return next((f" - {line.strip()}" for line in reversed(lines) if line.strip()), "")
+
+
+@contextmanager
+def _stderr_in(log: Path) -> Iterator[None]:
+    """Keep what a kernel tells the terminal, such as that its parent stops it, out of the display."""
+    terminal = os.dup(2)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+def _teach_papermill_literals() -> None:
+    """Have papermill write every parameter as Python does; by itself it turns a tuple into text."""
+    from papermill.translators import PythonTranslator, papermill_translators
+
+    class Literals(PythonTranslator):  # type: ignore[misc]
+        translate = staticmethod(repr)
+
+    papermill_translators.register("python", Literals)
+
+
+def _escaped(path: Path) -> str:
+    """Return a path as text in which papermill finds no braces to fill in."""
+    return str(path).replace("{", "{{").replace("}", "}}")
+
+
+def _transport(folder: Path) -> Any:
+    """Have the kernel talk through sockets in ``folder``: two kernels never compete for a port."""
+    from traitlets.config import Config
+
+    if os.name != "posix" or len(str(folder)) > _LONGEST_SOCKET_FOLDER:
+        return Config()
+    return Config({"KernelManager": {"transport": "ipc", "ip": str(folder / "kernel")}})
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[threading.Event]:
+    """End the kernel when ``seconds`` have passed, and tell so by the event."""
+    late = threading.Event()
+
+    def expire() -> None:
+        late.set()
+        end_children()
+
+    clock = threading.Timer(seconds, expire)
+    clock.start()
+    try:
+        yield late
+    finally:
+        clock.cancel()

@@ -1,0 +1,170 @@
+"""Notebook files as this project stores them: reading, the normal form and digests.
+
+Only the standard library is imported here: the check "is anything stale?" must cost nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Notebook", "NotebookError", "code_digest", "normal_form", "outputs_digest", "read", "sha256"]
+
+KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+LANGUAGE = {
+    "codemirror_mode": {"name": "ipython", "version": 3},
+    "file_extension": ".py",
+    "mimetype": "text/x-python",
+    "name": "python",
+    "nbconvert_exporter": "python",
+    "pygments_lexer": "ipython3",
+}
+PARAMETERS_TAG, INJECTED_TAG = "parameters", "injected-parameters"
+_VOLATILE_NOTEBOOK = ("papermill", "widgets")
+_VOLATILE_CELL = ("papermill", "execution")
+
+
+class NotebookError(ValueError):
+    """A notebook, or something asked of it, is not as it must be; the message says what is allowed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Notebook:
+    """One notebook file as it was read.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    raw : bytes
+        Its bytes.
+    content : dict
+        Its parsed JSON.
+    """
+
+    path: Path
+    raw: bytes
+    content: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The file's name without its suffix, such as ``42_reliability_of_strategies``."""
+        return self.path.stem
+
+
+def read(path: Path) -> Notebook:
+    """Read one notebook of format 4.5 or later (the format in which every cell has an id).
+
+    Raises
+    ------
+    NotebookError
+        If the file is no such notebook.
+    """
+    raw = path.read_bytes()
+    try:
+        content = json.loads(raw)
+        version = (content["nbformat"], content["nbformat_minor"])
+        identified = all("id" in cell and "source" in cell for cell in content["cells"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise NotebookError(f"{path} is not a notebook: {error!r}") from None
+    if version[0] != 4 or version < (4, 5) or not identified:
+        raise NotebookError(
+            f"{path} must be a notebook of format 4.5 with a cell id everywhere, got {version}"
+        )
+    return Notebook(path=path, raw=raw, content=content)
+
+
+def normal_form(content: dict[str, Any]) -> bytes:
+    """Return the one way in which a notebook is written: nothing in it depends on when or where it ran.
+
+    Timings and other traces of the run are dropped, the kernel's description and the id of the cell of
+    injected parameters are constant, neighbouring pieces of one output stream are joined, keys are sorted.
+    """
+    metadata = _without(content.get("metadata", {}), _VOLATILE_NOTEBOOK)
+    metadata |= {"kernelspec": KERNELSPEC, "language_info": LANGUAGE}
+    cells = [_normal_cell(cell) for cell in content["cells"]]
+    text = json.dumps(
+        content | {"metadata": metadata, "cells": cells}, indent=1, sort_keys=True, ensure_ascii=False
+    )
+    return text.encode() + b"\n"
+
+
+def code_digest(content: dict[str, Any]) -> str:
+    """Return the digest of what is executed: the sources and tags of the code cells, in order."""
+    return _digest([(_joined(cell["source"]), tags(cell)) for cell in _code_cells(content)])
+
+
+def outputs_digest(content: dict[str, Any]) -> str:
+    """Return the digest of what the execution left: outputs and counts of the code cells, in order."""
+    cells = [_normal_cell(cell) for cell in _code_cells(content)]
+    return _digest([(cell.get("execution_count"), cell.get("outputs")) for cell in cells])
+
+
+def sha256(data: bytes) -> str:
+    """Return the SHA-256 of ``data`` as hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def tags(cell: dict[str, Any]) -> list[str]:
+    """Return a cell's tags."""
+    return list(cell.get("metadata", {}).get("tags", ()))
+
+
+def parameters_source(content: dict[str, Any]) -> str:
+    """Return the source of the cell tagged ``parameters``; empty when there is none."""
+    return next((_joined(c["source"]) for c in _code_cells(content) if PARAMETERS_TAG in tags(c)), "")
+
+
+def moved_beside_figures(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the notebook with its links to ``../figures/`` pointing to ``figures/`` beside it."""
+
+    def moved(cell: dict[str, Any]) -> dict[str, Any]:
+        if cell["cell_type"] != "markdown":
+            return cell
+        return cell | {"source": _joined(cell["source"]).replace("../figures/", "figures/")}
+
+    return content | {"cells": [moved(cell) for cell in content["cells"]]}
+
+
+def _code_cells(content: dict[str, Any]) -> list[dict[str, Any]]:
+    return [cell for cell in content["cells"] if cell["cell_type"] == "code"]
+
+
+def _normal_cell(cell: dict[str, Any]) -> dict[str, Any]:
+    metadata = _without(cell.get("metadata", {}), _VOLATILE_CELL)
+    if not metadata.get("tags", True):
+        del metadata["tags"]
+    normal = cell | {"metadata": metadata, "source": _joined(cell["source"]).splitlines(keepends=True)}
+    if INJECTED_TAG in tags(cell):
+        normal["id"] = INJECTED_TAG
+    if cell["cell_type"] == "code":
+        normal["outputs"] = _joined_streams(cell.get("outputs", []))
+    return normal
+
+
+def _joined_streams(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join neighbouring pieces of a stream: where the kernel cut them depends on its clock."""
+    joined: list[dict[str, Any]] = []
+    for name, group in groupby(outputs, key=lambda output: output.get("name")):
+        if name is None:
+            joined.extend(group)
+        else:
+            text = "".join(_joined(piece["text"]) for piece in group)
+            joined.append({"name": name, "output_type": "stream", "text": text.splitlines(keepends=True)})
+    return joined
+
+
+def _without(metadata: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if key not in keys}
+
+
+def _joined(text: str | list[str]) -> str:
+    return text if isinstance(text, str) else "".join(text)
+
+
+def _digest(value: Any) -> str:
+    return sha256(json.dumps(value, sort_keys=True).encode())

@@ -1,0 +1,134 @@
+"""The parameters of a notebook: what its ``parameters`` cell declares, and values given in their place.
+
+papermill passes a misspelled or ill-typed parameter on without a word; here it is refused before anything
+runs. Only the standard library is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from .notebook import Notebook, NotebookError, parameters_source
+
+__all__ = ["checked", "declared"]
+
+
+def declared(notebook: Notebook) -> dict[str, Any]:
+    """Return the parameters of a notebook and their default values, read without running anything.
+
+    Raises
+    ------
+    NotebookError
+        If its ``parameters`` cell holds anything but assignments of literals to names.
+    """
+    try:
+        statements = ast.parse(parameters_source(notebook.content)).body
+        return dict(_assignment(statement) for statement in statements)
+    except (SyntaxError, ValueError) as error:
+        raise NotebookError(
+            f"the parameters cell of {notebook.name} must hold only lines such as mttr_hours = 24.0: {error}"
+        ) from None
+
+
+def checked(notebook: Notebook, given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of the parameters ``given`` as text, each of the type of its default.
+
+    Raises
+    ------
+    NotebookError
+        If the notebook has no parameter of that name, or the text is no value of its type.
+    """
+    defaults = declared(notebook)
+    for name in given:
+        if name not in defaults:
+            raise NotebookError(_unknown(notebook.name, name, defaults))
+    values = {}
+    for name, text in given.items():
+        try:
+            values[name] = _converted(_literal(text, defaults[name]), defaults[name])
+        except ValueError:
+            raise NotebookError(
+                f"parameter {name} of {notebook.name} must be {_kind(defaults[name])} "
+                f"(its default is {defaults[name]!r}), got {text!r}; {_listing(defaults)}"
+            ) from None
+    return values
+
+
+def _assignment(statement: ast.stmt) -> tuple[str, Any]:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.expr() as value):
+            return name, ast.literal_eval(value)
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            return name, ast.literal_eval(value)
+    raise ValueError(f"line {statement.lineno} is {ast.unparse(statement)!r}")
+
+
+def _literal(text: str, default: Any) -> Any:
+    """Read ``text`` as a Python literal; a text parameter needs no quotation marks."""
+    if isinstance(default, bool) and text in ("true", "false"):
+        return text == "true"
+    try:
+        value = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = None if isinstance(default, str) else ...
+    if value is ...:
+        raise ValueError(text)
+    return text if isinstance(default, str) and not isinstance(value, str) else value
+
+
+def _converted(value: Any, default: Any) -> Any:
+    """Return ``value`` in the type of ``default``; an integer passes for a float, nothing else bends."""
+    if default is None:
+        return value
+    if isinstance(default, float) and type(value) is int:
+        value = float(value)
+    if isinstance(default, (list, tuple)) and isinstance(value, (list, tuple)):
+        return type(default)(_element(item, default) for item in value)
+    if type(value) is not type(default) or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError(value)
+    return value
+
+
+def _element(item: Any, default: list[Any] | tuple[Any, ...]) -> Any:
+    """Return an element in the type of the first of the default's elements that it fits."""
+    for example in default:
+        try:
+            return _converted(item, example)
+        except ValueError:
+            continue
+    if default:
+        raise ValueError(item)
+    return item
+
+
+_KINDS = {
+    bool: "True or False",
+    int: "an integer",
+    float: "a finite number",
+    str: "text",
+    type(None): "a literal",
+}
+
+
+def _kind(default: Any) -> str:
+    if isinstance(default, (list, tuple)):
+        elements = " or ".join(dict.fromkeys(_kind(item) for item in default)) or "literals"
+        return f"a sequence, such as {default!r}, of {elements}"
+    return _KINDS.get(type(default), f"a {type(default).__name__}")
+
+
+def _unknown(notebook: str, name: str, defaults: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(name, defaults, n=1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    return f"{notebook} has no parameter {name}{hint}; {_listing(defaults)}"
+
+
+def _listing(defaults: Mapping[str, Any]) -> str:
+    if not defaults:
+        return "it has no parameters"
+    known = (f"{name}: {type(value).__name__} = {value!r}" for name, value in defaults.items())
+    return "its parameters are " + ", ".join(known)

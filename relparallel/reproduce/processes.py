@@ -1,0 +1,86 @@
+"""Worker processes on this machine, and the end of every process that a run started.
+
+A run may be killed at any moment, and so may a worker or a kernel; none of the others may stay behind.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from multiprocessing.connection import wait
+
+import psutil  # type: ignore[import-untyped]
+
+from .pins import FIGURES_VARIABLE
+
+__all__ = ["PREFIX", "end_children", "local_pool"]
+
+PREFIX = "relparallel-"
+
+
+@contextmanager
+def local_pool(workers: int) -> Iterator[Executor]:
+    """Give a pool of worker processes on this machine that leaves no process and no file behind.
+
+    The workers watch this process: when it is killed, they end their kernels and themselves.
+    """
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as private:
+        context = multiprocessing.get_context("spawn")
+        others = multiprocessing.active_children()
+        pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(private,))
+        try:
+            yield pool
+        except BaseException:
+            for process in multiprocessing.active_children():
+                if process not in others:
+                    process.kill()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            _end_kernels_of(private)
+
+
+def _start_worker(private: str) -> None:
+    """Prepare a worker: it follows its parent to death, keeps its files together and says nothing."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tempfile.tempdir = private
+    logging.disable()
+    threading.Thread(target=_follow_parent, args=(private,), daemon=True).start()
+    if find_spec("matplotlib"):  # builds the font list once, where its notice lands in no notebook
+        import matplotlib.font_manager  # noqa: F401
+
+
+def _follow_parent(private: str) -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        end_children()
+        shutil.rmtree(private, ignore_errors=True)
+        os._exit(1)
+
+
+def end_children() -> None:
+    """Kill every process that this one started, and theirs."""
+    for child in psutil.Process().children(recursive=True):
+        _kill(child)
+
+
+def _end_kernels_of(private: str) -> None:
+    """Kill kernels that outlived their worker; they are known by the folder in their environment."""
+    for process in psutil.process_iter(["environ"]):
+        if ((process.info["environ"] or {}).get(FIGURES_VARIABLE) or "").startswith(private):
+            _kill(process)
+
+
+def _kill(process: psutil.Process) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process.kill()

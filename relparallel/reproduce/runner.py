@@ -1,0 +1,243 @@
+"""Running the notebooks: choose, skip what is current, execute in workers, store in one step, report."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from .notebook import Notebook, NotebookError, read
+from .parameters import checked
+from .progress import progress_on
+from .record import Project
+from .stores import Store, opened
+
+if TYPE_CHECKING:
+    from .execute import Failure, Outcome, Task
+    from .schedule import Pool
+
+__all__ = ["Report", "run_figures"]
+
+_MOST_WORKERS = 8  # a kernel with the scientific stack takes some hundred megabytes
+_MOST_LINES = 15  # of a failing cell's source in the report
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """What came of a run.
+
+    Parameters
+    ----------
+    current : tuple of str
+        Notebooks that needed no run.
+    done : list of str
+        Notebooks that ran.
+    failed : dict of str to str
+        Notebooks that failed, and why.
+    """
+
+    current: tuple[str, ...] = ()
+    done: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """0 when nothing failed, otherwise 1."""
+        return 1 if self.failed else 0
+
+    def summary(self, seconds: float) -> str:
+        """Return the report as lines: every failure in full, then the counts."""
+        told = [f"\n{name} {problem}\n" for name, problem in self.failed.items()]
+        counts = {"executed": self.done, "up to date": self.current, "failed": self.failed}
+        parts = [f"{len(names)} {kind}" for kind, names in counts.items() if names]
+        return "".join([*told, f"notebooks: {', '.join(parts)} ({seconds:.1f} s)\n"])
+
+
+def run_figures(
+    names: Sequence[str] = (),
+    *,
+    root: Path | None = None,
+    jobs: int | None = None,
+    force: bool = False,
+    quick: bool = False,
+    parameters: Mapping[str, str] | None = None,
+    output_dir: Path | None = None,
+    cell_timeout: float = 600.0,
+    timeout: float = 1800.0,
+    pool: Pool | None = None,
+    stream: TextIO | None = None,
+) -> Report:
+    """Execute every stale notebook and regenerate its figures.
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+        Notebooks as number (``"42"``), name or path; default all.
+    root : Path, optional
+        The checkout; default the one that holds this package, else the current folder.
+    jobs : int, optional
+        Notebooks at a time, at least 1; default the number of processors, at most 8.
+    force : bool
+        Execute also what is current.
+    quick : bool
+        Shorthand for the parameter ``quick=True``.
+    parameters : mapping of str to str, optional
+        Values, written as on the command line, in place of the defaults of the parameters cells.
+    output_dir : Path, optional
+        Write there and leave the repository alone; needed with ``quick`` and ``parameters``.
+    cell_timeout, timeout : float
+        Longest time [s] for one cell and for one notebook, above 0.
+    pool : callable, optional
+        Given a number of workers, a context manager of the `concurrent.futures.Executor` that executes;
+        default worker processes on this machine.
+    stream : text stream, optional
+        Where progress is shown; default standard output.
+
+    Returns
+    -------
+    Report
+        What was current, what ran, what failed; a failed notebook does not stop the others.
+
+    Raises
+    ------
+    NotebookError
+        If a notebook, a parameter or a value is unknown, before anything runs.
+    RunnerBusyError
+        If another runner is at work in the same checkout.
+
+    Notes
+    -----
+    A notebook is current when its code, the package's sources, the data and the tested versions are those
+    of its last run, and notebook and figures are as that run left them. A result takes its place in
+    one step per file; results that an edit has overtaken meanwhile are dropped.
+
+    Examples
+    --------
+    >>> run_figures(["7"], parameters={"mttr_hours": "24"})
+    Traceback (most recent call last):
+    ...
+    relparallel.reproduce.notebook.NotebookError: -p and --quick need --output-dir: ...
+    """
+    start, stream = time.monotonic(), sys.stdout if stream is None else stream
+    given = dict(parameters or {}) | ({"quick": "True"} if quick else {})
+    _check_arguments(jobs, given, output_dir, cell_timeout, timeout)
+    project = Project(root=_root(root))
+    notebooks = _selected(project, names)
+    values = {notebook.name: checked(notebook, given) for notebook in notebooks}
+    with opened(project, output_dir) as store:
+        stale = [n for n in notebooks if force or not store.is_current(n)]
+        report = Report(current=tuple(n.name for n in notebooks if n not in stale))
+        if stale:
+            from .schedule import outcomes
+
+            limits = {"cell_timeout": float(cell_timeout), "timeout": float(timeout)}
+            tasks = _tasks(sorted(stale, key=_longest_first(store)), values, limits)
+            workers = min(jobs or os.cpu_count() or 1, jobs or _MOST_WORKERS, len(tasks))
+            _run(partial(outcomes, tasks, workers, pool), stale, store, report, stream)
+    stream.write(report.summary(time.monotonic() - start))
+    return report
+
+
+def _check_arguments(
+    jobs: int | None, given: Mapping[str, str], output_dir: Path | None, cell_timeout: float, timeout: float
+) -> None:
+    """Refuse arguments that cannot be meant, before anything is read."""
+    if jobs is not None and (type(jobs) is not int or jobs < 1):
+        raise NotebookError(f"jobs must be an integer >= 1, got {jobs!r}")
+    for name, seconds in (("cell_timeout", cell_timeout), ("timeout", timeout)):
+        if type(seconds) not in (int, float) or not seconds > 0:
+            raise NotebookError(f"{name} must be a number > 0, got {seconds!r}")
+    if given and output_dir is None:
+        raise NotebookError(
+            "-p and --quick need --output-dir: the repository's notebooks and figures are those of the "
+            f"default parameters and are never replaced by others, got {', '.join(given)}"
+        )
+
+
+def _root(root: Path | None) -> Path:
+    """Return the checkout: the one asked for, the one this package lies in, or the current folder."""
+    if root is not None:
+        return Path(root).resolve()
+    own = Path(__file__).resolve().parents[2]
+    return own if (own / "notebooks").is_dir() else Path.cwd()
+
+
+def _selected(project: Project, names: Sequence[str]) -> list[Notebook]:
+    """Return the notebooks of the given numbers, names or paths, in the order of the collection."""
+    paths = sorted(p for p in project.notebooks.glob("*.ipynb") if not p.stem.endswith(".failed"))
+    if not paths:
+        raise NotebookError(f"there are no notebooks in {project.notebooks}; name the checkout with --root")
+    chosen = {path for name in names for path in _named(name, paths)}
+    return [read(path) for path in paths if path in chosen or not names]
+
+
+def _named(name: str, paths: list[Path]) -> list[Path]:
+    found = [p for p in paths if name in (p.stem, p.stem.partition("_")[0]) or Path(name).resolve() == p]
+    if not found:
+        known = ", ".join(path.stem for path in paths)
+        raise NotebookError(f"there is no notebook {name!r}; give a number, a name or a path of: {known}")
+    return found
+
+
+def _longest_first(store: Store) -> Callable[[Notebook], float]:
+    """Return the key that sorts by the time of the last run; what never ran comes first."""
+    return lambda notebook: -(store.expected(notebook.name) or float("inf"))
+
+
+def _tasks(
+    notebooks: Iterable[Notebook], values: Mapping[str, dict[str, Any]], limits: Mapping[str, float]
+) -> list[Task]:
+    from .execute import Task
+
+    return [
+        Task(name=n.name, raw=n.raw, folder=str(n.path.parent), parameters=values[n.name], **limits)
+        for n in notebooks
+    ]
+
+
+def _run(
+    run: Callable[[Callable[[str], None]], Generator[tuple[str, Outcome], None, None]],
+    notebooks: Sequence[Notebook],
+    store: Store,
+    report: Report,
+    stream: TextIO,
+) -> None:
+    """Start the run, show it, and settle each notebook as it ends."""
+    by_name = {notebook.name: notebook for notebook in notebooks}
+    shown = progress_on(stream, {n: store.expected(n) for n in by_name}, len(report.current))
+    with shown, closing(run(shown.started)) as ended:
+        for name, outcome in ended:
+            problem = _settle(store, by_name[name], outcome)
+            shown.ended(name, problem.partition("\n")[0])
+            if problem:
+                report.failed[name] = problem
+            else:
+                report.done.append(name)
+    report.done.sort()
+
+
+def _settle(store: Store, notebook: Notebook, outcome: Outcome) -> str:
+    """Store what came of a notebook; return the problem, empty when there is none."""
+    if outcome.failure is not None:
+        kept = store.keep_failed(notebook, outcome.notebook) if outcome.notebook else None
+        return _told(outcome.failure, kept)
+    try:
+        store.store(notebook, outcome)
+    except (NotebookError, OSError) as error:
+        return str(error)
+    return ""
+
+
+def _told(failure: Failure, kept: Path | None) -> str:
+    """Return a failure as lines: the error and its cell, the cell's source, where the notebook is kept."""
+    where = f"failed in code cell {failure.count}: " if failure.count else "failed: "
+    lines = failure.source.splitlines()
+    shown = [f"    | {line}" for line in lines[:_MOST_LINES]] + ["    | ..."] * (len(lines) > _MOST_LINES)
+    kept_at = [f"    kept for inspection: {os.path.relpath(kept)}"] if kept else []
+    return "\n".join([where + failure.error, *shown, *kept_at])

@@ -1,0 +1,75 @@
+"""What a person sees: a live table on a terminal, lines elsewhere."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from relparallel.reproduce.progress import LiveProgress, PlainProgress, progress_on
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(progress: LiveProgress) -> list[str]:
+    console = Console(file=io.StringIO(), width=78)
+    console.print(progress.table())
+    return [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    times = {"now": 100.0}
+    monkeypatch.setattr("relparallel.reproduce.progress.monotonic", lambda: times["now"])
+    return times
+
+
+def test_the_stream_decides():
+    assert isinstance(progress_on(io.StringIO(), {}, 0), PlainProgress)
+    assert isinstance(progress_on(Terminal(), {}, 0), LiveProgress)
+
+
+def test_lines_tell_what_runs_and_how_it_ended(clock):
+    stream = io.StringIO()
+    with PlainProgress(stream, {"41_first": None, "42_second": 8.0}, 5) as progress:
+        progress.started("41_first")
+        progress.started("42_second")
+        clock["now"] += 2.5
+        progress.ended("42_second", "failed in code cell 3: ValueError: x")
+        clock["now"] += 1.0
+        progress.ended("41_first", "")
+    assert stream.getvalue().splitlines() == [
+        "2 notebooks to run, 5 up to date",
+        "        41_first runs",
+        "        42_second runs",
+        "[1/2] 42_second failed in code cell 3: ValueError: x (2.5 s)",
+        "[2/2] 41_first done (3.5 s)",
+    ]
+
+
+def test_the_table_tells_what_waits_runs_and_is_over(clock):
+    progress = LiveProgress(Terminal(), {"41_first": None, "42_second": 8.0, "43_third": None}, 5)
+    assert shown(progress) == ["· 41_first", "· 42_second", "· 43_third", "0 of 3, 5 up to date 0 s"]
+    progress.started("41_first")
+    progress.started("42_second")
+    clock["now"] += 3.0
+    progress.ended("41_first", "")
+    first, second, third, total = shown(progress)
+    assert first == "✓ 41_first 3.0 s"
+    assert second.endswith("42_second 3 s of about 8 s")
+    assert (third, total) == ("· 43_third", "1 of 3, 5 up to date 3 s")
+    progress.ended("42_second", "failed in code cell 3: ValueError: " + "long " * 30)
+    assert shown(progress)[1].startswith("✗ 42_second 3.0 s failed in code cell 3: ValueError: long")
+    assert len(shown(progress)) == 4  # a long message takes no second line
+    assert shown(progress)[-1] == "2 of 3, 1 failed, 5 up to date 3 s"
+
+
+def test_the_terminal_is_left_in_order(clock):
+    terminal = Terminal()
+    with LiveProgress(terminal, {"41_first": None}) as progress:
+        progress.started("41_first")
+        progress.ended("41_first", "")
+    assert "41_first" in terminal.getvalue()
+    assert terminal.getvalue().rstrip().endswith("\x1b[?25h")  # the cursor is back

@@ -1,0 +1,181 @@
+"""The shape of the package: who may import whom, how large things are, what is documented and used."""
+
+import ast
+import importlib
+import inspect
+import json
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+
+import relparallel
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "relparallel"
+# A module imports from its own component, from lower rows, and from components named earlier in its row.
+FLOORS = [
+    ["_checks", "units", "published", "hardware", "sweep"],
+    ["topology", "workload"],
+    ["metrics", "parallel"],
+    ["reliability"],
+    ["training"],
+    ["optimize"],
+    ["claims", "ledger", "plotting", "drawing", "gantt", "reproduce"],
+]
+PLACE = {name: (row, column) for row, names in enumerate(FLOORS) for column, name in enumerate(names)}
+MODULES = sorted(PACKAGE.rglob("*.py"))
+INSIDE = [path for path in MODULES if path.parent != PACKAGE or path.stem not in ("__init__", "__main__")]
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def short(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def component(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of this package that a file imports, anywhere in it, as dotted names."""
+    package, found = dotted(path).split("."), set()
+    if path.stem != "__init__":
+        package = package[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+    known = {dotted(module) for module in MODULES}
+    return {name for name in found & known if name != "relparallel"}
+
+
+@pytest.mark.parametrize("path", INSIDE, ids=short)
+def test_imports_go_down_or_to_an_earlier_neighbour(path):
+    own = component(path)
+    for name in imports(path):
+        other = name.split(".")[1]
+        below, beside = PLACE[other][0] < PLACE[own][0], PLACE[other] < PLACE[own]
+        assert own == other or below or beside, f"{short(path)} of {own} imports {name}"
+
+
+def test_every_component_has_its_floor_and_is_reached_from_the_top():
+    components = {component(path) for path in INSIDE}
+    assert components == set(PLACE) & components
+    public = {name for name in components if not name.startswith("_")}
+    assert public - set(dir(relparallel)) == set()
+    assert list(relparallel.__all__) == sorted(relparallel.__all__)
+    for name in relparallel.__all__:
+        assert getattr(relparallel, name)
+
+
+def test_the_rule_refuses_what_goes_up_or_sideways():
+    assert PLACE["topology"] < PLACE["workload"] < PLACE["metrics"] < PLACE["optimize"] < PLACE["claims"]
+    assert not PLACE["topology"] > PLACE["workload"]
+    assert imports(PACKAGE / "__main__.py") >= {"relparallel.reproduce", "relparallel.ledger"}
+    assert "relparallel.reproduce.notebook" in imports(PACKAGE / "reproduce" / "__init__.py")
+
+
+def test_every_module_is_used():
+    """By another module, by a notebook, or, as a topic of claims, by the registry that reads them all."""
+    used = {name for path in MODULES for name in imports(path) if name != dotted(path)}
+    text = "".join(
+        "".join(cell["source"]) for path in NOTEBOOKS for cell in json.loads(path.read_text())["cells"]
+    )
+    used |= {f"relparallel.{name}" for name in re.findall(r"\brp\.(\w+)", text)}
+    unused = {dotted(path) for path in INSIDE if path.stem != "__init__"} - used
+    assert {name for name in unused if not name.startswith("relparallel.claims.")} == set()
+
+
+@pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=short)
+def test_every_file_can_be_read_in_one_sitting(path):
+    assert path.read_text().count("\n") <= 400
+
+
+@pytest.mark.parametrize("path", MODULES, ids=short)
+def test_every_module_says_what_it_is_about(path):
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+def functions(path: Path) -> list[ast.FunctionDef]:
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+
+
+def body_lines(function: ast.FunctionDef) -> int:
+    """Lines of a function without its signature and docstring."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def test_functions_are_small():
+    """A compiled loop may be longer: what it calls must be compiled too."""
+    every = [(f"{short(path)}:{f.name}", f) for path in MODULES for f in functions(path)]
+    sizes = sorted(body_lines(f) for _, f in every)
+    assert statistics.median(sizes) <= 8
+    assert sizes[int(0.9 * len(sizes))] <= 20
+    limits = {name: 80 if "njit" in "".join(map(ast.unparse, f.decorator_list)) else 40 for name, f in every}
+    assert [name for name, f in every if body_lines(f) > limits[name]] == []
+
+
+def public() -> dict[str, object]:
+    """Every name that a component offers, with the object."""
+    found = {}
+    for name in sorted({component(path) for path in INSIDE} - {"_checks"}):
+        module = importlib.import_module(f"relparallel.{name}")
+        found |= {f"{name}.{offered}": getattr(module, offered) for offered in module.__all__}
+    return found
+
+
+PUBLIC = public()
+FUNCTIONS = {
+    name: value for name, value in PUBLIC.items() if inspect.isroutine(value) or hasattr(value, "__wrapped__")
+}
+CLASSES = {name: value for name, value in PUBLIC.items() if inspect.isclass(value)}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_public_function_is_documented_and_typed(name):
+    function = inspect.unwrap(FUNCTIONS[name])
+    signature, text = inspect.signature(function), inspect.getdoc(function) or ""
+    sections = set(re.findall(r"^(\w+)\n-+$", text, re.MULTILINE))
+    wanted = {"Examples"}
+    wanted |= {"Parameters"} if signature.parameters else set()
+    wanted |= {"Returns"} if signature.return_annotation not in (None, "None") else set()
+    assert wanted - sections <= ({"Returns"} if "Yields" in sections else set()), f"{name} says nothing about"
+    assert signature.return_annotation is not inspect.Signature.empty
+    for parameter in signature.parameters.values():
+        assert parameter.annotation is not inspect.Parameter.empty, parameter.name
+        told = rf"^(\*+{parameter.name}$|[^\n]*\b{parameter.name}\b[^\n]* : )"
+        assert re.search(told, text, re.MULTILINE), parameter.name
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_public_class_is_documented(name):
+    text = inspect.getdoc(CLASSES[name]) or ""
+    assert text
+    assert not text.startswith(f"{CLASSES[name].__name__}("), "a docstring of its own, not the generated one"
+
+
+# A machine's own folders, and the words of a workplace, have no place in what is published.
+FOREIGN = re.compile(r"(?<![\w.])/(?:work|farm|root|tmp|home|Users)/[\w.-]+")
+
+
+def test_no_file_names_a_folder_of_some_machine():
+    top = [path for path in ROOT.iterdir() if path.is_file() and path.name not in (".git",)]
+    folders = ["relparallel", "tests", "notebooks", "data", "figures", ".ci"]
+    inner = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    ignored = ("__pycache__", "node_modules", ".ipynb_checkpoints")
+    for path in [*top, *inner]:
+        if not any(part in ignored for part in path.parts) and path.suffix not in (".pdf", ".png"):
+            found = FOREIGN.search(path.read_text(encoding="utf-8"))
+            assert found is None, f"{short(path)} names {found.group(0)}"

@@ -1,0 +1,118 @@
+"""Bad input is refused: the error names the argument, shows the value and says what is allowed."""
+
+import inspect
+import math
+import re
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from valid_calls import CALLS, MEANINGFUL
+
+import relparallel as rp
+
+PACKAGES = ("topology", "metrics", "workload", "parallel", "reliability", "training", "optimize")
+BAD = {
+    "nan": math.nan,
+    "infinite": math.inf,
+    "text": "text",
+    "none": None,
+    "negative": -1,
+    "empty": [],
+    "fraction": 1.5,
+    "object": object(),
+}
+
+
+def offered() -> dict[str, object]:
+    """Every function and class that the packages offer, by name."""
+    found = {f"{p}.{n}": getattr(getattr(rp, p), n) for p in PACKAGES for n in getattr(rp, p).__all__}
+    return {name: value for name, value in found.items() if callable(value)}
+
+
+OFFERED = offered()
+CASES = [
+    (name, argument) for name in sorted(CALLS) if name.split()[0] in OFFERED for argument in CALLS[name]()
+]
+
+
+def called(name: str) -> object:
+    """The function or class of an entry; a second entry of it has a remark behind its name."""
+    return OFFERED[name.split()[0]]
+
+
+def bad_kinds(name: str, argument: str) -> list[str]:
+    """The kinds of values that are bad for an argument."""
+    good, parameter = CALLS[name]()[argument], inspect.signature(called(name)).parameters.get(argument)
+    whole = isinstance(good, int) and not isinstance(good, bool)
+    optional = good is None or (parameter is not None and parameter.default is None)
+    meaningless = {"none": optional, "fraction": not whole, "infinite": not isinstance(good, int | float)}
+    meant = MEANINGFUL.get(name, {}).get(argument, set())
+    return [kind for kind in BAD if kind not in meant and not meaningless.get(kind, False)]
+
+
+def complaint(name: str, argument: str, bad: object) -> str | None:
+    """Call with one bad argument; return what is wrong with the answer, None where it is refused well."""
+    try:
+        result = called(name)(**CALLS[name]() | {argument: bad})
+        if inspect.isgenerator(result):
+            list(result)
+    except (TypeError, ValueError) as error:
+        said = str(error)
+        if not re.search(rf"\b{argument}\b", said):
+            return f"the message does not name it: {said}"
+        return None if shows(said, bad) else f"the message does not show the value: {said}"
+    except Exception as error:
+        return f"raised {type(error).__name__}: {error}"
+    return f"was accepted: {str(result)[:60]}"
+
+
+def shows(said: str, bad: object) -> bool:
+    """Tell whether a message shows a value: itself, its shape, or, of a list, how many there are."""
+    if isinstance(bad, list):
+        return True
+    value = "<object object" if type(bad) is object else str(bad)
+    return value in said or "got shape ()" in said or (bad == "text" and "got 't'" in said)
+
+
+def test_everything_offered_has_a_valid_call():
+    assert set(OFFERED) == {name.split()[0] for name in CALLS}
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_the_valid_call_is_valid(name):
+    called(name)(**CALLS[name]())
+
+
+@pytest.mark.parametrize("name", sorted(OFFERED))
+def test_the_valid_calls_give_every_argument(name):
+    known = inspect.signature(OFFERED[name]).parameters.items()
+    given = {argument for entry in CALLS if entry.split()[0] == name for argument in CALLS[entry]()}
+    assert {n for n, p in known if p.kind is not inspect.Parameter.VAR_KEYWORD} <= given
+
+
+@pytest.mark.parametrize(("name", "argument"), CASES)
+def test_bad_values_are_refused_by_name_and_value(name, argument):
+    found = {kind: complaint(name, argument, BAD[kind]) for kind in bad_kinds(name, argument)}
+    assert {kind: told for kind, told in found.items() if told} == {}
+
+
+STRANGE = st.one_of(
+    st.complex_numbers(),
+    st.dictionaries(st.integers(min_value=100), st.floats(), min_size=1, max_size=2),
+    st.frozensets(st.floats(), min_size=1, max_size=2),
+    st.lists(st.sampled_from([math.nan, None]), min_size=1, max_size=3),
+    st.builds(np.array, st.sampled_from([[math.nan, 1.0], [[math.nan]], [None], ["text"], [1j]])),
+)
+
+
+@settings(max_examples=400)
+@given(case=st.sampled_from(CASES), bad=STRANGE)
+def test_strange_values_are_refused_and_never_crash(case, bad):
+    """Of any type, nested or not: nothing but a TypeError or a ValueError that names the argument."""
+    name, argument = case
+    assume(not (isinstance(bad, Mapping) and isinstance(CALLS[name]()[argument], Mapping)))
+    with pytest.raises((TypeError, ValueError), match=rf"\b{argument}\b"):
+        called(name)(**CALLS[name]() | {argument: bad})

@@ -1,0 +1,102 @@
+"""One set of requirements in three files: pyproject.toml decides, environment.yml and the lock follow."""
+
+import ast
+import importlib.metadata
+import sys
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())
+LOCK = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if not line.startswith("#")]
+CORE = PROJECT["project"]["dependencies"]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+
+
+def bounds(lines: list[str]) -> dict[str, str]:
+    """Names and versions allowed; a bare name, a name and bounds, nothing else."""
+    requirements = [Requirement(line) for line in lines]
+    assert not any(r.url or r.marker or r.extras for r in requirements)
+    return {canonicalize_name(r.name): str(r.specifier) for r in requirements}
+
+
+def test_conda_asks_for_the_core_and_the_notebooks_extra_with_the_same_bounds():
+    named = [line for line in CONDA["dependencies"] if isinstance(line, str)]
+    python = {"python": PROJECT["project"]["requires-python"], "pip": ""}
+    assert bounds(named) == bounds([*CORE, *EXTRAS["notebooks"]]) | python
+
+
+def test_conda_takes_free_channels_and_then_this_checkout():
+    assert CONDA["name"] == PROJECT["project"]["name"]
+    assert CONDA["channels"] == ["conda-forge", "nodefaults"]
+    assert CONDA["dependencies"][-1] == {"pip": ["-e ."]}
+    assert set(CONDA) == {"name", "channels", "dependencies"}
+
+
+def test_the_core_stays_small():
+    assert set(bounds(CORE)) == {"matplotlib", "networkx", "numba", "numpy", "pandas", "scipy", "seaborn"}
+
+
+def test_the_lock_names_versions_and_nothing_else():
+    names = [line.partition("==")[0].lower() for line in LOCK]
+    assert names == sorted(set(names))
+    for line in LOCK:
+        (version,) = Requirement(line).specifier
+        assert line == f"{Requirement(line).name}=={Version(version.version)}"
+
+
+@pytest.mark.parametrize("kind", ["core", *EXTRAS, "build"])
+def test_the_lock_covers_every_requirement_and_lies_inside_its_bounds(kind):
+    builds = [*PROJECT["build-system"]["requires"], "editables"]
+    wanted = {"core": CORE, "build": builds}.get(kind) or EXTRAS[kind]
+    locked = bounds(LOCK)
+    for name, specifier in bounds(wanted).items():
+        assert Version(locked[name].removeprefix("==")) in Requirement(name + specifier).specifier, name
+
+
+@pytest.mark.parametrize("line", [*CORE, *(line for extra in EXTRAS.values() for line in extra)])
+def test_what_is_installed_lies_inside_its_bounds(line):
+    requirement = Requirement(line)
+    assert importlib.metadata.version(requirement.name) in requirement.specifier
+
+
+def imported(paths: Iterable[Path]) -> set[str]:
+    """Top-level names of the third-party modules that Python files import."""
+    found = set()
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(node.module.partition(".")[0])
+    helpers = {path.stem for path in (ROOT / "tests").glob("*.py")}
+    return found - sys.stdlib_module_names - helpers - {"relparallel"}
+
+
+WITH_PAPERMILL = ["nbclient", "nbformat", "traitlets"]  # what it is made of, in every version
+
+
+@pytest.mark.parametrize(
+    ("folder", "required"),
+    [
+        ("relparallel", [*CORE, *EXTRAS["notebooks"], *WITH_PAPERMILL]),
+        ("tests", [*CORE, *EXTRAS["notebooks"], *EXTRAS["test"], *WITH_PAPERMILL]),
+    ],
+)
+def test_everything_imported_is_required(folder, required):
+    distributions = importlib.metadata.packages_distributions()
+    for module in imported((ROOT / folder).rglob("*.py")):
+        assert {canonicalize_name(name) for name in distributions[module]} & set(bounds(required)), module
+
+
+def test_the_package_without_its_runner_needs_the_core_only():
+    paths = [p for p in (ROOT / "relparallel").rglob("*.py") if "reproduce" not in p.parts]
+    assert imported(paths) <= set(bounds(CORE))

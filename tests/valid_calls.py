@@ -1,0 +1,231 @@
+"""One valid call of everything that the numerical packages offer: the ground from which bad input departs.
+
+``CALLS[name]`` makes the arguments; results of builders are taken apart into their fields, so that their
+constructors are called like everything else. ``MEANINGFUL[name]`` names, argument by argument, which of the
+kinds of bad values are meant to be taken there: infinity where something may last for ever, text where a
+name is free.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+import relparallel as rp
+
+Arguments = dict[str, Any]
+
+
+def fields(instance: Any) -> Arguments:
+    """Return the constructor arguments of a dataclass instance."""
+    return {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance) if field.init}
+
+
+def strategy() -> Any:
+    return rp.parallel.Strategy(tensor=8, pipeline=2, data=4)
+
+
+def placement() -> Any:
+    return rp.parallel.Placement(strategy=strategy())
+
+
+def model() -> Any:
+    return rp.workload.Transformer(layers=4, hidden=64, heads=8, vocabulary=1000, sequence=32)
+
+
+def cluster() -> Any:
+    return rp.hardware.Cluster(nodes=8)
+
+
+def component() -> Any:
+    return rp.training.ComponentClass(name="GPU", level="gpu", rate=1e-8)
+
+
+def job() -> Any:
+    times = {"checkpoint": 60.0, "restart": 900.0, "pause": 30.0}
+    return rp.training.Job(nodes=64, nodes_per_replica=16, node_rate=4e-8, **times)
+
+
+def candidate() -> Any:
+    return rp.optimize.Candidate(name="tp8 pp2 dp4", throughput=4e4, job=job())
+
+
+def published() -> Any:
+    rows = rp.published.facts("parallelism-cost").values()
+    return next(row for row in rows if row.id.startswith("PTDP-") and row.inputs.get("tp"))
+
+
+CALLS: dict[str, Callable[[], Arguments]] = {
+    # topology
+    "topology.Description": lambda: fields(rp.topology.describe("fat_tree", k=4)),
+    "topology.Design": lambda: {"name": "own", "parameters": {"k": 4}, "paper": "al-fares2008"},
+    "topology.SharedRisk": lambda: {"name": "duct", "nodes": (0, 1), "edges": (2,)},
+    "topology.Topology": lambda: fields(rp.topology.fat_tree(4)),
+    "topology.as_topology": lambda: {"graph": nx.cycle_graph(5), "name": "graph"},
+    "topology.bcube": lambda: {"n": 2, "k": 1},
+    "topology.check": lambda: {"topology": rp.topology.fat_tree(4)},
+    "topology.dcell": lambda: {"n": 2, "k": 1},
+    "topology.describe": lambda: {"design": "fat_tree", "k": 4},
+    "topology.disjoint_paths": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
+    "topology.fat_tree": lambda: {"k": 4},
+    "topology.leaf_spine": lambda: {"leaves": 3, "spines": 2, "hosts_per_leaf": 2},
+    "topology.torus": lambda: {"dims": (3, 4)},
+    # metrics
+    "metrics.Estimate": lambda: {
+        "value": 2.0, "lower": 1.0, "upper": 3.0, "method": "sampled", "exact": False,
+    },
+    "metrics.HopStatistics": lambda: fields(rp.metrics.hop_statistics(nx.cycle_graph(5))),
+    "metrics.edge_connectivity": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
+    "metrics.hop_statistics": lambda: {
+        "topology": nx.cycle_graph(5), "hops": "links", "endpoints": "hosts", "sources": 2,
+        "rng": np.random.default_rng(1),
+    },
+    # workload
+    "workload.Transformer": lambda: fields(model()),
+    # parallel
+    "parallel.Collective": lambda: fields(rp.parallel.strategy_collectives(model(), strategy(), 8)[0]),
+    "parallel.Placement": lambda: fields(placement()),
+    "parallel.Round": lambda: fields(next(iter(rp.parallel.ring_all_reduce(2, 4)))),
+    "parallel.Strategy": lambda: fields(strategy()),
+    "parallel.Timeline": lambda: fields(rp.parallel.simulate_schedule("gpipe", 2, 2)),
+    "parallel.activation_bytes_per_layer": lambda: {
+        "sequence": 32, "hidden": 64, "heads": 8, "micro_batch": 1, "tensor": 2, "context": 1,
+        "sequence_parallel": True, "recompute": "none",
+    },
+    "parallel.bytes_sent": lambda: {
+        "rounds": rp.parallel.ring_all_reduce(2, 4), "ranks": 2, "element_bytes": 2.0,
+    },
+    "parallel.communication_time": lambda: {
+        "rounds": rp.parallel.ring_all_reduce(2, 4), "latency": 1e-6, "bandwidth": 1e9, "element_bytes": 2.0,
+    },
+    "parallel.execute": lambda: {"rounds": rp.parallel.ring_all_reduce(2, 4), "vectors": np.ones((2, 4))},
+    "parallel.micro_batches_in_flight": lambda: {
+        "schedule": "1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 1,
+    },
+    "parallel.model_state_bytes": lambda: {
+        "parameters": 7.5e9, "data": 64, "zero_stage": 1, "parameter_bytes": 2.0, "gradient_bytes": 2.0,
+        "optimizer_bytes": 12.0,
+    },
+    "parallel.ring_all_gather": lambda: {"ranks": 2, "elements": 4},
+    "parallel.ring_all_reduce": lambda: {"ranks": 2, "elements": 4},
+    "parallel.ring_reduce_scatter": lambda: {"ranks": 2, "elements": 4},
+    "parallel.simulate_schedule": lambda: {
+        "name": "interleaved_1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 2, "forward": 1.0,
+        "backward": 2.0, "communication": 0.1,
+    },
+    "parallel.simulate_timeline": lambda: {
+        "resource": [0, 1], "duration": [1.0, 2.0], "priority": [0, 0], "before": [0], "after": [1],
+        "lag": 0.0, "in_order": False,
+    },
+    "parallel.stage_activation_bytes": lambda: {"model": model(), "strategy": strategy(), "micro_batches": 8},
+    "parallel.strategy_collectives": lambda: {"model": model(), "strategy": strategy(), "global_batch": 8},
+    "parallel.zero_communication_bytes": lambda: {
+        "parameters": 7.5e9, "data": 64, "zero_stage": 1, "element_bytes": 2.0,
+    },
+    # reliability
+    "reliability.Reliability": lambda: fields(rp.reliability.evaluate(nx.cycle_graph(4), link_up=0.9)),
+    "reliability.availability": lambda: {"mtbf": 1e6, "mttr": 1e3, "needed": 2, "installed": 3},
+    "reliability.evaluate": lambda: {
+        "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99, "method": "exact",
+        "routing": "any", "reductions": True, "max_states": 1000, "samples": 100, "confidence": 0.95,
+        "rng": None, "executor": None,
+    },
+    "reliability.evaluate (by chances of failure)": lambda: {
+        "graph": nx.cycle_graph(4), "link_down": 0.1, "node_down": 0.01,
+    },
+    "reliability.evaluate (sampled)": lambda: {
+        **CALLS["reliability.evaluate"](), "method": "monte_carlo", "rng": np.random.default_rng(1),
+    },
+    "reliability.fat_tree_edge_pair_connected": lambda: {
+        "k": 4, "core_up": 0.9, "aggregation_up": 0.9, "edge_up": 0.9, "core_link_up": 0.9,
+        "edge_link_up": 0.9, "same_pod": False,
+    },
+    "reliability.fat_tree_pods_connected": lambda: {"k": 4, "core_up": 0.9, "aggregation_up": 0.9},
+    "reliability.unavailability": lambda: {"mtbf": 1e6, "mttr": 1e3, "needed": 2, "installed": 3},
+    # training
+    "training.BlastRadius": lambda: fields(rp.training.blast_radius(component(), placement(), cluster())),
+    "training.ComponentClass": lambda: fields(component()),
+    "training.DropRule": lambda: fields(rp.training.drop_rule(strategy())),
+    "training.EffectiveTime": lambda: {"mean": 0.8, "variance_rate": 10.0},
+    "training.FailureModel": lambda: {"classes": (component(),), "cluster": cluster()},
+    "training.Goodput": lambda: fields(rp.training.relative_goodput(job(), "spares", 86400.0, spares=16)),
+    "training.Job": lambda: fields(job()),
+    "training.availability_optimal_interval": lambda: {"checkpoint": 60.0, "mtbf": 10800.0, "restart": 300.0},
+    "training.blast_radius": lambda: {
+        "component": component(), "placement": placement(), "cluster": cluster(), "policy": "elastic",
+        "reshard": True,
+    },
+    "training.break_even_repair": lambda: {
+        "speedup": 1.1, "nodes_per_replica": 16, "other_nodes_per_replica": 8, "node_rate": 4e-8,
+    },
+    "training.checkpoint_interval": lambda: {"checkpoint": 60.0, "mtbf": 10800.0, "method": "exact"},
+    "training.checkpoint_time": lambda: {"parameters": 7.5e9, "bandwidth": 1e9, "bytes_per_parameter": 14.0},
+    "training.crossovers": lambda: {
+        "job": job(), "policy": "restart", "other": job(), "other_policy": "elastic", "speedup": 1.0,
+        "shortest": 60.0, "longest": 1e6,
+    },
+    "training.drop_rule": lambda: {"strategy": strategy(), "reshard": True},
+    "training.effective_training_time_ratio": lambda: {
+        "mtbf": 6490.0, "interval": 1800.0, "checkpoint": 30.0, "restart": 300.0, "down": 10.0,
+        "method": "exact",
+    },
+    "training.elastic_throughput": lambda: {
+        "nodes": 64, "nodes_per_replica": 16, "node_rate": 4e-8, "repair": 86400.0, "pause": 30.0,
+        "batch": "keep", "micro_batches": 8, "regroup": False,
+    },
+    "training.erlang_b": lambda: {"servers": 3, "load": 1.5},
+    "training.expected_replicas_hit": lambda: {"replicas": 4, "nodes_per_replica": 16, "failures": 3},
+    "training.expected_segment_time": lambda: {
+        "mtbf": 6490.0, "interval": 1800.0, "checkpoint": 30.0, "restart": 300.0, "down": 10.0,
+    },
+    "training.optimal_training_time_ratio": lambda: {
+        "checkpoint": 30.0, "mtbf": 6490.0, "restart": 300.0, "down": 10.0,
+    },
+    "training.relative_goodput": lambda: {"job": job(), "policy": "spares", "repair": 86400.0, "spares": 16},
+    "training.shortage_probability": lambda: {
+        "nodes": 64, "spares": 2, "node_rate": 4e-8, "repair": 86400.0, "kind": "cold",
+    },
+    "training.spares_needed": lambda: {
+        "nodes": 64, "node_rate": 4e-8, "repair": 86400.0, "probability": 1e-3, "kind": "cold",
+    },
+    # optimize
+    "optimize.Candidate": lambda: fields(candidate()),
+    "optimize.JointOptimum": lambda: fields(rp.optimize.joint_optimum([candidate()], 86400.0)),
+    "optimize.Plan": lambda: fields(rp.optimize.joint_optimum([candidate()], 86400.0).plans[0]),
+    "optimize.joint_optimum": lambda: {
+        "candidates": [candidate()], "repair": 86400.0, "policies": ("restart", "spares"),
+    },
+    "optimize.published_candidate": lambda: {
+        "fact": published(), "node_rate": 4e-8, "job_rate": 1e-6, "write_bandwidth": 1e11, "restart": 300.0,
+        "pause": 30.0, "vocabulary": 51200, "shard": None, "zero_stage": None,
+        "order": ("tensor", "context", "data", "pipeline"),
+    },
+}  # fmt: skip
+
+FREE = {"text"}
+MEANINGFUL: dict[str, dict[str, set[str]]] = {
+    "metrics.Estimate": {
+        "method": FREE,
+        "lower": {"negative", "infinite"},
+        "upper": {"negative", "infinite"},
+    },
+    "optimize.Candidate": {"name": FREE},
+    "optimize.Plan": {"interval": {"infinite"}},  # without failures nothing is worth a checkpoint
+    "parallel.Collective": {"payload": {"fraction"}},
+    "parallel.bytes_sent": {"rounds": {"empty"}},  # one rank sends nothing
+    "parallel.communication_time": {"rounds": {"empty"}},
+    "parallel.execute": {"rounds": {"empty"}},
+    "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas
+    "parallel.zero_communication_bytes": {"data": {"infinite"}},
+    "topology.Design": {"name": FREE, "paper": FREE},
+    "topology.SharedRisk": {"name": FREE, "nodes": {"empty"}, "edges": {"empty"}},
+    "topology.Topology": {"shared_risk": {"empty"}},
+    "topology.as_topology": {"name": FREE},
+    "training.BlastRadius": {"reason": FREE},
+    "training.ComponentClass": {"name": FREE},
+    "training.DropRule": {"reason": FREE},
+    "training.Goodput": {"interval": {"infinite"}},
+    "training.Job": {"reason": FREE},
+}
