@@ -1,0 +1,53 @@
+"""What the README promises is so: its snippet runs, its numbers hold, its links lead somewhere."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from relparallel.ledger import ledger
+
+ROOT = Path(__file__).parent.parent
+READMES = ("README.md", "README.zh.md")
+
+
+def snippet(name: str) -> str:
+    return re.search(r"```python\n(.*?)```", (ROOT / name).read_text("utf-8"), re.S)[1]
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_line_of_the_snippet_gives_the_number_written_beside_it(name):
+    code, namespace, checked = snippet(name), {}, 0
+    lines = code.splitlines()
+    for statement in ast.parse(code).body:
+        text = ast.get_source_segment(code, statement)
+        if not isinstance(statement, ast.Expr):
+            exec(text, namespace)
+            continue
+        promised = lines[statement.end_lineno - 1].rpartition("#")[2].strip()
+        digits = len(promised.partition("e")[0].replace(".", "").lstrip("0"))
+        assert float(f"{eval(text, namespace):.{digits - 1}e}") == float(promised), text
+        checked += 1
+    assert checked == 5
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_link_leads_to_a_file(name):
+    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text("utf-8")):
+        assert (ROOT / target).exists(), target
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_the_count_of_reproduced_numbers_is_not_overstated(name):
+    frame = ledger()
+    done = int(((frame["role"] == "check") & (frame["status"] == "reproduced")).sum())
+    claimed = int(
+        re.search(r"(\d{3,}) (?:published numbers are|个数字在)", (ROOT / name).read_text("utf-8"))[1]
+    )
+    assert claimed <= done
+
+
+def test_both_languages_say_the_same_numbers():
+    numbers = [re.findall(r"\d[\d.e-]*\d", (ROOT / name).read_text("utf-8")) for name in READMES]
+    assert sorted(set(numbers[0])) == sorted(set(numbers[1]))
