@@ -29,7 +29,7 @@ class Progress(Protocol):
 
 
 def progress_on(stream: TextIO, expected: Mapping[str, float | None], current: int) -> Progress:
-    """Return the display of notebooks to run, with the seconds each took last time, and of those up to date."""
+    """Return the display of the notebooks that run, with the seconds each took the last time."""
     shown = LiveProgress if stream.isatty() else PlainProgress
     return shown(stream, expected, current)
 

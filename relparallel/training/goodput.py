@@ -105,10 +105,10 @@ class Job:
             raise ValueError(
                 f"nodes must be a multiple of nodes_per_replica = {self.nodes_per_replica}, got {self.nodes}"
             )
-        for rate in (require_rate(node_rate=self.node_rate), require_rate(job_rate=self.job_rate)):
-            require_instance(float, node_rate=rate)
-        times = require_time(checkpoint=self.checkpoint, restart=self.restart, pause=self.pause)
-        require_instance(float, **dict(zip(("checkpoint", "restart", "pause"), times, strict=True)))
+        require_instance(float, node_rate=require_rate(node_rate=self.node_rate))
+        require_instance(float, job_rate=require_rate(job_rate=self.job_rate))
+        for name in ("checkpoint", "restart", "pause"):
+            require_instance(float, **{name: require_time(**{name: getattr(self, name)})})
         _check_batch(self.batch, self.micro_batches)
         require_flag(regroup=self.regroup, droppable=self.droppable)
         require_instance(str, reason=self.reason)

@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
 
 
 def shown(progress: LiveProgress) -> list[str]:
-    console = Console(file=io.StringIO(), width=78)
+    console = Console(file=io.StringIO(), width=100)
     console.print(progress.table())
     return [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
 
@@ -60,7 +60,7 @@ def test_the_table_tells_what_waits_runs_and_is_over(clock):
     assert first == "✓ 41_first 3.0 s"
     assert second.endswith("42_second 3 s of about 8 s")
     assert (third, total) == ("· 43_third", "1 of 3, 5 up to date 3 s")
-    progress.ended("42_second", "failed in code cell 3: ValueError: " + "long " * 30)
+    progress.ended("42_second", "failed in code cell 3: ValueError: " + "long " * 40)
     assert shown(progress)[1].startswith("✗ 42_second 3.0 s failed in code cell 3: ValueError: long")
     assert len(shown(progress)) == 4  # a long message takes no second line
     assert shown(progress)[-1] == "2 of 3, 1 failed, 5 up to date 3 s"
