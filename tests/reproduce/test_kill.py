@@ -24,7 +24,14 @@ time.sleep(SECONDS)"""
 
 def started(root: Path, output: int = subprocess.DEVNULL) -> subprocess.Popen:
     command = [sys.executable, "-m", "relparallel", "figures", "--root", str(root), "--jobs", "2"]
-    return subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+    return subprocess.Popen(
+        command, stdout=output, stderr=output, start_new_session=True, preexec_fn=hear_interrupts
+    )
+
+
+def hear_interrupts() -> None:
+    """Undo what a shell does to its background jobs, and so perhaps to these tests: ignore interrupts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def all_end(processes: list[psutil.Process]) -> bool:
