@@ -1,5 +1,6 @@
 # make figures   re-execute every stale notebook and regenerate figures/ (the first call builds .venv)
 # make test      run every test
+# make bench     measure ours against other graph libraries, into data/benchmarks/ (about three minutes)
 # make lab       open the notebooks in JupyterLab
 # make clean     remove what can be made again
 #
@@ -10,13 +11,16 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: figures test lab clean
+.PHONY: figures test bench lab clean
 
 figures: .venv/.ready
 	@$(BIN)/python -m relparallel figures $(ARGS)
 
 test: .venv/.ready
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+
+bench: .venv/.ready
+	@$(BIN)/python tests/benchmarks/run.py $(ARGS)
 
 lab: .venv/.ready
 	@$(BIN)/python -m jupyterlab notebooks/00_overview.ipynb $(ARGS)

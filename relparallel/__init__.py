@@ -3,7 +3,7 @@
 ``import relparallel as rp`` is cheap: each subpackage loads when it is first used, as ``rp.topology``,
 ``rp.reliability`` and so on. From the lowest floor to the highest: `units`, `published`, `hardware`;
 `topology`, `workload`; `metrics`, `parallel`; `reliability`; `training`; `optimize`; `claims`, `ledger`,
-`plotting`, `reproduce`.
+`plotting`, `atlas`, `reproduce`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from types import ModuleType
 __version__ = "0.1.0"
 
 _SUBPACKAGES = (
+    "atlas",
     "claims",
     "drawing",
     "gantt",

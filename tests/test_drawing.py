@@ -8,7 +8,27 @@ from scipy.spatial.distance import pdist
 
 from relparallel.drawing import draw_topology, positions
 from relparallel.plotting import PALETTE, figure
-from relparallel.topology import bcube, dcell, fat_tree, leaf_spine, torus
+from relparallel.topology import (
+    aspen,
+    bcube,
+    c_through,
+    dcell,
+    dragonfly,
+    fat_tree,
+    ficonn,
+    hammingmesh,
+    helios,
+    leaf_spine,
+    mdcube,
+    nvl72,
+    rail_only,
+    reconfigure,
+    slim_fly,
+    three_tier,
+    torus,
+    tpu_v4,
+    vl2,
+)
 
 DESIGNS = [
     fat_tree(4),
@@ -25,6 +45,25 @@ DESIGNS = [
     torus((4, 1, 4)),
     torus((4, 3, 3)),
     nx.petersen_graph(),
+    leaf_spine(1, 9, 1),
+    vl2(4, 4),
+    three_tier(2, 3, 2, 3),
+    three_tier(9, 1, 1, 1),
+    aspen(4, 4, (0, 1, 0)),
+    helios(4, 8, 0.5, 0.5, 2),
+    reconfigure(c_through(3, 2, 3), [(0, 5), (1, 2)]),
+    rail_only(4, 4),
+    nvl72(),
+    dragonfly(1, 2, 1),
+    slim_fly(5, 2),
+    hammingmesh(2, 2, 2, 3),
+    hammingmesh(1, 3, 2, 1),
+    tpu_v4((4, 4, 4)),
+    ficonn(4, 0),
+    ficonn(2, 2),
+    ficonn(4, 2),
+    mdcube(4, 1, (3, 3)),
+    mdcube(2, 2, (2,)),
 ]
 
 
@@ -42,6 +81,47 @@ def test_tiers_are_rows_and_pods_do_not_overlap():
     assert np.array_equal(np.unique(y, return_inverse=True)[1], t.tier)
     spans = [(x[t.pod == pod].min(), x[t.pod == pod].max()) for pod in range(6)]
     assert all(right < left for (_, right), (left, _) in pairwise(spans))
+
+
+@pytest.mark.parametrize(
+    "t",
+    [vl2(4, 6), three_tier(2, 3, 2, 3), aspen(4, 6, (0, 0, 0)), helios(4, 8, 0.5, 0.5), rail_only(4, 4)],
+    ids=repr,
+)
+def test_tiers_of_every_clos_network_are_rows_and_its_pods_groups(t):
+    x, y = positions(t).T
+    assert np.array_equal(np.unique(y, return_inverse=True)[1], np.unique(t.tier, return_inverse=True)[1])
+    spans = [(x[t.pod == pod].min(), x[t.pod == pod].max()) for pod in range(int(t.pod.max()) + 1)]
+    assert all(right < left for (_, right), (left, _) in pairwise(spans))
+
+
+def test_circuits_are_arcs_above_their_racks():
+    t = reconfigure(c_through(3, 2, 3), [(0, 5)])
+    _, ax = figure()
+    draw_topology(t, ax)
+    arcs = [path for path in lines(ax)[0].get_segments() if len(path) > 2]
+    assert len(arcs) == 1
+    assert arcs[0][:, 1].max() > positions(t)[t.is_kind("tor"), 1].max()
+
+
+def test_hosts_stand_outside_the_switches_of_their_group():
+    t = dragonfly(2, 4, 2)
+    points = positions(t)
+    for pod in range(int(t.pod.max()) + 1):
+        centre = points[t.pod == pod].mean(axis=0)
+        away = np.hypot(*(points - centre).T)
+        assert away[(t.pod == pod) & t.endpoint].min() > away[(t.pod == pod) & ~t.endpoint].max()
+        assert away[t.pod != pod].min() > away[t.pod == pod].max()
+
+
+def test_containers_of_an_mdcube_stand_on_the_grid_of_its_dimensions():
+    t = mdcube(4, 1, (2, 3))
+    points = positions(t)
+    low = np.array([points[t.pod == pod].min(axis=0) for pod in range(6)]).reshape(2, 3, 2)
+    high = np.array([points[t.pod == pod].max(axis=0) for pod in range(6)]).reshape(2, 3, 2)
+    assert np.all(high[:, :-1, 0] < low[:, 1:, 0])
+    assert np.all(low[:-1, :, 1] > high[1:, :, 1])
+    assert np.ptp(low[0, :, 1]) == 0
 
 
 def test_servers_of_a_bcube_switch_stand_in_its_row_or_column():
@@ -73,7 +153,11 @@ def test_every_cable_and_node_is_drawn(t):
     (cables,) = lines(ax)
     drawn = len(cables.get_segments())
     edges = t.number_of_edges() if isinstance(t, nx.Graph) else len(t.edges)
-    around = 0 if isinstance(t, nx.Graph) or t.meta.name != "torus" else stubs(t.meta.parameters["dims"])
+    around = (
+        0
+        if isinstance(t, nx.Graph) or t.meta.name not in ("torus", "tpu_v4")
+        else stubs(t.meta.parameters["dims"])
+    )
     assert drawn == edges + around
     nodes = sum(len(c.get_offsets()) for c in ax.collections if c not in lines(ax))
     assert nodes == (len(t) if isinstance(t, nx.Graph) else t.num_nodes)

@@ -6,7 +6,10 @@ kinds of bad values are meant to be taken there: infinity where something may la
 name is free.
 """
 
+import atexit
 import dataclasses
+import shutil
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +60,28 @@ def published() -> Any:
     return next(row for row in rows if row.id.startswith("PTDP-") and row.inputs.get("tp"))
 
 
+def circuits() -> Arguments:
+    tree = rp.topology.c_through(2, 2, 2)
+    return {
+        "topology": tree,
+        "demand": 1e9 - 1e9 * np.eye(4),
+        "hold_time": 0.5,
+        "reconfiguration_time": 0.1,
+        "epochs": 2,
+    }
+
+
+FOLDER = tempfile.mkdtemp()  # of the files that are written and read
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+
+
+def written(form: str) -> str:
+    """Path of a file in that form."""
+    path = f"{FOLDER}/network.{form}"
+    getattr(rp.topology, f"write_{form}")(rp.topology.fat_tree(4), path)
+    return path
+
+
 CALLS: dict[str, Callable[[], Arguments]] = {
     # topology
     "topology.Description": lambda: fields(rp.topology.describe("fat_tree", k=4)),
@@ -71,7 +96,80 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "topology.disjoint_paths": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
     "topology.fat_tree": lambda: {"k": 4},
     "topology.leaf_spine": lambda: {"leaves": 3, "spines": 2, "hosts_per_leaf": 2},
+    "topology.aspen": lambda: {"levels": 3, "k": 4, "fault_tolerance": (1, 0)},
+    "topology.f10": lambda: {"k": 4},
+    "topology.ficonn": lambda: {"n": 4, "k": 1},
+    "topology.mdcube": lambda: {"n": 2, "k": 1, "dims": (3, 2)},
+    "topology.three_tier": lambda: {"cores": 2, "pods": 2, "access_per_pod": 2, "hosts_per_access": 2},
+    "topology.vl2": lambda: {"d_a": 4, "d_i": 4},
+    "topology.CircuitSchedule": lambda: fields(rp.topology.schedule_circuits(**circuits())),
+    "topology.c_through": lambda: {"aggregations": 2, "racks_per_aggregation": 2, "hosts_per_rack": 2},
+    "topology.helios": lambda: {
+        "pods": 4, "hosts_per_pod": 16, "electrical": 0.5, "optical": 0.5, "wavelengths": 8,
+    },
+    "topology.reconfigure": lambda: {"topology": rp.topology.c_through(2, 2, 2), "matching": [(0, 3)]},
+    "topology.schedule_circuits": lambda: circuits(),
+    "topology.bcube_paths": lambda: {"topology": rp.topology.bcube(2, 1), "source": 0, "target": 3},
+    "topology.dcell_route": lambda: {"topology": rp.topology.dcell(2, 1), "source": 0, "target": 3},
+    "topology.ecmp_paths": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
+    "topology.ficonn_route": lambda: {"topology": rp.topology.ficonn(4, 1), "source": 0, "target": 9},
+    "topology.up_down_paths": lambda: {"topology": rp.topology.fat_tree(4), "source": 0, "target": 2},
+    "topology.vl2_route": lambda: {
+        "topology": rp.topology.vl2(4, 4), "source": 0, "target": 79, "rng": np.random.default_rng(1),
+    },
+    "topology.names": dict,
     "topology.torus": lambda: {"dims": (3, 4)},
+    "topology.BillOfMaterials": lambda: fields(rp.topology.bill_of_materials(rp.topology.fat_tree(4))),
+    "topology.UnitPrices": lambda: fields(rp.topology.unit_prices()),
+    "topology.bill_of_materials": lambda: {
+        "design": nx.cycle_graph(5), "prices": rp.topology.unit_prices(),
+    },
+    "topology.bill_of_materials of Helios": lambda: {
+        "design": "helios", "pods": 2, "hosts_per_pod": 16, "electrical": 0.5, "optical": 0.5,
+        "wavelengths": 8,
+    },
+    "topology.unit_prices": lambda: {"name": "helios2010"},
+    "topology.dgx_superpod": lambda: {"scalable_units": 1, "nvswitch_detail": True},
+    "topology.dragonfly": lambda: {"p": 1, "a": 2, "h": 1, "arrangement": "palmtree"},
+    "topology.dragonfly_plus": lambda: {"l": 2, "s": 2, "p": 1, "h": 1},
+    "topology.hammingmesh": lambda: {"a": 2, "b": 2, "x": 2, "y": 2},
+    "topology.hpn7": lambda: {"segments": 1},
+    "topology.hyperx": lambda: {"dims": (2, 3), "t": 1, "k": 2},
+    "topology.jellyfish": lambda: {"n": 8, "k": 4, "r": 3, "rng": np.random.default_rng(1)},
+    "topology.meta_roce": lambda: {"pods": 1},
+    "topology.nvl72": lambda: {"racks": 2, "nvswitch_detail": True},
+    "topology.polarfly": lambda: {"q": 3, "p": 1},
+    "topology.rail_only": lambda: {"domains": 4, "gpus_per_domain": 2, "switch_ports": 8},
+    "topology.slim_fly": lambda: {"q": 5, "p": 1},
+    "topology.tpu_v4": lambda: {"dims": (4, 4, 8), "cubes": (5, 2)},
+    "topology.xpander": lambda: {"d": 3, "k": 2, "p": 1, "rng": np.random.default_rng(1)},
+    "topology.Scenarios": lambda: fields(
+        rp.topology.sample_failures(nx.cycle_graph(5), 70, np.random.default_rng(1))
+    ),
+    "topology.arc_orbits": lambda: {"topology": rp.topology.fat_tree(4)},
+    "topology.automorphisms": lambda: {"topology": rp.topology.fat_tree(4)},
+    "topology.is_automorphism": lambda: {"topology": nx.cycle_graph(3), "permutation": [1, 2, 0]},
+    "topology.orbits": lambda: {"topology": rp.topology.fat_tree(4)},
+    "topology.sample_failures": lambda: {
+        "topology": nx.cycle_graph(5), "samples": 70, "rng": np.random.default_rng(1), "link_down": 0.1,
+        "node_down": 0.1, "shared_risk_down": 0.1,
+    },
+    "topology.lint_simai": lambda: {"path": written("simai")},
+    "topology.read_graphml": lambda: {"path": written("graphml")},
+    "topology.read_simai": lambda: {"path": written("simai"), "strict": True, "gpus_forward": False},
+    "topology.write_booksim": lambda: {
+        "topology": rp.topology.fat_tree(4), "path": f"{FOLDER}/network", "cycle": 1e-9,
+    },
+    "topology.write_graphml": lambda: {"topology": rp.topology.fat_tree(4), "path": f"{FOLDER}/network"},
+    "topology.write_htsim": lambda: {
+        "topology": dataclasses.replace(rp.topology.fat_tree(4), latency=np.full(48, 1e-6)),
+        "path": f"{FOLDER}/network", "switch_latency": 0.0,
+    },
+    "topology.write_ns3": lambda: {"topology": rp.topology.fat_tree(4), "path": f"{FOLDER}/network"},
+    "topology.write_simai": lambda: {
+        "topology": rp.topology.fat_tree(4), "path": f"{FOLDER}/network", "gpus_per_server": 8,
+        "gpu_type": "H100",
+    },
     # metrics
     "metrics.Estimate": lambda: {
         "value": 2.0, "lower": 1.0, "upper": 3.0, "method": "sampled", "exact": False,
@@ -80,8 +178,50 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "metrics.edge_connectivity": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
     "metrics.hop_statistics": lambda: {
         "topology": nx.cycle_graph(5), "hops": "links", "endpoints": "hosts", "sources": 2,
+        "rng": np.random.default_rng(1), "symmetry": False,
+    },
+    "metrics.ResilienceCurve": lambda: fields(
+        rp.metrics.resilience_curve(
+            rp.topology.fat_tree(4), "links", [0.1, 0.2], samples=2, rng=np.random.default_rng(1)
+        )
+    ),
+    "metrics.Survival": lambda: {"pairs": 0.5, "accessible": 0.75},
+    "metrics.binomial_estimate": lambda: {"successes": 3, "trials": 7, "confidence": 0.95},
+    "metrics.bisection": lambda: {"topology": nx.cycle_graph(6), "method": "auto"},
+    "metrics.disjoint_path_set": lambda: {
+        "topology": nx.cycle_graph(5), "source": 0, "target": 2, "share": "ends",
+    },
+    "metrics.hosts_connected": lambda: {
+        "topology": nx.cycle_graph(5), "samples": 70, "rng": np.random.default_rng(1), "link_down": 0.1,
+        "node_down": 0.1, "shared_risk_down": 0.1, "confidence": 0.95, "executor": None,
+    },
+    "metrics.resilience_curve": lambda: {
+        "topology": rp.topology.fat_tree(4), "failing": "racks", "shares": [0.1, 0.2], "samples": 2,
         "rng": np.random.default_rng(1),
     },
+    "metrics.survival": lambda: {"topology": nx.cycle_graph(5), "alive": np.ones(10, dtype=bool)},
+    "metrics.vertex_connectivity": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
+    "metrics.DegradedThroughput": lambda: {
+        "throughput": [4.0, 6.0], "unreachable": [0.0, 0.1], "hosts": 8,
+    },
+    "metrics.EdgeLoad": lambda: fields(rp.metrics.ecmp_load(nx.cycle_graph(5))),
+    "metrics.aggregate_bottleneck_throughput": lambda: {
+        "topology": nx.cycle_graph(5), "alive": None, "split": "paths",
+    },
+    "metrics.concurrent_flow": lambda: {
+        "topology": nx.cycle_graph(5), "traffic": "permutation", "share": 0.5, "gap": 0.01,
+        "rng": np.random.default_rng(1),
+    },
+    "metrics.ecmp_load": lambda: {"topology": nx.cycle_graph(5), "alive": None, "split": "paths"},
+    "metrics.throughput_under_failures": lambda: {
+        "topology": nx.cycle_graph(5), "samples": 2, "rng": np.random.default_rng(1), "links": 0.2,
+        "switches": 0.0, "servers": 0.0, "split": "paths",
+    },
+    "metrics.Expansion": lambda: {"hosts": 4, "switches": 0, "kept": 28, "pulled": 4, "laid": 12},
+    "metrics.expansion": lambda: {
+        "before": nx.cycle_graph(4), "after": nx.cycle_graph(6), "placement": [0, 1, 2, 3],
+    },
+    "metrics.oversubscription": lambda: {"topology": rp.topology.fat_tree(4)},
     # workload
     "workload.Transformer": lambda: fields(model()),
     # parallel
@@ -223,9 +363,20 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "topology.SharedRisk": {"name": FREE, "nodes": {"empty"}, "edges": {"empty"}},
     "topology.Topology": {"shared_risk": {"empty"}},
     "topology.as_topology": {"name": FREE},
+    "topology.reconfigure": {"matching": {"empty"}},  # all circuits are taken down
     "training.BlastRadius": {"reason": FREE},
     "training.ComponentClass": {"name": FREE},
     "training.DropRule": {"reason": FREE},
     "training.Goodput": {"interval": {"infinite"}},
     "training.Job": {"reason": FREE},
+    "topology.BillOfMaterials": {"design": FREE},
+    "topology.UnitPrices": {"name": FREE},
+    "topology.lint_simai": {"path": FREE},
+    "topology.read_graphml": {"path": FREE},
+    "topology.read_simai": {"path": FREE},
+    "topology.write_booksim": {"path": FREE},
+    "topology.write_graphml": {"path": FREE},
+    "topology.write_htsim": {"path": FREE},
+    "topology.write_ns3": {"path": FREE},
+    "topology.write_simai": {"path": FREE, "gpu_type": FREE},
 }

@@ -1,7 +1,38 @@
 """What a network is worth when everything works: distances and cuts."""
 
-from relparallel.metrics.cuts import edge_connectivity
-from relparallel.metrics.estimate import Estimate
+from relparallel.metrics.curves import ResilienceCurve, resilience_curve
+from relparallel.metrics.cuts import disjoint_path_set, edge_connectivity, vertex_connectivity
+from relparallel.metrics.degraded import DegradedThroughput, throughput_under_failures
+from relparallel.metrics.estimate import Estimate, binomial_estimate
+from relparallel.metrics.growth import Expansion, expansion
+from relparallel.metrics.halves import bisection
 from relparallel.metrics.hops import HopStatistics, hop_statistics
+from relparallel.metrics.load import EdgeLoad, ecmp_load
+from relparallel.metrics.resilience import Survival, hosts_connected, survival
+from relparallel.metrics.throughput import aggregate_bottleneck_throughput, concurrent_flow
+from relparallel.metrics.tiers import oversubscription
 
-__all__ = ["Estimate", "HopStatistics", "edge_connectivity", "hop_statistics"]
+__all__ = [
+    "DegradedThroughput",
+    "EdgeLoad",
+    "Estimate",
+    "Expansion",
+    "HopStatistics",
+    "ResilienceCurve",
+    "Survival",
+    "aggregate_bottleneck_throughput",
+    "binomial_estimate",
+    "bisection",
+    "concurrent_flow",
+    "disjoint_path_set",
+    "ecmp_load",
+    "edge_connectivity",
+    "expansion",
+    "hop_statistics",
+    "hosts_connected",
+    "oversubscription",
+    "resilience_curve",
+    "survival",
+    "throughput_under_failures",
+    "vertex_connectivity",
+]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from relparallel._checks import require_flag, require_instance, require_real
+from scipy.special import betaincinv
 
-__all__ = ["Estimate"]
+from relparallel._checks import require_flag, require_instance, require_int, require_real
+
+__all__ = ["Estimate", "binomial_estimate"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,3 +64,40 @@ class Estimate:
             return f"Estimate({self.value:g}, exact, {self.method})"
         digits = 6 if math.isfinite(self.value) else 1
         return f"Estimate({self.value:.{digits}g} in [{self.lower:.6g}, {self.upper:.6g}], {self.method})"
+
+
+def binomial_estimate(successes: int, trials: int, confidence: float) -> Estimate:
+    """Share of successes, with the interval of Clopper and Pearson (1934).
+
+    Parameters
+    ----------
+    successes, trials : int
+        Of independent trials, at least one; at most all succeed.
+    confidence : float
+        How often the interval holds the probability, at least; between 0 and 1.
+
+    Returns
+    -------
+    Estimate
+        Not exact: lower and upper are the interval.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as stated.
+
+    Examples
+    --------
+    >>> binomial_estimate(9, 10, 0.95)
+    Estimate(0.9 in [0.554984, 0.997471], 10 samples, 95 % interval)
+    """
+    n = require_int(trials=trials, at_least=1)
+    k = require_int(successes=successes, at_least=0, at_most=n)
+    tail = (1 - require_real(confidence=confidence, above=0, below=1)) / 2
+    return Estimate(
+        value=k / n,
+        lower=float(betaincinv(k, n - k + 1, tail)) if k else 0.0,
+        upper=float(betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0,
+        method=f"{n} samples, {100 * confidence:g} % interval",
+        exact=False,
+    )

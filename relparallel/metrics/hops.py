@@ -25,7 +25,7 @@ from relparallel._checks import (
     require_rng,
 )
 from relparallel.metrics._bfs import SOURCES, WORDS, count_levels
-from relparallel.topology import Topology, as_topology
+from relparallel.topology import Topology, as_topology, orbits
 from relparallel.topology._arrays import BoolArray, IntArray
 
 __all__ = ["HopStatistics", "hop_statistics"]
@@ -130,6 +130,7 @@ def hop_statistics(
     endpoints: Endpoints = "hosts",
     sources: int | None = None,
     rng: np.random.Generator | None = None,
+    symmetry: bool = False,
 ) -> HopStatistics:
     """Distances between all ordered pairs of different endpoints.
 
@@ -147,6 +148,9 @@ def hop_statistics(
         all; distances are then exact from those to all.
     rng : numpy.random.Generator, optional
         Required with ``sources``.
+    symmetry : bool, optional
+        Search from one endpoint of every orbit of the proved symmetries (`topology.orbits`); without any,
+        as usual. The answer is the same.
 
     Returns
     -------
@@ -185,6 +189,10 @@ def hop_statistics(
     if total < 2:
         raise ValueError(f"topology must have at least two {endpoints}, got {total} in {t!r}")
     relays = _relays(t, hops, endpoints)
+    if require_flag(symmetry=symmetry) and sources is not None:
+        raise ValueError(f"symmetry must be False where sources are sampled, got {symmetry}")
+    if symmetry:
+        return _by_orbits(t, chosen, relays, hops)
     if sources is None:
         return _exact(t, chosen, relays, hops)
     require_int(sources=sources, at_least=2, at_most=total)
@@ -217,6 +225,22 @@ def _exact(t: Topology, chosen: BoolArray, relays: IntArray, hops: Hops) -> HopS
                 between[distance] = between.get(distance, 0) + int(size) * count
     total = int(chosen.sum())
     return _statistics(between, total * (total - 1), hops)
+
+
+def _by_orbits(t: Topology, chosen: BoolArray, relays: IntArray, hops: Hops) -> HopStatistics:
+    """Search from one endpoint of every orbit; where most stand alone, from every class of twins."""
+    _, first, sizes = np.unique(orbits(t), return_index=True, return_counts=True)
+    first, sizes = first[chosen[first]], sizes[chosen[first]]
+    if 2 * first.size > int(chosen.sum()) and not t.transit[chosen].all():
+        return _exact(t, chosen, relays, hops)
+    histogram: dict[int, int] = {}
+    for size in np.unique(sizes):
+        for sources in _passes(first[sizes == size]):
+            levels = count_levels(t.indptr, t.indices, t.transit, relays, chosen.astype(np.int64), sources)
+            for distance, count in enumerate(levels.sum(axis=1).tolist()):
+                histogram[distance] = histogram.get(distance, 0) + int(size) * count
+    total = int(chosen.sum())
+    return _statistics(histogram, total * (total - 1), hops)
 
 
 def _sampled(t: Topology, chosen: BoolArray, relays: IntArray, hops: Hops, starts: IntArray) -> HopStatistics:

@@ -1,27 +1,107 @@
 """How a cluster is wired: one pure function per design, and the `Topology` they return."""
 
-from relparallel.topology.conformance import Description, check, describe
-from relparallel.topology.direct import torus
+from relparallel.topology.circuits import CircuitSchedule, schedule_circuits
+from relparallel.topology.conformance import check
+from relparallel.topology.costs import BillOfMaterials, UnitPrices, bill_of_materials, unit_prices
+from relparallel.topology.description import Description, describe, names
+from relparallel.topology.direct import hammingmesh, torus, tpu_v4
 from relparallel.topology.fabric import LINK_CAPACITY, Topology
+from relparallel.topology.failures import Scenarios, sample_failures
+from relparallel.topology.finite_geometry import polarfly, slim_fly
 from relparallel.topology.flows import disjoint_paths
+from relparallel.topology.formats import (
+    lint_simai,
+    read_graphml,
+    read_simai,
+    write_booksim,
+    write_graphml,
+    write_htsim,
+    write_ns3,
+    write_simai,
+)
+from relparallel.topology.gpu_clusters import nvl72, rail_only
 from relparallel.topology.interchange import as_topology
+from relparallel.topology.low_diameter import dragonfly, dragonfly_plus, hyperx
+from relparallel.topology.multi_rooted import aspen, three_tier, vl2
+from relparallel.topology.optical import c_through, helios, reconfigure
 from relparallel.topology.parts import Design, SharedRisk
-from relparallel.topology.server_centric import bcube, dcell
-from relparallel.topology.switch_centric import fat_tree, leaf_spine
+from relparallel.topology.published_clusters import dgx_superpod, hpn7, meta_roce
+from relparallel.topology.random_graphs import jellyfish, xpander
+from relparallel.topology.routing import (
+    bcube_paths,
+    dcell_route,
+    ecmp_paths,
+    ficonn_route,
+    up_down_paths,
+    vl2_route,
+)
+from relparallel.topology.server_centric import bcube, dcell, ficonn, mdcube
+from relparallel.topology.switch_centric import f10, fat_tree, leaf_spine
+from relparallel.topology.symmetry import arc_orbits, automorphisms, is_automorphism, orbits
 
 __all__ = [
     "LINK_CAPACITY",
+    "BillOfMaterials",
+    "CircuitSchedule",
     "Description",
     "Design",
+    "Scenarios",
     "SharedRisk",
     "Topology",
+    "UnitPrices",
+    "arc_orbits",
     "as_topology",
+    "aspen",
+    "automorphisms",
     "bcube",
+    "bcube_paths",
+    "bill_of_materials",
+    "c_through",
     "check",
     "dcell",
+    "dcell_route",
     "describe",
+    "dgx_superpod",
     "disjoint_paths",
+    "dragonfly",
+    "dragonfly_plus",
+    "ecmp_paths",
+    "f10",
     "fat_tree",
+    "ficonn",
+    "ficonn_route",
+    "hammingmesh",
+    "helios",
+    "hpn7",
+    "hyperx",
+    "is_automorphism",
+    "jellyfish",
     "leaf_spine",
+    "lint_simai",
+    "mdcube",
+    "meta_roce",
+    "names",
+    "nvl72",
+    "orbits",
+    "polarfly",
+    "rail_only",
+    "read_graphml",
+    "read_simai",
+    "reconfigure",
+    "sample_failures",
+    "schedule_circuits",
+    "slim_fly",
+    "three_tier",
     "torus",
+    "tpu_v4",
+    "unit_prices",
+    "up_down_paths",
+    "vl2",
+    "vl2_route",
+    "write_booksim",
+    "write_graphml",
+    "write_htsim",
+    "write_ns3",
+    "write_simai",
+    "xpander",
 ]

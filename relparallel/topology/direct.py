@@ -1,6 +1,7 @@
-"""Direct networks: the nodes themselves are the switches.
+"""Direct networks: the nodes themselves are the switches, or most of them.
 
-``dims`` are the lengths k_1..k_d of the dimensions. Every cable has 400 Gbit/s and no modelled latency
+``dims`` are the lengths k_1..k_d of the dimensions; ``a``, ``b`` the columns and rows of a board of a
+HammingMesh, ``x``, ``y`` those of boards. Every cable has 400 Gbit/s and no modelled latency
 (``dataclasses.replace`` sets others).
 """
 
@@ -8,15 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from relparallel._checks import require_instance, require_int
 from relparallel.topology._arrays import IntArray, joined, require_size
+from relparallel.topology.description import Description, closed_form
 from relparallel.topology.fabric import Topology
-from relparallel.topology.parts import Design
+from relparallel.topology.parts import Design, SharedRisk
 
-__all__ = ["require_dims", "torus"]
+__all__ = ["hammingmesh", "require_dims", "torus", "tpu_v4"]
+
+_CUBE: Final = 4  # chips along each dimension of a cube of a TPU v4 pod
+_POD_CUBES: Final = 64
 
 
 def torus(dims: Sequence[int]) -> Topology:
@@ -67,6 +74,182 @@ def torus(dims: Sequence[int]) -> Topology:
     )
 
 
+@closed_form("torus")
+def _torus(dims: Sequence[int]) -> Description:
+    lengths = require_dims(dims=dims)
+    nodes, longest = math.prod(lengths), max(lengths)
+    degree = sum(min(length, 3) - 1 for length in lengths)
+    diameter = sum(length // 2 for length in lengths)
+    total = sum(length**2 // 4 * (nodes // length) for length in lengths)
+    return Description(
+        design="torus",
+        parameters={"dims": lengths},
+        nodes={"node": nodes},
+        degrees={"node": degree},
+        links=nodes * degree // 2,
+        diameter=diameter,
+        diameter_bound=diameter,
+        mean_hops=total / (nodes - 1) if nodes > 1 else None,
+        bisection=None if longest % 2 else nodes * min(longest // 2, 2) // longest,
+        host_connectivity=degree,
+    )
+
+
+def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
+    """TPU v4 slice: a three-dimensional torus of cubes of 4 x 4 x 4 chips, joined by optical switches.
+
+    Inside a cube cables are electrical. Opposite faces of all 64 cubes of a pod end in the same switch, chip
+    by chip: it joins each cube to the next of the slice, the last to the first, wherever they stand.
+
+    Parameters
+    ----------
+    dims : sequence of int
+        Chips along three dimensions: multiples of 4, at most 64 cubes in all.
+    cubes : sequence of int, optional
+        Which cube of the pod, 0 to 63, each cube of the slice is, in row-major order; the first ones if not
+        given. To replace a failed cube, name another: the switches are set anew, no cable moves.
+
+    Returns
+    -------
+    Topology
+        prod(dims) chips in row-major order, all endpoints, all forwarding, 6 cables each. ``pod`` is the cube
+        of the pod, ``edge_attributes["optical"]`` tells which cables run through a switch, and the cables of
+        one switch share its risk: 16 for each dimension, 48.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If dims are not three multiples of 4 of at most 64 cubes, or cubes are not distinct, in range and as
+        many as the slice has.
+
+    Notes
+    -----
+    A circuit switch forwards light, not packets: it is no node, and distances are those of the torus. Each
+    cube has 96 optical cable ends.
+
+    References
+    ----------
+    Jouppi et al., "TPU v4: an optically reconfigurable supercomputer for machine learning with hardware
+    support for embeddings", ISCA 2023, section 2.
+
+    Examples
+    --------
+    >>> t = tpu_v4(dims=(4, 8, 4), cubes=(7, 3))
+    >>> t, len(t.shared_risk)
+    (<Topology tpu_v4(dims=(4, 8, 4), cubes=(7, 3)): 128 hosts, 0 switches, 384 links>, 48)
+    """
+    lengths, chosen = _slice(dims, cubes)
+    t = torus(lengths)
+    place = np.stack(np.unravel_index(np.arange(t.num_nodes), lengths))
+    cube = np.ravel_multi_index(tuple(place // _CUBE), tuple(length // _CUBE for length in lengths))
+    within = place[:, t.edges] % _CUBE  # [axis, cable, end]
+    step = np.abs(within[:, :, 0] - within[:, :, 1])
+    axis = step.argmax(axis=0)
+    optical = step.max(axis=0) == _CUBE - 1
+    others = np.array([[1, 2], [0, 2], [0, 1]])[axis]
+    face = (
+        within[others[:, 0], np.arange(axis.size), 0] * _CUBE + within[others[:, 1], np.arange(axis.size), 0]
+    )
+    switch = np.where(optical, axis * _CUBE**2 + face, -1)
+    return replace(
+        t,
+        pod=np.array(chosen)[cube],
+        edge_attributes={"optical": optical},
+        shared_risk=tuple(
+            SharedRisk(name=f"optical switch {i:02}", edges=tuple(np.flatnonzero(switch == i).tolist()))
+            for i in range(3 * _CUBE**2)
+        ),
+        meta=Design(name="tpu_v4", parameters={"dims": lengths, "cubes": chosen}, paper="jouppi2023tpuv4"),
+    )
+
+
+@closed_form("tpu_v4")
+def _tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Description:
+    lengths, chosen = _slice(dims, cubes)
+    return replace(_torus(lengths), design="tpu_v4", parameters={"dims": lengths, "cubes": chosen})
+
+
+def hammingmesh(a: int, b: int, x: int, y: int) -> Topology:
+    """HammingMesh: boards are meshes; each row and column of accelerators has a switch at the board edges.
+
+    Parameters
+    ----------
+    a, b : int
+        Columns and rows of accelerators of a board, at least 1.
+    x, y : int
+        Columns and rows of boards, at least 1.
+
+    Returns
+    -------
+    Topology
+        a b x y accelerators in row-major order of the whole grid, all forwarding, then the switches of the b
+        y rows and of the a x columns. Each accelerator has 4 cables. ``pod`` is the board.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is no integer of at least 1, or the network is too large to build.
+
+    Notes
+    -----
+    A row switch meets the first and the last accelerator of its row on every board: both ends of a board of
+    one column are two cables of one accelerator. Rows wider than the ports of a switch (2x of them) would be
+    trees; here each is one switch. Distances are sums of those along a row and along a column. Array
+    operations on the cables.
+
+    References
+    ----------
+    Hoefler et al., "HammingMesh: a network topology for large-scale deep learning", SC 2022, section 3.
+
+    Examples
+    --------
+    >>> hammingmesh(a=2, b=2, x=16, y=16)
+    <Topology hammingmesh(a=2, b=2, x=16, y=16): 1024 hosts, 64 switches, 3072 links>
+    """
+    require_int(a=a, b=b, x=x, y=y, at_least=1)
+    rows, columns = b * y, a * x
+    nodes = rows * columns
+    require_size("x", x, 3 * nodes + rows * (1 + 2 * x) + columns * (1 + 2 * y))
+    grid, row, column = np.arange(nodes).reshape(rows, columns), np.arange(rows), np.arange(columns)
+    along, down = column[:-1][column[1:] % a > 0], row[:-1][row[1:] % b > 0]
+    first, top = column[::a], row[::b]
+    row_switch, column_switch = nodes + row[:, None], nodes + rows + column
+    return Topology.of(
+        edges=joined(
+            (grid[:, along], grid[:, along + 1]),
+            (grid[down], grid[down + 1]),
+            *((grid[:, edge], row_switch) for edge in (first, first + a - 1)),
+            *((grid[edge], column_switch) for edge in (top, top + b - 1)),
+        ),
+        node_kind={"accelerator": nodes, "row": rows, "column": columns},
+        tier=np.repeat([0, 1], [nodes, rows + columns]),
+        pod=np.concatenate([(row[:, None] // b * x + column // a).ravel(), np.full(rows + columns, -1)]),
+        device_class={"row": "switch", "column": "switch"},
+        meta=Design(
+            name="hammingmesh", parameters={"a": a, "b": b, "x": x, "y": y}, paper="hoefler2022hxmesh"
+        ),
+    )
+
+
+@closed_form("hammingmesh")
+def _hammingmesh(a: int, b: int, x: int, y: int) -> Description:
+    require_int(a=a, b=b, x=x, y=y, at_least=1)
+    rows, columns = b * y, a * x
+    nodes = rows * columns
+    (across, wide), (down, high) = _line(a, x), _line(b, y)
+    return Description(
+        design="hammingmesh",
+        parameters={"a": a, "b": b, "x": x, "y": y},
+        nodes={"accelerator": nodes, "row": rows, "column": columns},
+        degrees={"accelerator": 4, "row": 2 * x, "column": 2 * y},
+        links=x * y * (2 * a * b + a + b),
+        diameter=wide + high,
+        diameter_bound=wide + high,
+        mean_hops=(rows**2 * across + columns**2 * down) / (nodes * (nodes - 1)) if nodes > 1 else None,
+        host_connectivity=2 * (rows > 1) + 2 * (columns > 1),
+    )
+
+
 def require_dims(*, dims: Sequence[int]) -> tuple[int, ...]:
     """Return the lengths as a tuple of one or more integers of at least 1."""
     require_instance((Sequence, np.ndarray), dims=dims)
@@ -81,3 +264,29 @@ def _ring(grid: IntArray, axis: int) -> tuple[IntArray, IntArray]:
     if grid.shape[axis] == 2:
         grid, following = np.take(grid, 0, axis=axis), np.take(following, 0, axis=axis)
     return grid, following
+
+
+def _slice(dims: Sequence[int], cubes: Sequence[int] | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Lengths of a slice in chips, and the cubes of the pod it is made of."""
+    lengths = require_dims(dims=dims)
+    count = math.prod(length // _CUBE for length in lengths)
+    if len(lengths) != 3 or any(length % _CUBE for length in lengths) or count > _POD_CUBES:
+        raise ValueError(
+            f"dims must be three multiples of {_CUBE}, at most {_POD_CUBES} cubes, got {lengths}"
+        )
+    require_instance((Sequence, np.ndarray, type(None)), cubes=cubes)
+    named = range(count) if cubes is None else cubes
+    chosen = tuple(require_int(cubes=cube, at_least=0, at_most=_POD_CUBES - 1) for cube in named)
+    if len(set(chosen)) != count or len(chosen) != count:
+        raise ValueError(f"cubes must be {count} different cubes for dims {lengths}, got {cubes}")
+    return lengths, chosen
+
+
+def _line(length: int, boards: int) -> tuple[int, int]:
+    """Sum and largest of the distances along a row of boards, each of some length, with one switch."""
+    place = np.arange(length)
+    out = np.minimum(place, length - 1 - place) + 1  # to the switch
+    over = out[:, None] + out
+    direct = np.minimum(np.abs(place[:, None] - place), over)
+    largest = int(max(direct.max(), over.max() * (boards > 1)))
+    return boards * int(direct.sum()) + boards * (boards - 1) * int(over.sum()), largest

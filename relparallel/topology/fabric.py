@@ -307,6 +307,8 @@ class Topology:
         2
         """
         try:
+            if isinstance(label, complex):  # equal to a number, but not the name of a node
+                raise TypeError(label)
             return self.labels.index(label) if isinstance(self.labels, range) else self._position[label]  # type: ignore[arg-type]
         except (KeyError, TypeError, ValueError):
             raise ValueError(f"label must be a node of {self!r}, got {label!r}") from None

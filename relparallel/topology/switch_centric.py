@@ -1,19 +1,22 @@
 """Switch-centric (Clos) networks: only switches forward, hosts hang at the leaves.
 
-Letters of the papers: ``k`` ports per switch of the fat-tree. Every cable has 400 Gbit/s and no modelled
-latency (``dataclasses.replace`` sets others).
+Letters of the papers: ``k`` ports per switch of the fat-tree and of F10's AB fat-tree. Every cable
+has 400 Gbit/s and no modelled latency (``dataclasses.replace`` sets others).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from relparallel._checks import require_int
-from relparallel.topology._arrays import joined, require_size
+from relparallel.topology._arrays import IntArray, joined, require_size
+from relparallel.topology.description import Description, closed_form
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design
 
-__all__ = ["fat_tree", "leaf_spine", "require_even"]
+__all__ = ["f10", "fat_tree", "leaf_spine", "require_even"]
 
 
 def fat_tree(k: int) -> Topology:
@@ -53,12 +56,91 @@ def fat_tree(k: int) -> Topology:
     >>> fat_tree(k=4)
     <Topology fat_tree(k=4): 16 hosts, 20 switches, 48 links>
     """
+    port = _half_of_ports(k)
+    group = np.arange(2 * port.size**2)[:, None] % port.size * port.size + port
+    return _pods_under_cores("fat_tree", k, "alfares2008fattree", group)
+
+
+@closed_form("fat_tree")
+def _fat_tree(k: int) -> Description:
     half = require_even(k=k) // 2
+    hosts = 2 * half**3
+    distances = 2 * (half - 1) + 4 * half * (half - 1) + 6 * (hosts - half**2)
+    return Description(
+        design="fat_tree",
+        parameters={"k": k},
+        nodes={"host": hosts, "edge": 2 * half**2, "aggregation": 2 * half**2, "core": half**2},
+        degrees={"host": 1, "edge": k, "aggregation": k, "core": k},
+        links=3 * hosts,
+        diameter=6,
+        diameter_bound=6,
+        mean_hops=distances / (hosts - 1),
+        bisection=half**3,
+        host_connectivity=1,
+    )
+
+
+def f10(k: int) -> Topology:
+    """AB fat-tree of F10: a fat-tree whose odd pods meet the core switches in a second order.
+
+    Aggregation switch j meets cores j k/2 .. j k/2 + k/2 - 1 in even pods (type A) and cores j, j + k/2, ..
+    in odd pods (type B).
+
+    Parameters
+    ----------
+    k : int
+        Ports per switch: even, at least 2.
+
+    Returns
+    -------
+    Topology
+        Nodes in the order of `fat_tree`; as many of each kind, and as many cables.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If k is no even integer of at least 2, or the network is too large to build.
+
+    Notes
+    -----
+    All counts and distances of hosts are those of the fat-tree. What differs is the way round a failure: a
+    core switch that lost its aggregation switch in a pod of type A reaches every edge switch of the pod over
+    a pod of type B in 4 links, where the fat-tree needs 6.
+
+    References
+    ----------
+    Liu, Halperin, Krishnamurthy, Anderson, "F10: a fault-tolerant engineered network", NSDI 2013, section 3.
+
+    Examples
+    --------
+    >>> f10(k=4)
+    <Topology f10(k=4): 16 hosts, 20 switches, 48 links>
+    """
+    port = _half_of_ports(k)
+    switch = np.arange(2 * port.size**2)[:, None]
+    j, odd = switch % port.size, switch // port.size % 2 == 1
+    group = np.where(odd, port * port.size + j, j * port.size + port)
+    return _pods_under_cores("f10", k, "liu2013f10", group)
+
+
+@closed_form("f10")
+def _f10(k: int) -> Description:
+    return replace(_fat_tree(k), design="f10")
+
+
+def _half_of_ports(k: int) -> IntArray:
+    """Numbers 0..k/2-1, where a fat-tree of k-port switches can be built."""
+    half = require_even(k=k) // 2
+    require_size("k", k, 8 * half**3 + 5 * half**2)
+    return np.arange(half)
+
+
+def _pods_under_cores(name: str, k: int, paper: str, group: IntArray) -> Topology:
+    """Pods of a fat-tree; group: the k/2 core switches of each aggregation switch."""
+    half = k // 2
     hosts, edge, core = 2 * half**3, 2 * half**2, half**2  # edge switches; as many aggregation switches
-    require_size("k", k, hosts + 2 * edge + core + 3 * hosts)
-    host, switch, port = np.arange(hosts), np.arange(edge), np.arange(half)
-    same_pod = switch[:, None] // half * half + port  # the pod's switches of the other tier
-    group = switch[:, None] % half * half + port  # the core switches of an aggregation switch
+    host, switch = np.arange(hosts), np.arange(edge)
+    same_pod = switch[:, None] // half * half + np.arange(half)  # the pod's switches of the other tier
     pod = np.concatenate([host // half**2, switch // half, switch // half, np.full(core, -1)])
     return Topology.of(
         edges=joined(
@@ -70,7 +152,7 @@ def fat_tree(k: int) -> Topology:
         transit=np.arange(pod.size) >= hosts,
         pod=pod,
         device_class={"host": "server", "edge": "switch", "aggregation": "switch", "core": "switch"},
-        meta=Design(name="fat_tree", parameters={"k": k}, paper="alfares2008fattree"),
+        meta=Design(name=name, parameters={"k": k}, paper=paper),
     )
 
 
@@ -128,6 +210,25 @@ def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Topology:
             parameters={"leaves": leaves, "spines": spines, "hosts_per_leaf": hosts_per_leaf},
             paper="cisco2013leafspine",
         ),
+    )
+
+
+@closed_form("leaf_spine")
+def _leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Description:
+    require_int(leaves=leaves, spines=spines, hosts_per_leaf=hosts_per_leaf, at_least=1)
+    h, hosts = hosts_per_leaf, leaves * hosts_per_leaf
+    diameter = 4 if leaves > 1 else 2 if hosts > 1 else 0
+    return Description(
+        design="leaf_spine",
+        parameters={"leaves": leaves, "spines": spines, "hosts_per_leaf": h},
+        nodes={"host": hosts, "leaf": leaves, "spine": spines},
+        degrees={"host": 1, "leaf": h + spines, "spine": leaves},
+        links=leaves * (h + spines),
+        diameter=diameter,
+        diameter_bound=diameter,
+        mean_hops=(2 * (h - 1) + 4 * (hosts - h)) / (hosts - 1) if hosts > 1 else None,
+        bisection=None if leaves % 2 else min(h, spines) * leaves // 2,
+        host_connectivity=int(hosts > 1),
     )
 
 

@@ -1,10 +1,12 @@
+from itertools import pairwise
+
 import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relparallel.metrics import edge_connectivity
-from relparallel.topology import bcube, dcell, fat_tree, leaf_spine, torus
+from relparallel.metrics import disjoint_path_set, edge_connectivity, vertex_connectivity
+from relparallel.topology import bcube, dcell, fat_tree, ficonn, leaf_spine, torus
 
 graphs = st.builds(
     lambda n, p, seed: nx.gnp_random_graph(n, p, seed=seed),
@@ -69,10 +71,97 @@ def test_disjoint_paths_of_the_designs(t, source, target, paths):
     assert (found.value, found.lower, found.upper, found.exact) == (paths, paths, paths, True)
 
 
+@given(graphs)
+def test_the_vertex_connectivity_of_a_graph_is_that_of_networkx(graph):
+    assert float(vertex_connectivity(graph)) == nx.node_connectivity(graph)
+
+
+@given(graphs, st.lists(st.booleans(), min_size=12, max_size=12))
+def test_the_vertex_connectivity_is_the_smallest_cut_of_nodes_that_forward(graph, transit):
+    """By definition: some nodes fail, and of the others two have no path through nodes that forward."""
+    nx.set_node_attributes(graph, dict(enumerate(transit)), "transit")
+    apart = [(a, b) for a in graph for b in graph if a < b and not graph.has_edge(a, b)]
+    cuts = [len(graph) - 1]
+    for a, b in apart:
+        inside = graph.subgraph([v for v in graph if v in (a, b) or transit[v]])
+        cuts.append(len(nx.minimum_node_cut(inside, a, b)) if nx.has_path(inside, a, b) else 0)
+    assert float(vertex_connectivity(graph)) == min(cuts)
+
+
+@given(graphs, st.lists(st.booleans(), min_size=12, max_size=12), st.integers(1, 3))
+def test_disjoint_paths_are_paths_share_nothing_and_are_as_many_as_the_flow(graph, transit, cables):
+    nx.set_node_attributes(graph, dict(enumerate(transit)), "transit")
+    nx.set_edge_attributes(graph, cables, "multiplicity")
+    s, d = 0, len(graph) - 1
+    inside = nx.Graph(graph.subgraph([v for v in graph if v in (s, d) or transit[v]]))
+    for share in ("ends", "nodes"):
+        found = disjoint_path_set(graph, s, d, share=share)
+        links = [tuple(sorted(link)) for path in found for link in pairwise(path)]
+        assert all(path[0] == s and path[-1] == d and len(set(path)) == len(path) for path in found)
+        assert all(inside.has_edge(*link) for link in links)
+        if share == "nodes":
+            assert max(map(links.count, links), default=0) <= cables
+            assert len(found) == nx.maximum_flow_value(inside, s, d, capacity="multiplicity")
+        else:
+            middle = [v for path in found for v in path[1:-1]]
+            assert len(middle) == len(set(middle))
+            assert len(found) == nx.node_connectivity(inside, s, d)
+            assert len(found) == float(vertex_connectivity(graph, s, d))
+
+
+@pytest.mark.parametrize(
+    ("t", "connectivity"),
+    [
+        (fat_tree(4), 1),
+        (bcube(4, 1), 2),
+        (bcube(8, 2), 3),
+        (bcube(2, 3), 2),
+        (dcell(4, 1), 2),
+        (dcell(3, 2), 3),
+        (ficonn(n=4, k=2), 1),  # servers with a free port hang on their switch alone
+        (torus((4, 4, 4)), 6),
+        (torus((8, 8)), 4),
+        (torus((2, 2)), 2),
+        (torus((3,)), 2),
+    ],
+    ids=repr,
+)
+def test_the_vertex_connectivity_of_the_designs(t, connectivity):
+    found = vertex_connectivity(t)
+    assert (found.value, found.lower, found.upper, found.exact) == (*[connectivity] * 3, True)
+
+
+def test_one_forwarding_node_of_every_orbit_is_enough():
+    """Without the name of the design no symmetry is known; the answer stays."""
+    for t in (bcube(3, 1), torus((4, 4)), dcell(3, 1)):
+        bare = nx.Graph(t.edges.tolist())
+        assert float(vertex_connectivity(t)) == float(vertex_connectivity(bare)) == nx.node_connectivity(bare)
+
+
+def test_the_node_from_which_the_flows_start_may_itself_be_the_one_to_lose():
+    """Two complete graphs meet in the node of the fewest cables, which has two cables to each."""
+    graph = nx.relabel_nodes(nx.disjoint_union(nx.complete_graph(6), nx.complete_graph(6)), lambda v: v + 1)
+    graph.add_edges_from([(0, 1), (0, 2), (0, 7), (0, 8)])
+    assert float(vertex_connectivity(graph)) == 1
+    assert float(vertex_connectivity(graph, 0, 6)) == 2
+
+
+def test_disjoint_paths_of_a_bcube_are_those_of_its_levels():
+    paths = disjoint_path_set(bcube(4, 2), 0, 63)
+    assert [len(path) for path in paths] == [7, 7, 7]
+    assert len({v for path in paths for v in path}) == 3 * 5 + 2
+
+
 def test_no_path_is_connectivity_zero():
     apart = nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
     assert float(edge_connectivity(apart)) == 0
     assert float(edge_connectivity(apart, 0, 5)) == 0
+
+
+def test_no_path_is_no_disjoint_path():
+    apart = nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
+    assert disjoint_path_set(apart, 0, 5) == []
+    assert float(vertex_connectivity(apart)) == float(vertex_connectivity(apart, 0, 5)) == 0
 
 
 def test_labels_of_a_graph_are_its_nodes():
@@ -91,6 +180,22 @@ def test_labels_of_a_graph_are_its_nodes():
         ((fat_tree(4), "a", 1), "source must be a node"),
     ],
 )
-def test_bad_arguments_are_named(arguments, error):
+@pytest.mark.parametrize("measure", [edge_connectivity, vertex_connectivity])
+def test_bad_arguments_are_named(measure, arguments, error):
     with pytest.raises((TypeError, ValueError), match=error):
-        edge_connectivity(*arguments)
+        measure(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((fat_tree(4), 0, 0), "target must differ from source"),
+        ((fat_tree(4), None, 1), "source must be a node"),
+        ((fat_tree(4), 0, 36), "target must be a node"),
+    ],
+)
+def test_bad_ends_of_paths_are_named(arguments, error):
+    with pytest.raises(ValueError, match=error):
+        disjoint_path_set(*arguments)
+    with pytest.raises(ValueError, match="share must be one of"):
+        disjoint_path_set(fat_tree(4), 0, 1, share="cables")

@@ -1,8 +1,9 @@
 import math
 
 import pytest
+from scipy.stats import binomtest
 
-from relparallel.metrics import Estimate
+from relparallel.metrics import Estimate, binomial_estimate
 
 
 def test_an_estimate_is_its_value():
@@ -38,3 +39,24 @@ def test_a_bad_field_is_named(field, value):
     good = {"value": 2.5, "lower": 2.0, "upper": 3.0, "method": "sampling", "exact": False}
     with pytest.raises((TypeError, ValueError), match=f"{field} must"):
         Estimate(**{**good, field: value})
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 10), (10, 10), (1, 7), (500, 1000)])
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(successes, trials):
+    found = binomial_estimate(successes, trials, 0.9)
+    oracle = binomtest(successes, trials).proportion_ci(confidence_level=0.9)
+    assert (found.lower, found.upper) == pytest.approx((oracle.low, oracle.high), rel=1e-9)
+    assert (found.value, found.exact) == (successes / trials, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((3, 2, 0.9), "successes must be"),
+        ((0, 0, 0.9), "trials must be"),
+        ((1, 2, 1.0), "confidence must be"),
+    ],
+)
+def test_a_bad_share_is_named(arguments, error):
+    with pytest.raises(ValueError, match=error):
+        binomial_estimate(*arguments)

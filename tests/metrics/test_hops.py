@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -166,6 +168,32 @@ def test_parallel_cables_are_no_shorter():
     assert hop_statistics(nx.MultiGraph([(0, 1), (0, 1), (1, 2)])).histogram == {1: 4, 2: 2}
 
 
+@pytest.mark.parametrize("endpoints", ["hosts", "nodes"])
+@pytest.mark.parametrize(
+    "t",
+    [
+        fat_tree(4),
+        bcube(3, 2),
+        dcell(4, 1),
+        dcell(3, 2),
+        torus((4, 5, 3)),
+        leaf_spine(3, 2, 4),
+        nx.path_graph(5),
+    ],
+    ids=str,
+)
+def test_one_search_per_orbit_gives_the_same(t, endpoints):
+    assert hop_statistics(t, endpoints=endpoints, symmetry=True) == hop_statistics(t, endpoints=endpoints)
+
+
+def test_orbits_of_server_hops_and_of_a_network_that_lost_a_cable():
+    assert hop_statistics(bcube(4, 2), "servers", symmetry=True) == hop_statistics(bcube(4, 2), "servers")
+    t = torus((5, 5))
+    parts = {name: getattr(t, name)[1:] for name in ("edges", "multiplicity", "capacity", "latency")}
+    broken = replace(t, **parts)
+    assert hop_statistics(broken, symmetry=True) == hop_statistics(broken) != hop_statistics(t)
+
+
 def test_sampling_every_source_is_exact():
     rng = np.random.default_rng(0)
     t = dcell(4, 1)
@@ -221,6 +249,8 @@ def test_a_table_for_the_reader():
         ({"sources": 2.0}, "sources must be an integer in"),
         ({"sources": 4}, "rng must be Generator"),
         ({"sources": 4, "rng": 7}, "rng must be Generator"),
+        ({"symmetry": 1}, "symmetry must be True or False"),
+        ({"symmetry": True, "sources": 4}, "symmetry must be False where sources are sampled"),
     ],
 )
 def test_bad_arguments_are_named(arguments, error):

@@ -12,13 +12,21 @@ from relparallel.topology import (
     Description,
     Design,
     Topology,
+    aspen,
     bcube,
+    c_through,
     check,
     dcell,
     describe,
+    f10,
     fat_tree,
+    ficonn,
+    helios,
     leaf_spine,
+    mdcube,
+    three_tier,
     torus,
+    vl2,
 )
 
 SMALL = [
@@ -27,6 +35,23 @@ SMALL = [
     *(bcube(n, k) for n, k in ((2, 0), (2, 3), (3, 2), (4, 1), (5, 0))),
     *(dcell(n, k) for n, k in ((2, 0), (2, 1), (2, 2), (4, 1), (3, 2))),
     *(torus(dims) for dims in ((1,), (2,), (5,), (4, 4), (2, 3), (3, 1, 2), (4, 3, 2))),
+    *(f10(k) for k in (2, 4, 6)),
+    *(vl2(*ports) for ports in ((2, 2), (2, 6), (4, 4), (8, 6))),
+    *(three_tier(*shape) for shape in ((1, 1, 1, 1), (2, 3, 4, 5), (4, 2, 1, 3))),
+    aspen(2, 4, (0,)),
+    aspen(3, 4, (1, 0)),
+    aspen(3, 8, (0, 3)),
+    aspen(4, 4, (0, 1, 0)),
+    aspen(4, 6, (0, 0, 0)),
+    *(ficonn(n, k) for n, k in ((2, 0), (2, 1), (2, 3), (4, 2), (6, 1))),
+    *(
+        mdcube(*shape)
+        for shape in ((4, 1, (5, 5)), (4, 1, (9,)), (2, 1, (3, 2)), (3, 0, (2,)), (2, 2, (1, 1)))
+    ),
+    helios(4, 16, 0.5, 0.5),
+    helios(1, 3, 0.1, 0.0, 1),
+    c_through(3, 2, 4),
+    c_through(1, 1, 1),
 ]
 
 
@@ -48,7 +73,25 @@ def test_distances_agree_with_the_closed_forms(t):
     assert form.diameter in (None, measured.diameter)
     assert measured.diameter <= form.diameter_bound
     assert form.mean_hops is None or form.mean_hops == pytest.approx(measured.mean, rel=1e-13)
-    assert (form.diameter is None) == (t.meta.name == "dcell" and t.meta.parameters["k"] > 0)
+    recursive = t.meta.name in ("dcell", "ficonn") and t.meta.parameters["k"] > 0
+    joined = t.meta.name == "mdcube" and max(t.meta.parameters["dims"]) > 1
+    assert (form.diameter is None) == (recursive or joined)
+
+
+@pytest.mark.parametrize(
+    ("t", "mean", "diameter"),
+    [
+        (vl2(8, 6), 5.179916, 6),
+        (f10(8), 5.716535, 6),
+        (ficonn(4, 2), 6.776596, 11),
+        (ficonn(8, 2), 8.609805, 11),
+        (mdcube(4, 1, (5, 5)), 7.315789, 10),
+    ],
+    ids=repr,
+)
+def test_distances_that_others_measured(t, mean, diameter):
+    found = hop_statistics(t)
+    assert (found.mean, found.diameter) == (pytest.approx(mean, abs=5e-7), diameter)
 
 
 @given(st.integers(2, 6), st.integers(0, 2))
@@ -110,6 +153,15 @@ def narrowest_halving(t):
         torus((4, 3)),
         torus((6, 3)),
         torus((4, 4)),
+        f10(4),
+        vl2(2, 2),
+        vl2(2, 6),
+        vl2(4, 2),
+        vl2(4, 4),
+        aspen(2, 4, (0,)),
+        aspen(3, 4, (0, 0)),
+        mdcube(2, 2, (1,)),
+        helios(4, 4, 0.5, 0.5, 2),
     ],
     ids=repr,
 )
@@ -124,6 +176,9 @@ def test_no_halving_of_the_hosts_is_narrower_than_the_bisection(t):
         ("torus", {"dims": (5, 4)}),
         ("leaf_spine", {"leaves": 3, "spines": 2, "hosts_per_leaf": 2}),
         ("dcell", {"n": 4, "k": 1}),
+        ("ficonn", {"n": 4, "k": 2}),
+        ("mdcube", {"n": 4, "k": 1, "dims": (5, 5)}),
+        ("aspen", {"levels": 3, "k": 4, "fault_tolerance": (1, 0)}),
     ],
 )
 def test_a_bisection_without_closed_form_is_none(design, parameters):
@@ -185,7 +240,7 @@ def test_closed_forms_need_no_building():
 @pytest.mark.parametrize(
     ("design", "parameters", "error"),
     [
-        ("slim_fly", {"q": 5}, "design must be one of 'fat_tree'"),
+        ("thick_tree", {"q": 5}, "design must be one of .*'fat_tree'"),
         (None, {}, "design must be one of"),
         ([], {}, "design must be one of"),
         ("bcube", {"n": 4}, "parameters of bcube must be n, k, got n"),

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relparallel.topology import disjoint_paths, torus
+from relparallel.metrics import hop_statistics
+from relparallel.topology import check, describe, disjoint_paths, hammingmesh, torus, tpu_v4
 
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple)
 
@@ -51,3 +52,108 @@ def test_dims_may_be_any_sequence():
 def test_bad_dims_are_named(dims):
     with pytest.raises((TypeError, ValueError), match="dims must"):
         torus(dims)
+
+
+@pytest.mark.parametrize("dims", [(4, 4, 4), (4, 4, 8), (8, 4, 12)])
+def test_a_slice_is_the_torus_and_agrees_with_its_closed_forms(dims):
+    t = tpu_v4(dims)
+    assert (t.edges == torus(dims).edges).all()
+    check(t)
+    form, hops = describe("tpu_v4", dims=dims), hop_statistics(t)
+    assert (form.mean_hops, form.diameter) == (pytest.approx(hops.mean, rel=1e-13), hops.diameter)
+
+
+@pytest.mark.parametrize("dims", [(4, 4, 4), (8, 4, 12), (4, 16, 4)])
+def test_optical_switches_join_opposite_faces_of_cubes(dims):
+    """Each of the 48 switches has both faces of every cube, in one dimension, at one chip of the face."""
+    t = tpu_v4(dims)
+    place = np.stack(np.unravel_index(np.arange(t.num_nodes), dims), axis=1)
+    cubes = t.num_nodes // 64
+    optical = t.edge_attributes["optical"]
+    assert np.count_nonzero(optical) == cubes * 96 // 2
+    assert (
+        sorted(edge for switch in t.shared_risk for edge in switch.edges) == np.flatnonzero(optical).tolist()
+    )
+    assert len(t.shared_risk) == 48
+    for switch in t.shared_risk:
+        ends = t.edges[list(switch.edges)]
+        assert (np.bincount(t.pod[ends].ravel()) == 2).all()  # both faces of every cube
+        axis = {int(a) for a in np.argwhere((place[ends[:, 0]] != place[ends[:, 1]]).any(axis=0)).ravel()}
+        assert len(axis) == 1
+        rest = np.delete(place[ends.ravel()] % 4, axis.pop(), axis=1)
+        assert len(np.unique(rest, axis=0)) == 1
+    assert (t.pod[t.edges[~optical, 0]] == t.pod[t.edges[~optical, 1]]).all()
+
+
+def test_any_cubes_make_the_same_slice():
+    first, other = tpu_v4((4, 8, 4), cubes=(7, 3)), tpu_v4((4, 8, 4), cubes=(7, 60))  # cube 3 has failed
+    assert (first.edges == other.edges).all()
+    assert first.shared_risk == other.shared_risk
+    assert set(first.pod.tolist()) == {7, 3}
+    moved = first.pod == 3
+    assert (other.pod[moved] == 60).all()
+    assert (other.pod[~moved] == 7).all()
+
+
+@pytest.mark.parametrize(
+    ("dims", "cubes", "error"),
+    [
+        ((4, 4), None, "dims must be three multiples of 4"),
+        ((4, 4, 6), None, "dims must be three multiples of 4"),
+        ((16, 16, 20), None, "dims must be three multiples of 4, at most 64 cubes"),
+        ((4, 4, 4), (64,), "cubes must be an integer in .0, 63., got 64"),
+        ((4, 4, 8), (1, 1), "cubes must be 2 different cubes"),
+        ((4, 4, 8), (1,), "cubes must be 2 different cubes"),
+        ((4, 4, 4), 1, "cubes must be"),
+    ],
+)
+def test_bad_slices_are_named(dims, cubes, error):
+    with pytest.raises((TypeError, ValueError), match=error):
+        tpu_v4(dims, cubes)
+
+
+sizes = st.integers(1, 5)
+
+
+@given(sizes, sizes, st.integers(1, 3), st.integers(1, 3))
+def test_hammingmesh_agrees_with_its_closed_forms(a, b, x, y):
+    t = hammingmesh(a, b, x, y)
+    check(t)
+    if t.num_hosts > 1:
+        form, hops = describe("hammingmesh", a=a, b=b, x=x, y=y), hop_statistics(t)
+        assert (form.mean_hops, form.diameter) == (pytest.approx(hops.mean, rel=1e-13), hops.diameter)
+
+
+@pytest.mark.parametrize(("a", "b", "x", "y"), [(2, 3, 2, 2), (1, 4, 3, 1), (3, 3, 1, 2)])
+def test_boards_are_meshes_and_their_edges_meet_the_switches_of_rows_and_columns(a, b, x, y):
+    rows, columns = b * y, a * x
+    wanted = []
+    for i in range(rows):
+        for j in range(columns):
+            here = i * columns + j
+            east = here + 1 if (j + 1) % a else rows * columns + i
+            south = here + columns if (i + 1) % b else rows * columns + rows + j
+            wanted += [(here, east), (here, south)]
+            wanted += [(here, rows * columns + i)] * (j % a == 0)
+            wanted += [(here, rows * columns + rows + j)] * (i % b == 0)
+    t = hammingmesh(a, b, x, y)
+    assert np.repeat(t.edges, t.multiplicity, axis=0).tolist() == sorted(map(list, wanted))
+
+
+@pytest.mark.parametrize(
+    ("shape", "links", "diameter", "mean"),
+    [((2, 2, 16, 16), 3072, 4, 3.816227), ((4, 4, 8, 8), 2560, 8, 5.536657)],
+)
+def test_hammingmeshes_of_the_paper(shape, links, diameter, mean):
+    t = hammingmesh(*shape)
+    hops = hop_statistics(t)
+    assert (t.num_hosts, t.num_switches, t.num_links) == (1024, 64, links)
+    assert (hops.diameter, round(hops.mean, 6)) == (diameter, mean)
+
+
+@pytest.mark.parametrize(
+    "shape", [(0, 1, 1, 1), (1, -1, 1, 1), (1, 1, 1.5, 1), (1, 1, 1, None), (9999, 9999, 9, 9)]
+)
+def test_bad_hammingmeshes_are_named(shape):
+    with pytest.raises((TypeError, ValueError), match=r"[abxy] must"):
+        hammingmesh(*shape)

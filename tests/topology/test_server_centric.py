@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relparallel.topology import bcube, dcell, disjoint_paths
+from relparallel.metrics import hop_statistics
+from relparallel.topology import LINK_CAPACITY, bcube, dcell, describe, disjoint_paths, ficonn, mdcube
 
 
 def digits(server, n, k):
@@ -99,6 +100,112 @@ def test_k_plus_one_disjoint_paths_join_any_two_dcell_servers(n, k):
 def test_a_dcell_of_most_of_a_million_servers_is_built():
     t = dcell(n=5, k=3)
     assert (t.num_hosts, t.num_links) == (865_830, 865_830 * 5 // 2)
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 0), (4, 1), (2, 3), (4, 2), (8, 2), (6, 2)])
+def test_a_ficonn_leaves_one_server_in_two_to_the_k_an_idle_port(n, k):
+    t = ficonn(n, k)
+    servers = n
+    for level in range(1, k + 1):
+        assert servers % 2**level == 0
+        servers *= servers // 2**level + 1
+    assert (t.num_hosts, t.num_switches) == (servers, servers // n)
+    assert np.count_nonzero(t.degrees[t.hosts] == 1) == servers // 2**k
+    assert set(t.degrees[t.hosts]) <= {1, 2}
+    assert set(t.degrees[t.switches]) == {n}
+    assert t.transit.all()
+
+
+@pytest.mark.parametrize(("n", "k"), [(4, 1), (8, 1), (4, 2), (2, 3)])
+def test_each_two_copies_of_a_ficonn_are_joined_by_the_cable_of_the_rule(n, k):
+    t = ficonn(n, k)
+    copies = int(t.pod.max()) + 1
+    size = t.num_hosts // copies
+    assert copies == size // 2**k + 1
+    between = {(t.pod[u], t.pod[v]): (u, v) for u, v in t.edges.tolist() if t.pod[u] != t.pod[v]}
+    assert len(between) == copies * (copies - 1) // 2
+    half = 2 ** (k - 1)
+    for (i, j), cable in between.items():
+        assert cable == (i * size + (j - 1) * 2 * half + half - 1, j * size + i * 2 * half + half - 1)
+
+
+@pytest.mark.parametrize(("n", "k"), [(4, 1), (4, 2), (2, 3)])
+def test_a_copy_in_a_ficonn_is_a_ficonn_one_level_lower(n, k):
+    t = ficonn(n, k)
+    inside = t.to_networkx().subgraph(np.flatnonzero(t.pod == 1).tolist())
+    assert nx.is_isomorphic(inside, ficonn(n, k - 1).to_networkx())
+
+
+def test_ficonn_keeps_its_hosts_within_two_ports_and_the_bound():
+    assert hop_statistics(ficonn(4, 2), "servers").diameter == 7
+    assert hop_statistics(ficonn(4, 2)).diameter == 11
+    assert disjoint_paths(ficonn(4, 2), 0, 2) == 2
+
+
+MDCUBES = [(4, 1, (5, 5)), (4, 1, (9,)), (2, 1, (3, 2)), (2, 2, (4, 1, 3)), (3, 0, (2,)), (4, 1, (3, 3))]
+
+
+@pytest.mark.parametrize(("n", "k", "dims"), MDCUBES)
+def test_containers_of_an_mdcube_that_differ_in_one_dimension_share_one_cable(n, k, dims):
+    t = mdcube(n, k, dims)
+    position = np.column_stack(np.unravel_index(t.pod, dims))
+    between = t.edges[t.pod[t.edges[:, 0]] != t.pod[t.edges[:, 1]]]
+    pairs = {tuple(sorted(pair)) for pair in t.pod[between].tolist()}
+    differing = (position[between[:, 0]] != position[between[:, 1]]).sum(axis=1)
+    assert set(differing.tolist()) == {1}
+    containers = int(np.prod(dims))
+    assert len(pairs) == len(between) == containers * (sum(dims) - len(dims)) // 2
+    assert not t.endpoint[between].any()
+    assert np.unique(between).size == between.size
+    assert set(t.capacity[t.endpoint[t.edges[:, 0]]]) == {LINK_CAPACITY / 10}
+
+
+@pytest.mark.parametrize(("n", "k", "dims"), MDCUBES)
+def test_every_container_of_an_mdcube_is_a_bcube(n, k, dims):
+    t, cube = mdcube(n, k, dims), bcube(n, k)
+    for pod in range(int(np.prod(dims))):
+        nodes = np.flatnonzero(t.pod == pod)
+        number = {v: i for i, v in enumerate(nodes.tolist())}
+        inside = t.edges[np.isin(t.edges, nodes).all(axis=1)].tolist()
+        assert sorted((number[u], number[v]) for u, v in inside) == sorted(map(tuple, cube.edges.tolist()))
+        assert np.array_equal(t.tier[nodes], cube.tier)
+
+
+def test_a_dimension_of_an_mdcube_takes_the_next_switches():
+    """Switches of the highest level carry the second dimension of a 2-D MDCube of full size."""
+    t = mdcube(n=4, k=1, dims=(5, 5))
+    between = t.edges[t.pod[t.edges[:, 0]] != t.pod[t.edges[:, 1]]]
+    column = t.pod[between] % 5
+    assert set(t.tier[between[column[:, 0] == column[:, 1]]].ravel()) == {1}
+    assert set(t.tier[between[column[:, 0] != column[:, 1]]].ravel()) == {2}
+
+
+@pytest.mark.parametrize(("n", "k", "dims", "paths"), [(4, 1, (5, 5), 2), (4, 1, (2,), 1), (2, 2, (3, 2), 3)])
+def test_disjoint_paths_between_containers_of_an_mdcube(n, k, dims, paths):
+    t = mdcube(n, k, dims)
+    assert min(disjoint_paths(t, 0, other) for other in t.hosts[1:].tolist()) == paths
+    assert describe("mdcube", n=n, k=k, dims=dims).host_connectivity == paths
+
+
+def test_sizes_of_the_papers_need_no_building():
+    assert describe("ficonn", n=48, k=2).hosts == 361_200
+    assert describe("mdcube", n=48, k=1, dims=(49, 49)).hosts == 5_531_904
+
+
+@pytest.mark.parametrize(
+    ("design", "parameters", "error"),
+    [
+        (ficonn, {"n": 5, "k": 1}, "n must be even, got 5: FiConn"),
+        (ficonn, {"n": 4, "k": 10}, "k must be an integer in"),
+        (mdcube, {"n": 4, "k": 1, "dims": (10,)}, r"dims must have sum\(m - 1\) <= .* = 8 uplinks"),
+        (mdcube, {"n": 4, "k": 1, "dims": (5, 6)}, r"dims must have sum\(m - 1\)"),
+        (mdcube, {"n": 4, "k": 1, "dims": ()}, "dims must be one or more integers"),
+        (mdcube, {"n": 48, "k": 2, "dims": (600,)}, "dims must give at most 67108864"),
+    ],
+)
+def test_parameters_that_break_a_rule_of_the_paper_are_named(design, parameters, error):
+    with pytest.raises((TypeError, ValueError), match=error):
+        design(**parameters)
 
 
 @given(st.sampled_from([bcube, dcell]), st.integers(2, 4), st.integers(0, 2))

@@ -2,7 +2,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.topology import disjoint_paths, fat_tree, leaf_spine
+from relparallel.metrics import hop_statistics
+from relparallel.topology import disjoint_paths, f10, fat_tree, leaf_spine
 
 
 @pytest.mark.parametrize("k", [2, 4, 6, 8, 16])
@@ -56,6 +57,40 @@ def test_paths_between_pods(k):
     assert disjoint_paths(t, 0, t.num_hosts - 1) == 1
 
 
+@pytest.mark.parametrize("k", [2, 4, 6, 8])
+def test_pods_of_the_ab_fat_tree_meet_the_cores_in_two_orders(k):
+    t, half = f10(k), k // 2
+    graph = t.to_networkx()
+    core = np.flatnonzero(t.is_kind("core"))
+    for rank, switch in enumerate(np.flatnonzero(t.is_kind("aggregation"))):
+        j, type_b = rank % half, rank // half % 2
+        above = sorted(v for v in graph[int(switch)] if graph.nodes[v]["kind"] == "core")
+        assert above == (core[j::half] if type_b else core[j * half : (j + 1) * half]).tolist()
+    assert all({graph.nodes[v]["pod"] for v in graph[c]} == set(range(k)) for c in core.tolist())
+
+
+@pytest.mark.parametrize("k", [4, 6, 8])
+def test_counts_and_distances_of_the_ab_fat_tree_are_those_of_the_fat_tree(k):
+    ours, usual = f10(k), fat_tree(k)
+    assert np.array_equal(ours.degrees, usual.degrees)
+    assert hop_statistics(ours).histogram == hop_statistics(usual).histogram
+
+
+@pytest.mark.parametrize("k", [4, 6])
+@pytest.mark.parametrize(("design", "detour"), [(fat_tree, 6), (f10, 4)])
+def test_the_way_round_a_lost_aggregation_switch(design, detour, k):
+    """From a core switch of the lost one to an edge switch of its pod: F10 needs no edge switch between."""
+    t = design(k)
+    graph = t.to_networkx()
+    lost = int(np.flatnonzero(t.is_kind("aggregation"))[0])
+    cores = [v for v in graph[lost] if graph.nodes[v]["kind"] == "core"]
+    edge = int(np.flatnonzero(t.is_kind("edge"))[0])
+    assert {nx.shortest_path_length(graph, core, edge) for core in cores} == {2}
+    graph.remove_node(lost)
+    graph.remove_nodes_from(t.hosts.tolist())
+    assert {nx.shortest_path_length(graph, core, edge) for core in cores} == {detour}
+
+
 @pytest.mark.parametrize(("leaves", "spines", "hosts"), [(1, 1, 1), (4, 2, 3), (3, 5, 2)])
 def test_a_leaf_spine_network_joins_every_leaf_with_every_spine(leaves, spines, hosts):
     t = leaf_spine(leaves, spines, hosts)
@@ -80,6 +115,8 @@ def test_only_switches_forward(t):
 def test_bad_ports_are_named(k):
     with pytest.raises((TypeError, ValueError), match="k must"):
         fat_tree(k=k)
+    with pytest.raises((TypeError, ValueError), match="k must"):
+        f10(k=k)
 
 
 @pytest.mark.parametrize("name", ["leaves", "spines", "hosts_per_leaf"])

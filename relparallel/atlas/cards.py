@@ -1,0 +1,111 @@
+"""The card of a network: what it holds, costs, carries and survives.
+
+``N`` hosts; a *host link* is the slowest cable of a host.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import networkx as nx
+import numpy as np
+
+from relparallel._checks import require_probability, require_real, require_rng
+from relparallel.atlas.availability import Downs, availability_rows
+from relparallel.atlas.measures import (
+    closed_forms,
+    count_rows,
+    cut_row,
+    hop_rows,
+    measured_hops,
+    path_rows,
+    size,
+)
+from relparallel.atlas.result import Card
+from relparallel.atlas.throughput import throughput_rows
+from relparallel.metrics import ecmp_load
+from relparallel.topology import Topology, as_topology
+
+__all__ = ["card"]
+
+_AT_ONCE: Final = 12  # starts of a bit-parallel search that cost as much as one routing
+
+
+def card(
+    topology: Topology | nx.Graph[Any],
+    *,
+    link_up: float = 0.9999,
+    switch_up: float = 0.9999,
+    server_up: float = 0.999,
+    work: float = 8e8,
+    rng: np.random.Generator | None = None,
+) -> Card:
+    """Counts, cost, power, hops, cuts, throughput and availability of a network.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        With at least two hosts, all of them joined. Of a graph every node is a host.
+    link_up, switch_up, server_up : float, optional
+        Availability of one cable, of one switch, and of a host that forwards for others. Assumptions, not
+        measurements: replace them by those of your own parts.
+    work : float, optional
+        Most start nodes times arcs of an exact routing; 12 times as many for hop counts, which search from
+        512 nodes at once. Above it bounds or a sample take its place.
+    rng : numpy.random.Generator, optional
+        Draws the sources of a sampled hop count; by default always the same.
+
+    Returns
+    -------
+    Card
+        Throughput is all-to-all, with the cables of the hosts as a limit. The pair of hosts whose paths and
+        availability are given are the first and the last; both are taken to work.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as stated, or there are fewer than two hosts or two that nothing joins.
+
+    Notes
+    -----
+    Upper bounds of throughput hold for every routing: all cables together over the mean distance, the cut of
+    the halving, the cables of a host. Shortest paths give the lower one. Unavailability is at least that all
+    cables or neighbours around one end fail, at most that every one of a set of disjoint paths is broken;
+    what a host with one cable depends on stands in series with both.
+
+    Examples
+    --------
+    >>> from relparallel.topology import fat_tree
+    >>> found = card(fat_tree(k=4))
+    >>> found["hosts"].value, found["diameter"].value, found["all-to-all throughput"].value
+    (16.0, 6.0, 1.0)
+    """
+    t = as_topology(topology, name="topology")
+    if t.num_hosts < 2:
+        raise ValueError(f"topology must have at least two hosts, got {t.num_hosts} in {t!r}")
+    require_probability(link_up=link_up, switch_up=switch_up, server_up=server_up)
+    require_real(work=work, at_least=0)
+    single = {"link_up": link_up, "switch_up": switch_up, "server_up": server_up, "work": work}
+    for name, number in single.items():
+        if np.ndim(number):
+            raise TypeError(f"{name} must be one number, got {number!r}")
+    draw = np.random.default_rng(0) if rng is None else require_rng(rng=rng)
+    form, (starts, arcs, symmetric) = closed_forms(t), size(t)
+    hops = measured_hops(t, starts * arcs <= _AT_ONCE * work, draw)
+    if hops.unreachable:
+        raise ValueError(
+            f"topology must join all hosts, got {hops.unreachable} pairs without a path in {t!r}"
+        )
+    load = ecmp_load(t) if starts * arcs <= work else None
+    cut = cut_row(t, load)
+    pair = (t.labels[t.hosts[0]], t.labels[t.hosts[-1]])
+    downs = Downs(cable=1.0 - link_up, switch=1.0 - switch_up, server=1.0 - server_up)
+    rows = (
+        *count_rows(t),
+        *hop_rows(t, hops, form, symmetric),
+        cut,
+        *throughput_rows(t, hops, cut, load, starts * arcs),
+        *path_rows(t, form, pair),
+        *availability_rows(t, form, pair, downs),
+    )
+    return Card(design=repr(t)[1:-1].removeprefix("Topology "), rows=rows)

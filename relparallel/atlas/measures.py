@@ -1,0 +1,157 @@
+"""Rows of a card that are counted, searched or cut: pieces, cost, hops, halving, disjoint paths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import Final
+
+import numpy as np
+
+import relparallel.topology as builders
+from relparallel.atlas.result import Row
+from relparallel.metrics import EdgeLoad, HopStatistics, bisection, edge_connectivity, hop_statistics
+from relparallel.topology import Description, Topology, bill_of_materials, describe, orbits
+from relparallel.topology._arrays import BoolArray
+
+__all__ = [
+    "closed_forms",
+    "count_rows",
+    "cut_row",
+    "exactly",
+    "hop_rows",
+    "hung",
+    "measured_hops",
+    "path_rows",
+    "size",
+]
+
+_SOURCES: Final = 4096  # of a sampled hop count
+_COUNTED: Final = "exact run, counted"
+
+
+def exactly(quantity: str, value: float, unit: str, how: str) -> Row:
+    """Row without a bracket."""
+    number = float(value)
+    return Row(quantity=quantity, value=number, lower=number, upper=number, unit=unit, how=how)
+
+
+def closed_forms(t: Topology) -> Description | None:
+    """Closed forms of the design, if it has them and the network is what its builder makes."""
+    try:
+        form = describe(t.meta.name, **t.meta.parameters)
+        built = getattr(builders, t.meta.name)(**t.meta.parameters)
+    except (TypeError, ValueError):  # no design, or one that needs a random generator
+        return None
+    parts = ("edges", "multiplicity", "endpoint", "transit")
+    return form if all(np.array_equal(getattr(t, part), getattr(built, part)) for part in parts) else None
+
+
+def hung(t: Topology) -> BoolArray:
+    """Hosts with a single neighbour, a switch, that forward nothing, [n]."""
+    single = t.endpoint & ~t.transit & (np.diff(t.indptr) == 1)
+    found = np.flatnonzero(single)
+    single[found] = ~t.endpoint[t.indices[t.indptr[found]]]
+    return np.asarray(single)
+
+
+def size(t: Topology) -> tuple[int, int, bool]:
+    """Start nodes of an exact run, arcs it looks at from each, and whether proved orbits spare starts."""
+    leaf = np.flatnonzero(hung(t))
+    racks = np.unique(t.indices[t.indptr[leaf]]).size
+    starts, arcs = t.num_hosts - leaf.size + racks, t.indices.size - 2 * (leaf.size - racks)
+    symmetric = np.unique(orbits(t)[t.hosts]).size
+    return min(starts, symmetric), arcs, symmetric < starts
+
+
+def count_rows(t: Topology) -> list[Row]:
+    """Pieces, cost and power."""
+    bill = bill_of_materials(t)
+    kinds = {kind: int((t.is_kind(kind) & ~t.endpoint).sum()) for kind in t.kinds}
+    counts = {
+        "hosts": t.num_hosts,
+        **{f"switches: {kind}": count for kind, count in kinds.items() if count},
+        "links": t.num_links,
+    }
+    prices = f"{_COUNTED}, prices of {bill.prices.name}"
+    return [
+        *(exactly(name, count, "", _COUNTED) for name, count in counts.items()),
+        exactly("cost", bill.cost, "USD", prices),
+        exactly("power", bill.power, "W", prices),
+    ]
+
+
+def measured_hops(t: Topology, whole: bool, rng: np.random.Generator) -> HopStatistics:
+    """Distances of all hosts, or, where hosts forward for each other, from a sample of them.
+
+    A source that forwards and reaches all joins all, and twice its farthest host is a bound of the diameter.
+    """
+    if whole or t.num_hosts <= _SOURCES or not t.transit[t.hosts].all():
+        return hop_statistics(t, symmetry=True)
+    return hop_statistics(t, sources=_SOURCES, rng=rng)
+
+
+def hop_rows(t: Topology, hops: HopStatistics, form: Description | None, symmetric: bool) -> list[Row]:
+    """Mean and largest distance."""
+    if hops.exact:
+        how = "exact run, proved orbits" if symmetric else "exact run"
+        return [
+            exactly("mean hops", hops.mean, "links", how),
+            exactly("diameter", hops.diameter, "links", how),
+        ]
+    error = 3 * hops.standard_error
+    sampled = f"{_SOURCES} sources"
+    mean = Row(
+        quantity="mean hops",
+        value=hops.mean,
+        lower=hops.mean - error,
+        upper=hops.mean + error,
+        unit="links",
+        how=f"sampled, {sampled}, three standard errors",
+    )
+    through = 2 * hops.diameter  # by way of a source
+    highest = through if form is None or form.diameter_bound is None else min(form.diameter_bound, through)
+    known = "closed form meets" if highest == hops.diameter else "bracket:"
+    return [mean, _between("diameter", hops.diameter, highest, f"{known} the farthest of {sampled}")]
+
+
+def _between(quantity: str, lower: int, upper: int, how: str) -> Row:
+    """Bracket in links; a value only where both ends meet."""
+    value = float(lower) if lower == upper else math.nan
+    return Row(quantity=quantity, value=value, lower=float(lower), upper=float(upper), unit="links", how=how)
+
+
+def cut_row(t: Topology, load: EdgeLoad | None) -> Row:
+    """Cables between two halves of the hosts; the routing may prove a better lower bound."""
+    found = bisection(t)
+    lower = found.lower
+    if load is not None and not found.exact:
+        half = t.num_hosts // 2
+        busiest = float((load.flow / t.multiplicity[:, None]).max())
+        lower = max(lower, math.ceil(half * (t.num_hosts - half) / busiest - 1e-6))
+    lower = min(lower, found.upper)
+    bracket = "bracket closed" if lower == found.upper else "bracket"
+    how = found.method if found.exact else f"{bracket}: {found.method}"
+    return Row(
+        quantity="bisection",
+        value=float(found.value),
+        lower=float(lower),
+        upper=float(found.upper),
+        unit="links",
+        how=how,
+    )
+
+
+def path_rows(t: Topology, form: Description | None, pair: tuple[Hashable, Hashable]) -> list[Row]:
+    """Fewest cable-disjoint paths of any two hosts, and those of one pair."""
+    own = float(edge_connectivity(t, *pair))
+    fewest = int(min(t.degrees[t.hosts].min(), own))
+    quantity = "disjoint host paths, any pair"
+    if form is not None and form.host_connectivity is not None:
+        row = exactly(quantity, form.host_connectivity, "", "closed form")
+    elif fewest == 1:
+        row = exactly(quantity, 1, "", "exact run: all joined, some by one cable")
+    else:
+        how = "bracket: all joined, cables of a host, one pair"
+        row = Row(quantity=quantity, value=math.nan, lower=1.0, upper=float(fewest), unit="", how=how)
+    return [row, exactly("disjoint host paths, first to last", own, "", "exact run, maximum flow")]

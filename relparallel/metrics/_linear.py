@@ -1,0 +1,153 @@
+"""Largest concurrent flow by linear programming, exact and certified by its dual.
+
+Traffic is aggregated by sender: one flow variable for each sender and arc. Where symmetry is proved one
+sender stands for its orbit, capacity holds for orbits of arcs (the mean over the group of any flow is a
+flow), and the arcs of one sender are joined when colour refinement from it cannot tell them apart (in an
+equitable partition the mean over a class keeps conservation: Grohe et al., "Dimension reduction via colour
+refinement", ESA 2014).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, csr_array, hstack
+
+from relparallel.metrics._demand import Problem
+from relparallel.topology._arrays import FloatArray, IntArray
+
+__all__ = ["Commodity", "commodities", "solve"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Commodity:
+    """What one root sends: cells of nodes, of which cell ``source`` is the root alone, and classes of arcs.
+
+    ``row`` is the class of arcs whose capacity a variable uses, ``demand`` what each cell receives in all,
+    ``scale`` how many nodes send alike.
+    """
+
+    tail: IntArray
+    head: IntArray
+    row: IntArray
+    demand: FloatArray
+    source: int
+    scale: float
+
+
+def commodities(problem: Problem, most: int) -> list[Commodity]:
+    """Variables of every root; none where the first root says that there would be more than ``most``."""
+    first = _commodity(problem, 0)
+    if first.tail.size * problem.roots.size > most:
+        return []
+    return [first, *(_commodity(problem, i) for i in range(1, problem.roots.size))]
+
+
+def solve(problem: Problem, blocks: list[Commodity]) -> tuple[float, FloatArray]:
+    """Throughput by interior points with crossover, and the price of every arc."""
+    rows = int(problem.arc_class.max()) + 1
+    capacity = np.bincount(problem.arc_class, weights=problem.net.capacity, minlength=rows)
+    kept = [_conservation(block) for block in blocks]
+    used = [_uses(block, rows) for block in blocks]
+    sizes = [block.tail.size for block in blocks]
+    offset = np.cumsum([0, *sizes])
+    equal = _stacked(kept, offset, np.concatenate([_received(block) for block in blocks]))
+    within = hstack([*used, csr_array((rows, 1))], format="csc")
+    cost = np.zeros(offset[-1] + 1)
+    cost[-1] = -1.0
+    found = linprog(  # type: ignore[call-overload]
+        cost,
+        A_ub=within,
+        b_ub=capacity,
+        A_eq=equal,
+        b_eq=np.zeros(equal.shape[0]),
+        method="highs-ipm",
+    )
+    if found.x is None:
+        raise ArithmeticError(f"the linear program has no solution: {found.message}")
+    return float(found.x[-1]), np.maximum(-found.ineqlin.marginals, 0.0)[problem.arc_class]
+
+
+def _commodity(problem: Problem, i: int) -> Commodity:
+    net, root = problem.net, int(problem.roots[i])
+    cell = _cells(problem, root) if problem.symmetric else np.arange(net.weight.size)
+    useful = (net.transit[net.tail] | (net.tail == root)) & (net.head != root)
+    ends = np.column_stack([cell[net.tail], cell[net.head], problem.arc_class])[useful]
+    if problem.symmetric:
+        ends = np.unique(ends, axis=0)
+    return Commodity(
+        tail=ends[:, 0],
+        head=ends[:, 1],
+        row=ends[:, 2],
+        demand=np.asarray(np.bincount(cell, weights=problem.demand[i]), dtype=np.float64),
+        source=int(cell[root]),
+        scale=float(problem.scale[i]),
+    )
+
+
+def _cells(problem: Problem, root: int) -> IntArray:
+    """Coarsest equitable partition of the nodes that keeps classes and sets the root apart."""
+    net = problem.net
+    own = np.arange(net.weight.size) == root
+    start = np.column_stack([problem.node_class, own, net.weight])
+    cell = np.unique(start, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
+    while True:
+        finer = _refined(problem, cell)
+        if finer.max() == cell.max():
+            return cell
+        cell = finer
+
+
+def _refined(problem: Problem, cell: IntArray) -> IntArray:
+    """Cells whose nodes had the same cell and as many arcs of every class into every cell."""
+    net, size = problem.net, int(cell.max()) + 1
+    _, kind = np.unique(problem.arc_class * size + cell[net.head], return_inverse=True)
+    _, kind = np.unique(kind * size + cell[net.tail], return_inverse=True)
+    number = coo_array((np.ones(kind.size), (net.tail, kind)), shape=(cell.size, kind.max() + 1)).tocsr()
+    number.sum_duplicates()
+    finer = cell
+    degree = np.diff(number.indptr)
+    for column in range(int(degree.max())):
+        has = np.flatnonzero(degree > column)
+        seen = np.zeros((cell.size, 2))
+        seen[has, 0] = 1 + number.indices[number.indptr[has] + column]
+        seen[has, 1] = number.data[number.indptr[has] + column]
+        code = np.unique(seen, axis=0, return_inverse=True)[1].ravel()
+        finer = np.unique(finer * (code.max() + 1) + code, return_inverse=True)[1].astype(np.int64)
+    return finer
+
+
+def _conservation(block: Commodity) -> csr_array:
+    """What enters a cell less what leaves it; nothing is asked of the source."""
+    number, arcs = block.demand.size, np.arange(block.tail.size)
+    signs = np.repeat([1.0, -1.0], arcs.size)
+    entries = (signs, (np.concatenate([block.head, block.tail]), np.tile(arcs, 2)))
+    whole = coo_array(entries, shape=(number, arcs.size)).tocsr()
+    kept: csr_array = whole[np.flatnonzero(np.arange(number) != block.source)]
+    return kept
+
+
+def _received(block: Commodity) -> FloatArray:
+    """Demand of every cell but the source."""
+    return np.delete(block.demand, block.source)
+
+
+def _uses(block: Commodity, rows: int) -> csr_array:
+    """Capacity that a unit of every variable takes."""
+    arcs = np.arange(block.tail.size)
+    width = np.full(arcs.size, block.scale)
+    return coo_array((width, (block.row, arcs)), shape=(rows, arcs.size)).tocsr()
+
+
+def _stacked(kept: list[csr_array], offset: IntArray, received: FloatArray) -> csr_array:
+    """Conservation of all roots, block by block, and the throughput in the last column."""
+    parts = [part.tocoo() for part in kept]
+    below = np.cumsum([0, *(part.shape[0] for part in parts)])
+    row = np.concatenate([part.coords[0] + start for part, start in zip(parts, below[:-1], strict=True)])
+    column = np.concatenate([part.coords[1] + start for part, start in zip(parts, offset[:-1], strict=True)])
+    data = np.concatenate([part.data for part in parts])
+    flows = coo_array((data, (row, column)), shape=(int(below[-1]), int(offset[-1]))).tocsr()
+    whole: csr_array = hstack([flows, csr_array(-received[:, None])], format="csc")
+    return whole

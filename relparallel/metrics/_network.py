@@ -1,0 +1,167 @@
+"""The arcs that traffic uses: both directions of every living pair of joined nodes, in units of a host link.
+
+Hosts that do not forward and have the same neighbours, cables and capacities are *twins*: one of them stands
+for the class, with the cables of all. Exchanging twins changes nothing else, so all of them carry the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from relparallel.topology import Topology, as_topology
+from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, flags
+
+__all__ = [
+    "Network",
+    "arcs_of",
+    "carriers",
+    "link_capacity",
+    "network",
+    "require_alive",
+    "require_hosts",
+    "switch_level",
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Network:
+    """One node for each class of twins, one arc for each direction of a pair, sorted by tail, then head.
+
+    ``member[v]`` is the node that stands for v, ``origin`` the first that it stands for, ``weight`` the hosts
+    of a node that live; ``cables`` and ``capacity`` (in host links) are of all cables between two classes.
+    """
+
+    indptr: IntArray
+    tail: IntArray
+    head: IntArray
+    cables: FloatArray
+    capacity: FloatArray
+    weight: FloatArray
+    transit: BoolArray
+    member: IntArray
+    origin: IntArray
+
+
+def network(t: Topology, weight: FloatArray, cables: IntArray) -> Network:
+    """Arcs of the living cables; ``weight`` is 1 at the living hosts and 0 elsewhere."""
+    tail, head, number, capacity = _arcs(t, cables)
+    stands, size = _twins(t, weight, tail, head, np.column_stack([number, capacity]))
+    kept = np.flatnonzero(stands == np.arange(t.num_nodes))
+    position = np.cumsum(stands == np.arange(t.num_nodes)) - 1
+    inside = (stands[tail] == tail) & (stands[head] == head)
+    tail, head = tail[inside], head[inside]
+    many = size[tail] * size[head]
+    return Network(
+        indptr=np.searchsorted(position[tail], np.arange(kept.size + 1)),
+        tail=position[tail],
+        head=position[head],
+        cables=number[inside] * many,
+        capacity=capacity[inside] * many,
+        weight=(weight * size)[kept],
+        transit=t.transit[kept],
+        member=position[stands],
+        origin=kept,
+    )
+
+
+def carriers(t: Topology, net: Network, cables: IntArray) -> tuple[IntArray, FloatArray]:
+    """Of both directions of every pair, [m, 2]: the arc that stands for it, and its share of that arc's load.
+
+    The share is 0 where the pair has no living cable.
+    """
+    ends = np.stack([t.edges, t.edges[:, ::-1]], axis=1)
+    n = net.weight.size
+    wanted = net.member[ends[..., 0]] * n + net.member[ends[..., 1]]
+    found = np.minimum(np.searchsorted(net.tail * n + net.head, wanted), max(net.tail.size - 1, 0))
+    living = np.flatnonzero(cables)
+    share = np.zeros(found.shape)
+    share[living] = cables[living, None] / net.cables[found[living]]
+    return found, share
+
+
+def link_capacity(t: Topology) -> float:
+    """The unit: bytes/s of the slowest cable of a host."""
+    at_hosts = t.capacity[t.endpoint[t.edges].any(axis=1)]
+    return float(at_hosts.min()) if at_hosts.size else 1.0
+
+
+def arcs_of(t: Topology, alive: BoolArray) -> tuple[FloatArray, IntArray]:
+    """Living hosts and cables, from the state of all nodes and all pairs."""
+    nodes, pairs = alive[: t.num_nodes], alive[t.num_nodes :]
+    both = pairs & nodes[t.edges].all(axis=1)
+    return (t.endpoint & nodes).astype(np.float64), t.multiplicity * both
+
+
+def require_alive(t: Topology, alive: BoolArray | None) -> BoolArray:
+    """Return the state of nodes and pairs; everything lives by default."""
+    size = t.num_nodes + len(t.edges)
+    return np.ones(size, dtype=bool) if alive is None else flags("alive", alive, size, "nodes, then edges")
+
+
+def require_hosts(topology: Topology | nx.Graph[Any]) -> Topology:
+    """Return the topology if traffic has two ends."""
+    t = as_topology(topology, name="topology")
+    if t.num_hosts < 2:
+        raise ValueError(f"topology must have at least two hosts, got {t.num_hosts} in {t!r}")
+    return t
+
+
+def _arcs(t: Topology, cables: IntArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Tail, head, cables and capacity of both directions of every living pair, sorted."""
+    living = np.flatnonzero(cables)
+    tail, head = np.concatenate([t.edges[living], t.edges[living, ::-1]]).T
+    order = np.lexsort((head, tail))
+    number = np.tile(cables[living].astype(np.float64), 2)
+    capacity = number * np.tile(t.capacity[living] / link_capacity(t), 2)
+    return tail[order], head[order], number[order], capacity[order]
+
+
+def _twins(
+    t: Topology, weight: FloatArray, tail: IntArray, head: IntArray, widths: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """The node that stands for each node, and for how many nodes it stands."""
+    stands, size = np.arange(t.num_nodes), np.ones(t.num_nodes)
+    indptr = np.searchsorted(tail, np.arange(t.num_nodes + 1))
+    degree = np.diff(indptr)
+    candidates = (weight > 0) & ~t.transit & (degree > 0)
+    for d in np.unique(degree[candidates]):
+        nodes = np.flatnonzero(candidates & (degree == d))
+        arcs = indptr[nodes, None] + np.arange(d)
+        label = np.zeros(nodes.size, dtype=np.int64)
+        for column in arcs.T:
+            for value in (head[column], *widths[column].T):
+                _, code = np.unique(value, return_inverse=True)
+                _, label = np.unique(label * (code.max() + 1) + code, return_inverse=True)
+        _, first, counts = np.unique(label, return_index=True, return_counts=True)
+        stands[nodes], size[nodes[first]] = nodes[first][label], counts
+    return stands, size
+
+
+def switch_level(t: Topology) -> Network:
+    """Every host that hangs on one forwarding node is counted there; the others stay nodes of their own."""
+    tail, head, number, capacity = _arcs(t, t.multiplicity)
+    joined = np.searchsorted(tail, np.arange(t.num_nodes + 1))
+    single = t.endpoint & ~t.transit & (np.diff(joined) == 1)
+    leaf = np.flatnonzero(single)
+    leaf = leaf[t.transit[head[joined[leaf]]]]
+    stands = np.arange(t.num_nodes)
+    stands[leaf] = head[joined[leaf]]
+    kept = np.setdiff1d(np.arange(t.num_nodes), leaf)
+    member = np.searchsorted(kept, stands)
+    inside = (stands[tail] == tail) & (stands[head] == head)
+    tail, head = member[tail[inside]], member[head[inside]]
+    return Network(
+        indptr=np.searchsorted(tail, np.arange(kept.size + 1)),
+        tail=tail,
+        head=head,
+        cables=number[inside],
+        capacity=capacity[inside],
+        weight=np.bincount(member[t.hosts], minlength=kept.size).astype(np.float64),
+        transit=t.transit[kept],
+        member=member,
+        origin=kept,
+    )

@@ -1,0 +1,167 @@
+"""Traffic over shortest paths, one destination at a time: counted in hops (ECMP) or along given lengths.
+
+Brandes, "A faster algorithm for betweenness centrality", 2001: search from the destination, then push the
+traffic from the farthest nodes inwards.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+__all__ = ["distances", "route", "spread"]
+
+
+@numba.njit(cache=True)
+def spread(indptr, head, cables, transit, weight, roots, scale, by_paths, load):  # type: ignore[no-untyped-def]
+    """Add to ``load`` what all nodes send to each root, split over all shortest paths.
+
+    Node v sends ``weight[v]`` times the root's ``scale``. ``by_paths`` splits evenly over the paths, else at
+    every node evenly over the next cables. Returns the traffic that arrived.
+    """
+    n = indptr.size - 1
+    distance, order = np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int64)
+    ways, total, flow = np.empty(n), np.empty(n), np.empty(n)
+    arrived = 0.0
+    for i in range(roots.size):
+        root = roots[i]
+        distance[:] = -1
+        distance[root], order[0], ways[root] = 0, root, 1.0
+        first, last = 0, 1
+        while first < last:
+            u = order[first]
+            first += 1
+            if u != root:
+                ways[u] = total[u] if by_paths else 1.0
+                if not transit[u]:
+                    continue
+            for a in range(indptr[u], indptr[u + 1]):
+                v = head[a]
+                if distance[v] < 0:
+                    distance[v], order[last], total[v] = distance[u] + 1, v, 0.0
+                    last += 1
+                if distance[v] == distance[u] + 1:
+                    total[v] += cables[a] * ways[u]
+        flow[:] = weight
+        for j in range(last - 1, 0, -1):
+            v = order[j]
+            arrived += weight[v] * scale[i]
+            for a in range(indptr[v], indptr[v + 1]):
+                u = head[a]
+                if distance[u] == distance[v] - 1 and (u == root or transit[u]):
+                    part = flow[v] * cables[a] * ways[u] / total[v]
+                    flow[u] += part
+                    load[a] += part * scale[i]
+    return arrived
+
+
+@numba.njit(cache=True)
+def _push(heap, key, size, node, distance):  # type: ignore[no-untyped-def]
+    """Put a node into the heap; returns its size."""
+    i = size
+    while i > 0:
+        parent = (i - 1) // 2
+        if key[parent] <= distance:
+            break
+        heap[i], key[i] = heap[parent], key[parent]
+        i = parent
+    heap[i], key[i] = node, distance
+    return size + 1
+
+
+@numba.njit(cache=True)
+def _drop(heap, key, size):  # type: ignore[no-untyped-def]
+    """Take the first entry out of the heap; returns its size."""
+    size -= 1
+    node, distance = heap[size], key[size]
+    i = 0
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and key[child + 1] < key[child]:
+            child += 1
+        if key[child] >= distance:
+            break
+        heap[i], key[i] = heap[child], key[child]
+        i = child
+    heap[i], key[i] = node, distance
+    return size
+
+
+@numba.njit(cache=True)
+def _search(indptr, head, transit, length, root, heap, key, distance, order):  # type: ignore[no-untyped-def]
+    """Dijkstra from a root: distances (infinite where no path leads) and the nodes by distance."""
+    distance[:] = np.inf
+    done = np.zeros(distance.size, dtype=np.bool_)
+    distance[root] = 0.0
+    size, reached = _push(heap, key, 0, root, 0.0), 0
+    while size > 0:
+        u = heap[0]
+        size = _drop(heap, key, size)
+        if done[u]:
+            continue
+        done[u], order[reached] = True, u
+        reached += 1
+        if u == root or transit[u]:
+            for a in range(indptr[u], indptr[u + 1]):
+                v, through = head[a], distance[u] + length[a]
+                if through < distance[v]:
+                    distance[v] = through
+                    size = _push(heap, key, size, v, through)
+    return reached
+
+
+@numba.njit(cache=True)
+def distances(indptr, head, transit, length, roots):  # type: ignore[no-untyped-def]
+    """Distance from every root to every node, [roots, n]."""
+    found = np.empty((roots.size, indptr.size - 1))
+    heap, key = np.empty(head.size + 1, dtype=np.int64), np.empty(head.size + 1)
+    order = np.empty(indptr.size - 1, dtype=np.int64)
+    for i in range(roots.size):
+        _search(indptr, head, transit, length, roots[i], heap, key, found[i], order)
+    return found
+
+
+@numba.njit(cache=True)
+def route(  # type: ignore[no-untyped-def]
+    indptr, head, reverse, transit, length, capacity, roots, demand, softness, load
+):
+    """Add to ``load`` the demand of every root, on paths about as short as the shortest.
+
+    Row i of ``demand`` is what roots[i] sends to every node. Where an arc makes a path longer by x than the
+    shortest, it takes a share in proportion to capacity x exp(-x / softness). Returns the sum of demand times
+    shortest distance, infinite where a demand has no path.
+    """
+    n = indptr.size - 1
+    heap, key = np.empty(head.size + 1, dtype=np.int64), np.empty(head.size + 1)
+    distance, order, rank = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    flow, width = np.empty(n), np.empty(head.size)
+    travelled = 0.0
+    for i in range(roots.size):
+        root = roots[i]
+        reached = _search(indptr, head, transit, length, root, heap, key, distance, order)
+        rank[:] = n
+        for j in range(reached):
+            rank[order[j]] = j
+        for v in range(n):
+            flow[v] = demand[i, v]
+            if flow[v] > 0.0:
+                travelled += flow[v] * distance[v]
+        for j in range(reached - 1, 0, -1):
+            v = order[j]
+            if flow[v] <= 0.0:
+                continue
+            total = 0.0
+            for b in range(indptr[v], indptr[v + 1]):
+                u, a = head[b], reverse[b]
+                width[b] = 0.0
+                if rank[u] < j and (u == root or transit[u]):
+                    longer = (distance[u] + length[a] - distance[v]) / softness
+                    if longer < 40.0:  # less than the rounding of the total
+                        width[b] = capacity[a] * np.exp(-longer)
+                        total += width[b]
+            for b in range(indptr[v], indptr[v + 1]):
+                if width[b] > 0.0:
+                    part = flow[v] * width[b] / total
+                    flow[head[b]] += part
+                    load[reverse[b]] += part
+    return travelled

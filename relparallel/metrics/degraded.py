@@ -1,0 +1,183 @@
+"""Aggregate bottleneck throughput when a share of the cables, switches or servers has failed.
+
+The evaluation of the server-centric papers: fail a share of one kind at random, route around, and ask what
+all hosts still get. Every scenario loses the same number of parts, drawn without replacement; parallel cables
+fail singly. Letters of the papers: ``N`` hosts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from relparallel._checks import require_choice, require_int, require_probability, require_rng
+from relparallel.metrics._network import require_hosts
+from relparallel.metrics.estimate import Estimate
+from relparallel.metrics.load import Split, load_of
+from relparallel.topology import Topology
+from relparallel.topology._arrays import FloatArray, IntArray, read_only, reals
+
+__all__ = ["DegradedThroughput", "throughput_under_failures"]
+
+CONFIDENCE: Final = 0.95
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class DegradedThroughput:
+    """Scenarios of one share of failures.
+
+    Parameters
+    ----------
+    throughput : float array [samples]
+        Aggregate bottleneck throughput of the pairs that a path joins [host links].
+    unreachable : float array [samples]
+        Share of the ordered pairs of living hosts that no path joins: a high throughput may come from few.
+    hosts : int
+        Living hosts, the same in every scenario.
+
+    Examples
+    --------
+    >>> found = DegradedThroughput(throughput=[4.0, 6.0], unreachable=[0.0, 0.1], hosts=8)
+    >>> found.estimate.value
+    5.0
+    """
+
+    throughput: FloatArray
+    unreachable: FloatArray
+    hosts: int
+
+    def __post_init__(self) -> None:
+        size = np.size(self.throughput)
+        if np.ndim(self.throughput) != 1 or size < 2:
+            raise ValueError(f"throughput must be of at least two samples, got {self.throughput!r}")
+        throughput = reals("throughput", self.throughput, size, "scenarios", at_least=0)
+        unreachable = reals("unreachable", self.unreachable, size, "throughput", at_least=0)
+        require_probability(unreachable=unreachable)
+        require_int(hosts=self.hosts, at_least=0)
+        object.__setattr__(self, "throughput", read_only(throughput))
+        object.__setattr__(self, "unreachable", read_only(unreachable))
+
+    @property
+    def estimate(self) -> Estimate:
+        """Mean throughput with its 95 % confidence interval over the scenarios (Student)."""
+        n, mean = self.throughput.size, float(self.throughput.mean())
+        width = float(student.ppf((1 + CONFIDENCE) / 2, n - 1) * self.throughput.std(ddof=1) / n**0.5)
+        return Estimate(
+            value=mean,
+            lower=max(0.0, mean - width),
+            upper=mean + width,
+            method=f"mean of {n} scenarios, 95 % confidence",
+            exact=False,
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each scenario.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns throughput and unreachable.
+
+        Examples
+        --------
+        >>> DegradedThroughput(throughput=[4.0, 6.0], unreachable=[0.0, 0.1], hosts=8).to_frame().shape
+        (2, 2)
+        """
+        found = {"throughput": self.throughput, "unreachable": self.unreachable}
+        return pd.DataFrame(found).rename_axis("scenario")
+
+    def _repr_html_(self) -> str:
+        head = f"<p>{self.hosts} hosts, {self.estimate!r}, {self.unreachable.mean():.3%} of pairs apart</p>"
+        return head + self.to_frame().describe().to_html(float_format="{:.6g}".format)
+
+
+def throughput_under_failures(
+    topology: Topology | nx.Graph[Any],
+    samples: int,
+    rng: np.random.Generator,
+    *,
+    links: float = 0.0,
+    switches: float = 0.0,
+    servers: float = 0.0,
+    split: Split = "paths",
+) -> DegradedThroughput:
+    """Aggregate bottleneck throughput with shares of the parts failed, over random scenarios.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        Of a graph every node is a host. A node without ``transit`` is passed through by no path.
+    samples : int
+        Scenarios, at least 2.
+    rng : numpy.random.Generator
+        Draws what fails.
+    links, switches, servers : float, optional
+        Share of the cables, of the nodes that are no hosts and of the hosts, rounded to whole parts.
+    split : {"paths", "hops"}, optional
+        How traffic takes the shortest paths that are left; see `ecmp_load`.
+
+    Returns
+    -------
+    DegradedThroughput
+        Throughput and unreachable pairs of every scenario. Pairs with a failed host are not counted.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as stated, or there are fewer than two hosts.
+
+    Notes
+    -----
+    Each scenario is exact: one search to every class of twin hosts. The interval is that of the mean over
+    scenarios.
+
+    References
+    ----------
+    Guo et al., "BCube", SIGCOMM 2009, section 7; Wu et al., "MDCube", CoNEXT 2009, section 6.
+
+    Examples
+    --------
+    >>> from relparallel.topology import bcube
+    >>> found = throughput_under_failures(bcube(n=4, k=1), 20, np.random.default_rng(1), links=0.1)
+    >>> found.estimate.upper < 20.0  # of the intact network
+    True
+    """
+    t = require_hosts(topology)
+    require_int(samples=samples, at_least=2)
+    require_rng(rng=rng)
+    require_probability(links=links, switches=switches, servers=servers)
+    for name, share in {"links": links, "switches": switches, "servers": servers}.items():
+        if np.ndim(share):
+            raise TypeError(f"{name} must be one probability, got {share!r}")
+    require_choice(("paths", "hops"), split=split)
+    shares = float(links), float(switches), float(servers)
+    rows = [_scenario(t, rng, shares, split) for _ in range(samples)]
+    throughput, unreachable = np.array(rows).T
+    hosts = t.num_hosts - round(shares[2] * t.num_hosts)
+    return DegradedThroughput(throughput=throughput, unreachable=unreachable, hosts=hosts)
+
+
+def _scenario(
+    t: Topology, rng: np.random.Generator, shares: tuple[float, float, float], split: Split
+) -> tuple[float, float]:
+    """Throughput and share of unreachable pairs with random parts failed."""
+    links, switches, servers = shares
+    up = np.ones(t.num_nodes, dtype=bool)
+    up[_drawn(rng, t.switches, switches)] = False
+    up[_drawn(rng, t.hosts, servers)] = False
+    owner = np.repeat(np.arange(len(t.edges)), t.multiplicity)
+    lost = np.bincount(owner[_drawn(rng, np.arange(owner.size), links)], minlength=len(t.edges))
+    cables = (t.multiplicity - lost) * up[t.edges].all(axis=1)
+    found = load_of(t, (t.endpoint & up).astype(np.float64), cables, split)
+    asked = found.pairs + found.unreachable
+    return found.throughput, found.unreachable / asked if asked else 0.0
+
+
+def _drawn(rng: np.random.Generator, parts: IntArray, share: float) -> IntArray:
+    """That share of the parts, in whole parts."""
+    return rng.choice(parts, size=round(share * parts.size), replace=False)

@@ -1,0 +1,73 @@
+"""What all networks of equal switches share: p servers on every switch, and distances of the servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from relparallel.topology._arrays import IntArray, joined
+from relparallel.topology.description import Description
+from relparallel.topology.fabric import Topology
+from relparallel.topology.parts import Design
+
+__all__ = ["connected", "describe_switched", "switched"]
+
+
+def switched(*, cables: IntArray, p: int, pod: IntArray, meta: Design) -> Topology:
+    """Topology of switches joined by cables, with p servers on each; with 0 the switches are the hosts."""
+    count = pod.size
+    servers = p * count
+    own = joined((np.arange(servers), servers + np.arange(servers) // max(p, 1)))
+    node = np.arange(servers + count)
+    return Topology.of(
+        edges=np.concatenate([own, servers + cables]),
+        node_kind=({"server": servers} if p else {}) | {"switch": count},
+        transit=node >= servers,
+        pod=np.concatenate([np.repeat(pod, p), pod]),
+        meta=meta,
+    )
+
+
+def describe_switched(
+    *,
+    design: str,
+    parameters: Mapping[str, Any],
+    switches: int,
+    ports: tuple[int, ...],
+    cables: int,
+    p: int,
+    diameter: int | None = None,
+    bound: int | None = None,
+    distance: float | None = None,
+    connectivity: int | None = None,
+) -> Description:
+    """Closed forms from those of the graph of switches.
+
+    ``ports`` are the numbers of cables of a switch to others that occur; ``distance`` is the sum of the
+    distances of a switch to all others, in the mean; ``connectivity`` the disjoint paths of two switches.
+    """
+    hosts = max(p, 1) * switches
+    own = {"server": hosts} if p else {}
+    degrees = tuple(p + number for number in ports)
+    extra, several = 2 if p else 0, hosts > 1
+    return Description(
+        design=design,
+        parameters=parameters,
+        nodes=own | {"switch": switches},
+        degrees=dict.fromkeys(own, 1) | {"switch": degrees if len(degrees) > 1 else degrees[0]},
+        links=p * switches + cables,
+        diameter=None if diameter is None else (diameter + extra) * several,
+        diameter_bound=None if bound is None else bound + extra,
+        mean_hops=extra + max(p, 1) * distance / (hosts - 1) if several and distance is not None else None,
+        host_connectivity=int(several) if p else connectivity,
+    )
+
+
+def connected(cables: IntArray, switches: int) -> bool:
+    """Whether cables join all switches."""
+    graph = csr_array((np.ones(len(cables), dtype=np.int8), tuple(cables.T)), shape=(switches,) * 2)
+    return int(connected_components(graph, directed=False)[0]) == 1

@@ -1,0 +1,209 @@
+"""Circuits on demand: which groups a hybrid network joins by light, for how long, and what that carries.
+
+`schedule_circuits` answers for the topologies of `helios` and `c_through`, whose pods and racks are numbered
+from 0. A circuit is dark while it is rewired: the hold time is weighed against the reconfiguration time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from relparallel._checks import require_instance, require_int, require_real
+from relparallel.topology import _arrays
+from relparallel.topology._arrays import FloatArray
+from relparallel.topology.fabric import Topology
+from relparallel.topology.optical import group_pairs, optics
+
+__all__ = ["CircuitSchedule", "schedule_circuits"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CircuitSchedule:
+    """Circuits chosen for a demand, epoch by epoch, and what they carry.
+
+    Attributes
+    ----------
+    matchings : tuple
+        Of every epoch the pairs of groups that its circuits join.
+    carried : float array [epochs]
+        What the circuits of each epoch carry [bytes].
+    remaining : float array [groups, groups]
+        What the last epoch leaves to the packet part [bytes].
+    hold_time : float
+        How long circuits stand in every epoch [s].
+    reconfiguration_time : float
+        How long circuits are dark before [s].
+
+    Examples
+    --------
+    >>> from relparallel.topology import c_through
+    >>> t = c_through(aggregations=1, racks_per_aggregation=2, hosts_per_rack=4)
+    >>> schedule_circuits(t, [[0, 9e10], [0, 0]], hold_time=1.0, reconfiguration_time=0.25).throughput
+    40000000000.0
+    """
+
+    matchings: tuple[tuple[tuple[int, int], ...], ...]
+    carried: FloatArray
+    remaining: FloatArray
+    hold_time: float
+    reconfiguration_time: float
+
+    def __post_init__(self) -> None:
+        require_real(hold_time=self.hold_time, above=0)
+        require_real(reconfiguration_time=self.reconfiguration_time, at_least=0)
+        remaining = _demand("remaining", self.remaining)
+        epochs = require_instance(tuple, matchings=self.matchings)
+        for pairs in epochs:
+            group_pairs("matchings", pairs, len(remaining), None)
+        carried = _arrays.reals("carried", self.carried, len(epochs), "matchings", at_least=0.0)
+        object.__setattr__(self, "carried", _arrays.read_only(carried))
+        object.__setattr__(self, "remaining", _arrays.read_only(remaining))
+
+    @property
+    def duty(self) -> float:
+        """Share of the time in which circuits carry data."""
+        return self.hold_time / (self.hold_time + self.reconfiguration_time)
+
+    @property
+    def duration(self) -> float:
+        """All epochs, dark times included [s]."""
+        return len(self.matchings) * (self.hold_time + self.reconfiguration_time)
+
+    @property
+    def throughput(self) -> float:
+        """What circuits carry per second, dark times included [bytes/s]."""
+        return float(self.carried.sum()) / self.duration if self.matchings else 0.0
+
+    def to_frame(self) -> pd.DataFrame:
+        """Table of epochs.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by epoch from 1; columns start [s], circuits, carried [bytes].
+
+        Examples
+        --------
+        >>> from relparallel.topology import c_through
+        >>> t = c_through(aggregations=1, racks_per_aggregation=2, hosts_per_rack=4)
+        >>> demand = [[0, 9e10], [0, 0]]
+        >>> schedule_circuits(t, demand, hold_time=1.0, reconfiguration_time=0.0, epochs=2).to_frame()
+               start  circuits       carried
+        epoch
+        1        0.0         1  5.000000e+10
+        2        1.0         1  4.000000e+10
+        """
+        epoch = np.arange(len(self.matchings))
+        columns = {
+            "start": epoch * (self.hold_time + self.reconfiguration_time),
+            "circuits": [len(pairs) for pairs in self.matchings],
+            "carried": self.carried,
+        }
+        return pd.DataFrame(columns, index=pd.Index(epoch + 1, name="epoch"))
+
+
+def schedule_circuits(
+    topology: Topology,
+    demand: ArrayLike,
+    hold_time: float,
+    reconfiguration_time: float,
+    epochs: int = 1,
+) -> CircuitSchedule:
+    """Choose circuits by demand: in every epoch the matching of groups that carries most.
+
+    Parameters
+    ----------
+    topology : Topology
+        Built by `helios` or `c_through`.
+    demand : float array [groups, groups]
+        What waits in each pod or rack for each other [bytes]; zero on the diagonal.
+    hold_time : float
+        How long circuits stand in every epoch [s], above 0.
+    reconfiguration_time : float
+        How long circuits are dark before [s].
+    epochs : int, optional
+        How often they are chosen, at least 1.
+
+    Returns
+    -------
+    CircuitSchedule
+        Matchings, what they carry, and what remains.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the topology has no circuit switches or an argument is not as stated.
+
+    Notes
+    -----
+    A circuit of capacity C carries min(d, C hold_time) in each direction; that is its weight. A matching of
+    largest weight is found by Edmonds' blossom algorithm, O(groups^3). Where a pod has several circuits, each
+    circuit switch in turn takes the best matching of what the ones before it leave. A longer hold time
+    loses less of the time to rewiring, hold/(hold + reconfiguration), but keeps circuits whose demand has
+    run dry.
+
+    References
+    ----------
+    Farrington et al., SIGCOMM 2010, section 4 (matching, hold time); Wang et al., SIGCOMM 2010, section 3.3.
+
+    Examples
+    --------
+    >>> from relparallel.topology import c_through
+    >>> t = c_through(aggregations=1, racks_per_aggregation=4, hosts_per_rack=4)
+    >>> demand = [[0, 9, 8, 0], [0, 0, 0, 8], [0, 0, 0, 1], [0, 0, 0, 0]]
+    >>> schedule_circuits(t, demand, hold_time=1.0, reconfiguration_time=0.012).matchings
+    (((0, 2), (1, 3)),)
+    """
+    group, fibres, capacity = optics(topology)
+    require_real(hold_time=hold_time, above=0)
+    require_real(reconfiguration_time=reconfiguration_time, at_least=0)
+    require_int(epochs=epochs, at_least=1)
+    waiting = _demand("demand", demand, group.size)
+    matchings, carried = [], []
+    for _ in range(epochs):
+        before = waiting.sum()
+        rounds = [_serve_heaviest(waiting, capacity * hold_time) for _ in range(fibres)]
+        matchings.append(tuple(sorted(chain(*rounds))))
+        carried.append(before - waiting.sum())
+    return CircuitSchedule(
+        matchings=tuple(matchings),
+        carried=np.array(carried),
+        remaining=waiting,
+        hold_time=hold_time,
+        reconfiguration_time=reconfiguration_time,
+    )
+
+
+def _serve_heaviest(waiting: FloatArray, most: float) -> list[tuple[int, int]]:
+    """Match the groups that have most for each other, and take what one circuit each carries from it."""
+    pairs = _heaviest_matching(np.minimum(waiting, most))
+    i, j = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    for ends in ((i, j), (j, i)):
+        waiting[ends] -= np.minimum(waiting[ends], most)
+    return pairs
+
+
+def _heaviest_matching(weight: FloatArray) -> list[tuple[int, int]]:
+    """Pairs i < j of largest total weight in both directions."""
+    both = np.triu(weight + weight.T, k=1)
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_weighted_edges_from((i, j, both[i, j].item()) for i, j in np.argwhere(both > 0).tolist())
+    return sorted((min(pair), max(pair)) for pair in nx.max_weight_matching(graph))
+
+
+def _demand(name: str, values: ArrayLike, groups: int | None = None) -> FloatArray:
+    """Check bytes from every group to every other and copy them."""
+    named: dict[str, Any] = {name: values}
+    matrix = np.array(require_real(**named, at_least=0))
+    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] == (groups or len(matrix))
+    if not square or np.any(np.diagonal(matrix)):
+        wanted = "groups" if groups is None else groups
+        raise ValueError(f"{name} must be [{wanted}, {wanted}] with a diagonal of zeros, got {values!r}")
+    return matrix

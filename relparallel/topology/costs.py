@@ -1,0 +1,367 @@
+"""What a network is built of, and what that costs: ports, cables, transceivers, money and power.
+
+The rules of counting: a cable has two ends, and each end sits in a port of a switch, of an optical circuit
+switch (OCS) or of a host. It carries a transceiver at both ends, except where it enters an OCS, whose mirrors
+pass the light on. Links of an NVSwitch stay inside the machine that is bought as one piece: they are counted,
+not priced. The letters of the Helios study: ``w`` channels (wavelengths) of one fibre.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from inspect import signature
+from typing import Any, Final, cast
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+
+from relparallel._checks import (
+    require_choice,
+    require_instance,
+    require_int,
+    require_probability,
+    require_real,
+)
+from relparallel.published import data_folder
+from relparallel.topology.description import names
+from relparallel.topology.fabric import Topology
+from relparallel.topology.interchange import as_topology
+
+__all__ = ["BillOfMaterials", "UnitPrices", "bill_of_materials", "unit_prices"]
+
+_ITEMS: Final = ("switch port", "ocs port", "host port", "transceiver", "cable")
+_COUNTS: Final = ("switch_ports", "ocs_ports", "host_ports", "transceivers", "cables")  # in the same order
+_WAVELENGTHS: Final = 8  # w of the Helios study, as in data/devices.csv
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnitPrices:
+    """Price and power of one piece of everything that a bill counts.
+
+    Parameters
+    ----------
+    name : str
+        Of the list; the shipped ones stand in ``data/devices.csv`` with the source of every number.
+    cost : Mapping of str to float
+        Of one switch port, ocs port, host port, transceiver and cable [USD].
+    power : Mapping of str to float
+        Of the same [W].
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an item is missing, unknown, negative or no number.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> list_2010 = unit_prices("helios2010")
+    >>> cheaper = replace(list_2010, name="own", cost={**list_2010.cost, "switch port": 100.0})
+    >>> cheaper.cost["switch port"], list_2010.cost["switch port"]
+    (100.0, 500.0)
+    """
+
+    name: str
+    cost: Mapping[str, float]
+    power: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        require_instance(str, name=self.name)
+        for field in ("cost", "power"):
+            given = require_instance(Mapping, **{field: getattr(self, field)})
+            if sorted(map(str, given)) != sorted(_ITEMS):
+                raise ValueError(f"{field} must price {', '.join(_ITEMS)}, got {', '.join(map(str, given))}")
+            checked = {item: require_real(**{field: given[item]}, at_least=0) for item in _ITEMS}
+            object.__setattr__(self, field, checked)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BillOfMaterials:
+    """What a network is built of, with its prices.
+
+    Parameters
+    ----------
+    design : str
+        What is built.
+    hosts : int
+        Endpoints that the bill is shared by, at least 1.
+    switch_ports, ocs_ports, host_ports : int
+        Cable ends at packet switches, at optical circuit switches, at hosts.
+    transceivers, cables : int
+        Pieces; a bundle of w channels on one fibre is one cable.
+    internal_links : int, optional
+        Links of NVSwitches, bought with the machine and not priced.
+    prices : UnitPrices
+        Of one piece.
+
+    Examples
+    --------
+    >>> bill = bill_of_materials("leaf_spine", leaves=4, spines=2, hosts_per_leaf=8)
+    >>> bill.cables, bill.switch_ports, bill.transceivers, bill.cost
+    (40, 48, 80, 42000.0)
+    """
+
+    design: str
+    hosts: int
+    switch_ports: int
+    ocs_ports: int
+    host_ports: int
+    transceivers: int
+    cables: int
+    internal_links: int = 0
+    prices: UnitPrices
+
+    def __post_init__(self) -> None:
+        require_instance(str, design=self.design)
+        require_int(hosts=self.hosts, at_least=1)
+        for name in (*_COUNTS, "internal_links"):
+            require_int(**{name: getattr(self, name)}, at_least=0)
+        require_instance(UnitPrices, prices=self.prices)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Pieces of every item that is priced."""
+        return {item: getattr(self, name) for item, name in zip(_ITEMS, _COUNTS, strict=True)}
+
+    @property
+    def ports(self) -> int:
+        """Ports of the network: those of its packet and circuit switches."""
+        return self.switch_ports + self.ocs_ports
+
+    @property
+    def cost(self) -> float:
+        """Of the whole [USD]."""
+        return math.fsum(count * self.prices.cost[item] for item, count in self.counts.items())
+
+    @property
+    def power(self) -> float:
+        """Of the whole [W]."""
+        return math.fsum(count * self.prices.power[item] for item, count in self.counts.items())
+
+    @property
+    def cost_per_host(self) -> float:
+        """USD for each host."""
+        return self.cost / self.hosts
+
+    @property
+    def power_per_host(self) -> float:
+        """W for each host."""
+        return self.power / self.hosts
+
+    @property
+    def cables_per_host(self) -> float:
+        """Cables for each host."""
+        return self.cables / self.hosts
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for every item, and the total.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by item; columns count, per host, cost [USD], power [W]. The total has no count.
+
+        Examples
+        --------
+        >>> bill = bill_of_materials("fat_tree", k=4)
+        >>> bill.to_frame().loc["switch port"].tolist()
+        [80.0, 5.0, 40000.0, 1000.0]
+        """
+        counts = pd.Series(self.counts, dtype=float).rename_axis("item")
+        rows = pd.DataFrame(
+            {
+                "count": counts,
+                "per host": counts / self.hosts,
+                "cost [USD]": counts * pd.Series(dict(self.prices.cost)),
+                "power [W]": counts * pd.Series(dict(self.prices.power)),
+            }
+        )
+        rows.loc["total"] = [np.nan, np.nan, self.cost, self.power]
+        return rows.rename_axis("item")
+
+    def _repr_html_(self) -> str:
+        head = f"<p>{self.design}: {self.hosts:,} hosts, prices of {self.prices.name}</p>"
+        return head + self.to_frame().to_html(float_format="{:,.6g}".format, na_rep="")
+
+
+@cache
+def _price_rows() -> pd.DataFrame:
+    """Every row of the shipped price lists."""
+    with (data_folder() / "devices.csv").open(newline="", encoding="utf-8") as file:
+        return pd.DataFrame(list(csv.DictReader(file)))
+
+
+def unit_prices(name: str = "helios2010") -> UnitPrices:
+    """Shipped price list of that name.
+
+    Parameters
+    ----------
+    name : {"helios2010"}, optional
+        10 Gb/s equipment of 2010, as in the Helios study: compare designs by it, do not order by it.
+
+    Returns
+    -------
+    UnitPrices
+        Cost [USD] and power [W] of every item.
+
+    Raises
+    ------
+    ValueError
+        If there is no such list.
+
+    References
+    ----------
+    Farrington et al., "Helios: a hybrid electrical/optical switch architecture for modular data centers",
+    SIGCOMM 2010.
+
+    Examples
+    --------
+    >>> unit_prices().power["switch port"]
+    12.5
+    """
+    rows = _price_rows()
+    require_choice(sorted(set(rows["prices"])), name=name)
+    own = rows[rows["prices"] == name]
+    table = {
+        quantity: dict(zip(part["item"], part["value"].astype(float), strict=True))
+        for quantity, part in own.groupby("quantity")
+    }
+    return UnitPrices(name=name, cost=table["cost"], power=table["power"])
+
+
+def bill_of_materials(
+    design: str | Topology | nx.Graph[Any], *, prices: UnitPrices | None = None, **parameters: Any
+) -> BillOfMaterials:
+    """Ports, cables and transceivers of a network, and their cost and power.
+
+    Parameters
+    ----------
+    design : str or Topology or networkx.Graph
+        A network; or the name of a builder, which is called with ``parameters``; or ``"helios"``, whose core
+        is billed by the closed form of its study: pods, hosts_per_pod, electrical, optical, wavelengths=8.
+    prices : UnitPrices, optional
+        Of one piece; `unit_prices` by default.
+    **parameters
+        Arguments of the builder; none with a network.
+
+    Returns
+    -------
+    BillOfMaterials
+        Counts, cost [USD], power [W], and all of them per host.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no such design, or a parameter is missing, unknown or out of range.
+
+    Notes
+    -----
+    The core of Helios joins ``pods`` pods of U = hosts_per_pod uplinks. E = electrical U of them, rounded up
+    to whole bundles of w, go to packet switches (a switch port, two transceivers and a fibre each);
+    O = optical U, rounded down to whole bundles, go to circuit switches (a transceiver each; a fibre and an
+    OCS port for each bundle of w). Pod switches and hosts are outside this bill, as in the study's table.
+
+    Of a network every cable is counted, parallel ones singly; time is linear in the cables.
+
+    References
+    ----------
+    Farrington et al., "Helios: a hybrid electrical/optical switch architecture for modular data centers",
+    SIGCOMM 2010, cost, power and cables of the core.
+
+    Examples
+    --------
+    >>> bill = bill_of_materials("helios", pods=64, hosts_per_pod=1024, electrical=0.10, optical=0.90)
+    >>> bill.cost, round(bill.power), bill.cables
+    (22147200.0, 157158, 14016)
+    """
+    asked = unit_prices() if prices is None else require_instance(UnitPrices, prices=prices)
+    require_instance((str, Topology, nx.Graph), design=design)
+    if not isinstance(design, str):
+        if parameters:
+            raise ValueError(f"parameters must be left out with a network, got {', '.join(parameters)}")
+        return _network(as_topology(design, name="design"), asked)
+    require_choice(sorted({*names(), "helios"}), design=design)
+    if design != "helios":
+        build = _builder(design)
+        _require_parameters(design, build, parameters)
+        return _network(build(**parameters), asked)
+    _require_parameters(design, _helios, parameters)
+    return _helios(**parameters, prices=asked)
+
+
+def _builder(design: str) -> Callable[..., Topology]:
+    """Builder of that name."""
+    from relparallel import topology
+
+    return cast("Callable[..., Topology]", getattr(topology, design))
+
+
+def _require_parameters(design: str, build: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Refuse a parameter that the builder does not know, and ask for one that it needs."""
+    known = {name: p for name, p in signature(build).parameters.items() if name != "prices"}
+    needed = {name for name, p in known.items() if p.default is p.empty}
+    if not needed <= set(given) <= set(known):
+        raise ValueError(
+            f"parameters of {design} must be {', '.join(known)}, got {', '.join(given) or 'none'}"
+        )
+
+
+def _network(t: Topology, prices: UnitPrices) -> BillOfMaterials:
+    """Count the ends of all cables by what they are plugged into."""
+    hardware = np.array(t.device_classes, dtype=object)[t.device_class]
+    mirror, internal = hardware == "ocs", (hardware == "nvswitch") & ~t.endpoint
+    inside = internal[t.edges].any(axis=1)
+    ends, cables = t.edges[~inside], t.multiplicity[~inside]
+
+    def plugged(into: Any) -> int:
+        return int((into[ends].sum(axis=1) * cables).sum())
+
+    outside = int(cables.sum())
+    return BillOfMaterials(
+        design=f"{t.meta.name}({', '.join(f'{name}={value}' for name, value in t.meta.parameters.items())})",
+        hosts=max(t.num_hosts, 1),
+        switch_ports=plugged(~t.endpoint & ~mirror),
+        ocs_ports=plugged(mirror & ~t.endpoint),
+        host_ports=plugged(t.endpoint),
+        transceivers=2 * outside - plugged(mirror),
+        cables=outside,
+        internal_links=t.num_links - outside,
+        prices=prices,
+    )
+
+
+def _helios(
+    pods: int,
+    hosts_per_pod: int,
+    electrical: float,
+    optical: float,
+    wavelengths: int = _WAVELENGTHS,
+    *,
+    prices: UnitPrices,
+) -> BillOfMaterials:
+    """Bill of the core of Helios by the closed form of its study."""
+    require_int(pods=pods, hosts_per_pod=hosts_per_pod, wavelengths=wavelengths, at_least=1)
+    require_probability(electrical=electrical, optical=optical)
+    if electrical + optical > 1 + 1e-12:
+        raise ValueError(f"electrical + optical must be at most 1, got {electrical} + {optical}")
+    exact = 1e-9  # a share that is a whole number of bundles up to rounding is one
+    bundle = hosts_per_pod / wavelengths
+    packet = min(math.ceil(electrical * bundle - exact) * wavelengths, hosts_per_pod)
+    fibres = min(math.floor(optical * bundle + exact), (hosts_per_pod - packet) // wavelengths)
+    channels = fibres * wavelengths
+    return BillOfMaterials(
+        design=f"core of helios(pods={pods}, hosts_per_pod={hosts_per_pod}, "
+        f"electrical={electrical:g}, optical={optical:g}, wavelengths={wavelengths})",
+        hosts=pods * hosts_per_pod,
+        switch_ports=pods * packet,
+        ocs_ports=pods * fibres,
+        host_ports=0,
+        transceivers=pods * (2 * packet + channels),
+        cables=pods * (packet + fibres),
+        prices=prices,
+    )

@@ -1,0 +1,184 @@
+"""What a design promises: its closed forms, and the registry of all designs that have them.
+
+A module of designs registers the closed forms of each builder beside it, under the builder's name::
+
+    @closed_form("fat_tree")
+    def _fat_tree(k: int) -> Description: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from typing import Any, Final
+
+import pandas as pd
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+
+__all__ = ["Description", "closed_form", "describe", "names"]
+
+Form = Callable[..., "Description"]
+
+_FORMS: Final[dict[str, Form]] = {}
+_OPTIONAL: Final = ("diameter", "diameter_bound", "bisection", "host_connectivity")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Description:
+    """What a design promises, by closed forms.
+
+    Attributes
+    ----------
+    design : str
+        Name of the builder.
+    parameters : Mapping
+        Its arguments.
+    nodes : Mapping of str to int
+        Number of nodes of each kind. The first kind are the hosts.
+    degrees : Mapping of str to int or tuple of int
+        Cables at each node of a kind; where they differ, every number that occurs, ascending.
+    links : int
+        Cables.
+    diameter : int or None
+        Largest distance of two hosts [links]; None where no closed form is known (DCell).
+    diameter_bound : int or None
+        Upper bound of it; equal to it where it is known; None where there is none (random graphs).
+    mean_hops : float or None
+        Mean distance of two different hosts [links]; None where no closed form is known or there is one host.
+    bisection : int or None
+        Fewest cables between two halves of the hosts; None where no closed form is known.
+    host_connectivity : int or None
+        Fewest cable-disjoint paths between two hosts; 0 where there is one host, None where no closed form is
+        known.
+    """
+
+    design: str
+    parameters: Mapping[str, Any]
+    nodes: Mapping[str, int]
+    degrees: Mapping[str, int | tuple[int, ...]]
+    links: int
+    diameter: int | None = None
+    diameter_bound: int | None = None
+    mean_hops: float | None = None
+    bisection: int | None = None
+    host_connectivity: int | None = None
+
+    def __post_init__(self) -> None:
+        require_choice(_FORMS, design=self.design)
+        require_instance(Mapping, parameters=self.parameters, nodes=self.nodes, degrees=self.degrees)
+        for name in ("nodes", "degrees"):
+            counts: Mapping[str, Any] = getattr(self, name)
+            if not counts:
+                raise ValueError(f"{name} must name at least one kind, got {counts}")
+            for count in counts.values():
+                several = count if name == "degrees" and isinstance(count, tuple) else (count,)
+                for number in several:
+                    require_int(**{name: number}, at_least=0)
+        for name in ("links", *_OPTIONAL):
+            if not (getattr(self, name) is None and name in _OPTIONAL):
+                require_int(**{name: getattr(self, name)}, at_least=0)
+        if self.mean_hops is not None:
+            require_real(mean_hops=self.mean_hops, at_least=0)
+
+    @property
+    def hosts(self) -> int:
+        """Number of hosts."""
+        return next(iter(self.nodes.values()))
+
+    @property
+    def switches(self) -> int:
+        """Number of nodes that are no hosts."""
+        return sum(self.nodes.values()) - self.hosts
+
+    def to_frame(self) -> pd.DataFrame:
+        """Table of quantity and value; a form that is not known is left out.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by quantity.
+
+        Examples
+        --------
+        >>> describe("bcube", n=4, k=1).to_frame().loc["mean hops", "value"]
+        3.2
+        """
+        whole = ("hosts", "switches", "links", "diameter", "diameter_bound", "mean_hops", "bisection")
+        rows = {name: getattr(self, name) for name in (*whole, "host_connectivity")}
+        known = {name.replace("_", " "): value for name, value in rows.items() if value is not None}
+        return pd.DataFrame({"value": pd.Series(known, dtype=object)}).rename_axis("quantity")
+
+
+def closed_form(design: str) -> Callable[[Form], Form]:
+    """Register the decorated function as the closed forms of the builder of that name."""
+    require_instance(str, design=design)
+
+    def register(form: Form) -> Form:
+        _FORMS[design] = form
+        return form
+
+    return register
+
+
+def names() -> tuple[str, ...]:
+    """Names of all designs, each that of its builder.
+
+    Returns
+    -------
+    tuple of str
+        In alphabetical order.
+
+    Examples
+    --------
+    >>> {"bcube", "dcell", "fat_tree", "torus"} <= set(names())
+    True
+    """
+    return tuple(sorted(_FORMS))
+
+
+def describe(design: str, **parameters: Any) -> Description:
+    """Closed forms of a design, without building it.
+
+    Parameters
+    ----------
+    design : str
+        Name of the builder, one of `names`.
+    **parameters
+        Arguments of the builder; those with a default may be left out.
+
+    Returns
+    -------
+    Description
+        Counts, degrees, diameter, mean distance, bisection and connectivity.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the design or a parameter is not one of those named, or is out of range.
+
+    Notes
+    -----
+    With N hosts: fat-tree mean [2(k/2-1) + 4(k/2)(k/2-1) + 6(N-k^2/4)]/(N-1), leaf-spine [2(h-1) +
+    4(N-h)]/(N-1), BCube 2(k+1)(1-1/n) N/(N-1), torus sum_i floor(k_i^2/4)/k_i N/(N-1). Bisection: fat-tree
+    k^3/8, BCube N/2 for n = 2 (not for every even n), torus 2N/max k_i for an even longest dimension of 4 or
+    more (N/2 for one of 2), leaf-spine min(hosts_per_leaf, spines) leaves/2 for an even number of leaves.
+
+    References
+    ----------
+    Al-Fares et al., SIGCOMM 2008; Guo et al., SIGCOMM 2008 and 2009; Arjona Aroca and Fernandez Anta,
+    "Bisection (band)width of product networks with application to data centers", arXiv 1202.6291, 2012.
+
+    Examples
+    --------
+    >>> describe("dcell", n=6, k=3).hosts
+    3263442
+    """
+    require_choice(names(), design=design)
+    expected = signature(_FORMS[design]).parameters
+    needed = {name for name, p in expected.items() if p.default is Parameter.empty}
+    if not needed <= parameters.keys() <= expected.keys():
+        given = ", ".join(parameters) or "none"
+        raise ValueError(f"parameters of {design} must be {', '.join(expected)}, got {given}")
+    return _FORMS[design](**parameters)

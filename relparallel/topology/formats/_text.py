@@ -1,0 +1,96 @@
+"""Files of text: written whole or not at all, read with the number of every line, quantities with units."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, Final
+
+from relparallel._checks import require_instance
+
+__all__ = ["delay", "malformed", "numbered_lines", "rate", "read_delay", "read_rate", "require_path", "write"]
+
+_RATES: Final[Mapping[str, int]] = {"bps": 0, "kbps": 3, "mbps": 6, "gbps": 9, "tbps": 12}  # powers of ten
+_DELAYS: Final[Mapping[str, int]] = {"s": 0, "ms": -3, "us": -6, "ns": -9, "ps": -12}
+
+
+def require_path(*, path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file, which must not be empty or a folder."""
+    given = Path(require_instance((str, os.PathLike), path=path))
+    if not str(path) or given.is_dir():
+        raise ValueError(f"path must name a file, got {str(path)!r}")
+    return given
+
+
+def write(path: str | os.PathLike[str], text: str | bytes) -> None:
+    """Write beside the file and move into place, so that nobody sees half of it."""
+    target = require_path(path=path)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(text.encode() if isinstance(text, str) else text)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def malformed(path: Path, line: int, wrong: str, remedy: str) -> ValueError:
+    """Error that says where a file is wrong, how, and what to do."""
+    return ValueError(f"{path}, line {line}: {wrong}; {remedy}")
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Words of every line that is not blank, with its number from 1."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        start = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise malformed(path, start, "this is no text in UTF-8", "name a text file") from None
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield number, line.split()
+
+
+def rate(capacity: float) -> str:
+    """Bytes/s as text, every digit kept: ``400Gbps``."""
+    return _number(Decimal(repr(capacity)) * 8, 9) + "Gbps"
+
+
+def delay(latency: float) -> str:
+    """Seconds as text, every digit kept: ``0.0005ms``."""
+    return _number(Decimal(repr(latency)), -3) + "ms"
+
+
+def read_rate(text: str) -> float:
+    """Bytes/s of a text such as ``400Gbps``; above 0."""
+    value = _quantity(text, _RATES, "a rate such as 400Gbps") / 8
+    if value <= 0:
+        raise ValueError(f"the rate must be above 0, got {text}")
+    return float(value)
+
+
+def read_delay(text: str) -> float:
+    """Seconds of a text such as ``0.0005ms``; at least 0."""
+    value = _quantity(text, _DELAYS, "a delay such as 0.0005ms")
+    if value < 0:
+        raise ValueError(f"the delay must be at least 0, got {text}")
+    return float(value)
+
+
+def _number(value: Decimal, power: int) -> str:
+    """Plain decimal number of the value in units of 10^power."""
+    text = format(value.scaleb(-power), "f")
+    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+
+
+def _quantity(text: str, units: Mapping[str, int], allowed: str) -> Any:
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    unit = text[len(number) :].lower()
+    try:
+        value = Decimal(number)
+    except InvalidOperation:
+        value = Decimal("NaN")
+    if unit not in units or not value.is_finite():
+        raise ValueError(f"expected {allowed}, got {text}")
+    return value.scaleb(units[unit])

@@ -1,0 +1,201 @@
+"""Topologies as GraphML, the XML format of graphs that most tools read, without loss.
+
+Grammar: ``<graphml>`` holds ``<key>`` elements (name and type of an attribute) and one undirected ``<graph>``
+of ``<node id>`` and ``<edge source target>``, each with ``<data>`` elements. Nodes and edges have the
+attributes of `Topology.to_networkx`. A number, a truth value or a plain text is written as it is; any other
+value is the text ``python:`` and its literal, such as ``python:('rack', 3)``. The ``relparallel`` attribute
+of the graph is a literal of the design, of the order of kinds and device classes, of the type of the
+labels, and of the graph's own attributes. A file without it comes from another tool: ids are labels,
+missing attributes have defaults.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Hashable, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+from xml.etree.ElementTree import ParseError
+
+import networkx as nx
+import numpy as np
+
+from relparallel.topology.fabric import Topology
+from relparallel.topology.formats import _text
+from relparallel.topology.interchange import as_topology
+from relparallel.topology.parts import Design
+
+__all__ = ["read_graphml", "write_graphml"]
+
+_OURS: Final = "relparallel"
+_LITERAL: Final = "python:"
+
+
+def write_graphml(topology: Topology | nx.Graph[Any], path: str | os.PathLike[str]) -> None:
+    """Write a topology with every attribute as GraphML; `read_graphml` gives the same topology back.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        The network.
+    path : str or path-like
+        File to write; it is replaced only when the new one is complete.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+    ValueError
+        If a label or an attribute is no literal (number, text, tuple, list, dict, set, None) and could not be
+        read back; the message names it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from relparallel.topology import fat_tree
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_graphml(fat_tree(k=4), f"{folder}/tree.graphml")
+    ...     read_graphml(f"{folder}/tree.graphml") == fat_tree(k=4)
+    True
+    """
+    t = as_topology(topology, name="topology")
+    target = _text.require_path(path=path)
+    graph = t.to_networkx()
+    kind, ids = _ids(list(t.labels))
+    plain: nx.Graph[str] = nx.Graph()
+    for name, (_, data) in zip(ids, graph.nodes(data=True), strict=True):
+        plain.add_node(name, **_attributes(data, f"node {name}"))
+    position = dict(zip(t.labels, ids, strict=True))
+    for u, v, data in graph.edges(data=True):
+        plain.add_edge(position[u], position[v], **_attributes(data, f"edge ({u}, {v})"))
+    head = {
+        "design": (t.meta.name, dict(t.meta.parameters), t.meta.paper),
+        "kinds": t.kinds,
+        "device_classes": t.device_classes,
+        "labels": kind,
+        "attributes": dict(t.graph_attributes),
+    }
+    plain.graph[_OURS] = _literal(head, "the graph")
+    file = BytesIO()
+    nx.write_graphml_xml(plain, file, prettyprint=True)
+    _text.write(target, file.getvalue())
+
+
+def read_graphml(path: str | os.PathLike[str]) -> Topology:
+    """Topology of a GraphML file, of this package or of another tool.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File with one undirected graph.
+
+    Returns
+    -------
+    Topology
+        With every attribute of the file; labels are the ids of a file of another tool.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    TypeError, ValueError
+        If the path is none, or the file is no GraphML or its graph is directed, empty, or has self-loops or
+        attributes of wrong values; the message names the file and, where one is known, the line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nx.write_graphml(nx.path_graph(["a", "b", "c"]), f"{folder}/path.graphml")
+    ...     read_graphml(f"{folder}/path.graphml")
+    <Topology graph(): 3 hosts, 0 switches, 2 links>
+    """
+    file = _text.require_path(path=path)
+    try:
+        graph = nx.read_graphml(file, node_type=str)
+    except ParseError as error:
+        raise _text.malformed(file, error.position[0], f"no XML ({error})", "write the file again") from None
+    except (nx.NetworkXError, AttributeError, KeyError, StopIteration, TypeError, ValueError) as error:
+        raise ValueError(f"{file}: no GraphML that can be read ({error}); write the file again") from None
+    for default in ("node_default", "edge_default"):
+        graph.graph.pop(default, None)
+    try:
+        return _decoded(graph, file)
+    except (SyntaxError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{file}: {error}; correct the attribute in the file") from None
+
+
+def _decoded(graph: Any, file: Path) -> Topology:
+    """Topology of the graph as read: literals evaluated, labels and the whole's attributes restored."""
+    ours = graph.graph.pop(_OURS, None)
+    for data in [*(d for _, d in graph.nodes(data=True)), *(d for *_, d in graph.edges(data=True))]:
+        if ours is None:
+            data.pop("id", None)  # the tool's own name of an edge
+        for name, value in data.items():
+            data[name] = _value(value)
+    if ours is None:
+        return as_topology(graph, name=str(file))
+    head = _value(ours)
+    if head["labels"] != "str":
+        graph = nx.relabel_nodes(graph, {name: ast.literal_eval(name) for name in graph})
+    name, parameters, paper = head["design"]
+    design = Design(name=name, parameters=parameters, paper=paper)
+    graph.graph.update(head["attributes"])
+    graph.graph.update(design=design, kinds=head["kinds"], device_classes=head["device_classes"])
+    return as_topology(graph, name=str(file))
+
+
+def _ids(labels: list[Hashable]) -> tuple[str, list[str]]:
+    """Ids of all nodes: the labels themselves where all are plain texts, their literals otherwise."""
+    texts = [label for label in labels if isinstance(label, str) and _is_plain(label)]
+    if len(texts) == len(labels):
+        return "str", texts
+    return "literal", [_literal(label, f"label {label!r}").removeprefix(_LITERAL) for label in labels]
+
+
+def _attributes(data: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    """Attributes as GraphML can hold them."""
+    return {name: _scalar(value, f"{name} of {owner}") for name, value in data.items()}
+
+
+def _scalar(value: Any, owner: str) -> bool | int | float | str:
+    bare = value.item() if isinstance(value, np.generic) else value
+    if isinstance(bare, bool | int | float) or (isinstance(bare, str) and _is_plain(bare)):
+        return bare
+    return _literal(bare, owner)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether XML keeps the text as it is, and it is not read as a literal."""
+    return text.isprintable() and text.strip() == text != "" and not text.startswith(_LITERAL)
+
+
+def _literal(value: Any, owner: str) -> str:
+    """Literal of the value, proved to give the value back."""
+    text = repr(_bare(value))
+    try:
+        same = ast.literal_eval(text) == _bare(value)
+    except (ValueError, SyntaxError):
+        same = False
+    if not same:
+        raise ValueError(
+            f"{owner} must be made of numbers, texts, tuples, lists, dicts and sets, got {value!r}"
+        )
+    return _LITERAL + text
+
+
+def _bare(value: Any) -> Any:
+    """The value with numpy numbers as Python numbers, in containers too."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {_bare(key): _bare(inner) for key, inner in value.items()}
+    return type(value)(map(_bare, value)) if type(value) in (tuple, list, set) else value
+
+
+def _value(value: Any) -> Any:
+    """Value of an attribute as read."""
+    literal = isinstance(value, str) and value.startswith(_LITERAL)
+    return ast.literal_eval(value.removeprefix(_LITERAL)) if literal else value

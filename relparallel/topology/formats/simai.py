@@ -1,0 +1,386 @@
+"""Topology files of SimAI, read with a lint for the mistakes that its generators and users make, and written.
+
+Grammar, words separated by blanks::
+
+    nodes gpus_per_server nvswitches switches links gpu_type
+    id ...                                  the NVSwitches, then the switches, bottom tier first
+    source target rate delay error_rate     one line for every cable
+
+Ids run from 0 to nodes - 1; those not listed are GPUs, and GPU i is in server i // gpus_per_server. Rates are
+written as ``400Gbps``, delays as ``0.0005ms``. The simulator reads as many cables as the first line says and
+ignores the rest without a word, and it says nothing of a switch that no GPU hangs at: the lint does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from relparallel._checks import require_flag, require_instance, require_int
+from relparallel.topology._arrays import FloatArray, IntArray
+from relparallel.topology.fabric import Topology
+from relparallel.topology.formats import _text
+from relparallel.topology.formats.simulators import cable_lines, hosts_first
+from relparallel.topology.interchange import as_topology
+from relparallel.topology.parts import Design
+
+__all__ = ["lint_simai", "read_simai", "write_simai"]
+
+_CORRECT = "correct the line"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _File:
+    """What a file says, each cable with its line."""
+
+    path: Path
+    per_server: int
+    gpu_type: str
+    links: int
+    gpus: IntArray
+    nvswitches: IntArray
+    switches: IntArray
+    ends: IntArray
+    capacity: FloatArray
+    latency: FloatArray
+    error_rate: FloatArray
+    line: IntArray
+
+    @property
+    def nodes(self) -> int:
+        return self.gpus.size + self.nvswitches.size + self.switches.size
+
+
+def read_simai(path: str | os.PathLike[str], *, strict: bool = True, gpus_forward: bool = False) -> Topology:
+    r"""Topology of a SimAI file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    strict : bool, optional
+        Refuse a file that `lint_simai` finds fault with. Otherwise every cable of the file is read, whatever
+        the first line says of their number.
+    gpus_forward : bool, optional
+        Whether GPUs pass traffic on between NVLink and network (``transit``), which the file does not say.
+
+    Returns
+    -------
+    Topology
+        GPUs, NVSwitches, switches in this order, under the ids of the file as labels; parallel cables merged;
+        ``pod`` of a GPU is its server, ``tier`` of a switch its distance from the GPUs.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    TypeError, ValueError
+        If an argument has the wrong type, the file does not follow the grammar, or the lint finds fault; the
+        message names file and line, what is wrong and what to do.
+
+    References
+    ----------
+    SimAI, ``astra-sim-alibabacloud/inputs/topo/gen_Topo_Template.py`` and ``docs/Tutorial.md``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "one_server"
+    ...     _ = file.write_text("3 2 1 0 2 H100\n2\n0 2 3600Gbps 25ns 0\n1 2 3600Gbps 25ns 0\n")
+    ...     read_simai(file)
+    <Topology simai(gpus_per_server=2, gpu_type=H100): 2 hosts, 1 switches, 2 links>
+    """
+    require_flag(strict=strict, gpus_forward=gpus_forward)
+    file = _parsed(_text.require_path(path=path))
+    faults = list(_faults(file)) if strict else []
+    if faults:
+        line, _, wrong, remedy = faults[0]
+        more = f" (and {len(faults) - 1} more: lint_simai shows all)" if len(faults) > 1 else ""
+        raise _text.malformed(file.path, line, wrong + more, f"{remedy}, or read with strict=False")
+    return _topology(file, gpus_forward)
+
+
+def lint_simai(path: str | os.PathLike[str]) -> pd.DataFrame:
+    r"""Faults of a SimAI file that its simulator would pass over in silence.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each fault, in the order of lines; columns line, rule, fault, remedy. Empty for a sound
+        file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    TypeError, ValueError
+        If the path is none, or the file does not follow the grammar; the message names file and line.
+
+    Notes
+    -----
+    Rules: *link count* (the first line says another number than there are), *idle ToR* (a switch without GPUs
+    below that is listed before all its neighbours, as a bottom switch is), *unconnected node*, *server size*
+    (GPUs do not fill whole servers), *split server* (GPUs of one server at different NVSwitches), *unequal
+    parallel cables*, *several parts* (the network falls apart).
+
+    References
+    ----------
+    aliyun/SimAI #51 and #57 (link count), #81 (idle ToRs).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "one_server"
+    ...     _ = file.write_text("3 2 1 0 9 H100\n2\n0 2 3600Gbps 25ns 0\n1 2 3600Gbps 25ns 0\n")
+    ...     lint_simai(file)["fault"].tolist()
+    ['the first line promises 9 links, the file has 2']
+    """
+    rows = sorted(_faults(_parsed(_text.require_path(path=path))))
+    return pd.DataFrame(rows, columns=["line", "rule", "fault", "remedy"])
+
+
+def write_simai(
+    topology: Topology | nx.Graph[Any],
+    path: str | os.PathLike[str],
+    *,
+    gpus_per_server: int = 8,
+    gpu_type: str = "H100",
+) -> None:
+    """Write a topology as a SimAI file.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        Its hosts are the GPUs, server by server; switches of the device class ``nvswitch`` are the
+        NVSwitches. GPUs get the ids from 0, then NVSwitches, then switches by tier. Parallel cables are lines
+        of their own.
+        Kinds, rails and ``transit`` are not written.
+    path : str or path-like
+        File to write; it is replaced only when the new one is complete.
+    gpus_per_server : int, optional
+        A divisor of the number of hosts.
+    gpu_type : str, optional
+        One word, such as A100 or H100.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type, the hosts do not fill whole servers, or the type is not one word.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from relparallel.topology import fat_tree
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_simai(fat_tree(k=4), f"{folder}/tree")
+    ...     read_simai(f"{folder}/tree")
+    <Topology simai(gpus_per_server=8, gpu_type=H100): 16 hosts, 20 switches, 48 links>
+    """
+    t = as_topology(topology, name="topology")
+    require_int(gpus_per_server=gpus_per_server, at_least=1)
+    if t.num_hosts % gpus_per_server:
+        raise ValueError(f"gpus_per_server must divide the {t.num_hosts} hosts, got {gpus_per_server}")
+    if len(require_instance(str, gpu_type=gpu_type).split()) != 1:
+        raise ValueError(f"gpu_type must be one word, got {gpu_type!r}")
+    nvswitch = (np.array(t.device_classes)[t.device_class] == "nvswitch") & ~t.endpoint
+    by_tier = [~nvswitch & (t.tier == tier) for tier in np.unique(t.tier[t.switches])]
+    number = hosts_first(t, nvswitch, *by_tier)
+    inside = int(nvswitch.sum())
+    counts = (t.num_nodes, gpus_per_server, inside, t.num_switches - inside, t.num_links)
+    head = [f"{' '.join(map(str, counts))} {gpu_type}", " ".join(map(str, sorted(number[t.switches])))]
+    _text.write(path, "\n".join([*head, *cable_lines(t, number)]) + "\n")
+
+
+def _parsed(path: Path) -> _File:
+    """What the file says, or the first line that breaks the grammar."""
+    lines = list(_text.numbered_lines(path)) or [(1, [])]
+    (first, head), *rest = lines
+    if not 6 <= len(head) <= 7:
+        wanted = "nodes gpus_per_server nvswitches switches links gpu_type"
+        raise _text.malformed(path, first, f"expected {wanted}, got {' '.join(head)!r}", _CORRECT)
+    nodes, per_server, inside, outside, links = (
+        _count(path, first, word, int(i == 1)) for i, word in enumerate(head[:5])
+    )
+    listed: list[int] = []
+    while rest and len(listed) < inside + outside:
+        line, words = rest.pop(0)
+        listed += [_count(path, line, word, 0, nodes - 1) for word in words]
+    if len(listed) != inside + outside or len(set(listed)) < len(listed) or nodes <= len(listed):
+        wrong = (
+            f"expected the {inside} + {outside} different ids of switches out of {nodes} nodes, got {listed}"
+        )
+        raise _text.malformed(path, first + 1, wrong, "list every NVSwitch and then every switch once")
+    cables = [_cable(path, line, words, nodes) for line, words in rest]
+    table = list(zip(*cables, strict=True)) or [()] * 6
+    return _File(
+        path=path,
+        per_server=per_server,
+        gpu_type=head[5],
+        links=links,
+        gpus=np.setdiff1d(np.arange(nodes), listed),
+        nvswitches=np.array(listed[:inside], dtype=np.int64),
+        switches=np.array(listed[inside:], dtype=np.int64),
+        ends=np.array([*zip(*table[:2], strict=True)], dtype=np.int64).reshape(-1, 2),
+        capacity=np.array(table[2], dtype=float),
+        latency=np.array(table[3], dtype=float),
+        error_rate=np.array(table[4], dtype=float),
+        line=np.array(table[5], dtype=np.int64),
+    )
+
+
+def _count(path: Path, line: int, word: str, at_least: int, at_most: int | None = None) -> int:
+    """Whole number of that range."""
+    if not (word.isascii() and word.isdigit()) or int(word) < at_least:
+        raise _text.malformed(path, line, f"expected a whole number >= {at_least}, got {word!r}", _CORRECT)
+    if at_most is not None and int(word) > at_most:
+        raise _text.malformed(path, line, f"expected a node between 0 and {at_most}, got {word}", _CORRECT)
+    return int(word)
+
+
+def _cable(path: Path, line: int, words: list[str], nodes: int) -> tuple[int, int, float, float, float, int]:
+    """One cable: lower end, upper end, capacity, latency, error rate, line."""
+    if len(words) != 5:
+        wrong = f"expected source target rate delay error_rate, got {' '.join(words)!r}"
+        raise _text.malformed(path, line, wrong, _CORRECT)
+    u, v = sorted(_count(path, line, word, 0, nodes - 1) for word in words[:2])
+    if u == v:
+        raise _text.malformed(path, line, f"node {u} is joined to itself", "join two different nodes")
+    try:
+        capacity, latency, error_rate = (
+            _text.read_rate(words[2]),
+            _text.read_delay(words[3]),
+            float(words[4]),
+        )
+    except ValueError as error:
+        raise _text.malformed(path, line, str(error), _CORRECT) from None
+    if not 0 <= error_rate <= 1:
+        raise _text.malformed(path, line, f"expected an error rate in [0, 1], got {words[4]}", _CORRECT)
+    return u, v, capacity, latency, error_rate, line
+
+
+def _faults(file: _File) -> Iterator[tuple[int, str, str, str]]:
+    """Line, rule, fault and remedy of everything that the simulator would not complain about."""
+    found = len(file.ends)
+    if file.links != found:
+        wrong = f"the first line promises {file.links} links, the file has {found}"
+        yield 1, "link count", wrong, f"write {found} as the fifth number"
+    if file.gpus.size % file.per_server:
+        wrong = f"{file.gpus.size} GPUs do not fill servers of {file.per_server}"
+        yield 1, "server size", wrong, "correct the number of nodes or of GPUs per server"
+    degree = np.bincount(file.ends.ravel(), minlength=file.nodes)
+    for node in np.flatnonzero(degree == 0).tolist():
+        yield 2, "unconnected node", f"node {node} has no cable", "add its cables or remove the node"
+    for switch in _idle(file, degree):
+        wrong = f"switch {switch} is a bottom switch without GPUs"
+        yield 2, "idle ToR", wrong, "attach GPUs to it or remove it"
+    yield from _split_servers(file)
+    yield from _unequal(file)
+    parts = _parts(file, degree)
+    if parts > 1:
+        wrong = f"the network falls into {parts} parts"
+        yield 1, "several parts", wrong, "add the cables that join them"
+
+
+def _idle(file: _File, degree: IntArray) -> list[int]:
+    """Connected switches without GPUs that are listed before every neighbour."""
+    both = np.concatenate([file.ends, file.ends[:, ::-1]])
+    place = np.full(file.nodes, -1)
+    place[file.switches] = np.arange(file.switches.size)
+    lowest = np.full(file.nodes, file.nodes)
+    np.minimum.at(lowest, both[:, 0], place[both[:, 1]])
+    bottom = file.switches[(lowest > place)[file.switches] & (degree[file.switches] > 0)]
+    return sorted(bottom.tolist())
+
+
+def _split_servers(file: _File) -> Iterator[tuple[int, str, str, str]]:
+    """Servers whose GPUs hang at different NVSwitches."""
+    near: dict[int, set[int]] = {gpu: set() for gpu in file.gpus.tolist()}
+    inside = set(file.nvswitches.tolist())
+    for u, v in file.ends.tolist():
+        for a, b in ((u, v), (v, u)):
+            if a in near and b in inside:
+                near[a].add(b)
+    for server in range(-(-file.gpus.size // file.per_server)):
+        members = file.gpus[server * file.per_server : (server + 1) * file.per_server].tolist()
+        if any(near[gpu] != near[members[0]] for gpu in members):
+            wrong = f"GPUs {members[0]} to {members[-1]} of one server hang at different NVSwitches"
+            yield 2, "split server", wrong, "join them to the same NVSwitches"
+
+
+def _unequal(file: _File) -> Iterator[tuple[int, str, str, str]]:
+    """Cables that differ from an earlier one between the same nodes."""
+    first: dict[tuple[int, ...], tuple[tuple[float, ...], int]] = {}
+    table = np.column_stack([file.capacity, file.latency, file.error_rate]).tolist()
+    for pair, values, line in zip(file.ends.tolist(), table, file.line.tolist(), strict=True):
+        known, where = first.setdefault(tuple(pair), (tuple(values), line))
+        if known != tuple(values):
+            wrong = f"the cable {pair[0]} {pair[1]} differs from the one on line {where}"
+            yield line, "unequal parallel cables", wrong, "give both the same rate, delay and error rate"
+
+
+def _parts(file: _File, degree: IntArray) -> int:
+    """Parts of the network that have cables."""
+    ones = np.ones(len(file.ends), dtype=np.int8)
+    graph = csr_array((ones, (file.ends[:, 0], file.ends[:, 1])), shape=(file.nodes,) * 2)
+    return np.unique(connected_components(graph, directed=False)[1][degree > 0]).size
+
+
+def _topology(file: _File, gpus_forward: bool) -> Topology:
+    """GPUs, NVSwitches and switches, with the cables merged that join the same nodes."""
+    for line, _, wrong, remedy in _unequal(file):
+        raise _text.malformed(file.path, line, wrong, remedy)
+    order = np.concatenate([file.gpus, file.nvswitches, file.switches])
+    number = np.empty(file.nodes, dtype=np.int64)
+    number[order] = np.arange(file.nodes)
+    ends = np.sort(number[file.ends], axis=1)
+    gpus, inside = file.gpus.size, file.nvswitches.size
+    t = Topology.of(
+        edges=ends,
+        node_kind={"gpu": gpus, "nvswitch": inside, "switch": file.switches.size},
+        transit=np.arange(file.nodes) >= (0 if gpus_forward else gpus),
+        tier=_tiers(ends, gpus, inside, file.nodes),
+        pod=np.where(np.arange(file.nodes) < gpus, np.arange(file.nodes) // file.per_server, -1),
+        meta=Design(name="simai", parameters={"gpus_per_server": file.per_server, "gpu_type": file.gpu_type}),
+    )
+    first = np.unique(ends[:, 0] * file.nodes + ends[:, 1], return_index=True)[1]
+    errors = {"error_rate": file.error_rate[first]} if file.error_rate.any() else {}
+    return replace(
+        t,
+        capacity=file.capacity[first],
+        latency=file.latency[first],
+        labels=tuple(order.tolist()),
+        edge_attributes=errors,
+    )
+
+
+def _tiers(ends: IntArray, gpus: int, nvswitches: int, nodes: int) -> IntArray:
+    """Distance from the GPUs, 1 for NVSwitches; -1 for what no GPU reaches."""
+    tier = np.full(nodes, -1)
+    tier[:gpus] = 0
+    outside = ends[~((ends >= gpus) & (ends < gpus + nvswitches)).any(axis=1)]
+    both = np.concatenate([outside, outside[:, ::-1]])
+    for distance in range(nodes):
+        fresh = both[(tier[both[:, 0]] == distance) & (tier[both[:, 1]] == -1), 1]
+        if not fresh.size:
+            break
+        tier[fresh] = distance + 1
+    tier[gpus : gpus + nvswitches] = 1
+    return tier

@@ -1,0 +1,397 @@
+"""Routing that defines a design: the paths of its paper, as tuples of nodes from source to target.
+
+A path names every node on it, switches included, so it can be drawn and counted in links. Source and target
+are labels of hosts. None of the routes looks at failures or load.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import networkx as nx
+import numpy as np
+
+from relparallel._checks import require_instance, require_rng
+from relparallel.topology._arrays import IntArray
+from relparallel.topology.fabric import Topology
+from relparallel.topology.flows import node_index
+from relparallel.topology.interchange import as_topology
+from relparallel.topology.server_centric import dcell_servers, ficonn_servers
+
+__all__ = ["bcube_paths", "dcell_route", "ecmp_paths", "ficonn_route", "up_down_paths", "vl2_route"]
+
+Path = tuple[Hashable, ...]  # of labels
+Walk = tuple[int, ...]  # of indices
+Cable = Callable[[int, int, int], tuple[int, int]]  # level, two copies of it -> the servers it joins
+
+_MOST_PATHS: Final = 2**16  # paths that are listed
+
+
+def bcube_paths(topology: Topology, source: Hashable, target: Hashable) -> tuple[Path, ...]:
+    """BCube source routing: the k+1 parallel paths between two servers.
+
+    Parameters
+    ----------
+    topology : Topology
+        Built by `bcube`.
+    source, target : hashable
+        Labels of two different servers.
+
+    Returns
+    -------
+    tuple of tuples
+        One path for each level; path i leaves the source at level k - i. They share no server and no switch.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the topology is no BCube, or a label names no server of it or the same as the other.
+
+    Notes
+    -----
+    Digits are corrected from level i down and round (BuildPathSet). Where digit i is right, the path first
+    moves to a neighbour of the source at level i and corrects digit i last. Server hops: as many as digits
+    differ, or two more, at most k + 2.
+
+    References
+    ----------
+    Guo et al., SIGCOMM 2009, section 3.3 and figure 5.
+
+    Examples
+    --------
+    >>> from relparallel.topology import bcube
+    >>> bcube_paths(bcube(n=4, k=1), 0, 5)
+    ((0, 20, 4, 17, 5), (0, 16, 1, 21, 5))
+    """
+    s, d = _servers(topology, "bcube", source, target)
+    n, k = (int(topology.meta.parameters[letter]) for letter in ("n", "k"))
+    return tuple(_bcube_path(s, d, n, k, level) for level in range(k, -1, -1))
+
+
+def dcell_route(topology: Topology, source: Hashable, target: Hashable) -> Path:
+    """DCellRouting: over the one cable between the copies of source and target, level by level.
+
+    Parameters
+    ----------
+    topology : Topology
+        Built by `dcell`.
+    source, target : hashable
+        Labels of two different servers.
+
+    Returns
+    -------
+    tuple
+        Nodes from source to target: at most 2^(k+1) - 1 server hops.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the topology is no DCell, or a label names no server of it or the same as the other.
+
+    Notes
+    -----
+    Not always a shortest path. O(2^k).
+
+    References
+    ----------
+    Guo et al., SIGCOMM 2008, section 4.1.
+
+    Examples
+    --------
+    >>> from relparallel.topology import dcell
+    >>> dcell_route(dcell(n=4, k=1), 1, 17)
+    (1, 20, 3, 16, 24, 17)
+    """
+    s, d = _servers(topology, "dcell", source, target)
+    n, k = (int(topology.meta.parameters[letter]) for letter in ("n", "k"))
+    sizes = dcell_servers(n, k)
+
+    def cable(level: int, i: int, j: int) -> tuple[int, int]:
+        return i * sizes[level - 1] + j - 1, j * sizes[level - 1] + i
+
+    return _copy_by_copy(s, d, sizes, cable)
+
+
+def ficonn_route(topology: Topology, source: Hashable, target: Hashable) -> Path:
+    """FiConn's traffic-oblivious routing: over the one cable between the copies, level by level.
+
+    Parameters
+    ----------
+    topology : Topology
+        Built by `ficonn`.
+    source, target : hashable
+        Labels of two different servers.
+
+    Returns
+    -------
+    tuple
+        Nodes from source to target: at most 2^(k+1) - 1 server hops.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the topology is no FiConn, or a label names no server of it or the same as the other.
+
+    Notes
+    -----
+    Not always a shortest path. O(2^k).
+
+    References
+    ----------
+    Li et al., INFOCOM 2009, section IV-A.
+
+    Examples
+    --------
+    >>> from relparallel.topology import ficonn
+    >>> ficonn_route(ficonn(n=4, k=1), 1, 9)
+    (1, 12, 2, 8, 14, 9)
+    """
+    s, d = _servers(topology, "ficonn", source, target)
+    n, k = (int(topology.meta.parameters[letter]) for letter in ("n", "k"))
+    sizes = ficonn_servers(n, k)
+
+    def cable(level: int, i: int, j: int) -> tuple[int, int]:
+        size, idle = sizes[level - 1], 2 ** (level - 1) - 1
+        return i * size + (j - 1) * 2**level + idle, j * size + i * 2**level + idle
+
+    return _copy_by_copy(s, d, sizes, cable)
+
+
+def vl2_route(topology: Topology, source: Hashable, target: Hashable, *, rng: np.random.Generator) -> Path:
+    """Valiant load balancing of VL2: up to a random intermediate switch, then down.
+
+    Parameters
+    ----------
+    topology : Topology
+        Built by `vl2`.
+    source, target : hashable
+        Labels of two different servers.
+    rng : numpy.random.Generator
+        Chooses the intermediate switch and, by ECMP, the aggregation switches below it.
+
+    Returns
+    -------
+    tuple
+        Nodes from source to target: 6 links over an intermediate switch, 2 within a rack.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the topology is no VL2, or a label names no server of it or the same as the other.
+
+    Notes
+    -----
+    All d_a/2 intermediate switches and both aggregation switches of a rack are equally likely, so no traffic
+    pattern that hosts can send overloads a switch. Traffic within a pod bounces too, and may pass an
+    aggregation switch twice; that within a rack does not leave it.
+
+    References
+    ----------
+    Greenberg et al., SIGCOMM 2009, section 4.2.2.
+
+    Examples
+    --------
+    >>> from relparallel.topology import vl2
+    >>> len(vl2_route(vl2(d_a=4, d_i=4), 0, 79, rng=np.random.default_rng(1)))
+    7
+    """
+    s, d = _servers(topology, "vl2", source, target)
+    require_rng(rng=rng)
+    (up,), (down,) = _above(topology, s), _above(topology, d)
+    if up == down:
+        return s, up, d
+    first, last = (rng.choice(_above(topology, tor)).item() for tor in (up, down))
+    return s, up, first, rng.choice(_above(topology, first)).item(), last, down, d
+
+
+def ecmp_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable) -> tuple[Path, ...]:
+    """All shortest paths between two nodes: those over which ECMP spreads.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        A node without ``transit`` lies on no path but its own.
+    source, target : hashable
+        Labels of two different nodes.
+
+    Returns
+    -------
+    tuple of tuples
+        In lexicographic order of node indices; empty where no path joins them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a label names no node, both name the same, or there are more than 65,536 paths.
+
+    Notes
+    -----
+    One breadth-first search from the target, O(links), then time in proportion to the paths.
+
+    Examples
+    --------
+    >>> ecmp_paths(nx.cycle_graph(4), 0, 2)
+    ((0, 1, 2), (0, 3, 2))
+    """
+    t, s, d = _ends(topology, source, target)
+    away = _distances(t, d)
+
+    def closer(v: int) -> list[int]:
+        return [w for w in _neighbours(t, v) if away[w] == away[v] - 1] if away[v] > 0 else []
+
+    return _listed(t, (walk for walk in _walks((s,), closer) if walk[-1] == d))
+
+
+def up_down_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable) -> tuple[Path, ...]:
+    """All up-down paths between two hosts of a tiered network: every link up a tier, then every link down.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        With tiers; links within a tier are not used.
+    source, target : hashable
+        Labels of two different nodes.
+
+    Returns
+    -------
+    tuple of tuples
+        Without repeated nodes, the shortest first; empty where no such path joins them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a label names no node, both name the same, or there are more than 65,536 paths.
+
+    Notes
+    -----
+    Routes without a turn upwards cannot wait for each other in a circle, so they need no virtual channels.
+    Paths over every common ancestor are listed, not only over the lowest.
+
+    References
+    ----------
+    Schroeder et al., "Autonet: a high-speed, self-configuring local area network using point-to-point links",
+    IEEE Journal on Selected Areas in Communications 9, 1991.
+
+    Examples
+    --------
+    >>> from relparallel.topology import fat_tree
+    >>> [len(path) - 1 for path in up_down_paths(fat_tree(k=4), 0, 2)]
+    [4, 4]
+    """
+    t, s, d = _ends(topology, source, target)
+    descents: dict[int, list[Walk]] = {}
+    for walk in _climbs(t, d):
+        descents.setdefault(walk[-1], []).append(walk[-2::-1])
+    found = (
+        (*up, *down) for up in _climbs(t, s) for down in descents.get(up[-1], ()) if not set(up) & set(down)
+    )
+    return _listed(t, found)
+
+
+def _servers(topology: Topology, design: str, source: Hashable, target: Hashable) -> tuple[int, int]:
+    """Check the design, and return the indices of two different servers."""
+    t: Topology = require_instance(Topology, topology=topology)
+    if t.meta.name != design:
+        raise ValueError(f"topology must be built by {design}, got {t!r}")
+    _, *ends = _ends(t, source, target)
+    for name, label, end in zip(("source", "target"), (source, target), ends, strict=True):
+        if not t.endpoint[end]:
+            raise ValueError(f"{name} must be a server of {t!r}, got {label!r}")
+    return ends[0], ends[1]
+
+
+def _ends(
+    topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable
+) -> tuple[Topology, int, int]:
+    """Topology, and the indices of two different nodes."""
+    t = as_topology(topology, name="topology")
+    s, d = node_index(t, "source", source), node_index(t, "target", target)
+    if s == d:
+        raise ValueError(f"target must differ from source, got {target!r} for both")
+    return t, s, d
+
+
+def _bcube_path(s: int, d: int, n: int, k: int, first: int) -> Walk:
+    """Path that leaves server s at level ``first``, then corrects the digits below it and round."""
+    order = [*range(first - 1, -1, -1), *range(k, first, -1)]
+    place = n**first
+    if s // place % n == d // place % n:
+        digits = [(first, (s // place + 1) % n), *((level, None) for level in order), (first, None)]
+    else:
+        digits = [(level, None) for level in (first, *order)]
+    walk = [s]
+    for level, digit in digits:
+        walk += _bcube_step(walk[-1], level, d // n**level % n if digit is None else digit, n, k)
+    return tuple(walk)
+
+
+def _bcube_step(server: int, level: int, digit: int, n: int, k: int) -> list[int]:
+    """Switch and server that set one digit; nothing where it is right."""
+    place = n**level
+    old, low = server // place % n, server % place
+    switch = n ** (k + 1) + level * n**k + server // (n * place) * place + low
+    return [] if old == digit else [switch, server + (digit - old) * place]
+
+
+def _copy_by_copy(s: int, d: int, sizes: Sequence[int], cable: Cable) -> Walk:
+    """Route in a network of copies of copies, each two of a level joined by one cable."""
+    if s == d:
+        return (s,)
+    level = next(level for level, size in enumerate(sizes) if s // size == d // size)
+    if level == 0:
+        return s, sizes[-1] + s // sizes[0], d
+    base = s // sizes[level] * sizes[level]
+    i, j = ((server - base) // sizes[level - 1] for server in (s, d))
+    out, back = cable(level, min(i, j), max(i, j))
+    if i > j:
+        out, back = back, out
+    inside = _copy_by_copy(s, base + out, sizes, cable)
+    return inside + _copy_by_copy(base + back, d, sizes, cable)
+
+
+def _neighbours(t: Topology, v: int) -> list[int]:
+    """Nodes that a cable joins to v."""
+    found: list[int] = t.indices[t.indptr[v] : t.indptr[v + 1]].tolist()
+    return found
+
+
+def _above(t: Topology, v: int) -> list[int]:
+    """Neighbours in a higher tier."""
+    return [w for w in _neighbours(t, v) if t.tier[w] > t.tier[v]]
+
+
+def _distances(t: Topology, start: int) -> IntArray:
+    """Links from a node to every other over nodes that forward; -1 where there is no path."""
+    away = np.full(t.num_nodes, -1)
+    away[start] = 0
+    queue = deque([start])
+    while queue:
+        v = queue.popleft()
+        for w in _neighbours(t, v) if t.transit[v] or v == start else ():
+            if away[w] < 0:
+                away[w] = away[v] + 1
+                queue.append(w)
+    return away
+
+
+def _walks(walk: Walk, onward: Callable[[int], list[int]]) -> Iterator[Walk]:
+    """The walk and all its continuations, depth first."""
+    yield walk
+    for node in onward(walk[-1]):
+        yield from _walks((*walk, node), onward)
+
+
+def _climbs(t: Topology, start: int) -> Iterator[Walk]:
+    """Walks that go up a tier with every link, the one of a single node included."""
+    return _walks((start,), lambda v: _above(t, v) if t.transit[v] or v == start else [])
+
+
+def _listed(t: Topology, walks: Iterable[Walk]) -> tuple[Path, ...]:
+    """Labels along the walks, the shortest first; refused where there are too many to list."""
+    found = sorted(islice(walks, _MOST_PATHS + 1), key=lambda walk: (len(walk), walk))
+    if len(found) > _MOST_PATHS:
+        raise ValueError(f"target must be at the end of at most {_MOST_PATHS} paths from source in {t!r}")
+    return tuple(tuple(t.labels[v] for v in walk) for walk in found)

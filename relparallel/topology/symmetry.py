@@ -1,0 +1,312 @@
+"""Symmetry with proof: permutations of the nodes that a design declares, checked against its cables.
+
+A design is *said* to look the same from every host; a wiring rule or a lost cable may break that. So each
+declared permutation is compared with the built network, and only those that map it onto itself are used. The
+nodes that the rest carry into each other form an orbit: what is measured from one holds for all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import networkx as nx
+import numba
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from relparallel.topology import _arrays
+from relparallel.topology._arrays import IntArray
+from relparallel.topology.description import describe
+from relparallel.topology.fabric import Topology
+from relparallel.topology.interchange import as_topology
+from relparallel.topology.server_centric import dcell_servers
+
+__all__ = ["arc_orbits", "automorphisms", "is_automorphism", "orbits", "orbits_that_fix"]
+
+_STEPS: Final = 64  # images of a node from which symmetries that keep it in place are composed
+
+
+def is_automorphism(topology: Topology | nx.Graph[Any], permutation: ArrayLike) -> bool:
+    """Whether a permutation of the nodes maps the network onto itself.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        The network.
+    permutation : int array [n]
+        The node that each node is carried to, by index.
+
+    Returns
+    -------
+    bool
+        True where cables go to cables of the same number, capacity and latency, and nodes to nodes of the
+        same kind and hardware, hosts to hosts, forwarding ones to forwarding ones.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no permutation of the n nodes.
+
+    Notes
+    -----
+    Compares the neighbours of every node with those of its image, O(n + m).
+
+    Examples
+    --------
+    >>> is_automorphism(nx.cycle_graph(4), [1, 2, 3, 0]), is_automorphism(nx.path_graph(3), [1, 2, 0])
+    (True, False)
+    """
+    t = as_topology(topology, name="topology")
+    return _proved(t, _permutation(t.num_nodes, permutation))
+
+
+def automorphisms(topology: Topology | nx.Graph[Any]) -> IntArray:
+    """Symmetries that the design declares and the network has: generators of a group.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        Fat-tree, leaf-spine, BCube, DCell and torus declare theirs; another network has none.
+
+    Returns
+    -------
+    int array [generators, n]
+        One permutation of the nodes per row, each proved by `is_automorphism`; those that fail are left out.
+
+    Examples
+    --------
+    >>> from relparallel.topology import fat_tree
+    >>> automorphisms(fat_tree(k=4)).shape
+    (5, 36)
+    """
+    t = as_topology(topology, name="topology")
+    proved = [g for g in _declared(t) if _proved(t, g)]
+    return np.array(proved, dtype=np.int64).reshape(-1, t.num_nodes)
+
+
+def orbits(topology: Topology | nx.Graph[Any]) -> IntArray:
+    """Sets of nodes that proved symmetries carry into each other.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        The network.
+
+    Returns
+    -------
+    int array [n]
+        The orbit of every node, 0, 1, ... by first node. Without a proved symmetry each node is alone.
+
+    Notes
+    -----
+    Connected components of "node and image" over the generators. The network may have more symmetry than is
+    declared; then the orbits are finer than they could be, and never wrong.
+
+    Examples
+    --------
+    >>> from relparallel.topology import fat_tree
+    >>> np.bincount(orbits(fat_tree(k=4))).tolist()
+    [16, 8, 8, 4]
+    """
+    t = as_topology(topology, name="topology")
+    return _components(automorphisms(t))
+
+
+def arc_orbits(topology: Topology | nx.Graph[Any]) -> IntArray:
+    """Sets of directed cables that proved symmetries carry into each other.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        The network.
+
+    Returns
+    -------
+    int array [m, 2]
+        The orbit of every joined pair u < v: column 0 for u to v, column 1 for v to u. Loads of a traffic
+        that has the symmetry are equal on an orbit.
+
+    Examples
+    --------
+    >>> from relparallel.topology import torus
+    >>> int(arc_orbits(torus((4, 3))).max()) + 1  # the rings of either length
+    2
+    """
+    t = as_topology(topology, name="topology")
+    n, m = t.num_nodes, len(t.edges)
+    u, v = t.edges.T
+    tail, head = np.concatenate([u, v]), np.concatenate([v, u])
+    key = tail * n + head
+    order = np.argsort(key)
+    images = [order[np.searchsorted(key[order], g[tail] * n + g[head])] for g in automorphisms(t)]
+    return _components(np.array(images, dtype=np.int64).reshape(-1, 2 * m)).reshape(2, m).T
+
+
+def orbits_that_fix(t: Topology, node: int) -> IntArray:
+    """Orbits of all nodes, [n], under proved symmetries that keep one node in place.
+
+    Where g carries the image of the node under u to its image under w, w^-1 g u keeps it (Schreier); a part
+    of these is enough, for a smaller group only has finer orbits.
+    """
+    generators = automorphisms(t)
+    carried = {node: np.arange(t.num_nodes)}
+    queue = [node]
+    while queue and len(carried) < _STEPS:
+        u = carried[queue.pop(0)]
+        for image, g in ((int(g[u[node]]), g) for g in generators):
+            if image not in carried:
+                carried[image] = g[u]
+                queue.append(image)
+    back = {image: np.argsort(u) for image, u in carried.items()}
+    kept = [back[int(g[i])][g[u]] for i, u in carried.items() for g in generators if int(g[i]) in back]
+    return _components(np.array(kept, dtype=np.int64).reshape(-1, t.num_nodes))
+
+
+def _permutation(n: int, permutation: ArrayLike) -> IntArray:
+    image = _arrays.integers("permutation", permutation, n, at_most=n - 1, per="node_kind")
+    if np.unique(image).size < n:
+        raise ValueError(f"permutation must name every node once, got {image.tolist()[:20]}")
+    return image
+
+
+def _proved(t: Topology, image: IntArray) -> bool:
+    """Whether a permutation keeps kinds, roles, hardware, cables and what is written on them."""
+    kept = (t.node_kind, t.endpoint, t.transit, t.device_class)
+    if not all(np.array_equal(attribute, attribute[image]) for attribute in kept):
+        return False
+    return bool(_keeps_neighbours(t.indptr, t.indices, image)) and _keeps_cables(t, image)
+
+
+def _keeps_cables(t: Topology, image: IntArray) -> bool:
+    """Whether joined pairs go to pairs of the same number, capacity and latency of cables."""
+    written = [a for a in (t.multiplicity, t.capacity, t.latency) if a.size and np.any(a != a[0])]
+    if not written:
+        return True
+    ends = np.sort(image[t.edges], axis=1)
+    order = np.argsort(ends[:, 0] * t.num_nodes + ends[:, 1])  # the pairs themselves are ascending
+    return all(np.array_equal(attribute, attribute[order]) for attribute in written)
+
+
+@numba.njit(cache=True)
+def _keeps_neighbours(indptr, indices, image):  # type: ignore[no-untyped-def]
+    """Whether the image of every node has the images of its neighbours."""
+    seen_by = np.full(image.size, -1)
+    for v in range(image.size):
+        w = image[v]
+        if indptr[v + 1] - indptr[v] != indptr[w + 1] - indptr[w]:
+            return False
+        for arc in range(indptr[w], indptr[w + 1]):
+            seen_by[indices[arc]] = v
+        for arc in range(indptr[v], indptr[v + 1]):
+            if seen_by[image[indices[arc]]] != v:
+                return False
+    return True
+
+
+def _components(images: IntArray) -> IntArray:
+    """Orbits of 0..size-1 under the rows, numbered by first member."""
+    count, size = images.shape
+    start, ones = np.tile(np.arange(size), count), np.ones(count * size, dtype=np.int8)
+    graph = coo_array((ones, (start, images.ravel())), shape=(size, size)).tocsr()
+    label = np.asarray(connected_components(graph, directed=False)[1])
+    _, first, orbit = np.unique(label, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[orbit].astype(np.int64)
+
+
+def _declared(t: Topology) -> Sequence[IntArray]:
+    """Permutations that the design of a topology names; none where it has no rule or other parameters."""
+    rule = _RULES.get(t.meta.name)
+    try:
+        form = None if rule is None else describe(t.meta.name, **t.meta.parameters)
+    except (TypeError, ValueError):
+        form = None
+    if rule is None or form is None or form.hosts + form.switches != t.num_nodes:
+        return ()
+    return rule(**t.meta.parameters)
+
+
+def _rolled(blocks: Sequence[IntArray], axes: Sequence[int | None]) -> IntArray:
+    """Every node goes to the next one along an axis of its block, round the edge; None leaves a block."""
+    moved = (b if axis is None else np.roll(b, -1, axis) for b, axis in zip(blocks, axes, strict=True))
+    return np.concatenate([block.ravel() for block in moved])
+
+
+def _blocks(*shapes: tuple[int, ...]) -> list[IntArray]:
+    """Consecutive indices arranged in blocks of these shapes."""
+    ends = np.cumsum([np.prod(shape, dtype=np.int64) for shape in shapes])
+    parts = np.split(np.arange(ends[-1]), ends[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _fat_tree(k: int) -> list[IntArray]:
+    """Next pod, edge switch of the pod, host of the switch, aggregation switch, core switch of its group."""
+    half = k // 2
+    blocks = _blocks((k, half, half), (k, half), (k, half), (half, half))
+    moves = [(0, 0, 0, None), (1, 1, None, None), (2, None, None, None), (None, None, 1, 0)]
+    return [_rolled(blocks, axes) for axes in (*moves, (None, None, None, 1))]
+
+
+def _leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> list[IntArray]:
+    """Next leaf, host of the leaf, spine."""
+    blocks = _blocks((leaves, hosts_per_leaf), (leaves,), (spines,))
+    return [_rolled(blocks, axes) for axes in ((0, 0, None), (1, None, None), (None, None, 0))]
+
+
+def _torus(dims: Sequence[int]) -> list[IntArray]:
+    """Next node along every dimension; every dimension backwards; dimensions of equal length exchanged."""
+    grid = _blocks(tuple(dims))
+    shifts = [_rolled(grid, (axis,)) for axis in range(len(dims))]
+    mirrors = [np.flip(grid[0], axis).ravel() for axis in range(len(dims))]
+    pairs = zip(range(len(dims)), range(1, len(dims)), strict=False)
+    swaps = [np.swapaxes(grid[0], a, b).ravel() for a, b in pairs if dims[a] == dims[b]]
+    return [*shifts, *mirrors, *swaps]
+
+
+def _bcube(n: int, k: int) -> list[IntArray]:
+    """Digit 0 increased, its first two values exchanged; all digits moved up, the lowest two exchanged."""
+    servers, *levels = _blocks((n,) * (k + 1), *((n,) * k for _ in range(k + 1)))
+    exchanged = np.concatenate([[1, 0], np.arange(2, n)])
+    values = [
+        [
+            np.take(servers, order, axis=-1),
+            levels[0],
+            *(np.take(level, order, axis=-1) for level in levels[1:]),
+        ]
+        for order in (np.roll(np.arange(n), -1), exchanged)
+    ]
+    moved = [np.moveaxis(block, -1, 0) for block in (servers, *levels[1:])] if k else [servers]
+    places = [[*moved, levels[0]]]
+    if k:
+        above = [np.swapaxes(block, -1, -2) for block in (servers, *levels[2:])]
+        places.append([above[0], levels[1], levels[0], *above[1:]])
+    return [np.concatenate([block.ravel() for block in blocks]) for blocks in (*values, *places)]
+
+
+def _dcell(n: int, k: int) -> list[IntArray]:
+    """Count backwards; with one level also exchange the copies, with none the servers."""
+    servers = dcell_servers(n, k)[k]
+    backwards = np.concatenate([np.arange(servers)[::-1], np.arange(servers, servers + servers // n)[::-1]])
+    if k == 0:
+        return [backwards, _rolled(_blocks((n,), (1,)), (0, None))]
+    copies = np.arange(n + 1)
+    exchanges = [np.roll(copies, -1), np.concatenate([[1, 0], copies[2:]])] if k == 1 else []
+    return [backwards, *(_exchanged(n, exchange) for exchange in exchanges)]
+
+
+def _exchanged(n: int, copy: IntArray) -> IntArray:
+    """Permutation of a DCell_1 that exchanges its copies: each server is the one of copy i towards copy j."""
+    i, server = np.divmod(np.arange(n * (n + 1)), n)
+    j = server + (server >= i)
+    return np.concatenate([copy[i] * n + copy[j] - (copy[j] > copy[i]), n * (n + 1) + copy])
+
+
+_RULES: Final[Mapping[str, Callable[..., Sequence[IntArray]]]] = {
+    "fat_tree": _fat_tree,
+    "leaf_spine": _leaf_spine,
+    "bcube": _bcube,
+    "dcell": _dcell,
+    "torus": _torus,
+}

@@ -1,0 +1,163 @@
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from relparallel.topology import (
+    LINK_CAPACITY,
+    aspen,
+    describe,
+    disjoint_paths,
+    ecmp_paths,
+    fat_tree,
+    three_tier,
+    vl2,
+)
+
+
+def kind(t, name):
+    return np.flatnonzero(t.is_kind(name)).tolist()
+
+
+def neighbours(t, v, name):
+    found = t.indices[t.indptr[v] : t.indptr[v + 1]]
+    return found[t.is_kind(name)[found]].tolist()
+
+
+@pytest.mark.parametrize(("d_a", "d_i"), [(2, 2), (4, 4), (8, 6), (6, 10)])
+def test_every_port_of_vl2_is_used_and_every_rack_has_two_uplinks(d_a, d_i):
+    t = vl2(d_a, d_i)
+    racks = d_a * d_i // 4
+    assert [len(kind(t, name)) for name in t.kinds] == [20 * racks, racks, d_i, d_a // 2]
+    assert t.num_links == 5 * d_a * d_i + d_a * d_i // 2 + d_a * d_i // 2
+    for tor in kind(t, "tor"):
+        assert len(neighbours(t, tor, "server")) == 20
+        assert len(set(neighbours(t, tor, "aggregation"))) == 2
+    for switch in kind(t, "aggregation"):
+        assert neighbours(t, switch, "intermediate") == kind(t, "intermediate")
+        assert len(neighbours(t, switch, "tor")) == d_a // 2
+    assert set(t.degrees[t.is_kind("aggregation")]) == {d_a}
+    assert set(t.degrees[t.is_kind("intermediate")]) == {d_i}
+
+
+def test_paths_between_racks_of_vl2():
+    t, d_a = vl2(d_a=8, d_i=6), 8
+    first, *_, last = kind(t, "tor")
+    assert disjoint_paths(t, first, last) == 2
+    assert len(ecmp_paths(t, first, last)) == 2 * d_a
+    graph = t.to_networkx()
+    pods = {frozenset(neighbours(t, tor, "aggregation")) for tor in kind(t, "tor")}
+    assert sorted(map(sorted, pods)) == [[252, 253], [254, 255], [256, 257]]
+    assert all(graph.nodes[v]["pod"] == graph.nodes[tor]["pod"] for tor in kind(t, "tor") for v in graph[tor])
+
+
+def test_the_uplinks_of_a_rack_are_as_fast_as_its_servers():
+    t = vl2(d_a=4, d_i=4)
+    tor = kind(t, "tor")[0]
+    inside = (t.edges == tor).any(axis=1) & t.endpoint[t.edges].any(axis=1)
+    outside = (t.edges == tor).any(axis=1) & ~inside
+    assert t.capacity[inside].sum() == pytest.approx(t.capacity[outside].sum())
+    assert t.capacity.max() == LINK_CAPACITY
+
+
+@pytest.mark.parametrize(("cores", "pods", "access", "hosts"), [(1, 1, 1, 1), (2, 3, 4, 5), (4, 2, 3, 2)])
+def test_a_three_tier_network_is_a_tree_of_redundant_pairs(cores, pods, access, hosts):
+    t = three_tier(cores, pods, access, hosts)
+    assert [len(kind(t, name)) for name in t.kinds] == [pods * access * hosts, pods * access, 2 * pods, cores]
+    assert t.num_links == pods * access * (hosts + 2) + 2 * pods * cores
+    for switch in kind(t, "aggregation"):
+        assert neighbours(t, switch, "core") == kind(t, "core")
+        assert set(t.pod[neighbours(t, switch, "access")]) == {t.pod[switch]}
+        assert len(neighbours(t, switch, "access")) == access
+    for a, b in combinations(kind(t, "access"), 2):
+        assert disjoint_paths(t, a, b) == 2
+
+
+@pytest.mark.parametrize("k", [2, 4, 6, 8])
+def test_an_aspen_tree_of_three_levels_without_fault_tolerance_is_the_fat_tree(k):
+    ours, usual = aspen(3, k, (0, 0)), fat_tree(k)
+    assert np.array_equal(ours.edges, usual.edges)
+    assert np.array_equal(ours.pod, usual.pod)
+
+
+VECTORS = [
+    (2, 4, (0,)), (2, 4, (1,)), (3, 8, (1, 0)), (3, 8, (0, 1)), (3, 8, (3, 3)), (4, 4, (0, 1, 0)),
+    (4, 8, (1, 1, 0)), (4, 6, (0, 2, 0)), (5, 4, (0, 0, 1, 0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "k", "vector"), VECTORS)
+def test_an_aspen_tree_has_the_counts_of_the_paper_and_every_switch_is_full(n, k, vector):
+    t = aspen(n, k, vector)
+    dcc = int(np.prod([f + 1 for f in vector]))
+    switches = k ** (n - 1) // (2 ** (n - 2) * dcc)
+    assert [len(kind(t, name)) for name in t.kinds[1:]] == [*[switches] * (n - 1), switches // 2]
+    assert t.num_hosts == switches * k // 2
+    assert set(t.degrees[t.switches]) == {k}
+
+
+@pytest.mark.parametrize(("n", "k", "vector"), VECTORS)
+def test_switches_of_an_aspen_tree_have_f_plus_one_links_into_each_pod_below(n, k, vector):
+    """A pod of level i is what is joined by switches up to level i."""
+    t = aspen(n, k, vector)
+    graph = t.to_networkx()
+    for level in range(2, n + 1):
+        below = graph.subgraph([v for v in graph if graph.nodes[v]["tier"] < level])
+        pod = {v: number for number, part in enumerate(nx.connected_components(below)) for v in part}
+        for switch in kind(t, f"level {level}"):
+            down = [v for v in graph[switch] if graph.nodes[v]["tier"] == level - 1]
+            links = {}
+            for v in down:
+                links[pod[v]] = links.get(pod[v], 0) + graph.edges[switch, v]["multiplicity"]
+            assert set(links.values()) == {vector[n - level] + 1}
+
+
+@pytest.mark.parametrize(("n", "k", "vector"), VECTORS)
+def test_links_into_a_pod_end_at_different_switches_where_it_has_as_many(n, k, vector):
+    t = aspen(n, k, vector)
+    upper, switches = t.tier[t.edges].max(axis=1), 1
+    for level, f in enumerate(reversed(vector), start=2):
+        assert t.multiplicity[upper == level].max() == -(-(f + 1) // switches)
+        switches = switches * k // (2 * (f + 1))
+
+
+def test_one_lost_link_at_the_top_cuts_a_core_from_a_whole_pod_without_fault_tolerance_only():
+    for vector, lost in (((0, 0), 16), ((1, 0), 0)):
+        t = aspen(3, 8, vector)
+        graph = t.to_networkx()
+        top = kind(t, "level 3")[0]
+        graph.remove_edge(top, max(v for v in graph[top]))
+        down = nx.DiGraph((max(e), min(e)) for e in graph.edges)
+        reached = sum(v < t.num_hosts for v in nx.descendants(down, top))
+        assert t.num_hosts - reached == lost
+
+
+@pytest.mark.parametrize(
+    ("design", "parameters", "error"),
+    [
+        ("vl2", {"d_a": 3, "d_i": 4}, "d_a must be even, got 3: VL2 halves"),
+        ("vl2", {"d_a": 4, "d_i": 0}, "d_i must be an integer >= 2"),
+        ("three_tier", {"cores": 0, "pods": 1, "access_per_pod": 1, "hosts_per_access": 1}, "cores must be"),
+        ("aspen", {"levels": 1, "k": 4, "fault_tolerance": ()}, "levels must be"),
+        ("aspen", {"levels": 3, "k": 5, "fault_tolerance": (0, 0)}, "k must be even"),
+        ("aspen", {"levels": 3, "k": 4, "fault_tolerance": (0,)}, "fault_tolerance must be 2 integers"),
+        ("aspen", {"levels": 3, "k": 4, "fault_tolerance": (0, 2)}, r"fault_tolerance \+ 1 must divide"),
+        ("aspen", {"levels": 2, "k": 6, "fault_tolerance": (3,)}, r"fault_tolerance \+ 1 must divide"),
+        ("aspen", {"levels": 3, "k": 4, "fault_tolerance": "00"}, "fault_tolerance must be 2 integers"),
+        (
+            "aspen",
+            {"levels": 3, "k": 4, "fault_tolerance": (0, -1)},
+            "fault_tolerance must be an integer >= 0",
+        ),
+    ],
+)
+def test_parameters_that_break_a_rule_of_the_paper_are_named(design, parameters, error):
+    with pytest.raises((TypeError, ValueError), match=error):
+        describe(design, **parameters)
+
+
+def test_a_network_too_large_to_build_says_so():
+    with pytest.raises(ValueError, match="d_a must give at most 67108864 nodes and cables to build"):
+        vl2(10_000, 10_000)
+    assert describe("vl2", d_a=144, d_i=144).nodes["tor"] == 5184
