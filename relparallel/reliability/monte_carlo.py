@@ -12,14 +12,14 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from relparallel._checks import require_instance, require_int, require_real, require_rng
+from relparallel.metrics import binomial_estimate
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability
 from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
 
-__all__ = ["SamplingPlan", "binomial_interval", "estimate"]
+__all__ = ["SamplingPlan", "estimate"]
 
 _CHUNK = 2**15  # samples per chunk and random stream: a constant, so that answers do not depend on workers
 
@@ -47,25 +47,16 @@ def estimate(problem: Problem, plan: SamplingPlan) -> Reliability:
     sizes = chunk_sizes(plan.samples, _CHUNK)
     chunks = zip(sizes, spawn_streams(require_rng(rng=plan.rng), len(sizes)), strict=True)
     failures = sum(map_chunks(partial(count_failures, problem), chunks, plan.executor))
-    lower, upper = binomial_interval(failures, plan.samples, plan.confidence)
+    share = binomial_estimate(failures, plan.samples, plan.confidence)
     return Reliability(
         reliability=(plan.samples - failures) / plan.samples,
-        unreliability=failures / plan.samples,
-        lower=lower,
-        upper=upper,
+        unreliability=share.value,
+        lower=share.lower,
+        upper=share.upper,
         method="monte_carlo",
         routing="any",
         samples=plan.samples,
     )
-
-
-def binomial_interval(successes: int, trials: int, confidence: float) -> tuple[float, float]:
-    """Interval of Clopper and Pearson (1934): it holds the probability at least as often as stated."""
-    tail = (1.0 - confidence) / 2
-    k, n = successes, trials
-    lower = float(betaincinv(k, n - k + 1, tail)) if k > 0 else 0.0
-    upper = float(betaincinv(k + 1, n - k, 1.0 - tail)) if k < n else 1.0
-    return lower, upper
 
 
 def count_failures(problem: Problem, chunk: tuple[int, np.random.Generator]) -> int:

@@ -41,10 +41,11 @@ def test_a_bad_field_is_named(field, value):
         Estimate(**{**good, field: value})
 
 
-@pytest.mark.parametrize(("successes", "trials"), [(0, 10), (10, 10), (1, 7), (500, 1000)])
-def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(successes, trials):
-    found = binomial_estimate(successes, trials, 0.9)
-    oracle = binomtest(successes, trials).proportion_ci(confidence_level=0.9)
+@pytest.mark.parametrize(("successes", "trials"), [(0, 10), (10, 10), (1, 7), (500, 1000), (500_000, 10**6)])
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.999])
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(successes, trials, confidence):
+    found = binomial_estimate(successes, trials, confidence)
+    oracle = binomtest(successes, trials).proportion_ci(confidence_level=confidence)
     assert (found.lower, found.upper) == pytest.approx((oracle.low, oracle.high), rel=1e-9)
     assert (found.value, found.exact) == (successes / trials, False)
 
