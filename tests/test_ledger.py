@@ -12,10 +12,15 @@ from relparallel.claims.registry import Claim
 from relparallel.ledger import COLUMNS, check_fact, check_theorem, ledger, summary
 from relparallel.published import Fact, facts
 
-CLAIMED = [fact for fact in facts().values() if find_claim(fact)]
+SLOW = ("TOPO-096",)  # a sample from millions of servers
+CLAIMED = [
+    pytest.param(fact, marks=[pytest.mark.slow] if fact.id in SLOW else [], id=fact.id)
+    for fact in facts().values()
+    if find_claim(fact)
+]
 
 
-@pytest.mark.parametrize("fact", CLAIMED, ids=lambda fact: fact.id)
+@pytest.mark.parametrize("fact", CLAIMED)
 def test_published_number(fact):
     row = check_fact(fact)
     assert row["status"] in ("reproduced", "discrepancy"), row

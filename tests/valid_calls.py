@@ -118,7 +118,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "topology": rp.topology.vl2(4, 4), "source": 0, "target": 79, "rng": np.random.default_rng(1),
     },
     "topology.names": dict,
-    "topology.torus": lambda: {"dims": (3, 4)},
+    "topology.torus": lambda: {"dims": (3, 4), "wrap": (True, False)},
     "topology.BillOfMaterials": lambda: fields(rp.topology.bill_of_materials(rp.topology.fat_tree(4))),
     "topology.UnitPrices": lambda: fields(rp.topology.unit_prices()),
     "topology.bill_of_materials": lambda: {

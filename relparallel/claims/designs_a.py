@@ -54,6 +54,15 @@ def vl2_disjoint_paths(d_a: int, d_i: int) -> int:
     return min(disjoint_paths(t, first, other) for other in others)
 
 
+@reproduces("TOPO-*", system="vl2", quantity="servers per ToR; uplinks")
+def vl2_rack(d_a: int, d_i: int) -> tuple[int, int]:
+    """Servers on a rack of the built network, and its cables to aggregation switches: every rack alike."""
+    t = vl2(d_a, d_i)
+    rack, up = t.edges[t.is_kind("tor")[t.edges[:, 1]], 1], t.edges[t.is_kind("tor")[t.edges[:, 0]], 0]
+    (servers,), (uplinks,) = (np.unique(np.unique(ends, return_counts=True)[1]) for ends in (rack, up))
+    return int(servers), int(uplinks)
+
+
 @reproduces("TOPO-*", system="ficonn", quantity="servers")
 def ficonn_servers(n: int, k: int) -> int:
     """Servers of the built network."""

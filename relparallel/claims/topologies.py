@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import networkx as nx
 import numpy as np
 
@@ -149,7 +151,8 @@ def dcell_server_hops(n: int, k: int) -> tuple[float, float]:
     return found.mean, found.std
 
 
-@reproduces("TOPO-094", "TOPO-095", system="dcell")
+@reproduces("TOPO-094", "TOPO-095", "TOPO-096", system="dcell")
+@cache  # the search from 512 of 3,263,442 servers takes seconds
 def dcell_sampled_server_hops(n: int, k: int) -> tuple[float, float]:
     """Mean and standard deviation from sampled servers to all; the mean's standard error is below 0.01."""
     found = hop_statistics(dcell(n, k), "servers", sources=_SOURCES, rng=np.random.default_rng(0))

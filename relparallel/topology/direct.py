@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Final
 
 import numpy as np
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import require_flag, require_instance, require_int
 from relparallel.topology._arrays import IntArray, joined, require_size
 from relparallel.topology.description import Description, closed_form
 from relparallel.topology.fabric import Topology
@@ -26,7 +27,7 @@ _CUBE: Final = 4  # chips along each dimension of a cube of a TPU v4 pod
 _POD_CUBES: Final = 64
 
 
-def torus(dims: Sequence[int]) -> Topology:
+def torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Topology:
     """Torus: nodes are points of a grid, joined to the next point in every dimension, round the edge.
 
     Parameters
@@ -34,22 +35,29 @@ def torus(dims: Sequence[int]) -> Topology:
     dims : sequence of int
         Length of every dimension, at least 1. A dimension of length 2 has one cable per pair, not two; a
         dimension of length 1 has none.
+    wrap : bool or sequence of bool, optional
+        Whether cables run round the edge, in all dimensions or in each; without any it is a mesh.
 
     Returns
     -------
     Topology
         prod(dims) nodes in row-major order, all endpoints, all forwarding; d cables per node where every
-        dimension is at least 3. ``pod`` is the coordinate in the first dimension.
+        dimension is at least 3, fewer at an edge that is not wrapped. ``pod`` is the coordinate in the first
+        dimension.
 
     Raises
     ------
     TypeError, ValueError
-        If a length is no integer of at least 1, or the network is too large to build.
+        If a length is no integer of at least 1, wrap is neither True nor False for every dimension, or the
+        network is too large to build.
 
     Notes
     -----
     Nodes are at most sum(floor(k_i/2)) apart, and as many disjoint paths as a node has cables join any two.
-    With an even longest dimension k, 2N/k cables cross a halving. Array operations on the cables.
+    A dimension that is not wrapped adds k_i - 1, and a corner has one cable in it. N/k_i cables cross the
+    middle of an even dimension, twice as many of a wrapped one of 4 or more. The least of these is the
+    bisection: routes one dimension after the other pass at most N k_i/4 pairs over any cable of it (N k_i/8
+    over one of a ring), and N^2/4 pairs have to cross. Array operations on the cables.
 
     References
     ----------
@@ -60,38 +68,43 @@ def torus(dims: Sequence[int]) -> Topology:
     --------
     >>> torus(dims=(4, 4, 4))
     <Topology torus(dims=(4, 4, 4)): 64 hosts, 0 switches, 192 links>
+    >>> torus(dims=(4, 4, 4), wrap=False).num_links
+    144
     """
-    lengths = require_dims(dims=dims)
+    lengths, around = require_dims(dims=dims), _around(dims, wrap)
     nodes = math.prod(lengths)
     require_size("dims", lengths, nodes * (1 + len(lengths)))
     grid = np.arange(nodes).reshape(lengths)
-    rings = [_ring(grid, axis) for axis, length in enumerate(lengths) if length > 1]
+    lines = [_line_of(grid, axis, around[axis]) for axis, length in enumerate(lengths) if length > 1]
     return Topology.of(
-        edges=joined(*rings),
+        edges=joined(*lines),
         node_kind={"node": nodes},
         pod=grid.ravel() // (nodes // lengths[0]),
-        meta=Design(name="torus", parameters={"dims": lengths}, paper="adiga2005torus"),
+        meta=Design(name="torus", parameters=_parameters(lengths, around), paper="adiga2005torus"),
     )
 
 
 @closed_form("torus")
-def _torus(dims: Sequence[int]) -> Description:
-    lengths = require_dims(dims=dims)
-    nodes, longest = math.prod(lengths), max(lengths)
-    degree = sum(min(length, 3) - 1 for length in lengths)
-    diameter = sum(length // 2 for length in lengths)
-    total = sum(length**2 // 4 * (nodes // length) for length in lengths)
+def _torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Description:
+    lengths, around = require_dims(dims=dims), _around(dims, wrap)
+    nodes, shape = math.prod(lengths), list(zip(lengths, around, strict=True))
+    ends = [{1: {0}, 2: {1}}.get(k, {2} if ring else {1, 2}) for k, ring in shape]  # cables along a dimension
+    degrees = tuple(sorted(set(map(sum, product(*ends)))))
+    diameter = sum(k // 2 if ring else k - 1 for k, ring in shape)
+    total = sum((3 * (k**2 // 4) if ring else k**2 - 1) * (nodes // k) for k, ring in shape)
+    # Cables across the middle of each dimension: the fewest are the bisection if its length is even.
+    fewest, odd = min((nodes * (2 if ring and k > 2 else 1) / k, k % 2) for k, ring in shape)
     return Description(
         design="torus",
-        parameters={"dims": lengths},
+        parameters=_parameters(lengths, around),
         nodes={"node": nodes},
-        degrees={"node": degree},
-        links=nodes * degree // 2,
+        degrees={"node": degrees if len(degrees) > 1 else degrees[0]},
+        links=sum(nodes // k * (k - (not ring or k < 3)) for k, ring in shape),
         diameter=diameter,
         diameter_bound=diameter,
-        mean_hops=total / (nodes - 1) if nodes > 1 else None,
-        bisection=None if longest % 2 else nodes * min(longest // 2, 2) // longest,
-        host_connectivity=degree,
+        mean_hops=total / (3 * (nodes - 1)) if nodes > 1 else None,
+        bisection=None if odd else int(fewest),
+        host_connectivity=degrees[0],
     )
 
 
@@ -258,12 +271,27 @@ def require_dims(*, dims: Sequence[int]) -> tuple[int, ...]:
     return tuple(require_int(dims=length, at_least=1) for length in dims)
 
 
-def _ring(grid: IntArray, axis: int) -> tuple[IntArray, IntArray]:
+def _around(dims: Sequence[int], wrap: bool | Sequence[bool]) -> tuple[bool, ...]:
+    """Whether each dimension is wrapped."""
+    require_instance((bool, np.bool_, Sequence, np.ndarray), wrap=wrap)
+    flags = [wrap] * len(dims) if isinstance(wrap, bool | np.bool_) else list(wrap)
+    if len(flags) != len(dims):
+        raise ValueError(f"wrap must be one flag for each of {len(dims)} dimensions, got {wrap!r}")
+    return tuple(require_flag(wrap=flag) for flag in flags)
+
+
+def _parameters(lengths: tuple[int, ...], around: tuple[bool, ...]) -> dict[str, tuple[int, ...]]:
+    """Arguments of a torus; those of a whole one are its lengths."""
+    return {"dims": lengths} if all(around) else {"dims": lengths, "wrap": around}
+
+
+def _line_of(grid: IntArray, axis: int, around: bool) -> tuple[IntArray, IntArray]:
     """Every node and its next one along an axis; the cable round the edge only from length 3."""
-    following = np.roll(grid, -1, axis=axis)
-    if grid.shape[axis] == 2:
-        grid, following = np.take(grid, 0, axis=axis), np.take(following, 0, axis=axis)
-    return grid, following
+    ends = grid, np.roll(grid, -1, axis=axis)
+    if around and grid.shape[axis] > 2:
+        return ends
+    here, following = (np.delete(end, -1, axis=axis) for end in ends)
+    return here, following
 
 
 def _slice(dims: Sequence[int], cubes: Sequence[int] | None) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -255,13 +255,14 @@ def _leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> list[IntArray]
     return [_rolled(blocks, axes) for axes in ((0, 0, None), (1, None, None), (None, None, 0))]
 
 
-def _torus(dims: Sequence[int]) -> list[IntArray]:
-    """Next node along every dimension; every dimension backwards; dimensions of equal length exchanged."""
-    grid = _blocks(tuple(dims))
-    shifts = [_rolled(grid, (axis,)) for axis in range(len(dims))]
+def _torus(dims: Sequence[int], wrap: Sequence[bool] = ()) -> list[IntArray]:
+    """Next node along wrapped dimensions; every dimension backwards; neighbours of one kind exchanged."""
+    grid, around = _blocks(tuple(dims)), wrap or (True,) * len(dims)
+    shifts = [_rolled(grid, (axis,)) for axis in range(len(dims)) if around[axis]]
     mirrors = [np.flip(grid[0], axis).ravel() for axis in range(len(dims))]
+    kinds = list(zip(dims, around, strict=True))
     pairs = zip(range(len(dims)), range(1, len(dims)), strict=False)
-    swaps = [np.swapaxes(grid[0], a, b).ravel() for a, b in pairs if dims[a] == dims[b]]
+    swaps = [np.swapaxes(grid[0], a, b).ravel() for a, b in pairs if kinds[a] == kinds[b]]
     return [*shifts, *mirrors, *swaps]
 
 

@@ -1,4 +1,5 @@
 import math
+from functools import reduce
 
 import networkx as nx
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relparallel.metrics import hop_statistics
+from relparallel.metrics import bisection, hop_statistics
 from relparallel.topology import check, describe, disjoint_paths, hammingmesh, torus, tpu_v4
 
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple)
@@ -36,6 +37,56 @@ def test_a_node_has_two_cables_per_dimension_one_in_pairs_and_none_alone(dims):
 def test_as_many_disjoint_paths_as_cables_join_any_two_nodes(dims):
     t = torus(dims)
     assert {disjoint_paths(t, 0, other) for other in range(1, t.num_nodes)} == {int(t.degrees[0])}
+
+
+boxes = st.lists(st.tuples(st.integers(1, 5), st.booleans()), min_size=1, max_size=3)
+
+
+@given(boxes)
+def test_an_open_dimension_is_a_path_and_a_wrapped_one_a_ring(box):
+    dims, wrap = zip(*box, strict=True)
+    t = torus(dims, wrap)
+    lines = [nx.path_graph(k) if k < 3 or not ring else nx.cycle_graph(k) for k, ring in box]
+    expected = reduce(nx.cartesian_product, lines[1:], nx.relabel_nodes(lines[0], lambda p: (p,)))
+    assert t.num_links == len(t.edges) == expected.number_of_edges()
+    assert nx.is_isomorphic(t.to_networkx(), expected)
+    check(t)
+
+
+@given(boxes.filter(lambda box: max(k for k, _ in box) > 1))
+def test_distances_with_open_dimensions_agree_with_the_closed_forms(box):
+    dims, wrap = zip(*box, strict=True)
+    form, found = describe("torus", dims=dims, wrap=wrap), hop_statistics(torus(dims, wrap))
+    assert (form.mean_hops, form.diameter) == (pytest.approx(found.mean, rel=1e-13), found.diameter)
+
+
+@pytest.mark.parametrize(
+    ("dims", "wrap", "cables"),
+    [
+        ((4, 4), False, 4),
+        ((4, 4), (True, False), 4),
+        ((2, 6), (False, True), 4),
+        ((6, 2), False, 2),
+        ((3, 6), (False, True), 6),
+        ((2, 2, 4), (True, True, False), 4),
+        ((4, 3), False, 3),
+    ],
+)
+def test_the_bisection_of_a_mesh_is_that_of_the_integer_program(dims, wrap, cables):
+    assert describe("torus", dims=dims, wrap=wrap).bisection == cables
+    solved = bisection(torus(dims, wrap), method="exact")
+    assert solved.lower == solved.upper == cables
+
+
+def test_all_flags_or_one_for_all_make_the_same_torus():
+    assert torus((3, 4), True) == torus((3, 4), (True, True)) == torus((3, 4))
+    assert torus((3, 4), False) == torus((3, 4), np.array([False, False])) == torus((3, 4), [False] * 2)
+
+
+@pytest.mark.parametrize("wrap", [None, 1, "yes", (True,), (True, 1), (True, None), [True] * 3])
+def test_bad_flags_are_named(wrap):
+    with pytest.raises((TypeError, ValueError), match="wrap must"):
+        torus((3, 4), wrap)
 
 
 def test_the_four_by_four_torus_is_the_hypercube():

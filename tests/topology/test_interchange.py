@@ -19,7 +19,15 @@ from relparallel.topology import (
     torus,
 )
 
-DESIGNS = [fat_tree(4), leaf_spine(3, 2, 4), bcube(3, 2), dcell(3, 2), torus((3, 2, 1, 4)), torus((1,))]
+DESIGNS = [
+    fat_tree(4),
+    leaf_spine(3, 2, 4),
+    bcube(3, 2),
+    dcell(3, 2),
+    torus((3, 2, 1, 4)),
+    torus((1,)),
+    torus((3, 3), False),
+]
 
 
 @pytest.mark.parametrize("t", DESIGNS, ids=repr)

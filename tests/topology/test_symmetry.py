@@ -26,6 +26,7 @@ DESIGNS = [
     fat_tree(2), fat_tree(4), fat_tree(6), leaf_spine(3, 2, 4), leaf_spine(1, 1, 1), bcube(2, 1),
     bcube(4, 0), bcube(3, 2), bcube(2, 3), dcell(3, 0), dcell(4, 1), dcell(2, 2), dcell(2, 3),
     torus((4, 3, 2)), torus((5,)), torus((3, 3, 1)), torus((2, 2)),
+    torus((4, 4, 3), wrap=False), torus((3, 3), wrap=(True, False)),
 ]  # fmt: skip
 
 
@@ -70,6 +71,7 @@ def test_every_declared_symmetry_of_the_designs_is_one(t):
         (bcube(4, 2), [64, 48]),
         (dcell(4, 1), [20, 5]),
         (torus((4, 3, 2)), [24]),
+        (torus((4, 3), wrap=(True, False)), [8, 4]),
     ],
     ids=repr,
 )
