@@ -21,9 +21,9 @@ from relparallel.topology.description import Description, closed_form
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design, SharedRisk
 
-__all__ = ["hammingmesh", "require_dims", "torus", "tpu_v4"]
+__all__ = ["CUBE", "hammingmesh", "on_switches", "require_dims", "torus", "tpu_v4"]
 
-_CUBE: Final = 4  # chips along each dimension of a cube of a TPU v4 pod
+CUBE: Final = 4  # chips along each dimension of a cube of a TPU v4 pod
 _POD_CUBES: Final = 64
 
 
@@ -154,26 +154,27 @@ def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
     lengths, chosen = _slice(dims, cubes)
     t = torus(lengths)
     place = np.stack(np.unravel_index(np.arange(t.num_nodes), lengths))
-    cube = np.ravel_multi_index(tuple(place // _CUBE), tuple(length // _CUBE for length in lengths))
-    within = place[:, t.edges] % _CUBE  # [axis, cable, end]
+    cube = np.ravel_multi_index(tuple(place // CUBE), tuple(length // CUBE for length in lengths))
+    within = place[:, t.edges] % CUBE  # [axis, cable, end]
     step = np.abs(within[:, :, 0] - within[:, :, 1])
     axis = step.argmax(axis=0)
-    optical = step.max(axis=0) == _CUBE - 1
+    optical = step.max(axis=0) == CUBE - 1
     others = np.array([[1, 2], [0, 2], [0, 1]])[axis]
     face = (
-        within[others[:, 0], np.arange(axis.size), 0] * _CUBE + within[others[:, 1], np.arange(axis.size), 0]
+        within[others[:, 0], np.arange(axis.size), 0] * CUBE + within[others[:, 1], np.arange(axis.size), 0]
     )
-    switch = np.where(optical, axis * _CUBE**2 + face, -1)
-    return replace(
-        t,
-        pod=np.array(chosen)[cube],
-        edge_attributes={"optical": optical},
-        shared_risk=tuple(
-            SharedRisk(name=f"optical switch {i:02}", edges=tuple(np.flatnonzero(switch == i).tolist()))
-            for i in range(3 * _CUBE**2)
-        ),
-        meta=Design(name="tpu_v4", parameters={"dims": lengths, "cubes": chosen}, paper="jouppi2023tpuv4"),
+    switch = np.where(optical, axis * CUBE**2 + face, -1)
+    meta = Design(name="tpu_v4", parameters={"dims": lengths, "cubes": chosen}, paper="jouppi2023tpuv4")
+    return on_switches(replace(t, pod=np.array(chosen)[cube], meta=meta), switch)
+
+
+def on_switches(t: Topology, switch: IntArray) -> Topology:
+    """Slice of which cable i runs through circuit switch[i], or through none where that is -1."""
+    risks = (
+        SharedRisk(name=f"optical switch {i:02}", edges=tuple(np.flatnonzero(switch == i).tolist()))
+        for i in np.unique(switch[switch >= 0])
     )
+    return replace(t, edge_attributes={"optical": switch >= 0}, shared_risk=tuple(risks))
 
 
 @closed_form("tpu_v4")
@@ -297,11 +298,9 @@ def _line_of(grid: IntArray, axis: int, around: bool) -> tuple[IntArray, IntArra
 def _slice(dims: Sequence[int], cubes: Sequence[int] | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Lengths of a slice in chips, and the cubes of the pod it is made of."""
     lengths = require_dims(dims=dims)
-    count = math.prod(length // _CUBE for length in lengths)
-    if len(lengths) != 3 or any(length % _CUBE for length in lengths) or count > _POD_CUBES:
-        raise ValueError(
-            f"dims must be three multiples of {_CUBE}, at most {_POD_CUBES} cubes, got {lengths}"
-        )
+    count = math.prod(length // CUBE for length in lengths)
+    if len(lengths) != 3 or any(length % CUBE for length in lengths) or count > _POD_CUBES:
+        raise ValueError(f"dims must be three multiples of {CUBE}, at most {_POD_CUBES} cubes, got {lengths}")
     require_instance((Sequence, np.ndarray, type(None)), cubes=cubes)
     named = range(count) if cubes is None else cubes
     chosen = tuple(require_int(cubes=cube, at_least=0, at_most=_POD_CUBES - 1) for cube in named)

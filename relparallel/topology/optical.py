@@ -1,8 +1,9 @@
-"""Hybrid networks: a packet-switched tree, and optical circuits that are wired anew for the demand.
+"""Networks whose optical circuits are wired anew: for the demand, for a failed part, for another shape.
 
 Helios joins pods and c-Through racks; both kinds of group are numbered from 0. The builders give the packet
-part, `reconfigure` the network with circuits. Letters of the papers: ``w`` wavelengths that share a fibre of
-Helios (a superlink). Every wavelength and every other cable has 400 Gbit/s and no modelled latency.
+part, `reconfigure` the network with circuits. The cubes of a TPU v4 slice are joined by circuits alone.
+Letters of the papers: ``w`` wavelengths that share a fibre of Helios (a superlink). Every wavelength and
+every other cable has 400 Gbit/s and no modelled latency.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from relparallel._checks import (
     require_probability,
 )
 from relparallel.topology import _arrays
-from relparallel.topology._arrays import IntArray, require_size
+from relparallel.topology._arrays import BoolArray, IntArray, require_size
 from relparallel.topology.description import Description, closed_form, describe
+from relparallel.topology.direct import CUBE, on_switches
 from relparallel.topology.fabric import LINK_CAPACITY, Topology
 from relparallel.topology.multi_rooted import tiered, tree_hops
 from relparallel.topology.parts import Design
@@ -185,34 +187,38 @@ def _c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: in
 
 
 def reconfigure(topology: Topology, matching: Sequence[Sequence[int]]) -> Topology:
-    """Wire the optical circuits of a hybrid network anew; those it has are taken down.
+    """Wire the optical circuits of a network anew; those it has are taken down.
 
     Parameters
     ----------
     topology : Topology
-        Built by `helios` or `c_through`, with circuits or without.
-    matching : sequence of pairs of int
-        Pods or racks to join, numbered from 0; a pair named twice gets two circuits.
+        Built by `helios`, `c_through` or `tpu_v4`, with circuits or without.
+    matching : sequence of int, pairs or triples
+        Helios and c-Through: pairs of pods or racks to join, numbered from 0; a pair named twice gets two
+        circuits. TPU v4: triples (dimension, i, j) join the last face of cube i along that dimension, chip by
+        chip, to the first face of cube j; cubes have the numbers of ``topology.pod``.
 
     Returns
     -------
     Topology
-        The packet part and a cable between the switches of every pair: w wavelengths wide for Helios.
+        The other cables as they were, and a cable for every circuit: w wavelengths wide for Helios.
 
     Raises
     ------
     TypeError, ValueError
-        If the topology has no circuit switches, a pair is not one of two different groups, or a group stands
-        in more pairs than it has circuits.
+        If the topology has no circuit switches, a pair is not one of two different groups, a group stands in
+        more pairs than it has circuits, or a face of a cube in two circuits.
 
     Notes
     -----
     The fibres of a Helios pod send and receive separately, so any choice that respects their number is
-    possible (every bipartite graph of degree d is the union of d matchings, by Koenig's theorem).
+    possible (every bipartite graph of degree d is the union of d matchings, by Koenig's theorem). The 16
+    switches of a dimension of a TPU v4 pod each join any last faces to any first faces; rings give the torus
+    of the slice, shifted rings a twisted one.
 
     References
     ----------
-    Farrington et al., SIGCOMM 2010; Wang et al., SIGCOMM 2010.
+    Farrington et al., SIGCOMM 2010; Wang et al., SIGCOMM 2010; Jouppi et al., ISCA 2023, section 2.
 
     Examples
     --------
@@ -220,10 +226,22 @@ def reconfigure(topology: Topology, matching: Sequence[Sequence[int]]) -> Topolo
     >>> reconfigure(tree, [(0, 3), (1, 2)]).num_links - tree.num_links
     2
     """
-    t, (group, fibres, capacity) = topology, optics(topology)
+    t: Topology = require_instance(Topology, topology=topology)
+    if t.meta.name == "tpu_v4":
+        return _with_faces_joined(t, matching)
+    _require_design(t, *_GROUPS, "tpu_v4")
+    group, fibres, capacity = optics(t)
     pairs = group_pairs("matching", matching, group.size, fibres)
-    kept = ~np.isin(t.edges, group).all(axis=1)
     circuits, parallel = _arrays.merged(group[pairs], t.num_nodes)
+    kept = np.asarray(~np.isin(t.edges, group).all(axis=1))
+    wired, _ = _rewired(t, kept, circuits, parallel, capacity)
+    return replace(wired, edge_attributes={}, shared_risk=())
+
+
+def _rewired(
+    t: Topology, kept: BoolArray, circuits: IntArray, parallel: IntArray, capacity: float
+) -> tuple[Topology, IntArray]:
+    """Network with the kept cables and the circuits, and the order in which these now stand."""
     order = np.lexsort(np.concatenate([t.edges[kept], circuits])[:, ::-1].T)
     added = {
         "edges": circuits,
@@ -234,17 +252,47 @@ def reconfigure(topology: Topology, matching: Sequence[Sequence[int]]) -> Topolo
     changed: dict[str, Any] = {
         name: np.concatenate([getattr(t, name)[kept], new])[order] for name, new in added.items()
     }
-    return replace(t, **changed, edge_attributes={}, shared_risk=())
+    changed |= {"edge_attributes": {}, "shared_risk": ()}  # both name cables by place
+    return replace(t, **changed), order
+
+
+def _with_faces_joined(t: Topology, matching: Sequence[Sequence[int]]) -> Topology:
+    """TPU v4 slice whose cubes are joined face to face as told."""
+    found = _arrays.integers("matching", matching, -1, 3)  # type: ignore[arg-type]
+    cube, place = np.unique(t.pod, return_inverse=True)
+    within = np.stack(np.unravel_index(np.arange(t.num_nodes), t.meta.parameters["dims"])) % CUBE
+    chip = np.lexsort((*within[::-1], place)).reshape(cube.size, CUBE, CUBE, CUBE)
+    if np.any(found[:, 0] > 2) or not np.isin(found[:, 1:], cube).all():
+        raise ValueError(
+            f"matching must name dimensions 0 to 2 and cubes among {cube.tolist()}, got {found.tolist()}"
+        )
+    for end in (1, 2):
+        if len(np.unique(found[:, [0, end]], axis=0)) < len(found):
+            raise ValueError(f"matching must leave every face in one circuit, got {found.tolist()}")
+    joined = [
+        [chip[np.searchsorted(cube, i)].take(side, axis).ravel() for i, side in ((a, CUBE - 1), (b, 0))]
+        for axis, a, b in found.tolist()
+    ]
+    circuits = np.sort(np.array(joined, dtype=np.int64).reshape(-1, 2, CUBE**2).swapaxes(1, 2).reshape(-1, 2))
+    kept = ~t.edge_attributes["optical"]
+    ones = np.ones(len(circuits), dtype=np.int64)
+    wired, order = _rewired(t, kept, circuits, ones, LINK_CAPACITY)
+    switch = np.repeat(found[:, 0], CUBE**2) * CUBE**2 + np.tile(np.arange(CUBE**2), len(found))
+    return on_switches(wired, np.concatenate([np.full(kept.sum(), -1), switch])[order])
 
 
 def optics(topology: Topology) -> Optics:
     """Switches that circuits of a hybrid network join, how many each can have, and their capacity."""
     t: Topology = require_instance(Topology, topology=topology)
-    if t.meta.name not in _GROUPS:
-        raise ValueError(f"topology must be one of the designs {', '.join(_GROUPS)}, got {t!r}")
+    _require_design(t, *_GROUPS)
     switches = np.flatnonzero(t.is_kind(_GROUPS[t.meta.name]))
     fibres = _uplinks(**t.meta.parameters)[1] if t.meta.name == "helios" else 1
     return Optics(switches, fibres, LINK_CAPACITY * t.meta.parameters.get("wavelengths", 1))
+
+
+def _require_design(t: Topology, *designs: str) -> None:
+    if t.meta.name not in designs:
+        raise ValueError(f"topology must be one of the designs {', '.join(designs)}, got {t!r}")
 
 
 def _uplinks(

@@ -13,6 +13,7 @@ from relparallel.topology import (
     helios,
     leaf_spine,
     reconfigure,
+    tpu_v4,
 )
 
 
@@ -87,10 +88,45 @@ def test_rewiring_takes_old_circuits_down_and_keeps_all_else():
     assert np.count_nonzero(once.latency) == len(tree.edges)
 
 
+def rings(dims, cubes):
+    """Circuits of a slice: each cube to the next one along each dimension, the last to the first."""
+    place = np.array(cubes).reshape([d // 4 for d in dims])
+    return [
+        (axis, i, j)
+        for axis in range(3)
+        for i, j in zip(place.ravel().tolist(), np.roll(place, -1, axis).ravel().tolist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("dims", [(4, 4, 4), (4, 8, 4), (8, 8, 12)])
+def test_rings_of_cubes_are_the_torus_of_the_slice(dims):
+    """Whatever the cubes are: the builder, which wires the torus itself, and the circuits agree."""
+    cubes = np.random.default_rng(5).permutation(64)[: np.prod(dims) // 64].tolist()
+    t = tpu_v4(dims, cubes)
+    assert reconfigure(t, rings(dims, cubes)) == t
+    assert reconfigure(reconfigure(t, []), rings(dims, cubes)) == t
+    assert reconfigure(t, []).num_links == 144 * len(cubes)
+
+
+def test_a_twist_of_the_last_circuits_shortens_a_long_slice():
+    """Camarero et al., "Lattice graphs for high-scale interconnection topologies": k x 2k tori are better
+    with a shift of k when they wrap round."""
+    t = tpu_v4((8, 4, 4), (0, 1))
+    shifted = [(0, 0, 1), (0, 1, 0), (1, 0, 1), (1, 1, 0), (2, 0, 0), (2, 1, 1)]
+    twisted = reconfigure(t, shifted)
+    assert twisted.num_links == t.num_links
+    assert set(twisted.degrees) == {6}
+    assert hop_statistics(twisted).mean < hop_statistics(t).mean
+    assert [len(risk.edges) for risk in twisted.shared_risk] == [2] * 48
+
+
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda: reconfigure(fat_tree(4), [(0, 1)]), "topology must be one of the designs helios, c_through"),
+        (
+            lambda: reconfigure(fat_tree(4), [(0, 1)]),
+            "topology must be one of the designs helios, c_through, tpu_v4",
+        ),
         (lambda: reconfigure("tree", [(0, 1)]), "topology must be Topology"),
         (lambda: reconfigure(c_through(2, 2, 2), [(0, 4)]), "matching must be integers >= 0 and <= 3"),
         (lambda: reconfigure(c_through(2, 2, 2), [(1, 1)]), "matching must join two different groups"),
@@ -99,6 +135,11 @@ def test_rewiring_takes_old_circuits_down_and_keeps_all_else():
             "every group at most 1",
         ),
         (lambda: reconfigure(c_through(2, 2, 2), [0, 1]), "matching must be"),
+        (lambda: reconfigure(tpu_v4((4, 4, 8)), [(0, 1)]), "matching must be"),
+        (lambda: reconfigure(tpu_v4((4, 4, 8)), [(3, 0, 1)]), "dimensions 0 to 2 and cubes among"),
+        (lambda: reconfigure(tpu_v4((4, 4, 8)), [(0, 0, 2)]), "dimensions 0 to 2 and cubes among"),
+        (lambda: reconfigure(tpu_v4((4, 4, 8)), [(0, 0, 1), (0, 0, 0)]), "every face in one circuit"),
+        (lambda: reconfigure(tpu_v4((4, 4, 8)), [(2, 0, 1), (2, 1, 1)]), "every face in one circuit"),
         (lambda: helios(4, 16, 0.0, 0.5), "electrical must be above 0"),
         (lambda: helios(4, 16, 0.6, 0.5), "electrical \\+ optical at most 1"),
         (lambda: helios(4, 16, 0.5, 1.5), "optical must be a probability"),
