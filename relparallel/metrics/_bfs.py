@@ -1,13 +1,19 @@
-"""Breadth-first search from 512 sources at once: one bit per source, eight 64-bit words per node.
+"""Breadth-first search from 512 sources at once: one bit per source, one row of eight 64-bit words per node.
 
 Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2015, with bottom-up levels:
-a node gathers what its neighbours sent in the last level and keeps what it has not seen.
+a node gathers what its neighbours sent in the last level and keeps what it has not seen. A row is one value
+of the compiler (a vector of eight words), so that it is read, joined and counted by a few instructions.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils, types
+from numba.extending import intrinsic, models, register_model
 
 from relparallel.topology._arrays import BoolArray, IntArray
 
@@ -15,6 +21,7 @@ __all__ = ["SOURCES", "WORDS", "count_levels"]
 
 WORDS = 8
 SOURCES = 64 * WORDS  #: of one pass
+_WORD, _VECTOR = ir.IntType(64), ir.VectorType(ir.IntType(64), WORDS)
 
 
 def count_levels(
@@ -25,7 +32,7 @@ def count_levels(
     weight: IntArray,
     sources: IntArray,
 ) -> IntArray:
-    """Weight of the nodes first reached in each level, from up to 512 sources.
+    """Weight of the nodes first reached in each level, in passes of 512 sources.
 
     Parameters
     ----------
@@ -37,57 +44,140 @@ def count_levels(
         Nodes that pass on within the level, so that they add no hop; no two of them are neighbours.
     weight : int array [n]
         How much a reached node counts.
-    sources : int array [at most 512]
-        Start nodes; source i is bit i // 8 of word i % 8.
+    sources : int array
+        Start nodes; number i of a pass is bit i // 8 of word i % 8.
 
     Returns
     -------
-    int array [levels, 8]
+    int array [levels, 8 passes]
         Row d: sum of weights at distance d, over the sources of each word; row 0 is zero.
     """
-    return _search(indptr, indices, transit, relays, weight, sources)  # type: ignore[no-any-return]
+    passes = [
+        _search(indptr, indices, transit, relays, weight, sources[i : i + SOURCES])
+        for i in range(0, sources.size, SOURCES)
+    ]
+    counts = np.zeros((max(len(levels) for levels in passes), WORDS * len(passes)), dtype=np.int64)
+    for i, levels in enumerate(passes):
+        counts[: len(levels), i * WORDS : (i + 1) * WORDS] = levels
+    return counts
+
+
+# Numba's hints do not fit its own use of them.
+_operation: Any = intrinsic
+_llvm: Any = cgutils.get_or_insert_function
+
+
+class _Row(types.Type):  # type: ignore[misc]
+    """Eight 64-bit words as one value."""
+
+    def __init__(self) -> None:
+        super().__init__(name="row")
+
+
+_row = _Row()
+
+
+@register_model(_Row)
+class _RowModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _VECTOR)  # type: ignore[no-untyped-call]
+
+
+def _pointer(context: Any, builder: Any, kind: Any, rows: Any, v: Any) -> Any:
+    words = context.make_array(kind)(context, builder, rows).data
+    first = builder.gep(words, [builder.mul(v, v.type(WORDS))])
+    return builder.bitcast(first, _VECTOR.as_pointer())
+
+
+@_operation
+def _load(_, rows, v):  # type: ignore[no-untyped-def]
+    """Row v of an array [n, 8]."""
+
+    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.load(_pointer(context, builder, signature.args[0], *arguments), align=8)
+
+    return _row(rows, v), build
+
+
+@_operation
+def _store(_, rows, v, row):  # type: ignore[no-untyped-def]
+    """Write row v of an array [n, 8]."""
+
+    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        builder.store(arguments[2], _pointer(context, builder, signature.args[0], *arguments[:2]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(rows, v, row), build
+
+
+@_operation
+def _either(_, x, y):  # type: ignore[no-untyped-def]
+    """Bits of x or of y."""
+    return _row(x, y), lambda context, builder, signature, arguments: builder.or_(*arguments)
+
+
+@_operation
+def _without(_, x, y):  # type: ignore[no-untyped-def]
+    """Bits of x that y has not."""
+
+    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.and_(arguments[0], builder.not_(arguments[1]))
+
+    return _row(x, y), build
+
+
+@_operation
+def _any(_, x):  # type: ignore[no-untyped-def]
+    """Whether a bit is set."""
+
+    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        kind = ir.FunctionType(_WORD, [_VECTOR])
+        join = _llvm(builder.module, kind, f"llvm.vector.reduce.or.v{WORDS}i64")
+        return builder.icmp_unsigned("!=", builder.call(join, arguments), _WORD(0))
+
+    return types.boolean(x), build
+
+
+@_operation
+def _add_ones(_, total, x, weight):  # type: ignore[no-untyped-def]
+    """Number of bits in each word of x, times the weight, added to the words of the total."""
+
+    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        total, x, weight = arguments
+        kind = ir.FunctionType(_VECTOR, [_VECTOR])
+        count = _llvm(builder.module, kind, f"llvm.ctpop.v{WORDS}i64")
+        times = _VECTOR(ir.Undefined)
+        for w in range(WORDS):
+            times = builder.insert_element(times, weight, ir.IntType(32)(w))
+        return builder.add(total, builder.mul(builder.call(count, [x]), times))
+
+    return _row(total, x, weight), build
 
 
 @numba.njit(cache=True)
-def _popcount(x):  # type: ignore[no-untyped-def]
-    """Number of ones among 64 bits; compiled to one instruction."""
-    x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@numba.njit(cache=True)
-def _gather(v, indptr, indices, sends, sent, seen, fresh):  # type: ignore[no-untyped-def]
-    """Write to ``fresh`` what the neighbours of v sent and v has not seen; whether there is any."""
-    fresh[:] = 0
+def _gather(v, indptr, indices, sends, sent, seen):  # type: ignore[no-untyped-def]
+    """What v has seen, together with what its neighbours sent."""
+    found = _load(seen, v)
     for arc in range(indptr[v], indptr[v + 1]):
         u = indices[arc]
         if sends[u]:
-            for w in range(WORDS):
-                fresh[w] |= sent[u, w]
-    anything = np.uint64(0)
-    for w in range(WORDS):
-        fresh[w] &= ~seen[v, w]
-        seen[v, w] |= fresh[w]
-        anything |= fresh[w]
-    return anything != 0
+            found = _either(found, _load(sent, u))
+    return found
 
 
 @numba.njit(cache=True)
 def _search(indptr, indices, transit, relays, weight, sources):  # type: ignore[no-untyped-def]
     n = indptr.size - 1
-    seen = np.zeros((n, WORDS), dtype=np.uint64)
+    seen, everything = np.zeros((n, WORDS), dtype=np.uint64), np.zeros((1, WORDS), dtype=np.uint64)
     sent, arriving = np.zeros_like(seen), np.zeros_like(seen)
-    sends, done = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
-    everything, fresh = np.zeros(WORDS, dtype=np.uint64), np.zeros(WORDS, dtype=np.uint64)
-    is_relay = np.zeros(n, dtype=np.bool_)
-    is_relay[relays] = True
+    sends, arrived = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+    done = np.zeros(n, dtype=np.bool_)
+    done[relays] = True
     for i, s in enumerate(sources):
         bit = np.uint64(1) << np.uint64(i // WORDS)
-        everything[i % WORDS] |= bit
+        everything[0, i % WORDS] |= bit
         seen[s, i % WORDS] |= bit
-        sent[s] = seen[s]
+        sent[s, i % WORDS] |= bit
         sends[s] = True
     levels = np.zeros((16, WORDS), dtype=np.int64)
     depth, growing = 0, True
@@ -97,20 +187,25 @@ def _search(indptr, indices, transit, relays, weight, sources):  # type: ignore[
         if depth == len(levels):
             levels = np.concatenate((levels, np.zeros_like(levels)))
         for r in relays:
-            sends[r] = False
-            sends[r] = _gather(r, indptr, indices, sends, sent, seen, fresh) and transit[r]
-            sent[r] = fresh
-        arrived = np.zeros(n, dtype=np.bool_)
+            had, has = _load(seen, r), _gather(r, indptr, indices, sends, sent, seen)
+            fresh = _without(has, had)
+            _store(sent, r, fresh)
+            _store(seen, r, has)
+            sends[r] = transit[r] and _any(fresh)
+        total = _load(levels, depth)
         for v in range(n):
-            if done[v] or is_relay[v] or not _gather(v, indptr, indices, sends, sent, seen, fresh):
+            arrived[v] = False
+            if done[v]:
                 continue
-            growing = arrived[v] = True
-            complete = True
-            for w in range(WORDS):
-                arriving[v, w] = fresh[w]
-                levels[depth, w] += weight[v] * _popcount(fresh[w])
-                complete &= seen[v, w] == everything[w]
-            done[v] = complete
-        sends = arrived & transit
-        sent, arriving = arriving, sent
+            had, has = _load(seen, v), _gather(v, indptr, indices, sends, sent, seen)
+            fresh = _without(has, had)
+            if _any(fresh):
+                growing = True
+                arrived[v] = transit[v]
+                total = _add_ones(total, fresh, weight[v])
+                _store(arriving, v, fresh)
+                _store(seen, v, has)
+                done[v] = not _any(_without(_load(everything, 0), has))
+        _store(levels, depth, total)
+        sent, arriving, sends, arrived = arriving, sent, arrived, sends
     return levels[:depth]

@@ -7,7 +7,8 @@ cables make one hop, and a direct cable between two servers makes one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -24,7 +25,8 @@ from relparallel._checks import (
     require_real,
     require_rng,
 )
-from relparallel.metrics._bfs import SOURCES, WORDS, count_levels
+from relparallel.metrics._bfs import count_levels
+from relparallel.metrics._twins import pairs_of_twins, subgraph, twins
 from relparallel.topology import Topology, as_topology, orbits
 from relparallel.topology._arrays import BoolArray, IntArray
 
@@ -213,18 +215,13 @@ def _relays(t: Topology, hops: Hops, endpoints: Endpoints) -> IntArray:
 
 def _exact(t: Topology, chosen: BoolArray, relays: IntArray, hops: Hops) -> HopStatistics:
     """Search from one endpoint of every class of twins."""
-    keep, weight = _twins(t, chosen)
-    between = _between_twins(t, keep, weight, relays)
-    indptr, indices = _subgraph(t, keep)
-    position = np.cumsum(keep) - 1
-    kept, inner = weight[keep], position[relays]
-    for size in np.unique(kept[kept > 0]):
-        for sources in _passes(np.flatnonzero(kept == size)):
-            levels = count_levels(indptr, indices, t.transit[keep], inner, kept, sources)
-            for distance, count in enumerate(levels.sum(axis=1).tolist()):
-                between[distance] = between.get(distance, 0) + int(size) * count
-    total = int(chosen.sum())
-    return _statistics(between, total * (total - 1), hops)
+    first = twins(t, chosen)
+    keep = first == np.arange(t.num_nodes)
+    weight = np.bincount(first[chosen], minlength=t.num_nodes)[keep]
+    starts, between = np.flatnonzero(weight), pairs_of_twins(t, first, chosen, relays)
+    inner = (np.cumsum(keep) - 1)[relays]
+    found = _histogram(subgraph(t, keep), t.transit[keep], inner, weight, starts, weight[starts])
+    return _statistics(between + found, _ordered_pairs(chosen), hops)
 
 
 def _by_orbits(t: Topology, chosen: BoolArray, relays: IntArray, hops: Hops) -> HopStatistics:
@@ -233,23 +230,35 @@ def _by_orbits(t: Topology, chosen: BoolArray, relays: IntArray, hops: Hops) -> 
     first, sizes = first[chosen[first]], sizes[chosen[first]]
     if 2 * first.size > int(chosen.sum()) and not t.transit[chosen].all():
         return _exact(t, chosen, relays, hops)
-    histogram: dict[int, int] = {}
-    for size in np.unique(sizes):
-        for sources in _passes(first[sizes == size]):
-            levels = count_levels(t.indptr, t.indices, t.transit, relays, chosen.astype(np.int64), sources)
-            for distance, count in enumerate(levels.sum(axis=1).tolist()):
-                histogram[distance] = histogram.get(distance, 0) + int(size) * count
-    total = int(chosen.sum())
-    return _statistics(histogram, total * (total - 1), hops)
+    weight = chosen.astype(np.int64)
+    found = _histogram((t.indptr, t.indices), t.transit, relays, weight, first, sizes)
+    return _statistics(found, _ordered_pairs(chosen), hops)
+
+
+def _histogram(
+    arcs: tuple[IntArray, IntArray],
+    transit: BoolArray,
+    relays: IntArray,
+    weight: IntArray,
+    starts: IntArray,
+    sizes: IntArray,
+) -> Counter[int]:
+    """Ordered pairs at each distance, every start counted as many times as its size."""
+    found: Counter[int] = Counter()
+    for size in np.flatnonzero(np.bincount(sizes)).tolist():
+        levels = count_levels(*arcs, transit, relays, weight, starts[sizes == size])
+        found.update({d: size * count for d, count in enumerate(levels.sum(axis=1).tolist())})
+    return found
+
+
+def _ordered_pairs(chosen: BoolArray) -> int:
+    total = int(np.count_nonzero(chosen))
+    return total * (total - 1)
 
 
 def _sampled(t: Topology, chosen: BoolArray, relays: IntArray, hops: Hops, starts: IntArray) -> HopStatistics:
     """Search from the given starts to all endpoints."""
-    weight = chosen.astype(np.int64)
-    passes = [count_levels(t.indptr, t.indices, t.transit, relays, weight, s) for s in _passes(starts)]
-    counts = np.zeros((max(len(levels) for levels in passes), len(passes) * WORDS), dtype=np.int64)
-    for i, levels in enumerate(passes):
-        counts[: len(levels), i * WORDS : (i + 1) * WORDS] = levels
+    counts = count_levels(t.indptr, t.indices, t.transit, relays, chosen.astype(np.int64), starts)
     histogram = dict(enumerate(counts.sum(axis=1).tolist()))
     total = int(chosen.sum())
     error = _standard_error(counts) * (1 - starts.size / total) ** 0.5
@@ -277,52 +286,3 @@ def _standard_error(counts: IntArray) -> float:
     mean = travelled.sum() / reached.sum()
     spread = np.sum((travelled - mean * reached)[used] ** 2) * groups / (groups - 1)
     return float(np.sqrt(spread) / reached.sum())
-
-
-def _passes(sources: IntArray) -> Iterator[IntArray]:
-    """Sources in groups of one pass each."""
-    return (sources[i : i + SOURCES] for i in range(0, sources.size, SOURCES))
-
-
-def _twins(t: Topology, chosen: BoolArray) -> tuple[BoolArray, IntArray]:
-    """Nodes to keep, and how many endpoints each stands for.
-
-    Endpoints with the same neighbours and the same ``transit`` form a class; its first member is kept.
-    """
-    keep, weight = np.ones(t.num_nodes, dtype=bool), chosen.astype(np.int64)
-    degree = np.diff(t.indptr)
-    for d in np.unique(degree[chosen]):
-        nodes = np.flatnonzero(chosen & (degree == d))
-        label = t.transit[nodes].astype(np.int64)
-        for column in range(d):
-            named = label * t.num_nodes + t.indices[t.indptr[nodes] + column]
-            _, label = np.unique(named, return_inverse=True)
-            if label.max() + 1 == nodes.size:
-                break
-        _, first, sizes = np.unique(label, return_index=True, return_counts=True)
-        keep[nodes], weight[nodes] = False, 0
-        keep[nodes[first]], weight[nodes[first]] = True, sizes
-    return keep, weight
-
-
-def _between_twins(t: Topology, keep: BoolArray, weight: IntArray, relays: IntArray) -> dict[int, int]:
-    """Ordered pairs inside the classes of twins by distance: through a common neighbour that forwards."""
-    is_relay = np.zeros(t.num_nodes, dtype=bool)
-    is_relay[relays] = True
-    pairs: dict[int, int] = {}
-    for v in np.flatnonzero(keep & (weight > 1)):
-        neighbours = t.indices[t.indptr[v] : t.indptr[v + 1]]
-        common = neighbours[t.transit[neighbours]]
-        if common.size:
-            distance = 1 if is_relay[common].any() else 2
-            pairs[distance] = pairs.get(distance, 0) + int(weight[v] * (weight[v] - 1))
-    return pairs
-
-
-def _subgraph(t: Topology, keep: BoolArray) -> tuple[IntArray, IntArray]:
-    """Neighbour lists of the kept nodes, renumbered."""
-    position = np.cumsum(keep) - 1
-    tail = np.repeat(np.arange(t.num_nodes), np.diff(t.indptr))
-    inside = keep[tail] & keep[t.indices]
-    degree = np.bincount(position[tail[inside]], minlength=int(keep.sum()))
-    return np.concatenate([[0], np.cumsum(degree)]), position[t.indices[inside]]
