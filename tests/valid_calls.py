@@ -129,6 +129,13 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "wavelengths": 8,
     },
     "topology.unit_prices": lambda: {"name": "helios2010"},
+    "topology.equipped": lambda: {
+        "topology": rp.topology.fat_tree(4), "prices": rp.topology.unit_prices(), "latency": 1e-6,
+        "mtbf": {"switch": 1e9, "cable": 1e8}, "mttr": 3600.0,
+    },
+    "topology.equipped by class": lambda: {"topology": nx.cycle_graph(5), "mttr": {"cable": 60.0}},
+    "topology.mean_lives": lambda: {"rates": rp.hardware.llama3_interruptions()},
+    "topology.mean_repair": dict,
     "topology.dgx_superpod": lambda: {"scalable_units": 1, "nvswitch_detail": True},
     "topology.dragonfly": lambda: {"p": 1, "a": 2, "h": 1, "arrangement": "palmtree"},
     "topology.dragonfly_plus": lambda: {"l": 2, "s": 2, "p": 1, "h": 1},
@@ -217,7 +224,9 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "topology": nx.cycle_graph(5), "samples": 2, "rng": np.random.default_rng(1), "links": 0.2,
         "switches": 0.0, "servers": 0.0, "split": "paths",
     },
-    "metrics.Expansion": lambda: {"hosts": 4, "switches": 0, "kept": 28, "pulled": 4, "laid": 12},
+    "metrics.Expansion": lambda: {
+        "hosts": 4, "switches": 0, "kept": 28, "pulled": 4, "laid": 12,
+    },
     "metrics.expansion": lambda: {
         "before": nx.cycle_graph(4), "after": nx.cycle_graph(6), "placement": [0, 1, 2, 3],
     },

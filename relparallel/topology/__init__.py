@@ -2,9 +2,10 @@
 
 from relparallel.topology.circuits import CircuitSchedule, schedule_circuits
 from relparallel.topology.conformance import check
-from relparallel.topology.costs import BillOfMaterials, UnitPrices, bill_of_materials, unit_prices
+from relparallel.topology.costs import BillOfMaterials, bill_of_materials
 from relparallel.topology.description import Description, describe, names
 from relparallel.topology.direct import hammingmesh, torus, tpu_v4
+from relparallel.topology.equipment import equipped, mean_lives, mean_repair
 from relparallel.topology.fabric import LINK_CAPACITY, Topology
 from relparallel.topology.failures import Scenarios, sample_failures
 from relparallel.topology.finite_geometry import polarfly, slim_fly
@@ -25,6 +26,7 @@ from relparallel.topology.low_diameter import dragonfly, dragonfly_plus, hyperx
 from relparallel.topology.multi_rooted import aspen, three_tier, vl2
 from relparallel.topology.optical import c_through, helios, reconfigure
 from relparallel.topology.parts import Design, SharedRisk
+from relparallel.topology.prices import UnitPrices, unit_prices
 from relparallel.topology.published_clusters import dgx_superpod, hpn7, meta_roce
 from relparallel.topology.random_graphs import jellyfish, xpander
 from relparallel.topology.routing import (
@@ -66,6 +68,7 @@ __all__ = [
     "dragonfly",
     "dragonfly_plus",
     "ecmp_paths",
+    "equipped",
     "f10",
     "fat_tree",
     "ficonn",
@@ -79,6 +82,8 @@ __all__ = [
     "leaf_spine",
     "lint_simai",
     "mdcube",
+    "mean_lives",
+    "mean_repair",
     "meta_roce",
     "names",
     "nvl72",

@@ -8,76 +8,29 @@ not priced. The letters of the Helios study: ``w`` channels (wavelengths) of one
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from inspect import signature
-from typing import Any, Final, cast
+from itertools import product
+from typing import Any, Final, NamedTuple, cast
 
 import networkx as nx
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from relparallel._checks import (
-    require_choice,
-    require_instance,
-    require_int,
-    require_probability,
-    require_real,
-)
-from relparallel.published import data_folder
+from relparallel._checks import require_choice, require_instance, require_int, require_probability
+from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import names
 from relparallel.topology.fabric import Topology
 from relparallel.topology.interchange import as_topology
+from relparallel.topology.prices import ITEMS, UnitPrices, unit_prices
 
-__all__ = ["BillOfMaterials", "UnitPrices", "bill_of_materials", "unit_prices"]
+__all__ = ["BillOfMaterials", "Fittings", "bill_of_materials", "fittings", "require_priced"]
 
-_ITEMS: Final = ("switch port", "ocs port", "host port", "transceiver", "cable")
 _COUNTS: Final = ("switch_ports", "ocs_ports", "host_ports", "transceivers", "cables")  # in the same order
 _WAVELENGTHS: Final = 8  # w of the Helios study, as in data/devices.csv
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UnitPrices:
-    """Price and power of one piece of everything that a bill counts.
-
-    Parameters
-    ----------
-    name : str
-        Of the list; the shipped ones stand in ``data/devices.csv`` with the source of every number.
-    cost : Mapping of str to float
-        Of one switch port, ocs port, host port, transceiver and cable [USD].
-    power : Mapping of str to float
-        Of the same [W].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an item is missing, unknown, negative or no number.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> list_2010 = unit_prices("helios2010")
-    >>> cheaper = replace(list_2010, name="own", cost={**list_2010.cost, "switch port": 100.0})
-    >>> cheaper.cost["switch port"], list_2010.cost["switch port"]
-    (100.0, 500.0)
-    """
-
-    name: str
-    cost: Mapping[str, float]
-    power: Mapping[str, float]
-
-    def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        for field in ("cost", "power"):
-            given = require_instance(Mapping, **{field: getattr(self, field)})
-            if sorted(map(str, given)) != sorted(_ITEMS):
-                raise ValueError(f"{field} must price {', '.join(_ITEMS)}, got {', '.join(map(str, given))}")
-            checked = {item: require_real(**{field: given[item]}, at_least=0) for item in _ITEMS}
-            object.__setattr__(self, field, checked)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,11 +75,12 @@ class BillOfMaterials:
         for name in (*_COUNTS, "internal_links"):
             require_int(**{name: getattr(self, name)}, at_least=0)
         require_instance(UnitPrices, prices=self.prices)
+        require_priced(self.prices, self.counts, self.design)
 
     @property
     def counts(self) -> dict[str, int]:
         """Pieces of every item that is priced."""
-        return {item: getattr(self, name) for item, name in zip(_ITEMS, _COUNTS, strict=True)}
+        return {item: getattr(self, name) for item, name in zip(ITEMS, _COUNTS, strict=True)}
 
     @property
     def ports(self) -> int:
@@ -136,12 +90,12 @@ class BillOfMaterials:
     @property
     def cost(self) -> float:
         """Of the whole [USD]."""
-        return math.fsum(count * self.prices.cost[item] for item, count in self.counts.items())
+        return math.fsum(count * self.prices.cost.get(item, 0.0) for item, count in self.counts.items())
 
     @property
     def power(self) -> float:
         """Of the whole [W]."""
-        return math.fsum(count * self.prices.power[item] for item, count in self.counts.items())
+        return math.fsum(count * self.prices.power.get(item, 0.0) for item, count in self.counts.items())
 
     @property
     def cost_per_host(self) -> float:
@@ -177,8 +131,8 @@ class BillOfMaterials:
             {
                 "count": counts,
                 "per host": counts / self.hosts,
-                "cost [USD]": counts * pd.Series(dict(self.prices.cost)),
-                "power [W]": counts * pd.Series(dict(self.prices.power)),
+                "cost [USD]": counts * pd.Series(dict(self.prices.cost)).reindex(ITEMS, fill_value=0.0),
+                "power [W]": counts * pd.Series(dict(self.prices.power)).reindex(ITEMS, fill_value=0.0),
             }
         )
         rows.loc["total"] = [np.nan, np.nan, self.cost, self.power]
@@ -187,51 +141,6 @@ class BillOfMaterials:
     def _repr_html_(self) -> str:
         head = f"<p>{self.design}: {self.hosts:,} hosts, prices of {self.prices.name}</p>"
         return head + self.to_frame().to_html(float_format="{:,.6g}".format, na_rep="")
-
-
-@cache
-def _price_rows() -> pd.DataFrame:
-    """Every row of the shipped price lists."""
-    with (data_folder() / "devices.csv").open(newline="", encoding="utf-8") as file:
-        return pd.DataFrame(list(csv.DictReader(file)))
-
-
-def unit_prices(name: str = "helios2010") -> UnitPrices:
-    """Shipped price list of that name.
-
-    Parameters
-    ----------
-    name : {"helios2010"}, optional
-        10 Gb/s equipment of 2010, as in the Helios study: compare designs by it, do not order by it.
-
-    Returns
-    -------
-    UnitPrices
-        Cost [USD] and power [W] of every item.
-
-    Raises
-    ------
-    ValueError
-        If there is no such list.
-
-    References
-    ----------
-    Farrington et al., "Helios: a hybrid electrical/optical switch architecture for modular data centers",
-    SIGCOMM 2010.
-
-    Examples
-    --------
-    >>> unit_prices().power["switch port"]
-    12.5
-    """
-    rows = _price_rows()
-    require_choice(sorted(set(rows["prices"])), name=name)
-    own = rows[rows["prices"] == name]
-    table = {
-        quantity: dict(zip(part["item"], part["value"].astype(float), strict=True))
-        for quantity, part in own.groupby("quantity")
-    }
-    return UnitPrices(name=name, cost=table["cost"], power=table["power"])
 
 
 def bill_of_materials(
@@ -311,26 +220,52 @@ def _require_parameters(design: str, build: Callable[..., Any], given: Mapping[s
         )
 
 
-def _network(t: Topology, prices: UnitPrices) -> BillOfMaterials:
-    """Count the ends of all cables by what they are plugged into."""
+class Fittings(NamedTuple):
+    """What is plugged in where: the item of every node's ports, their number, and what every pair takes."""
+
+    item: NDArray[np.object_]  # [n]
+    ports: IntArray  # [n]
+    cables: IntArray  # [m]
+    transceivers: IntArray  # [m]
+
+
+def fittings(t: Topology) -> Fittings:
+    """Count the ends of all cables by what they are plugged into; links of NVSwitches are internal."""
     hardware = np.array(t.device_classes, dtype=object)[t.device_class]
-    mirror, internal = hardware == "ocs", (hardware == "nvswitch") & ~t.endpoint
-    inside = internal[t.edges].any(axis=1)
-    ends, cables = t.edges[~inside], t.multiplicity[~inside]
+    mirror = ~t.endpoint & (hardware == "ocs")
+    internal = ~t.endpoint & (hardware == "nvswitch")
+    cables = np.where(internal[t.edges].any(axis=1), 0, t.multiplicity)
+    ports = np.bincount(t.edges.ravel(), weights=np.repeat(cables, 2), minlength=t.num_nodes)
+    return Fittings(
+        item=np.select([t.endpoint, mirror], ["host port", "ocs port"], "switch port").astype(object),
+        ports=ports.astype(np.int64),
+        cables=cables,
+        transceivers=cables * (2 - mirror[t.edges].sum(axis=1)),
+    )
 
-    def plugged(into: Any) -> int:
-        return int((into[ends].sum(axis=1) * cables).sum())
 
-    outside = int(cables.sum())
+def require_priced(prices: UnitPrices, counts: Mapping[str, int], design: str) -> None:
+    """Refuse a list that has no price or no power of an item that is needed."""
+    for item, field in product(ITEMS, ("cost", "power")):
+        if counts[item] and item not in getattr(prices, field):
+            raise ValueError(
+                f"prices must have the {field} of an {item}, of which {design} takes {counts[item]}, "
+                f"got {prices.name}, which leaves it out"
+            )
+
+
+def _network(t: Topology, prices: UnitPrices) -> BillOfMaterials:
+    """Bill of everything that is plugged in."""
+    item, ports, cables, transceivers = fittings(t)
     return BillOfMaterials(
         design=f"{t.meta.name}({', '.join(f'{name}={value}' for name, value in t.meta.parameters.items())})",
         hosts=max(t.num_hosts, 1),
-        switch_ports=plugged(~t.endpoint & ~mirror),
-        ocs_ports=plugged(mirror & ~t.endpoint),
-        host_ports=plugged(t.endpoint),
-        transceivers=2 * outside - plugged(mirror),
-        cables=outside,
-        internal_links=t.num_links - outside,
+        switch_ports=int(ports[item == "switch port"].sum()),
+        ocs_ports=int(ports[item == "ocs port"].sum()),
+        host_ports=int(ports[item == "host port"].sum()),
+        transceivers=int(transceivers.sum()),
+        cables=int(cables.sum()),
+        internal_links=t.num_links - int(cables.sum()),
         prices=prices,
     )
 

@@ -115,7 +115,7 @@ def test_every_price_has_its_source_and_confidence():
     rows = pd.read_csv(data_folder() / "devices.csv")
     assert not rows.isna().any().any()
     assert not rows.duplicated(["prices", "item", "quantity"]).any()
-    assert set(rows["confidence"]) <= {"confirmed", "memory-high", "convention"}
+    assert set(rows["confidence"]) <= {"confirmed", "secondary", "memory-high", "convention"}
     wavelengths = rows[rows["quantity"] == "wavelengths"]["value"].astype(int).tolist()
     assert wavelengths == [rp.topology.costs._WAVELENGTHS]
 
@@ -141,6 +141,35 @@ def test_shares_above_the_whole_are_refused():
         helios(0.6, 0.5)
 
 
-def test_an_incomplete_price_list_is_refused():
-    with pytest.raises(ValueError, match="cost must price switch port, ocs port"):
-        rp.topology.UnitPrices(name="own", cost={"cable": 1.0}, power=rp.topology.unit_prices().power)
+def test_a_list_of_other_things_is_refused():
+    with pytest.raises(ValueError, match=r"cost must price switch port, ocs port, .* got fan"):
+        rp.topology.UnitPrices(name="own", cost={"fan": 1.0}, power=rp.topology.unit_prices().power)
+
+
+def test_what_a_list_leaves_out_is_refused_only_where_it_is_needed():
+    modern = rp.topology.unit_prices("ndr2024")
+    assert "ocs port" not in modern.cost
+    assert bill_of_materials("fat_tree", k=4, prices=modern).to_frame().loc["ocs port"].tolist() == [0] * 4
+    with pytest.raises(
+        ValueError, match=r"prices must have the cost of an ocs port, of which core of helios"
+    ):
+        helios(0.1, 0.9, prices=modern)
+
+
+RAILS = [(128, 48, 2_621_440), (256, 96, 5_242_880), (512, 192, 10_485_760), (2048, 768, 41_943_040)]
+
+
+@pytest.mark.parametrize(("servers", "switches", "cables"), RAILS)
+def test_published_prices_of_clusters_of_h100(servers, switches, cables):
+    """Rows of the spreadsheet of 'H100 Freakonomics': $36,000 a switch; row one sets the cable's price."""
+    modern = rp.topology.unit_prices("ndr2024")
+    bill = bill_of_materials("rail_only", domains=servers, gpus_per_domain=8, switch_ports=64, prices=modern)
+    assert bill.switch_ports == 64 * switches
+    assert bill.cost == 36_000 * switches + cables
+    assert bill.power == pytest.approx(747 * switches + 8.5 * 2 * bill.cables, rel=1e-12)
+
+
+def test_the_capacity_of_a_cable_is_that_of_the_modern_list():
+    rows = pd.read_csv(data_folder() / "devices.csv").set_index(["prices", "item", "quantity"])["value"]
+    assert float(rows["ndr2024", "switch port", "capacity"]) * rp.units.GBIT == rp.topology.LINK_CAPACITY
+    assert float(rows["ndr2024", "transceiver", "capacity"]) * rp.units.GBIT == rp.topology.LINK_CAPACITY
