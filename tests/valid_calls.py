@@ -136,6 +136,11 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "topology.equipped by class": lambda: {"topology": nx.cycle_graph(5), "mttr": {"cable": 60.0}},
     "topology.mean_lives": lambda: {"rates": rp.hardware.llama3_interruptions()},
     "topology.mean_repair": dict,
+    "topology.racks": lambda: {"topology": rp.topology.fat_tree(4)},
+    "topology.with_power_domains": lambda: {
+        "topology": rp.topology.leaf_spine(3, 2, 1), "racks_per_domain": 2,
+        "domain": [0, 1, 1, 0, 1, 1, 2, -1],
+    },
     "topology.dgx_superpod": lambda: {"scalable_units": 1, "nvswitch_detail": True},
     "topology.dragonfly": lambda: {"p": 1, "a": 2, "h": 1, "arrangement": "palmtree"},
     "topology.dragonfly_plus": lambda: {"l": 2, "s": 2, "p": 1, "h": 1},
@@ -203,8 +208,8 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "node_down": 0.1, "shared_risk_down": 0.1, "confidence": 0.95, "executor": None,
     },
     "metrics.resilience_curve": lambda: {
-        "topology": rp.topology.fat_tree(4), "failing": "racks", "shares": [0.1, 0.2], "samples": 2,
-        "rng": np.random.default_rng(1),
+        "topology": rp.topology.fat_tree(4), "failing": "link_load", "shares": [0.1, 0.2], "samples": 2,
+        "rng": np.random.default_rng(1), "recalculated": True,
     },
     "metrics.survival": lambda: {"topology": nx.cycle_graph(5), "alive": np.ones(10, dtype=bool)},
     "metrics.vertex_connectivity": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},

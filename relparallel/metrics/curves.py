@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import networkx as nx
 import numpy as np
@@ -18,21 +18,28 @@ from scipy.sparse import csr_array
 
 from relparallel._checks import (
     require_choice,
+    require_flag,
     require_instance,
     require_int,
     require_probability,
     require_rng,
 )
+from relparallel.metrics._attack import busiest_first, load_of_links, load_of_nodes
 from relparallel.metrics._network import require_hosts
 from relparallel.metrics.resilience import survival
-from relparallel.topology import Topology
+from relparallel.topology import Topology, racks
 from relparallel.topology._arrays import FloatArray, IntArray
 
 __all__ = ["ResilienceCurve", "resilience_curve"]
 
-Failing = Literal["links", "nodes", "switches", "hosts", "degree", "tier", "racks", "shared_risk"]
+Failing = Literal[
+    "links", "nodes", "switches", "hosts", "degree", "tier", "link_load", "switch_load", "racks", "pods",
+    "shared_risk",
+]  # fmt: skip
 
-_FAILING: Final = ("links", "nodes", "switches", "hosts", "degree", "tier", "racks", "shared_risk")
+_FAILING: Final = get_args(Failing)
+_BUSY: Final = ("link_load", "switch_load")
+_LINKS: Final = ("links", "link_load")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -107,6 +114,7 @@ def resilience_curve(
     *,
     samples: int,
     rng: np.random.Generator,
+    recalculated: bool = False,
 ) -> ResilienceCurve:
     """Survival while more and more parts fail.
 
@@ -114,10 +122,12 @@ def resilience_curve(
     ----------
     topology : Topology or networkx.Graph
         With at least two hosts.
-    failing : {"links", "nodes", "switches", "hosts", "degree", "tier", "racks", "shared_risk"}
-        What fails. At random: single cables, nodes of a sort, racks (a switch with the hosts whose first
-        switch it is; pods where there is no switch) or the groups of ``shared_risk`` such as power domains.
-        Targeted: switches (nodes, where there is none) of the most cables first, or of the highest tier.
+    failing : str
+        What fails. At random: single cables (``"links"``), nodes of a sort (``"nodes"``, ``"switches"``,
+        ``"hosts"``), ``"racks"`` as `relparallel.topology.racks` finds them, ``"pods"``, or the groups of
+        ``"shared_risk"`` such as power domains. Targeted: switches (nodes, where there is none) of the most
+        cables first (``"degree"``), of the highest tier (``"tier"``) or of the most traffic
+        (``"switch_load"``), and the busiest cables first (``"link_load"``).
     shares : sequence of float
         Shares of the parts that fail.
     samples : int
@@ -125,6 +135,9 @@ def resilience_curve(
         larger one. Targeted failures are random among equals.
     rng : numpy.random.Generator
         Source of the random numbers.
+    recalculated : bool, optional
+        Whether the load is computed again after every failure; only where parts fail by load. By default the
+        order is that of the intact network.
 
     Returns
     -------
@@ -135,6 +148,17 @@ def resilience_curve(
     ------
     TypeError, ValueError
         If an argument is not as stated, or the network has no part of that kind.
+
+    Notes
+    -----
+    Load is that of `ecmp_load`: betweenness, with one unit for every ordered pair of hosts over all shortest
+    paths, per capacity for a cable, in and out for a node. Each sample and share takes O(n + m); recalculated
+    loads take one `ecmp_load` for every part that fails in a sample.
+
+    References
+    ----------
+    Holme, Kim, Yoon, Han, "Attack vulnerability of complex networks", Phys. Rev. E 65, 2002: attacks by
+    initial and by recalculated degree and betweenness.
 
     Examples
     --------
@@ -148,15 +172,23 @@ def resilience_curve(
     require_choice(_FAILING, failing=failing)
     require_int(samples=samples, at_least=2)
     given = np.atleast_1d(require_probability(shares=shares)).ravel()
+    if require_flag(recalculated=recalculated) and failing not in _BUSY:
+        raise ValueError(
+            f"recalculated must be False where parts do not fail by load, got True for {failing}"
+        )
     members, rank = _parts(t, failing)
     size, generator = rank.size, require_rng(rng=rng)
     failed = np.rint(given * size).astype(np.int64)
     needed = np.concatenate(
-        [np.ones(t.num_nodes), t.multiplicity if failing == "links" else np.ones(len(t.edges))]
+        [np.ones(t.num_nodes), t.multiplicity if failing in _LINKS else np.ones(len(t.edges))]
     )
     found = np.empty((2, samples, failed.size))
     for sample in range(samples):
-        place = np.argsort(np.lexsort((generator.random(size), rank)))
+        tie = generator.random(size)
+        if recalculated:
+            place = np.argsort(_chased(t, failing, members, failed.max(), tie))
+        else:
+            place = np.argsort(np.lexsort((tie, rank)))
         for point, count in enumerate(failed):
             left = survival(t, np.asarray(members @ (place < count) < needed))
             found[:, sample, point] = left.pairs, left.accessible
@@ -166,7 +198,7 @@ def resilience_curve(
 def _parts(t: Topology, failing: Failing) -> tuple[csr_array[Any, Any], FloatArray]:
     """What each part takes along, as columns of a matrix [n + m, parts], and which parts fail first."""
     rule: Callable[[Topology], list[IntArray]] = {
-        "links": _cables, "racks": _racks, "shared_risk": _groups,
+        "links": _cables, "link_load": _cables, "racks": _racks, "pods": _pods, "shared_risk": _groups,
     }.get(failing, partial(_nodes, failing=failing))  # fmt: skip
     groups = rule(t)
     if not groups:
@@ -175,9 +207,26 @@ def _parts(t: Topology, failing: Failing) -> tuple[csr_array[Any, Any], FloatArr
     columns = np.repeat(np.arange(len(groups)), sizes)
     shape = (t.num_nodes + len(t.edges), len(groups))
     members = csr_array((np.ones(rows.size), (rows, columns)), shape=shape)
-    first = {"degree": -t.degrees, "tier": -t.tier}.get(failing)
-    rank = np.zeros(len(groups)) if first is None else first[rows].astype(np.float64)
-    return members, rank
+    return members, _first(t, failing, rows) if rows.size == len(groups) else np.zeros(len(groups))
+
+
+def _first(t: Topology, failing: Failing, rows: IntArray) -> FloatArray:
+    """What ranks single parts, the smallest first: random parts are all equal."""
+    if failing == "link_load":
+        return -load_of_links(t, t.multiplicity)[rows - t.num_nodes]
+    if failing == "switch_load":
+        return -load_of_nodes(t, np.ones(t.num_nodes, dtype=bool))[rows]
+    rank = {"degree": -t.degrees, "tier": -t.tier}.get(failing)
+    return np.zeros(rows.size) if rank is None else rank[rows].astype(np.float64)
+
+
+def _chased(
+    t: Topology, failing: Failing, members: csr_array[Any, Any], steps: int, tie: FloatArray
+) -> IntArray:
+    """Order of the parts by the load of what is left."""
+    links = failing == "link_load"
+    owner = members.tocsc().indices.astype(np.int64) - (t.num_nodes if links else 0)
+    return busiest_first(t, owner, links, int(steps), tie)
 
 
 def _cables(t: Topology) -> list[IntArray]:
@@ -191,14 +240,18 @@ def _nodes(t: Topology, failing: Failing) -> list[IntArray]:
 
 
 def _racks(t: Topology) -> list[IntArray]:
-    """Every switch that is the first neighbour of some hosts, with these hosts; pods without switches."""
-    tail = np.repeat(np.arange(t.num_nodes), np.diff(t.indptr))
-    cable = t.endpoint[tail] & ~t.endpoint[t.indices]
-    host, first = np.unique(tail[cable], return_index=True)
-    switch = t.indices[cable][first]
-    if not host.size:
-        return [np.flatnonzero(t.pod == pod) for pod in np.unique(t.pod[t.pod >= 0])]
-    return [np.append(host[switch == s], s) for s in np.unique(switch)]
+    return _alike(racks(t))
+
+
+def _pods(t: Topology) -> list[IntArray]:
+    return _alike(t.pod)
+
+
+def _alike(group: IntArray) -> list[IntArray]:
+    """Nodes of every group from 0."""
+    order = np.argsort(group, kind="stable")
+    order = order[group[order] >= 0]
+    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if order.size else []
 
 
 def _groups(t: Topology) -> list[IntArray]:

@@ -29,6 +29,7 @@ from relparallel.topology.parts import Design, SharedRisk
 from relparallel.topology.prices import UnitPrices, unit_prices
 from relparallel.topology.published_clusters import dgx_superpod, hpn7, meta_roce
 from relparallel.topology.random_graphs import jellyfish, xpander
+from relparallel.topology.risks import racks, with_power_domains
 from relparallel.topology.routing import (
     bcube_paths,
     dcell_route,
@@ -89,6 +90,7 @@ __all__ = [
     "nvl72",
     "orbits",
     "polarfly",
+    "racks",
     "rail_only",
     "read_graphml",
     "read_simai",
@@ -103,6 +105,7 @@ __all__ = [
     "up_down_paths",
     "vl2",
     "vl2_route",
+    "with_power_domains",
     "write_booksim",
     "write_graphml",
     "write_htsim",

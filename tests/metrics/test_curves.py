@@ -1,17 +1,34 @@
 from dataclasses import replace
+from typing import get_args
 
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from valid_calls import CALLS
 
+import relparallel as rp
 from relparallel.metrics import ResilienceCurve, resilience_curve
-from relparallel.topology import SharedRisk, bcube, dcell, fat_tree, leaf_spine, torus
+from relparallel.metrics._attack import busiest_first, load_of_links, load_of_nodes
+from relparallel.metrics.curves import Failing
+from relparallel.topology import (
+    SharedRisk,
+    Topology,
+    bcube,
+    dcell,
+    fat_tree,
+    leaf_spine,
+    names,
+    torus,
+    with_power_domains,
+)
 
 SHARES = [0.0, 0.1, 0.3, 0.6, 1.0]
 
 
-def curve(t, failing, shares=SHARES, samples=8, seed=1):
-    return resilience_curve(t, failing, shares, samples=samples, rng=np.random.default_rng(seed))
+def curve(t, failing, shares=SHARES, samples=8, seed=1, **other):
+    return resilience_curve(t, failing, shares, samples=samples, rng=np.random.default_rng(seed), **other)
 
 
 @pytest.mark.parametrize("failing", ["links", "nodes", "switches", "hosts", "degree", "tier", "racks"])
@@ -125,3 +142,128 @@ def test_bad_curves_are_named(field, value):
     good = {"failing": "links", "parts": 3, "failed": np.array([1]), "pairs": [[1.0]], "accessible": [[1.0]]}
     with pytest.raises((TypeError, ValueError), match=f"{field} must"):
         ResilienceCurve(**good | {field: value})
+
+
+def split(n, a):
+    """Share of the pairs of n hosts that are left when a of them are on one side of a cut."""
+    return (a * (a - 1) + (n - a) * (n - a - 1)) / (n * (n - 1))
+
+
+@given(st.integers(4, 12), st.integers(0, 10**6))
+def test_load_is_betweenness(n, seed):
+    graph = nx.gnp_random_graph(n, 0.5, seed=seed)
+    t = Topology.from_networkx(graph)
+    if not t.edges.size:
+        return
+    by_edge = nx.edge_betweenness_centrality(graph, normalized=False)
+    expected = np.array([by_edge[tuple(e)] for e in t.edges.tolist()])
+    assert load_of_links(t, t.multiplicity) == pytest.approx(expected / expected.max(), abs=1e-8)
+    own = np.array([len(nx.node_connected_component(graph, v)) - 1 for v in graph])
+    through = np.array(list(nx.betweenness_centrality(graph, normalized=False).values()))
+    traffic = 2 * (own + 2 * through)  # every pair goes in and out at what it passes; ends send and receive
+    found = load_of_nodes(t, np.ones(n, dtype=bool))
+    assert found == pytest.approx(traffic / traffic.max(), abs=1e-8)
+
+
+@given(st.integers(4, 10), st.integers(0, 10**6), st.booleans())
+def test_an_attack_that_looks_again_always_takes_one_of_the_busiest(n, seed, links):
+    graph = nx.connected_watts_strogatz_graph(n, 3, 0.4, seed=seed)
+    t = Topology.from_networkx(graph)
+    owner, size = (np.arange(len(t.edges)), len(t.edges)) if links else (np.arange(n), n)
+    order = busiest_first(t, owner, links, size - 2, np.random.default_rng(seed).random(size))
+    assert sorted(order.tolist()) == list(range(size))
+    for part in order[: size - 2].tolist():
+        load = nx.edge_betweenness_centrality(graph) if links else nx.betweenness_centrality(graph)
+        own = {} if links else {v: len(nx.node_connected_component(graph, v)) - 1 for v in graph}
+        scale = 1.0 if links else (len(graph) - 1) * (len(graph) - 2) or 1.0
+        busy = {v: scale * load[v] + own.get(v, 0) for v in load}
+        taken = tuple(t.edges[part].tolist()) if links else part
+        assert busy[taken] == pytest.approx(max(busy.values()), abs=1e-6)
+        graph.remove_edge(*taken) if links else graph.remove_node(taken)
+
+
+@given(st.integers(3, 14), st.integers(0, 10**6))
+def test_the_busiest_cable_of_a_tree_is_the_worst_to_lose(n, seed):
+    """A cable of a tree carries as many pairs as it joins: no single cable, hence no mean, is worse."""
+    tree = nx.random_labeled_tree(n, seed=seed)
+    found = curve(tree, "link_load", [1 / (n - 1)], samples=2)
+    cut = [nx.node_connected_component(nx.restricted_view(tree, [], [e]), e[0]) for e in tree.edges]
+    every = [split(n, len(side)) for side in cut]
+    assert found.pairs.max() == pytest.approx(min(every), rel=1e-12)
+    assert found.pairs.max() <= np.mean(every) + 1e-12
+
+
+def test_the_bridge_of_two_cliques_fails_first():
+    found = curve(nx.barbell_graph(5, 0), "link_load", [1 / 21])
+    assert found.pairs == pytest.approx(split(10, 5), rel=1e-12)
+
+
+def test_the_middle_of_a_star_fails_first():
+    star = nx.star_graph(6)
+    assert curve(star, "switch_load", [1 / 7]).pairs.max() == 0
+    nx.set_node_attributes(star, {0: False}, "endpoint")
+    assert curve(star, "switch_load", [1.0]).parts == 1
+
+
+def test_the_edge_of_a_fat_tree_is_its_busiest_tier():
+    """Edge switches pass 58 units each, aggregation 52, core 48: every failure takes two hosts along."""
+    found = curve(fat_tree(4), "switch_load", [m / 20 for m in range(9)])
+    left = 16 - 2 * found.failed
+    assert found.pairs == pytest.approx(np.tile(left * (left - 1) / 240, (8, 1)), rel=1e-12)
+
+
+def test_the_spine_with_the_most_cables_is_the_busiest():
+    """Two spines, one of them with three cables to every leaf: nine of ten paths lead over it."""
+    t = leaf_spine(3, 2, 1)
+    wide = (t.edges == t.num_hosts + 3).any(axis=1)
+    t = replace(t, multiplicity=np.where(wide, 3, 1))
+    load = load_of_nodes(t, np.ones(t.num_nodes, dtype=bool))
+    assert load[6] == pytest.approx(9 * load[7])
+
+
+def test_looking_again_cuts_a_ring_into_halves():
+    """The second cable is the middle of the path that the first one left; no two cables cut more pairs."""
+    ring = nx.cycle_graph(8)
+    again = curve(ring, "link_load", [0.25], recalculated=True)
+    once = curve(ring, "link_load", [0.25], samples=40)
+    assert again.pairs == pytest.approx(split(8, 4), rel=1e-12)
+    assert once.pairs.min() >= again.pairs.max() - 1e-12
+    assert once.pairs.max() > again.pairs.max()
+
+
+def test_parallel_cables_are_attacked_one_by_one():
+    """A path of three nodes with one and four cables: the single one carries four times as much."""
+    graph = nx.path_graph(3)
+    graph.edges[1, 2]["multiplicity"] = 4
+    for again in (False, True):
+        found = curve(graph, "link_load", [0.2, 0.8, 1.0], recalculated=again)
+        assert found.parts == 5
+        assert found.pairs == pytest.approx(np.tile([1 / 3, 1 / 3, 0], (8, 1)), rel=1e-12)
+
+
+@pytest.mark.parametrize("failing", get_args(Failing))
+@pytest.mark.parametrize("name", names())
+def test_every_design_has_every_kind_of_failure(name, failing):
+    t = with_power_domains(getattr(rp.topology, name)(**CALLS[f"topology.{name}"]()), 2)
+    if (failing == "switches" and not t.num_switches) or (failing == "pods" and t.pod.max() < 0):
+        with pytest.raises(ValueError, match="failing must name parts that the network has"):
+            curve(t, failing)
+        return
+    found = curve(t, failing, [0.0, 0.3, 1.0], samples=2)
+    assert np.all(found.pairs[:, 0] == 1)
+    assert np.all(np.diff(found.pairs, axis=1) <= 1e-12)
+    if failing in ("racks", "nodes", "hosts"):
+        assert np.all(found.pairs[:, 2] == 0)
+
+
+def test_pods_are_what_a_design_calls_so():
+    found = curve(fat_tree(4), "pods", [0.25, 0.5])
+    assert found.parts == 4
+    assert found.pairs == pytest.approx(np.tile([12 * 11 / 240, 8 * 7 / 240], (8, 1)), rel=1e-12)
+
+
+def test_only_loads_are_recalculated():
+    with pytest.raises(ValueError, match=r"recalculated must be False where .*, got True for degree"):
+        curve(fat_tree(4), "degree", recalculated=True)
+    with pytest.raises(TypeError, match="recalculated must be True or False, got 1"):
+        curve(fat_tree(4), "link_load", recalculated=1)

@@ -1,0 +1,137 @@
+"""What fails together beyond what a design says: racks, and the power domains that feed them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from relparallel._checks import require_int
+from relparallel.topology._arrays import BoolArray, IntArray, integers
+from relparallel.topology.fabric import Topology
+from relparallel.topology.interchange import as_topology
+from relparallel.topology.parts import SharedRisk
+
+__all__ = ["racks", "with_power_domains"]
+
+
+def racks(topology: Topology | nx.Graph[Any]) -> IntArray:
+    """Which rack every node stands in.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        Any design.
+
+    Returns
+    -------
+    int array [n]
+        Racks from 0; -1 for switches that serve several racks. Where cables join the hosts of every pod
+        without a switch (a torus, cubes of a TPU, boards of a HammingMesh), a rack is a pod. Elsewhere it is
+        a switch with the hosts whose first switch it is: top-of-rack switches, the lowest level of BCube and
+        DCell, NVSwitch domains. A host on no switch is a rack by itself. A switch all of whose hosts are in
+        one rack stands there too.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no network.
+
+    Notes
+    -----
+    Linear in the cables. Designs say how a network is wired, not where it stands: this is the usual place.
+
+    Examples
+    --------
+    >>> from relparallel.topology import leaf_spine
+    >>> racks(leaf_spine(leaves=2, spines=1, hosts_per_leaf=3)).tolist()
+    [0, 0, 0, 1, 1, 1, 0, 1, -1]
+    """
+    t = as_topology(topology, name="topology")
+    group = np.where(t.endpoint, t.pod if _whole_pods(t) else _first_switch(t), -1)
+    rack = np.full(t.num_nodes, -1)
+    rack[t.hosts] = np.unique(group[t.hosts], return_inverse=True)[1]
+    host, switch = _ends(t)
+    lowest, highest = np.full(t.num_nodes, t.num_nodes), np.full(t.num_nodes, -1)
+    np.minimum.at(lowest, switch, rack[host])
+    np.maximum.at(highest, switch, rack[host])
+    return np.where(~t.endpoint & (lowest == highest), highest, rack)
+
+
+def with_power_domains(
+    topology: Topology | nx.Graph[Any], racks_per_domain: int = 1, *, domain: ArrayLike | None = None
+) -> Topology:
+    """Declare which nodes lose power together.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        Any design.
+    racks_per_domain : int, optional
+        Consecutive `racks` on one feed, at least 1. Switches outside racks have feeds of their own.
+    domain : int array [n], optional
+        Domain of every node, -1 for none, instead of racks.
+
+    Returns
+    -------
+    Topology
+        The same network, with a group of ``shared_risk`` for every domain beside those that it has.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as stated, or the network has power domains already.
+
+    Examples
+    --------
+    >>> from relparallel.topology import leaf_spine
+    >>> t = with_power_domains(leaf_spine(leaves=4, spines=2, hosts_per_leaf=1), racks_per_domain=2)
+    >>> [group.nodes for group in t.shared_risk]
+    [(0, 1, 4, 5), (2, 3, 6, 7)]
+    """
+    t = as_topology(topology, name="topology")
+    each = require_int(racks_per_domain=racks_per_domain, at_least=1)
+    if domain is None:
+        fed = np.where((rack := racks(t)) < 0, -1, rack // each)
+    else:
+        fed = integers("domain", domain, t.num_nodes, at_least=-1, per="nodes")
+    names = np.unique(fed[fed >= 0])
+    digits = len(str(names.max(initial=0)))
+    groups = tuple(
+        SharedRisk(name=f"power domain {name:0{digits}}", nodes=tuple(np.flatnonzero(fed == name).tolist()))
+        for name in names.tolist()
+    )
+    return replace(t, shared_risk=(*t.shared_risk, *groups))
+
+
+def _ends(t: Topology) -> tuple[IntArray, IntArray]:
+    """Host and switch of every pair of one and the other, by host, then switch."""
+    tail = np.repeat(np.arange(t.num_nodes), np.diff(t.indptr))
+    cable: BoolArray = t.endpoint[tail] & ~t.endpoint[t.indices]
+    return tail[cable], t.indices[cable]
+
+
+def _first_switch(t: Topology) -> IntArray:
+    """First switch of every host; its own index, behind all switches, where it has none."""
+    host, switch = _ends(t)
+    first = t.num_nodes + np.arange(t.num_nodes)
+    some, at = np.unique(host, return_index=True)
+    first[some] = switch[at]
+    return first
+
+
+def _whole_pods(t: Topology) -> bool:
+    """Whether cables between hosts alone hold every pod of hosts together."""
+    pod = t.pod[t.hosts]
+    inside = t.edges[t.endpoint[t.edges].all(axis=1) & (t.pod[t.edges[:, 0]] == t.pod[t.edges[:, 1]])]
+    shape = (t.num_nodes, t.num_nodes)
+    graph = coo_array((np.ones(len(inside), dtype=np.int8), (inside[:, 0], inside[:, 1])), shape=shape)
+    part = connected_components(graph.tocsr(), directed=False)[1][t.hosts]
+    pods, sizes = np.unique(pod, return_counts=True)
+    whole = np.unique(np.column_stack([pod, part]), axis=0).shape[0] == pods.size
+    return bool(whole and pod.size and pod.min() >= 0 and sizes.min() > 1)
