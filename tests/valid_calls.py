@@ -141,6 +141,10 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "topology": rp.topology.leaf_spine(3, 2, 1), "racks_per_domain": 2,
         "domain": [0, 1, 1, 0, 1, 1, 2, -1],
     },
+    "topology.grow": lambda: {
+        "topology": rp.topology.jellyfish(8, 4, 3, np.random.default_rng(1)), "switches": 1,
+        "rng": np.random.default_rng(1),
+    },
     "topology.dgx_superpod": lambda: {"scalable_units": 1, "nvswitch_detail": True},
     "topology.dragonfly": lambda: {"p": 1, "a": 2, "h": 1, "arrangement": "palmtree"},
     "topology.dragonfly_plus": lambda: {"l": 2, "s": 2, "p": 1, "h": 1},
@@ -230,7 +234,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "switches": 0.0, "servers": 0.0, "split": "paths",
     },
     "metrics.Expansion": lambda: {
-        "hosts": 4, "switches": 0, "kept": 28, "pulled": 4, "laid": 12,
+        "hosts": 4, "switches": 0, "kept": 28, "pulled": 4, "laid": 12, "outgrown": 0,
     },
     "metrics.expansion": lambda: {
         "before": nx.cycle_graph(4), "after": nx.cycle_graph(6), "placement": [0, 1, 2, 3],

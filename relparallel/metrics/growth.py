@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import networkx as nx
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
 
 from relparallel._checks import require_int
 from relparallel.topology import Topology, as_topology
 from relparallel.topology._arrays import IntArray, integers
 
 __all__ = ["Expansion", "expansion"]
+
+_LARGEST: Final = 2_000**2  # entries of an assignment problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +30,8 @@ class Expansion:
         Nodes added.
     kept, pulled, laid : int
         Cables that stay, are taken out, and are new.
+    outgrown : int, optional
+        Nodes of the smaller network with more cables in the larger: without free ports they are replaced.
 
     Examples
     --------
@@ -38,9 +44,10 @@ class Expansion:
     kept: int
     pulled: int
     laid: int
+    outgrown: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("hosts", "switches", "kept", "pulled", "laid"):
+        for name in ("hosts", "switches", "kept", "pulled", "laid", "outgrown"):
             require_int(**{name: getattr(self, name)}, at_least=0)
 
     @property
@@ -64,8 +71,9 @@ def expansion(
         The networks; the second has at least the nodes of the first.
     placement : int array [n], optional
         The node of ``after`` that each node of ``before`` becomes, by index. By default the j-th node of a
-        kind and tier becomes the j-th of the same kind and tier, or of the same kind, tier and pod, whichever
-        pulls fewer cables.
+        kind and tier becomes the j-th of the same kind and tier, or of the same kind, tier and pod; then
+        nodes of one kind and tier at a time trade places for as long as that keeps more cables. The best is
+        taken.
 
     Returns
     -------
@@ -79,23 +87,36 @@ def expansion(
 
     Notes
     -----
-    Parallel cables count singly. O((n + m) log n).
+    Parallel cables count singly. O((n + m) log n), and one assignment problem for each kind and round; kinds
+    of more than 2,000 by 2,000 nodes keep their places.
+
+    References
+    ----------
+    Singla, Hong, Popa, Godfrey, "Jellyfish: networking data centers randomly", NSDI 2012, section 4.2: growth
+    in cables per added rack; see `relparallel.topology.grow`.
 
     Examples
     --------
-    >>> from relparallel.topology import dcell, torus
+    >>> from relparallel.topology import dcell, fat_tree, torus
     >>> expansion(dcell(n=3, k=1), dcell(n=3, k=2)).pulled, expansion(torus((4, 4)), torus((5, 4))).pulled
     (0, 4)
+    >>> steps = expansion(fat_tree(4), fat_tree(6))  # no cable moves, but every switch needs more ports
+    >>> steps.pulled, steps.outgrown
+    (0, 20)
     """
     small, large = as_topology(before, name="before"), as_topology(after, name="after")
-    images = _places(small, large) if placement is None else [_given(small, large, placement)]
-    kept = max(_kept(small, large, image) for image in images)
+    if placement is None:
+        images = [_settled(small, large, image) for image in _places(small, large)]
+    else:
+        images = [_given(small, large, placement)]
+    kept, image = max(((_kept(small, large, image), image) for image in images), key=lambda found: found[0])
     return Expansion(
         hosts=large.num_hosts - small.num_hosts,
         switches=large.num_switches - small.num_switches,
         kept=kept,
         pulled=small.num_links - kept,
         laid=large.num_links - kept,
+        outgrown=int((large.degrees[image] > small.degrees).sum()),
     )
 
 
@@ -105,6 +126,43 @@ def _kept(small: Topology, large: Topology, image: IntArray) -> int:
     old = dict(zip((ends[:, 0] * n + ends[:, 1]).tolist(), small.multiplicity.tolist(), strict=True))
     key = (large.edges[:, 0] * n + large.edges[:, 1]).tolist()
     return sum(min(old.get(k, 0), c) for k, c in zip(key, large.multiplicity.tolist(), strict=True))
+
+
+def _settled(small: Topology, large: Topology, image: IntArray) -> IntArray:
+    """Placement after trades within kinds and tiers, none of which loses a cable."""
+    kinds = _classes(small), _classes(large)
+    kept, before = _kept(small, large, image), -1
+    while kept > before:
+        before = kept
+        for name in dict.fromkeys(kinds[0]):
+            rows, columns = (np.flatnonzero([kind == name for kind in known]) for known in kinds)
+            if rows.size * columns.size <= _LARGEST:
+                traded = _traded(small, large, image, rows, columns)
+                found = _kept(small, large, traded)
+                kept, image = (found, traded) if found > kept else (kept, image)
+    return image
+
+
+def _traded(small: Topology, large: Topology, image: IntArray, rows: IntArray, columns: IntArray) -> IntArray:
+    """Best places for these nodes while all others stay: one assignment problem."""
+    others = np.setdiff1d(np.arange(small.num_nodes), rows)
+    now, then = _joined(small)[rows][:, others], _joined(large)[columns][:, image[others]]
+    row, column = linear_sum_assignment((now @ then.T).toarray(), maximize=True)
+    traded = image.copy()
+    traded[rows[row]] = columns[column]
+    return traded
+
+
+def _joined(t: Topology) -> csr_array[Any, Any]:
+    """Which nodes are joined."""
+    ends, ones = t.edges.T, np.ones(len(t.edges), dtype=np.int64)
+    half = csr_array((ones, (ends[0], ends[1])), shape=(t.num_nodes,) * 2)
+    return csr_array(half + half.T)
+
+
+def _classes(t: Topology) -> list[tuple[str, int]]:
+    """Kind and tier of every node."""
+    return list(zip([t.kinds[kind] for kind in t.node_kind], t.tier.tolist(), strict=True))
 
 
 def _places(small: Topology, large: Topology) -> list[IntArray]:

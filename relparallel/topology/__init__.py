@@ -21,6 +21,7 @@ from relparallel.topology.formats import (
     write_simai,
 )
 from relparallel.topology.gpu_clusters import nvl72, rail_only
+from relparallel.topology.growing import grow
 from relparallel.topology.interchange import as_topology
 from relparallel.topology.low_diameter import dragonfly, dragonfly_plus, hyperx
 from relparallel.topology.multi_rooted import aspen, three_tier, vl2
@@ -74,6 +75,7 @@ __all__ = [
     "fat_tree",
     "ficonn",
     "ficonn_route",
+    "grow",
     "hammingmesh",
     "helios",
     "hpn7",

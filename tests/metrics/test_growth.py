@@ -51,6 +51,31 @@ def test_a_placement_may_keep_more():
     assert expansion(before, t).kept <= 3
 
 
+@pytest.mark.parametrize(("k", "switches"), [(4, 20), (6, 45)])
+def test_a_fat_tree_grows_without_moving_a_cable_but_every_switch_is_replaced(k, switches):
+    found = expansion(fat_tree(k), fat_tree(k + 2))
+    assert (found.pulled, found.outgrown) == (0, switches)
+    assert found.laid == 3 * ((k + 2) ** 3 - k**3) // 4
+
+
+def test_growth_of_servers_with_few_ports_is_seen():
+    assert expansion(dcell(3, 1), dcell(3, 2)).outgrown == 12  # every server takes one more cable
+    assert expansion(leaf_spine(3, 2, 4), leaf_spine(5, 2, 4)).outgrown == 2  # the spines
+
+
+@given(st.integers(2, 5), st.integers(0, 2), st.integers(0, 10**6))
+def test_trades_lose_no_cable_and_beat_no_search(n, more, seed):
+    """Between the best of the first placements and the best of all placements."""
+    before, after = nx.gnp_random_graph(n, 0.6, seed=seed), nx.gnp_random_graph(n + more, 0.6, seed=seed + 1)
+    nx.set_node_attributes(before, {v: v % 2 for v in before}, "tier")
+    nx.set_node_attributes(after, {v: v % 2 for v in after}, "tier")
+    all_kept = [
+        sum(after.has_edge(p[u], p[v]) for u, v in before.edges) for p in permutations(range(n + more), n)
+    ]
+    first = sum(after.has_edge(*e) for e in before.edges)
+    assert first <= expansion(before, after).kept <= max(all_kept)
+
+
 def test_rewiring_per_node():
     assert expansion(torus((4, 4)), torus((5, 4))).rewired_per_node == 1
     assert Expansion(hosts=0, switches=0, kept=1, pulled=2, laid=2).rewired_per_node == np.inf
