@@ -257,7 +257,7 @@ def _aspen_pods(levels: int, k: int, fault_tolerance: Sequence[int]) -> tuple[li
     require_int(levels=levels, k=k, at_least=2)
     require_instance((Sequence, np.ndarray), fault_tolerance=fault_tolerance)
     if k % 2:
-        raise ValueError(f"k must be even, got {k}")
+        raise ValueError(f"k must be even, got {k}: half of an Aspen switch's ports go up")
     if len(fault_tolerance) != levels - 1 or isinstance(fault_tolerance, str):
         raise ValueError(
             f"fault_tolerance must be {levels - 1} integers, from the top level down, got {fault_tolerance!r}"

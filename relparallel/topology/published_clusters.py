@@ -173,7 +173,7 @@ def hpn7(segments: int = 15) -> Topology:
     >>> hpn7(segments=15)
     <Topology hpn7(segments=15): 15360 hosts, 2280 switches, 60480 links>
     """
-    hosts = _HPN_HOSTS * require_int(segments=segments, at_least=1, at_most=_HPN_SEGMENTS)
+    hosts = _HPN_HOSTS * _hpn_segments(segments)
     gpus, leaves = hosts * _GPUS, segments * _GPUS * _HPN_PLANES
     gpu, leaf = np.arange(gpus)[:, None], np.arange(leaves)[:, None]
     segment, plane = gpu // (_HPN_HOSTS * _GPUS), np.arange(_HPN_PLANES)
@@ -195,7 +195,7 @@ def hpn7(segments: int = 15) -> Topology:
 
 @closed_form("hpn7")
 def _hpn7(segments: int = 15) -> Description:
-    hosts = _HPN_HOSTS * require_int(segments=segments, at_least=1, at_most=_HPN_SEGMENTS)
+    hosts = _HPN_HOSTS * _hpn_segments(segments)
     gpus, leaves = hosts * _GPUS, segments * _GPUS * _HPN_PLANES
     near = _GPUS - 1 + _HPN_HOSTS - 1
     return Description(
@@ -298,6 +298,14 @@ def _meta_roce(pods: int = 8) -> Description:
         mean_hops=(2 * (rack - 1) + 4 * (pod - rack) + 6 * (gpus - pod)) / (gpus - 1),
         host_connectivity=2,
     )
+
+
+def _hpn_segments(segments: int) -> int:
+    """Return the segments of one pod."""
+    if require_int(segments=segments, at_least=1) > _HPN_SEGMENTS:
+        allowed = f"segments must be an integer in [1, {_HPN_SEGMENTS}], got {segments}"
+        raise ValueError(f"{allowed}: a pod's aggregation switches have no ports for more")
+    return int(segments)
 
 
 def _superpod(scalable_units: int, nvswitch_detail: bool) -> tuple[int, int, int, NVLink]:

@@ -235,5 +235,5 @@ def _leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Description:
 def require_even(*, k: int) -> int:
     """Return k if it is an even integer of at least 2."""
     if require_int(k=k, at_least=2) % 2:
-        raise ValueError(f"k must be even, got {k}")
+        raise ValueError(f"k must be even, got {k}: a pod has k/2 edge and k/2 aggregation switches")
     return int(k)

@@ -245,7 +245,7 @@ def test_closed_forms_need_no_building():
         ([], {}, "design must be one of"),
         ("bcube", {"n": 4}, "parameters of bcube must be n, k, got n"),
         ("bcube", {"n": 4, "k": 1, "p": 1}, "parameters of bcube must be n, k, got n, k, p"),
-        ("fat_tree", {"k": 3}, "k must be even, got 3"),
+        ("fat_tree", {"k": 3}, "k must be even, got 3: a pod has k/2 edge"),
         ("torus", {"dims": (0,)}, "dims must be an integer >= 1"),
         ("dcell", {"n": 1, "k": 1}, "n must be an integer >= 2"),
         ("leaf_spine", {"leaves": 1, "spines": 1, "hosts_per_leaf": -1}, "hosts_per_leaf must be"),

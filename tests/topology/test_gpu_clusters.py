@@ -210,7 +210,7 @@ def test_the_cluster_of_meta():
         (dgx_superpod, (3,), "scalable_units must be one of 1, 2, 4, 8, 16, 32, 64, 128, got 3"),
         (dgx_superpod, (2.0,), "scalable_units must be one of"),
         (dgx_superpod, (2, 1), "nvswitch_detail must be True or False"),
-        (hpn7, (16,), "segments must be an integer in .1, 15., got 16"),
+        (hpn7, (16,), "segments must be an integer in .1, 15., got 16: a pod's aggregation"),
         (meta_roce, (0,), "pods must be an integer >= 1, got 0"),
         (meta_roce, (10**6,), "pods must give at most"),
         (nvl72, (9,), "racks must fill an even number of leaves that divides 144.*got 9, 2.25 leaves"),

@@ -140,7 +140,7 @@ def test_one_lost_link_at_the_top_cuts_a_core_from_a_whole_pod_without_fault_tol
         ("vl2", {"d_a": 4, "d_i": 0}, "d_i must be an integer >= 2"),
         ("three_tier", {"cores": 0, "pods": 1, "access_per_pod": 1, "hosts_per_access": 1}, "cores must be"),
         ("aspen", {"levels": 1, "k": 4, "fault_tolerance": ()}, "levels must be"),
-        ("aspen", {"levels": 3, "k": 5, "fault_tolerance": (0, 0)}, "k must be even"),
+        ("aspen", {"levels": 3, "k": 5, "fault_tolerance": (0, 0)}, "k must be even, got 5: half of"),
         ("aspen", {"levels": 3, "k": 4, "fault_tolerance": (0,)}, "fault_tolerance must be 2 integers"),
         ("aspen", {"levels": 3, "k": 4, "fault_tolerance": (0, 2)}, r"fault_tolerance \+ 1 must divide"),
         ("aspen", {"levels": 2, "k": 6, "fault_tolerance": (3,)}, r"fault_tolerance \+ 1 must divide"),
