@@ -112,7 +112,7 @@ def equipped(
     prices : UnitPrices, optional
         The list ``ndr2024`` by default.
     latency : float, optional
-        Of every cable, with the device it enters [s]; 500 ns by default, the row in ``data/devices.csv``.
+        Of every link [s]; by default 500 ns, and 25 ns to an NVSwitch, as in ``data/devices.csv``.
     mtbf : Mapping of str to float, optional
         Mean time between failures [s] of device classes and of ``"cable"``, infinite where a part never
         fails; what is left out is as `mean_lives` says.
@@ -148,7 +148,7 @@ def equipped(
     """
     t = as_topology(topology, name="topology")
     billed = unit_prices(_MODERN) if prices is None else require_instance(UnitPrices, prices=prices)
-    delay = _cable_latency() if latency is None else _one("latency", latency, at_least=0)
+    delay = _latency(t) if latency is None else np.full(len(t.edges), _one("latency", latency, at_least=0))
     lives = mean_lives() | _times("mtbf", {} if mtbf is None else mtbf, t, above=0, infinite=True)
     given = {} if mttr is None else mttr if isinstance(mttr, Mapping) else dict.fromkeys(_parts(t), mttr)
     repairs = dict.fromkeys(_parts(t), mean_repair()) | _times("mttr", given, t, at_least=0)
@@ -159,16 +159,17 @@ def equipped(
         part["availability"] = 1 / (1 + part["mttr"] / part["mtbf"])
     return replace(
         t,
-        latency=np.full(len(t.edges), delay),
+        latency=delay,
         node_attributes={**t.node_attributes, **node},
         edge_attributes={**t.edge_attributes, **edge},
     )
 
 
-def _cable_latency() -> float:
-    """Default latency of a cable [s]."""
+def _latency(t: Topology) -> FloatArray:
+    """Default latency of every pair [s]."""
     rows = price_rows().set_index(["prices", "item", "quantity"])["value"]
-    return float(rows[_MODERN, "cable", "latency"]) * MICROSECOND
+    cable, inside = (float(rows[_MODERN, item, "latency"]) * MICROSECOND for item in ("cable", "nvlink"))
+    return np.where(fittings(t).cables > 0, cable, inside)
 
 
 def _parts(t: Topology) -> list[str]:

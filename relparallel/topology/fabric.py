@@ -26,7 +26,7 @@ from relparallel.units import GBIT
 
 __all__ = ["LINK_CAPACITY", "Topology"]
 
-LINK_CAPACITY: Final = 400 * GBIT  #: bytes/s of one cable where nothing else is said: a 400 Gbit/s port
+LINK_CAPACITY: Final = 400 * GBIT  #: bytes/s of a cable by default, as ndr2024 in data/devices.csv
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from relparallel.metrics import Survival, hosts_connected, survival
 from relparallel.reliability import evaluate
-from relparallel.topology import SharedRisk, Topology, bcube, fat_tree, leaf_spine, sample_failures, torus
+from relparallel.topology import (
+    SharedRisk,
+    Topology,
+    bcube,
+    equipped,
+    fat_tree,
+    leaf_spine,
+    sample_failures,
+    torus,
+    with_power_domains,
+)
 
 graphs = st.builds(
     lambda n, p, seed: nx.gnp_random_graph(n, p, seed=seed),
@@ -54,6 +64,24 @@ def test_what_survives_is_what_paths_say(graph, endpoint, transit, seed):
     pairs, accessible = oracle(t, alive)
     assert found.pairs == pytest.approx(pairs, rel=1e-14)
     assert found.accessible == pytest.approx(accessible, rel=1e-14)
+
+
+def test_racks_on_one_feed_are_lost_together():
+    """Every rack has hosts: all hosts are joined when no power domain is down."""
+    t = with_power_domains(leaf_spine(6, 2, 2), racks_per_domain=2)
+    found = hosts_connected(t, 20_000, np.random.default_rng(1), shared_risk_down=0.1)
+    assert found.lower < 0.9**3 < found.upper
+
+
+def test_availabilities_of_the_parts_are_chances_of_failure():
+    """Two hosts on a switch: three nodes and two cables that all must work."""
+    t = equipped(leaf_spine(1, 1, 2), mtbf={"server": 9.0, "switch": 9.0, "cable": 9.0}, mttr=1.0)
+    down = {
+        "link_down": 1 - t.edge_attributes["availability"],
+        "node_down": 1 - t.node_attributes["availability"],
+    }
+    found = hosts_connected(t, 20_000, np.random.default_rng(2), **down)
+    assert found.lower < 0.9**5 < found.upper
 
 
 @pytest.mark.parametrize("t", [fat_tree(4), bcube(3, 1), leaf_spine(3, 2, 2)], ids=repr)

@@ -37,7 +37,8 @@ def test_every_design_gets_every_attribute_and_the_parts_add_up_to_the_bill(name
     assert nodes["power"].sum() + edges["power"].sum() == pytest.approx(bill.power, rel=1e-12)
     for part in (nodes, edges):
         assert ((part["availability"] > 0) & (part["availability"] <= 1)).all()
-    assert set(found.latency.tolist()) == {0.5e-6}
+    nvlink = "nvswitch" in t.kinds and t.is_kind("nvswitch")[t.edges].any(axis=1)
+    assert found.latency == pytest.approx(np.where(nvlink, 25e-9, 500e-9) * np.ones(len(t.edges)), rel=1e-12)
     assert (found.capacity == t.capacity).all()
 
 
@@ -47,6 +48,10 @@ def test_availability_is_the_share_of_time_between_repairs():
     assert t.edge_attributes["availability"].tolist() == [1.0, 1.0, 1.0, 1.0]
     shares = rp.reliability.availability(t.node_attributes["mtbf"], t.node_attributes["mttr"])
     assert np.allclose(t.node_attributes["availability"], shares, rtol=1e-15)
+
+
+def test_a_given_latency_is_that_of_every_link():
+    assert set(equipped(rp.topology.nvl72(), latency=1e-6).latency.tolist()) == {1e-6}
 
 
 def test_repairs_may_differ_by_class():
