@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from valid_calls import CALLS
 
-from relparallel.topology import LINK_CAPACITY, Design, SharedRisk, Topology, fat_tree, torus
+import relparallel as rp
+from relparallel.topology import LINK_CAPACITY, Design, SharedRisk, Topology, fat_tree, names, torus
 
 
 def trunk(**changes):
@@ -190,3 +192,46 @@ def test_a_single_node_without_cables_is_a_topology():
 def test_a_topology_needs_a_node():
     with pytest.raises(ValueError, match="node_kind must hold at least one node"):
         trunk(node_kind={"server": 0}, edges=[])
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_builder_takes_true_for_one_or_a_broken_number(name):
+    """Every integer of every design, alone or in a tuple."""
+    good = CALLS[f"topology.{name}"]()
+    for argument, value in good.items():
+        first = value[0] if isinstance(value, tuple) else value
+        if isinstance(first, bool) or not isinstance(first, int):
+            continue
+        for bad in (True, 2.0, -3):
+            given = (bad, *value[1:]) if isinstance(value, tuple) else bad
+            with pytest.raises((TypeError, ValueError), match=rf"\b{argument}\b"):
+                getattr(rp.topology, name)(**good | {argument: given})
+
+
+BROKEN_RULES = [
+    ("fat_tree", {"k": 5}, "a pod has k/2 edge and k/2 aggregation switches"),
+    ("f10", {"k": 5}, "a pod has k/2 edge and k/2 aggregation switches"),
+    ("aspen", {"levels": 3, "k": 5, "fault_tolerance": (0, 0)}, "half of an Aspen switch's ports go up"),
+    ("vl2", {"d_a": 4, "d_i": 5}, "VL2 halves its switches' ports"),
+    ("ficonn", {"n": 3, "k": 1}, "first level takes half of a switch's servers"),
+    ("mdcube", {"n": 4, "k": 1, "dims": (6, 5)}, r"sum\(m - 1\) <= \(k\+1\) n\^k = 8 uplinks"),
+    ("slim_fly", {"q": 6, "p": 1}, "a prime power, for there is no field of other size"),
+    ("slim_fly", {"q": 2, "p": 1}, r"4w \+ delta with delta -1, 0 or 1 and w >= 1"),
+    ("polarfly", {"q": 12, "p": 1}, "a prime power, for there is no field of other size"),
+    ("jellyfish", {"n": 5, "k": 4, "r": 3, "rng": np.random.default_rng()}, "n r even, for r ports each"),
+    ("tpu_v4", {"dims": (4, 4, 5)}, "three multiples of 4, at most 64 cubes"),
+    (
+        "helios",
+        {"pods": 4, "hosts_per_pod": 8, "electrical": 0.0, "optical": 1.0},
+        "the packet core joins all",
+    ),
+    ("hpn7", {"segments": 16}, "a pod's aggregation switches have no ports for more"),
+    ("nvl72", {"racks": 9}, "an even number of leaves that divides 144"),
+    ("rail_only", {"domains": 100}, "an even number of leaves that divides 64"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "rule"), BROKEN_RULES)
+def test_a_refused_parameter_is_told_with_the_rule_of_the_design(name, arguments, rule):
+    with pytest.raises(ValueError, match=rule):
+        getattr(rp.topology, name)(**arguments)
