@@ -171,7 +171,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "node_down": 0.1, "shared_risk_down": 0.1,
     },
     "topology.lint_simai": lambda: {"path": written("simai")},
-    "topology.read_graphml": lambda: {"path": written("graphml")},
+    "topology.read_graphml": lambda: {"path": written("graphml"), "strict": True},
     "topology.read_simai": lambda: {"path": written("simai"), "strict": True, "gpus_forward": False},
     "topology.write_booksim": lambda: {
         "topology": rp.topology.fat_tree(4), "path": f"{FOLDER}/network", "cycle": 1e-9,

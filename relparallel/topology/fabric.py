@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 
-from relparallel._checks import require_instance, require_int, require_real
+from relparallel._checks import require_flag, require_instance, require_int, require_real
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 from relparallel.topology.parts import Design, SharedRisk, risk_groups
@@ -294,7 +294,6 @@ class Topology:
         Returns
         -------
         int
-            Between 0 and n - 1.
 
         Raises
         ------
@@ -333,8 +332,7 @@ class Topology:
 
         Examples
         --------
-        >>> pair = Topology.of(edges=[(0, 1)], node_kind={"server": 2}, meta=Design(name="cable"))
-        >>> pair.is_kind("server").tolist()
+        >>> Topology.from_networkx(nx.path_graph(2)).is_kind("node").tolist()
         [True, True]
         """
         if kind not in self.kinds:
@@ -353,22 +351,23 @@ class Topology:
 
         Examples
         --------
-        >>> pair = Topology.of(edges=[(0, 1)], node_kind={"server": 2}, meta=Design(name="cable"))
-        >>> pair.to_networkx().nodes[1]["kind"]
-        'server'
+        >>> Topology.from_networkx(nx.path_graph(2)).to_networkx().nodes[1]["kind"]
+        'node'
         """
         from relparallel.topology.interchange import to_networkx
 
         return to_networkx(self)
 
     @classmethod
-    def from_networkx(cls, graph: nx.Graph[Any]) -> Topology:
+    def from_networkx(cls, graph: nx.Graph[Any], *, strict: bool = True) -> Topology:
         """Topology of an undirected graph; `as_topology` says what its attributes mean.
 
         Parameters
         ----------
         graph : networkx.Graph or networkx.MultiGraph
             Undirected, not empty, without self-loops.
+        strict : bool, optional
+            Refuse a graph in several parts, which have no distance; failures leave such graphs.
 
         Returns
         -------
@@ -378,16 +377,17 @@ class Topology:
         Raises
         ------
         TypeError, ValueError
-            If the graph is not as stated, or an attribute has a wrong value.
+            If the graph is not so, or an attribute is wrong.
 
         Examples
         --------
         >>> Topology.from_networkx(nx.cycle_graph(3)).num_links
         3
         """
-        from relparallel.topology.interchange import as_topology
+        from relparallel.topology.interchange import as_topology, require_one_part
 
-        return as_topology(require_instance(nx.Graph, graph=graph))
+        found = as_topology(require_instance(nx.Graph, graph=graph))
+        return require_one_part("graph", found) if require_flag(strict=strict) else found
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Topology):

@@ -14,6 +14,8 @@ from typing import Any, Final
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from relparallel._checks import require_instance
 from relparallel.topology import _arrays
@@ -21,7 +23,7 @@ from relparallel.topology._arrays import IntArray
 from relparallel.topology.fabric import LINK_CAPACITY, Topology
 from relparallel.topology.parts import Design, SharedRisk
 
-__all__ = ["as_topology", "to_networkx"]
+__all__ = ["as_topology", "require_one_part", "to_networkx"]
 
 Attributes = Mapping[str, Any]
 
@@ -78,6 +80,19 @@ def as_topology(graph: Topology | nx.Graph[Any], *, name: str = "graph") -> Topo
     if loops:
         raise ValueError(f"{name} must have no self-loops, got {loops[0]}")
     return _read(graph)
+
+
+def require_one_part(name: str, topology: Topology) -> Topology:
+    """Return an imported topology if cables join all of its nodes."""
+    joined = np.ones(topology.indices.size, dtype=np.int8), topology.indices, topology.indptr
+    parts, part = connected_components(csr_array(joined, shape=(topology.num_nodes,) * 2), directed=False)
+    if parts > 1:
+        sizes = np.sort(np.bincount(part))[::-1]
+        raise ValueError(
+            f"{name} must be connected, got {parts} parts of {', '.join(map(str, sizes[:8]))} nodes: "
+            "join them, read one, or read all with strict=False"
+        )
+    return topology
 
 
 def to_networkx(topology: Topology) -> nx.Graph[Any]:

@@ -152,7 +152,7 @@ def split(n, a):
 @given(st.integers(4, 12), st.integers(0, 10**6))
 def test_load_is_betweenness(n, seed):
     graph = nx.gnp_random_graph(n, 0.5, seed=seed)
-    t = Topology.from_networkx(graph)
+    t = Topology.from_networkx(graph, strict=False)
     if not t.edges.size:
         return
     by_edge = nx.edge_betweenness_centrality(graph, normalized=False)
@@ -168,7 +168,7 @@ def test_load_is_betweenness(n, seed):
 @given(st.integers(4, 10), st.integers(0, 10**6), st.booleans())
 def test_an_attack_that_looks_again_always_takes_one_of_the_busiest(n, seed, links):
     graph = nx.connected_watts_strogatz_graph(n, 3, 0.4, seed=seed)
-    t = Topology.from_networkx(graph)
+    t = Topology.from_networkx(graph, strict=False)
     owner, size = (np.arange(len(t.edges)), len(t.edges)) if links else (np.arange(n), n)
     order = busiest_first(t, owner, links, size - 2, np.random.default_rng(seed).random(size))
     assert sorted(order.tolist()) == list(range(size))

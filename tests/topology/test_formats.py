@@ -121,6 +121,10 @@ HEAD = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
             "network must have no self-loops",
         ),
         (
+            f"{HEAD}<graph edgedefault='undirected'><node id='a'/><node id='b'/></graph></graphml>",
+            "network must be connected, got 2 parts of 1, 1 nodes",
+        ),
+        (
             f"{HEAD}<key id='k' for='node' attr.name='pod' attr.type='string'/>"
             "<graph edgedefault='undirected'><node id='a'><data key='k'>first</data></node></graph>"
             "</graphml>",

@@ -72,7 +72,7 @@ def test_any_graph_comes_back_with_its_attributes(nodes, data):
     for u, v in data.draw(st.lists(st.tuples(st.sampled_from(nodes), st.sampled_from(nodes)), max_size=12)):
         if u != v:
             graph.add_edge(u, v, **data.draw(st.dictionaries(st.sampled_from(["x", "y"]), values)))
-    t = Topology.from_networkx(graph)
+    t = Topology.from_networkx(graph, strict=False)
     again = t.to_networkx()
     own = {"kind", "endpoint", "transit", "tier", "pod", "rail", "device_class"}
     cable = {"multiplicity", "capacity", "latency"}
@@ -84,7 +84,14 @@ def test_any_graph_comes_back_with_its_attributes(nodes, data):
     for u, v, given_attributes in graph.edges(data=True):
         assert {k: w for k, w in again.edges[u, v].items() if k not in cable} == given_attributes
     assert again.graph["remark"] == graph.graph["remark"]
-    assert Topology.from_networkx(again) == t
+    assert Topology.from_networkx(again, strict=False) == t
+
+
+def test_a_graph_in_several_parts_is_refused_unless_wanted():
+    graph = nx.disjoint_union(nx.cycle_graph(3), nx.path_graph(2))
+    with pytest.raises(ValueError, match="graph must be connected, got 2 parts of 3, 2 nodes: join them"):
+        Topology.from_networkx(graph)
+    assert Topology.from_networkx(graph, strict=False) == as_topology(graph)
 
 
 def test_a_plain_graph_has_endpoints_that_forward():

@@ -22,9 +22,10 @@ from xml.etree.ElementTree import ParseError
 import networkx as nx
 import numpy as np
 
+from relparallel._checks import require_flag
 from relparallel.topology.fabric import Topology
 from relparallel.topology.formats import _text
-from relparallel.topology.interchange import as_topology
+from relparallel.topology.interchange import as_topology, require_one_part
 from relparallel.topology.parts import Design
 
 __all__ = ["read_graphml", "write_graphml"]
@@ -83,13 +84,15 @@ def write_graphml(topology: Topology | nx.Graph[Any], path: str | os.PathLike[st
     _text.write(target, file.getvalue())
 
 
-def read_graphml(path: str | os.PathLike[str]) -> Topology:
+def read_graphml(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
     """Topology of a GraphML file, of this package or of another tool.
 
     Parameters
     ----------
     path : str or path-like
         File with one undirected graph.
+    strict : bool, optional
+        Refuse a graph in several parts, as `Topology.from_networkx` does.
 
     Returns
     -------
@@ -101,8 +104,9 @@ def read_graphml(path: str | os.PathLike[str]) -> Topology:
     FileNotFoundError
         If there is no such file.
     TypeError, ValueError
-        If the path is none, or the file is no GraphML or its graph is directed, empty, or has self-loops or
-        attributes of wrong values; the message names the file and, where one is known, the line.
+        If the path is none, or the file is no GraphML or its graph is directed, empty, in several parts, or
+        has self-loops or attributes of wrong values; the message names the file and, where one is known, the
+        line.
 
     Examples
     --------
@@ -112,6 +116,7 @@ def read_graphml(path: str | os.PathLike[str]) -> Topology:
     ...     read_graphml(f"{folder}/path.graphml")
     <Topology graph(): 3 hosts, 0 switches, 2 links>
     """
+    require_flag(strict=strict)
     file = _text.require_path(path=path)
     try:
         graph = nx.read_graphml(file, node_type=str)
@@ -122,9 +127,10 @@ def read_graphml(path: str | os.PathLike[str]) -> Topology:
     for default in ("node_default", "edge_default"):
         graph.graph.pop(default, None)
     try:
-        return _decoded(graph, file)
+        found = _decoded(graph, file)
     except (SyntaxError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file}: {error}; correct the attribute in the file") from None
+    return require_one_part(str(file), found) if strict else found
 
 
 def _decoded(graph: Any, file: Path) -> Topology:
