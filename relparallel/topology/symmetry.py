@@ -7,8 +7,8 @@ nodes that the rest carry into each other form an orbit: what is measured from o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, cast
 
 import networkx as nx
 import numba
@@ -19,10 +19,10 @@ from scipy.sparse.csgraph import connected_components
 
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import IntArray
+from relparallel.topology._generators import RULES
 from relparallel.topology.description import describe
 from relparallel.topology.fabric import Topology
 from relparallel.topology.interchange import as_topology
-from relparallel.topology.server_centric import dcell_servers
 
 __all__ = ["arc_orbits", "automorphisms", "is_automorphism", "orbits", "orbits_that_fix"]
 
@@ -69,12 +69,16 @@ def automorphisms(topology: Topology | nx.Graph[Any]) -> IntArray:
     Parameters
     ----------
     topology : Topology or networkx.Graph
-        Fat-tree, leaf-spine, BCube, DCell and torus declare theirs; another network has none.
+        All designs but the random ones declare theirs; another network has none.
 
     Returns
     -------
     int array [generators, n]
         One permutation of the nodes per row, each proved by `is_automorphism`; those that fail are left out.
+
+    Notes
+    -----
+    Found once for a topology and kept with it, as its other derived arrays are; so are the orbits.
 
     Examples
     --------
@@ -82,9 +86,7 @@ def automorphisms(topology: Topology | nx.Graph[Any]) -> IntArray:
     >>> automorphisms(fat_tree(k=4)).shape
     (5, 36)
     """
-    t = as_topology(topology, name="topology")
-    proved = [g for g in _declared(t) if _proved(t, g)]
-    return np.array(proved, dtype=np.int64).reshape(-1, t.num_nodes)
+    return _once(as_topology(topology, name="topology"), _automorphisms)
 
 
 def orbits(topology: Topology | nx.Graph[Any]) -> IntArray:
@@ -111,8 +113,7 @@ def orbits(topology: Topology | nx.Graph[Any]) -> IntArray:
     >>> np.bincount(orbits(fat_tree(k=4))).tolist()
     [16, 8, 8, 4]
     """
-    t = as_topology(topology, name="topology")
-    return _components(automorphisms(t))
+    return _once(as_topology(topology, name="topology"), _orbits)
 
 
 def arc_orbits(topology: Topology | nx.Graph[Any]) -> IntArray:
@@ -135,14 +136,7 @@ def arc_orbits(topology: Topology | nx.Graph[Any]) -> IntArray:
     >>> int(arc_orbits(torus((4, 3))).max()) + 1  # the rings of either length
     2
     """
-    t = as_topology(topology, name="topology")
-    n, m = t.num_nodes, len(t.edges)
-    u, v = t.edges.T
-    tail, head = np.concatenate([u, v]), np.concatenate([v, u])
-    key = tail * n + head
-    order = np.argsort(key)
-    images = [order[np.searchsorted(key[order], g[tail] * n + g[head])] for g in automorphisms(t)]
-    return _components(np.array(images, dtype=np.int64).reshape(-1, 2 * m)).reshape(2, m).T
+    return _once(as_topology(topology, name="topology"), _arc_orbits)
 
 
 def orbits_that_fix(t: Topology, node: int) -> IntArray:
@@ -163,6 +157,36 @@ def orbits_that_fix(t: Topology, node: int) -> IntArray:
     back = {image: np.argsort(u) for image, u in carried.items()}
     kept = [back[int(g[i])][g[u]] for i, u in carried.items() for g in generators if int(g[i]) in back]
     return _components(np.array(kept, dtype=np.int64).reshape(-1, t.num_nodes))
+
+
+def _once(t: Topology, find: Callable[[Topology], IntArray]) -> IntArray:
+    """What a function finds for a topology, kept with it like its cached properties."""
+    found = vars(t)
+    if find.__name__ not in found:
+        found[find.__name__] = _arrays.read_only(find(t))
+    return cast(IntArray, found[find.__name__])
+
+
+def _automorphisms(t: Topology) -> IntArray:
+    """Declared permutations that are proved, one per row."""
+    proved = [g for g in _declared(t) if _proved(t, g)]
+    return np.array(proved, dtype=np.int64).reshape(-1, t.num_nodes)
+
+
+def _orbits(t: Topology) -> IntArray:
+    """Orbits of the nodes."""
+    return _components(automorphisms(t))
+
+
+def _arc_orbits(t: Topology) -> IntArray:
+    """Orbits of the directed cables, [m, 2]."""
+    n, m = t.num_nodes, len(t.edges)
+    u, v = t.edges.T
+    tail, head = np.concatenate([u, v]), np.concatenate([v, u])
+    key = tail * n + head
+    order = np.argsort(key)
+    images = [order[np.searchsorted(key[order], g[tail] * n + g[head])] for g in automorphisms(t)]
+    return _components(np.array(images, dtype=np.int64).reshape(-1, 2 * m)).reshape(2, m).T
 
 
 def _permutation(n: int, permutation: ArrayLike) -> IntArray:
@@ -218,7 +242,7 @@ def _components(images: IntArray) -> IntArray:
 
 def _declared(t: Topology) -> Sequence[IntArray]:
     """Permutations that the design of a topology names; none where it has no rule or other parameters."""
-    rule = _RULES.get(t.meta.name)
+    rule = RULES.get(t.meta.name)
     try:
         form = None if rule is None else describe(t.meta.name, **t.meta.parameters)
     except (TypeError, ValueError):
@@ -226,88 +250,3 @@ def _declared(t: Topology) -> Sequence[IntArray]:
     if rule is None or form is None or form.hosts + form.switches != t.num_nodes:
         return ()
     return rule(**t.meta.parameters)
-
-
-def _rolled(blocks: Sequence[IntArray], axes: Sequence[int | None]) -> IntArray:
-    """Every node goes to the next one along an axis of its block, round the edge; None leaves a block."""
-    moved = (b if axis is None else np.roll(b, -1, axis) for b, axis in zip(blocks, axes, strict=True))
-    return np.concatenate([block.ravel() for block in moved])
-
-
-def _blocks(*shapes: tuple[int, ...]) -> list[IntArray]:
-    """Consecutive indices arranged in blocks of these shapes."""
-    ends = np.cumsum([np.prod(shape, dtype=np.int64) for shape in shapes])
-    parts = np.split(np.arange(ends[-1]), ends[:-1])
-    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
-
-
-def _fat_tree(k: int) -> list[IntArray]:
-    """Next pod, edge switch of the pod, host of the switch, aggregation switch, core switch of its group."""
-    half = k // 2
-    blocks = _blocks((k, half, half), (k, half), (k, half), (half, half))
-    moves = [(0, 0, 0, None), (1, 1, None, None), (2, None, None, None), (None, None, 1, 0)]
-    return [_rolled(blocks, axes) for axes in (*moves, (None, None, None, 1))]
-
-
-def _leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> list[IntArray]:
-    """Next leaf, host of the leaf, spine."""
-    blocks = _blocks((leaves, hosts_per_leaf), (leaves,), (spines,))
-    return [_rolled(blocks, axes) for axes in ((0, 0, None), (1, None, None), (None, None, 0))]
-
-
-def _torus(dims: Sequence[int], wrap: Sequence[bool] = ()) -> list[IntArray]:
-    """Next node along wrapped dimensions; every dimension backwards; neighbours of one kind exchanged."""
-    grid, around = _blocks(tuple(dims)), wrap or (True,) * len(dims)
-    shifts = [_rolled(grid, (axis,)) for axis in range(len(dims)) if around[axis]]
-    mirrors = [np.flip(grid[0], axis).ravel() for axis in range(len(dims))]
-    kinds = list(zip(dims, around, strict=True))
-    pairs = zip(range(len(dims)), range(1, len(dims)), strict=False)
-    swaps = [np.swapaxes(grid[0], a, b).ravel() for a, b in pairs if kinds[a] == kinds[b]]
-    return [*shifts, *mirrors, *swaps]
-
-
-def _bcube(n: int, k: int) -> list[IntArray]:
-    """Digit 0 increased, its first two values exchanged; all digits moved up, the lowest two exchanged."""
-    servers, *levels = _blocks((n,) * (k + 1), *((n,) * k for _ in range(k + 1)))
-    exchanged = np.concatenate([[1, 0], np.arange(2, n)])
-    values = [
-        [
-            np.take(servers, order, axis=-1),
-            levels[0],
-            *(np.take(level, order, axis=-1) for level in levels[1:]),
-        ]
-        for order in (np.roll(np.arange(n), -1), exchanged)
-    ]
-    moved = [np.moveaxis(block, -1, 0) for block in (servers, *levels[1:])] if k else [servers]
-    places = [[*moved, levels[0]]]
-    if k:
-        above = [np.swapaxes(block, -1, -2) for block in (servers, *levels[2:])]
-        places.append([above[0], levels[1], levels[0], *above[1:]])
-    return [np.concatenate([block.ravel() for block in blocks]) for blocks in (*values, *places)]
-
-
-def _dcell(n: int, k: int) -> list[IntArray]:
-    """Count backwards; with one level also exchange the copies, with none the servers."""
-    servers = dcell_servers(n, k)[k]
-    backwards = np.concatenate([np.arange(servers)[::-1], np.arange(servers, servers + servers // n)[::-1]])
-    if k == 0:
-        return [backwards, _rolled(_blocks((n,), (1,)), (0, None))]
-    copies = np.arange(n + 1)
-    exchanges = [np.roll(copies, -1), np.concatenate([[1, 0], copies[2:]])] if k == 1 else []
-    return [backwards, *(_exchanged(n, exchange) for exchange in exchanges)]
-
-
-def _exchanged(n: int, copy: IntArray) -> IntArray:
-    """Permutation of a DCell_1 that exchanges its copies: each server is the one of copy i towards copy j."""
-    i, server = np.divmod(np.arange(n * (n + 1)), n)
-    j = server + (server >= i)
-    return np.concatenate([copy[i] * n + copy[j] - (copy[j] > copy[i]), n * (n + 1) + copy])
-
-
-_RULES: Final[Mapping[str, Callable[..., Sequence[IntArray]]]] = {
-    "fat_tree": _fat_tree,
-    "leaf_spine": _leaf_spine,
-    "bcube": _bcube,
-    "dcell": _dcell,
-    "torus": _torus,
-}
