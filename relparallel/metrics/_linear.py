@@ -76,7 +76,9 @@ def _commodity(problem: Problem, i: int) -> Commodity:
     useful = (net.transit[net.tail] | (net.tail == root)) & (net.head != root)
     ends = np.column_stack([cell[net.tail], cell[net.head], problem.arc_class])[useful]
     if problem.symmetric:
-        ends = np.unique(ends, axis=0)
+        _, pair = np.unique(ends[:, 0] * (cell.max() + 1) + ends[:, 1], return_inverse=True)
+        _, first = np.unique(pair * (problem.arc_class.max() + 1) + ends[:, 2], return_index=True)
+        ends = ends[first]
     return Commodity(
         tail=ends[:, 0],
         head=ends[:, 1],
@@ -105,16 +107,16 @@ def _refined(problem: Problem, cell: IntArray) -> IntArray:
     net, size = problem.net, int(cell.max()) + 1
     _, kind = np.unique(problem.arc_class * size + cell[net.head], return_inverse=True)
     _, kind = np.unique(kind * size + cell[net.tail], return_inverse=True)
-    number = coo_array((np.ones(kind.size), (net.tail, kind)), shape=(cell.size, kind.max() + 1)).tocsr()
+    number = coo_array(
+        (np.ones(kind.size, dtype=np.int64), (net.tail, kind)), shape=(cell.size, kind.max() + 1)
+    ).tocsr()
     number.sum_duplicates()
-    finer = cell
-    degree = np.diff(number.indptr)
+    finer, most = cell, int(number.data.max()) + 1
+    degree, seen = np.diff(number.indptr), number.indices.astype(np.int64) * most + number.data + most
     for column in range(int(degree.max())):
         has = np.flatnonzero(degree > column)
-        seen = np.zeros((cell.size, 2))
-        seen[has, 0] = 1 + number.indices[number.indptr[has] + column]
-        seen[has, 1] = number.data[number.indptr[has] + column]
-        code = np.unique(seen, axis=0, return_inverse=True)[1].ravel()
+        code = np.zeros(cell.size, dtype=np.int64)
+        code[has] = seen[number.indptr[has] + column]
         finer = np.unique(finer * (code.max() + 1) + code, return_inverse=True)[1].astype(np.int64)
     return finer
 

@@ -13,45 +13,50 @@ __all__ = ["distances", "route", "spread"]
 
 
 @numba.njit(cache=True)
-def spread(indptr, head, cables, transit, weight, roots, scale, by_paths, load):  # type: ignore[no-untyped-def]
-    """Add to ``load`` what all nodes send to each root, split over all shortest paths.
+def spread(indptr, head, cables, transit, weight, roots, scale, by_paths, against):  # type: ignore[no-untyped-def]
+    """What all nodes send to each root, split over all shortest paths; returns the traffic that arrived.
 
     Node v sends ``weight[v]`` times the root's ``scale``. ``by_paths`` splits evenly over the paths, else at
-    every node evenly over the next cables. Returns the traffic that arrived.
+    every node evenly over the next cables. Adds to ``against`` of every arc what runs from its head to its
+    tail: the search leaves the root, the traffic comes back over the arcs that it used.
     """
     n = indptr.size - 1
-    distance, order = np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int64)
-    ways, total, flow = np.empty(n), np.empty(n), np.empty(n)
+    distance, order = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    used, start = np.empty(head.size, dtype=np.int32), np.empty(n + 1, dtype=np.int64)
+    total, rate = np.empty(n), np.empty(n)  # ways to a node, and what each of them carries
     arrived = 0.0
     for i in range(roots.size):
-        root = roots[i]
         distance[:] = -1
-        distance[root], order[0], ways[root] = 0, root, 1.0
-        first, last = 0, 1
+        distance[roots[i]], order[0], total[roots[i]] = 0, roots[i], 1.0
+        first, last, count = 0, 1, 0
         while first < last:
             u = order[first]
+            start[first] = count
+            if first == 0 or transit[u]:
+                ways = total[u] if by_paths else 1.0
+                for a in range(indptr[u], indptr[u + 1]):
+                    v = head[a]
+                    if distance[v] < 0:
+                        distance[v], order[last], total[v] = distance[u] + 1, v, 0.0
+                        last += 1
+                    if distance[v] > distance[u]:
+                        total[v] += cables[a] * ways
+                        used[count] = a
+                        count += 1
             first += 1
-            if u != root:
-                ways[u] = total[u] if by_paths else 1.0
-                if not transit[u]:
-                    continue
-            for a in range(indptr[u], indptr[u + 1]):
-                v = head[a]
-                if distance[v] < 0:
-                    distance[v], order[last], total[v] = distance[u] + 1, v, 0.0
-                    last += 1
-                if distance[v] == distance[u] + 1:
-                    total[v] += cables[a] * ways[u]
-        flow[:] = weight
-        for j in range(last - 1, 0, -1):
-            v = order[j]
-            arrived += weight[v] * scale[i]
-            for a in range(indptr[v], indptr[v + 1]):
-                u = head[a]
-                if distance[u] == distance[v] - 1 and (u == root or transit[u]):
-                    part = flow[v] * cables[a] * ways[u] / total[v]
-                    flow[u] += part
-                    load[a] += part * scale[i]
+        start[last] = count
+        for j in range(last - 1, -1, -1):
+            u = order[j]
+            ways = total[u] if by_paths else 1.0
+            flow = weight[u]
+            for b in range(start[j], start[j + 1]):
+                a = used[b]
+                part = rate[head[a]] * cables[a] * ways
+                flow += part
+                against[a] += part * scale[i]
+            rate[u] = flow / total[u]
+            if j > 0:
+                arrived += weight[u] * scale[i]
     return arrived
 
 

@@ -170,13 +170,15 @@ def load_of(
 ) -> EdgeLoad:
     """Load with these living hosts and cables; from one host of every orbit where all live."""
     net = network(t, weight, cables)
-    load = _among_twins(net, split)
     roots = np.flatnonzero(net.weight)
     classes, scale = roots.size, net.weight[roots]
     if symmetric:
         roots, scale = min((roots, scale), _one_of_each_orbit(t, net), key=lambda some: some[0].size)
-    static = (net.indptr, net.head, net.cables, net.transit, net.weight)
-    joined = spread(*static, roots, scale, split == "paths", load)
+    static = (net.indptr, net.head.astype(np.int32), net.cables, net.transit, net.weight)
+    against = np.zeros(net.head.size)
+    joined = spread(*static, roots, scale, split == "paths", against)
+    up, back = _among_twins(net, split), _reversed(net)
+    load = up + (up + against)[back]
     arc, share = carriers(t, net, cables)
     flow = load[arc] * share if load.size else np.zeros(arc.shape)
     hosts, pairs = int(weight.sum()), round(joined) + _pairs_of_twins(net)
@@ -214,12 +216,15 @@ def _pairs_of_twins(net: Network) -> int:
 
 
 def _among_twins(net: Network, split: Split) -> FloatArray:
-    """Load of the traffic between twins: over two links, through any common neighbour that forwards."""
+    """Traffic between twins on its way up: through any common neighbour that forwards; then it comes down."""
     meeting = _meeting(net)
     width = np.where(meeting, net.cables ** (2 if split == "paths" else 1), 0.0)
     total = np.bincount(net.tail, weights=width, minlength=net.weight.size)[net.tail]
     sent = net.weight[net.tail] * (net.weight[net.tail] - 1)
-    up = np.divide(width * sent, total, out=np.zeros_like(width), where=meeting)
+    return np.divide(width * sent, total, out=np.zeros_like(width), where=meeting)
+
+
+def _reversed(net: Network) -> IntArray:
+    """The arc back, of every arc."""
     n = net.weight.size
-    back = np.searchsorted(net.tail * n + net.head, net.head * n + net.tail)
-    return up + up[back]
+    return np.searchsorted(net.tail * n + net.head, net.head * n + net.tail)
