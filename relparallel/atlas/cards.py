@@ -22,13 +22,15 @@ from relparallel.atlas.measures import (
     size,
 )
 from relparallel.atlas.result import Card
+from relparallel.atlas.routings import own_routing, shortest_paths
 from relparallel.atlas.throughput import throughput_rows
-from relparallel.metrics import ecmp_load
 from relparallel.topology import Topology, as_topology
 
 __all__ = ["card"]
 
 _AT_ONCE: Final = 12  # starts of a bit-parallel search that cost as much as one routing
+_ROUND: Final = 40  # routings that cost as much as one round in which the linear program refines its classes
+_PROGRAM: Final = 80_000  # start nodes times arcs up to which the linear program is solved without symmetry
 
 
 def card(
@@ -51,15 +53,18 @@ def card(
         measurements: replace them by those of your own parts.
     work : float, optional
         Most start nodes times arcs of an exact routing; 12 times as many for hop counts, which search from
-        512 nodes at once. Above it bounds or a sample take its place.
+        512 nodes at once, and a fortieth for each link of the diameter for the linear program over proved
+        orbits. Above it bounds or a sample take its place.
     rng : numpy.random.Generator, optional
         Draws the sources of a sampled hop count; by default always the same.
 
     Returns
     -------
     Card
-        Throughput is all-to-all, with the cables of the hosts as a limit. The pair of hosts whose paths and
-        availability are given are the first and the last; both are taken to work.
+        Throughput is all-to-all, with the cables of the hosts as a limit: the aggregate one of shortest paths
+        or, where their load is not counted, between what the design's own routing reaches and what none can
+        pass; the other one of the best routing. The pair of hosts whose paths and availability are given are
+        the first and the last; both are taken to work.
 
     Raises
     ------
@@ -69,7 +74,8 @@ def card(
     Notes
     -----
     Upper bounds of throughput hold for every routing: all cables together over the mean distance, the cut of
-    the halving, the cables of a host. Shortest paths give the lower one. Unavailability is at least that all
+    the halving, the cables of a host. Shortest paths give the lower one, in large DCells and FiConns their
+    routing by levels, whose loads are counted. Unavailability is at least that all
     cables or neighbours around one end fail, at most that every one of a set of disjoint paths is broken;
     what a host with one cable depends on stands in series with both.
 
@@ -96,15 +102,16 @@ def card(
         raise ValueError(
             f"topology must join all hosts, got {hops.unreachable} pairs without a path in {t!r}"
         )
-    load = ecmp_load(t) if starts * arcs <= work else None
-    cut = cut_row(t, load)
+    routed = shortest_paths(t, symmetric) if starts * arcs <= work else own_routing(t, form)
+    cut = cut_row(t, routed)
+    solved = work / (_ROUND * hops.diameter) if symmetric else min(work, _PROGRAM)
     pair = (t.labels[t.hosts[0]], t.labels[t.hosts[-1]])
     downs = Downs(cable=1.0 - link_up, switch=1.0 - switch_up, server=1.0 - server_up)
     rows = (
         *count_rows(t),
         *hop_rows(t, hops, form, symmetric),
         cut,
-        *throughput_rows(t, hops, cut, load, starts * arcs),
+        *throughput_rows(t, hops, cut, routed, starts * arcs <= solved),
         *path_rows(t, form, pair),
         *availability_rows(t, form, pair, downs),
     )

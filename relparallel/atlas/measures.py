@@ -10,7 +10,8 @@ import numpy as np
 
 import relparallel.topology as builders
 from relparallel.atlas.result import Row
-from relparallel.metrics import EdgeLoad, HopStatistics, bisection, edge_connectivity, hop_statistics
+from relparallel.atlas.routings import Routing
+from relparallel.metrics import HopStatistics, bisection, edge_connectivity, hop_statistics
 from relparallel.topology import Description, Topology, bill_of_materials, describe, orbits
 from relparallel.topology._arrays import BoolArray
 
@@ -21,6 +22,7 @@ __all__ = [
     "exactly",
     "hop_rows",
     "hung",
+    "known",
     "measured_hops",
     "path_rows",
     "size",
@@ -28,12 +30,18 @@ __all__ = [
 
 _SOURCES: Final = 4096  # of a sampled hop count
 _COUNTED: Final = "exact run, counted"
+_FORM: Final = "closed form"
 
 
 def exactly(quantity: str, value: float, unit: str, how: str) -> Row:
     """Row without a bracket."""
     number = float(value)
     return Row(quantity=quantity, value=number, lower=number, upper=number, unit=unit, how=how)
+
+
+def known(exact: bool, lower: float, upper: float, method: str) -> str:
+    """How a bracket is known: whether one run gave both ends, or bounds that may have met."""
+    return f"{'exact run,' if exact else 'bracket closed:' if lower == upper else 'bracket:'} {method}"
 
 
 def closed_forms(t: Topology) -> Description | None:
@@ -111,8 +119,8 @@ def hop_rows(t: Topology, hops: HopStatistics, form: Description | None, symmetr
     )
     through = 2 * hops.diameter  # by way of a source
     highest = through if form is None or form.diameter_bound is None else min(form.diameter_bound, through)
-    known = "closed form meets" if highest == hops.diameter else "bracket:"
-    return [mean, _between("diameter", hops.diameter, highest, f"{known} the farthest of {sampled}")]
+    meeting = f"{_FORM} meets" if highest == hops.diameter else "bracket:"
+    return [mean, _between("diameter", hops.diameter, highest, f"{meeting} the farthest of {sampled}")]
 
 
 def _between(quantity: str, lower: int, upper: int, how: str) -> Row:
@@ -121,17 +129,12 @@ def _between(quantity: str, lower: int, upper: int, how: str) -> Row:
     return Row(quantity=quantity, value=value, lower=float(lower), upper=float(upper), unit="links", how=how)
 
 
-def cut_row(t: Topology, load: EdgeLoad | None) -> Row:
+def cut_row(t: Topology, routed: Routing | None) -> Row:
     """Cables between two halves of the hosts; the routing may prove a better lower bound."""
-    found = bisection(t)
-    lower = found.lower
-    if load is not None and not found.exact:
-        half = t.num_hosts // 2
-        busiest = float((load.flow / t.multiplicity[:, None]).max())
-        lower = max(lower, math.ceil(half * (t.num_hosts - half) / busiest - 1e-6))
-    lower = min(lower, found.upper)
-    bracket = "bracket closed" if lower == found.upper else "bracket"
-    how = found.method if found.exact else f"{bracket}: {found.method}"
+    found, half = bisection(t), t.num_hosts // 2
+    proved = 0 if routed is None else math.ceil(half * (t.num_hosts - half) / routed.busiest - 1e-6)
+    lower = found.lower if found.exact else min(max(found.lower, proved), found.upper)
+    how = found.method if found.method == _FORM else known(found.exact, lower, found.upper, found.method)
     return Row(
         quantity="bisection",
         value=float(found.value),
@@ -148,7 +151,7 @@ def path_rows(t: Topology, form: Description | None, pair: tuple[Hashable, Hasha
     fewest = int(min(t.degrees[t.hosts].min(), own))
     quantity = "disjoint host paths, any pair"
     if form is not None and form.host_connectivity is not None:
-        row = exactly(quantity, form.host_connectivity, "", "closed form")
+        row = exactly(quantity, form.host_connectivity, "", _FORM)
     elif fewest == 1:
         row = exactly(quantity, 1, "", "exact run: all joined, some by one cable")
     else:

@@ -7,43 +7,45 @@ from typing import Final
 
 import numpy as np
 
-from relparallel.atlas.measures import exactly, hung
+from relparallel.atlas.measures import exactly, hung, known
 from relparallel.atlas.result import Row
-from relparallel.metrics import EdgeLoad, HopStatistics, concurrent_flow
+from relparallel.atlas.routings import Routing
+from relparallel.metrics import HopStatistics, concurrent_flow
 from relparallel.topology import Topology
 from relparallel.topology._arrays import FloatArray
 
 __all__ = ["throughput_rows"]
 
-_PROGRAM: Final = 80_000  # start nodes times arcs up to which the linear program is solved
 _CLOSE: Final = 1e-9  # relative distance at which two bounds have met
 _UNIT: Final = "host links"
 
 
 def throughput_rows(
-    t: Topology, hops: HopStatistics, cut: Row, load: EdgeLoad | None, starts_times_arcs: int
+    t: Topology, hops: HopStatistics, cut: Row, routed: Routing | None, solve: bool
 ) -> list[Row]:
-    """Aggregate bottleneck throughput of shortest paths, and throughput of the best routing for each host."""
+    """Aggregate bottleneck throughput of a routing, and throughput of the best one for each host."""
     n, width = t.num_hosts, _cables(t)
+    own = float(_around(t, width).min())
     highest, proof = _highest(t, hops, cut, width)
-    if load is None:
-        lowest = float(width.min())
-        how = f"bracket: {proof}, no routing run above the work limit"
+    lowest, by = (float(width.min()), "one cable") if routed is None else (routed.throughput, routed.how)
+    highest = max(highest, lowest)
+    if routed is not None and routed.exact:
+        aggregate = exactly("aggregate bottleneck throughput", lowest, _UNIT, by)
+        by = "shortest paths"
+    else:
+        how = f"bracket: {by}, {proof}"
         aggregate = _row("aggregate bottleneck throughput", math.nan, lowest, highest, _UNIT, how)
-    else:
-        lowest, highest = load.throughput, max(highest, load.throughput)
-        aggregate = exactly("aggregate bottleneck throughput", lowest, _UNIT, "exact run, shortest paths")
     quantity, unit = "all-to-all throughput", "host links per host"
-    if load is not None and highest <= lowest * (1 + _CLOSE):
-        best = exactly(quantity, lowest / n, unit, f"bracket closed: shortest paths meet {proof}")
-    elif load is not None and starts_times_arcs <= _PROGRAM:
+    if highest <= lowest * (1 + _CLOSE):
+        best = exactly(quantity, lowest / n, unit, f"bracket closed: {by} meet {proof}")
+    elif solve:
         found = concurrent_flow(t)
-        lower, upper = max(min(found.lower, 1.0), lowest / n), min(found.upper, highest / n)
-        best = _row(quantity, lower, lower, max(lower, upper), unit, found.method)
+        lower, upper = max(min(found.lower, own), lowest / n), min(found.upper, highest / n)
+        upper = max(lower, upper)
+        best = _row(quantity, lower, lower, upper, unit, known(found.exact, lower, upper, found.method))
     else:
-        value = math.nan if load is None else lowest / n
-        how = f"bracket: {'one cable' if load is None else 'shortest paths'}, {proof}"
-        best = _row(quantity, value, lowest / n, highest / n, unit, how)
+        value = math.nan if routed is None else lowest / n
+        best = _row(quantity, value, lowest / n, highest / n, unit, f"bracket: {by}, {proof}")
     return [aggregate, best]
 
 
@@ -57,13 +59,18 @@ def _cables(t: Topology) -> FloatArray:
     return np.asarray(t.multiplicity * t.capacity / slowest)
 
 
+def _around(t: Topology, width: FloatArray) -> FloatArray:
+    """Capacity of all cables of every host in one direction [host links], [N]."""
+    ends, both = t.edges.T.ravel(), np.tile(width, 2)
+    return np.asarray(np.bincount(ends, weights=both, minlength=t.num_nodes)[t.hosts], dtype=np.float64)
+
+
 def _highest(t: Topology, hops: HopStatistics, cut: Row, width: FloatArray) -> tuple[float, str]:
     """Least upper bound of the throughput of all hosts together, and what proves it."""
     n, half = t.num_hosts, t.num_hosts // 2
-    around = np.bincount(t.edges.T.ravel(), weights=np.tile(width, 2), minlength=t.num_nodes)
     widest = float((width / t.multiplicity).max())
     bounds = {
-        "the cables of a host": n * float(around[t.hosts].min()),
+        "the cables of a host": n * float(_around(t, width).min()),
         "the cut of a halving": n * (n - 1) * cut.upper * widest / (half * (n - half)),
     }
     if hops.exact:
