@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import relparallel as rp
-from relparallel.atlas.routings import own_routing
+from relparallel.atlas.measures import cut_row
+from relparallel.atlas.routings import own_routing, shortest_paths
 from relparallel.topology.server_centric import dcell_servers
 
 T = rp.topology
@@ -187,6 +188,17 @@ def test_without_a_run_the_routing_by_levels_bounds_throughput_and_halvings(t):
     assert (aggregate.lower, aggregate.upper) == pytest.approx((own.throughput, flow.upper * t.num_hosts))
     assert "routing by levels" in aggregate.how
     assert card["bisection"].lower >= t.num_hosts**2 / 4 / own.busiest
+
+
+def test_what_hosts_reach_never_proves_more_cables_than_a_halving_cuts(measured):
+    t, card = measured
+    truth = rp.metrics.bisection(t)
+    if truth.exact:
+        value = float(truth) + 100
+        wide = rp.metrics.Estimate(value=value, lower=0, upper=value, method="none", exact=False)
+        row = cut_row(t, wide, shortest_paths(t, False), card["all-to-all throughput"].lower)
+        assert 0 < row.lower <= float(truth)
+        assert row.how == "bracket: none"
 
 
 KNOWN = re.compile(r"closed form|exact run|bracket closed|bracket: |sampled, ")

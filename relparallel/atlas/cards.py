@@ -24,6 +24,7 @@ from relparallel.atlas.measures import (
 from relparallel.atlas.result import Card
 from relparallel.atlas.routings import own_routing, shortest_paths
 from relparallel.atlas.throughput import throughput_rows
+from relparallel.metrics import bisection
 from relparallel.topology import Topology, as_topology
 
 __all__ = ["card"]
@@ -75,9 +76,10 @@ def card(
     -----
     Upper bounds of throughput hold for every routing: all cables together over the mean distance, the cut of
     the halving, the cables of a host. Shortest paths give the lower one, in large DCells and FiConns their
-    routing by levels, whose loads are counted. Unavailability is at least that all
-    cables or neighbours around one end fail, at most that every one of a set of disjoint paths is broken;
-    what a host with one cable depends on stands in series with both.
+    routing by levels, whose loads are counted; a linear program closes the bracket where it is small. The
+    best lower bound also proves how many cables a halving cuts. Unavailability is at least that all cables or
+    neighbours around one end fail, at most that every one of a set of disjoint paths is broken; what a host
+    with one cable depends on stands in series with both.
 
     Examples
     --------
@@ -103,15 +105,16 @@ def card(
             f"topology must join all hosts, got {hops.unreachable} pairs without a path in {t!r}"
         )
     routed = shortest_paths(t, symmetric) if starts * arcs <= work else own_routing(t, form)
-    cut = cut_row(t, routed)
+    cut = bisection(t)
     solved = work / (_ROUND * hops.diameter) if symmetric else min(work, _PROGRAM)
+    throughput = throughput_rows(t, hops, cut.upper, routed, starts * arcs <= solved)
     pair = (t.labels[t.hosts[0]], t.labels[t.hosts[-1]])
     downs = Downs(cable=1.0 - link_up, switch=1.0 - switch_up, server=1.0 - server_up)
     rows = (
         *count_rows(t),
         *hop_rows(t, hops, form, symmetric),
-        cut,
-        *throughput_rows(t, hops, cut, routed, starts * arcs <= solved),
+        cut_row(t, cut, routed, throughput[-1].lower),
+        *throughput,
         *path_rows(t, form, pair),
         *availability_rows(t, form, pair, downs),
     )

@@ -11,11 +11,12 @@ import numpy as np
 import relparallel.topology as builders
 from relparallel.atlas.result import Row
 from relparallel.atlas.routings import Routing
-from relparallel.metrics import HopStatistics, bisection, edge_connectivity, hop_statistics
+from relparallel.metrics import Estimate, HopStatistics, edge_connectivity, hop_statistics
 from relparallel.topology import Description, Topology, bill_of_materials, describe, orbits
-from relparallel.topology._arrays import BoolArray
+from relparallel.topology._arrays import BoolArray, FloatArray
 
 __all__ = [
+    "cables",
     "closed_forms",
     "count_rows",
     "cut_row",
@@ -31,6 +32,7 @@ __all__ = [
 _SOURCES: Final = 4096  # of a sampled hop count
 _COUNTED: Final = "exact run, counted"
 _FORM: Final = "closed form"
+_SLACK: Final = 1e-6  # relative error of a linear program, far below the step of one cable
 
 
 def exactly(quantity: str, value: float, unit: str, how: str) -> Row:
@@ -42,6 +44,12 @@ def exactly(quantity: str, value: float, unit: str, how: str) -> Row:
 def known(exact: bool, lower: float, upper: float, method: str) -> str:
     """How a bracket is known: whether one run gave both ends, or bounds that may have met."""
     return f"{'exact run,' if exact else 'bracket closed:' if lower == upper else 'bracket:'} {method}"
+
+
+def cables(t: Topology) -> FloatArray:
+    """Capacity of all cables of every pair in one direction [host links], [m]."""
+    slowest = t.capacity[t.endpoint[t.edges].any(axis=1)].min()
+    return np.asarray(t.multiplicity * t.capacity / slowest)
 
 
 def closed_forms(t: Topology) -> Description | None:
@@ -129,10 +137,16 @@ def _between(quantity: str, lower: int, upper: int, how: str) -> Row:
     return Row(quantity=quantity, value=value, lower=float(lower), upper=float(upper), unit="links", how=how)
 
 
-def cut_row(t: Topology, routed: Routing | None) -> Row:
-    """Cables between two halves of the hosts; the routing may prove a better lower bound."""
-    found, half = bisection(t), t.num_hosts // 2
-    proved = 0 if routed is None else math.ceil(half * (t.num_hosts - half) / routed.busiest - 1e-6)
+def cut_row(t: Topology, found: Estimate, routed: Routing | None, each: float) -> Row:
+    """Cables between two halves of the hosts; a routing, or what each host reaches, may prove more of them.
+
+    All that one half sends to the other crosses the cut: ``each`` [host links] spread over all other hosts.
+    """
+    n, half = t.num_hosts, t.num_hosts // 2
+    across, widest = half * (n - half), float((cables(t) / t.multiplicity).max())
+    counted = 0 if routed is None else math.ceil(across / routed.busiest - _SLACK)
+    reached = math.ceil(across * each / ((n - 1) * widest) * (1 - _SLACK) - _SLACK)
+    proved = max(counted, reached)
     lower = found.lower if found.exact else min(max(found.lower, proved), found.upper)
     how = found.method if found.method == _FORM else known(found.exact, lower, found.upper, found.method)
     return Row(

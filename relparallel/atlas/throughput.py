@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from relparallel.atlas.measures import exactly, hung, known
+from relparallel.atlas.measures import cables, exactly, hung, known
 from relparallel.atlas.result import Row
 from relparallel.atlas.routings import Routing
 from relparallel.metrics import HopStatistics, concurrent_flow
@@ -21,10 +21,10 @@ _UNIT: Final = "host links"
 
 
 def throughput_rows(
-    t: Topology, hops: HopStatistics, cut: Row, routed: Routing | None, solve: bool
+    t: Topology, hops: HopStatistics, cut: float, routed: Routing | None, solve: bool
 ) -> list[Row]:
     """Aggregate bottleneck throughput of a routing, and throughput of the best one for each host."""
-    n, width = t.num_hosts, _cables(t)
+    n, width = t.num_hosts, cables(t)
     own = float(_around(t, width).min())
     highest, proof = _highest(t, hops, cut, width)
     lowest, by = (float(width.min()), "one cable") if routed is None else (routed.throughput, routed.how)
@@ -53,25 +53,19 @@ def _row(quantity: str, value: float, lower: float, upper: float, unit: str, how
     return Row(quantity=quantity, value=value, lower=lower, upper=upper, unit=unit, how=how)
 
 
-def _cables(t: Topology) -> FloatArray:
-    """Capacity of all cables of every pair in one direction [host links], [m]."""
-    slowest = t.capacity[t.endpoint[t.edges].any(axis=1)].min()
-    return np.asarray(t.multiplicity * t.capacity / slowest)
-
-
 def _around(t: Topology, width: FloatArray) -> FloatArray:
     """Capacity of all cables of every host in one direction [host links], [N]."""
     ends, both = t.edges.T.ravel(), np.tile(width, 2)
     return np.asarray(np.bincount(ends, weights=both, minlength=t.num_nodes)[t.hosts], dtype=np.float64)
 
 
-def _highest(t: Topology, hops: HopStatistics, cut: Row, width: FloatArray) -> tuple[float, str]:
+def _highest(t: Topology, hops: HopStatistics, cut: float, width: FloatArray) -> tuple[float, str]:
     """Least upper bound of the throughput of all hosts together, and what proves it."""
     n, half = t.num_hosts, t.num_hosts // 2
     widest = float((width / t.multiplicity).max())
     bounds = {
         "the cables of a host": n * float(_around(t, width).min()),
-        "the cut of a halving": n * (n - 1) * cut.upper * widest / (half * (n - half)),
+        "the cut of a halving": n * (n - 1) * cut * widest / (half * (n - half)),
     }
     if hops.exact:
         inner = ~hung(t)[t.edges].any(axis=1)
