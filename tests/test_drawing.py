@@ -6,21 +6,31 @@ import pytest
 from matplotlib.collections import LineCollection
 from scipy.spatial.distance import pdist
 
-from relparallel.drawing import draw_topology, positions
+from relparallel.drawing import abridge, draw_topology, positions
+from relparallel.drawing.layouts import shades
+from relparallel.drawing.paint import PLAIN, cable_colours, switch_colours
 from relparallel.plotting import PALETTE, figure
 from relparallel.topology import (
     aspen,
     bcube,
     c_through,
     dcell,
+    dgx_superpod,
     dragonfly,
+    dragonfly_plus,
+    f10,
     fat_tree,
     ficonn,
     hammingmesh,
     helios,
+    hpn7,
+    hyperx,
+    jellyfish,
     leaf_spine,
     mdcube,
+    meta_roce,
     nvl72,
+    polarfly,
     rail_only,
     reconfigure,
     slim_fly,
@@ -28,8 +38,15 @@ from relparallel.topology import (
     torus,
     tpu_v4,
     vl2,
+    xpander,
 )
 
+PODS = [  # abridged
+    abridge(vl2(4, 4)),
+    abridge(dgx_superpod(2), {"gpu": 4}),
+    abridge(hpn7(2), {"gpu": 3, "aggregation": 8}),
+    abridge(meta_roce(2), {"rack": 3, "cluster": 4, "aggregation": 1}),
+]
 DESIGNS = [
     fat_tree(4),
     leaf_spine(3, 2, 4),
@@ -64,6 +81,21 @@ DESIGNS = [
     ficonn(4, 2),
     mdcube(4, 1, (3, 3)),
     mdcube(2, 2, (2,)),
+    torus((4, 4, 3), wrap=(True, False, True)),
+    torus((5, 4), wrap=False),
+    f10(4),
+    nvl72(2),
+    dragonfly(1, 4, 2),
+    dragonfly_plus(2, 2, 2, 2),
+    dragonfly_plus(3, 2, 1, 1),
+    hyperx((4, 3), 2),
+    hyperx((2, 3, 2), 1),
+    hyperx((5,), 0),
+    slim_fly(4, 0),
+    *(polarfly(q, p) for q, p in ((2, 1), (3, 0), (4, 1), (5, 1), (7, 2))),
+    jellyfish(14, 5, 3, np.random.default_rng(0)),
+    xpander(4, 3, 2, np.random.default_rng(0)),
+    *PODS,
 ]
 
 
@@ -85,7 +117,7 @@ def test_tiers_are_rows_and_pods_do_not_overlap():
 
 @pytest.mark.parametrize(
     "t",
-    [vl2(4, 6), three_tier(2, 3, 2, 3), aspen(4, 6, (0, 0, 0)), helios(4, 8, 0.5, 0.5), rail_only(4, 4)],
+    [vl2(4, 6), three_tier(2, 3, 2, 3), aspen(4, 6, (0, 0, 0)), helios(4, 8, 0.5, 0.5), *PODS],
     ids=repr,
 )
 def test_tiers_of_every_clos_network_are_rows_and_its_pods_groups(t):
@@ -93,6 +125,12 @@ def test_tiers_of_every_clos_network_are_rows_and_its_pods_groups(t):
     assert np.array_equal(np.unique(y, return_inverse=True)[1], np.unique(t.tier, return_inverse=True)[1])
     spans = [(x[t.pod == pod].min(), x[t.pod == pod].max()) for pod in range(int(t.pod.max()) + 1)]
     assert all(right < left for (_, right), (left, _) in pairwise(spans))
+
+
+def test_nvswitches_stand_below_the_gpus_and_rails_above():
+    t = rail_only(4, 4)
+    y = positions(t)[:, 1]
+    assert y[t.is_kind("nvswitch")].max() < y[t.hosts].min() <= y[t.hosts].max() < y[t.is_kind("leaf")].min()
 
 
 def test_circuits_are_arcs_above_their_racks():
@@ -152,22 +190,147 @@ def test_every_cable_and_node_is_drawn(t):
     draw_topology(t, ax)
     (cables,) = lines(ax)
     drawn = len(cables.get_segments())
-    edges = t.number_of_edges() if isinstance(t, nx.Graph) else len(t.edges)
-    around = (
-        0
-        if isinstance(t, nx.Graph) or t.meta.name not in ("torus", "tpu_v4")
-        else stubs(t.meta.parameters["dims"])
-    )
-    assert drawn == edges + around
+    assert drawn == (t.number_of_edges() if isinstance(t, nx.Graph) else len(t.edges))
     nodes = sum(len(c.get_offsets()) for c in ax.collections if c not in lines(ax))
     assert nodes == (len(t) if isinstance(t, nx.Graph) else t.num_nodes)
 
 
-def stubs(dims):
-    """Cables round the edge of a grid, drawn as two stubs each."""
-    longer = [length for length in dims if length > 1]
-    total = int(np.prod(longer))
-    return sum(total // length for length in longer if length > 2) if len(longer) > 1 else 0
+@pytest.mark.parametrize(
+    ("t", "broken"), [(torus((4, 3, 3)), 33), (torus((4, 3, 3), (True, False, False)), 9)]
+)
+def test_a_cable_round_the_edge_of_a_box_is_a_stub_at_both_ends(t, broken):
+    _, ax = figure()
+    draw_topology(t, ax)
+    assert sum(bool(np.isnan(path.vertices).any()) for path in lines(ax)[0].get_paths()) == broken
+
+
+def test_the_sheets_of_a_torus_stand_above_each_other():
+    y = positions(torus((4, 3, 3)))[:, 1].reshape(4, 3, 3)
+    assert np.all(y[:, :, :-1].max(axis=(0, 1)) < y[:, :, 1:].min(axis=(0, 1)))
+
+
+def test_a_pentagon_is_an_outer_subgroup_of_a_slim_fly_and_a_pentagram_an_inner_one():
+    t = slim_fly(5, 0)
+    points = positions(t)
+    side = np.hypot(*(points[t.edges[:, 0]] - points[t.edges[:, 1]]).T)
+    own = t.pod[t.edges[:, 0]] == t.pod[t.edges[:, 1]]
+    outer = t.pod[t.edges[:, 0]] < 5
+    assert np.ptp(side[own & outer]) < 1e-9
+    assert np.allclose(side[own & ~outer].mean() / side[own & outer].mean(), (1 + 5**0.5) / 2)
+
+
+@pytest.mark.parametrize("q", [3, 5, 7])
+def test_clusters_of_a_polarfly_are_fans_of_triangles_around_the_quadrics(q):
+    t = polarfly(q, 0)
+    colours, quadric = cable_colours(t), switch_colours(t) == PALETTE["vermilion"]
+    assert quadric.sum() == q + 1
+    graph = nx.Graph(t.edges[colours == PALETTE["blue"]].tolist())
+    fans = list(nx.connected_components(graph))
+    assert sorted(map(len, fans)) == [q] * q
+    assert all(sum(nx.triangles(graph.subgraph(fan)).values()) == 3 * (q - 1) // 2 for fan in fans)
+    assert not quadric[list(graph)].any()
+
+
+def share(t, colour):
+    return int((cable_colours(t) == PALETTE[colour]).sum())
+
+
+@pytest.mark.parametrize(
+    ("t", "counts"),
+    [
+        (f10(4), {"blue": 8, "orange": 8}),
+        (aspen(3, 4, (1, 0)), {"blue": 8}),
+        (bcube(3, 2), {"blue": 27, "orange": 27}),
+        (dcell(4, 1), {"blue": 10}),
+        (ficonn(4, 2), {"blue": 12, "orange": 6}),
+        (mdcube(2, 1, (3, 3)), {"blue": 18}),
+        (torus((4, 4)), {"blue": 8}),
+        (torus((4, 4), wrap=False), {"blue": 0}),
+        (tpu_v4((4, 4, 4)), {"vermilion": 48, "blue": 0}),
+        (hammingmesh(2, 2, 2, 3), {"blue": 24, "orange": 24}),
+        (hyperx((4, 3), 2), {"blue": 12, "orange": 18}),
+        (dragonfly(1, 4, 2), {"blue": 36}),
+        (dragonfly_plus(2, 2, 2, 2), {"blue": 10}),
+        (slim_fly(5, 1), {"blue": 50}),
+        (rail_only(4, 4), {"green": 16, "blue": 4, "orange": 4, "purple": 4, "sky": 4}),
+        (rail_only(4, 8), {"green": 32, "blue": 4, "orange": 0}),
+        (nvl72(), {"green": 72}),
+        (reconfigure(helios(4, 8, 0.25, 0.75, 2), [(0, 2), (1, 3)]), {"vermilion": 2}),
+        (reconfigure(c_through(2, 3, 3), [(0, 4), (1, 3)]), {"vermilion": 2}),
+        (hpn7(1), {"green": 1024, "blue": 1024 + 480, "orange": 1024 + 480}),
+        (PODS[2], {"green": 0, "blue": 16 * 3 + 64, "orange": 16 * 3 + 64}),
+        (PODS[1], {"blue": 2 * 4 + 2 * 8}),
+    ],
+    ids=repr,
+)
+def test_a_colour_tells_a_kind_of_cable(t, counts):
+    assert {colour: share(t, colour) for colour in counts} == counts
+    known = {PLAIN, *PALETTE.values()}
+    assert set(cable_colours(t).tolist()) <= known
+
+
+@pytest.mark.parametrize(
+    ("t", "parts"),
+    [
+        (fat_tree(4), 4), (bcube(4, 1), 0), (dcell(4, 1), 5), (ficonn(4, 2), 12), (mdcube(2, 1, (3, 3)), 9),
+        (torus((4, 4)), 0), (torus((4, 3, 3)), 3), (hammingmesh(2, 2, 2, 3), 6), (dragonfly(1, 4, 2), 9),
+        (slim_fly(5, 1), 10), (polarfly(5, 1), 6), (xpander(4, 3, 2, np.random.default_rng(0)), 5),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_belongs_together_is_shaded(t, parts):
+    points = positions(t)
+    patches = shades(t, points)
+    assert len(patches) == parts
+    _, ax = figure()
+    for patch in patches:
+        ax.add_patch(patch)
+        inside = patch.get_path().transformed(patch.get_patch_transform()).contains_points(points)
+        assert inside.any()
+
+
+def test_an_abridged_cluster_keeps_the_hosts_of_the_switches_it_shows():
+    t = abridge(meta_roce(2), {"rack": 3, "cluster": 4})
+    count = t.node_attributes["count"]
+    assert count[t.hosts].tolist() == [8] * 12  # two servers of eight GPUs on each of three racks of a pod
+    assert set(t.degrees[t.hosts].tolist()) == {1}
+    assert t.node_attributes["of"][t.is_kind("rack")].tolist() == [192] * 6
+    assert sorted(np.bincount(t.edges[t.is_kind("rack")[t.edges[:, 1]], 1])[-6:].tolist()) == [2] * 6
+
+
+def test_hosts_of_a_switch_become_one_and_other_cables_stay():
+    t, whole = abridge(vl2(4, 4)), vl2(4, 4)
+    assert t.node_attributes["count"].sum() == whole.num_hosts == 80
+    assert (t.num_hosts, t.num_switches) == (whole.is_kind("tor").sum(), whole.num_switches)
+    assert len(t.edges) == len(whole.edges) - 80 + 4
+    kept = {tuple(edge) for edge in whole.edges[~whole.endpoint[whole.edges].any(axis=1)].tolist()}
+    named = {tuple(t.labels[v] for v in edge) for edge in t.edges if not t.endpoint[edge].any()}
+    assert named == kept
+
+
+def test_rows_that_are_cut_are_marked_and_circles_numbered():
+    _, ax = figure()
+    draw_topology(abridge(dgx_superpod(1), {"gpu": 4}), ax)
+    assert sorted(text.get_text() for text in ax.texts) == ["8"] * 4 + ["···"]
+    _, ax = figure()
+    draw_topology(abridge(vl2(4, 4)), ax)
+    assert [text.get_text() for text in ax.texts] == ["20"] * 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"topology": "net"}, "topology must be"),
+        ({"topology": torus((3, 3))}, "topology must have tiers"),
+        ({"shown": 3}, "shown must be Mapping"),
+        ({"shown": {"racks": 3}}, "shown must be"),
+        ({"shown": {"host": 0}}, "shown must be an integer >= 1"),
+        ({"shown": {"host": 1.5}}, "shown must be an integer"),
+    ],
+)
+def test_bad_abridgements_are_named(arguments, error):
+    with pytest.raises((TypeError, ValueError), match=error):
+        abridge(**{"topology": fat_tree(4), **arguments})
 
 
 def test_paths_have_colours_of_their_own_and_filled_ends():

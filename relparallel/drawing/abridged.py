@@ -1,0 +1,121 @@
+"""What a picture of a large cluster leaves out: hosts that hang alike, and most of what repeats in a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import require_choice, require_instance, require_int
+from relparallel.drawing.tiers import is_nvswitch, is_tiered
+from relparallel.topology import Topology, as_topology
+
+__all__ = ["abridge"]
+
+IntArray = NDArray[np.int64]
+
+
+def abridge(topology: Topology | nx.Graph[Any], shown: Mapping[str, int] | None = None) -> Topology:
+    """Part of a Clos network or a cluster that is enough for a picture.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        With tiers: hosts below, switches above.
+    shown : Mapping of str to int, optional
+        How many nodes of a kind to keep in every pod, and of those in none, at least 1: spread evenly. Kinds
+        that are not named are kept whole.
+
+    Returns
+    -------
+    Topology
+        Hosts on one NVSwitch, or else on one switch, are one node. ``node_attributes["count"]`` is the
+        number of hosts in it, ``node_attributes["of"]`` how many nodes there were in its row. For pictures
+        alone: it no longer agrees with the closed forms of its design.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the topology has no tiers, or a kind is unknown or its number below 1.
+
+    Examples
+    --------
+    >>> from relparallel.topology import vl2
+    >>> abridge(vl2(d_a=4, d_i=4)).node_attributes["count"][:2].tolist()
+    [20, 20]
+    """
+    t = as_topology(topology, name="topology")
+    if not is_tiered(t):
+        raise ValueError(f"topology must have tiers above its hosts, got {t!r}")
+    kept = {} if shown is None else dict(require_instance(Mapping, shown=shown))
+    for kind, most in kept.items():
+        require_choice(t.kinds, shown=kind)
+        require_int(shown=most, at_least=1)
+    into = _merged_into(t)
+    alone = np.flatnonzero(into == np.arange(t.num_nodes))
+    chosen, of = _spread_out(t, into, alone, kept)
+    count = np.bincount(into[t.hosts], minlength=t.num_nodes)
+    return _part(t, into, chosen, {"count": count[chosen], "of": of})
+
+
+def _merged_into(t: Topology) -> IntArray:
+    """Node that stands for each: for hosts the first on their switch, for an NVSwitch its first GPU."""
+    inner, node = is_nvswitch(t), np.arange(t.num_nodes)
+    home = np.full(t.num_nodes, -1)
+    low, high = t.edges.T
+    mine = t.endpoint[low] & ~t.endpoint[high] & (inner[high] | ~inner.any())
+    home[low[mine]] = high[mine]
+    several = np.bincount(low[mine], minlength=t.num_nodes) > 1  # a host with cables to several switches
+    home[several] = -1
+    hosts = np.flatnonzero(home >= 0)
+    _, first, which = np.unique(home[hosts], return_index=True, return_inverse=True)
+    into = node.copy()
+    into[hosts] = hosts[first][which]
+    own = inner & np.isin(node, home)
+    into[own] = hosts[first][np.searchsorted(np.unique(home[hosts]), node[own])]
+    return into
+
+
+def _spread_out(
+    t: Topology, into: IntArray, nodes: IntArray, kept: Mapping[str, int]
+) -> tuple[IntArray, IntArray]:
+    """Nodes that stay, and the size of the row of each: of one kind in one pod."""
+    stay, of = np.zeros(t.num_nodes, dtype=bool), np.zeros(t.num_nodes, dtype=np.int64)
+    for tier in np.unique(t.tier[nodes])[::-1]:  # from the top, so that hosts stay with their switches
+        near = np.zeros(t.num_nodes, dtype=bool)
+        near[into[t.edges[stay[t.edges[:, 1]], 0]]] = True
+        for kind, pod in {(int(t.node_kind[v]), int(t.pod[v])) for v in nodes[t.tier[nodes] == tier]}:
+            whole = nodes[(t.node_kind[nodes] == kind) & (t.pod[nodes] == pod)]
+            row = whole[near[whole]] if tier == 0 else whole
+            most = min(kept.get(t.kinds[kind], len(row)), len(row))
+            stay[row[np.linspace(0, len(row) - 1, most).round().astype(np.int64)]] = True
+            of[row] = len(row)
+    return np.flatnonzero(stay), of[stay]
+
+
+def _part(t: Topology, into: IntArray, chosen: IntArray, attributes: Mapping[str, IntArray]) -> Topology:
+    """Topology of the chosen nodes, with the cables of those that they stand for."""
+    place = np.full(t.num_nodes, -1)
+    place[chosen] = np.arange(chosen.size)
+    ends = place[into[t.edges]]
+    inside = (ends >= 0).all(axis=1) & (ends[:, 0] != ends[:, 1])
+    edges, first = np.unique(np.sort(ends[inside], axis=1), axis=0, return_index=True)
+    cable = np.flatnonzero(inside)[first]
+    return Topology(
+        edges=edges,
+        multiplicity=t.multiplicity[cable],
+        capacity=t.capacity[cable],
+        latency=t.latency[cable],
+        kinds=t.kinds,
+        device_classes=t.device_classes,
+        labels=[t.labels[node] for node in chosen],
+        node_attributes=dict(attributes),
+        meta=t.meta,
+        **{
+            name: getattr(t, name)[chosen]
+            for name in ("node_kind", "endpoint", "transit", "tier", "pod", "rail", "device_class")
+        },
+    )
