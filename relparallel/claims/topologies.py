@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.metrics import edge_connectivity, hop_statistics
+from relparallel.metrics import bisection, edge_connectivity, hop_statistics
 from relparallel.topology import Topology, bcube, dcell, describe, disjoint_paths, fat_tree, leaf_spine, torus
 from relparallel.units import GB
 
@@ -238,6 +238,16 @@ def dcell_paths() -> tuple[float, float]:
 def torus_connectivity() -> tuple[float, float]:
     """Smallest cut of a torus of 64 nodes."""
     return float(edge_connectivity(torus((4, 4, 4)))), 6
+
+
+@theorem(
+    "THM-TOPO-PARTITION-CUT",
+    system="Torus (Blue Gene/L)",
+    statement="The least of N/k over open and 2N/k over wrapped sides k bisects a partition of even sides.",
+)
+def partition_bisection() -> tuple[float, float]:
+    """Solved for a box of 4 x 4 x 2 nodes that is wrapped in its first dimension: N/4 across the second."""
+    return float(bisection(torus((4, 4, 2), wrap=(True, False, False)), method="exact")), 32 / 4
 
 
 def _torus(dims: str) -> Topology:

@@ -94,7 +94,7 @@ def _planes(t: Topology) -> IntArray:
 
 def _rails(t: Topology) -> IntArray:
     """Rail of a cable where there are at most four, else whether it is the first."""
-    rail = t.rail[t.edges].min(axis=1)
+    rail = t.rail[t.edges].max(axis=1)
     return np.where(rail >= 0, rail + 1, 0) if t.rail.max() < 4 else (rail == 0).astype(np.int64)
 
 

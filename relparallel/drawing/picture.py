@@ -59,7 +59,7 @@ def draw_topology(
     require_instance(Axes, ax=ax)
     walks = [_walk(t, path) for path in require_instance((tuple, list), paths=paths)]
     points = positions(t)
-    area = float(np.clip(_DENSITY * _room(ax) / t.num_nodes, 3, 34))  # of a node, in points^2
+    area = float(np.clip(_DENSITY * _room(ax) / t.num_nodes, 3, 20))  # of a node, in points^2
     for patch in shades(t, points):
         patch.set(facecolor=_SHADE, edgecolor="none", zorder=0)
         ax.add_patch(patch)
@@ -67,7 +67,7 @@ def draw_topology(
     _draw_nodes(t, ax, points, area, [node for walk in walks for node in (walk[0, 0], walk[-1, 1])])
     _draw_counts(t, ax, points)
     rows = has_rows(t) or (t.meta.name == "bcube" and t.meta.parameters["k"] > 1)
-    ax.set_aspect("auto" if rows else "equal")
+    ax.set_aspect("auto" if rows else "equal", adjustable="datalim")
     ax.margins(0.06)
     ax.axis("off")
 
@@ -125,7 +125,7 @@ def _draw_counts(t: Topology, ax: Axes, points: Points) -> None:
         row = np.flatnonzero((t.node_kind == kind) & (t.pod == pod))
         if len(row) < of[row[0]]:
             x, y = points[row][max(len(row) // 2 - 1, 0) : len(row) // 2 + 1].mean(axis=0)
-            ax.text(x, y, "···", fontsize=7, fontweight="bold", ha="center", va="center", zorder=4)
+            ax.text(x, y, "···", fontsize=6, fontweight="bold", ha="center", va="center", zorder=4)
 
 
 def _walk(t: Topology, path: Sequence[Hashable]) -> NDArray[np.int64]:
