@@ -193,10 +193,11 @@ def _arcs(t: Topology, s: int, d: int, share: Share) -> csr_array[Any, Any]:
 
 def _walks(flow: csr_array[Any, Any], s: int, d: int, n: int) -> Iterator[list[int]]:
     """Nodes of the paths of a flow, every unit its own, without the loops that a flow may hold."""
-    tail, head = flow.tocoo().coords
+    used = flow.data > 0
+    tail, head = (ends[used].tolist() for ends in flow.tocoo().coords)
     onward: dict[int, list[int]] = {}
-    for u, v, units in zip(tail.tolist(), head.tolist(), flow.data.tolist(), strict=True):
-        onward.setdefault(u, []).extend([v] * max(units, 0))
+    for u, v, units in zip(tail, head, flow.data[used].tolist(), strict=True):
+        onward.setdefault(u, []).extend([v] * units)
     while onward.get(s):
         path, place = [s % n], {s % n: 0}
         v = onward[s].pop()
