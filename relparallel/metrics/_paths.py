@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["distances", "route", "spread"]
+__all__ = ["distances", "route", "search", "spread"]
 
 
 @numba.njit(cache=True)
@@ -93,7 +93,7 @@ def _drop(heap, key, size):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _search(indptr, head, transit, length, root, heap, key, distance, order):  # type: ignore[no-untyped-def]
+def search(indptr, head, transit, length, root, heap, key, distance, order):  # type: ignore[no-untyped-def]
     """Dijkstra from a root: distances (infinite where no path leads) and the nodes by distance."""
     distance[:] = np.inf
     done = np.zeros(distance.size, dtype=np.bool_)
@@ -122,7 +122,7 @@ def distances(indptr, head, transit, length, roots):  # type: ignore[no-untyped-
     heap, key = np.empty(head.size + 1, dtype=np.int64), np.empty(head.size + 1)
     order = np.empty(indptr.size - 1, dtype=np.int64)
     for i in range(roots.size):
-        _search(indptr, head, transit, length, roots[i], heap, key, found[i], order)
+        search(indptr, head, transit, length, roots[i], heap, key, found[i], order)
     return found
 
 
@@ -143,7 +143,7 @@ def route(  # type: ignore[no-untyped-def]
     travelled = 0.0
     for i in range(roots.size):
         root = roots[i]
-        reached = _search(indptr, head, transit, length, root, heap, key, distance, order)
+        reached = search(indptr, head, transit, length, root, heap, key, distance, order)
         rank[:] = n
         for j in range(reached):
             rank[order[j]] = j

@@ -20,6 +20,7 @@ from relparallel._checks import require_choice
 from relparallel.metrics._halving import refine
 from relparallel.metrics._network import require_hosts
 from relparallel.metrics._spectrum import DENSE, modes, second_eigenvalue
+from relparallel.metrics._up_down import up_down
 from relparallel.metrics.estimate import Estimate
 from relparallel.metrics.load import ecmp_load
 from relparallel.topology import Topology, describe, orbits
@@ -62,10 +63,11 @@ def bisection(topology: Topology | nx.Graph[Any], *, method: Method = "auto") ->
     Notes
     -----
     Lower bounds: N/4 times the second smallest eigenvalue of L with the switches eliminated (Schur
-    complement; in large networks by the Lanczos method, less the residual); and ceil(N/2) floor(N/2) over the
-    load of the busiest cable when every ordered pair of hosts sends one unit over its shortest paths. Upper
-    bound: moves after Fiduccia and Mattheyses from several starts. Integer program: one variable per node and
-    joined pair, hosts 0 or 1, at least the lower bound and less than the upper.
+    complement; in large networks by the Lanczos method, less the residual); ceil(N/2) floor(N/2) over the
+    load of the busiest cable when every ordered pair of hosts sends one unit over its shortest paths; and, in
+    trees, floor(N/2) over that load when every host sends one unit to all top switches alike. Upper bound:
+    moves after Fiduccia and Mattheyses from several starts. Integer program: one variable per node and joined
+    pair, hosts 0 or 1, at least the lower bound and less than the upper.
 
     References
     ----------
@@ -80,7 +82,8 @@ def bisection(topology: Topology | nx.Graph[Any], *, method: Method = "auto") ->
     """
     t = require_hosts(topology)
     require_choice(("auto", "exact", "bracket"), method=method)
-    lower, upper = _lower(t), _upper(t)
+    upper = _upper(t)
+    lower = _lower(t, upper)
     known = _closed_form(t) if method == "auto" else None
     if known is not None and lower <= known <= upper:
         return _exactly(known, "closed form")
@@ -110,12 +113,12 @@ def _closed_form(t: Topology) -> int | None:
     return known if same else None
 
 
-def _lower(t: Topology) -> int:
+def _lower(t: Topology, upper: int) -> int:
     """Largest of the proved bounds, rounded up to a whole cable."""
     routed = _routed(t)
     cheap = t.num_nodes <= DENSE or not t.transit[t.hosts].any()
-    spectral = _spectral(t) if cheap or routed == 0 else 0.0
-    return math.ceil(max(float(_joined(t)), routed, spectral) * (1 - _SLACK) - _SLACK)
+    spectral = _spectral(t) if cheap or routed < upper / 2 else 0.0
+    return math.ceil(max(float(_joined(t)), up_down(t), routed, spectral) * (1 - _SLACK) - _SLACK)
 
 
 def _joined(t: Topology) -> bool:
@@ -138,9 +141,10 @@ def _routed(t: Topology) -> float:
 
 def _sources(t: Topology) -> int:
     """From how many hosts the load is found: one of every orbit, or of all that hang on one switch."""
+    alike = np.unique(orbits(t)[t.hosts]).size
     if t.transit[t.hosts].any() or np.any(np.diff(t.indptr)[t.hosts] != 1):
-        return np.unique(orbits(t)[t.hosts]).size
-    return np.unique(t.indices[t.indptr[t.hosts]]).size
+        return alike
+    return min(alike, np.unique(t.indices[t.indptr[t.hosts]]).size)
 
 
 def _spectral(t: Topology) -> float:
@@ -159,8 +163,9 @@ def _upper(t: Topology) -> int:
 
 
 def _orders(t: Topology) -> Iterator[IntArray]:
-    """Orders of the hosts whose first half is worth trying: numbered, spectral, by distance from a host."""
+    """Orders of the hosts whose first half is worth trying: numbered, boxes, spectral, by distance."""
     yield t.hosts
+    yield from (t.hosts[order] for order in _boxes(_shape(t), t.num_hosts))
     if t.num_nodes <= DENSE:
         for mode in modes(t)[1].T[1:4]:
             yield t.hosts[np.argsort(mode, kind="stable")]
@@ -172,6 +177,25 @@ def _orders(t: Topology) -> Iterator[IntArray]:
         found = breadth_first_order(graph, start, return_predecessors=False).astype(np.int64)
         near = found[t.endpoint[found]]
         yield np.concatenate([near, np.setdiff1d(t.hosts, near)])
+
+
+def _boxes(shape: tuple[int, ...], hosts: int) -> Iterator[IntArray]:
+    """Orders that fill a box of equal shares of all lengths, and one whose sides but the first are whole."""
+    if math.prod(shape) == hosts and len(shape) > 1:
+        place = np.array(np.unravel_index(np.arange(hosts), shape)) + 1
+        sides = np.ceil(np.array(shape) * 0.5 ** (1 / len(shape)))
+        sides[0] = hosts / 2 / sides[1:].prod()
+        for box in (np.array(shape), sides):
+            yield np.lexsort([*place, np.max(place / box[:, None], axis=0)])
+
+
+def _shape(t: Topology) -> tuple[int, ...]:
+    """Lengths of the array in which the hosts of a design are numbered, where its lines meet at switches."""
+    own = t.meta.parameters
+    if t.meta.name == "bcube":
+        return (int(own["n"]),) * (int(own["k"]) + 1)
+    rails = {"dgx_superpod": 8, "hpn7": 8, "nvl72": 72, "rail_only": int(own.get("gpus_per_domain", 8))}
+    return (t.num_hosts // rails.get(t.meta.name, 1), rails.get(t.meta.name, 1))
 
 
 def _placed(t: Topology, order: IntArray) -> BoolArray:

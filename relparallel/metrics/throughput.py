@@ -117,7 +117,8 @@ def concurrent_flow(
     -----
     A host that hangs on a single switch counts there and its own cable does not limit it, as in topobench;
     so the value can pass 1. Linear program with one variable for each sender and arc, reduced by proved
-    symmetry; above 80,000 variables rounds of routing and pricing. Whatever was computed is checked against
+    symmetry; above 80,000 variables rounds of routing and pricing, for few pairs over a growing pool of
+    paths. Whatever was computed is checked against
     the bound of the prices: capacity x price / (demand x cheapest path).
 
     References

@@ -227,9 +227,22 @@ def _leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Description:
         diameter=diameter,
         diameter_bound=diameter,
         mean_hops=(2 * (h - 1) + 4 * (hosts - h)) / (hosts - 1) if hosts > 1 else None,
-        bisection=None if leaves % 2 else min(h, spines) * leaves // 2,
+        bisection=_halves_of_leaves(leaves, spines, h),
         host_connectivity=int(hosts > 1),
     )
+
+
+def _halves_of_leaves(leaves: int, spines: int, h: int) -> int:
+    """Cables cut between two halves of the hosts.
+
+    A leaf with a of its h hosts in the first half cuts min(h - a + other spines, a + spines there). This is
+    concave in a: the cheapest halving takes whole leaves, and part of one at most.
+    """
+    there = np.arange(spines + 1)
+    other = spines - there
+    whole, part = divmod(leaves * h // 2, h)
+    cut = whole * np.minimum(other, h + there) + (leaves - whole - 1) * np.minimum(h + other, there)
+    return int((cut + np.minimum(h - part + other, part + there)).min())
 
 
 def require_even(*, k: int) -> int:

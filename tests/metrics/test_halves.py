@@ -16,6 +16,7 @@ from relparallel.topology import (
     fat_tree,
     ficonn,
     leaf_spine,
+    rail_only,
     torus,
 )
 
@@ -86,6 +87,26 @@ def test_the_integer_program_and_the_closed_forms_agree(t, cables):
 def test_the_local_search_finds_the_cheapest_halving_of_the_designs():
     for t in (fat_tree(8), torus((8, 8, 8)), leaf_spine(8, 4, 8), bcube(2, 4), torus((4, 16))):
         assert bisection(t, method="bracket").upper == describe(t.meta.name, **t.meta.parameters).bisection
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5))
+def test_leaves_are_split_whole_but_one(leaves, spines, h):
+    t = leaf_spine(leaves, spines, h)
+    if 2 <= t.num_hosts <= 20:
+        solved = bisection(t, method="exact")
+        assert describe("leaf_spine", **t.meta.parameters).bisection == solved.value == solved.lower
+
+
+@pytest.mark.parametrize(("n", "k", "cables"), [(16, 1, 110), (8, 2, 208), (6, 1, 16)])
+def test_boxes_of_servers_are_cheap_halves_of_a_bcube(n, k, cables):
+    assert bisection(bcube(n, k), method="bracket").upper <= cables < n ** (k + 1) // 2
+
+
+def test_rails_are_cut_by_a_box_of_domains_and_rails():
+    """Six of eight rails of two thirds of the domains: 2 cables of each of these, 6 of each of the others."""
+    t = rail_only(domains=128, gpus_per_domain=8, switch_ports=32)
+    assert bisection(t, method="bracket").upper <= 86 * 2 + 43 * 6 < t.num_hosts // 2
 
 
 @pytest.mark.parametrize("dims", [(8, 8, 8), (6, 4), (16,), (12, 12, 12)])

@@ -196,6 +196,25 @@ def test_the_bracket_holds_the_exact_value(seed, kind):
     assert upper <= 1.0100001 * lower
 
 
+@settings(max_examples=25)
+@given(st.integers(0, 10**6), st.sampled_from(["all", "matching", "permutation"]))
+def test_the_bracket_holds_the_exact_value_whatever_the_cables_carry(seed, kind):
+    draw = np.random.default_rng(seed)
+    graph = nx.gnp_random_graph(11, 0.4, seed=seed)
+    assume(nx.is_connected(graph))
+    for ends in graph.edges:
+        graph.edges[ends].update(multiplicity=int(draw.integers(1, 4)), capacity=float(draw.integers(1, 4)))
+    t = as_topology(graph)
+    problem = {"all": lambda: all_to_all(t, switch_level(t)),
+               "matching": lambda: longest_matching(t, switch_level(t)),
+               "permutation": lambda: permutation(switch_level(t), t.hosts, draw)}[kind]()  # fmt: skip
+    value = solve(problem, commodities(problem, 10**6))[0]
+    for lower, upper in (bracket(problem, 0.01), bracket(problem, 0.3)):
+        assert lower <= value * (1 + 1e-6)
+        assert upper >= value * (1 - 1e-6)
+    assert bracket(problem, 0.01)[1] <= 1.0100001 * bracket(problem, 0.01)[0]
+
+
 @pytest.mark.parametrize("traffic", ["all_to_all", "longest_matching"])
 def test_beyond_the_program_the_bounds_are_a_percent_apart(traffic):
     t = as_topology(nx.random_regular_graph(10, 120, seed=5))
