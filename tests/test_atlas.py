@@ -148,7 +148,7 @@ def test_a_large_network_of_forwarding_hosts_is_sampled_and_says_so():
     ("t", "route"),
     [(T.dcell(n, k), T.dcell_route) for n, k in ((5, 0), (4, 1), (3, 2))]
     + [(T.ficonn(n, k), T.ficonn_route) for n, k in ((4, 0), (6, 1), (4, 2), (6, 2), (2, 3))],
-    ids=repr,
+    ids=lambda value: getattr(value, "__name__", repr(value)),
 )
 def test_the_load_of_the_routing_by_levels_is_that_of_all_its_paths(t, route):
     form = T.describe(t.meta.name, **t.meta.parameters)
