@@ -42,7 +42,16 @@ def test_conda_takes_free_channels_and_then_this_checkout():
 
 
 def test_the_core_stays_small():
-    assert set(bounds(CORE)) == {"matplotlib", "networkx", "numba", "numpy", "pandas", "scipy", "seaborn"}
+    assert set(bounds(CORE)) == {
+        "matplotlib",
+        "networkx",
+        "numba",
+        "llvmlite",
+        "numpy",
+        "pandas",
+        "scipy",
+        "seaborn",
+    }
 
 
 def test_the_lock_names_versions_and_nothing_else():

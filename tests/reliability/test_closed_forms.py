@@ -70,11 +70,11 @@ def test_the_48_ary_fat_tree():
 
 def test_the_48_ary_fat_tree_takes_less_than_half_a_second_in_a_fresh_process():
     code = """
-from time import perf_counter
-start = perf_counter()
+from time import process_time
+start = process_time()
 import relparallel as rp
 rp.reliability.fat_tree_pods_connected(k=48, core_up=0.99, aggregation_up=0.99).unreliability
-print(perf_counter() - start)
+print(process_time() - start)
 import sys
 assert not {"numba", "networkx", "pandas", "scipy"} & set(sys.modules)
 """
