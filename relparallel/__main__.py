@@ -1,4 +1,4 @@
-"""The command line: ``python -m relparallel figures`` and ``python -m relparallel ledger``."""
+"""The command line: ``python -m relparallel figures``, ``ledger`` and ``derive``."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _EXAMPLES = """examples:
                                                 run it with another value and write to OUT instead
   python -m relparallel ledger --csv ledger.csv
                                                 every claim beside its published number
+  RELPARALLEL_DATA=FOLDER python -m relparallel derive
+                                                results on large data anew, into data/derived/
 """
 _FIGURES = """Execute notebooks through papermill, in place, and regenerate figures/.
 
@@ -37,6 +39,8 @@ exit status: 0 when every chosen notebook is up to date, 1 when one failed, 2 wh
 _LEDGER = (
     "Compute every claim, print it beside the published number, and fail when one lies outside its tolerance."
 )
+
+_DERIVE = "Compute the tables of data/derived/ anew from the folder that RELPARALLEL_DATA names."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,6 +95,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     ledger.add_argument("--csv", metavar="FILE", type=Path, help="also write the rows to FILE")
     ledger.set_defaults(run=_ledger)
+    derived = commands.add_parser(
+        "derive", help="results on data that are too large to ship", description=_DERIVE
+    )
+    derived.set_defaults(run=_derive)
     return parser
 
 
@@ -147,6 +155,18 @@ def _ledger(options: argparse.Namespace) -> int:
     from relparallel.ledger import print_ledger
 
     return print_ledger(csv=options.csv)
+
+
+def _derive(options: argparse.Namespace) -> int:
+    from relparallel.derive import derive
+
+    try:
+        for path in derive():
+            print(path)
+    except ValueError as error:
+        print(f"relparallel {options.command}: {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
 if __name__ == "__main__":

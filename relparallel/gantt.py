@@ -12,9 +12,15 @@ from relparallel._checks import require_instance, require_int, require_real
 from relparallel.parallel import Timeline
 from relparallel.plotting import PALETTE
 
-__all__ = ["draw_timeline"]
+__all__ = ["draw_timeline", "label_kinds"]
 
-_COLORS: Final = tuple(to_rgb(PALETTE[name]) for name in ("blue", "orange", "green", "purple"))
+_COLORS: Final = {
+    "forward": "blue", "backward": "orange", "backward_input": "orange", "backward_weight": "green",
+    "extra": "grey",
+}  # fmt: skip
+_OTHERS: Final = ("purple", "vermilion", "sky", "yellow")  # kinds of other timelines, by appearance
+_LOWER: Final = {"backward_weight": 0.62, "extra": 0.62}  # heights, for readers who see no colours
+_NAMES: Final = {"backward_input": "backward, inputs", "backward_weight": "backward, weights"}
 _LIGHTER: Final = 0.6  # how far towards white the last part's colour goes
 _LUMINANCE: Final = (0.299, 0.587, 0.114)
 
@@ -27,7 +33,8 @@ def draw_timeline(timeline: Timeline, ax: Axes, *, label_up_to: int = 16, height
     Parameters
     ----------
     timeline : Timeline
-        What to draw: a colour per kind in order of appearance, lighter for later parts.
+        What to draw: a colour per kind, lighter for later parts. Backward passes of the weights and extra
+        tasks are lower than the others.
     ax : Axes
         Where to draw.
     label_up_to : int
@@ -54,12 +61,13 @@ def draw_timeline(timeline: Timeline, ax: Axes, *, label_up_to: int = 16, height
     require_int(label_up_to=label_up_to, at_least=0)
     require_real(height=height, above=0, at_most=1)
     labelled = int(timeline.item.max()) < label_up_to
-    for color, chosen in _groups(timeline):
+    for kind, color, chosen in _groups(timeline):
+        tall = height * _LOWER.get(kind, 1.0)
         boxes = np.column_stack((timeline.start, timeline.duration))
         for row in range(timeline.resources):
             mine = boxes[chosen & (timeline.resource == row)]
             ax.broken_barh(
-                [(x, w) for x, w in mine], (row - height / 2, height),
+                [(x, w) for x, w in mine], (row - tall / 2, tall),
                 facecolor=color, edgecolor="white", linewidth=0.5,
             )  # fmt: skip
         for task in np.flatnonzero(chosen) if labelled else ():
@@ -71,15 +79,58 @@ def draw_timeline(timeline: Timeline, ax: Axes, *, label_up_to: int = 16, height
     ax.grid(visible=False)
 
 
-def _groups(timeline: Timeline) -> list[tuple[Color, np.ndarray]]:
-    """Colour and tasks of each kind and part."""
+def label_kinds(timeline: Timeline, ax: Axes) -> None:
+    """Name the kinds of a drawn timeline above its boxes, each in its colour.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        What was drawn.
+    ax : Axes
+        Where.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+
+    Examples
+    --------
+    >>> from relparallel.parallel import simulate_schedule
+    >>> from relparallel.plotting import figure
+    >>> fig, ax = figure(width="single", height=1.5)
+    >>> label_kinds(simulate_schedule("zb_h1", stages=2, micro_batches=3), ax)
+    >>> [text.get_text() for text in ax.texts]
+    ['backward, weights', 'backward, inputs', 'forward']
+    """
+    require_instance(Timeline, timeline=timeline)
+    require_instance(Axes, ax=ax)
+    before = 0
+    for kind, color in reversed(_kind_colors(timeline).items()):  # from the right edge
+        name = _NAMES.get(kind, kind)
+        ax.annotate(
+            name, (1, 1), xytext=(-before, 3), xycoords="axes fraction", textcoords="offset points",
+            color=color, ha="right", va="bottom", fontsize=7,
+        )  # fmt: skip
+        before += 4 * len(name) + 8
+
+
+def _kind_colors(timeline: Timeline) -> dict[str, Color]:
+    """Colour of each kind, in order of appearance."""
+    others = iter(_OTHERS)
+    kinds = dict.fromkeys(timeline.kind.tolist())
+    return {kind: to_rgb(PALETTE[_COLORS.get(kind) or next(others)]) for kind in kinds}
+
+
+def _groups(timeline: Timeline) -> list[tuple[str, Color, np.ndarray]]:
+    """Kind, colour and tasks of each kind and part."""
     groups = []
     last = max(int(timeline.part.max()), 1)
-    for kind, base in zip(dict.fromkeys(timeline.kind.tolist()), _COLORS, strict=False):
+    for kind, base in _kind_colors(timeline).items():
         for part in np.unique(timeline.part):
             white = _LIGHTER * part / last
             r, g, b = (float(channel + (1 - channel) * white) for channel in base)
-            groups.append(((r, g, b), (timeline.kind == kind) & (timeline.part == part)))
+            groups.append((kind, (r, g, b), (timeline.kind == kind) & (timeline.part == part)))
     return groups
 
 

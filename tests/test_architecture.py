@@ -22,7 +22,7 @@ FLOORS = [
     ["reliability"],
     ["training"],
     ["optimize"],
-    ["claims", "ledger", "plotting", "drawing", "gantt", "atlas", "reproduce"],
+    ["claims", "ledger", "derive", "plotting", "drawing", "gantt", "atlas", "reproduce"],
 ]
 PLACE = {name: (row, column) for row, names in enumerate(FLOORS) for column, name in enumerate(names)}
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from valid_calls import CALLS, MEANINGFUL
+from meaningful_values import MEANINGFUL
+from valid_calls import CALLS
 
 import relparallel as rp
 

@@ -44,7 +44,12 @@ def test_an_old_python_is_refused_before_anything_is_built(checkout):
 
 @pytest.mark.parametrize(
     ("target", "told"),
-    [("figures", "-m relparallel figures"), ("test", "-m pytest"), ("lab", "-m jupyterlab")],
+    [
+        ("figures", "-m relparallel figures"),
+        ("test", "-m pytest"),
+        ("lab", "-m jupyterlab"),
+        ("bench", "tests/benchmarks/strategies.py"),
+    ],
 )
 def test_the_environment_is_built_once(checkout, target, told):
     planned = make(checkout, "--dry-run", target).stdout

@@ -1,9 +1,7 @@
 """One valid call of everything that the numerical packages offer: the ground from which bad input departs.
 
 ``CALLS[name]`` makes the arguments; results of builders are taken apart into their fields, so that their
-constructors are called like everything else. ``MEANINGFUL[name]`` names, argument by argument, which of the
-kinds of bad values are meant to be taken there: infinity where something may last for ever, text where a
-name is free.
+constructors are called like everything else.
 """
 
 import atexit
@@ -15,15 +13,15 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import valid_collectives
+import valid_costs
+import valid_layer_graphs
+import valid_schedules
+import valid_search
+import valid_workload
+from valid_workload import Arguments, fields, model
 
 import relparallel as rp
-
-Arguments = dict[str, Any]
-
-
-def fields(instance: Any) -> Arguments:
-    """Return the constructor arguments of a dataclass instance."""
-    return {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance) if field.init}
 
 
 def strategy() -> Any:
@@ -32,10 +30,6 @@ def strategy() -> Any:
 
 def placement() -> Any:
     return rp.parallel.Placement(strategy=strategy())
-
-
-def model() -> Any:
-    return rp.workload.Transformer(layers=4, hidden=64, heads=8, vocabulary=1000, sequence=32)
 
 
 def cluster() -> Any:
@@ -241,37 +235,35 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
     "metrics.oversubscription": lambda: {"topology": rp.topology.fat_tree(4)},
     # workload
-    "workload.Transformer": lambda: fields(model()),
+    **valid_layer_graphs.CALLS,
+    **valid_search.CALLS,
+    **valid_workload.CALLS,
+    **valid_costs.CALLS,
     # parallel
+    **valid_collectives.CALLS,
+    **valid_schedules.CALLS,
     "parallel.Collective": lambda: fields(rp.parallel.strategy_collectives(model(), strategy(), 8)[0]),
     "parallel.Placement": lambda: fields(placement()),
-    "parallel.Round": lambda: fields(next(iter(rp.parallel.ring_all_reduce(2, 4)))),
+    "parallel.Precision": lambda: fields(rp.parallel.PRECISIONS["mixed"]),
+    "parallel.StageMemory": lambda: fields(rp.parallel.memory(model(), strategy(), 8)),
     "parallel.Strategy": lambda: fields(strategy()),
-    "parallel.Timeline": lambda: fields(rp.parallel.simulate_schedule("gpipe", 2, 2)),
+    "parallel.Verdict": lambda: {
+        "fits": True, "reason": "fits: room for all", "stage": 0, "needed": 1e9, "available": 8e10,
+    },
     "parallel.activation_bytes_per_layer": lambda: {
         "sequence": 32, "hidden": 64, "heads": 8, "micro_batch": 1, "tensor": 2, "context": 1,
         "sequence_parallel": True, "recompute": "none",
     },
-    "parallel.bytes_sent": lambda: {
-        "rounds": rp.parallel.ring_all_reduce(2, 4), "ranks": 2, "element_bytes": 2.0,
+    "parallel.memory": lambda: {
+        "model": model(), "strategy": strategy(), "global_batch": 8, "precision": "mixed",
+        "flash_attention": False, "dropout": True, "offload": "none", "offload_to": "host",
     },
-    "parallel.communication_time": lambda: {
-        "rounds": rp.parallel.ring_all_reduce(2, 4), "latency": 1e-6, "bandwidth": 1e9, "element_bytes": 2.0,
-    },
-    "parallel.execute": lambda: {"rounds": rp.parallel.ring_all_reduce(2, 4), "vectors": np.ones((2, 4))},
     "parallel.micro_batches_in_flight": lambda: {
         "schedule": "1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 1,
     },
     "parallel.model_state_bytes": lambda: {
         "parameters": 7.5e9, "data": 64, "zero_stage": 1, "parameter_bytes": 2.0, "gradient_bytes": 2.0,
         "optimizer_bytes": 12.0,
-    },
-    "parallel.ring_all_gather": lambda: {"ranks": 2, "elements": 4},
-    "parallel.ring_all_reduce": lambda: {"ranks": 2, "elements": 4},
-    "parallel.ring_reduce_scatter": lambda: {"ranks": 2, "elements": 4},
-    "parallel.simulate_schedule": lambda: {
-        "name": "interleaved_1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 2, "forward": 1.0,
-        "backward": 2.0, "communication": 0.1,
     },
     "parallel.simulate_timeline": lambda: {
         "resource": [0, 1], "duration": [1.0, 2.0], "priority": [0, 0], "before": [0], "after": [1],
@@ -361,40 +353,3 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "order": ("tensor", "context", "data", "pipeline"),
     },
 }  # fmt: skip
-
-FREE = {"text"}
-MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "metrics.Estimate": {
-        "method": FREE,
-        "lower": {"negative", "infinite"},
-        "upper": {"negative", "infinite"},
-    },
-    "optimize.Candidate": {"name": FREE},
-    "optimize.Plan": {"interval": {"infinite"}},  # without failures nothing is worth a checkpoint
-    "parallel.Collective": {"payload": {"fraction"}},
-    "parallel.bytes_sent": {"rounds": {"empty"}},  # one rank sends nothing
-    "parallel.communication_time": {"rounds": {"empty"}},
-    "parallel.execute": {"rounds": {"empty"}},
-    "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas
-    "parallel.zero_communication_bytes": {"data": {"infinite"}},
-    "topology.Design": {"name": FREE, "paper": FREE},
-    "topology.SharedRisk": {"name": FREE, "nodes": {"empty"}, "edges": {"empty"}},
-    "topology.Topology": {"shared_risk": {"empty"}},
-    "topology.as_topology": {"name": FREE},
-    "topology.reconfigure": {"matching": {"empty"}},  # all circuits are taken down
-    "training.BlastRadius": {"reason": FREE},
-    "training.ComponentClass": {"name": FREE},
-    "training.DropRule": {"reason": FREE},
-    "training.Goodput": {"interval": {"infinite"}},
-    "training.Job": {"reason": FREE},
-    "topology.BillOfMaterials": {"design": FREE},
-    "topology.UnitPrices": {"name": FREE},
-    "topology.lint_simai": {"path": FREE},
-    "topology.read_graphml": {"path": FREE},
-    "topology.read_simai": {"path": FREE},
-    "topology.write_booksim": {"path": FREE},
-    "topology.write_graphml": {"path": FREE},
-    "topology.write_htsim": {"path": FREE},
-    "topology.write_ns3": {"path": FREE},
-    "topology.write_simai": {"path": FREE, "gpu_type": FREE},
-}

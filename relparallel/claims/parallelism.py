@@ -115,12 +115,6 @@ def hardware_utilisation(
     return _utilisation("selective", layers, h, heads, s, vocab, gbs, gpus, time, peak)
 
 
-@reproduces("MODEL-GPT2-*", "MODEL-GPT3-*", quantity="parameters")
-def gpt_parameters(layers: int, h: int, vocab: int, s: int) -> float:
-    """Exact count; heads do not change it, and those printed for GPT-3 1.3B and 13B do not divide h."""
-    return Transformer(layers=layers, hidden=h, heads=1, vocabulary=vocab, sequence=s).parameters
-
-
 @reproduces("SCHED-*", system="1F1B / GPipe closed form", quantity="makespan")
 def flush_makespan(p: int, m: int, TF: float, TB: float, TW: float, Tcomm: float) -> float:
     """Simulated span, the same for both schedules."""

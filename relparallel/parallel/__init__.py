@@ -1,5 +1,31 @@
 """How training is split over GPUs, and what the split costs."""
 
+from relparallel.parallel.all_reduce_fit import (
+    AllReduceFit,
+    all_reduce_errors,
+    fit_all_reduce,
+    measured_all_reduces,
+)
+from relparallel.parallel.all_reduces import (
+    double_tree_all_reduce,
+    halving_doubling_all_reduce,
+    hierarchical_all_reduce,
+    tree_all_reduce,
+)
+from relparallel.parallel.bubbles import Filling, fill_bubbles
+from relparallel.parallel.calibration import (
+    Calibration,
+    Software,
+    calibration,
+    software,
+    softwares,
+)
+from relparallel.parallel.collective_time import (
+    BestCollective,
+    best_collective,
+    collective_time,
+    crossover_size,
+)
 from relparallel.parallel.collectives import (
     Round,
     bytes_sent,
@@ -9,36 +35,120 @@ from relparallel.parallel.collectives import (
     ring_all_reduce,
     ring_reduce_scatter,
 )
-from relparallel.parallel.memory import (
+from relparallel.parallel.evaluate import Evaluation, evaluate
+from relparallel.parallel.exchanges import (
+    bruck_all_gather,
+    chain_broadcast,
+    direct_all_to_all,
+    hierarchical_all_gather,
+    hierarchical_all_to_all,
+    ring_all_to_all,
+    tree_broadcast,
+)
+from relparallel.parallel.feasibility import REASONS
+from relparallel.parallel.fitting import calibrate, cross_validate, errors, prediction_scatter
+from relparallel.parallel.grid import StrategyGrid
+from relparallel.parallel.group_links import GroupLinks, group_links
+from relparallel.parallel.links import Links, rounds_time
+from relparallel.parallel.measured_runs import Run, measured_runs
+from relparallel.parallel.memory import StageMemory, Verdict, memory
+from relparallel.parallel.memory_forms import (
     activation_bytes_per_layer,
     micro_batches_in_flight,
     model_state_bytes,
     stage_activation_bytes,
     zero_communication_bytes,
 )
+from relparallel.parallel.overlap import bucketed_time, overlap_time, overlap_timeline, prefetched_time
+from relparallel.parallel.precision import PRECISIONS, Precision
 from relparallel.parallel.schedules import simulate_schedule
+from relparallel.parallel.steady_state import (
+    bubble_fraction,
+    iteration_period,
+    weight_delay,
+    weight_versions,
+)
+from relparallel.parallel.step_time import StepTime, step_time
 from relparallel.parallel.strategy import Placement, Strategy
+from relparallel.parallel.synthesis import BestOrder, best_order
 from relparallel.parallel.timeline import Timeline, simulate_timeline
 from relparallel.parallel.volume import Collective, strategy_collectives
 
 __all__ = [
+    "PRECISIONS",
+    "REASONS",
+    "AllReduceFit",
+    "BestCollective",
+    "BestOrder",
+    "Calibration",
     "Collective",
+    "Evaluation",
+    "Filling",
+    "GroupLinks",
+    "Links",
     "Placement",
+    "Precision",
     "Round",
+    "Run",
+    "Software",
+    "StageMemory",
+    "StepTime",
     "Strategy",
+    "StrategyGrid",
     "Timeline",
+    "Verdict",
     "activation_bytes_per_layer",
+    "all_reduce_errors",
+    "best_collective",
+    "best_order",
+    "bruck_all_gather",
+    "bubble_fraction",
+    "bucketed_time",
     "bytes_sent",
+    "calibrate",
+    "calibration",
+    "chain_broadcast",
+    "collective_time",
     "communication_time",
+    "cross_validate",
+    "crossover_size",
+    "direct_all_to_all",
+    "double_tree_all_reduce",
+    "errors",
+    "evaluate",
     "execute",
+    "fill_bubbles",
+    "fit_all_reduce",
+    "group_links",
+    "halving_doubling_all_reduce",
+    "hierarchical_all_gather",
+    "hierarchical_all_reduce",
+    "hierarchical_all_to_all",
+    "iteration_period",
+    "measured_all_reduces",
+    "measured_runs",
+    "memory",
     "micro_batches_in_flight",
     "model_state_bytes",
+    "overlap_time",
+    "overlap_timeline",
+    "prediction_scatter",
+    "prefetched_time",
     "ring_all_gather",
     "ring_all_reduce",
+    "ring_all_to_all",
     "ring_reduce_scatter",
+    "rounds_time",
     "simulate_schedule",
     "simulate_timeline",
+    "software",
+    "softwares",
     "stage_activation_bytes",
+    "step_time",
     "strategy_collectives",
+    "tree_all_reduce",
+    "tree_broadcast",
+    "weight_delay",
+    "weight_versions",
     "zero_communication_bytes",
 ]

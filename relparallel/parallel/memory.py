@@ -1,301 +1,344 @@
-"""Bytes that a strategy keeps on each GPU: model states and activations.
+"""How much memory every stage of a strategy needs, and whether it fits.
 
-========  ==========================================  ======================
-letter    meaning                                     argument
-========  ==========================================  ======================
-psi       parameters held by one model-parallel rank  ``parameters``
-N_d       data-parallel ranks                         ``data``
-K         bytes of optimiser state per parameter      ``optimizer_bytes``
-s, h, a   sequence, hidden size, attention heads      ``sequence`` and so on
-b, t, c   micro-batch, tensor and context degree      ``micro_batch`` ...
-p, m, v   stages, micro-batches, chunks per stage     ``stages`` ...
-========  ==========================================  ======================
+The numbers come from the kernel of ``_memory_kernel.py``, which grids use too; `model_state_bytes` and
+`activation_bytes_per_layer` are the published closed forms of single terms.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import pandas as pd
+from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
-from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, bare, require_whole
-from relparallel.parallel.strategy import RECOMPUTE, SCHEDULES, Strategy
+from relparallel.hardware import Cluster
+from relparallel.parallel._memory_kernel import (
+    BYTES,
+    FLIGHT_RULES,
+    FRAGMENTATION,
+    STORAGE,
+    peaks,
+    stages,
+)
+from relparallel.parallel._records import choice_record, model_record
+from relparallel.parallel.precision import PRECISIONS, Precision
+from relparallel.parallel.strategy import SCHEDULES, Strategy
+from relparallel.units import GB
 from relparallel.workload import Transformer
 
-__all__ = [
-    "activation_bytes_per_layer",
-    "micro_batches_in_flight",
-    "model_state_bytes",
-    "stage_activation_bytes",
-    "zero_communication_bytes",
-]
+__all__ = ["RESERVE", "StageMemory", "Verdict", "memory", "peak_memory", "storage_record"]
 
-_HALF: Final = 2  # bytes of an fp16 or bf16 number
+RESERVE: Final = 3.5 * GB
+"""Of a GPU that no tensor can have: the driver's context, channels of the collectives, workspaces.
+
+Chosen on the BLOOM runs: between 3.2 and 3.8 GB no verdict on them is wrong.
+"""
+
+_PARTS: Final = BYTES[:5]
+_OFFLOAD: Final = ("none", "optimizer", "parameters")
+_PLACES: Final = ("host", "nvme")
 
 
-def model_state_bytes(
-    parameters: ArrayLike,
-    data: ArrayLike,
-    zero_stage: ArrayLike,
-    *,
-    parameter_bytes: float = 2,
-    gradient_bytes: float = 2,
-    optimizer_bytes: float = 12,
-) -> Any:
-    """Return the bytes of parameters, gradients and optimiser state on one GPU; broadcasts over arrays.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """Whether a strategy fits, and why.
 
     Parameters
     ----------
-    parameters : float or array
-        Parameters psi of one model-parallel rank, above 0.
-    data : int or array
-        Data-parallel ranks N_d that share the state, at least 1; infinity gives the limit.
-    zero_stage : int or array
-        0 shards nothing, 1 the optimiser state, 2 the gradients too, 3 the parameters too.
-    parameter_bytes, gradient_bytes, optimizer_bytes : float
-        Bytes per parameter; the defaults are mixed-precision Adam: fp16, fp16, and fp32 copy plus two
-        moments (K = 12).
-
-    Returns
-    -------
-    float or numpy.ndarray
-        Bytes.
+    fits : bool
+        Whether the largest stage finds room.
+    reason : str
+        In words, with numbers.
+    stage : int
+        The largest stage, counted from 0.
+    needed, available : float
+        Of that stage, and of a GPU after the reserve [bytes].
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is no number or outside its range, or ``data`` or ``zero_stage`` is not whole.
-
-    Notes
-    -----
-    (2 + 2 + K) psi; 4 psi + K psi / N_d; 2 psi + (2 + K) psi / N_d; (4 + K) psi / N_d for stages 0 to 3.
-    Megatron's distributed optimiser is stage 1 with 2, 2, 16 (fp16), 2, 4, 12 (bf16, fp32 gradients) or
-    4, 4, 8 bytes (fp32).
-
-    References
-    ----------
-    Rajbhandari et al., "ZeRO", SC 2020, section 5 and Table 1.
-
-    Examples
-    --------
-    >>> [model_state_bytes(parameters=7.5e9, data=64, zero_stage=stage) / 1e9 for stage in range(4)]
-    [120.0, 31.40625, 16.640625, 1.875]
+        If a field has the wrong type or is negative.
     """
-    psi = require_real(parameters=parameters, above=0)
-    ranks = require_whole(data=data, at_least=1, infinite=True)
-    stage = require_whole(zero_stage=zero_stage, at_least=0, at_most=3)
-    sizes: dict[str, Any] = {"parameter_bytes": parameter_bytes, "gradient_bytes": gradient_bytes}
-    require_real(**sizes, optimizer_bytes=optimizer_bytes, at_least=0, at_most=MOST_BYTES)
-    held = optimizer_bytes / np.where(stage >= 1, ranks, 1.0)
-    held = held + gradient_bytes / np.where(stage >= 2, ranks, 1.0)
-    held = held + parameter_bytes / np.where(stage >= 3, ranks, 1.0)
-    return bare(psi * held)
+
+    fits: bool
+    reason: str
+    stage: int
+    needed: float
+    available: float
+
+    def __post_init__(self) -> None:
+        require_flag(fits=self.fits)
+        require_instance(str, reason=self.reason)
+        require_int(stage=self.stage, at_least=0)
+        sizes: dict[str, Any] = {"needed": self.needed, "available": self.available}
+        for name, size in sizes.items():
+            require_instance(float, **{name: require_real(**{name: size}, at_least=0)})
 
 
-def zero_communication_bytes(
-    parameters: ArrayLike, data: ArrayLike, zero_stage: ArrayLike, *, element_bytes: float = _HALF
-) -> Any:
-    """Return the bytes that data parallelism makes each GPU send per iteration; broadcasts over arrays.
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class StageMemory:
+    """Bytes on a GPU of each pipeline stage; the five parts sum to `total`.
 
     Parameters
     ----------
-    parameters : float or array
-        Parameters psi of one model-parallel rank, above 0.
-    data : int or array
-        Data-parallel ranks N_d, at least 1; infinity gives the limit.
-    zero_stage : int or array
-        ZeRO stage, 0 to 3.
-    element_bytes : float
-        Bytes of one gradient or parameter on the wire.
-
-    Returns
-    -------
-    float or numpy.ndarray
-        Bytes.
+    parameters, gradients, optimizer : float64 array [stages]
+        The state, or this GPU's shard of it.
+    activations : float64 array [stages]
+        Kept for the backward pass of all micro-batches in flight, with what one layer computes again.
+    buffers : float64 array [stages]
+        Held for a moment: gathered parameters, gradients before they are scattered, logits.
+    setup : float64 array [stages]
+        Held before training starts, if that is more.
+    host, nvme : float64 array [stages]
+        Moved away from the GPU.
+    transfer : float64 array [stages]
+        Between the GPU and its host in a step, both ways.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is no number or outside its range, or ``data`` or ``zero_stage`` is not whole.
-
-    Notes
-    -----
-    Reduce-scatter of the gradients and all-gather of the parameters, psi (N_d - 1)/N_d elements each;
-    stage 3 gathers the parameters a second time, for the backward pass.
-
-    References
-    ----------
-    Rajbhandari et al., "ZeRO", SC 2020, section 7.
-
-    Examples
-    --------
-    >>> zero_communication_bytes(parameters=1e9, data=4, zero_stage=[0, 3]).tolist()
-    [3000000000.0, 4500000000.0]
-    """
-    psi = require_real(parameters=parameters, above=0)
-    ranks = require_whole(data=data, at_least=1, infinite=True)
-    stage = require_whole(zero_stage=zero_stage, at_least=0, at_most=3)
-    require_real(element_bytes=element_bytes, above=0, at_most=MOST_BYTES)
-    return bare(psi * element_bytes * (1 - 1 / ranks) * np.where(stage == 3, 3.0, 2.0))
-
-
-def activation_bytes_per_layer(
-    sequence: ArrayLike,
-    hidden: ArrayLike,
-    heads: ArrayLike,
-    micro_batch: ArrayLike = 1,
-    *,
-    tensor: ArrayLike = 1,
-    context: ArrayLike = 1,
-    sequence_parallel: bool = False,
-    recompute: str = "none",
-) -> Any:
-    """Return the bytes one GPU keeps of one layer for one micro-batch; broadcasts over arrays.
-
-    Parameters
-    ----------
-    sequence, hidden, heads, micro_batch : int or array
-        s, h, a and b, each at least 1.
-    tensor, context : int or array
-        Tensor- and context-parallel degrees t and c, each at least 1.
-    sequence_parallel : bool
-        Whether LayerNorm and dropout are split over the tensor ranks too.
-    recompute : {"none", "selective", "full"}
-        Keep everything, everything but the attention core, or the layer's input only.
-
-    Returns
-    -------
-    float or numpy.ndarray
-        Bytes of fp16 activations and one-byte dropout masks.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no number or below 1, not whole, or none of the choices.
-
-    Notes
-    -----
-    s b h (10 + 24/t + 5 a s/(h t)); with sequence parallelism (s b h / t)(34 + 5 a s/h); selective
-    recomputation drops the term in a; full keeps 2 s b h, or 2 s b h / t with sequence parallelism.
-    Context parallelism divides all of it by c.
-
-    References
-    ----------
-    Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, Table 2.
-
-    Examples
-    --------
-    >>> activation_bytes_per_layer(2048, 6144, 64, 4, tensor=8)
-    1325400064.0
-    """
-    s, h, a = require_whole(sequence=sequence, hidden=hidden, heads=heads, at_least=1)
-    b, t, c = require_whole(micro_batch=micro_batch, tensor=tensor, context=context, at_least=1)
-    require_flag(sequence_parallel=sequence_parallel)
-    require_choice(RECOMPUTE, recompute=recompute)
-    outside = s * b * h / (t if sequence_parallel else 1)  # bytes per unit of LayerNorm, dropout and inputs
-    if recompute == "full":
-        return bare(2 * outside / c * np.ones_like(a * t))
-    core = 5 * a * s**2 * b / t if recompute == "none" else 0 * a
-    return bare((10 * outside + 24 * s * b * h / t + core) / c)
-
-
-def micro_batches_in_flight(
-    schedule: str, stages: int, micro_batches: int, virtual_stages: int = 1
-) -> NDArray[np.float64]:
-    """Return how many micro-batches' activations each stage holds at its peak.
-
-    Parameters
-    ----------
-    schedule : {"gpipe", "1f1b", "interleaved_1f1b"}
-        Order of the micro-batches.
-    stages, micro_batches, virtual_stages : int
-        p, m and v, each at least 1.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (p,); with v chunks per stage, a chunk counts 1/v.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range, or ``virtual_stages`` is above 1 without interleaving.
-
-    Notes
-    -----
-    On stage i = 0 ... p - 1: m with GPipe; min(m, p - i) with 1F1B; min(m, (2 (p - i - 1) + (v - 1) p + 1)/v)
-    interleaved, which is p + (p - 1)/v on stage 0. One chunk per stage makes interleaving plain 1F1B.
-
-    References
-    ----------
-    Narayanan et al., SC 2021, section 2.2. Korthikanti et al. 2022, section 5.
-
-    Examples
-    --------
-    >>> micro_batches_in_flight("interleaved_1f1b", 8, micro_batches=32, virtual_stages=4)[:2].tolist()
-    [9.75, 9.25]
-    """
-    require_choice(SCHEDULES, schedule=schedule)
-    require_int(stages=stages, at_least=1, at_most=MOST_DEVICES)
-    require_int(micro_batches=micro_batches, virtual_stages=virtual_stages, at_least=1)
-    if virtual_stages > 1 and schedule != "interleaved_1f1b":
-        raise ValueError(f"virtual_stages must be 1 with schedule {schedule!r}, got {virtual_stages}")
-    behind = np.arange(stages - 1, -1, -1, dtype=np.float64)  # stages after this one
-    if schedule == "gpipe":
-        return np.full(stages, float(micro_batches))
-    if virtual_stages == 1:
-        return np.minimum(micro_batches, behind + 1)
-    chunks = 2 * behind + (virtual_stages - 1) * stages + 1
-    return np.minimum(micro_batches, chunks / virtual_stages)
-
-
-def stage_activation_bytes(model: Transformer, strategy: Strategy, micro_batches: int) -> NDArray[np.float64]:
-    """Return the peak activation bytes of one GPU in each pipeline stage.
-
-    Parameters
-    ----------
-    model : Transformer
-        The model; its layers are dealt out evenly.
-    strategy : Strategy
-        Degrees, micro-batch, recomputation and schedule.
-    micro_batches : int
-        Micro-batches m of one iteration, at least 1.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (pipeline,), bytes; embedding and logits are not counted.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type, or ``pipeline * virtual_stages`` does not divide the layers.
-
-    Notes
-    -----
-    Bytes per layer x layers per stage x micro-batches in flight on that stage.
+        If a field is no array of one dimension, or negative, or their lengths differ.
 
     Examples
     --------
     >>> gpt3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
-    >>> strategy = Strategy(tensor=8, pipeline=8, virtual_stages=3, schedule="interleaved_1f1b",
-    ...                     sequence_parallel=True, recompute="selective")
-    >>> float(stage_activation_bytes(gpt3, strategy, micro_batches=64).max()) / 2**30
-    12.3515625
+    >>> need = memory(gpt3, Strategy(tensor=8, pipeline=12, data=16, recompute="full"), global_batch=1536)
+    >>> (need.total / GB).round(1)[[0, 1, 11]].tolist()
+    [36.3, 34.0, 31.4]
+    """
+
+    parameters: NDArray[np.float64]
+    gradients: NDArray[np.float64]
+    optimizer: NDArray[np.float64]
+    activations: NDArray[np.float64]
+    buffers: NDArray[np.float64]
+    setup: NDArray[np.float64]
+    host: NDArray[np.float64]
+    nvme: NDArray[np.float64]
+    transfer: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name in (*BYTES, "host", "nvme", "transfer"):
+            sizes = require_instance(np.ndarray, **{name: getattr(self, name)})
+            require_real(**{name: sizes}, at_least=0)
+            if sizes.shape != (np.size(self.parameters),):
+                raise ValueError(f"{name} must have one number for each stage, got shape {sizes.shape}")
+
+    @property
+    def total(self) -> NDArray[np.float64]:
+        """Bytes of the five parts, while training; float64, shape (p,)."""
+        return np.asarray(np.sum([getattr(self, name) for name in _PARTS], axis=0))
+
+    @property
+    def peak(self) -> NDArray[np.float64]:
+        """Bytes that must be there; float64, shape (p,).
+
+        `total` and 2 % of it, lost between the blocks of the allocator, or `setup` where that is more.
+        """
+        return np.maximum(self.total * (1 + FRAGMENTATION), self.setup)
+
+    def fits(self, cluster: Cluster, reserve: float = RESERVE) -> Verdict:
+        """Say whether every stage fits into a GPU.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            With an accelerator.
+        reserve : float
+            Bytes of a GPU that tensors cannot have.
+
+        Returns
+        -------
+        Verdict
+            About the largest stage.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the cluster has no accelerator, or the reserve is negative.
+        """
+        device = require_instance(Cluster, cluster=cluster).accelerator
+        if device is None:
+            raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
+        require_instance(float, reserve=require_real(reserve=reserve, at_least=0, at_most=device.memory))
+        stage, available = int(np.argmax(self.peak)), device.memory - reserve
+        needed = float(self.peak[stage])
+        held = {name: float(getattr(self, name)[stage]) for name in _PARTS}
+        held["lost to the allocator"] = FRAGMENTATION * self.total[stage]
+        if self.setup[stage] == needed:
+            held = {"before the state is cut into shards": needed}
+        largest = ", ".join(f"{name} {size / GB:.1f}" for name, size in held.items() if size > 0)
+        fits = bool(needed <= available)
+        room = f"{available / GB:.1f} GB of a {device.name} after {reserve / GB:.1f} GB of reserve"
+        reason = f"stage {stage} needs {needed / GB:.1f} GB ({largest}); {room}"
+        return Verdict(
+            fits=fits, reason=f"{'fits' if fits else 'does not fit'}: {reason}",
+            stage=stage, needed=needed, available=available,
+        )  # fmt: skip
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the bytes as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by stage, one column for each part, and the total.
+        """
+        columns = {name: getattr(self, name) for name in (*BYTES, "host", "nvme", "transfer")}
+        return pd.DataFrame(columns).rename_axis("stage").assign(total=self.total)
+
+    def _repr_html_(self) -> str:
+        table = self.to_frame() / GB
+        shown: str = table.loc[:, table.any()].to_html(float_format="{:.2f}".format)
+        return f"<p>{self.peak.max() / GB:.2f} GB on the largest stage; all in GB</p>{shown}"
+
+
+def memory(
+    model: Transformer,
+    strategy: Strategy,
+    global_batch: int,
+    *,
+    precision: str | Precision = "mixed",
+    flash_attention: bool = False,
+    dropout: bool = True,
+    offload: str = "none",
+    offload_to: str = "host",
+) -> StageMemory:
+    """Count the bytes on a GPU of every pipeline stage.
+
+    Parameters
+    ----------
+    model : Transformer
+        What is trained.
+    strategy : Strategy
+        How it is split.
+    global_batch : int
+        Sequences of a step.
+    precision : str or Precision
+        One of `PRECISIONS`, or bytes per parameter of one's own.
+    flash_attention : bool
+        Whether scores are never stored.
+    dropout : bool
+        Whether the model has dropout, whose masks are kept.
+    offload : {"none", "optimizer", "parameters"}
+        What leaves the GPU: nothing, the optimiser's state, or the parameters as well (``zero_stage`` 3).
+    offload_to : {"host", "nvme"}
+        Where it goes.
+
+    Returns
+    -------
+    StageMemory
+        Arrays with one number for each stage.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or is none of its choices, the batch does not split evenly, or a
+        degree does not divide what it splits.
+
+    Notes
+    -----
+    A token of a layer keeps 8 h + 2 h (masks) bytes outside the tensor-parallel part, 2 (2 a + 2 g) d + 2 w f
+    inside, and 5 a s of scores; g heads of keys and values of width d, w matrices in the block of width f.
+    For GPT these are 10 h + 24 h + 5 a s. Mixtures of experts: f of all experts of a token, its k copies out
+    and back (4 k h) and its chances (4 bytes for each expert); the load is taken as even. Recomputation
+    keeps less, and needs what it left out for one layer at a time. The first stage adds the mask of the
+    embedding (h), the last one 4 h + 4 V (fp32 logits).
+    Stages have equal layers, or one less on the first and the last if p v divides L + 2 and not L; otherwise
+    the last one takes what is left. Norms are whole on every tensor rank. ZeRO shares
+    state among ``shard * context`` ranks, that of an expert among ``shard * context / expert``, and never
+    among tensor ranks. Activations are in half precision. Layers with experts are spread evenly. O(p).
+
+    References
+    ----------
+    Korthikanti et al. 2022, section 4 and Table 2. Rajbhandari et al., SC 2020, section 5; Ren et al.,
+    "ZeRO-Offload", 2021. Shazeer, "GLU variants", 2020. Dao et al., "FlashAttention", 2022.
+
+    Examples
+    --------
+    >>> gpt3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
+    >>> need = memory(gpt3, Strategy(tensor=8, pipeline=12, data=16, recompute="full"), global_batch=1536)
+    >>> from relparallel.hardware import cluster
+    >>> need.fits(cluster("a100-80gb-selene", gpus=1536)).fits
+    True
     """
     require_instance(Transformer, model=model)
-    require_instance(Strategy, strategy=strategy)
-    chunks = strategy.pipeline * strategy.virtual_stages
-    if model.layers % chunks:
-        raise ValueError(f"model must have a multiple of {chunks} layers for its chunks, got {model.layers}")
-    layer = activation_bytes_per_layer(
-        model.sequence, model.hidden, model.heads, strategy.micro_batch,
-        tensor=strategy.tensor, context=strategy.context,
-        sequence_parallel=strategy.sequence_parallel, recompute=strategy.recompute,
-    )  # fmt: skip
-    flight = micro_batches_in_flight(
-        strategy.schedule, strategy.pipeline, micro_batches, strategy.virtual_stages
+    _require_split(model, require_instance(Strategy, strategy=strategy))
+    row = choice_record(strategy, global_batch)
+    kept = _precision(precision)
+    require_flag(flash_attention=flash_attention, dropout=dropout)
+    require_choice(_OFFLOAD, offload=offload)
+    require_choice(_PLACES, offload_to=offload_to)
+    if offload == "parameters" and strategy.zero_stage < 3:
+        raise ValueError(f"offload must not be 'parameters' with zero_stage {strategy.zero_stage}, but 3")
+    storage = storage_record(kept, flash_attention=flash_attention, dropout=dropout)
+    all_here, here = (
+        _stages(model, row, storage_record(kept, flash_attention=flash_attention, dropout=dropout, offload=o))
+        for o in ("none", offload)
     )
-    return np.asarray(layer * model.layers / strategy.pipeline * flight)
+    moved = all_here - here
+    shards = moved[:, 2] / max(float(storage["optimizer"][0]), 1e-300)  # gradients leave, weights return
+    passes = 2 * int(row["micro_batches"][0])  # and are read for every forward and backward pass
+    transfer = float(storage["gathered"][0]) * 2 * shards
+    transfer = transfer + passes * moved[:, 0]
+    away, nothing = moved[:, :3].sum(axis=1), np.zeros(strategy.pipeline)
+    parts = dict(zip(BYTES, here.T.copy(), strict=True))
+    host, nvme = (away, nothing) if offload_to == "host" else (nothing, away)
+    return StageMemory(**parts, host=host, nvme=nvme, transfer=transfer)
+
+
+def peak_memory(
+    models: NDArray[Any], choices: NDArray[Any], model_index: NDArray[np.int64], storage: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Largest `StageMemory.peak` of many strategies [bytes], by the kernel of `memory`.
+
+    ``models``, ``choices`` and ``storage`` are rows of `MODEL`, `CHOICE` and `STORAGE`; ``model_index`` names
+    the row of the models for each choice.
+    """
+    out = np.empty(choices.size)
+    peaks(models, choices, model_index, storage[0], _rules(), out)
+    return out
+
+
+def storage_record(
+    precision: Precision, *, flash_attention: bool = False, dropout: bool = True, offload: str = "none"
+) -> NDArray[Any]:
+    """How software keeps numbers, one row of `STORAGE`."""
+    row = np.zeros(1, STORAGE)
+    for name in ("parameter", "gradient", "optimizer", "gathered", "setup", "logit", "loss"):
+        row[name] = getattr(precision, f"{name}_bytes")
+    row["bucket"], row["sharded_storage"] = precision.bucket, precision.sharded_storage
+    row["flash"], row["dropout"] = flash_attention, dropout
+    row["offload_optimizer"], row["offload_parameters"] = offload != "none", offload == "parameters"
+    return row
+
+
+def _stages(model: Transformer, row: NDArray[Any], storage: NDArray[Any]) -> NDArray[np.float64]:
+    out = np.empty((int(row["pipeline"][0]), len(BYTES)))
+    stages(model_record(model)[0], row[0], storage[0], _rules(), out)
+    return out
+
+
+def _rules() -> NDArray[np.int64]:
+    """How each schedule of `SCHEDULES` holds micro-batches."""
+    return np.array([FLIGHT_RULES[name] for name in SCHEDULES])
+
+
+def _precision(precision: str | Precision) -> Precision:
+    require_instance((str, Precision), precision=precision)
+    return precision if isinstance(precision, Precision) else PRECISIONS[
+        require_choice(tuple(PRECISIONS), precision=precision)
+    ]  # fmt: skip
+
+
+def _require_split(model: Transformer, strategy: Strategy) -> None:
+    """Raise where a degree does not divide what it splits."""
+    if model.heads % strategy.tensor:
+        raise ValueError(f"strategy must have a tensor that divides {model.heads} heads, got {strategy}")
+    if model.experts % strategy.expert:
+        raise ValueError(f"strategy must have an expert that divides {model.experts}, got {strategy}")
+    if strategy.pipeline * strategy.virtual_stages > model.layers + 2:
+        raise ValueError(f"strategy must have no more chunks than {model.layers} layers, got {strategy}")

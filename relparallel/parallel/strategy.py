@@ -24,11 +24,42 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice, require_flag, require_instance, require_int
 from relparallel.parallel._arguments import MOST_DEVICES
 
-__all__ = ["RECOMPUTE", "SCHEDULES", "Placement", "Strategy"]
+__all__ = ["RECOMPUTE", "SCHEDULES", "V_SHAPED", "Placement", "Strategy", "schedule_problem"]
 
 RECOMPUTE: Final = ("none", "selective", "full")
-SCHEDULES: Final = ("gpipe", "1f1b", "interleaved_1f1b")
+SCHEDULES: Final = (
+    "gpipe", "1f1b", "interleaved_1f1b", "eager_1f1b", "dapple", "pipedream", "pipedream_2bw", "pipemare",
+    "zb_h1", "zb_2p", "zb_v", "v_half", "v_min", "chimera",
+)  # fmt: skip
+V_SHAPED: Final = ("zb_v", "v_half", "v_min")  # two chunks per stage, on the way down and up
 _DEGREES: Final = ("tensor", "context", "data", "pipeline")
+
+
+def schedule_problem(schedule: str, stages: int, virtual_stages: int) -> str:
+    """What a schedule demands and these sizes break, empty where nothing.
+
+    Parameters
+    ----------
+    schedule : str
+        One of `SCHEDULES`.
+    stages, virtual_stages : int
+        Pipeline stages p and chunks per stage v.
+
+    Returns
+    -------
+    str
+        The demand, as the beginning of a message.
+
+    Examples
+    --------
+    >>> schedule_problem("v_min", stages=4, virtual_stages=1)
+    "virtual_stages must be 2 with schedule 'v_min'"
+    """
+    if schedule in V_SHAPED and virtual_stages != 2:
+        return f"virtual_stages must be 2 with schedule {schedule!r}"
+    if virtual_stages > 1 and schedule not in (*V_SHAPED, "interleaved_1f1b"):
+        return "virtual_stages must be 1 unless schedule is 'interleaved_1f1b' or V-shaped"
+    return "stages must be even with schedule 'chimera'" if schedule == "chimera" and stages % 2 else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,15 +78,16 @@ class Strategy:
     micro_batch : int
         Sequences b in one micro-batch.
     virtual_stages : int
-        Model chunks v per pipeline stage; above 1 only with ``schedule="interleaved_1f1b"``.
+        Model chunks v per pipeline stage: any with ``schedule="interleaved_1f1b"`` (above 1 only with
+        pipeline > 1), 2 with the V-shaped schedules (zb_v, v_half, v_min), else 1.
     sequence_parallel : bool
         Whether the tensor-parallel ranks also split LayerNorm and dropout along the sequence.
     recompute : {"none", "selective", "full"}
         What the backward pass computes again: nothing, the attention core, or every layer.
     zero_stage : {0, 1, 2, 3}
         ZeRO stage: what is sharded besides nothing (0), optimiser state (1), gradients (2), parameters (3).
-    schedule : {"gpipe", "1f1b", "interleaved_1f1b"}
-        Order of the micro-batches in the pipeline.
+    schedule : str
+        Order of the micro-batches in the pipeline, one of `SCHEDULES`; "chimera" needs an even pipeline.
 
     Raises
     ------
@@ -102,10 +134,13 @@ class Strategy:
             raise ValueError(
                 f"expert must divide data * context = {self.data} * {self.context}, got {self.expert}"
             )
-        if self.virtual_stages > 1 and (self.schedule != "interleaved_1f1b" or self.pipeline == 1):
+        problem = schedule_problem(self.schedule, self.pipeline, self.virtual_stages)
+        if self.schedule == "interleaved_1f1b" and self.virtual_stages > self.pipeline == 1:
+            problem = "virtual_stages must be 1 unless pipeline > 1"
+        if problem:
             raise ValueError(
-                f"virtual_stages must be 1 unless schedule is 'interleaved_1f1b' and pipeline > 1, "
-                f"got {self.virtual_stages} with schedule {self.schedule!r} and pipeline {self.pipeline}"
+                f"{problem}, got virtual_stages {self.virtual_stages} with schedule {self.schedule!r} "
+                f"and pipeline {self.pipeline}"
             )
 
     @property

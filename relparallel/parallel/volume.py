@@ -6,6 +6,7 @@ letter    meaning
 L, h, s   layers, hidden size, sequence length
 b, m      micro-batch, micro-batches of a replica
 t, p, d   tensor, pipeline and data degrees
+c, e, k   context and expert degrees, experts per token
 v         model chunks per stage
 psi       parameters of the model
 ========  ==========================================
@@ -25,7 +26,8 @@ __all__ = ["Collective", "strategy_collectives"]
 
 _HALF: Final = 2  # bytes of an fp16 or bf16 number
 # Bytes that a rank sends per byte of payload, in units of (n - 1)/n.
-_SENT: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
+_SENT: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1, "all_to_all": 1}
+_DEGREES: Final = ("tensor", "context", "expert", "pipeline", "data")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,14 +36,14 @@ class Collective:
 
     Parameters
     ----------
-    kind : {"all_reduce", "reduce_scatter", "all_gather", "send"}
+    kind : {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "send"}
         What happens; "send" goes to one neighbour.
-    degree : {"tensor", "pipeline", "data"}
+    degree : {"tensor", "context", "expert", "pipeline", "data"}
         Which groups of the placement take part.
     ranks : int
         Ranks in a group, at least 1.
     payload : float
-        Bytes of the vector that is reduced, gathered or sent, at least 0.
+        Bytes of the vector that is reduced, gathered or sent, at least 0; of an all-to-all what a rank has.
     times : float
         How often in one iteration, mean over the GPUs, at least 0.
 
@@ -64,13 +66,13 @@ class Collective:
 
     def __post_init__(self) -> None:
         require_choice((*_SENT, "send"), kind=self.kind)
-        require_choice(("tensor", "pipeline", "data"), degree=self.degree)
+        require_choice(_DEGREES, degree=self.degree)
         require_int(ranks=self.ranks, at_least=1, at_most=MOST_DEVICES)
         require_number(payload=self.payload, times=self.times, at_least=0)
 
     @property
     def bytes_sent(self) -> float:
-        """Bytes that one GPU sends for it in an iteration, by ring algorithms."""
+        """Bytes that one GPU sends for it in an iteration, by rings or a direct exchange."""
         share = 1.0 if self.kind == "send" else _SENT[self.kind] * (self.ranks - 1) / self.ranks
         return share * self.payload * self.times
 
@@ -83,29 +85,33 @@ def strategy_collectives(model: Transformer, strategy: Strategy, global_batch: i
     model : Transformer
         The model.
     strategy : Strategy
-        Degrees and choices; ``context`` and ``expert`` must be 1.
+        Degrees and choices; ``expert`` must be 1 where ZeRO shards the state.
     global_batch : int
         Sequences B of the iteration over all replicas.
 
     Returns
     -------
     tuple of Collective
-        Tensor, pipeline, then data parallelism; degrees of 1 give none.
+        Tensor, context, expert, pipeline, then data parallelism; degrees of 1 give none.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument has the wrong type, the batch does not split evenly, or context or expert
-        parallelism is asked for.
+        If an argument has the wrong type, the batch does not split evenly, or experts are split and their
+        state is sharded too.
 
     Notes
     -----
-    - Tensor: per layer and micro-batch 2 all-reduces of 2 b s h bytes forward and 2 backward, 2 more when
+    - Tensor: per layer and micro-batch 2 all-reduces of 2 b s h/c bytes forward and 2 backward, 2 more when
       all layers are recomputed; sequence parallelism replaces each by a reduce-scatter and an all-gather.
-    - Pipeline: 2 b s h bytes per micro-batch over each of the p v - 1 boundaries, forward and back.
-    - Data: the gradients of psi/(t p) parameters, 2 bytes each: an all-reduce; with ZeRO a reduce-scatter
-      and an all-gather of the parameters inside the shard group (stage 3 gathers twice), and an all-reduce
-      of each shard over the copies of the state.
+    - Context: per layer and micro-batch the keys and values of the whole sequence are gathered in both
+      passes, and once more when recomputed; their gradients are scattered.
+    - Expert: per layer with experts 2 all-to-alls of 2 b s h k/c bytes forward and 2 backward, 2 more when
+      recomputed.
+    - Pipeline: 2 b s h/c bytes per micro-batch over each of the p v - 1 boundaries, forward and back.
+    - Data: the gradients of psi/(t p) parameters, 2 bytes each, over d c ranks: an all-reduce (of the
+      experts' own parameters over d c/e); with ZeRO a reduce-scatter and an all-gather of the parameters
+      inside the shard group (stage 3 gathers twice), and an all-reduce of each shard over the copies.
 
     References
     ----------
@@ -120,12 +126,18 @@ def strategy_collectives(model: Transformer, strategy: Strategy, global_batch: i
     """
     require_instance(Transformer, model=model)
     require_instance(Strategy, strategy=strategy)
-    if strategy.context > 1 or strategy.expert > 1:
+    if strategy.expert > 1 and strategy.zero_stage > 0:
         raise ValueError(
-            f"strategy must have context 1 and expert 1, got {strategy.context} and {strategy.expert}"
+            f"strategy must have expert 1 or zero_stage 0, got {strategy.expert} and {strategy.zero_stage}"
+        )
+    if model.experts % strategy.expert and strategy.expert > 1:
+        raise ValueError(
+            f"strategy must have an expert degree that divides the {model.experts} experts, "
+            f"got {strategy.expert}"
         )
     m = strategy.micro_batches(global_batch)
-    every = _tensor(model, strategy, m) + _pipeline(model, strategy, m) + _data(model, strategy)
+    passes = (_tensor, _context, _expert, _pipeline)
+    every = [found for part in passes for found in part(model, strategy, m)] + [*_data(model, strategy)]
     return tuple(collective for collective in every if collective.bytes_sent > 0)
 
 
@@ -144,6 +156,27 @@ def _tensor(model: Transformer, strategy: Strategy, m: int) -> tuple[Collective,
     )
 
 
+def _context(model: Transformer, strategy: Strategy, m: int) -> tuple[Collective, ...]:
+    tokens = strategy.micro_batch * model.sequence
+    payload = _HALF * 2 * tokens * model.key_value_heads * model.head_width / strategy.tensor
+    times = m * model.layers / strategy.pipeline
+    gathers = 3 if strategy.recompute == "full" else 2
+    return tuple(
+        Collective(kind=kind, degree="context", ranks=strategy.context, payload=payload, times=many * times)
+        for kind, many in (("all_gather", gathers), ("reduce_scatter", 1))
+    )
+
+
+def _expert(model: Transformer, strategy: Strategy, m: int) -> tuple[Collective, ...]:
+    if strategy.expert == 1:
+        return ()
+    payload = _activation(model, strategy) * model.active_experts
+    times = m * model.mixture_layers / strategy.pipeline * (6 if strategy.recompute == "full" else 4)
+    return (
+        Collective(kind="all_to_all", degree="expert", ranks=strategy.expert, payload=payload, times=times),
+    )
+
+
 def _pipeline(model: Transformer, strategy: Strategy, m: int) -> tuple[Collective, ...]:
     boundaries = strategy.pipeline * strategy.virtual_stages - 1
     times = 2 * m * boundaries / strategy.pipeline
@@ -154,14 +187,20 @@ def _pipeline(model: Transformer, strategy: Strategy, m: int) -> tuple[Collectiv
 
 
 def _data(model: Transformer, strategy: Strategy) -> tuple[Collective, ...]:
-    payload = _HALF * model.parameters / (strategy.tensor * strategy.pipeline)
+    replicas, split = strategy.data * strategy.context, strategy.tensor * strategy.pipeline
+    payload = _HALF * model.parameters / split
     if strategy.zero_stage == 0:
-        parts: tuple[tuple[str, int, float, int], ...] = (("all_reduce", strategy.data, payload, 1),)
+        own = model.mixture_layers * model.experts * model.expert_weights if strategy.expert > 1 else 0
+        experts = _HALF * own / split
+        parts: tuple[tuple[str, int, float, int], ...] = (
+            ("all_reduce", replicas, payload - experts, 1),
+            ("all_reduce", replicas // strategy.expert, experts / strategy.expert, 1),
+        )
     else:
         ranks, gathers = strategy.shard_group, 2 if strategy.zero_stage == 3 else 1
         parts = (
             ("reduce_scatter", ranks, payload, 1),
-            ("all_reduce", strategy.state_copies, payload / ranks, 1),
+            ("all_reduce", strategy.state_copies * strategy.context, payload / ranks, 1),
             ("all_gather", ranks, payload, gathers),
         )
     return tuple(
@@ -170,6 +209,6 @@ def _data(model: Transformer, strategy: Strategy) -> tuple[Collective, ...]:
     )
 
 
-def _activation(model: Transformer, strategy: Strategy) -> int:
-    """Bytes of one micro-batch's activations between two layers."""
-    return _HALF * strategy.micro_batch * model.sequence * model.hidden
+def _activation(model: Transformer, strategy: Strategy) -> float:
+    """Bytes of one micro-batch's activations between two layers on a context-parallel rank."""
+    return _HALF * strategy.micro_batch * model.sequence * model.hidden / strategy.context

@@ -17,26 +17,126 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relparallel._checks import require_choice, require_int
+from relparallel._checks import require_choice, require_flag, require_instance, require_int
 
-__all__ = ["Transformer"]
+__all__ = ["LatentAttention", "Transformer"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Transformer:
-    """A GPT: learned positions, biases, two LayerNorms per layer and one at the end, tied embedding.
+class LatentAttention:
+    """Sizes of multi-head latent attention: keys and values are made from one short vector per token.
 
     Parameters
     ----------
-    layers, hidden, heads, vocabulary, sequence : int
-        L, h, a, V and s, each at least 1; ``heads`` divides ``hidden``.
-    ffn : int, optional
-        Width f of the feed-forward block; 4 h where omitted.
+    q_rank : int, optional
+        Width of the vector that queries are made from; where omitted, they come from the hidden state.
+    kv_rank : int
+        Width of the vector that keys and values are made from.
+    nope, rope : int
+        Entries of a head's key without and with a position; all heads share the latter.
+    value : int
+        Entries of a head's value; ``nope + rope + value`` is even.
 
     Raises
     ------
     TypeError, ValueError
-        If a size is no positive integer, or ``heads`` does not divide ``hidden``.
+        If a size is no positive integer, or the widths of key and value do not add up to an even number.
+
+    References
+    ----------
+    DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1 and appendix C.
+
+    Examples
+    --------
+    >>> LatentAttention(q_rank=1536, kv_rank=512, nope=128, rope=64, value=128).head_width
+    160
+    """
+
+    q_rank: int | None = None
+    kv_rank: int
+    nope: int
+    rope: int
+    value: int
+
+    def __post_init__(self) -> None:
+        if self.q_rank is not None:
+            require_int(q_rank=self.q_rank, at_least=1)
+        require_int(kv_rank=self.kv_rank, nope=self.nope, rope=self.rope, value=self.value, at_least=1)
+        if (self.key + self.value) % 2:
+            raise ValueError(f"value must make nope + rope + value even, got {self.value}")
+
+    @property
+    def key(self) -> int:
+        """Width of a head's query and key."""
+        return self.nope + self.rope
+
+    @property
+    def head_width(self) -> int:
+        """Mean width of a head's keys and values: what the attention core costs is twice that."""
+        return (self.key + self.value) // 2
+
+    def weights(self, hidden: int, heads: int) -> int:
+        """Return the weights of the matrix products around one attention.
+
+        Parameters
+        ----------
+        hidden, heads : int
+            h and a.
+
+        Returns
+        -------
+        int
+            Of the products down to the two ranks and up again, and of the output.
+        """
+        q_weights = hidden * heads * self.key
+        if self.q_rank is not None:
+            q_weights = self.q_rank * (hidden + heads * self.key)
+        kv_weights = hidden * (self.kv_rank + self.rope) + self.kv_rank * heads * (self.nope + self.value)
+        return q_weights + kv_weights + heads * self.value * hidden
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Transformer:
+    """A decoder that predicts the next token: GPT by default, Llama or a mixture of experts by its options.
+
+    Parameters
+    ----------
+    layers, hidden, heads, vocabulary, sequence : int
+        L, h, a, V and s, each at least 1.
+    ffn : int, optional
+        Width f of a dense feed-forward block; 4 h where omitted.
+    kv_heads : int, optional
+        Heads of keys and values, a divisor of ``heads`` (grouped-query attention); ``heads`` where omitted.
+    head_size : int, optional
+        Width of a head; h / a where omitted, which ``heads`` must then divide.
+    latent : LatentAttention, optional
+        Multi-head latent attention, with its own widths of heads: leave out ``kv_heads`` and ``head_size``.
+    qk_norm : bool
+        Whether queries and keys are normalised, with one scale for each entry of a head.
+    gated : bool
+        Whether the feed-forward block has a third matrix (SwiGLU).
+    experts, active_experts : int
+        Feed-forward blocks of a mixture-of-experts layer, and how many of them a token passes; 1 and 1 is
+        a dense model.
+    expert_ffn : int, optional
+        Width of one expert; f where omitted.
+    shared_experts : int
+        Experts that every token passes besides.
+    dense_layers : int
+        Layers without a mixture among the L.
+    tied : bool
+        Whether the output layer is the embedding.
+    learned_positions : bool
+        Whether positions are parameters, s h of them; otherwise they cost none (rotary, ALiBi).
+    biases : bool
+        Whether matrices have biases, and norms a shift besides their scale.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a size is no positive integer, ``heads`` does not divide ``hidden`` and ``head_size`` is omitted,
+        ``kv_heads`` does not divide ``heads``, more experts are active than there are, or latent attention
+        stands beside ``kv_heads``, ``head_size``, ``qk_norm`` or ``biases``.
 
     References
     ----------
@@ -56,36 +156,139 @@ class Transformer:
     vocabulary: int
     sequence: int
     ffn: int | None = None
+    kv_heads: int | None = None
+    head_size: int | None = None
+    latent: LatentAttention | None = None
+    qk_norm: bool = False
+    gated: bool = False
+    experts: int = 1
+    active_experts: int = 1
+    expert_ffn: int | None = None
+    shared_experts: int = 0
+    dense_layers: int = 0
+    tied: bool = True
+    learned_positions: bool = True
+    biases: bool = True
 
     def __post_init__(self) -> None:
         require_int(layers=self.layers, hidden=self.hidden, heads=self.heads, at_least=1)
         require_int(vocabulary=self.vocabulary, sequence=self.sequence, at_least=1)
-        if self.ffn is not None:
-            require_int(ffn=self.ffn, at_least=1)
-        if self.hidden % self.heads:
+        require_int(experts=self.experts, at_least=1)
+        require_int(active_experts=self.active_experts, at_least=1, at_most=self.experts)
+        require_int(shared_experts=self.shared_experts, at_least=0)
+        require_int(dense_layers=self.dense_layers, at_least=0, at_most=self.layers)
+        for name in ("ffn", "kv_heads", "head_size", "expert_ffn"):
+            if getattr(self, name) is not None:
+                require_int(**{name: getattr(self, name)}, at_least=1)
+        for name in ("gated", "tied", "learned_positions", "biases", "qk_norm"):
+            require_flag(**{name: getattr(self, name)})
+        require_instance((LatentAttention, type(None)), latent=self.latent)
+        if self.latent and (self.kv_heads or self.head_size or self.qk_norm or self.biases):
+            raise ValueError(
+                "latent must be None with kv_heads, head_size, qk_norm or biases, "
+                f"got {self.latent} with {self.kv_heads}, {self.head_size}, {self.qk_norm}, {self.biases}"
+            )
+        if not self.latent and self.head_size is None and self.hidden % self.heads:
             raise ValueError(f"heads must divide hidden = {self.hidden}, got {self.heads}")
+        if self.heads % self.key_value_heads:
+            raise ValueError(f"kv_heads must divide heads = {self.heads}, got {self.kv_heads}")
+
+    @property
+    def head_width(self) -> int:
+        """Width of a head; for latent attention the mean over its keys and values."""
+        if self.latent:
+            return self.latent.head_width
+        return self.hidden // self.heads if self.head_size is None else self.head_size
+
+    @property
+    def key_value_heads(self) -> int:
+        """Heads of keys and values."""
+        return self.heads if self.kv_heads is None else self.kv_heads
 
     @property
     def ffn_hidden(self) -> int:
-        """Width f of the feed-forward block."""
+        """Width f of a dense feed-forward block."""
         return 4 * self.hidden if self.ffn is None else self.ffn
 
     @property
+    def expert_hidden(self) -> int:
+        """Width of one expert."""
+        return self.ffn_hidden if self.expert_ffn is None else self.expert_ffn
+
+    @property
+    def mixture_layers(self) -> int:
+        """Layers whose feed-forward block is a mixture of experts."""
+        return 0 if self.experts == 1 else self.layers - self.dense_layers
+
+    @property
+    def attention_weights(self) -> int:
+        """Weights of the matrix products around one attention, 4 h^2 for as many heads of keys and values."""
+        if self.latent:
+            return self.latent.weights(self.hidden, self.heads)
+        return self.hidden * self.head_width * 2 * (self.heads + self.key_value_heads)
+
+    @property
+    def ffn_weights(self) -> int:
+        """Weights of one dense feed-forward block, 2 h f, or 3 h f if gated."""
+        return (2 + self.gated) * self.hidden * self.ffn_hidden
+
+    @property
+    def expert_weights(self) -> int:
+        """Weights of one expert."""
+        return (2 + self.gated) * self.hidden * self.expert_hidden
+
+    @property
     def layer_weights(self) -> int:
-        """Weights in the matrix products of all layers, L (4 h^2 + 2 h f); 12 L h^2 for f = 4 h."""
-        return self.layers * (4 * self.hidden**2 + 2 * self.hidden * self.ffn_hidden)
+        """Weights in the matrix products of all layers, every expert counted; 12 L h^2 for a GPT."""
+        dense = self.layers - self.mixture_layers
+        mixture = (self.experts + self.shared_experts) * self.expert_weights + self.hidden * self.experts
+        attention = self.layers * self.attention_weights
+        return attention + dense * self.ffn_weights + self.mixture_layers * mixture
+
+    @property
+    def active_weights(self) -> int:
+        """Weights in the matrix products of all layers that one token passes."""
+        idle = (self.experts - self.active_experts) * self.expert_weights
+        return self.layer_weights - self.mixture_layers * idle
 
     @property
     def parameters(self) -> int:
         """All parameters, exactly.
 
-        L (4 h^2 + 2 h f + 9 h + f) + (V + s) h + 2 h. For f = 4 h this is eq. 2 of Narayanan et al. 2021,
-        12 L h^2 (1 + 13/(12 h) + (V + s)/(12 L h)), plus the last LayerNorm (2 h), which the equation
-        leaves out.
+        For a GPT: L (4 h^2 + 2 h f + 9 h + f) + (V + s) h + 2 h. For f = 4 h this is eq. 2 of Narayanan et
+        al. 2021, 12 L h^2 (1 + 13/(12 h) + (V + s)/(12 L h)), plus the last LayerNorm (2 h), which the
+        equation leaves out.
         """
-        biases_and_norms = self.layers * (9 * self.hidden + self.ffn_hidden)
-        embeddings = (self.vocabulary + self.sequence) * self.hidden
-        return self.layer_weights + biases_and_norms + embeddings + 2 * self.hidden
+        return self.layer_weights + self._biases + self._norms + self._embeddings
+
+    @property
+    def active_parameters(self) -> int:
+        """Parameters that one token passes."""
+        return self.parameters - self.layer_weights + self.active_weights
+
+    @property
+    def _embeddings(self) -> int:
+        tables = 1 if self.tied else 2
+        return (tables * self.vocabulary + self.learned_positions * self.sequence) * self.hidden
+
+    @property
+    def _norms(self) -> int:
+        """Scales and shifts of all norms."""
+        inner = 2 * self.head_width if self.qk_norm else 0
+        if self.latent:
+            inner = (self.latent.q_rank or 0) + self.latent.kv_rank
+        return (2 * self.layers + 1) * (1 + self.biases) * self.hidden + self.layers * inner
+
+    @property
+    def _biases(self) -> int:
+        if not self.biases:
+            return 0
+        attention = (self.heads + 2 * self.key_value_heads) * self.head_width + self.hidden
+        dense = (1 + self.gated) * self.ffn_hidden + self.hidden
+        expert = (1 + self.gated) * self.expert_hidden + self.hidden
+        mixture = (self.experts + self.shared_experts) * expert
+        mixed = self.mixture_layers
+        return self.layers * attention + (self.layers - mixed) * dense + mixed * mixture
 
     @property
     def flops_per_token(self) -> float:
@@ -115,8 +318,8 @@ class Transformer:
 
         Notes
         -----
-        A forward pass costs F = B s (2 W + 4 L s h + 2 h V), W being the layers' weights, and a backward
-        pass 2 F. For f = 4 h this gives
+        A forward pass costs F = B s (2 W + 4 L s a d + 2 h V), W being the weights that a token passes and d
+        the width of a head, and a backward pass 2 F. For f = 4 h this gives
 
         - none: 72 B s L h^2 (1 + s/(6 h) + V/(12 L h)),
         - full, one more forward pass of the layers: 96 B s L h^2 (1 + s/(6 h) + V/(16 L h)),
@@ -135,8 +338,8 @@ class Transformer:
         """
         require_int(batch=batch, at_least=1)
         require_choice(("none", "selective", "full"), recompute=recompute)
-        attention = 4 * self.layers * self.sequence * self.hidden
-        layers = 2 * self.layer_weights + attention
+        attention = 4 * self.layers * self.sequence * self.heads * self.head_width
+        layers = 2 * self.active_weights + attention
         again = {"none": 0, "selective": 3 * attention, "full": layers}[recompute]
         forward = layers + 2 * self.hidden * self.vocabulary
         return float(batch * self.sequence * (3 * forward + again))

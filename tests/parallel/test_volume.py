@@ -10,6 +10,8 @@ from relparallel.parallel import (
     Collective,
     Strategy,
     bytes_sent,
+    direct_all_to_all,
+    ring_all_gather,
     ring_all_reduce,
     strategy_collectives,
     zero_communication_bytes,
@@ -71,10 +73,37 @@ def test_a_single_gpu_moves_nothing():
     assert strategy_collectives(MODEL, Strategy(), 4) == ()
 
 
-def test_context_and_expert_parallelism_are_refused():
-    for strategy in (Strategy(context=2), Strategy(data=2, expert=2)):
-        with pytest.raises(ValueError, match="strategy must have context 1 and expert 1"):
-            strategy_collectives(MODEL, strategy, 4)
+@given(c=st.sampled_from([2, 4]), t=st.sampled_from([1, 2]), b=st.integers(1, 3), m=st.integers(1, 3))
+def test_context_parallelism_passes_keys_and_values_round(c, t, b, m):
+    model = Transformer(layers=6, hidden=64, heads=4, kv_heads=2, vocabulary=100, sequence=32)
+    found = strategy_collectives(model, Strategy(context=c, tensor=t, micro_batch=b), b * m)
+    passed = [x for x in found if x.degree == "context"]
+    rows = bytes_sent(ring_all_gather(c, 2 * b * 32 * 2 * 16 // t), c).max()  # both, all tokens, two heads
+    assert sum(x.bytes_sent for x in passed) == pytest.approx(3 * 6 * m * rows)
+    tensor = sum(x.bytes_sent for x in found if x.degree == "tensor")
+    ring = bytes_sent(ring_all_reduce(t, b * 32 * 64 // c), t).max()
+    assert tensor == pytest.approx(4 * 6 * m * ring)
+
+
+@given(e=st.sampled_from([2, 4, 8]), k=st.integers(1, 2), m=st.integers(1, 3))
+def test_experts_exchange_their_tokens_and_reduce_over_fewer_replicas(e, k, m):
+    model = Transformer(
+        layers=6, hidden=64, heads=4, vocabulary=100, sequence=32, experts=8, active_experts=k, dense_layers=2
+    )
+    found = strategy_collectives(model, Strategy(data=8, expert=e), 8 * m)
+    exchanged = bytes_sent(direct_all_to_all(e, 32 * 64 * k), e).max()
+    assert sum(x.bytes_sent for x in found if x.degree == "expert") == pytest.approx(4 * 4 * m * exchanged)
+    reduced = [x for x in found if x.degree == "data"]
+    kept = 4 * 8 * model.expert_weights
+    assert reduced[0].payload == 2 * (model.parameters - kept)
+    assert [(x.ranks, x.payload) for x in reduced[1:]] == ([(8 // e, 2 * kept / e)] if e < 8 else [])
+
+
+def test_what_no_sharding_of_experts_can_do_is_refused():
+    with pytest.raises(ValueError, match="strategy must have expert 1 or zero_stage 0, got 2 and 1"):
+        strategy_collectives(MODEL, Strategy(data=2, expert=2, zero_stage=1), 4)
+    with pytest.raises(ValueError, match="expert degree that divides the 1 experts, got 2"):
+        strategy_collectives(MODEL, Strategy(data=2, expert=2), 4)
 
 
 @pytest.mark.parametrize("name", ["model", "strategy", "global_batch"])
@@ -87,7 +116,7 @@ def test_bad_arguments_are_refused(name):
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
-        ("kind", "gossip"), ("degree", "expert"), ("ranks", 0), ("ranks", 2.0), ("payload", -1.0),
+        ("kind", "gossip"), ("degree", "node"), ("ranks", 0), ("ranks", 2.0), ("payload", -1.0),
         ("payload", float("nan")), ("times", -1), ("times", "4"),
     ],
 )  # fmt: skip

@@ -1,0 +1,97 @@
+"""Published runs that fit or did not, and bytes per parameter, from `memory`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from relparallel.claims.registry import reproduces, theorem
+from relparallel.hardware import Cluster, cluster
+from relparallel.parallel import StageMemory, Strategy, memory
+from relparallel.parallel.measured_runs import measured_runs
+from relparallel.published import Fact, facts
+from relparallel.workload import Transformer
+
+__all__ = ["bloom_memory", "bloom_rows"]
+
+
+def bloom_rows() -> list[Fact]:
+    """Rows of the BLOOM tuning: runs with a time, and runs that failed for want of memory."""
+    return [fact for fact in facts("parallelism-cost").values() if fact.id.startswith("BLOOM-")]
+
+
+def bloom_memory(fact: Fact) -> StageMemory:
+    """Bytes of a BLOOM tuning run; from its degrees and sizes, never from its memory column."""
+    row: dict[str, Any] = dict(fact.inputs)
+    model = Transformer(
+        layers=row["layers"], hidden=row["h"], heads=row["heads"], sequence=row["s"], vocabulary=250880,
+        learned_positions=False,
+    )  # fmt: skip
+    strategy = Strategy(
+        tensor=row["tp"], pipeline=row["pp"], data=row["dp"], micro_batch=row["mbs"],
+        recompute=row["recompute"], zero_stage=row["zero"],
+    )  # fmt: skip
+    precision = "deepspeed-fp16" if row["era"] == "fp16" else "deepspeed-bf16-2022"
+    return memory(model, strategy, row["gbs"], precision=precision)
+
+
+def _jean_zay() -> Cluster:
+    return cluster("a100-80gb-jean-zay", gpus=384)
+
+
+@theorem(
+    "THM-bloom-memory",
+    system="ZeRO / DeepSpeed",
+    statement="BLOOM tuning runs that ran are said to fit an A100, and those that failed not to.",
+)
+def bloom_verdicts() -> tuple[float, float]:
+    """Right verdicts, and rows."""
+    right = [bloom_memory(fact).fits(_jean_zay()).fits == (fact.value_text != "OOM") for fact in bloom_rows()]
+    return float(sum(right)), float(len(right))
+
+
+@theorem(
+    "THM-mpt-memory",
+    system="FSDP",
+    statement="Every llm-foundry run is said to fit its GPU, though they fill it.",
+)
+def mpt_fits() -> tuple[float, float]:
+    """Runs that fit, and runs."""
+    runs = [run for run in measured_runs() if run.source.startswith("MPT")]
+    fits = [
+        memory(
+            run.model, run.strategy, run.global_batch,
+            precision="fsdp", flash_attention=True, dropout=False,
+        ).fits(run.cluster).fits
+        for run in runs
+    ]  # fmt: skip
+    return float(sum(fits)), float(len(fits))
+
+
+@theorem(
+    "THM-mpt-parameters",
+    system="FSDP",
+    statement="The llm-foundry models have the published 12 L h^2 + 13 L h + 2 h + (V + s) h parameters.",
+)
+def mpt_parameters() -> tuple[float, float]:
+    """Rows whose count is reproduced to the last parameter, and rows."""
+    rows = [fact.inputs for fact in facts("parallelism-cost").values() if fact.id.startswith("MPT-")]
+    counted = [_gpt(row).parameters == row["params"] for row in rows]
+    return float(sum(counted)), float(len(rows))
+
+
+def _gpt(row: Any) -> Transformer:
+    return Transformer(
+        layers=row["layers"], hidden=row["d_model"], heads=row["heads"], vocabulary=row["vocab"],
+        sequence=row["s"],
+    )  # fmt: skip
+
+
+@reproduces("MEGMEM-*")
+def megatron_bytes(d: int, precision: str) -> tuple[float, float]:
+    """Bytes per parameter without sharding, and with the distributed optimiser, which is ZeRO stage 1."""
+    model = Transformer(layers=2, hidden=64, heads=4, vocabulary=512, sequence=16)
+    needs = (memory(model, Strategy(data=d, zero_stage=stage), d, precision=precision) for stage in (0, 1))
+    plain, shared = (
+        float((need.parameters + need.gradients + need.optimizer)[0]) / model.parameters for need in needs
+    )
+    return plain, shared

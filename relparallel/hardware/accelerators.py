@@ -1,0 +1,139 @@
+"""Accelerators: what one GPU can do at most, and what has been measured of it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel.published import data_folder
+from relparallel.units import GB, GIB, TFLOP
+
+__all__ = ["Accelerator", "accelerator", "accelerators"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Accelerator:
+    """One GPU.
+
+    Parameters
+    ----------
+    name : str
+        Under which `accelerator` finds it.
+    peak : Mapping of str to float
+        Dense matrix products by number format ("bf16", "fp8") [FLOP/s].
+    matmul : Mapping of str to float
+        Best rate that anybody has measured for a matrix product, by format: no model may exceed it [FLOP/s].
+    memory : float
+        [bytes].
+    memory_bandwidth : float
+        [bytes/s].
+    node_link : float
+        To the other GPUs of its node, in one direction [bytes/s].
+    multiprocessors : int
+        Units that work on one tile of a matrix product each.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a number is not positive, or a measured rate exceeds the peak.
+
+    Examples
+    --------
+    >>> accelerator("a100-80gb").peak["bf16"]
+    312000000000000.0
+    """
+
+    name: str
+    peak: Mapping[str, float]
+    matmul: Mapping[str, float]
+    memory: float
+    memory_bandwidth: float
+    node_link: float
+    multiprocessors: int
+
+    def __post_init__(self) -> None:
+        require_instance(str, name=self.name)
+        require_instance(Mapping, peak=self.peak, matmul=self.matmul)
+        require_int(multiprocessors=self.multiprocessors, at_least=1)
+        for rate in (*self.peak.values(), *self.matmul.values()):
+            require_real(peak=rate, above=0, at_most=1e30)
+        for quantity in ("memory", "memory_bandwidth", "node_link"):
+            require_real(**{quantity: getattr(self, quantity)}, above=0, at_most=1e30)
+        for number, rate in self.matmul.items():
+            if rate > self.peak.get(number, 0.0):
+                raise ValueError(f"matmul must not exceed peak = {dict(self.peak)}, got {number}: {rate}")
+
+
+@cache
+def _rows() -> dict[str, dict[str, float]]:
+    """Shipped numbers by accelerator and quantity."""
+    found: dict[str, dict[str, float]] = {}
+    with (data_folder() / "accelerators.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(row["accelerator"], {})[row["quantity"]] = float(row["value"])
+    return found
+
+
+def accelerators() -> tuple[str, ...]:
+    """Names that `accelerator` knows.
+
+    Returns
+    -------
+    tuple of str
+        In alphabetical order.
+
+    Examples
+    --------
+    >>> accelerators()
+    ('a100-40gb', 'a100-80gb', 'h100-80gb')
+    """
+    return tuple(sorted(_rows()))
+
+
+def accelerator(name: str) -> Accelerator:
+    """Accelerator of that name.
+
+    Parameters
+    ----------
+    name : str
+        One of `accelerators`.
+
+    Returns
+    -------
+    Accelerator
+        With the numbers of its data sheet.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is none of that name.
+
+    References
+    ----------
+    ``data/accelerators.csv`` names the source of every number.
+
+    Examples
+    --------
+    >>> accelerator("h100-80gb").multiprocessors
+    132
+    """
+    row = _rows()[require_choice(accelerators(), name=name)]
+    rates = {
+        kind: {
+            quantity.removeprefix(f"{kind} "): value * TFLOP
+            for quantity, value in row.items()
+            if quantity.startswith(f"{kind} ")
+        }
+        for kind in ("peak", "matmul")
+    }
+    return Accelerator(
+        name=name,
+        **rates,
+        memory=row["memory"] * GIB,  # sold as GB, counted in stacks of 8 or 16 GiB
+        memory_bandwidth=row["memory bandwidth"] * GB,
+        node_link=row["node link"] * GB,
+        multiprocessors=int(row["multiprocessors"]),
+    )

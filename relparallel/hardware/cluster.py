@@ -1,0 +1,186 @@
+"""What a cluster is made of: nodes of equal GPUs, the links between them, and the switches that they share.
+
+A `Cluster` counts parts and has two levels of links; it has no graph.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel.hardware.accelerators import Accelerator, accelerator
+from relparallel.published import data_folder
+from relparallel.units import GBIT
+
+__all__ = ["LEVELS", "Cluster", "cluster", "clusters"]
+
+LEVELS: Final = ("gpu", "node", "switch", "job")
+"""What stops when a part fails: one GPU, its node, all nodes on a switch or cable, or the job itself."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """Nodes of equal GPUs, in groups that share a switch.
+
+    Two levels of links: inside a node as the accelerator gives it, and between nodes.
+
+    Parameters
+    ----------
+    nodes : int
+        Nodes, at least 1.
+    gpus_per_node : int
+        GPUs in a node, at least 1.
+    nodes_per_switch : int
+        Nodes that stop when one switch (or its cable) fails, at least 1; divides ``nodes``.
+    accelerator : Accelerator, optional
+        What computes; times need it, counts do not.
+    network_bandwidth : float, optional
+        Of a node to the others, all its adapters together, in one direction [bytes/s].
+    name : str, optional
+        Under which `cluster` finds it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type, is out of range, or ``nodes_per_switch`` does not divide ``nodes``.
+
+    Examples
+    --------
+    >>> Cluster(nodes=2048).gpus
+    16384
+    """
+
+    nodes: int
+    gpus_per_node: int = 8
+    nodes_per_switch: int = 1
+    accelerator: Accelerator | None = None
+    network_bandwidth: float | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        require_int(nodes=self.nodes, at_least=1, at_most=10**6)
+        require_int(gpus_per_node=self.gpus_per_node, at_least=1, at_most=10**4)
+        if self.nodes % require_int(nodes_per_switch=self.nodes_per_switch, at_least=1):
+            raise ValueError(
+                f"nodes_per_switch must divide nodes = {self.nodes}, got {self.nodes_per_switch}"
+            )
+        require_instance((Accelerator, type(None)), accelerator=self.accelerator)
+        require_instance(str, name=self.name)
+        if self.network_bandwidth is not None:
+            require_real(network_bandwidth=self.network_bandwidth, above=0, at_most=1e18)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the whole cluster."""
+        return self.nodes * self.gpus_per_node
+
+    def parts(self, level: str) -> int:
+        """Return how many parts of a level the cluster has.
+
+        Parameters
+        ----------
+        level : {"gpu", "node", "switch", "job"}
+            The kind of part.
+
+        Returns
+        -------
+        int
+            GPUs, nodes, switches, or 1 for the job.
+
+        Raises
+        ------
+        ValueError
+            If there is no such level.
+        """
+        return self.gpus // self.gpus_per_part(level)
+
+    def gpus_per_part(self, level: str) -> int:
+        """Return how many GPUs stop when one part of a level fails.
+
+        Parameters
+        ----------
+        level : {"gpu", "node", "switch", "job"}
+            The kind of part.
+
+        Returns
+        -------
+        int
+            Consecutive GPUs behind the part.
+
+        Raises
+        ------
+        ValueError
+            If there is no such level.
+        """
+        require_choice(LEVELS, level=level)
+        per_switch = self.gpus_per_node * self.nodes_per_switch
+        return {"gpu": 1, "node": self.gpus_per_node, "switch": per_switch, "job": self.gpus}[level]
+
+
+@cache
+def _rows() -> dict[str, dict[str, str]]:
+    """Shipped clusters by name."""
+    with (data_folder() / "clusters.csv").open(newline="", encoding="utf-8") as file:
+        return {row["cluster"]: row for row in csv.DictReader(file)}
+
+
+def clusters() -> tuple[str, ...]:
+    """Names that `cluster` knows.
+
+    Returns
+    -------
+    tuple of str
+        In alphabetical order.
+
+    Examples
+    --------
+    >>> "a100-80gb-selene" in clusters()
+    True
+    """
+    return tuple(sorted(_rows()))
+
+
+def cluster(name: str, gpus: int) -> Cluster:
+    """Cluster of a published kind, with as many GPUs as wanted.
+
+    Parameters
+    ----------
+    name : str
+        One of `clusters`.
+    gpus : int
+        GPUs: less than a node, or whole nodes.
+
+    Returns
+    -------
+    Cluster
+        With its accelerator and its network.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no cluster of that name, or the GPUs do not fill its nodes.
+
+    References
+    ----------
+    ``data/clusters.csv`` names the source of every row.
+
+    Examples
+    --------
+    >>> selene = cluster("a100-80gb-selene", gpus=1536)
+    >>> selene.nodes, selene.network_bandwidth
+    (192, 200000000000.0)
+    """
+    row = _rows()[require_choice(clusters(), name=name)]
+    node = min(int(row["gpus_per_node"]), require_int(gpus=gpus, at_least=1, at_most=10**7))
+    if gpus % node:
+        raise ValueError(f"gpus must fill nodes of {node} GPUs of {name}, got {gpus}")
+    return Cluster(
+        nodes=gpus // node,
+        gpus_per_node=node,
+        accelerator=accelerator(row["accelerator"]),
+        network_bandwidth=float(row["network_gbit"]) * GBIT,
+        name=name,
+    )

@@ -1,0 +1,236 @@
+"""How often each kind of part interrupts a job: the failure table of one published run.
+
+What broke, how often, how many such parts there were, and how long they were watched. Counts are kept, never
+printed percentages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel.hardware.cluster import LEVELS, Cluster
+from relparallel.published import Fact, facts
+from relparallel.units import DAY
+
+__all__ = ["ComponentRate", "ComponentRates", "llama3_interruptions", "observed_rate"]
+
+# The published table names a category for every cause; this is the part that has to be mended.
+_LEVEL_OF: Final = {
+    "GPU": "gpu", "host": "node", "maintenance": "node", "network": "switch", "dependency": "job",
+    "unknown": "job",
+}  # fmt: skip
+
+
+def observed_rate(events: int, components: int, duration: float) -> float:
+    """Failures per component and second, from a count.
+
+    Parameters
+    ----------
+    events : int
+        Failures seen, at least 0.
+    components : int
+        Parts that were watched, at least 1.
+    duration : float
+        Time for which they were watched [s].
+
+    Returns
+    -------
+    float
+        Maximum-likelihood rate [1/s] of exponential lives.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a count is no integer or negative, or the duration is not positive.
+
+    Examples
+    --------
+    >>> round(1000 * 86400 * observed_rate(events=419, components=2048, duration=54 * 86400), 4)
+    3.7887
+    """
+    require_int(events=events, at_least=0, at_most=10**15)
+    require_int(components=components, at_least=1, at_most=10**15)
+    seconds: float = require_real(duration=duration, at_least=1e-9, at_most=1e18)
+    return events / (components * seconds)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ComponentRate:
+    """How often one cause interrupted a run.
+
+    Parameters
+    ----------
+    cause, category : str
+        As the table names them.
+    level : {"gpu", "node", "switch", "job"}
+        The part that failed.
+    events : int
+        Interruptions counted.
+    components : int
+        Parts of that level in the run.
+    duration : float
+        Length of the run [s].
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> ComponentRate(cause="PSU", category="host", level="node", events=3, components=10, duration=1e6).rate
+    3e-07
+    """
+
+    cause: str
+    category: str
+    level: str
+    events: int
+    components: int
+    duration: float
+
+    def __post_init__(self) -> None:
+        require_instance(str, cause=self.cause, category=self.category)
+        require_choice(LEVELS, level=self.level)
+        observed_rate(self.events, self.components, self.duration)
+
+    @property
+    def rate(self) -> float:
+        """Interruptions per part and second."""
+        return observed_rate(self.events, self.components, self.duration)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ComponentRates:
+    """The failure table of one run.
+
+    Parameters
+    ----------
+    source : str
+        Where the table is published.
+    causes : tuple of ComponentRate
+        One entry for each cause.
+
+    Raises
+    ------
+    TypeError
+        If an entry is no `ComponentRate`.
+
+    Examples
+    --------
+    >>> table = llama3_interruptions()
+    >>> table.events, round(table.share(category="GPU"), 4)
+    (419, 0.6396)
+    """
+
+    source: str
+    causes: tuple[ComponentRate, ...]
+
+    def __post_init__(self) -> None:
+        require_instance(str, source=self.source)
+        require_instance(tuple, causes=self.causes)
+        for cause in self.causes:
+            require_instance(ComponentRate, causes=cause)
+
+    @property
+    def events(self) -> int:
+        """Interruptions of all causes."""
+        return sum(cause.events for cause in self.causes)
+
+    def share(self, *, category: str | None = None, cause: str | None = None) -> float:
+        """Return the share of all interruptions that a category or a single cause accounts for.
+
+        Parameters
+        ----------
+        category, cause : str, optional
+            Exactly one of the two, as the table names it.
+
+        Returns
+        -------
+        float
+            Share of the counts.
+
+        Raises
+        ------
+        ValueError
+            If both or neither are given, or the table has no such name.
+        """
+        if (category is None) == (cause is None):
+            raise ValueError(f"category or cause must be given, got category={category!r}, cause={cause!r}")
+        if cause is not None:
+            require_choice(tuple(row.cause for row in self.causes), cause=cause)
+            return sum(row.events for row in self.causes if row.cause == cause) / self.events
+        require_choice(tuple(row.category for row in self.causes), category=category)
+        return sum(row.events for row in self.causes if row.category == category) / self.events
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per cause: category, level, count, share, and rate per part and year.
+
+        Returns
+        -------
+        pandas.DataFrame
+            In the order of the table.
+        """
+        return pd.DataFrame(
+            {
+                "cause": [row.cause for row in self.causes],
+                "category": [row.category for row in self.causes],
+                "part": [row.level for row in self.causes],
+                "events": [row.events for row in self.causes],
+                "share": [row.events / self.events for row in self.causes],
+                "per part-year": [row.rate * 365 * DAY for row in self.causes],
+            }
+        )
+
+
+def llama3_interruptions(nodes_per_switch: int = 1) -> ComponentRates:
+    """Unexpected interruptions of the Llama-3 405B run: 18 causes, 419 events, 54 days, 2,048 nodes.
+
+    Parameters
+    ----------
+    nodes_per_switch : int
+        Nodes that one "network switch/cable" event stops; the table does not say. Divides 2,048.
+
+    Returns
+    -------
+    ComponentRates
+        Rows L3-010 to L3-027 of the published facts. Causes filed under "dependency" and "unknown" are those
+        of the job itself.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``nodes_per_switch`` is no positive integer that divides 2,048.
+
+    References
+    ----------
+    Llama Team, "The Llama 3 Herd of Models", arXiv:2407.21783, table 5.
+
+    Examples
+    --------
+    >>> [(row.cause, row.events) for row in llama3_interruptions().causes[:2]]
+    [('Faulty GPU', 148), ('GPU HBM3 memory', 72)]
+    """
+    rows = facts("training-reliability")
+    run = rows["L3-001"].inputs
+    cluster = Cluster(nodes=int(run["nodes"]), nodes_per_switch=nodes_per_switch)
+    causes = tuple(_cause(rows[f"L3-{number:03d}"], cluster, float(run["time"])) for number in range(10, 28))
+    return ComponentRates(source=rows["L3-010"].source, causes=causes)
+
+
+def _cause(fact: Fact, cluster: Cluster, duration: float) -> ComponentRate:
+    """One row of the table; its quantity ends in "cause (category)"."""
+    cause, _, category = fact.quantity.removeprefix("unexpected interruptions: ").rpartition(" ")
+    level = _LEVEL_OF[category.strip("()")]
+    return ComponentRate(
+        cause=cause,
+        category=category.strip("()"),
+        level=level,
+        events=int(fact.value_text),
+        components=cluster.parts(level),
+        duration=duration,
+    )

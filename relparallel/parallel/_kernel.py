@@ -1,0 +1,352 @@
+"""The time of one training step, one strategy after the other: the numba kernel behind `step_time`.
+
+Every number is SI. A *pass* is the work of one layer on one micro-batch, forward or backward. Models,
+machines and strategies come as rows of structured arrays (`MODEL`, `MACHINE`, `CHOICE`); the answer is a row
+of `PARTS` that sums to the time of the step. One strategy takes about half a microsecond.
+
+========  ==========================================
+letter    meaning
+========  ==========================================
+n         tokens of a micro-batch on one rank
+t, c, e   tensor, context and expert degree
+p, d      pipeline stages, data-parallel replicas
+m, v      micro-batches, chunks per stage
+========  ==========================================
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numba
+import numpy as np
+
+from relparallel.parallel.strategy import SCHEDULES
+
+__all__ = ["CHOICE", "MACHINE", "MODEL", "PARTS", "RECOMPUTE_CODE", "run"]
+
+MODEL: Final = np.dtype([(name, np.float64) for name in (
+    "layers", "hidden", "heads", "kv_heads", "head", "ffn", "matrices", "vocabulary", "sequence",
+    "experts", "active", "shared", "expert_ffn", "mixture", "layer_weights", "expert_weights",
+    "positions", "tied", "biases",
+)])  # fmt: skip
+"""Sizes of a model; ``matrices`` is 2, or 3 with a gate; ``mixture`` the share of layers with experts; the
+weights are per layer, without and with those that expert parallelism splits; the last three are 0 or 1."""
+
+MACHINE: Final = np.dtype([(name, np.float64) for name in (
+    # the data sheet
+    "peak", "weight_peak", "memory_bandwidth", "processors", "node", "node_link", "network",
+    # what calibration finds, see `Calibration`
+    "gemm", "depth", "batched", "flash", "misaligned", "hbm", "traffic",
+    "link_share", "network_share", "round", "hop",
+    "host", "host_backward", "host_wide", "micro", "step", "overlap",
+    # the software
+    "flash_attention", "gradient_bytes", "scatter", "bucketed", "factor",
+)])  # fmt: skip
+"""What a machine and its software can do; products with weights may run in a smaller number format."""
+
+CHOICE: Final = np.dtype([
+    ("tensor", np.int32), ("pipeline", np.int32), ("data", np.int32), ("context", np.int32),
+    ("expert", np.int32), ("shard", np.int32), ("micro_batch", np.int32), ("micro_batches", np.int32),
+    ("virtual_stages", np.int32), ("sequence_parallel", np.int8), ("recompute", np.int8),
+    ("zero_stage", np.int8), ("schedule", np.int8),
+])  # fmt: skip
+"""One strategy, with the micro-batches of a replica."""
+
+PARTS: Final = (
+    "compute", "recompute", "launch", "head", "tensor", "context", "expert", "pipeline", "bubble", "data",
+    "optimizer", "overhead",
+)  # fmt: skip
+"""What a step is made of, in the order of the kernel's columns."""
+
+RECOMPUTE_CODE: Final = {"none": 0, "selective": 1, "full": 2}
+
+_NO_FLUSH: Final = tuple(SCHEDULES.index(name) for name in ("pipedream", "pipedream_2bw", "pipemare"))
+_ZB_H1, _ZB_2P, _ZB_V, _V_HALF, _V_MIN, _CHIMERA = (
+    SCHEDULES.index(name) for name in ("zb_h1", "zb_2p", "zb_v", "v_half", "v_min", "chimera")
+)
+
+_TILE: Final = 128.0  # rows and columns of the smaller tile of a matrix product
+_SMALL_TILE: Final = 0.9  # rate of the smaller tile beside the larger one of 256 x 128
+_SOFTMAX_BYTES: Final = 9.0  # per score: softmax read and write, dropout read, write and mask
+_STREAM_BYTES: Final = 22.0  # per token and hidden unit: two norms, two dropouts with residual
+_GELU_BYTES: Final = 4.0  # per token and unit of the feed-forward block
+_LOGIT_BYTES: Final = 14.0  # per token and word: logits in fp32, softmax and its gradient
+_STATE_BYTES: Final = 28.0  # per parameter: Adam reads and writes moments, master copy and gradient
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _longer(x: Any, y: Any) -> Any:
+    """Time of two things that overlap: the longer one, rounded off where they are alike."""
+    x4, y4 = x * x * x * x, y * y * y * y
+    return np.sqrt(np.sqrt(np.sqrt(x4 * x4 + y4 * y4)))
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _gemm(rows: Any, columns: Any, depth: Any, batch: Any, rate: Any, shallow: Any, h: Any) -> Any:
+    """Matrix product: its tiles go over the processors in waves, unless memory is slower."""
+    wave = h.processors * _TILE * _TILE
+    across = np.ceil(columns / _TILE) * batch
+    work = rows * columns * batch
+    small = _SMALL_TILE * work / (np.ceil(np.ceil(rows / _TILE) * across / h.processors) * wave)
+    large = work / (np.ceil(np.ceil(rows / (2 * _TILE)) * across / h.processors) * 2 * wave)
+    compute = 2 * work * depth / (rate * max(small, large)) * (1 + shallow / depth)
+    moved = 2 * (rows * columns + (rows + columns) * depth) * batch
+    return max(compute, moved / (h.memory_bandwidth * h.hbm))
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _linear(n: Any, columns: Any, depth: Any, batch: Any, peak: Any, h: Any) -> Any:
+    """Forward and backward product of a layer with weights [depth, columns]."""
+    rate = peak * h.gemm
+    forward = _gemm(n, columns, depth, batch, rate, h.depth, h)
+    back = _gemm(n, depth, columns, batch, rate, h.depth, h) + _gemm(
+        depth, columns, n, batch, rate, h.depth, h
+    )
+    return forward, back
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _attention(model: Any, h: Any, s: Any) -> Any:
+    """Forward and backward time of the attention core."""
+    hbm = h.memory_bandwidth * h.hbm
+    heads = s.micro_batch * model.heads / s.tensor
+    length = model.sequence / s.context
+    if h.flash_attention > 0:  # the masked half is left out
+        forward = 2 * length * model.sequence * model.head * heads / (h.peak * h.flash)
+        return forward, 2.5 * forward
+    rate = h.peak * h.batched * (1.0 if model.head % 8 == 0 else h.misaligned)
+    scores = _gemm(length, model.sequence, model.head, heads, rate, 0.0, h)
+    values = _gemm(length, model.head, model.sequence, heads, rate, 0.0, h)
+    into_head = _gemm(length, model.sequence, model.head, heads, rate, 0.0, h)  # gradients of scores, q, k, v
+    softmax = heads * length * model.sequence * _SOFTMAX_BYTES * h.traffic / hbm
+    return scores + values + softmax, into_head + 3 * values + softmax
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _feed_forward(n: Any, width: Any, matrices: Any, depth: Any, batch: Any, h: Any) -> Any:
+    """Forward and backward time of the matrices and the activation function between them."""
+    up, up_back = _linear(n, (matrices - 1) * width, depth, batch, h.weight_peak, h)
+    down, down_back = _linear(n, depth, width, batch, h.weight_peak, h)
+    between = n * width * batch * (matrices - 1) * _GELU_BYTES * h.traffic / (h.memory_bandwidth * h.hbm)
+    return up + down + between, up_back + down_back + between
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _layer(model: Any, h: Any, s: Any) -> Any:
+    """Forward and backward time of the kernels of one layer, and of its attention core again."""
+    n = s.micro_batch * model.sequence / s.context
+    t = s.tensor
+    qkv, qkv_back = _linear(
+        n, (model.heads + 2 * model.kv_heads) * model.head / t, model.hidden, 1.0, h.weight_peak, h
+    )
+    out, out_back = _linear(n, model.hidden, model.heads * model.head / t, 1.0, h.weight_peak, h)
+    core, core_back = _attention(model, h, s)
+    block, block_back = 0.0, 0.0
+    if model.mixture < 1:
+        block, block_back = _feed_forward(n, model.ffn / t, model.matrices, model.hidden, 1.0, h)
+        block, block_back = block * (1 - model.mixture), block_back * (1 - model.mixture)
+    if model.mixture > 0:
+        local = model.experts / s.expert
+        routed, routed_back = _feed_forward(
+            n * model.active / local, model.expert_ffn / t, model.matrices, model.hidden, local, h
+        )
+        always, always_back = 0.0, 0.0
+        if model.shared > 0:
+            always, always_back = _feed_forward(
+                n, model.shared * model.expert_ffn / t, model.matrices, model.hidden, 1.0, h
+            )
+        block += model.mixture * (routed + always)
+        block_back += model.mixture * (routed_back + always_back)
+    split = t if s.sequence_parallel else 1
+    stream = n * model.hidden * _STREAM_BYTES * h.traffic / (split * h.memory_bandwidth * h.hbm)
+    return qkv + out + core + block + stream, qkv_back + out_back + core_back + block_back + stream, core
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _ring(size: Any, ranks: Any, inside: Any, h: Any) -> Any:
+    """Reduce-scatter or all-gather of a vector among ranks of which some share a node.
+
+    The ranks of a node share its network; the whole ring takes a round for each rank.
+    """
+    if ranks <= 1:
+        return 0.0
+    sent = size * (ranks - 1) / ranks
+    link = sent / (h.node_link * h.link_share)
+    if ranks <= inside:
+        return link + h.round * (1 + 0.25 * ranks) / 2
+    share = h.node / inside  # rings that leave the node at once
+    return max(link, sent * share / (h.network * h.network_share)) + h.round / 2 + h.hop
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _together(h: Any, stride: Any, ranks: Any) -> Any:
+    """Ranks of a group that share a node, where neighbours in the group are so many GPUs apart."""
+    return min(max(h.node / stride, 1.0), ranks)
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _send(size: Any, apart: Any, h: Any) -> Any:
+    """Transfer to a GPU so many GPUs further on, while all others of the node do the same."""
+    if apart < h.node:
+        return size / (h.node_link * h.link_share) + h.round / 2
+    return size * h.node / (h.network * h.network_share) + h.hop
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _moved(model: Any, h: Any, s: Any, core: Any) -> Any:
+    """Communication of one pass of a layer: tensor, context and experts.
+
+    A pass has two all-reduces of its activations among tensor ranks and two exchanges among experts; keys and
+    values go round the context ranks while these attend to what they have.
+    """
+    n, t, c = s.micro_batch * model.sequence / s.context, s.tensor, s.context
+    hidden = 2 * n * model.hidden
+    tensor = 4 * _ring(hidden, t, _together(h, 1.0, t), h)
+    sequence = 2 * 2 * n * model.kv_heads * model.head / t * c  # keys and values of the whole sequence
+    context = max(_ring(sequence, c, _together(h, t, c), h) - core, 0.0)
+    experts = 0.0
+    if model.mixture > 0:
+        experts = 2 * model.mixture * _ring(hidden * model.active, s.expert, _together(h, t, s.expert), h)
+    return tensor, context, experts
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _under(moved: Any, work: Any, h: Any) -> Any:
+    """What is seen of a transfer that goes on under some work."""
+    return max(moved - work, 0.0) + h.overlap * min(moved, work)
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _held(model: Any, s: Any) -> Any:
+    """Weights that a rank holds besides experts, and in experts."""
+    t, p = s.tensor, s.pipeline
+    dense = model.layer_weights * model.layers / (t * p) + model.vocabulary * model.hidden / t
+    return dense, model.expert_weights * model.layers / (t * p * s.expert)
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _gradients(model: Any, h: Any, s: Any, gathered: Any, backward: Any) -> Any:
+    """Gradients (and parameters) between replicas at the end of a step, as far as it waits for them."""
+    copies = 1.0 * s.data * s.context
+    if copies <= 1:
+        return 0.0
+    dense, expert = _held(model, s)
+    if s.zero_stage >= 2:  # the first and the last layer have nothing to hide behind; copies are kept equal
+        sharing = 1.0 * s.shard * s.context
+        again = copies / sharing
+        equal = _ring(dense * h.gradient_bytes / sharing, again, _together(h, s.tensor * sharing, again), h)
+        if expert > 0:
+            sharing = max(sharing / s.expert, 1.0)
+            again = copies / (s.expert * sharing)
+            together = _together(h, s.tensor * s.expert * sharing, again)
+            equal += _ring(expert * h.gradient_bytes / sharing, again, together, h)
+        return s.zero_stage * gathered + 2 * equal
+    moved = 2 * _ring(dense * h.gradient_bytes, copies, _together(h, s.tensor, copies), h)
+    if expert > 0:
+        copies = copies / s.expert
+        together = _together(h, s.tensor * s.expert, copies)
+        moved += 2 * _ring(expert * h.gradient_bytes, copies, together, h)
+    return _under(moved, backward, h) if h.bucketed > 0 else moved
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _update(model: Any, h: Any, s: Any) -> Any:
+    """Optimiser on the weights that a rank owns; context ranks hold the same ones and share them too."""
+    dense, expert = _held(model, s)
+    if s.zero_stage > 0:
+        copies = 1.0 * s.shard * s.context
+        dense, expert = dense / copies, expert / max(copies / s.expert, 1.0)
+    return (dense + expert) * _STATE_BYTES * h.traffic / (h.memory_bandwidth * h.hbm)
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _bubble(s: Any, forward: Any, back: Any, weight: Any) -> Any:
+    """Time that a stage waits in a step, of seconds per micro-batch: forward, input gradients, weights.
+
+    The closed forms of `bubble_fraction`; V-Half and V-Min have none, for them the half and two thirds of
+    1F1B that their paper states (Qi et al., "Pipeline parallelism with controllable memory", 2024).
+    """
+    p, whole = s.pipeline, forward + back + weight
+    if s.schedule in _NO_FLUSH or p == 1:
+        return 0.0
+    if s.schedule == _ZB_H1:
+        return (p - 1) * max(forward + back - weight, back)
+    if s.schedule == _ZB_2P:
+        return (p - 1) * max(forward + back - 2 * weight, back - forward, 0.0)
+    if s.schedule == _ZB_V:
+        return (p - 1) * max(back - weight, 0.0)
+    if s.schedule == _V_HALF:
+        return (p - 1) * whole / 2
+    if s.schedule == _V_MIN:
+        return (p - 1) * whole * 2 / 3
+    if s.schedule == _CHIMERA:
+        uneven = abs(back + weight - forward) * max(s.micro_batches / p - 1, 0.0)
+        return (p - 2) * (max(forward, back + weight) + uneven)
+    return (p - 1) * whole / s.virtual_stages
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _step(model: Any, h: Any, s: Any, out: Any) -> None:
+    """Fill the parts of one step."""
+    t, c, d, p, v = s.tensor, s.context, s.data, s.pipeline, s.virtual_stages
+    m, repeats = s.micro_batches, 1.0 if s.recompute == 2 else 0.0
+    n = s.micro_batch * model.sequence / c
+    forward, backward, core = _layer(model, h, s)
+    again = forward if s.recompute == 2 else (core if s.recompute == 1 else 0.0)
+    tensor, context, experts = _moved(model, h, s, core)
+
+    # The host launches kernels while earlier ones run; many ranks in step wait for the slowest of them.
+    wide = max(t - 4.0, 0.0) / 4
+    host = h.host * (1 + h.host_wide * wide * wide)
+    on_gpu = forward + tensor + context + experts
+    back_on_gpu = backward + tensor + 2 * context + experts
+    launch = _longer(on_gpu, host) - on_gpu
+    launch_back = _longer(back_on_gpu, host * h.host_backward) - back_on_gpu
+    ahead = on_gpu + launch
+    behind = back_on_gpu + launch_back + again + repeats * (tensor + context + experts + launch)
+
+    # Sharded parameters are gathered before each pass of a layer and their gradients scattered after it.
+    gathered, exposed = 0.0, 0.0
+    if s.zero_stage >= 2 and d * c > 1:
+        rows = 2 * (model.layer_weights + model.expert_weights / s.expert) / t
+        sharing = 1.0 * s.shard * c  # context ranks hold the same parameters, and share them too
+        gathered = _ring(rows, sharing, _together(h, t, sharing), h)
+        exposed = _under(gathered, ahead, h)
+        exposed += _under(gathered * (s.zero_stage - 1), behind, h)  # stage 2 still has the parameters
+
+    # Layers are dealt out evenly, the embedding and the output layer counting as one each if that fits.
+    counted = (model.layers % (p * v) != 0) and ((model.layers + 2) % (p * v) == 0)
+    held = np.ceil((model.layers + (2 if counted else 0)) / p)
+    lin, lin_back = _linear(n, model.vocabulary / t, model.hidden, 1.0, h.peak, h)
+    logits = n * model.vocabulary / t * _LOGIT_BYTES * h.traffic / (h.memory_bandwidth * h.hbm)
+    head = lin + lin_back + logits + h.micro
+    layer, weight = ahead + behind + exposed, backward / 2
+    middle = held * layer
+    last = max(middle, middle - layer + head) if counted else middle + head
+    hop = 0.0
+    if p > 1:
+        apart = h.node if t * c * d * p > h.node else t * c * d
+        hop = _send(2 * n * model.hidden / (t if h.scatter > 0 else 1), apart, h)
+
+    out[0] = m * held * (forward + backward)
+    out[1] = m * held * (again + repeats * launch)
+    out[2] = m * held * (launch + launch_back)
+    out[3] = m * (last - middle)
+    out[4] = m * held * tensor * (2 + repeats)
+    out[5] = m * held * context * (3 + repeats)
+    out[6] = m * held * experts * (2 + repeats)
+    out[7] = m * 2 * v * hop
+    out[8] = _bubble(s, held * ahead, middle - held * (ahead + weight), held * weight) + (p - 1) * 2 * hop
+    out[9] = m * held * exposed + _gradients(model, h, s, gathered, held * (back_on_gpu + launch_back))
+    out[10] = _update(model, h, s)
+    out[11] = h.step
+    for i in range(len(out)):
+        out[i] *= h.factor
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def run(models: Any, machines: Any, choices: Any, model: Any, machine: Any, out: Any) -> None:
+    """Parts of the step of every strategy, [rows, parts]; ``model`` and ``machine`` name the rows to use."""
+    for i in range(choices.size):
+        _step(models[model[i]], machines[machine[i]], choices[i], out[i])

@@ -1,0 +1,267 @@
+"""The bytes of a pipeline stage, one strategy after the other: the numba kernel behind `memory`.
+
+Models and strategies come as rows of `MODEL` and `CHOICE`, the software as a row of `STORAGE`; the answer is
+a row of `BYTES` for each stage, or the largest stage of each strategy. Everything is per GPU.
+
+========  ==========================================
+letter    meaning
+========  ==========================================
+n         tokens of a micro-batch on one rank
+t, c, e   tensor, context and expert degree
+p, m, v   stages, micro-batches, chunks per stage
+i         stage, counted from 0
+========  ==========================================
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numba
+import numpy as np
+
+__all__ = ["BYTES", "FLIGHT_RULES", "FRAGMENTATION", "STORAGE", "flights", "peaks", "stages"]
+
+STORAGE: Final = np.dtype([(name, np.float64) for name in (
+    "parameter", "gradient", "optimizer", "gathered", "bucket", "setup", "logit", "loss",  # see `Precision`
+    "sharded_storage", "flash", "dropout", "offload_optimizer", "offload_parameters",  # 0 or 1
+)])  # fmt: skip
+"""How the software keeps numbers."""
+
+BYTES: Final = ("parameters", "gradients", "optimizer", "activations", "buffers", "setup")
+"""Columns of the kernel: the first five are held together, the last one before training starts."""
+
+FLIGHT_RULES: Final = {
+    name: rule
+    for rule, names in enumerate((
+        ("gpipe",), ("1f1b", "dapple"), ("interleaved_1f1b",), ("eager_1f1b", "pipemare"), ("pipedream",),
+        ("pipedream_2bw",), ("zb_h1",), ("zb_2p",), ("chimera",), ("zb_v",), ("v_half",), ("v_min",),
+    ))
+    for name in names
+}  # fmt: skip
+"""Schedule: how many micro-batches its stages hold; a backward pass in two halves frees half with each."""
+
+FRAGMENTATION: Final = 0.02
+"""Of what is held, lost between the blocks of a caching allocator.
+
+With the reserve of `memory`, no verdict on the BLOOM runs is wrong between 0.001 and 0.10, and none of the
+llm-foundry runs, which fill their GPUs, is refused up to 0.05.
+"""
+
+_INTERLEAVED: Final = FLIGHT_RULES["interleaved_1f1b"]
+_EAGER: Final = FLIGHT_RULES["eager_1f1b"]
+_PIPEDREAM: Final = FLIGHT_RULES["pipedream"]
+_TWO_VERSIONS: Final = FLIGHT_RULES["pipedream_2bw"]
+_SPLIT: Final = FLIGHT_RULES["zb_h1"]
+_SPLIT_EAGER: Final = FLIGHT_RULES["zb_2p"]
+_CHIMERA: Final = FLIGHT_RULES["chimera"]
+_FOLDED: Final = FLIGHT_RULES["zb_v"]  # from here on, the path through the stages goes down and up again
+_FOLDED_HALF: Final = FLIGHT_RULES["v_half"]
+_HALF: Final = 2.0
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _flight(rule: Any, p: Any, m: Any, v: Any, i: Any) -> Any:
+    """Micro-batches in flight: of the stage (a chunk counts 1/v), of its first chunk, of its last one."""
+    behind = p - 1.0 - i
+    if rule == 0:
+        return m, m, m
+    if rule == _INTERLEAVED and v > 1:
+        return min(m, (2 * behind + (v - 1) * p + 1) / v), min(m, 2.0 * p), 1.0
+    if rule == _CHIMERA:  # half of the micro-batches come from the other end
+        half = max(min(m, 1.0 * p) / 2, 1.0)
+        return min(m, min(half, behind + 1) + min(half, i + 1.0)), half, 1.0
+    if rule >= _FOLDED:
+        held = 1.0 * p
+        if rule == _FOLDED_HALF:
+            held = p // 2 + 1.5
+        elif rule > _FOLDED_HALF:
+            held = np.floor(2 * p / 3 + 2) / 2
+        return min(m, held), min(m, 2 * held), (2.0 if rule == _FOLDED_HALF else 1.0)
+    held = behind + 1
+    if rule == _EAGER:
+        held = 2 * behind + 1
+    elif rule == _SPLIT:
+        held = p - i / 2
+    elif rule == _SPLIT_EAGER:
+        held = 2.0 * p - 1 - i
+    held = min(m, held)
+    return held, held, (held if rule >= _SPLIT else 1.0)
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def flights(rule: int, p: int, m: int, v: int, out: Any) -> None:
+    """Micro-batches in flight on every stage."""
+    for i in range(p):
+        out[i] = _flight(rule, p, 1.0 * m, v, i)[0]
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _layers(layers: Any, p: Any, v: Any, folded: Any, i: Any) -> Any:
+    """Layers of a stage: equal, or with the embedding and the output layer counted as one layer each."""
+    if p == 1 or layers % (p * v) == 0:
+        return layers / p
+    if (layers + 2) % (p * v) == 0:
+        if folded:
+            return (layers + 2) / p - (2.0 if i == 0 else 0.0)
+        return (layers + 2) / p - (1.0 if i == 0 or i == p - 1 else 0.0)
+    most = np.ceil(layers / p)
+    return min(most, max(layers - most * i, 0.0))
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _layer_parameters(model: Any, s: Any) -> Any:
+    """Parameters of a layer on one rank: common to all data-parallel ranks, and in its experts.
+
+    Matrices are split over t; norms, the biases of what is summed over t, and the router are not. Keys and
+    values have at least one head on every rank.
+    """
+    t, h, inner = 1.0 * s.tensor, model.hidden, model.matrices - 1
+    kept = max(model.kv_heads / t, 1.0)
+    router = model.mixture * h * model.experts if model.mixture > 0 else 0.0
+    common = (model.layer_weights - router) / t + router
+    common += 2 * h * model.head * (kept - model.kv_heads / t) + 2 * (1 + model.biases) * h
+    experts = model.expert_weights / (t * s.expert)
+    if model.biases > 0:
+        common += (model.heads / t + 2 * kept) * model.head + h
+        common += (1 - model.mixture) * (inner * model.ffn / t + h)
+        bias = model.mixture * (inner * model.expert_ffn / t + h)
+        common += model.shared * bias
+        experts += model.experts / s.expert * bias if model.mixture > 0 else 0.0
+    return common, experts
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _outside(model: Any, s: Any, folded: Any, i: Any) -> Any:
+    """Parameters of a stage outside its layers: embedding, positions, last norm, output layer."""
+    table = model.vocabulary * model.hidden / s.tensor
+    found = 0.0
+    if i == 0:
+        found += table + model.positions * model.sequence * model.hidden
+    if i == (0 if folded else s.pipeline - 1):
+        found += (1 + model.biases) * model.hidden
+        if model.tied == 0 or (s.pipeline > 1 and not folded):
+            found += table
+    return found
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _layer_activations(model: Any, s: Any, k: Any) -> Any:
+    """Bytes that a layer keeps of a micro-batch, and those that its backward pass needs at once."""
+    t, h = 1.0 * s.tensor, model.hidden
+    n = s.micro_batch * model.sequence / s.context
+    whole = n / t if s.sequence_parallel else n
+    routed = 0.0
+    block = model.ffn * (1 - model.mixture)
+    if model.mixture > 0:  # each token is sent to its experts and comes back, with its chances in fp32
+        routed = model.mixture * (2 * _HALF * model.active * h + 4 * model.experts)
+        block += model.mixture * model.expert_ffn * (model.active + model.shared)
+    # Inputs of two norms, of the first matrices behind them, two masks; then Q, K, V, the projection's input,
+    # and what stands between the matrices of the feed-forward block.
+    inputs = whole * ((4 * _HALF + 2 * k.dropout) * h + routed)
+    heads = 2 * model.heads + 2 * max(model.kv_heads, t)
+    inside = n / t * _HALF * (heads * model.head + model.matrices * block)
+    if k.flash > 0:
+        inside += n / t * 4 * model.heads  # the logarithm of each row's sum, in fp32
+        core = 0.0
+    else:  # softmax; its dropout adds a mask and the product
+        core = n / t * model.heads * model.sequence * (_HALF + 3 * k.dropout)
+    needed = inputs + inside + core
+    if s.recompute == 2:
+        return whole * _HALF * h, needed
+    return (needed if s.recompute == 0 else needed - core), needed
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, out: Any) -> None:
+    """Fill `BYTES` of one stage; ``layer`` holds what one layer has and keeps."""
+    common, experts, kept, needed = layer
+    p, v, z = s.pipeline, s.virtual_stages, s.zero_stage
+    held, first, last = _flight(rule, p, 1.0 * s.micro_batches, v, i)
+    folded = rule >= _FOLDED
+    layers = _layers(model.layers, p, v, folded, i)
+    rest = _outside(model, s, folded, i)
+    of_layers, copies = layers, 1.0
+    if rule == _CHIMERA:  # a second stage of the model, seen from the other end
+        mirrored = _layers(model.layers, p, v, folded, p - 1 - i)
+        layers = (layers + mirrored) / 2
+        of_layers = 2 * layers
+        rest += _outside(model, s, folded, p - 1 - i)
+    elif rule == _PIPEDREAM:  # the weights with which each micro-batch in flight went forward
+        copies = held
+    elif rule == _TWO_VERSIONS:
+        copies = min(held, 2.0)
+    whole, expert = of_layers * common + rest, of_layers * experts
+    ranks = 1.0 * s.shard * s.context  # context-parallel ranks hold the same parameters, and share them too
+    replicas = max(ranks / s.expert, 1.0)
+    shard = whole / ranks + expert / replicas
+    whole += expert
+    thin = z == 3 or (z == 2 and k.sharded_storage > 0)
+    out[0] = k.parameter * copies * (shard if thin else whole)
+    out[1] = k.gradient * (shard if z >= 2 else whole)
+    out[2] = k.optimizer * (shard if z >= 1 else whole)
+
+    n = s.micro_batch * model.sequence / s.context
+    outside = n / s.tensor if s.sequence_parallel else n
+    out[3] = held * layers * kept + (needed - kept if layers > 0 else 0.0)
+    logits = n * model.vocabulary / s.tensor
+    out[4] = 0.0
+    if i == 0 or (rule == _CHIMERA and i == p - 1):
+        out[3] += first * k.dropout * outside * model.hidden
+    if i == (0 if folded else p - 1) or (rule == _CHIMERA and i == 0):
+        out[3] += last * (2 * _HALF * outside * model.hidden + k.logit * logits)
+        out[4] += k.loss * logits
+
+    if z >= 2 and ranks > 1:  # a layer's gradients before they are scattered; two layers' parameters gathered
+        one = common + experts
+        out[4] += k.gathered * max(one, rest)
+        if z == 3:
+            out[4] += k.gathered * (min(of_layers, 2.0) * one + rest)
+        elif thin:
+            out[4] += k.gathered * whole
+    if z > 0 and ranks > 1:
+        out[4] += k.gathered * min(k.bucket, whole)
+    out[5] = k.setup * whole
+    if k.offload_optimizer > 0:
+        out[2] = 0.0
+    if k.offload_parameters > 0:
+        out[0] = 0.0
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _layer(model: Any, s: Any, k: Any) -> Any:
+    """Parameters and activations of one layer."""
+    common, experts = _layer_parameters(model, s)
+    kept, needed = _layer_activations(model, s, k)
+    return common, experts, kept, needed
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def stages(model: Any, s: Any, k: Any, rules: Any, out: Any) -> None:
+    """Bytes of every stage of one strategy, [stages, BYTES]."""
+    layer = _layer(model, s, k)
+    for i in range(s.pipeline):
+        _stage(model, s, k, rules[s.schedule], layer, i, out[i])
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def peaks(models: Any, choices: Any, model: Any, k: Any, rules: Any, out: Any) -> None:
+    """Bytes of the largest stage of every strategy.
+
+    From the second stage to the last but one, layers and micro-batches in flight never grow, so the second
+    stands for all; where a schedule comes from both ends, they are largest in the middle.
+    """
+    row = np.empty(len(BYTES))
+    for j in range(choices.size):
+        s, rule = choices[j], rules[choices[j].schedule]
+        layer = _layer(models[model[j]], s, k)
+        largest = 0.0
+        for i in (0, 1, s.pipeline // 2, s.pipeline - 1):
+            if i >= s.pipeline or (
+                i == s.pipeline // 2 and i > 1 and i < s.pipeline - 1 and rule != _CHIMERA
+            ):
+                continue
+            _stage(models[model[j]], s, k, rule, layer, i, row)
+            held = row[0] + row[1] + row[2] + row[3] + row[4]
+            largest = max(largest, held * (1 + FRAGMENTATION), row[5])
+        out[j] = largest

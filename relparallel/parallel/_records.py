@@ -1,0 +1,109 @@
+"""Rows of the kernel's structured arrays, made from the types that people use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import require_choice
+from relparallel.hardware import Cluster
+from relparallel.parallel._kernel import CHOICE, MACHINE, MODEL, PARTS, RECOMPUTE_CODE, run
+from relparallel.parallel.calibration import Calibration, Software
+from relparallel.parallel.strategy import SCHEDULES, Strategy
+from relparallel.workload import Transformer
+
+__all__ = ["choice_record", "machine_record", "model_record", "step_parts"]
+
+
+def model_record(model: Transformer) -> NDArray[Any]:
+    """Sizes of a model, one row of `MODEL`."""
+    return _row(
+        MODEL,
+        layers=model.layers,
+        hidden=model.hidden,
+        heads=model.heads,
+        kv_heads=model.key_value_heads,
+        head=model.head_width,
+        ffn=model.ffn_hidden,
+        matrices=2 + model.gated,
+        vocabulary=model.vocabulary,
+        sequence=model.sequence,
+        experts=model.experts,
+        active=model.active_experts,
+        shared=model.shared_experts,
+        expert_ffn=model.expert_hidden,
+        mixture=model.mixture_layers / model.layers,
+        layer_weights=(model.layer_weights - _expert_weights(model)) / model.layers,
+        expert_weights=_expert_weights(model) / model.layers,
+        positions=model.learned_positions,
+        tied=model.tied,
+        biases=model.biases,
+    )
+
+
+def _expert_weights(model: Transformer) -> int:
+    """Weights that expert parallelism splits."""
+    return model.mixture_layers * model.experts * model.expert_weights
+
+
+def machine_record(
+    cluster: Cluster, calibration: Calibration, software: Software, precision: str = "bf16"
+) -> NDArray[Any]:
+    """What a cluster and its software can do, one row of `MACHINE`.
+
+    A smaller number format speeds products with weights up by as much as has been measured for large ones.
+    """
+    device = cluster.accelerator
+    if device is None or cluster.network_bandwidth is None:
+        raise ValueError(f"cluster must have an accelerator and a network_bandwidth, got {cluster!r}")
+    require_choice(tuple(device.matmul), precision=precision)
+    return _row(
+        MACHINE,
+        peak=device.peak["bf16"],
+        weight_peak=device.peak["bf16"] * device.matmul[precision] / device.matmul["bf16"],
+        memory_bandwidth=device.memory_bandwidth,
+        processors=device.multiprocessors,
+        node=cluster.gpus_per_node,
+        node_link=device.node_link,
+        network=cluster.network_bandwidth,
+        flash_attention=software.flash_attention,
+        gradient_bytes=software.gradient_bytes,
+        scatter=software.scatter_gather,
+        bucketed=software.bucketed,
+        factor=calibration.factor(software.name),
+        **calibration.values,
+    )
+
+
+def choice_record(strategy: Strategy, global_batch: int) -> NDArray[Any]:
+    """A strategy with its micro-batches, one row of `CHOICE`."""
+    degrees = ("tensor", "pipeline", "data", "context", "expert", "micro_batch", "virtual_stages")
+    return _row(
+        CHOICE,
+        **{name: getattr(strategy, name) for name in degrees},
+        shard=strategy.shard_group,
+        micro_batches=strategy.micro_batches(global_batch),
+        sequence_parallel=strategy.sequence_parallel,
+        recompute=RECOMPUTE_CODE[strategy.recompute],
+        zero_stage=strategy.zero_stage,
+        schedule=SCHEDULES.index(strategy.schedule),
+    )
+
+
+def step_parts(models: NDArray[Any], machines: NDArray[Any], choices: NDArray[Any]) -> NDArray[np.float64]:
+    """Parts of a step [s], one row for each choice; one model or machine stands for all."""
+    rows = np.arange(choices.size)
+    out = np.empty((choices.size, len(PARTS)))
+    run(models, machines, choices, rows % models.size, rows % machines.size, out)
+    return out
+
+
+def _row(dtype: np.dtype[Any], **values: Any) -> NDArray[Any]:
+    if set(values) != set(dtype.names or ()):
+        raise TypeError(f"values must be {dtype.names}, got {tuple(values)}")
+    row = np.zeros(1, dtype)
+    for name, value in values.items():
+        row[name] = value
+    return row

@@ -1,0 +1,344 @@
+"""All-reduces beside the ring, as rounds of messages: trees, halving and doubling, and one for nodes.
+
+Ranks are numbered node by node. A reduction between nodes happens chunk by chunk: the ranks of a node first
+scatter what they have, the ranks with the same number in all nodes reduce their chunk, and the node gathers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import require_int
+from relparallel.parallel._arguments import MOST_DEVICES
+from relparallel.parallel._rounds import bounds, messages, placed, require_group, together
+from relparallel.parallel.collectives import (
+    Round,
+    ring_all_gather,
+    ring_all_reduce,
+    ring_reduce_scatter,
+)
+
+__all__ = [
+    "double_tree_all_reduce",
+    "halving_doubling_all_reduce",
+    "hierarchical_all_reduce",
+    "tree_all_reduce",
+]
+
+
+def tree_all_reduce(ranks: int, elements: int, ranks_per_node: int | None = None) -> Iterator[Round]:
+    """Reduce over a binomial tree to rank 0, then broadcast the same way back.
+
+    Parameters
+    ----------
+    ranks : int
+        Ranks n, at least 1.
+    elements : int
+        Elements N of each vector, at least 1.
+    ranks_per_node : int, optional
+        Ranks g of a node, a divisor of n: the tree joins first these, then the first ranks of the nodes.
+
+    Returns
+    -------
+    iterator of Round
+        2 (ceil(log2 g) + ceil(log2 n/g)) rounds, each of whole vectors.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is no integer, below 1, or the nodes are not equal.
+
+    Notes
+    -----
+    Few rounds and all N elements in each: for short vectors.
+
+    Examples
+    --------
+    >>> from relparallel.parallel import execute
+    >>> execute(tree_all_reduce(3, 2), [[1, 2], [10, 20], [100, 200]])[1].tolist()
+    [111.0, 222.0]
+    """
+    node = require_group(ranks, elements, ranks if ranks_per_node is None else ranks_per_node)
+    up = list(_tree_edges(ranks, node))
+    towards_root = (messages(child, parent, 0, elements, True) for child, parent in up)
+    back = (messages(parent, child, 0, elements, False) for child, parent in reversed(up))
+    return chain(towards_root, back)
+
+
+def double_tree_all_reduce(ranks: int, elements: int, pieces: int = 1) -> Iterator[Round]:
+    """Reduce and broadcast each half of the vector over a binary tree of its own, piece after piece.
+
+    Parameters
+    ----------
+    ranks : int
+        Ranks n, at least 1.
+    elements : int
+        Elements N of each vector, at least 1.
+    pieces : int
+        Pieces k of each half, at least 1.
+
+    Returns
+    -------
+    iterator of Round
+        2 (D + k - 1) rounds for trees of depth D = ceil(log2 n).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is no integer or below 1.
+
+    Notes
+    -----
+    Leaves of one tree are inner ranks of the other, so no rank ever sends more than two pieces of N/(2 k):
+    the time is at most 2 (D + k - 1)(alpha + beta N/k), and 2 beta N for long vectors.
+
+    References
+    ----------
+    Sanders, Speck and Traff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
+
+    Examples
+    --------
+    >>> sum(1 for _ in double_tree_all_reduce(ranks=8, elements=64, pieces=4))
+    12
+    """
+    require_group(ranks, elements)
+    require_int(pieces=pieces, at_least=1, at_most=MOST_DEVICES)
+    depth, parent = _binary_tree(ranks)
+    rank = np.arange(ranks)
+    other = ranks - 1 - rank if ranks % 2 == 0 else (rank + 1) % ranks
+    halves = bounds(2, elements)
+    trees = []
+    for number, half in ((rank, 0), (other, 1)):
+        cut = halves[half] + bounds(pieces, int(halves[half + 1] - halves[half]))
+        trees.append((number, cut))
+    deepest = int(depth.max())
+
+    def waves(reduce: bool) -> Iterator[Round]:
+        wait = deepest - depth if reduce else depth - 1
+        for step in range(deepest + pieces - 1 if ranks > 1 else 0):
+            piece = step - wait
+            child = np.flatnonzero((rank > 0) & (piece >= 0) & (piece < pieces))
+            yield from together([
+                [_edges_of(number, child, parent[child], cut, piece[child], reduce)]
+                for number, cut in trees
+            ])  # fmt: skip
+
+    return chain(waves(True), waves(False))
+
+
+def halving_doubling_all_reduce(
+    ranks: int, elements: int, ranks_per_node: int | None = None
+) -> Iterator[Round]:
+    """Swap halves, quarters, ... with ever farther ranks, then double what one has on the way back.
+
+    Parameters
+    ----------
+    ranks : int
+        Ranks n, at least 1.
+    elements : int
+        Elements N of each vector, at least 1.
+    ranks_per_node : int, optional
+        Ranks g of a node, a divisor of n; the large halves are swapped inside it.
+
+    Returns
+    -------
+    iterator of Round
+        2 (log2 g + log2 n/g) rounds; 2 more for each of g and n/g that is no power of two.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is no integer, below 1, or the nodes are not equal.
+
+    Notes
+    -----
+    2 log2 n (alpha) + 2 (n - 1)/n N beta where n is a power of two: the bytes of the ring in the rounds of a
+    tree. Beyond a power of two the surplus ranks hand their vector to a neighbour first, and get it back.
+
+    References
+    ----------
+    Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005.
+
+    Examples
+    --------
+    >>> from relparallel.parallel import bytes_sent
+    >>> bytes_sent(halving_doubling_all_reduce(4, 1000), ranks=4).tolist()
+    [3000.0, 3000.0, 3000.0, 3000.0]
+    """
+    node = require_group(ranks, elements, ranks if ranks_per_node is None else ranks_per_node)
+    core = _power_below(node)
+    inside = [node * first + np.arange(node) for first in range(ranks // node)]
+    cut = bounds(core, elements)
+    between = [
+        (np.arange(rank, ranks, node), int(cut[chunk]), int(cut[chunk + 1] - cut[chunk]))
+        for rank, chunk in zip(_core_ranks(node), _chunk_of(core), strict=True)
+    ]
+    return chain(
+        together(placed(_fold(node, elements, True), ranks_) for ranks_ in inside),
+        together(placed(_halving(node, elements), ranks_) for ranks_ in inside),
+        together(
+            placed(_all_halving_doubling(len(ranks_), size), ranks_, first)
+            for ranks_, first, size in between if size
+        ),
+        together(placed(_doubling(node, elements), ranks_) for ranks_ in inside),
+        together(placed(_fold(node, elements, False), ranks_) for ranks_ in inside),
+    )  # fmt: skip
+
+
+def hierarchical_all_reduce(
+    ranks: int, elements: int, ranks_per_node: int, pieces: int | None = None
+) -> Iterator[Round]:
+    """Reduce-scatter inside every node, all-reduce each chunk between the nodes, all-gather inside.
+
+    Parameters
+    ----------
+    ranks : int
+        Ranks n, at least 1.
+    elements : int
+        Elements N of each vector, at least 1.
+    ranks_per_node : int
+        Ranks g of a node, a divisor of n.
+    pieces : int, optional
+        Pieces of a double binary tree between the nodes; a ring by default.
+
+    Returns
+    -------
+    iterator of Round
+        2 (g - 1) rounds inside, and 2 (n/g - 1), or those of the tree, between.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is no integer, below 1, or the nodes are not equal.
+
+    Notes
+    -----
+    Inside 2 (g - 1)/g N bytes a rank; between, 2 (n/g - 1)/(n/g) N bytes a node, over all its ranks.
+
+    References
+    ----------
+    Jia et al., "Highly scalable deep learning training system with mixed-precision", 2018.
+
+    Examples
+    --------
+    >>> sum(1 for _ in hierarchical_all_reduce(ranks=32, elements=64, ranks_per_node=8))
+    20
+    """
+    node = require_group(ranks, elements, ranks_per_node)
+    reduce: Callable[[int, int], Iterator[Round]] = ring_all_reduce
+    if pieces is not None:
+        count = require_int(pieces=pieces, at_least=1, at_most=MOST_DEVICES)
+
+        def reduce(ranks: int, elements: int) -> Iterator[Round]:
+            return double_tree_all_reduce(ranks, elements, count)
+
+    inside = [first + np.arange(node) for first in range(0, ranks, node)]
+    cut = bounds(node, elements)
+    chunks = [((rank + 1) % node, np.arange(rank, ranks, node)) for rank in range(node)]
+    return chain(
+        together(placed(ring_reduce_scatter(node, elements), ranks_) for ranks_ in inside),
+        together(
+            placed(reduce(ranks // node, int(cut[chunk + 1] - cut[chunk])), ranks_, int(cut[chunk]))
+            for chunk, ranks_ in chunks if cut[chunk + 1] > cut[chunk]
+        ),
+        together(placed(ring_all_gather(node, elements), ranks_) for ranks_ in inside),
+    )  # fmt: skip
+
+
+def _tree_edges(ranks: int, node: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Children and parents of each level of a binomial tree, the lowest level first."""
+    whole_nodes, root = np.arange(0, ranks, node, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    for first, size, stride in ((whole_nodes, node, 1), (root, ranks // node, node)):
+        reach = 1
+        while reach < size:
+            child = np.arange(reach, size, 2 * reach) * stride
+            every = (first[:, None] + child).ravel()
+            yield every, every - reach * stride
+            reach *= 2
+
+
+def _binary_tree(ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Depth and parent of every rank; odd ranks are leaves, rank 0 is the root."""
+    rank = np.arange(ranks, dtype=np.int64)
+    bit = rank & -rank
+    above = (rank ^ bit) | (bit << 1)
+    parent = np.where(above < ranks, above, rank ^ bit)
+    depth, at = np.zeros(ranks, dtype=np.int64), rank
+    while at.any():
+        depth += at > 0
+        at = parent[at]
+    return depth, parent
+
+
+def _edges_of(
+    number: NDArray[np.int64], child: NDArray[np.int64], parent: NDArray[np.int64],
+    cut: NDArray[np.int64], piece: NDArray[np.int64], reduce: bool,
+) -> Round:  # fmt: skip
+    """Messages along the edges of a tree whose i-th place rank ``number[i]`` takes."""
+    ends = (number[child], number[parent]) if reduce else (number[parent], number[child])
+    return messages(*ends, cut[piece], cut[piece + 1], reduce)
+
+
+def _power_below(ranks: int) -> int:
+    """Largest power of two that is not above."""
+    return 1 << (ranks.bit_length() - 1)
+
+
+def _core_ranks(ranks: int) -> NDArray[np.int64]:
+    """A power of two of ranks: of the first ones every other, then all."""
+    surplus = ranks - _power_below(ranks)
+    return np.concatenate([np.arange(0, 2 * surplus, 2), np.arange(2 * surplus, ranks)])
+
+
+def _fold(ranks: int, elements: int, reduce: bool) -> Iterator[Round]:
+    """Surplus ranks hand their vectors to a neighbour, or get the sum from it."""
+    keeps = np.arange(0, 2 * (ranks - _power_below(ranks)), 2)
+    if keeps.size:
+        ends = (keeps + 1, keeps) if reduce else (keeps, keeps + 1)
+        yield messages(*ends, 0, elements, reduce)
+
+
+def _chunk_of(core: int) -> NDArray[np.int64]:
+    """The chunk that each of a power of two of ranks has after halving: its number with bits reversed."""
+    chunk = np.zeros(core, dtype=np.int64)
+    for bit in range(core.bit_length() - 1):
+        chunk = 2 * chunk + (np.arange(core) >> bit & 1)
+    return chunk
+
+
+def _spans(core: int, level: int) -> NDArray[np.int64]:
+    """First of the core / 2**level neighbouring chunks that each rank still works on."""
+    width = core >> level
+    return _chunk_of(core) // width * width
+
+
+def _halving(ranks: int, elements: int) -> Iterator[Round]:
+    """Swap the half that the partner keeps, with partners 1, 2, 4, ... places off."""
+    number = _core_ranks(ranks)
+    core, cut = number.size, bounds(number.size, elements)
+    for level in range(core.bit_length() - 1):
+        partner = np.arange(core) ^ (1 << level)
+        theirs = _spans(core, level + 1)[partner]
+        yield messages(number, number[partner], cut[theirs], cut[theirs + (core >> (level + 1))], True)
+
+
+def _doubling(ranks: int, elements: int) -> Iterator[Round]:
+    """Give the partner all that one has, the farthest first."""
+    number = _core_ranks(ranks)
+    core, cut = number.size, bounds(number.size, elements)
+    for level in reversed(range(core.bit_length() - 1)):
+        mine = _spans(core, level + 1)
+        partner = number[np.arange(core) ^ (1 << level)]
+        yield messages(number, partner, cut[mine], cut[mine + (core >> (level + 1))], False)
+
+
+def _all_halving_doubling(ranks: int, elements: int) -> Iterator[Round]:
+    """The whole all-reduce among equal ranks."""
+    return chain(
+        _fold(ranks, elements, True), _halving(ranks, elements),
+        _doubling(ranks, elements), _fold(ranks, elements, False),
+    )  # fmt: skip

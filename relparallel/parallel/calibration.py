@@ -1,0 +1,322 @@
+"""What a data sheet does not say about a machine: shares of its peaks, latencies, the host's part.
+
+A `Calibration` holds one set of these parameters for one kind of accelerator, and one factor for every
+generation of software that was measured on it. Priors and bounds stand in ``data/priors.csv``: no share
+exceeds 1, and none of the peak rate what somebody has measured.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel.hardware import Accelerator
+from relparallel.published import data_folder
+
+__all__ = [
+    "HOST_BOUND",
+    "REGIMES",
+    "Calibration",
+    "Prior",
+    "Software",
+    "calibration",
+    "priors",
+    "software",
+    "softwares",
+]
+
+REGIMES: Final = ("kernels", "host")
+"""What a step waits for: the host, above `HOST_BOUND` of its time, where predictions are less certain."""
+HOST_BOUND: Final = 0.01
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Software:
+    """A generation of training software.
+
+    Parameters
+    ----------
+    name : str
+        Under which `software` finds it.
+    year : int
+        Of the measurements.
+    flash_attention : bool
+        Whether the attention core is one kernel that keeps no scores.
+    gradient_bytes : int
+        Bytes of a gradient on the wire, 2 or 4.
+    scatter_gather : bool
+        Whether tensor-parallel ranks share the transfer between stages.
+    bucketed : bool
+        Whether gradients are reduced while the backward pass goes on.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> software("megatron-2021").gradient_bytes
+    4
+    """
+
+    name: str
+    year: int
+    flash_attention: bool
+    gradient_bytes: int
+    scatter_gather: bool
+    bucketed: bool
+
+    def __post_init__(self) -> None:
+        require_instance(str, name=self.name)
+        require_int(year=self.year, at_least=1990, at_most=2100)
+        require_int(gradient_bytes=self.gradient_bytes, at_least=1, at_most=8)
+        flags = ("flash_attention", "scatter_gather", "bucketed")
+        require_instance(bool, **{name: getattr(self, name) for name in flags})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prior:
+    """What is known of a parameter before anything is fitted: log-normal, with a bound.
+
+    Parameters
+    ----------
+    value : float
+        Median.
+    log_sd : float
+        Standard deviation of the logarithm.
+    highest : float
+        Bound, infinite where there is none.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a number is not positive.
+    """
+
+    value: float
+    log_sd: float
+    highest: float
+
+    def __post_init__(self) -> None:
+        require_real(value=self.value, log_sd=self.log_sd, above=0)
+        if not self.highest > 0:
+            raise ValueError(f"highest must be above 0, got {self.highest}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Calibration:
+    """Parameters of one kind of accelerator, with the scatter of what they predict.
+
+    Parameters
+    ----------
+    family : str
+        Accelerators that share them: the part of the name before the memory size.
+    values : Mapping of str to float
+        One for each parameter of `priors`.
+    factors : Mapping of str to float
+        Time of each software beside the parameters' time.
+    scatter : Mapping of str to Mapping of float to float
+        For steps that wait for kernels and for those that wait for the ``host``: level to bound of
+        abs(log(predicted / measured)), from predictions of held-out sources.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is missing, unknown or not positive.
+
+    Examples
+    --------
+    >>> sorted(calibration("a100-80gb").factors)[0]
+    'llm-foundry-2023'
+    """
+
+    family: str
+    values: Mapping[str, float]
+    factors: Mapping[str, float]
+    scatter: Mapping[str, Mapping[float, float]]
+
+    def __post_init__(self) -> None:
+        require_instance(str, family=self.family)
+        require_instance(Mapping, values=self.values, factors=self.factors, scatter=self.scatter)
+        if set(self.values) != set(_prior_rows()):
+            raise ValueError(
+                f"values must name the parameters {sorted(_prior_rows())}, got {sorted(self.values)}"
+            )
+        if self.scatter and set(self.scatter) != set(REGIMES):
+            raise ValueError(f"scatter must be given for {REGIMES}, got {sorted(self.scatter)}")
+        for name, value in {**self.values, **self.factors}.items():
+            if not value > 0:
+                raise ValueError(f"values and factors must be above 0, got {name}: {value}")
+
+    def factor(self, name: str) -> float:
+        """Return the factor of a software, 1 where it was not measured.
+
+        Parameters
+        ----------
+        name : str
+            One of `softwares`.
+
+        Returns
+        -------
+        float
+            Time beside that of the parameters alone.
+        """
+        return float(self.factors.get(name, 1.0))
+
+
+@cache
+def _prior_rows() -> dict[str, dict[str, str]]:
+    return {row["parameter"]: row for row in _rows(data_folder() / "priors.csv")}
+
+
+def priors(device: Accelerator) -> dict[str, Prior]:
+    """Priors and bounds of the parameters for one accelerator.
+
+    Parameters
+    ----------
+    device : Accelerator
+        Gives the best measured share of its peak rate.
+
+    Returns
+    -------
+    dict of str to Prior
+        By parameter.
+
+    Raises
+    ------
+    TypeError
+        If it is no `Accelerator`.
+
+    Examples
+    --------
+    >>> from relparallel.hardware import accelerator
+    >>> round(priors(accelerator("a100-80gb"))["gemm"].highest, 3)
+    0.869
+    """
+    require_instance(Accelerator, device=device)
+    measured = device.matmul["bf16"] / device.peak["bf16"]
+    found = {}
+    for name, row in _prior_rows().items():
+        highest = measured if row["highest"] == "matmul" else float(row["highest"] or "inf")
+        found[name] = Prior(
+            value=min(float(row["value"]), 0.99 * highest), log_sd=float(row["log_sd"]), highest=highest
+        )
+    return found
+
+
+@cache
+def _software_rows() -> dict[str, dict[str, str]]:
+    return {row["software"]: row for row in _rows(data_folder() / "software.csv")}
+
+
+def softwares() -> tuple[str, ...]:
+    """Names that `software` knows.
+
+    Returns
+    -------
+    tuple of str
+        In order of year.
+
+    Examples
+    --------
+    >>> softwares()[0]
+    'megatron-2021'
+    """
+    return tuple(_software_rows())
+
+
+def software(name: str) -> Software:
+    """Generation of training software of that name.
+
+    Parameters
+    ----------
+    name : str
+        One of `softwares`.
+
+    Returns
+    -------
+    Software
+        What it does.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is none of that name.
+
+    Examples
+    --------
+    >>> software("llm-foundry-2023").flash_attention
+    True
+    """
+    row = _software_rows()[require_choice(softwares(), name=name)]
+    return Software(
+        name=name,
+        year=int(row["year"]),
+        flash_attention=row["attention"] == "flash",
+        gradient_bytes=int(row["gradient_bytes"]),
+        scatter_gather=row["scatter_gather"] == "1",
+        bucketed=row["bucketed"] == "1",
+    )
+
+
+def calibration(name: str) -> Calibration:
+    """Shipped calibration of an accelerator.
+
+    Parameters
+    ----------
+    name : str
+        Name of the accelerator; those that differ in memory only share one.
+
+    Returns
+    -------
+    Calibration
+        Fitted to all measured runs, see `calibrate`.
+
+    Raises
+    ------
+    ValueError
+        If there is none for it.
+
+    Examples
+    --------
+    >>> 0.5 < calibration("a100-80gb").values["gemm"] < 0.87
+    True
+    """
+    family = require_instance(str, name=name).rpartition("-")[0] or name
+    if family not in set(_stored()["family"]):
+        raise ValueError(f"name must be of a family among {sorted(set(_stored()['family']))}, got {name!r}")
+    return _calibration(family)
+
+
+@cache
+def _stored() -> pd.DataFrame:
+    return pd.read_csv(data_folder() / "derived" / "calibration.csv")
+
+
+@cache
+def _calibration(family: str) -> Calibration:
+    table = _stored()
+    own = table[table["family"] == family]
+
+    def part(kind: str) -> dict[str, float]:
+        rows = own[own["kind"] == kind]
+        return dict(zip(rows["name"].astype(str), rows["value"].astype(float), strict=True))
+
+    scatter = {
+        regime: {float(level): bound for level, bound in part(f"scatter {regime}").items()}
+        for regime in REGIMES
+    }
+    return Calibration(family=family, values=part("parameter"), factors=part("factor"), scatter=scatter)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))

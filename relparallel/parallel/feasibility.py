@@ -1,0 +1,153 @@
+"""Rules that a strategy has to keep with a model, a batch and a cluster, and which of them it breaks first.
+
+One compiled list of rules serves a single strategy, which gets an error, and a grid, whose rows get a code.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.hardware import Cluster
+from relparallel.parallel._kernel import CHOICE
+from relparallel.parallel.strategy import SCHEDULES, V_SHAPED, Strategy
+from relparallel.workload import Transformer
+
+__all__ = ["FEASIBLE", "REASONS", "RULES", "broken_rules", "first_broken", "require_feasible"]
+
+RULES: Final = (
+    "tensor * pipeline * data * context must be at most the GPUs of the cluster",
+    "tensor must divide the heads",
+    "tensor must divide the heads of keys and values, or be a multiple of them",
+    "tensor must divide the feed-forward width",
+    "pipeline * virtual_stages must divide the layers, or the layers and two",
+    "context must divide the sequence in two parts each",
+    "tensor must divide the sequence where it is split",
+    "sequence_parallel needs tensor above 1",
+    "expert must divide the experts",
+    "expert must divide data * context",
+    "shard must divide data",
+    "data * micro_batch must divide the global batch",
+    "virtual_stages above 1 needs the interleaved schedule and pipeline above 1",
+    "pipeline must divide the micro-batches where stages are interleaved",
+    "zero_stage 2 and 3 need pipeline 1",
+    "V-shaped schedules need virtual_stages 2",
+    "chimera needs an even pipeline",
+    "tensor must divide the GPUs of a node, or be a multiple of them",
+)
+"""What a strategy has to keep, in the order in which it is asked."""
+
+FEASIBLE: Final = 0
+REASONS: Final = ("feasible", *RULES, "memory")
+"""What a code means: 0 is feasible, the last one that the memory of a GPU is exceeded."""
+
+_INTERLEAVED: Final = SCHEDULES.index("interleaved_1f1b")
+_CHIMERA: Final = SCHEDULES.index("chimera")
+_FOLDED: Final = tuple(SCHEDULES.index(name) for name in V_SHAPED)
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _broken(heads: Any, keys: Any, width: Any, expert_width: Any, layers: Any, sequence: Any, experts: Any,
+            batch: Any, gpus: Any, node: Any, choices: Any, out: Any) -> None:  # fmt: skip
+    """Bits of the rules that every strategy breaks, the first rule lowest; no rule about the GPUs if 0."""
+    for i in range(choices.size):
+        s = choices[i]
+        t, p, v = np.int64(s.tensor), np.int64(s.pipeline), np.int64(s.virtual_stages)
+        d, c, split = np.int64(s.data), np.int64(s.context), s.sequence_parallel > 0
+        chunks, together, folded = p * v, d * s.micro_batch, s.schedule in _FOLDED
+        broken = (
+            gpus > 0 and t * p * d * c > gpus,
+            heads % t != 0,
+            keys % t != 0 and t % keys != 0,
+            width % t != 0 or expert_width % t != 0,
+            layers % chunks != 0 and (layers + 2) % chunks != 0,
+            c > 1 and sequence % (2 * c) != 0,
+            split and sequence // c % t != 0,
+            split and t == 1,
+            experts % s.expert != 0,
+            d * c % s.expert != 0,
+            d % s.shard != 0,
+            batch % together != 0,
+            v > 1 and not folded and (s.schedule != _INTERLEAVED or p == 1),
+            v > 1 and not folded and batch // together % p != 0,
+            s.zero_stage >= 2 and p > 1,
+            folded and v != 2,
+            s.schedule == _CHIMERA and p % 2 != 0,
+            node > 0 and node % t != 0 and t % node != 0,
+        )
+        bits: Any = 0
+        for k in range(len(broken)):
+            bits |= np.int32(broken[k]) << k
+        out[i] = bits
+
+
+def broken_rules(
+    model: Transformer, choices: NDArray[Any], global_batch: int, gpus: int = 0, node: int = 0
+) -> NDArray[np.int32]:
+    """Rules that each strategy breaks; memory is not looked at.
+
+    Parameters
+    ----------
+    model : Transformer
+        What is split.
+    choices : structured array [n]
+        Of type `CHOICE`.
+    global_batch : int
+        Sequences of a step.
+    gpus : int
+        Of the cluster; 0 for any number.
+    node : int
+        GPUs of a node; 0 for any number.
+
+    Returns
+    -------
+    int32 array [n]
+        Bit k stands for the rule k of `RULES`.
+    """
+    out = np.empty(choices.size, dtype=np.int32)
+    _broken(
+        model.heads, model.key_value_heads, model.ffn_hidden, model.expert_hidden, model.layers,
+        model.sequence, model.experts, global_batch, gpus, node, choices, out,
+    )  # fmt: skip
+    return out
+
+
+def first_broken(rules: NDArray[np.int32]) -> NDArray[np.int8]:
+    """Places in `REASONS` of the first rule that each strategy breaks, `FEASIBLE` where none.
+
+    Parameters
+    ----------
+    rules : int32 array [n]
+        From `broken_rules`.
+
+    Returns
+    -------
+    int8 array [n]
+        Codes.
+    """
+    return np.frexp((rules & -rules).astype(np.float64))[1].astype(np.int8)
+
+
+def require_feasible(
+    model: Transformer, strategy: Strategy, cluster: Cluster | None, global_batch: int
+) -> None:
+    """Raise a ValueError that names the rule which a strategy breaks."""
+    if cluster is not None and strategy.gpus > cluster.gpus:
+        raise ValueError(
+            f"strategy must fit the {cluster.gpus} GPUs of the cluster, got {strategy.gpus} "
+            f"(tensor * pipeline * data * context)"
+        )
+    row = np.zeros(1, CHOICE)
+    for name in ("tensor", "pipeline", "data", "context", "expert", "micro_batch", "virtual_stages"):
+        row[name] = getattr(strategy, name)
+    row["shard"], row["sequence_parallel"] = strategy.shard_group, strategy.sequence_parallel
+    row["zero_stage"], row["schedule"] = strategy.zero_stage, SCHEDULES.index(strategy.schedule)
+    node = 0 if cluster is None else cluster.gpus_per_node
+    (code,) = first_broken(broken_rules(model, row, global_batch, node=node))
+    if code != FEASIBLE:
+        raise ValueError(
+            f"strategy breaks a rule: {REASONS[code]}; got {strategy} for {model}, batch {global_batch}"
+        )

@@ -1,0 +1,309 @@
+"""Calibration: the parameters of a machine from measured steps, with priors and bounds.
+
+A point of the search is the logarithm of every parameter beside its prior, and of every software's factor.
+Residuals are logarithms of predicted over measured time, damped beyond 5 % (pseudo-Huber) because a few runs
+were disturbed, and weighted so that every set of measurements counts alike however many rows it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from relparallel._checks import require_instance
+from relparallel.parallel._kernel import PARTS, run
+from relparallel.parallel._records import choice_record, machine_record, model_record
+from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration, priors, software
+from relparallel.parallel.measured_runs import Run
+
+__all__ = ["calibrate", "cross_validate", "errors", "prediction_scatter"]
+
+_DAMPED: Final = 0.05  # relative error from which a residual counts linearly
+_FACTOR_SD: Final = 0.1  # of the logarithm of a software's factor, a priori
+_PRIOR: Final = 0.7  # weight of a prior beside a typical measurement
+_LEVELS: Final = (0.5, 0.68, 0.8, 0.9, 0.95, 0.99)
+
+
+def calibrate(runs: Sequence[Run]) -> Calibration:
+    """Parameters that explain measured steps on one kind of accelerator.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        On accelerators of one family, which differ in memory only.
+
+    Returns
+    -------
+    Calibration
+        Parameters within their bounds, and a factor for every software among the runs; without a scatter, for
+        that of these very runs would be smaller than that of new ones (`prediction_scatter`).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no run, or they are of several families.
+
+    Notes
+    -----
+    Least squares by trust-region reflection from the priors; a bound cuts a parameter off. A second for a
+    thousand runs.
+
+    Examples
+    --------
+    >>> from relparallel.parallel.measured_runs import measured_runs
+    >>> runs = [run for run in measured_runs() if run.source in ("PTD-P", "Korthikanti")]
+    >>> found = calibrate(runs)
+    >>> bool(errors(runs, found)["error"].abs().mean() < 0.05)
+    True
+    """
+    problem = _Problem.of(_require_runs(runs))
+    found = least_squares(problem.residuals, np.zeros(problem.size), max_nfev=80).x
+    return problem.calibration(found)
+
+
+def cross_validate(runs: Sequence[Run]) -> pd.DataFrame:
+    """Error of every run, predicted from the sets of measurements to which it does not belong.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        On accelerators of one family, from at least two sources.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by run; source, regime, ``raw``: predicted over measured - 1 without any row of the source,
+        and ``one_factor``: the same after the source's median ratio is divided out.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are fewer than two sources, or several families.
+
+    Examples
+    --------
+    >>> from relparallel.parallel.measured_runs import measured_runs
+    >>> runs = [run for run in measured_runs() if run.source in ("PTD-P", "Korthikanti")]
+    >>> len(cross_validate(runs)) == len(runs)
+    True
+    """
+    sources = sorted({run.source for run in _require_runs(runs)})
+    if len(sources) < 2:
+        raise ValueError(f"runs must come from at least two sources, got {sources}")
+    tables = []
+    for source in sources:
+        left_out = [run for run in runs if run.source == source]
+        found = calibrate([run for run in runs if run.source != source])
+        table = errors(left_out, found)
+        ratio = 1 + table["error"]
+        tables.append(
+            table[["source", "regime"]].assign(raw=table["error"], one_factor=ratio / ratio.median() - 1)
+        )
+    return pd.concat(tables)
+
+
+def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
+    """Measured and predicted time of runs.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        On accelerators of the calibration's family.
+    calibration : Calibration
+        The parameters.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by run; source, measured and predicted [s], error (predicted over measured - 1), regime (what
+        the step waits for).
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+
+    Examples
+    --------
+    >>> from relparallel.parallel.calibration import calibration
+    >>> from relparallel.parallel.measured_runs import measured_runs
+    >>> runs = [run for run in measured_runs() if run.source == "PTD-P"]
+    >>> bool(errors(runs, calibration("a100-80gb"))["error"].abs().max() < 0.06)
+    True
+    """
+    require_instance(Calibration, calibration=calibration)
+    models, machines, choices = _records(_require_runs(runs), calibration)
+    parts = _parts(models, machines, choices)
+    predicted = parts.sum(axis=1)
+    waiting = parts[:, PARTS.index("launch")] > HOST_BOUND * predicted
+    measured = np.array([run.time for run in runs])
+    return pd.DataFrame(
+        {
+            "source": [run.source for run in runs],
+            "measured": measured,
+            "predicted": predicted,
+            "error": predicted / measured - 1,
+            "regime": np.where(waiting, "host", "kernels"),
+        },
+        index=pd.Index([run.id for run in runs], name="run"),
+    )
+
+
+def prediction_scatter(crossed: pd.DataFrame) -> dict[str, dict[float, float]]:
+    """How far predictions of left-out sources are off, one factor for the source given.
+
+    Parameters
+    ----------
+    crossed : pandas.DataFrame
+        What `cross_validate` gives.
+
+    Returns
+    -------
+    dict of str to dict of float to float
+        By regime: level to the bound of abs(log(predicted / measured)) that this share of runs keeps; of all
+        runs where a regime has none.
+
+    Raises
+    ------
+    TypeError
+        If it is no table.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"regime": ["kernels"] * 3, "one_factor": [0.0, 0.1, -0.1]})
+    >>> round(prediction_scatter(table)["kernels"][0.99], 3)
+    0.105
+    """
+    require_instance(pd.DataFrame, crossed=crossed)
+    size = np.abs(np.log1p(crossed["one_factor"]))
+    found = {}
+    for regime in REGIMES:
+        own = crossed["regime"] == regime
+        bounds = np.quantile(size[own] if own.any() else size, _LEVELS)
+        found[regime] = dict(zip(_LEVELS, bounds.tolist(), strict=True))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Problem:
+    """Runs as arrays, and the meaning of a point of the search."""
+
+    family: str
+    names: tuple[str, ...]
+    start: NDArray[np.float64]
+    log_sd: NDArray[np.float64]
+    highest: NDArray[np.float64]
+    softwares: tuple[str, ...]
+    generation: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    log_time: NDArray[np.float64]
+    models: NDArray[Any]
+    machines: NDArray[Any]
+    choices: NDArray[Any]
+
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> _Problem:
+        families = {_family(run_) for run_ in runs}
+        if len(families) != 1:
+            raise ValueError(f"runs must be on accelerators of one family, got {sorted(families)}")
+        device = runs[0].cluster.accelerator
+        assert device is not None
+        known = priors(device)
+        softwares = tuple(sorted({run_.software for run_ in runs}))
+        blank = Calibration(
+            family=families.pop(), values={name: prior.value for name, prior in known.items()}, factors={},
+            scatter={},
+        )  # fmt: skip
+        models, machines, choices = _records(runs, blank)
+        counts = pd.Series([run_.source for run_ in runs])
+        rows = counts.map(counts.value_counts()).to_numpy(dtype=np.float64)
+        return cls(
+            family=blank.family,
+            names=tuple(known),
+            start=np.array([prior.value for prior in known.values()]),
+            log_sd=np.array([prior.log_sd for prior in known.values()]),
+            highest=np.array([prior.highest for prior in known.values()]),
+            softwares=softwares,
+            generation=np.array([softwares.index(run_.software) for run_ in runs]),
+            weight=12 / np.sqrt(rows),
+            log_time=np.log([run_.time for run_ in runs]),
+            models=models,
+            machines=machines,
+            choices=choices,
+        )
+
+    @property
+    def size(self) -> int:
+        """Numbers that are sought."""
+        return len(self.names) + len(self.softwares)
+
+    def values(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Parameters at a point."""
+        return np.minimum(self.start * np.exp(point[: len(self.names)]), self.highest)
+
+    def log_errors(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Logarithm of predicted over measured time."""
+        for name, value in zip(self.names, self.values(point), strict=True):
+            self.machines[name] = value
+        self.machines["factor"] = np.exp(point[len(self.names) :])[self.generation]
+        predicted = _parts(self.models, self.machines, self.choices).sum(axis=1)
+        return np.asarray(np.log(predicted) - self.log_time)
+
+    def residuals(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What least squares makes small: damped errors, and the way from the priors."""
+        error = self.log_errors(point) / _DAMPED
+        damped = np.sign(error) * np.sqrt(2 * (np.hypot(1, error) - 1))
+        away = point / np.concatenate([self.log_sd, np.full(len(self.softwares), _FACTOR_SD)])
+        return np.concatenate([self.weight * damped, _PRIOR * away])
+
+    def calibration(self, point: NDArray[np.float64]) -> Calibration:
+        """The point as a calibration."""
+        factors = np.exp(point[len(self.names) :])
+        return Calibration(
+            family=self.family,
+            values=dict(zip(self.names, self.values(point).tolist(), strict=True)),
+            factors=dict(zip(self.softwares, factors.tolist(), strict=True)),
+            scatter={},
+        )
+
+
+def _require_runs(runs: Any) -> Sequence[Run]:
+    """Return the runs if they are some."""
+    require_instance(Sequence, runs=runs)
+    if not runs or isinstance(runs, str):
+        raise ValueError(f"runs must hold at least one Run, got {runs!r}")
+    for one in runs:
+        require_instance(Run, runs=one)
+    return runs  # type: ignore[no-any-return]
+
+
+def _family(run_: Run) -> str:
+    device = run_.cluster.accelerator
+    return "" if device is None else device.name.rpartition("-")[0]
+
+
+def _records(
+    runs: Sequence[Run], calibration: Calibration
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Rows of the kernel, one of each kind for every run."""
+    return (
+        np.concatenate([model_record(one.model) for one in runs]),
+        np.concatenate(
+            [machine_record(one.cluster, calibration, software(one.software), one.precision) for one in runs]
+        ),
+        np.concatenate([choice_record(one.strategy, one.global_batch) for one in runs]),
+    )
+
+
+def _parts(models: NDArray[Any], machines: NDArray[Any], choices: NDArray[Any]) -> NDArray[np.float64]:
+    """Parts of the steps [s], [runs, parts]."""
+    rows = np.arange(choices.size)
+    out = np.empty((choices.size, len(PARTS)))
+    run(models, machines, choices, rows, rows, out)
+    return out

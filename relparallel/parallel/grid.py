@@ -1,0 +1,331 @@
+"""Many strategies at once: the fields of `Strategy` as columns, and every way to fill a number of GPUs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from relparallel._checks import require_choice, require_instance, require_int
+from relparallel.parallel._arguments import MOST_DEVICES
+from relparallel.parallel._kernel import CHOICE, RECOMPUTE_CODE
+from relparallel.parallel.strategy import SCHEDULES, Strategy
+from relparallel.workload import Transformer
+
+__all__ = ["AXES", "StrategyGrid"]
+
+AXES: Final = (
+    "tensor", "pipeline", "data", "context", "expert", "shard", "micro_batch", "virtual_stages",
+    "sequence_parallel", "recompute", "zero_stage", "schedule",
+)  # fmt: skip
+"""Names of the columns, those of the fields of `Strategy`."""
+
+_DEGREES: Final = ("tensor", "pipeline", "data", "context")
+_INNER: Final = ("expert", "micro_batch", "virtual_stages", "sequence_parallel", "recompute", "schedule")
+_NAMES: Final[Mapping[str, tuple[Any, ...]]] = {
+    "sequence_parallel": (False, True),
+    "recompute": tuple(RECOMPUTE_CODE),
+    "schedule": SCHEDULES,
+}
+_USUAL: Final = ("gpipe", "1f1b", "interleaved_1f1b")  # of `all`; `of` takes any schedule
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class StrategyGrid:
+    """Strategies as the rows of one array, 40 bytes each; some may break rules.
+
+    Parameters
+    ----------
+    choices : structured array [n]
+        Of the type of the cost kernels; `all` and `of` make it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no such array, or a number is out of the range that the field of `Strategy` allows.
+
+    Notes
+    -----
+    A number or a slice in brackets gives the strategy or the rows there, an array of numbers or of flags
+    those rows. A row that is no valid `Strategy` raises the ValueError that says which rule is broken.
+
+    Examples
+    --------
+    >>> gpt = Transformer(layers=8, hidden=1024, heads=16, vocabulary=51200, sequence=2048)
+    >>> grid = StrategyGrid.all(gpus=8, model=gpt, global_batch=16)
+    >>> len(grid), grid.axes["tensor"], len(grid.where(tensor=8, recompute=("none", "full")))
+    (56250, (1, 2, 4, 8), 1200)
+    >>> grid[0].data, grid[0].zero_stage
+    (8, 0)
+    """
+
+    choices: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        rows = require_instance(np.ndarray, choices=self.choices)
+        if rows.dtype != CHOICE or rows.ndim != 1:
+            raise TypeError(f"choices must be one row of {CHOICE.names} each, got {rows!r:.80}")
+        for name in AXES:
+            least, most = _range(name)
+            column = rows[name]
+            if column.size and (column.min() < least or column.max() > most):
+                bad = column[(column < least) | (column > most)][0]
+                raise ValueError(f"choices must have a {name} from {least} to {most}, got {bad}")
+
+    @classmethod
+    def all(cls, gpus: int, model: Transformer, global_batch: int, **limits: Any) -> StrategyGrid:
+        """Every way to fill a number of GPUs: the full product of all axes.
+
+        Parameters
+        ----------
+        gpus : int
+            What tensor * pipeline * data * context is in every row.
+        model : Transformer
+            Its layers and the next two numbers give the chunks per stage, its experts the expert degrees.
+        global_batch : int
+            Sequences of a step; a micro-batch is a divisor of it.
+        **limits
+            Values of an axis, one or several, instead of all; rows with other degrees are left out.
+
+        Returns
+        -------
+        StrategyGrid
+            Rows that break rules are kept; `evaluate` marks them.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a number is below 1, or a limit names no axis or a value that a strategy cannot have.
+
+        Notes
+        -----
+        Degrees are the ordered factorisations of the GPUs. ``virtual_stages`` are the divisors of the layers,
+        and of the layers and two, which count embedding and output layer. ``shard`` is every divisor of
+        ``data`` where ``zero_stage`` is above 0, and ``data`` itself where nothing is sharded. Schedules are
+        those that `step_time` tells apart. O(rows).
+        """
+        require_int(gpus=gpus, at_least=1, at_most=MOST_DEVICES)
+        require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)
+        require_instance(Transformer, model=model)
+        given = {name: _codes(name, values) for name, values in limits.items()}
+        inner = _inner_axes(gpus, model, global_batch) | {k: v for k, v in given.items() if k in _INNER}
+        stages = given.get("zero_stage", np.arange(4))
+        blocks = []
+        for degrees in _factorisations(gpus):
+            row = dict(zip(_DEGREES, degrees, strict=True))
+            if _within(row, given):
+                blocks.append(_block(row, _states(row["data"], stages, given.get("shard")), inner))
+        return cls(choices=np.concatenate(blocks) if blocks else np.empty(0, CHOICE))
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        tensor: ArrayLike = 1,
+        pipeline: ArrayLike = 1,
+        data: ArrayLike = 1,
+        context: ArrayLike = 1,
+        expert: ArrayLike = 1,
+        shard: ArrayLike | None = None,
+        micro_batch: ArrayLike = 1,
+        virtual_stages: ArrayLike = 1,
+        sequence_parallel: ArrayLike = False,
+        recompute: ArrayLike = "none",
+        zero_stage: ArrayLike = 0,
+        schedule: ArrayLike = "1f1b",
+    ) -> StrategyGrid:
+        """Rows from columns, which are broadcast to one length.
+
+        Parameters
+        ----------
+        tensor, pipeline, data, context, expert, shard : int or array
+            Degrees; ``shard`` is ``data`` where omitted.
+        micro_batch, virtual_stages, zero_stage : int or array
+            As in `Strategy`.
+        sequence_parallel : bool or array
+            As in `Strategy`.
+        recompute, schedule : str or array
+            As in `Strategy`.
+
+        Returns
+        -------
+        StrategyGrid
+            As many rows as the longest column.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a column has the wrong type, values out of range, or another length.
+
+        Examples
+        --------
+        >>> len(StrategyGrid.of(tensor=[1, 2, 4], data=8, recompute=["none", "full", "full"]))
+        3
+        """
+        columns = {
+            "tensor": tensor, "pipeline": pipeline, "data": data, "context": context, "expert": expert,
+            "shard": data if shard is None else shard, "micro_batch": micro_batch,
+            "virtual_stages": virtual_stages, "sequence_parallel": sequence_parallel,
+            "recompute": recompute, "zero_stage": zero_stage, "schedule": schedule,
+        }  # fmt: skip
+        codes = {name: _codes(name, column) for name, column in columns.items()}
+        length = max(column.size for column in codes.values())
+        rows = np.zeros(length, CHOICE)
+        for name, column in codes.items():
+            if column.size not in (1, length):
+                raise ValueError(f"{name} must be one value or {length} of them, got {column.size}")
+            rows[name] = column
+        return cls(choices=rows)
+
+    @property
+    def axes(self) -> dict[str, tuple[Any, ...]]:
+        """Values of every axis that occur, in ascending order."""
+        return {name: tuple(_names(name, np.sort(pd.unique(self.choices[name])))) for name in AXES}
+
+    def where(self, **values: Any) -> StrategyGrid:
+        """Return the rows that have given values.
+
+        Parameters
+        ----------
+        **values
+            By axis: one value, or several of which a row must have one.
+
+        Returns
+        -------
+        StrategyGrid
+            In the same order.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is no such axis, or a strategy cannot have the value.
+        """
+        keep = np.ones(len(self), dtype=np.bool_)
+        for name, value in values.items():
+            codes = _codes(name, value)
+            keep &= np.isin(self.choices[name], codes)
+        return StrategyGrid(choices=self.choices[keep])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the rows as a table; of a large grid, take a slice first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One column for each axis.
+        """
+        return pd.DataFrame({name: _names(name, self.choices[name]) for name in AXES})
+
+    def __len__(self) -> int:
+        return self.choices.size
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, slice) or np.ndim(rows) == 1:
+            return StrategyGrid(choices=self.choices[rows])
+        return _strategy(self.choices[require_int(row=rows, at_least=-len(self), at_most=len(self) - 1)])
+
+    def __iter__(self) -> Iterator[Strategy]:
+        return (_strategy(row) for row in self.choices)
+
+    def __repr__(self) -> str:
+        return f"<StrategyGrid: {len(self):,} strategies>"
+
+
+def _within(row: dict[str, int], limits: dict[str, NDArray[np.int64]]) -> bool:
+    """Whether every value is one of those that its limit names."""
+    return all(value in limits[name] for name, value in row.items() if name in limits)
+
+
+def _range(name: str) -> tuple[int, int]:
+    """Lowest and highest code of an axis."""
+    if name in _NAMES:
+        return 0, len(_NAMES[name]) - 1
+    return (0, 3) if name == "zero_stage" else (1, MOST_DEVICES)
+
+
+def _codes(name: str, values: Any) -> NDArray[np.int64]:
+    """Numbers that stand for one or several values of an axis."""
+    require_choice(AXES, axis=name)
+    column = np.asarray(list(values) if isinstance(values, (set, frozenset, range)) else values)
+    kinds = "biuU" if name in _NAMES else "iu"
+    if column.ndim > 1 or column.size == 0 or column.dtype.kind not in kinds:
+        raise TypeError(f"{name} must be one value or a list of them, got {values!r:.80}")
+    listed = np.atleast_1d(column)
+    if name in _NAMES:
+        known = {value: code for code, value in enumerate(_NAMES[name])}
+        found = {
+            value: known[require_choice(_NAMES[name], **{name: value})] for value in set(listed.tolist())
+        }
+        return np.array([found[value] for value in listed.tolist()], dtype=np.int64)
+    least, most = _range(name)
+    for value in (listed.min(), listed.max()):
+        require_int(**{name: value}, at_least=least, at_most=most)
+    return listed.astype(np.int64)
+
+
+def _names(name: str, codes: NDArray[Any]) -> list[Any]:
+    """Values that numbers stand for."""
+    plain: list[int] = codes.tolist()
+    return [_NAMES[name][code] for code in plain] if name in _NAMES else plain
+
+
+def _strategy(row: Any) -> Strategy:
+    """Strategy of a row; a shard of all data-parallel ranks is the default."""
+    values = {name: _names(name, row[name].reshape(1))[0] for name in AXES}
+    if values["shard"] == values["data"]:
+        values["shard"] = None
+    return Strategy(**values)
+
+
+def _divisors(number: int) -> list[int]:
+    """In ascending order."""
+    low = [k for k in range(1, math.isqrt(number) + 1) if number % k == 0]
+    return low + [number // k for k in reversed(low) if k * k != number]
+
+
+def _factorisations(number: int) -> Iterator[tuple[int, int, int, int]]:
+    """Four factors in every order, the data-parallel one last."""
+    for t in _divisors(number):
+        for p in _divisors(number // t):
+            for c in _divisors(number // (t * p)):
+                yield t, p, number // (t * p * c), c
+
+
+def _inner_axes(gpus: int, model: Transformer, global_batch: int) -> dict[str, NDArray[np.int64]]:
+    """Values of the axes that do not depend on the degrees."""
+    chunks = sorted({*_divisors(model.layers), *_divisors(model.layers + 2)} - {model.layers + 2})
+    axes: dict[str, Any] = {
+        "expert": [e for e in _divisors(model.experts) if e <= gpus],
+        "micro_batch": _divisors(global_batch),
+        "virtual_stages": chunks,
+        "sequence_parallel": (False, True),
+        "recompute": tuple(RECOMPUTE_CODE),
+        "schedule": _USUAL,
+    }
+    return {name: _codes(name, values) for name, values in axes.items()}
+
+
+def _states(data: int, stages: NDArray[np.int64], shards: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Pairs of ZeRO stage and ranks that share the state, [pairs, 2]."""
+    pairs = [(z, k) for z in stages for k in (_divisors(data) if z > 0 else [data])]
+    kept = [pair for pair in pairs if shards is None or pair[1] in shards]
+    return np.array(kept, dtype=np.int64).reshape(-1, 2)
+
+
+def _block(
+    row: dict[str, int], states: NDArray[np.int64], inner: dict[str, NDArray[np.int64]]
+) -> NDArray[Any]:
+    """All rows with the same degrees."""
+    rows = np.zeros((len(states), *(axis.size for axis in inner.values())), CHOICE)
+    for name, degree in row.items():
+        rows[name] = degree
+    for place, name in enumerate(("zero_stage", "shard")):
+        rows[name] = states[:, place].reshape(-1, *[1] * len(inner))
+    for place, (name, values) in enumerate(inner.items(), start=1):
+        rows[name] = np.expand_dims(values, tuple(k for k in range(len(inner) + 1) if k != place))
+    return rows.ravel()

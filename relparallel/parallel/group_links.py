@@ -1,0 +1,367 @@
+"""Which links the groups of a placement use, how full these are, and how fast each group is.
+
+All groups of one degree communicate at once, as they do in training: groups that leave a node together
+share its network. Ranks take the GPUs of a `Cluster` in order, or the hosts of a `Topology` in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from relparallel._checks import require_choice, require_instance, require_real
+from relparallel.hardware import Cluster
+from relparallel.metrics._network import arcs_of, require_alive
+from relparallel.metrics._paths import spread
+from relparallel.parallel._arguments import require_indices, require_number
+from relparallel.parallel.strategy import Placement
+from relparallel.topology import Topology
+
+__all__ = ["DEGREES", "PATTERNS", "GroupLinks", "group_links"]
+
+DEGREES: Final = ("tensor", "context", "data", "pipeline", "shard", "expert")
+"""Kinds of groups of a placement."""
+PATTERNS: Final = ("ring", "chain", "all_to_all")
+"""Who sends to whom in a group: the next rank and the last to the first; the next; all to all others."""
+_ROUNDS: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
+
+Floats = NDArray[np.float64]
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64], float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class GroupLinks:
+    """What every group sends over every link, in one direction each.
+
+    Parameters
+    ----------
+    groups : int array [groups, ranks]
+        GPUs of every group.
+    pattern : {"ring", "chain", "all_to_all"}
+        Who sends to whom.
+    flow : scipy.sparse.csr_array [groups, links]
+        Bytes over a link for each byte that a rank sends.
+    capacity : float array [links]
+        Of what lives [bytes/s].
+    joined : bool array [groups]
+        Whether all ranks of a group still reach each other.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an array has the wrong type or shape.
+
+    Notes
+    -----
+    Links of a cluster: one inside its node for every GPU, then the network of every node. Links of a
+    topology: its pairs of joined nodes from the lower to the higher node, then all of them the other way.
+    """
+
+    groups: NDArray[np.int64]
+    pattern: str
+    flow: csr_array
+    capacity: Floats
+    joined: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        groups = np.asarray(self.groups)
+        if groups.ndim != 2 or groups.dtype.kind not in "iu":
+            raise TypeError(f"groups must be an int array [groups, ranks], got {str(self.groups)[:80]}")
+        require_choice(PATTERNS, pattern=self.pattern)
+        require_instance(csr_array, flow=self.flow)
+        capacity = np.asarray(require_real(capacity=self.capacity, at_least=0))
+        if self.flow.shape != (len(self.groups), capacity.size):
+            raise ValueError(
+                f"capacity must have one entry per link, as flow has, got shape {capacity.shape}"
+            )
+        joined = np.asarray(self.joined)
+        if joined.dtype != np.bool_ or joined.shape != (len(self.groups),):
+            raise TypeError(f"joined must be one bool per group, got {str(self.joined)[:80]}")
+
+    @property
+    def load(self) -> Floats:
+        """Bytes over each link for each byte that every rank sends, [links]."""
+        return np.asarray(self.flow.sum(axis=0), dtype=np.float64)
+
+    @property
+    def bandwidth(self) -> Floats:
+        """At which the ranks of a group send while all groups do [bytes/s]; 0 where it is torn apart."""
+        return self._slowest(self._per_link(self.load))
+
+    @property
+    def alone(self) -> Floats:
+        """At which the ranks of a group send while the others are silent [bytes/s]."""
+        row = np.repeat(np.arange(len(self.groups)), np.diff(self.flow.indptr))
+        return self._slowest_of(row, self.flow.data / _positive(self.capacity[self.flow.indices]))
+
+    @property
+    def bottleneck(self) -> NDArray[np.int64]:
+        """Slowest link of every group, [groups]; -1 for a group that sends nothing."""
+        busy = self._per_link(self.load)
+        found = np.full(len(self.groups), -1)
+        for group in np.flatnonzero(np.diff(self.flow.indptr)):
+            links = self.flow.indices[self.flow.indptr[group] : self.flow.indptr[group + 1]]
+            found[group] = links[np.argmax(busy[links])]
+        return found
+
+    def crossing(self, links: ArrayLike) -> NDArray[np.bool_]:
+        """Return which groups send anything over any of these links.
+
+        Parameters
+        ----------
+        links : array_like of int
+            Numbers of links.
+
+        Returns
+        -------
+        numpy.ndarray
+            bool, shape (groups,).
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is no such link.
+        """
+        chosen = np.zeros(self.capacity.size)
+        chosen[require_indices("links", links, self.capacity.size)] = 1.0
+        return np.asarray(self.flow @ chosen > 0)
+
+    def time(self, kind: str, size: float, *, latency: float = 0.0, launch: float = 0.0) -> Floats:
+        """Return how long one collective takes in every group, all at once.
+
+        Parameters
+        ----------
+        kind : {"all_reduce", "reduce_scatter", "all_gather", "send", "all_to_all"}
+            The first three go round a ring, "send" along a chain.
+        size : float
+            Bytes of the vector, or of what is sent; of an all-to-all what one rank has for all.
+        latency, launch : float
+            Of each round, and before the first [s].
+
+        Returns
+        -------
+        numpy.ndarray
+            Seconds, shape (groups,); infinite for a group that is torn apart, 0 for one rank.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the pattern does not fit the kind, or a number is negative.
+
+        Notes
+        -----
+        launch + r (n - 1)(alpha + N/(n B)) at the bandwidth B of the group, r = 2 for an all-reduce.
+        """
+        fits = {"send": "chain", "all_to_all": "all_to_all"}
+        require_choice((*_ROUNDS, *fits), kind=kind)
+        if self.pattern != fits.get(kind, "ring"):
+            raise ValueError(
+                f"kind must be one that a pattern {self.pattern!r} carries, got {kind!r}, "
+                f"which needs {fits.get(kind, 'ring')!r}"
+            )
+        require_number(size=size, latency=latency, launch=launch, at_least=0)
+        ranks = self.groups.shape[1]
+        if ranks == 1:
+            return np.zeros(len(self.groups))
+        rounds, part = (1, 1) if kind == "send" else (_ROUNDS.get(kind, 1) * (ranks - 1), ranks)
+        bandwidth = self.bandwidth
+        moved = np.where(bandwidth > 0, size / part / _positive(bandwidth), np.inf)
+        return launch + rounds * (latency + moved)
+
+    def _per_link(self, load: Floats) -> Floats:
+        """Seconds per byte and rank, [links]."""
+        return np.asarray(load / _positive(self.capacity))
+
+    def _slowest(self, busy: Floats) -> Floats:
+        row = np.repeat(np.arange(len(self.groups)), np.diff(self.flow.indptr))
+        return self._slowest_of(row, busy[self.flow.indices])
+
+    def _slowest_of(self, row: NDArray[np.int64], busy: Floats) -> Floats:
+        """Bytes per second of every group from the seconds per byte of its links."""
+        worst = np.zeros(len(self.groups))
+        np.maximum.at(worst, row, busy)
+        with np.errstate(divide="ignore"):
+            return np.where(self.joined, 1 / worst, 0.0)
+
+
+def group_links(
+    placement: Placement,
+    network: Cluster | Topology,
+    degree: str,
+    *,
+    pattern: str = "ring",
+    alive: ArrayLike | None = None,
+) -> GroupLinks:
+    """Map all groups of a degree to the links that they use.
+
+    Parameters
+    ----------
+    placement : Placement
+        Which GPU runs which rank.
+    network : Cluster or Topology
+        With at least as many GPUs or hosts as the strategy needs.
+    degree : {"tensor", "context", "data", "pipeline", "shard", "expert"}
+        Which groups.
+    pattern : {"ring", "chain", "all_to_all"}
+        Who sends to whom.
+    alive : array_like, optional
+        What works. Of a topology, bool [n + m]: nodes, then rows of ``edges``. Of a cluster, the share of
+        each link, [gpus + nodes]: links of GPUs, then networks of nodes.
+
+    Returns
+    -------
+    GroupLinks
+        What each group sends over each link.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the placement needs more GPUs than there are, a cluster lacks its bandwidths, or an argument is
+        wrong.
+
+    Notes
+    -----
+    On a topology traffic takes all shortest paths of what lives alike (ECMP): one breadth-first search for
+    every receiver, O(ranks x edges). What loses its path moves to others, and slows who is there.
+
+    References
+    ----------
+    Narayanan et al., SC 2021, section 3: how the groups of each degree lie on nodes.
+
+    Examples
+    --------
+    >>> from relparallel.hardware import cluster
+    >>> from relparallel.parallel import Strategy
+    >>> placement = Placement(strategy=Strategy(tensor=8, data=4))
+    >>> found = group_links(placement, cluster("a100-80gb-selene", gpus=32), "data")
+    >>> float(found.bandwidth[0])  # eight groups share the 200 GB/s of a node
+    25000000000.0
+    """
+    require_instance(Placement, placement=placement)
+    require_instance((Cluster, Topology), network=network)
+    require_choice(DEGREES, degree=degree)
+    require_choice(PATTERNS, pattern=pattern)
+    there = network.gpus if isinstance(network, Cluster) else network.num_hosts
+    if placement.strategy.gpus > there:
+        raise ValueError(
+            f"placement must need at most the {there} GPUs of the network, got tensor * pipeline * data * "
+            f"context = {placement.strategy.gpus}"
+        )
+    groups = _groups(placement, degree)
+    pairs = _pairs(groups.shape[1], pattern)
+    if isinstance(network, Cluster):
+        used = _on_cluster(groups, pairs, network, alive)
+    else:
+        used = _on_topology(groups, pairs, network, alive)
+    return GroupLinks(groups=groups, pattern=pattern, **used)
+
+
+def _groups(placement: Placement, degree: str) -> NDArray[np.int64]:
+    """GPUs of every group; experts are split over neighbours in data and context."""
+    if degree != "expert":
+        return np.asarray(getattr(placement, f"{degree}_groups"))
+    s = placement.strategy
+    grid = placement.gpu.reshape(s.pipeline, s.data * s.context, s.tensor)
+    return grid.transpose(0, 2, 1).reshape(-1, s.expert)
+
+
+def _pairs(ranks: int, pattern: str) -> Pairs:
+    """Senders, receivers, and the bytes from one to the other when every rank sends one byte."""
+    if pattern == "all_to_all":
+        source, target = np.nonzero(~np.eye(ranks, dtype=np.bool_))
+        return source, target, 1 / max(ranks - 1, 1)
+    source = np.arange(ranks if pattern == "ring" and ranks > 1 else ranks - 1)
+    return source, (source + 1) % ranks, 1.0
+
+
+def _on_cluster(groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive: Any) -> dict[str, Any]:
+    """Traffic on the links of GPUs, and on the networks of nodes."""
+    if network.accelerator is None or network.network_bandwidth is None:
+        raise ValueError(f"network must have an accelerator and a network_bandwidth, got {network!r}")
+    source, target, amount = pairs
+    node = groups // network.gpus_per_node
+    inside = node[:, source] == node[:, target]
+    link = np.where(inside, groups[:, source], network.gpus + node[:, source])
+    count = network.gpus + network.nodes
+    share = np.ones(count) if alive is None else np.asarray(require_real(alive=alive, at_least=0, at_most=1))
+    if share.shape != (count,):
+        raise ValueError(f"alive must have one share for each of {count} links, got shape {share.shape}")
+    each = [network.accelerator.node_link, network.network_bandwidth]
+    full = np.repeat(each, [network.gpus, network.nodes])
+    row = np.repeat(np.arange(len(groups)), source.size)
+    weights = np.full(link.size, amount)
+    flow = csr_array((weights, (row, link.ravel())), shape=(len(groups), count))
+    flow.sum_duplicates()
+    return {"flow": flow, "capacity": full * share, "joined": (share[link] > 0).all(axis=1)}
+
+
+def _on_topology(groups: NDArray[np.int64], pairs: Pairs, network: Topology, alive: Any) -> dict[str, Any]:
+    """Traffic on the two directions of every pair of joined nodes."""
+    living, cables = arcs_of(network, require_alive(network, alive))
+    arcs = _Arcs.of(network, cables)
+    source, target, amount = pairs
+    hosts = network.hosts[groups]
+    rows = [arcs.flow(ranks, source, target, amount * living) for ranks in hosts]
+    columns = np.concatenate([row[0] for row in rows])
+    values = np.concatenate([row[1] for row in rows])
+    heads = np.cumsum([0, *(row[0].size for row in rows)])
+    m = len(network.edges)
+    return {
+        "flow": csr_array((values, columns, heads), shape=(len(groups), 2 * m)),
+        "capacity": np.tile(network.capacity * cables, 2),
+        "joined": np.array([row[2] for row in rows]) & (living[hosts] > 0).all(axis=1),
+    }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Arcs:
+    """Living cables as sorted arcs, and the link that carries what runs against each arc."""
+
+    indptr: NDArray[np.int64]
+    head: NDArray[np.int32]
+    cables: Floats
+    transit: NDArray[np.bool_]
+    against: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, t: Topology, cables: NDArray[np.int64]) -> _Arcs:
+        """Both directions of every living pair."""
+        living = np.flatnonzero(cables)
+        tail, head = np.concatenate([t.edges[living], t.edges[living, ::-1]]).T
+        against = np.concatenate([living + len(t.edges), living])
+        order = np.lexsort((head, tail))
+        return cls(
+            indptr=np.searchsorted(tail[order], np.arange(t.num_nodes + 1)).astype(np.int64),
+            head=head[order].astype(np.int32),
+            cables=np.tile(cables[living], 2)[order].astype(np.float64),
+            transit=t.transit,
+            against=against[order],
+        )
+
+    def flow(
+        self, ranks: NDArray[np.int64], source: NDArray[np.int64], target: NDArray[np.int64], sends: Floats
+    ) -> tuple[NDArray[np.int64], Floats, bool]:
+        """Links of one group, ascending, what it sends over each, and whether all of it arrives."""
+        total, arrived = np.zeros(self.head.size), 0.0
+        weight, once = np.zeros(self.transit.size), np.ones(1)
+        for receiver in np.unique(target):
+            senders = ranks[source[target == receiver]]
+            weight[senders] = sends[senders]
+            arrived += spread(
+                self.indptr, self.head, self.cables, self.transit, weight, ranks[receiver : receiver + 1],
+                once, True, total,
+            )  # fmt: skip
+            weight[senders] = 0.0
+        used = np.flatnonzero(total)
+        order = used[np.argsort(self.against[used])]
+        wanted = float(sends[ranks[source]].sum())
+        return self.against[order], total[order], bool(np.isclose(arrived, wanted))
+
+
+def _positive(values: Floats) -> Floats:
+    """The values, and a very small number in place of 0."""
+    return np.where(values > 0, values, 1e-200)

@@ -1,0 +1,300 @@
+"""Closed forms of the bytes on a GPU, term by term: model states and activations of one layer or stage.
+
+========  ==========================================  ======================
+letter    meaning                                     argument
+========  ==========================================  ======================
+psi       parameters held by one model-parallel rank  ``parameters``
+N_d       data-parallel ranks                         ``data``
+K         bytes of optimiser state per parameter      ``optimizer_bytes``
+s, h, a   sequence, hidden size, attention heads      ``sequence`` and so on
+b, t, c   micro-batch, tensor and context degree      ``micro_batch`` ...
+p, m, v   stages, micro-batches, chunks per stage     ``stages`` ...
+========  ==========================================  ======================
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
+from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, bare, require_whole
+from relparallel.parallel._memory_kernel import FLIGHT_RULES, flights
+from relparallel.parallel.strategy import RECOMPUTE, SCHEDULES, Strategy
+from relparallel.workload import Transformer
+
+__all__ = [
+    "activation_bytes_per_layer",
+    "micro_batches_in_flight",
+    "model_state_bytes",
+    "stage_activation_bytes",
+    "zero_communication_bytes",
+]
+
+_IN_CHUNKS: Final = ("interleaved_1f1b", "zb_v", "v_half", "v_min")
+_HALF: Final = 2  # bytes of an fp16 or bf16 number
+
+
+def model_state_bytes(
+    parameters: ArrayLike,
+    data: ArrayLike,
+    zero_stage: ArrayLike,
+    *,
+    parameter_bytes: float = 2,
+    gradient_bytes: float = 2,
+    optimizer_bytes: float = 12,
+) -> Any:
+    """Return the bytes of parameters, gradients and optimiser state on one GPU; broadcasts over arrays.
+
+    Parameters
+    ----------
+    parameters : float or array
+        Parameters psi of one model-parallel rank, above 0.
+    data : int or array
+        Data-parallel ranks N_d that share the state, at least 1; infinity gives the limit.
+    zero_stage : int or array
+        0 shards nothing, 1 the optimiser state, 2 the gradients too, 3 the parameters too.
+    parameter_bytes, gradient_bytes, optimizer_bytes : float
+        Bytes per parameter; the defaults are mixed-precision Adam: fp16, fp16, and fp32 copy plus two
+        moments (K = 12).
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Bytes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is no number or outside its range, or ``data`` or ``zero_stage`` is not whole.
+
+    Notes
+    -----
+    (2 + 2 + K) psi; 4 psi + K psi / N_d; 2 psi + (2 + K) psi / N_d; (4 + K) psi / N_d for stages 0 to 3.
+    Megatron's distributed optimiser is stage 1 with 2, 2, 16 (fp16), 2, 4, 12 (bf16, fp32 gradients) or
+    4, 4, 8 bytes (fp32).
+
+    References
+    ----------
+    Rajbhandari et al., "ZeRO", SC 2020, section 5 and Table 1.
+
+    Examples
+    --------
+    >>> [model_state_bytes(parameters=7.5e9, data=64, zero_stage=stage) / 1e9 for stage in range(4)]
+    [120.0, 31.40625, 16.640625, 1.875]
+    """
+    psi = require_real(parameters=parameters, above=0)
+    ranks = require_whole(data=data, at_least=1, infinite=True)
+    stage = require_whole(zero_stage=zero_stage, at_least=0, at_most=3)
+    sizes: dict[str, Any] = {"parameter_bytes": parameter_bytes, "gradient_bytes": gradient_bytes}
+    require_real(**sizes, optimizer_bytes=optimizer_bytes, at_least=0, at_most=MOST_BYTES)
+    held = optimizer_bytes / np.where(stage >= 1, ranks, 1.0)
+    held = held + gradient_bytes / np.where(stage >= 2, ranks, 1.0)
+    held = held + parameter_bytes / np.where(stage >= 3, ranks, 1.0)
+    return bare(psi * held)
+
+
+def zero_communication_bytes(
+    parameters: ArrayLike, data: ArrayLike, zero_stage: ArrayLike, *, element_bytes: float = _HALF
+) -> Any:
+    """Return the bytes that data parallelism makes each GPU send per iteration; broadcasts over arrays.
+
+    Parameters
+    ----------
+    parameters : float or array
+        Parameters psi of one model-parallel rank, above 0.
+    data : int or array
+        Data-parallel ranks N_d, at least 1; infinity gives the limit.
+    zero_stage : int or array
+        ZeRO stage, 0 to 3.
+    element_bytes : float
+        Bytes of one gradient or parameter on the wire.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Bytes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is no number or outside its range, or ``data`` or ``zero_stage`` is not whole.
+
+    Notes
+    -----
+    Reduce-scatter of the gradients and all-gather of the parameters, psi (N_d - 1)/N_d elements each;
+    stage 3 gathers the parameters a second time, for the backward pass.
+
+    References
+    ----------
+    Rajbhandari et al., "ZeRO", SC 2020, section 7.
+
+    Examples
+    --------
+    >>> zero_communication_bytes(parameters=1e9, data=4, zero_stage=[0, 3]).tolist()
+    [3000000000.0, 4500000000.0]
+    """
+    psi = require_real(parameters=parameters, above=0)
+    ranks = require_whole(data=data, at_least=1, infinite=True)
+    stage = require_whole(zero_stage=zero_stage, at_least=0, at_most=3)
+    require_real(element_bytes=element_bytes, above=0, at_most=MOST_BYTES)
+    return bare(psi * element_bytes * (1 - 1 / ranks) * np.where(stage == 3, 3.0, 2.0))
+
+
+def activation_bytes_per_layer(
+    sequence: ArrayLike,
+    hidden: ArrayLike,
+    heads: ArrayLike,
+    micro_batch: ArrayLike = 1,
+    *,
+    tensor: ArrayLike = 1,
+    context: ArrayLike = 1,
+    sequence_parallel: bool = False,
+    recompute: str = "none",
+) -> Any:
+    """Return the bytes one GPU keeps of one layer for one micro-batch; broadcasts over arrays.
+
+    Parameters
+    ----------
+    sequence, hidden, heads, micro_batch : int or array
+        s, h, a and b, each at least 1.
+    tensor, context : int or array
+        Tensor- and context-parallel degrees t and c, each at least 1.
+    sequence_parallel : bool
+        Whether LayerNorm and dropout are split over the tensor ranks too.
+    recompute : {"none", "selective", "full"}
+        Keep everything, everything but the attention core, or the layer's input only.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Bytes of fp16 activations and one-byte dropout masks.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is no number or below 1, not whole, or none of the choices.
+
+    Notes
+    -----
+    s b h (10 + 24/t + 5 a s/(h t)); with sequence parallelism (s b h / t)(34 + 5 a s/h); selective
+    recomputation drops the term in a; full keeps 2 s b h, or 2 s b h / t with sequence parallelism.
+    Context parallelism divides all of it by c.
+
+    References
+    ----------
+    Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, Table 2.
+
+    Examples
+    --------
+    >>> activation_bytes_per_layer(2048, 6144, 64, 4, tensor=8)
+    1325400064.0
+    """
+    s, h, a = require_whole(sequence=sequence, hidden=hidden, heads=heads, at_least=1)
+    b, t, c = require_whole(micro_batch=micro_batch, tensor=tensor, context=context, at_least=1)
+    require_flag(sequence_parallel=sequence_parallel)
+    require_choice(RECOMPUTE, recompute=recompute)
+    outside = s * b * h / (t if sequence_parallel else 1)  # bytes per unit of LayerNorm, dropout and inputs
+    if recompute == "full":
+        return bare(2 * outside / c * np.ones_like(a * t))
+    core = 5 * a * s**2 * b / t if recompute == "none" else 0 * a
+    return bare((10 * outside + 24 * s * b * h / t + core) / c)
+
+
+def micro_batches_in_flight(
+    schedule: str, stages: int, micro_batches: int, virtual_stages: int = 1
+) -> NDArray[np.float64]:
+    """Return how many micro-batches' activations each stage holds at its peak.
+
+    Parameters
+    ----------
+    schedule : str
+        Order of the micro-batches, one of those of `Strategy`.
+    stages, micro_batches, virtual_stages : int
+        p, m and v, each at least 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (p,); with v chunks per stage, a chunk counts 1/v.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range, or ``virtual_stages`` is above 1 without interleaving.
+
+    Notes
+    -----
+    On stage i = 0 ... p - 1: m with GPipe; min(m, p - i) with 1F1B; min(m, (2 (p - i - 1) + (v - 1) p + 1)/v)
+    interleaved, which is p + (p - 1)/v on stage 0. One chunk per stage makes interleaving plain 1F1B. The
+    other schedules are counted for enough micro-batches, and hold no more with fewer of them.
+
+    References
+    ----------
+    Narayanan et al., SC 2021, section 2.2. Korthikanti et al. 2022, section 5.
+
+    Examples
+    --------
+    >>> micro_batches_in_flight("interleaved_1f1b", 8, micro_batches=32, virtual_stages=4)[:2].tolist()
+    [9.75, 9.25]
+    """
+    require_choice(SCHEDULES, schedule=schedule)
+    require_int(stages=stages, at_least=1, at_most=MOST_DEVICES)
+    require_int(micro_batches=micro_batches, virtual_stages=virtual_stages, at_least=1)
+    if virtual_stages > 1 and schedule not in _IN_CHUNKS:
+        raise ValueError(f"virtual_stages must be 1 with schedule {schedule!r}, got {virtual_stages}")
+    held = np.empty(stages)
+    flights(FLIGHT_RULES[schedule], stages, micro_batches, virtual_stages, held)
+    return held
+
+
+def stage_activation_bytes(model: Transformer, strategy: Strategy, micro_batches: int) -> NDArray[np.float64]:
+    """Return the peak activation bytes of one GPU in each pipeline stage.
+
+    Parameters
+    ----------
+    model : Transformer
+        The model; its layers are dealt out evenly.
+    strategy : Strategy
+        Degrees, micro-batch, recomputation and schedule.
+    micro_batches : int
+        Micro-batches m of one iteration, at least 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (pipeline,), bytes; embedding and logits are not counted.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type, or ``pipeline * virtual_stages`` does not divide the layers.
+
+    Notes
+    -----
+    Bytes per layer x layers per stage x micro-batches in flight on that stage.
+
+    Examples
+    --------
+    >>> gpt3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
+    >>> strategy = Strategy(tensor=8, pipeline=8, virtual_stages=3, schedule="interleaved_1f1b",
+    ...                     sequence_parallel=True, recompute="selective")
+    >>> float(stage_activation_bytes(gpt3, strategy, micro_batches=64).max()) / 2**30
+    12.3515625
+    """
+    require_instance(Transformer, model=model)
+    require_instance(Strategy, strategy=strategy)
+    chunks = strategy.pipeline * strategy.virtual_stages
+    if model.layers % chunks:
+        raise ValueError(f"model must have a multiple of {chunks} layers for its chunks, got {model.layers}")
+    layer = activation_bytes_per_layer(
+        model.sequence, model.hidden, model.heads, strategy.micro_batch,
+        tensor=strategy.tensor, context=strategy.context,
+        sequence_parallel=strategy.sequence_parallel, recompute=strategy.recompute,
+    )  # fmt: skip
+    flight = micro_batches_in_flight(
+        strategy.schedule, strategy.pipeline, micro_batches, strategy.virtual_stages
+    )
+    return np.asarray(layer * model.layers / strategy.pipeline * flight)

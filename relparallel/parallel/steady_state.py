@@ -1,0 +1,257 @@
+"""What a pipeline schedule costs once it runs: idle time per iteration, and the weights that it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import require_instance, require_int
+from relparallel.parallel._arguments import require_number
+from relparallel.parallel.schedules import ASYNCHRONOUS, pass_seconds, require_size
+from relparallel.parallel.timeline import Timeline
+
+__all__ = ["bubble_fraction", "iteration_period", "weight_delay", "weight_versions"]
+
+# Idle seconds of every stage per iteration, from p, m, v and the seconds f, b, w of a stage.
+_IDLE: Final[Mapping[str, Callable[[int, int, int, float, float, float], float]]] = {
+    **dict.fromkeys(ASYNCHRONOUS, lambda p, m, v, f, b, w: 0.0),
+    **dict.fromkeys(
+        ("gpipe", "1f1b", "dapple", "eager_1f1b", "interleaved_1f1b"),
+        lambda p, m, v, f, b, w: (p - 1) * (f + b + w) / v,
+    ),
+    "zb_h1": lambda p, m, v, f, b, w: (p - 1) * max(f + b - w, b),
+    "zb_2p": lambda p, m, v, f, b, w: (p - 1) * max(f + b - 2 * w, b - f, 0.0),
+    "zb_v": lambda p, m, v, f, b, w: (p - 1) * (b - w),
+    "chimera": lambda p, m, v, f, b, w: (p - 2) * (max(f, b + w) + (m / p - 1) * abs(b + w - f)),
+}
+# Fewest micro-batches for which the form holds.
+_FEWEST: Final[Mapping[str, Callable[[int], int]]] = {
+    "zb_h1": lambda p: p,
+    "zb_2p": lambda p: 2 * p - 1,
+    "zb_v": lambda p: 2 * p - 1,
+}
+
+
+def bubble_fraction(
+    name: str, stages: int, micro_batches: int, virtual_stages: int = 1, *,
+    forward: float = 1.0, backward: float = 2.0, backward_weight: float | None = None,
+) -> float:  # fmt: skip
+    """Return idle over ideal time of an iteration among others, with equal stages and free communication.
+
+    Parameters
+    ----------
+    name : str
+        The schedule; v_half and v_min have no closed form.
+    stages, micro_batches, virtual_stages : int
+        p, m and v, as `simulate_schedule` takes them. Zero bubble needs m >= p (H1) or 2 p - 1 (H2, V),
+        Chimera a multiple of p.
+    forward, backward : float
+        Seconds per micro-batch and stage, above 0.
+    backward_weight : float, optional
+        Seconds of ``backward`` for the gradients of the weights; half of it where omitted. With
+        zb_v, w <= f <= b.
+
+    Returns
+    -------
+    float
+        The iteration takes (1 + fraction) m (f + b + w).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range, or no closed form holds for it.
+
+    Notes
+    -----
+    Idle seconds per iteration and stage, with b and w the backward passes of inputs and of weights:
+
+    - gpipe, 1f1b, dapple, eager_1f1b, interleaved_1f1b: (p - 1)(f + b + w)/v; asynchronous schedules: 0.
+    - zb_h1: (p - 1) max(f + b - w, b); zb_2p: (p - 1) max(f + b - 2 w, b - f, 0).
+    - zb_v: (p - 1)(b - w).
+    - chimera: (p - 2)(max(f, b + w) + (m/p - 1) |b + w - f|).
+
+    Zero-bubble iterations follow each other without a barrier; with one, the filling of the pipeline,
+    (p - 1) f, comes back. O(1).
+
+    References
+    ----------
+    Narayanan et al., SC 2021, section 2.2. Qi et al., ICLR 2024, table 1 (for w <= f). Li and Hoefler,
+    SC 2021, table 2 (f = b + w).
+
+    Examples
+    --------
+    >>> bubble_fraction("interleaved_1f1b", 8, micro_batches=32, virtual_stages=4)
+    0.0546875
+    >>> bubble_fraction("zb_h1", 8, micro_batches=28) / bubble_fraction("1f1b", 8, micro_batches=28)
+    0.3333333333333333
+    """
+    require_size(name, stages, micro_batches, virtual_stages)
+    require_number(forward=forward, backward=backward, above=0)
+    if backward_weight is not None:
+        require_number(backward_weight=backward_weight, above=0)
+    w = backward / 2 if backward_weight is None else backward_weight
+    pass_seconds("zb_h1", 1, forward, backward, w)
+    b = backward - w
+    if name not in _IDLE:
+        raise ValueError(f"name must have a closed form, which are {tuple(_IDLE)}, got {name!r}")
+    fewest = _FEWEST[name](stages) if name in _FEWEST else 1
+    if micro_batches < fewest or (name == "chimera" and micro_batches % stages):
+        allowed = f"a multiple of {stages}" if name == "chimera" else f"at least {fewest}"
+        raise ValueError(f"micro_batches must be {allowed} for the form of {name!r}, got {micro_batches}")
+    if name == "zb_v" and not w <= forward <= b:
+        raise ValueError(
+            f"backward_weight must be at most forward = {forward}, and that at most the rest of backward, "
+            f"for the form of {name!r}, got {w} and {b}"
+        )
+    ideal = micro_batches * (forward + backward)
+    return float(_IDLE[name](stages, micro_batches, virtual_stages, forward, b, w) / ideal)
+
+
+def iteration_period(timeline: Timeline, micro_batches: int) -> float:
+    """Return the seconds between the starts of iterations that follow each other.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        A pipeline that ran at least three iterations; it fills during the first half of them.
+    micro_batches : int
+        Micro-batches m of an iteration, at least 1.
+
+    Returns
+    -------
+    float
+        Seconds per iteration, averaged over the second half.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type, or the timeline has fewer than three whole iterations.
+
+    Examples
+    --------
+    >>> from relparallel.parallel import simulate_schedule
+    >>> for name in ("1f1b", "zb_2p", "pipedream"):
+    ...     iteration_period(simulate_schedule(name, 4, 8, iterations=4), micro_batches=8)
+    33.0
+    24.0
+    24.0
+    """
+    require_instance(Timeline, timeline=timeline)
+    require_int(micro_batches=micro_batches, at_least=1)
+    items = int(timeline.item.max()) + 1
+    if items < 3 * micro_batches or items % micro_batches:
+        raise ValueError(
+            f"micro_batches must give three or more whole iterations of {items}, got {micro_batches}"
+        )
+    starts = np.full(items // micro_batches, np.inf)
+    np.minimum.at(starts, timeline.item // micro_batches, timeline.start)
+    first = starts.size // 2
+    return float((starts[-1] - starts[first]) / (starts.size - 1 - first))
+
+
+def weight_versions(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
+    """Return how many versions of its weights each stage needs at once.
+
+    Every backward pass uses the weights of its forward pass, and all micro-batches of one update read the
+    newest version that is there when the first of them starts.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        A simulated pipeline.
+    per_update : int
+        Micro-batches whose gradients make one update of the weights: 1 in PipeDream and PipeMare, m where
+        an iteration makes one.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64, shape (stages,). A schedule that flushes needs 1. PipeMare keeps 1 all the same: it lets the
+        versions of forward and backward pass differ, by `weight_delay`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    A version lives from the update that made it until the next one, or until the last micro-batch that
+    started with it has left. PipeDream: p - i on stage i. PipeDream-2BW with m >= p: 2, on the last stage 1.
+    O(k^2) for k updates.
+
+    References
+    ----------
+    Narayanan et al., SOSP 2019, section 3.3. Narayanan et al., ICML 2021, section 3.1.
+
+    Examples
+    --------
+    >>> from relparallel.parallel import simulate_schedule
+    >>> weight_versions(simulate_schedule("pipedream", 4, 12), per_update=1).tolist()
+    [4, 3, 2, 1]
+    >>> weight_versions(simulate_schedule("pipedream_2bw", 4, 4, iterations=3), per_update=4).tolist()
+    [2, 2, 2, 1]
+    """
+    return np.array([_most_alive(*uses) for uses in _every_stage(timeline, per_update)])
+
+
+def weight_delay(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
+    """Return how many updates lie between the weights that a forward pass reads and its own gradient's.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        A simulated pipeline.
+    per_update : int
+        Micro-batches whose gradients make one update of the weights.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64, shape (stages,), the largest over the micro-batches; 1 is ordinary training.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    PipeMare: 2 (p - i) - 1 on stage i = 0 ... p - 1. PipeDream: p - i, in its forward and backward pass.
+
+    References
+    ----------
+    Yang et al., "PipeMare", MLSys 2021, table 1: 2 (P - i) + 1 for stages i = 1 ... P.
+
+    Examples
+    --------
+    >>> from relparallel.parallel import simulate_schedule
+    >>> weight_delay(simulate_schedule("pipemare", 4, 12), per_update=1).tolist()
+    [7, 5, 3, 1]
+    """
+    delays = [np.arange(read.size) - read + 1 for _, read in _every_stage(timeline, per_update)]
+    return np.array([delay.max() for delay in delays])
+
+
+def _every_stage(timeline: Timeline, per_update: int) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+    """Of every stage, when each update happens, and which version its micro-batches read."""
+    require_instance(Timeline, timeline=timeline)
+    require_int(per_update=per_update, at_least=1)
+    batch = timeline.item // per_update
+    shape = timeline.resources, int(batch.max()) + 1
+    begin, end = np.full(shape, np.inf), np.zeros(shape)
+    np.minimum.at(begin, (timeline.resource, batch), timeline.start)
+    np.maximum.at(end, (timeline.resource, batch), timeline.finish)
+    updates = np.maximum.accumulate(end, axis=1)
+    return [(u, np.searchsorted(u, b, side="right")) for u, b in zip(updates, begin, strict=True)]
+
+
+def _most_alive(updates: NDArray[np.float64], read: NDArray[np.int64]) -> int:
+    """Most versions alive at the birth of one; ``read[k]`` is the version of the k-th update's passes."""
+    born = np.r_[0.0, updates[:-1]]
+    dies = updates.copy()
+    np.maximum.at(dies, read, updates)
+    return int(((born <= born[:, None]) & (dies > born[:, None])).sum(axis=1).max())

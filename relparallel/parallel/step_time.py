@@ -1,0 +1,226 @@
+"""How long one training step takes, part by part.
+
+The numbers come from the kernel of ``_kernel.py``, with parameters calibrated on measured runs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel.hardware import Cluster
+from relparallel.parallel._kernel import PARTS
+from relparallel.parallel._records import choice_record, machine_record, model_record, step_parts
+from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration, calibration, softwares
+from relparallel.parallel.calibration import software as known_software
+from relparallel.parallel.feasibility import require_feasible
+from relparallel.parallel.strategy import Strategy
+from relparallel.workload import Transformer
+
+__all__ = ["StepTime", "step_time"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepTime:
+    """Time of a step [s], by what it is spent on; the parts sum to `total`.
+
+    Parameters
+    ----------
+    compute : float
+        Kernels of the layers, forward and backward, on the slowest stage.
+    recompute : float
+        The same work done again for the backward pass.
+    launch : float
+        Waiting for the host to launch kernels.
+    head : float
+        Output layer and loss, and what a micro-batch costs besides its layers.
+    tensor, context, expert : float
+        Communication inside the layers that nothing hides.
+    pipeline : float
+        Transfers between stages.
+    pipeline_bubble : float
+        Waiting for the first and the last micro-batch.
+    data : float
+        Gradients (and sharded parameters) on their way between replicas, as far as nothing hides it.
+    optimizer : float
+        Update of the parameters.
+    overhead : float
+        Per step besides all that.
+    log_errors : tuple of (float, float)
+        Level, and bound of abs(log(predicted / measured)) that held for that share of runs.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a part is no number or negative.
+
+    Examples
+    --------
+    >>> from relparallel.hardware import cluster
+    >>> gpt3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
+    >>> strategy = Strategy(tensor=8, pipeline=8, data=1, recompute="full")
+    >>> time = step_time(gpt3, strategy, cluster("a100-80gb-selene", gpus=64), global_batch=64)
+    >>> time.total > time.compute > time.tensor > time.data == 0
+    True
+    """
+
+    compute: float
+    recompute: float
+    launch: float
+    head: float
+    tensor: float
+    context: float
+    expert: float
+    pipeline: float
+    pipeline_bubble: float
+    data: float
+    optimizer: float
+    overhead: float
+    log_errors: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, seconds in self._parts().items():
+            require_instance(float, **{name: require_real(**{name: seconds}, at_least=0)})  # type: ignore[arg-type]
+        require_instance(tuple, log_errors=self.log_errors)
+
+    def _parts(self) -> dict[str, float]:
+        names = [field.name for field in fields(self) if field.name != "log_errors"]
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def total(self) -> float:
+        """Time of the step [s]."""
+        return math.fsum(self._parts().values())
+
+    def interval(self, level: float = 0.9) -> tuple[float, float]:
+        """Return bounds between which the measured time lies in that share of cases.
+
+        Parameters
+        ----------
+        level : float
+            Above 0 and below 1.
+
+        Returns
+        -------
+        tuple of float
+            Lower and upper bound [s]: total times exp(-b) and exp(b), b being the error that as many runs of
+            sources left out of the calibration kept within, one factor for the source given.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the level is out of its range.
+        """
+        bound = _interpolated(level, self.log_errors)
+        return self.total * math.exp(-bound), self.total * math.exp(bound)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the parts as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by part; seconds and share of the total.
+        """
+        seconds = pd.Series(self._parts()).rename_axis("part")
+        return pd.DataFrame({"seconds": seconds, "share": seconds / self.total})
+
+    def _repr_html_(self) -> str:
+        table = self.to_frame()
+        shown = table[table["seconds"] > 0]
+        low, high = self.interval(0.9)
+        head = f"<p>{self.total:.4g} s per step, 90 % interval {low:.4g} to {high:.4g} s</p>"
+        return head + shown.to_html(formatters={"seconds": "{:.4g}".format, "share": "{:.1%}".format})
+
+
+def step_time(
+    model: Transformer,
+    strategy: Strategy,
+    cluster: Cluster,
+    global_batch: int,
+    *,
+    software: str = "megatron-2022",
+    precision: str = "bf16",
+    calibrated: Calibration | None = None,
+) -> StepTime:
+    """Predict the time of one training step.
+
+    Parameters
+    ----------
+    model : Transformer
+        What is trained.
+    strategy : Strategy
+        How it is split; it may leave GPUs of the cluster idle. Tensor-parallel ranks are neighbours, then
+        context, data and pipeline, the default of `Placement`.
+    cluster : Cluster
+        With an accelerator and the bandwidth of its network.
+    global_batch : int
+        Sequences of a step.
+    software : str
+        One of `softwares`: kernels, what overlaps, and the measured factor of that generation.
+    precision : {"bf16", "fp8"}
+        Number format of the products with weights, one that was measured on the accelerator.
+    calibrated : Calibration, optional
+        Parameters of the machine; by default the shipped ones of the accelerator.
+
+    Returns
+    -------
+    StepTime
+        Seconds by part, and intervals.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type, the cluster lacks an accelerator, or the strategy breaks a rule
+        with the model, the batch or the cluster.
+
+    Notes
+    -----
+    A layer costs its matrix products (tiles in waves over the processors, or bytes), its element-wise traffic
+    and its collectives (ring, ranks of a node sharing the network), or the launches of the host if those take
+    longer. A step is m micro-batches on the slowest stage, (p - 1)/v on the others, the transfers between
+    them, gradients as far as nothing hides them, and the optimiser. O(1).
+
+    References
+    ----------
+    Narayanan et al., SC 2021, section 3. Korthikanti et al. 2022, section 4 and 5.
+
+    Examples
+    --------
+    >>> from relparallel.hardware import cluster
+    >>> gpt = Transformer(layers=128, hidden=25600, heads=160, vocabulary=51200, sequence=2048)
+    >>> split = Strategy(tensor=8, pipeline=64, data=6, recompute="full")
+    >>> machine = cluster("a100-80gb-selene", gpus=3072)
+    >>> low, high = step_time(gpt, split, machine, 3072, software="megatron-2021").interval(0.9)
+    >>> low < 102.6 < high  # measured
+    True
+    """
+    require_instance(Transformer, model=model)
+    require_instance(Strategy, strategy=strategy)
+    device = require_instance(Cluster, cluster=cluster).accelerator
+    require_int(global_batch=global_batch, at_least=1)
+    if device is None:
+        raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
+    require_feasible(model, strategy, cluster, global_batch)
+    require_choice(softwares(), software=software)
+    known = calibration(device.name) if calibrated is None else calibrated
+    require_instance(Calibration, calibrated=known)
+    record = machine_record(cluster, known, known_software(software), precision)
+    (parts,) = step_parts(model_record(model), record, choice_record(strategy, global_batch))
+    named: dict[str, Any] = dict(zip(PARTS, parts.tolist(), strict=True))
+    named["pipeline_bubble"] = named.pop("bubble")
+    waiting = named["launch"] > HOST_BOUND * math.fsum(named.values())
+    scatter = known.scatter.get(REGIMES[waiting], {})
+    return StepTime(**named, log_errors=tuple(sorted(scatter.items())))
+
+
+def _interpolated(level: float, log_errors: tuple[tuple[float, float], ...]) -> float:
+    """Bound of the errors at a level between those that are stored."""
+    require_real(level=level, above=0, below=1)
+    levels, bounds = zip((0.0, 0.0), *log_errors, strict=True)
+    return float(np.interp(level, levels, bounds))

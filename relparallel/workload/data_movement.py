@@ -1,0 +1,162 @@
+"""One encoder layer, operator by operator and tensor by tensor: who computes, who moves, what fusion saves.
+
+``data/encoder_layer.csv`` lists the operators of a forward and backward pass with the tensors that each reads
+and writes. A tensor's letters are its dimensions:
+
+========  ============================================
+letter    meaning
+========  ============================================
+b         sequences
+j, k      tokens, as queries and as keys
+h, p      heads and width of a head
+i, u      hidden and feed-forward width
+c         3: queries, keys and values
+========  ============================================
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Collection
+from functools import cache
+from typing import Final
+
+import pandas as pd
+
+from relparallel._checks import require_instance, require_int
+from relparallel.published import data_folder
+
+__all__ = ["ENCODER_FUSION", "encoder_layer", "words_moved"]
+
+_LETTERS: Final = {"b": "batch", "j": "sequence", "k": "sequence", "h": "heads", "i": "hidden", "u": "ffn"}
+
+ENCODER_FUSION: Final = ("softmax", "softmax backward")
+"""Groups that a framework's softmax fuses already: scaling, softmax and dropout of the scores."""
+
+
+@cache
+def _rows() -> tuple[dict[str, str], ...]:
+    with (data_folder() / "encoder_layer.csv").open(newline="", encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))
+
+
+def encoder_layer(
+    batch: int = 8, sequence: int = 512, hidden: int = 1024, heads: int = 16, ffn: int = 4096
+) -> pd.DataFrame:
+    """Operators of one encoder layer in training, with the tensors they read and write.
+
+    Parameters
+    ----------
+    batch, sequence : int
+        Sequences and their tokens.
+    hidden, heads, ffn : int
+        Sizes; BERT-large by default.
+
+    Returns
+    -------
+    DataFrame
+        ``operator``, ``pass``, ``class``, ``flops``, ``reads`` and ``writes`` (number of entries by tensor)
+        and ``group``, the fused kernel that it belongs to, or none.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a size is no positive integer, or ``heads`` does not divide ``hidden``.
+
+    Notes
+    -----
+    A contraction costs two FLOPs for every combination of its letters.
+
+    References
+    ----------
+    Ivanov et al., "Data Movement Is All You Need", MLSys 2021, section 3 and the table of its appendix.
+
+    Examples
+    --------
+    >>> layer = encoder_layer()
+    >>> int(layer.query("`class` == 'contraction' and `pass` == 'forward'")["flops"].sum())
+    111669149696
+    """
+    require_int(batch=batch, sequence=sequence, hidden=hidden, heads=heads, ffn=ffn, at_least=1)
+    if hidden % heads:
+        raise ValueError(f"heads must divide hidden = {hidden}, got {heads}")
+    given = {"batch": batch, "sequence": sequence, "hidden": hidden, "heads": heads, "ffn": ffn}
+    sides = {letter: given[name] for letter, name in _LETTERS.items()} | {"p": hidden // heads, "c": 3}
+    return pd.DataFrame([_operator(row, sides) for row in _rows()])
+
+
+def _operator(row: dict[str, str], sides: dict[str, int]) -> dict[str, object]:
+    reads, writes = _tensors(row["reads"], sides), _tensors(row["writes"], sides)
+    factor, _, letters = row["flops"].partition(" ")
+    if row["class"] == "contraction":
+        letters = "".join(sorted(set("".join(re.findall(r"\[(\w+)\]", row["reads"] + row["writes"])))))
+        factor = "2"
+    flops = int(factor) * math.prod(sides[letter] for letter in letters)
+    same = {name: row[name] for name in ("operator", "pass", "class", "group")}
+    return same | {"flops": flops, "reads": reads, "writes": writes}
+
+
+def _tensors(text: str, sides: dict[str, int]) -> dict[str, int]:
+    """Entries of every tensor in ``name[letters] name[letters]``."""
+    found = re.findall(r"(\w+)\[(\w+)\]", text)
+    return {name: math.prod(sides[letter] for letter in letters) for name, letters in found}
+
+
+def words_moved(layer: pd.DataFrame, fused: Collection[str] = ()) -> pd.Series:
+    """Numbers read and written by the kernels of a layer, some operators fused.
+
+    Parameters
+    ----------
+    layer : DataFrame
+        From `encoder_layer`.
+    fused : collection of str
+        Groups that become one kernel each; the other operators are kernels of their own.
+
+    Returns
+    -------
+    Series
+        Numbers by class of the kernel's last operator.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the table is no DataFrame, or has no such group.
+
+    Notes
+    -----
+    A kernel reads every tensor that it does not make itself once, and writes every tensor that another
+    kernel reads, or nobody.
+
+    Examples
+    --------
+    >>> layer = encoder_layer()
+    >>> bool(words_moved(layer, ["relu"]).sum() < words_moved(layer).sum())
+    True
+    """
+    require_instance(pd.DataFrame, layer=layer)
+    known = set(layer["group"]) - {""}
+    if isinstance(fused, str) or not isinstance(fused, Collection):
+        raise TypeError(f"fused must be a collection of groups, got {fused!r}")
+    for group in fused:
+        if group not in known:
+            raise ValueError(f"fused must name groups of {sorted(known)}, got {group!r}")
+    kernel = layer["group"].where(layer["group"].isin(list(fused)), layer.index.astype(str))
+    readers: dict[str, set[str]] = {}
+    for name, reads in zip(kernel, layer["reads"], strict=True):
+        for tensor in reads:
+            readers.setdefault(tensor, set()).add(name)
+    moved = {name: _kernel_words(str(name), part, readers) for name, part in layer.groupby(kernel)}
+    last = layer.groupby(kernel)["class"].last()
+    return pd.Series(moved, name="words").groupby(last).sum()
+
+
+def _kernel_words(kernel: str, part: pd.DataFrame, readers: dict[str, set[str]]) -> int:
+    reads: dict[str, int] = {}
+    writes: dict[str, int] = {}
+    for read, written in zip(part["reads"], part["writes"], strict=True):
+        reads |= read
+        writes |= written
+    outside = {name: size for name, size in writes.items() if readers.get(name, set()) != {kernel}}
+    return sum(outside.values()) + sum(size for name, size in reads.items() if name not in writes)

@@ -1,0 +1,145 @@
+"""The operators of a decoder-only transformer, on one rank of a tensor-parallel group."""
+
+from __future__ import annotations
+
+from relparallel._checks import require_instance, require_int
+from relparallel.workload._blocks import (
+    attention_core,
+    embedding,
+    feed_forward,
+    linear,
+    norm,
+    pointwise,
+)
+from relparallel.workload.operators import Operator, OperatorTable
+from relparallel.workload.transformer import Transformer
+
+__all__ = ["operators"]
+
+
+def operators(model: Transformer, micro_batch: int = 1, tensor: int = 1) -> OperatorTable:
+    """Operators of a decoder-only transformer.
+
+    Parameters
+    ----------
+    model : Transformer
+        Any of its variants.
+    micro_batch : int
+        Sequences b in one pass.
+    tensor : int
+        Ranks t that split heads, feed-forward widths and vocabulary; a divisor of the first two.
+
+    Returns
+    -------
+    OperatorTable
+        What one rank does and stores; norms and router stand on every rank.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a count is no positive integer, or ``tensor`` does not divide what it splits.
+
+    Notes
+    -----
+    With t = 1 the products cost ``model.flops_per_iteration(b)`` exactly, and the parameters are
+    ``model.parameters``. About 20 rows, whatever the number of layers. Tokens are spread evenly over
+    experts; positions that are no parameters are counted as rotations.
+
+    References
+    ----------
+    Shoeybi et al., "Megatron-LM", 2019, section 3 (what is split).
+
+    Examples
+    --------
+    >>> gpt2 = Transformer(layers=12, hidden=768, heads=12, vocabulary=50257, sequence=1024)
+    >>> table = operators(gpt2, micro_batch=8)
+    >>> table.flops(kind="contraction") == gpt2.flops_per_iteration(8), table.parameters == gpt2.parameters
+    (True, True)
+    """
+    require_instance(Transformer, model=model)
+    require_int(micro_batch=micro_batch, tensor=tensor, at_least=1, at_most=10**9)
+    _require_split(model, tensor)
+    tokens, h, L, shift = micro_batch * model.sequence, model.hidden, model.layers, model.biases
+    shard = -(-model.vocabulary // tensor)
+    rows = [embedding("embedding", tokens, h, shard)]
+    rows += [embedding("positions", tokens, h, model.sequence)] if model.learned_positions else []
+    rows += [norm("norm", tokens, h, times=2 * L, shift=shift)]
+    rows += _attention(model, micro_batch, tensor)
+    rows += [pointwise("residual", "residual", tokens, h, times=2 * L)]
+    rows += _feed_forward(model, tokens, tensor)
+    rows += [norm("last norm", tokens, h, shift=shift)]
+    rows += [linear("logits", tokens, shard, h, copies=int(not model.tied))]
+    rows += [pointwise("loss", "softmax", tokens, shard)]
+    return OperatorTable(name="transformer", operators=tuple(rows))
+
+
+def _require_split(model: Transformer, tensor: int) -> None:
+    """Refuse a degree that does not divide what it splits."""
+    heads = model.heads if model.latent else model.key_value_heads
+    widths = {"heads of keys and values": heads}
+    widths |= {"ffn": model.ffn_hidden} if model.mixture_layers < model.layers else {}
+    widths |= {"expert_ffn": model.expert_hidden} if model.mixture_layers else {}
+    for name, width in widths.items():
+        if width % tensor:
+            raise ValueError(f"tensor must divide the {width} {name} of the model, got {tensor}")
+
+
+def _attention(model: Transformer, sequences: int, tensor: int) -> list[Operator]:
+    tokens, h, L, d = sequences * model.sequence, model.hidden, model.layers, model.head_width
+    heads, groups = model.heads // tensor, model.key_value_heads // tensor
+    key, value = (model.latent.key, model.latent.value) if model.latent else (d, d)
+    rows = _latent_inputs(model, tokens, heads) if model.latent else []
+    if not model.latent:
+        columns = (heads + 2 * groups) * d
+        rows += [linear("query, key, value", tokens, columns, h, times=L, bias=model.biases)]
+    if model.qk_norm:
+        size = tokens * (heads + groups)
+        rows += [pointwise("norm of queries, keys", "norm", size, d, times=L, parameters=2 * d * L)]
+    if not model.learned_positions:
+        vectors, turned = (heads + 1, model.latent.rope) if model.latent else (heads + groups, d)
+        rows += [pointwise("rotation", "rotate", tokens * vectors, turned, times=L)]
+    rows += attention_core(tokens * heads, model.sequence, key, value, groups=sequences * groups, times=L)
+    return [*rows, linear("attention output", tokens, h, heads * value, times=L, bias=model.biases)]
+
+
+def _latent_inputs(model: Transformer, tokens: int, heads: int) -> list[Operator]:
+    """Down to the short vectors, their norms, and up to the heads of one rank."""
+    latent, h, L = model.latent, model.hidden, model.layers
+    if latent is None:
+        return []
+    if latent.q_rank is None:
+        rows = [linear("query", tokens, heads * latent.key, h, times=L)]
+    else:
+        rows = [
+            linear("query down", tokens, latent.q_rank, h, times=L),
+            norm("query norm", tokens, latent.q_rank, times=L, shift=False),
+            linear("query up", tokens, heads * latent.key, latent.q_rank, times=L),
+        ]
+    return [
+        *rows,
+        linear("key, value down", tokens, latent.kv_rank + latent.rope, h, times=L),
+        norm("key, value norm", tokens, latent.kv_rank, times=L, shift=False),
+        linear("key, value up", tokens, heads * (latent.nope + latent.value), latent.kv_rank, times=L),
+    ]
+
+
+def _feed_forward(model: Transformer, tokens: int, tensor: int) -> list[Operator]:
+    mixed, h = model.mixture_layers, model.hidden
+    activation, bias = "swiglu" if model.gated else "gelu", model.biases
+    rows: list[Operator] = []
+    if dense := model.layers - mixed:
+        width = model.ffn_hidden // tensor
+        rows += feed_forward(tokens, h, width, times=dense, activation=activation, bias=bias)
+    if mixed:
+        width, routed = model.expert_hidden // tensor, tokens * model.active_experts
+        rows += [linear("router", tokens, model.experts, h, times=mixed)]
+        rows += feed_forward(
+            routed, h, width, times=mixed, activation=activation, bias=bias, experts=model.experts,
+            label="experts: ",
+        )  # fmt: skip
+    if mixed and model.shared_experts:
+        rows += feed_forward(
+            tokens, h, width, times=mixed * model.shared_experts, activation=activation, bias=bias,
+            label="shared: ",
+        )  # fmt: skip
+    return rows

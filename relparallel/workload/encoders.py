@@ -1,0 +1,256 @@
+"""Transformers with an encoder: the first one of 2017, T5, BERT and the Vision Transformer."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from relparallel._checks import require_flag, require_int
+from relparallel.workload._blocks import attention, embedding, feed_forward, linear, norm, pointwise
+from relparallel.workload.operators import Operator, OperatorTable
+
+__all__ = ["bert", "encoder_decoder", "t5", "vision_transformer"]
+
+
+def encoder_decoder(
+    encoder: int, decoder: int, hidden: int, heads: int, ffn: int, vocabulary: int, *,
+    source: int = 512, target: int = 512, batch: int = 1, head_size: int | None = None, biases: bool = True,
+) -> OperatorTable:  # fmt: skip
+    """Transformer that reads one sequence and writes another.
+
+    Parameters
+    ----------
+    encoder, decoder : int
+        Layers of the two stacks.
+    hidden, heads, ffn, vocabulary : int
+        Sizes; one table of the vocabulary serves both inputs and the output.
+    source, target : int
+        Tokens read and written.
+    batch : int
+        Pairs of sequences in one pass.
+    head_size : int, optional
+        Width of a head; hidden / heads where omitted.
+    biases : bool
+        Whether the feed-forward blocks have biases and norms a shift; attention has none.
+
+    Returns
+    -------
+    OperatorTable
+        Positions cost no parameters, and a norm follows every block.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a size is no positive integer, or ``heads`` does not divide ``hidden`` and no width is given.
+
+    References
+    ----------
+    Vaswani et al., "Attention Is All You Need", 2017, sections 3.1 to 3.4.
+
+    Examples
+    --------
+    >>> encoder_decoder(6, 6, 512, 8, 2048, 37000).parameters
+    63045632
+    """
+    require_int(encoder=encoder, decoder=decoder, vocabulary=vocabulary, at_least=1)
+    require_int(source=source, target=target, batch=batch, ffn=ffn, at_least=1)
+    require_flag(biases=biases)
+    width = _head(hidden, heads, head_size)
+    layers = (("encoder: ", encoder, source), ("decoder: ", decoder, target))
+    rows = [embedding("embedding", batch * (source + target), hidden, vocabulary)]
+    for label, times, length in layers:
+        attend = partial(attention, batch, length, hidden, heads, width=width, times=times, bias=False)
+        blocks = 2 + (label == "decoder: ")
+        rows += attend(label=label)
+        rows += attend(label="cross: ", source=source) if blocks == 3 else ()
+        rows += feed_forward(
+            batch * length, hidden, ffn, times=times, activation="relu", bias=biases, label=label
+        )
+        rows += _norms(batch * length, hidden, times * blocks, biases, label)
+    rows += [linear("logits", batch * target, vocabulary, hidden, copies=0)]
+    return OperatorTable(name="encoder-decoder", operators=tuple(rows))
+
+
+def t5(
+    layers: int, hidden: int, heads: int, ffn: int, *, head_size: int = 64, vocabulary: int = 32128,
+    source: int = 512, target: int = 512, batch: int = 1,
+) -> OperatorTable:  # fmt: skip
+    """T5: an encoder and a decoder without biases, with a learned offset for each distance of two tokens.
+
+    Parameters
+    ----------
+    layers : int
+        Of the encoder, and as many of the decoder.
+    hidden, heads, ffn, head_size, vocabulary : int
+        Sizes.
+    source, target : int
+        Tokens read and written.
+    batch : int
+        Pairs of sequences in one pass.
+
+    Returns
+    -------
+    OperatorTable
+        `encoder_decoder` with 32 offsets per head in either stack and one more norm at the end of each.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a size is no positive integer.
+
+    References
+    ----------
+    Raffel et al., "Exploring the Limits of Transfer Learning", JMLR 2020, sections 2.1 and 3.7.
+
+    Examples
+    --------
+    >>> t5(12, 768, 12, 3072).parameters
+    222903552
+    """
+    require_int(layers=layers, head_size=head_size, at_least=1)
+    base = encoder_decoder(
+        layers, layers, hidden, heads, ffn, vocabulary, source=source, target=target, batch=batch,
+        head_size=head_size, biases=False,
+    )  # fmt: skip
+    extra = [
+        operator
+        for label, length in (("encoder: ", source), ("decoder: ", target))
+        for operator in (
+            pointwise(f"{label}offsets", "lookup", batch * heads * length, length, parameters=32 * heads),
+            norm(f"{label}last norm", batch * length, hidden, shift=False),
+        )
+    ]
+    return OperatorTable(name="T5", operators=(*base.operators, *extra))
+
+
+def bert(
+    layers: int, hidden: int, heads: int, *, ffn: int | None = None, vocabulary: int = 30522,
+    sequence: int = 512, batch: int = 1,
+) -> OperatorTable:  # fmt: skip
+    """BERT: an encoder with learned positions, two segments and a pooled first token.
+
+    Parameters
+    ----------
+    layers, hidden, heads, vocabulary, sequence : int
+        Sizes.
+    ffn : int, optional
+        Width of a feed-forward block; 4 hidden where omitted.
+    batch : int
+        Sequences in one pass.
+
+    Returns
+    -------
+    OperatorTable
+        Without the heads of pre-training.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a size is no positive integer, or ``heads`` does not divide ``hidden``.
+
+    References
+    ----------
+    Devlin et al., "BERT", 2018, section 3.
+
+    Examples
+    --------
+    >>> bert(12, 768, 12).parameters
+    109482240
+    """
+    require_int(vocabulary=vocabulary, sequence=sequence, batch=batch, at_least=1)
+    tokens = require_int(tokens=batch * sequence)
+    _head(hidden, heads, None)
+    rows = [
+        embedding("embedding", tokens, hidden, vocabulary),
+        embedding("positions", tokens, hidden, sequence),
+        embedding("segments", tokens, hidden, 2),
+        norm("embedding norm", tokens, hidden),
+        *_encoder(batch, sequence, layers, hidden, heads, ffn),
+        linear("pooler", batch, hidden, hidden, bias=True),
+    ]
+    return OperatorTable(name="BERT", operators=tuple(rows))
+
+
+def vision_transformer(
+    layers: int, hidden: int, heads: int, *, ffn: int | None = None, patch: int = 16, image: int = 224,
+    classes: int = 1000, batch: int = 1,
+) -> OperatorTable:  # fmt: skip
+    """Vision Transformer: patches of an image as tokens, with one more token that is classified.
+
+    Parameters
+    ----------
+    layers, hidden, heads : int
+        Sizes.
+    ffn : int, optional
+        Width of a feed-forward block; 4 hidden where omitted.
+    patch, image : int
+        Side of a patch and of the square image, in pixels; the first divides the second.
+    classes : int
+        Outputs.
+    batch : int
+        Images in one pass.
+
+    Returns
+    -------
+    OperatorTable
+        With the linear classifier.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a size is no positive integer, or the patches do not fill the image.
+
+    References
+    ----------
+    Dosovitskiy et al., "An Image Is Worth 16x16 Words", 2021, section 3.1 and table 1.
+
+    Examples
+    --------
+    >>> vision_transformer(24, 1024, 16).parameters
+    304326632
+    """
+    require_int(patch=patch, image=image, classes=classes, batch=batch, at_least=1)
+    _head(hidden, heads, None)
+    if image % patch:
+        raise ValueError(f"patch must divide image = {image}, got {patch}")
+    patches = (image // patch) ** 2
+    length = patches + 1
+    rows = [
+        linear("patches", batch * patches, hidden, 3 * patch**2, bias=True),
+        embedding("class token", batch, hidden, 1),
+        embedding("positions", batch * length, hidden, length),
+        *_encoder(batch, length, layers, hidden, heads, ffn),
+        norm("last norm", batch * length, hidden),
+        linear("classifier", batch, classes, hidden, bias=True),
+    ]
+    return OperatorTable(name="ViT", operators=tuple(rows))
+
+
+def _encoder(
+    batch: int, length: int, layers: int, hidden: int, heads: int, ffn: int | None
+) -> tuple[Operator, ...]:
+    """Equal layers of full attention and feed-forward blocks, all with biases."""
+    require_int(layers=layers, at_least=1)
+    width = 4 * hidden if ffn is None else require_int(ffn=ffn, at_least=1)
+    return (
+        *attention(batch, length, hidden, heads, times=layers),
+        *feed_forward(batch * length, hidden, width, times=layers),
+        *_norms(batch * length, hidden, 2 * layers),
+    )
+
+
+def _norms(tokens: int, hidden: int, times: int, shift: bool = True, label: str = "") -> tuple[Operator, ...]:
+    """A norm and a sum around every block."""
+    return (
+        norm(f"{label}norm", tokens, hidden, times=times, shift=shift),
+        pointwise(f"{label}residual", "residual", tokens, hidden, times=times),
+    )
+
+
+def _head(hidden: int, heads: int, head_size: int | None) -> int:
+    """Width of a head."""
+    require_int(hidden=hidden, heads=heads, at_least=1)
+    if head_size is not None:
+        return int(require_int(head_size=head_size, at_least=1))
+    if hidden % heads:
+        raise ValueError(f"heads must divide hidden = {hidden}, got {heads}")
+    return hidden // heads

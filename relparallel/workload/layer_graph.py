@@ -1,0 +1,396 @@
+"""A model as a graph of layers: what each one computes, keeps and hands on.
+
+=========  ======================================================  ====================
+letter     meaning                                                 field
+=========  ======================================================  ====================
+n, m       layers and edges
+F, B       work of a forward and a backward pass                   ``forward``, ``backward``
+W          bytes of parameters                                     ``parameter_bytes``
+A          bytes of the output, carried by every edge that leaves  ``activation_bytes``
+=========  ======================================================  ====================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from relparallel._checks import require_choice, require_instance, require_int
+from relparallel.topology import _arrays
+from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
+from relparallel.workload._edges import components, directed_pairs, require_acyclic, stages, sums
+
+__all__ = ["LayerGraph"]
+
+AMOUNTS: Final = ("forward", "backward", "parameter_bytes", "activation_bytes")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LayerGraph:
+    """Layers of a model, joined by the tensors that pass between them; a graph without cycles.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Distinct names of the n layers.
+    kinds : tuple of str
+        What each layer is (``"conv"``), shape [n].
+    forward, backward : array_like
+        Work of a pass over ``batch`` samples, shape [n], in ``unit``.
+    parameter_bytes : array_like
+        Bytes of the parameters, shape [n].
+    activation_bytes : array_like
+        Bytes of the output of ``batch`` samples, shape [n].
+    edges : array_like of int
+        Pairs (maker, user) of layer numbers, shape [m, 2], each once; kept in ascending order.
+    unit : {"FLOP", "s"}
+        Of ``forward`` and ``backward``: counted operations, or seconds measured on some device.
+    batch : int
+        Samples that ``forward``, ``backward`` and ``activation_bytes`` are of.
+    title : str
+        Name of the model.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an array has the wrong shape, a negative or a missing value, or the edges form a cycle.
+
+    Examples
+    --------
+    >>> graph = LayerGraph(
+    ...     names=("in", "left", "right", "add"), kinds=("conv", "conv", "conv", "add"),
+    ...     forward=[4.0, 2.0, 1.0, 0.0], backward=[8.0, 4.0, 2.0, 0.0], parameter_bytes=[16, 16, 8, 0],
+    ...     activation_bytes=[10, 4, 4, 4], edges=[(0, 1), (0, 2), (1, 3), (2, 3)],
+    ... )
+    >>> graph.levels.tolist(), graph.cut_bytes().tolist()
+    ([0, 1, 1, 2], [10.0, 8.0])
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    forward: FloatArray
+    backward: FloatArray
+    parameter_bytes: FloatArray
+    activation_bytes: FloatArray
+    edges: IntArray
+    unit: str = "FLOP"
+    batch: int = 1
+    title: str = ""
+
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        names = _arrays.names("names", self.names)
+        n = len(names)
+        kinds = tuple(require_instance((tuple, list), kinds=self.kinds))
+        if len(kinds) != n or not all(isinstance(kind, str) for kind in kinds):
+            raise ValueError(f"kinds must be {n} texts, one for each of names, got {self.kinds!r}")
+        require_choice(("FLOP", "s"), unit=self.unit)
+        require_int(batch=self.batch, at_least=1)
+        require_instance(str, title=self.title)
+        checked: dict[str, Any] = {"names": names, "kinds": kinds, "edges": directed_pairs(self.edges, n)}
+        for name in AMOUNTS:
+            checked[name] = _arrays.reals(name, getattr(self, name), n, "names", at_least=0.0)
+        for name, value in checked.items():
+            kept = _arrays.read_only(value) if isinstance(value, np.ndarray) else value
+            object.__setattr__(self, name, kept)
+        require_acyclic(self.edges, names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LayerGraph):
+            return NotImplemented
+        return all(_arrays.same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    @property
+    def totals(self) -> dict[str, float]:
+        """Sums of forward, backward, parameter_bytes and activation_bytes over the layers."""
+        return {name: float(getattr(self, name).sum()) for name in AMOUNTS}
+
+    @cached_property
+    def order(self) -> IntArray:
+        """Layer numbers in topological order, the smallest number first among those that are free [n]."""
+        graph: nx.DiGraph[int] = nx.DiGraph(self.edges.tolist())
+        graph.add_nodes_from(range(len(self)))
+        return np.array(list(nx.lexicographical_topological_sort(graph, key=int)), dtype=np.int64)
+
+    @cached_property
+    def positions(self) -> IntArray:
+        """Place of each layer in the topological order [n]."""
+        return np.argsort(self.order)
+
+    @cached_property
+    def levels(self) -> IntArray:
+        """Edges on the longest path from a source to each layer [n]."""
+        level = np.zeros(len(self), dtype=np.int64)
+        for maker, user in self._edges_in_order():
+            level[user] = max(level[user], level[maker] + 1)
+        return level
+
+    @cached_property
+    def ancestors(self) -> BoolArray:
+        """Whether layer v needs layer u: entry [v, u], shape [n, n]. Ideals hold what their layers need."""
+        above = np.zeros((len(self), len(self)), dtype=np.bool_)
+        for maker, user in self._edges_in_order():
+            above[user] |= above[maker]
+            above[user, maker] = True
+        return above
+
+    def _edges_in_order(self) -> Iterator[list[int]]:
+        """Edges such that all that enter a layer come before those that leave it."""
+        return iter(self.edges[np.argsort(self.positions[self.edges[:, 0]], kind="stable")].tolist())
+
+    def cut_bytes(self, places: ArrayLike | None = None) -> FloatArray:
+        """Bytes that cross each cut of a division into consecutive stages.
+
+        Parameters
+        ----------
+        places : array_like of int, optional
+            Stage of each layer from 0, shape [n], never falling along an edge; the levels where omitted.
+
+        Returns
+        -------
+        numpy.ndarray
+            Bytes between stage k and k + 1, shape [stages - 1].
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``places`` is no stage for each layer, skips a stage, or an edge goes back.
+
+        Notes
+        -----
+        A tensor made in stage i and used last in stage j crosses the cuts i, ..., j - 1, each of them once
+        however many layers use it. O(n + m).
+
+        Examples
+        --------
+        >>> from relparallel.workload import vgg_graph
+        >>> vgg_graph(16).cut_bytes()[:3].astype(int).tolist()
+        [12845056, 12845056, 3211264]
+        """
+        place = self._places(places)
+        last = place.copy()
+        np.maximum.at(last, self.edges[:, 0], place[self.edges[:, 1]])
+        change = np.zeros(place.max() + 1)
+        np.add.at(change, place, self.activation_bytes)
+        np.add.at(change, last, -self.activation_bytes)
+        crossing: FloatArray = np.maximum(np.cumsum(change)[:-1], 0.0)
+        return crossing
+
+    def stored_bytes(self, places: ArrayLike | None = None) -> FloatArray:
+        """Bytes of all outputs made in each stage, what a backward pass without recomputation needs.
+
+        Parameters
+        ----------
+        places : array_like of int, optional
+            Stage of each layer, as in `cut_bytes`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Bytes, shape [stages].
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``places`` is no stage for each layer, skips a stage, or an edge goes back.
+
+        Examples
+        --------
+        >>> from relparallel.workload import vgg_graph
+        >>> vgg_graph(16).stored_bytes([0] * 18 + [1] * 3).astype(int).tolist()
+        [60311552, 36768]
+        """
+        place = self._places(places)
+        return sums(place, self.activation_bytes, int(place.max()) + 1)
+
+    def to_chain(self, places: ArrayLike | None = None) -> LayerGraph:
+        """Merge the layers of each level, or of each given stage, into one link of a chain.
+
+        Parameters
+        ----------
+        places : array_like of int, optional
+            Stage of each layer, as in `cut_bytes`; the levels where omitted.
+
+        Returns
+        -------
+        LayerGraph
+            Link k feeds link k + 1. Work and parameters are sums; ``activation_bytes`` is what crosses the
+            cut behind the link, tensors on their way to later links included, and for the last link the
+            outputs of its own layers that nothing uses.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``places`` is no stage for each layer, skips a stage, or an edge goes back.
+
+        Examples
+        --------
+        >>> from relparallel.workload import resnet_graph
+        >>> graph = resnet_graph(50)
+        >>> chain = graph.to_chain()
+        >>> len(graph), len(chain), chain.totals["forward"] == graph.totals["forward"]
+        (72, 68, True)
+        """
+        place = self._places(places)
+        links = int(place.max()) + 1
+        unused = np.bincount(self.edges[:, 0], minlength=len(self)) == 0
+        results = self.activation_bytes[unused & (place == links - 1)].sum()
+        steps = np.arange(links - 1)
+        return LayerGraph(
+            **self._summed(place, links),
+            activation_bytes=np.append(self.cut_bytes(place), results),
+            edges=np.column_stack((steps, steps + 1)),
+        )
+
+    def merge(self, groups: ArrayLike) -> LayerGraph:
+        """Merge the layers of each group, and groups that need each other, into one.
+
+        Parameters
+        ----------
+        groups : array_like of int
+            Group of each layer, any numbers >= 0, shape [n].
+
+        Returns
+        -------
+        LayerGraph
+            Groups in the order of their first layers; ``activation_bytes`` counts the outputs that another
+            group uses or nothing uses.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``groups`` is no whole number for each layer.
+
+        Notes
+        -----
+        The strongly connected components of the quotient graph become the new layers, so that the result has
+        no cycle (the contraction of Tarnawski et al. 2020). O(n + m).
+
+        Examples
+        --------
+        >>> from relparallel.workload import resnet_graph
+        >>> graph = resnet_graph(50)
+        >>> blocks = [name.partition(".")[0] for name in graph.names]
+        >>> len(graph.merge([sorted(set(blocks)).index(block) for block in blocks]))
+        20
+        """
+        given = _arrays.integers("groups", groups, len(self), per="names")
+        group = components(given, self.edges)
+        outer = group[self.edges[:, 0]] != group[self.edges[:, 1]]
+        pairs = np.unique(group[self.edges[outer]], axis=0)
+        leaves = np.bincount(self.edges[:, 0], minlength=len(self)) == 0
+        leaves[self.edges[outer, 0]] = True
+        count = int(group.max()) + 1
+        return LayerGraph(
+            **self._summed(group, count),
+            activation_bytes=sums(group, self.activation_bytes * leaves, count),
+            edges=pairs,
+        )
+
+    def join_idle_ends(self) -> LayerGraph:
+        """Merge every layer without work that has one edge with the layer at its other end.
+
+        Returns
+        -------
+        LayerGraph
+            The same work, parameters and, but for outputs of the merged layers, bytes between layers.
+
+        Notes
+        -----
+        An input or an unused output can always stand beside its one neighbour, yet each of them doubles the
+        ideals around it: 3,310,714 of GNMT-16 become 17,914 (Tarnawski et al. 2020). O(n + m).
+
+        Examples
+        --------
+        >>> graph = LayerGraph(
+        ...     names=("input", "lstm", "state"), kinds=("input", "lstm", "item"), forward=[0, 1, 0],
+        ...     backward=[0, 2, 0], parameter_bytes=[0, 8, 0], activation_bytes=[4, 4, 2],
+        ...     edges=[(0, 1), (1, 2)],
+        ... )
+        >>> graph.join_idle_ends().names
+        ('input+lstm+state',)
+        """
+        degree = np.bincount(self.edges.ravel(), minlength=len(self))
+        idle = (degree == 1) & (self.forward + self.backward == 0)
+        group = np.arange(len(self))
+        makers, users = self.edges.T
+        group[users[idle[users]]] = makers[idle[users]]
+        first = idle[makers] & ~idle[users]
+        group[makers[first]] = users[first]
+        return self.merge(group)
+
+    def _places(self, places: ArrayLike | None) -> IntArray:
+        return self.levels if places is None else stages(places, self.edges, self.names)
+
+    def _summed(self, place: IntArray, count: int) -> dict[str, Any]:
+        """All fields of groups 0 ... count - 1 of layers but their edges and outputs."""
+        members: list[list[int]] = [[] for _ in range(count)]
+        for layer in self.order.tolist():
+            members[place[layer]].append(layer)
+        return {
+            **{name: sums(place, getattr(self, name), count) for name in AMOUNTS[:3]},
+            "names": tuple("+".join(self.names[v] for v in group) for group in members),
+            "kinds": tuple("+".join(dict.fromkeys(self.kinds[v] for v in group)) for group in members),
+            **{name: getattr(self, name) for name in ("unit", "batch", "title")},
+        }
+
+    def to_networkx(self) -> nx.DiGraph[int]:
+        """Layers as nodes 0 ... n - 1 with all their fields, edges with the bytes that they carry.
+
+        Returns
+        -------
+        networkx.DiGraph
+
+        Examples
+        --------
+        >>> from relparallel.workload import vgg_graph
+        >>> vgg_graph(16).to_networkx().nodes[0]["kind"]
+        'conv'
+        """
+        graph: nx.DiGraph[int] = nx.DiGraph(title=self.title, unit=self.unit, batch=self.batch)
+        for layer, row in enumerate(self.to_frame().to_dict("records")):
+            graph.add_node(layer, **{str(key): value for key, value in row.items()})
+        for maker, user in self.edges.tolist():
+            graph.add_edge(maker, user, bytes=float(self.activation_bytes[maker]))
+        return graph
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each layer.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns name, kind, forward, backward, parameter_bytes, activation_bytes and level.
+
+        Examples
+        --------
+        >>> from relparallel.workload import vgg_graph
+        >>> vgg_graph(16).to_frame().groupby("kind")["forward"].sum().idxmax()
+        'conv'
+        """
+        amounts = {name: getattr(self, name) for name in AMOUNTS}
+        return pd.DataFrame({"name": self.names, "kind": self.kinds, **amounts, "level": self.levels})
+
+    def __repr__(self) -> str:
+        total = self.totals
+        size = f"{len(self)} layers, {len(self.edges)} edges"
+        work = f"{total['forward'] + total['backward']:.4g} {self.unit}"
+        return (
+            f"<LayerGraph {self.title}: {size}, {work}, {total['parameter_bytes']:.4g} bytes of parameters>"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<p>{repr(self)[1:-1]}</p>" + self.to_frame().to_html(
+            float_format="{:.6g}".format, max_rows=20
+        )

@@ -1,0 +1,311 @@
+"""Device-placement problems as JSON: the inputs of Tarnawski et al. (dnn-partitioning).
+
+The file is an object with ``maxFPGAs`` accelerators of ``maxSizePerFPGA`` bytes, ``maxCPUs``, ``nodes``
+(``id``, ``supportedOnFpga``, ``cpuLatency``, ``fpgaLatency``, ``isBackwardNode``, ``size`` and, where nodes
+must share a device, ``colorClass``) and ``edges`` (``sourceId``, ``destId``, ``cost``). "FPGA" means any
+accelerator. A ``cost`` is a time, paid once for each maker on each device.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from relparallel._checks import require_int, require_real
+from relparallel.topology import _arrays
+from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
+from relparallel.topology.formats import _text
+from relparallel.units import MILLISECOND
+from relparallel.workload._edges import directed_pairs, require_acyclic, sums
+from relparallel.workload.layer_graph import LayerGraph
+
+__all__ = ["PartitionProblem", "read_partition_problem"]
+
+_TOP: Final = ("maxSizePerFPGA", "maxFPGAs", "maxCPUs")
+_NODE: Final = ("id", "supportedOnFpga", "cpuLatency", "fpgaLatency", "isBackwardNode", "size")
+_EDGE: Final = ("sourceId", "destId", "cost")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PartitionProblem:
+    """Operators to be placed on accelerators and CPUs, with times and sizes.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Distinct names of the n operators.
+    accelerator_time, cpu_time, transfer_time : array_like
+        Seconds on an accelerator, on a CPU, and to move the output to another device, shape [n].
+    memory_bytes : array_like
+        Bytes that the operator occupies on its device, shape [n].
+    colour : array_like of int
+        Operators of one colour share a device, shape [n].
+    is_backward, supported : array_like of bool
+        Whether the operator is of the backward pass, and whether accelerators can run it, shape [n].
+    edges : array_like of int
+        Pairs (maker, user) of operator numbers, shape [m, 2].
+    accelerators, cpus : int
+        Devices.
+    accelerator_memory : float
+        Bytes of one accelerator.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an array has the wrong shape or a value outside its range, or the edges form a cycle.
+
+    References
+    ----------
+    Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020.
+
+    Examples
+    --------
+    >>> problem = PartitionProblem(
+    ...     names=("a", "b"), accelerator_time=[1.0, 2.0], cpu_time=[9.0, 9.0], transfer_time=[0.5, 0.0],
+    ...     memory_bytes=[8, 8], colour=[0, 1], is_backward=[False, False], supported=[True, True],
+    ...     edges=[(0, 1)], accelerators=2, cpus=1, accelerator_memory=16,
+    ... )
+    >>> problem.to_layer_graph(bandwidth=4.0).activation_bytes.tolist()
+    [2.0, 0.0]
+    """
+
+    names: tuple[str, ...]
+    accelerator_time: FloatArray
+    cpu_time: FloatArray
+    transfer_time: FloatArray
+    memory_bytes: FloatArray
+    colour: IntArray
+    is_backward: BoolArray
+    supported: BoolArray
+    edges: IntArray
+    accelerators: int
+    cpus: int
+    accelerator_memory: float
+
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        names = _arrays.names("names", self.names)
+        n = len(names)
+        require_int(accelerators=self.accelerators, cpus=self.cpus, at_least=0)
+        require_real(accelerator_memory=self.accelerator_memory, at_least=0)
+        edges, colour = directed_pairs(self.edges, n), _arrays.integers("colour", self.colour, n, per="names")
+        checked: dict[str, Any] = {"names": names, "edges": edges, "colour": colour}
+        for name in ("accelerator_time", "cpu_time", "transfer_time", "memory_bytes"):
+            checked[name] = _arrays.reals(name, getattr(self, name), n, "names", at_least=0.0)
+        for name in ("is_backward", "supported"):
+            checked[name] = _arrays.flags(name, getattr(self, name), n, "names")
+        for name, value in checked.items():
+            kept = _arrays.read_only(value) if isinstance(value, np.ndarray) else value
+            object.__setattr__(self, name, kept)
+        require_acyclic(self.edges, names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PartitionProblem):
+            return NotImplemented
+        return all(_arrays.same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    def to_layer_graph(self, bandwidth: float) -> LayerGraph:
+        """Merge what must share a device into the layers of a forward pass.
+
+        Parameters
+        ----------
+        bandwidth : float
+            Bytes/s at which outputs move: times ``transfer_time`` gives their bytes.
+
+        Returns
+        -------
+        LayerGraph
+            A layer for each colour of the forward pass (colours that need each other merged), with the
+            backward operators of that colour as its backward work. ``parameter_bytes`` holds all the memory
+            that both occupy, since the file does not part weights from outputs.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``bandwidth`` is not above 0, or a backward operator has no forward operator of its colour.
+
+        Examples
+        --------
+        >>> problem = PartitionProblem(
+        ...     names=("a", "a'"), accelerator_time=[1.0, 2.0], cpu_time=[9.0, 9.0], transfer_time=[0.5, 0.0],
+        ...     memory_bytes=[8, 8], colour=[0, 0], is_backward=[False, True], supported=[True, True],
+        ...     edges=[(0, 1)], accelerators=2, cpus=1, accelerator_memory=16,
+        ... )
+        >>> problem.to_layer_graph(bandwidth=4.0).backward.tolist()
+        [2.0]
+        """
+        require_real(bandwidth=bandwidth, above=0)
+        forward = np.flatnonzero(~self.is_backward)
+        alone = self.is_backward & ~np.isin(self.colour, self.colour[forward])
+        if alone.any():
+            raise ValueError(
+                "colour must join each backward operator to a forward one to make layers, "
+                f"got {self.names[int(np.argmax(alone))]!r} alone"
+            )
+        # The first forward operator of each colour carries the backward work and memory of that colour.
+        colours, first = np.unique(self.colour[forward], return_index=True)
+        carrier = forward[first][np.searchsorted(colours, self.colour)]
+        owner = np.where(self.is_backward, carrier, np.arange(len(self)))
+        backward = sums(owner, self.accelerator_time * self.is_backward, len(self))
+        memory = sums(owner, self.memory_bytes, len(self))
+        number = np.cumsum(~self.is_backward) - 1
+        inside = ~self.is_backward[self.edges].any(axis=1)
+        return LayerGraph(
+            names=tuple(self.names[v] for v in forward),
+            kinds=("operator",) * len(forward),
+            forward=self.accelerator_time[forward],
+            backward=backward[forward],
+            parameter_bytes=memory[forward],
+            activation_bytes=bandwidth * self.transfer_time[forward],
+            edges=number[self.edges[inside]],
+            unit="s",
+        ).merge(self.colour[forward])
+
+
+def read_partition_problem(
+    path: str | os.PathLike[str], *, time_unit: float = MILLISECOND
+) -> PartitionProblem:
+    """Read an input of dnn-partitioning.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The JSON file.
+    time_unit : float
+        Seconds of one unit of the file's times, which does not tell; ms in its graphs of layers.
+
+    Returns
+    -------
+    PartitionProblem
+        Operators ordered by id. One without a colour gets a colour of its own.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    TypeError, ValueError
+        If an argument has the wrong type, or the file is no such JSON; the message gives the line.
+
+    Notes
+    -----
+    The published files charge a tensor its bytes over 2 GiB/s, in ms as the times of the nodes, but for the
+    layer graphs of the throughput inputs: their costs are a thousand times smaller, seconds beside ms. The
+    published objectives are of the files as they stand, and so is what is read here.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> node = {"supportedOnFpga": 1, "cpuLatency": 9, "fpgaLatency": 2, "isBackwardNode": 0, "size": 8}
+    >>> nodes = [{"id": 1, "name": "a"} | node, {"id": 7, "name": "b"} | node]
+    >>> edges = [{"sourceId": 1, "destId": 7, "cost": 0.5}]
+    >>> sizes = {"maxSizePerFPGA": 100, "maxFPGAs": 2, "maxCPUs": 1}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "graph.json"
+    ...     _ = path.write_text(json.dumps(sizes | {"nodes": nodes, "edges": edges}))
+    ...     problem = read_partition_problem(path)
+    >>> problem.names, problem.transfer_time.tolist(), problem.edges.tolist()
+    (('a', 'b'), [0.0005, 0.0], [[0, 1]])
+    """
+    require_real(time_unit=time_unit, above=0)
+    source = _text.require_path(path=path)
+    file = _File(source)
+    nodes = sorted(file.records("nodes", _NODE), key=lambda node: node["id"])
+    edges = file.records("edges", _EDGE)
+    number = {node["id"]: place for place, node in enumerate(nodes)}
+    transfer = np.zeros(len(nodes))
+    for place, edge in enumerate(edges):
+        for key in ("sourceId", "destId"):
+            if edge[key] not in number:
+                raise file.malformed("edges", place, f"{key} {edge[key]} is the id of no node")
+        np.maximum.at(transfer, number[edge["sourceId"]], time_unit * edge["cost"])
+    free = 1 + max((node.get("colorClass", -1) for node in nodes), default=0)
+    columns = {key: np.array([node[key] for node in nodes]) for key in _NODE[1:]}
+    try:
+        return PartitionProblem(
+            names=_distinct(nodes),
+            accelerator_time=time_unit * columns["fpgaLatency"],
+            cpu_time=time_unit * columns["cpuLatency"],
+            transfer_time=transfer,
+            memory_bytes=columns["size"],
+            colour=np.array([node.get("colorClass", free + place) for place, node in enumerate(nodes)]),
+            is_backward=columns["isBackwardNode"].astype(np.bool_),
+            supported=columns["supportedOnFpga"].astype(np.bool_),
+            edges=np.array([[number[edge[key]] for key in _EDGE[:2]] for edge in edges], dtype=np.int64),
+            accelerators=file.top["maxFPGAs"],
+            cpus=file.top["maxCPUs"],
+            accelerator_memory=file.top["maxSizePerFPGA"],
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{source}: {error}") from None
+
+
+class _File:
+    """A JSON object of numbers and two lists of records, which knows the line of each record."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.text = path.read_bytes().decode("utf-8", errors="replace")
+        try:
+            self.top = json.loads(self.text)
+        except json.JSONDecodeError as error:
+            raise _text.malformed(path, error.lineno, error.msg, "write JSON") from None
+        if not isinstance(self.top, dict):
+            raise _text.malformed(path, 1, "the file is no object", "write {...}")
+        for key in _TOP:
+            if not _number(self.top.get(key)):
+                raise _text.malformed(path, 1, f"{key} is {self.top.get(key)!r}", "write a number >= 0")
+
+    def records(self, key: str, needed: tuple[str, ...]) -> list[dict[str, Any]]:
+        """The list under a key, each record with all the numbers that it needs, each id once."""
+        found = self.top.get(key)
+        if not isinstance(found, list):
+            raise _text.malformed(self.path, 1, f"{key} is {str(found)[:40]}", "write a list of objects")
+        seen: set[object] = set()
+        for place, record in enumerate(found):
+            if not isinstance(record, Mapping):
+                raise self.malformed(key, place, "no object")
+            for name in (*needed, *({"colorClass"} & record.keys())):
+                value = record.get(name)
+                whole = name in ("id", "sourceId", "destId", "colorClass")
+                if not _number(value) or (whole and not isinstance(value, int)):
+                    raise self.malformed(key, place, f"{name} is {value!r}")
+            if record.get("id", place) in seen:
+                raise self.malformed(key, place, f"id {record['id']} is used twice")
+            seen.add(record.get("id", place))
+        return found
+
+    def malformed(self, key: str, place: int, wrong: str) -> ValueError:
+        """Error with the line of a record, found by decoding the list again up to it."""
+        decoder, at = json.JSONDecoder(), self.text.index("[", self.text.index(f'"{key}"')) + 1
+        for _ in range(place + 1):
+            while self.text[at] in " \t\r\n,":
+                at += 1
+            start = at
+            at = decoder.raw_decode(self.text, at)[1]
+        line = self.text.count("\n", 0, start) + 1
+        return _text.malformed(self.path, line, f"{key}[{place}]: {wrong}", "write numbers >= 0, ids once")
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value < float("inf")
+
+
+def _distinct(nodes: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Names of the nodes; with its id where another has the same."""
+    names = [str(node.get("name", node["id"])) for node in nodes]
+    repeated = {name for name in names if names.count(name) > 1}
+    return tuple(
+        f"{name} ({node['id']})" if name in repeated else name
+        for name, node in zip(names, nodes, strict=True)
+    )

@@ -1,0 +1,187 @@
+"""Measured layers as text: the profiles of PipeDream, which DAPPLE writes as well.
+
+Grammar: a line for each layer, then an indented line for each edge::
+
+    node4 -- ReLU -- forward_compute_time=4.4, backward_compute_time=5.3, activation_size=8, parameter_size=0
+        node4 -- node5
+
+Times are in ms and sizes in bytes, of a batch whose size the file does not tell. ``activation_size`` may be a
+list ``[a; b]`` of outputs, which is read as its sum.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from relparallel._checks import require_flag, require_instance, require_int
+from relparallel.topology.formats import _text
+from relparallel.units import MILLISECOND
+from relparallel.workload.layer_graph import LayerGraph
+
+__all__ = ["read_profile", "write_profile"]
+
+FIELDS: Final = ("forward_compute_time", "backward_compute_time", "activation_size", "parameter_size")
+_LAYER: Final = re.compile(r"(node\d+) -- (.*) -- " + ", ".join(f"{name}=(.*)" for name in FIELDS))
+_EDGE: Final = re.compile(r"(node\d+) -- (node\d+)")
+_HOW: Final = "write 'nodeN -- description -- " + ", ".join(f"{name}=..." for name in FIELDS) + "'"
+
+
+def read_profile(path: str | os.PathLike[str], *, batch: int = 1, data_loading: bool = False) -> LayerGraph:
+    r"""Read a profile in the text format of PipeDream and DAPPLE.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, such as ``vgg16/graph.txt``.
+    batch : int
+        Samples in the profiled batch.
+    data_loading : bool
+        Whether layers called ``Input...`` keep their time, which is that of loading data; PipeDream's
+        optimizer sets it to 0.
+
+    Returns
+    -------
+    LayerGraph
+        Work in seconds. Names are those of the file (``node4``), ordered by their numbers; kinds are the
+        descriptions.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    TypeError, ValueError
+        If an argument has the wrong type, or the file breaks the grammar; the message gives the line.
+
+    References
+    ----------
+    Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019.
+    Fan et al., "DAPPLE: A Pipelined Data Parallel Approach for Training Large Models", PPoPP 2021.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> line = "node{} -- {} -- forward_compute_time=2, backward_compute_time=4, "
+    >>> sizes = "activation_size=[8; 4], parameter_size=0\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "graph.txt"
+    ...     _ = path.write_text(
+    ...         line.format(1, "Input") + sizes + line.format(2, "ReLU") + sizes + "node1 -- node2"
+    ...     )
+    ...     graph = read_profile(path)
+    >>> graph.forward.tolist(), graph.activation_bytes.tolist()
+    ([0.0, 0.002], [12.0, 12.0])
+    """
+    require_int(batch=batch, at_least=1)
+    require_flag(data_loading=data_loading)
+    source = _text.require_path(path=path)
+    layers, edges = _parsed(source)
+    names = sorted(layers, key=lambda name: int(name[4:]))
+    number = {name: place for place, name in enumerate(names)}
+    kinds = tuple(layers[name][0] for name in names)
+    amounts = np.array([layers[name][1] for name in names]).reshape(-1, len(FIELDS)).T
+    counted = np.array([data_loading or not kind.startswith("Input") for kind in kinds])
+    try:
+        return LayerGraph(
+            names=tuple(names),
+            kinds=kinds,
+            forward=MILLISECOND * amounts[0] * counted,
+            backward=MILLISECOND * amounts[1] * counted,
+            activation_bytes=amounts[2],
+            parameter_bytes=amounts[3],
+            edges=np.array([[number[name] for name in pair] for pair in edges], dtype=np.int64),
+            unit="s",
+            batch=batch,
+            title=source.parent.name if source.stem == "graph" else source.stem,
+        )
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
+
+
+def write_profile(graph: LayerGraph, path: str | os.PathLike[str]) -> None:
+    """Write measured layers in the text format of PipeDream; `read_profile` gives the same numbers back.
+
+    Parameters
+    ----------
+    graph : LayerGraph
+        Layers with work in seconds; they are named node1, node2, ... in their order.
+    path : str or path-like
+        File to write; it is replaced only when the new one is complete.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type, or the work is counted in FLOP.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> graph = LayerGraph(
+    ...     names=("node1",), kinds=("ReLU",), forward=[0.5], backward=[0.25], parameter_bytes=[0],
+    ...     activation_bytes=[8], edges=[], unit="s", title="one",
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_profile(graph, f"{folder}/one.txt")
+    ...     read_profile(f"{folder}/one.txt") == graph
+    True
+    """
+    require_instance(LayerGraph, graph=graph)
+    target = _text.require_path(path=path)
+    if graph.unit != "s":
+        raise ValueError(f"graph must hold seconds to be written as a profile, got {graph!r}")
+    columns = (graph.forward / MILLISECOND, graph.backward / MILLISECOND)
+    rows = zip(graph.kinds, *columns, graph.activation_bytes, graph.parameter_bytes, strict=True)
+    lines = []
+    for number, (kind, *values) in enumerate(rows, start=1):
+        shown = ", ".join(f"{name}={float(value)!r}" for name, value in zip(FIELDS, values, strict=True))
+        lines.append(f"node{number} -- {' '.join(kind.split())} -- {shown}")
+    lines += [f"\tnode{maker + 1} -- node{user + 1}" for maker, user in graph.edges.tolist()]
+    _text.write(target, "\n".join(lines) + "\n")
+
+
+Layers = dict[str, tuple[str, tuple[float, ...]]]
+
+
+def _parsed(source: Path) -> tuple[Layers, list[tuple[str, str]]]:
+    """Description and numbers of each layer, and the edges."""
+    layers: Layers = {}
+    edges: dict[tuple[str, str], int] = {}
+    for line, words in _text.numbered_lines(source):
+        text = " ".join(words)
+        edge, layer = _EDGE.fullmatch(text), _LAYER.fullmatch(text)
+        if edge:
+            pair = (edge[1], edge[2])
+            if pair in edges:
+                raise _text.malformed(
+                    source, line, f"edge {text} stands already on line {edges[pair]}", "remove it"
+                )
+            edges[pair] = line
+        elif not layer:
+            raise _text.malformed(source, line, f"{text[:60]!r} is no layer and no edge", _HOW)
+        elif layer[1] in layers:
+            raise _text.malformed(source, line, f"{layer[1]} is defined twice", "give it another number")
+        else:
+            values = zip(FIELDS, layer.groups()[2:], strict=True)
+            layers[layer[1]] = (layer[2], tuple(_number(source, line, *value) for value in values))
+    for pair, line in edges.items():
+        for name in pair:
+            if name not in layers:
+                raise _text.malformed(source, line, f"{name} is no layer of this file", "define it")
+    return layers, list(edges)
+
+
+def _number(source: Path, line: int, name: str, text: str) -> float:
+    """A number >= 0, or the sum of a list of them."""
+    parts = text[1:-1].split(";") if text.startswith("[") and text.endswith("]") else [text]
+    try:
+        values = [float(part) for part in parts]
+    except ValueError:
+        values = [-1.0]
+    if not all(0 <= value < float("inf") for value in values):
+        raise _text.malformed(source, line, f"{name} is {text!r}", "write a number >= 0 or a list [a; b]")
+    return sum(values)

@@ -1,0 +1,275 @@
+"""The distinct operators of a model: what each computes, moves and stores.
+
+A model is a table of operators. An operator that every layer repeats is one row with a count, so the table
+does not grow with the number of layers.
+
+========  ======================================================  ==============
+letter    meaning                                                 field
+========  ======================================================  ==============
+M         rows of the result, all results of the operator         ``m``
+N         columns of the result                                   ``n``
+K         terms of each sum; 1 where nothing is contracted        ``k``
+========  ======================================================  ==============
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel.hardware import Accelerator
+
+__all__ = ["KINDS", "Operator", "OperatorTable"]
+
+KINDS: Final = ("contraction", "normalisation", "element-wise")
+"""Classes (Ivanov et al. 2021, section 3): matrix products; means, norms and softmax; the rest."""
+
+_PHASES: Final = ("forward", "backward", "training")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Operator:
+    """One distinct operator of a model.
+
+    Parameters
+    ----------
+    name : str
+        What it is.
+    kind : {"contraction", "normalisation", "element-wise"}
+        Its class.
+    m, n, k : int
+        Rows of all its results, their columns, and the terms of each sum.
+    batch : int
+        Results with operands of their own, of m / batch rows each.
+    times : int
+        How often a forward pass applies it.
+    weights, parameters : int
+        Matrix entries, and all parameters, of all its copies in the model.
+    forward_flops, backward_flops : int
+        Of one application [FLOP].
+    forward_elements, backward_elements : int
+        Numbers that one application reads or writes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type, is negative, or there is no such class.
+
+    References
+    ----------
+    Ivanov et al., "Data Movement Is All You Need", MLSys 2021, table 1 and appendix.
+
+    Examples
+    --------
+    >>> from relparallel.workload import Transformer, operators
+    >>> gpt2 = Transformer(layers=12, hidden=768, heads=12, vocabulary=50257, sequence=1024)
+    >>> scores = next(row for row in operators(gpt2).operators if row.name == "scores")
+    >>> scores.m // scores.batch, scores.n, scores.k, scores.batch, scores.times
+    (1024, 1024, 64, 12, 12)
+    """
+
+    name: str
+    kind: str
+    m: int
+    n: int
+    k: int = 1
+    batch: int = 1
+    times: int = 1
+    weights: int = 0
+    parameters: int = 0
+    forward_flops: int
+    backward_flops: int
+    forward_elements: int
+    backward_elements: int
+
+    def __post_init__(self) -> None:
+        require_instance(str, name=self.name)
+        require_choice(KINDS, kind=self.kind)
+        for field in ("m", "n", "k", "batch", "times"):
+            require_int(**{field: getattr(self, field)}, at_least=1)
+        require_int(weights=self.weights, parameters=self.parameters, at_least=0)
+        for field in ("forward_flops", "backward_flops", "forward_elements", "backward_elements"):
+            require_int(**{field: getattr(self, field)}, at_least=0)
+
+    def flops(self, phase: str = "training") -> int:
+        """Return the FLOPs of all its applications in the forward or backward pass, or in both."""
+        return self.times * _of_phase(phase, self.forward_flops, self.backward_flops)
+
+    def elements(self, phase: str = "training") -> int:
+        """Return the numbers read or written by all its applications, by phase."""
+        return self.times * _of_phase(phase, self.forward_elements, self.backward_elements)
+
+
+def _of_phase(phase: str, forward: int, backward: int) -> int:
+    require_choice(_PHASES, phase=phase)
+    return {"forward": forward, "backward": backward, "training": forward + backward}[phase]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OperatorTable:
+    """All operators of a model, for one pass of one batch.
+
+    Parameters
+    ----------
+    name : str
+        The model.
+    operators : tuple of Operator
+        One for each distinct operator.
+    element_bytes : float
+        Width of a number in memory [bytes].
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are no operators, or the width is not positive.
+
+    Examples
+    --------
+    >>> from relparallel.workload import vision_transformer
+    >>> table = vision_transformer(layers=12, hidden=768, heads=12)
+    >>> table.parameters, len(table.operators)
+    (86567656, 15)
+    """
+
+    name: str
+    operators: tuple[Operator, ...]
+    element_bytes: float = 2.0
+
+    def __post_init__(self) -> None:
+        require_instance(str, name=self.name)
+        require_instance(tuple, operators=self.operators)
+        for row in self.operators:
+            require_instance(Operator, operators=row)
+        if not self.operators:
+            raise ValueError("operators must hold at least one, got ()")
+        require_real(element_bytes=self.element_bytes, above=0, at_most=64)
+
+    @property
+    def parameters(self) -> int:
+        """All parameters."""
+        return sum(row.parameters for row in self.operators)
+
+    @property
+    def weights(self) -> int:
+        """Entries of the matrices that stand in products."""
+        return sum(row.weights for row in self.operators)
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds of the matrix products in one forward pass."""
+        return self.flops("forward", "contraction") // 2
+
+    def flops(self, phase: str = "training", kind: str | None = None) -> int:
+        """Return the operations of one batch.
+
+        Parameters
+        ----------
+        phase : {"forward", "backward", "training"}
+            One pass, or both.
+        kind : str, optional
+            Of one class of `KINDS` only.
+
+        Returns
+        -------
+        int
+            FLOP.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is no such phase or class.
+        """
+        return self._total(lambda row: row.flops(phase), kind)
+
+    def bytes(self, phase: str = "training", kind: str | None = None) -> float:
+        """Return the bytes that operators read from and write to memory, each operator on its own.
+
+        Parameters
+        ----------
+        phase : {"forward", "backward", "training"}
+            One pass, or both.
+        kind : str, optional
+            Of one class of `KINDS` only.
+
+        Returns
+        -------
+        float
+            Bytes for one batch.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is no such phase or class.
+        """
+        return self.element_bytes * self._total(lambda row: row.elements(phase), kind)
+
+    def _total(self, count: Callable[[Operator], int], kind: str | None) -> int:
+        if kind is not None:
+            require_choice(KINDS, kind=kind)
+        return sum(count(row) for row in self.operators if kind in (None, row.kind))
+
+    def shares(self) -> pd.DataFrame:
+        """Return FLOPs and bytes of training by class of operator, as shares of the whole."""
+        parts = {"flops": self.flops, "bytes": self.bytes}
+        return pd.DataFrame(
+            {name: [part("training", kind) / part() for kind in KINDS] for name, part in parts.items()},
+            index=pd.Index(KINDS, name="class"),
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table: sizes, counts, FLOPs, bytes and FLOPs per byte of every operator."""
+        frame = pd.DataFrame([self._line(row) for row in self.operators])
+        moved = frame["bytes forward"] + frame["bytes backward"]
+        frame["FLOP/byte"] = (frame["FLOPs forward"] + frame["FLOPs backward"]) / moved
+        return frame
+
+    def _line(self, row: Operator) -> dict[str, float | str]:
+        sizes = {"M": row.m / row.batch, "N": row.n, "K": row.k, "batch": row.batch, "times": row.times}
+        line = {"operator": row.name, "class": row.kind} | sizes | {"parameters": row.parameters}
+        for phase in ("forward", "backward"):
+            line[f"FLOPs {phase}"] = float(row.flops(phase))
+            line[f"bytes {phase}"] = self.element_bytes * row.elements(phase)
+        return line
+
+    def roofline(self, accelerator: Accelerator, number: str = "bf16") -> pd.DataFrame:
+        """Return the least time that each operator takes on an accelerator.
+
+        Parameters
+        ----------
+        accelerator : Accelerator
+            What computes.
+        number : str
+            Number format of the matrix products, one of the accelerator's.
+
+        Returns
+        -------
+        DataFrame
+            `to_frame` with the attainable rate [FLOP/s], the time of a training pass [s] and what bounds it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the accelerator has no rate for that number format.
+
+        Notes
+        -----
+        An operator of intensity I runs at min(peak, I x memory bandwidth) at best.
+
+        References
+        ----------
+        Williams, Waterman and Patterson, "Roofline", CACM 2009.
+        """
+        require_instance(Accelerator, accelerator=accelerator)
+        peak = accelerator.peak[require_choice(tuple(accelerator.peak), number=number)]
+        frame = self.to_frame()
+        streamed = frame["FLOP/byte"] * accelerator.memory_bandwidth
+        moved = frame["bytes forward"] + frame["bytes backward"]
+        work = frame["FLOPs forward"] + frame["FLOPs backward"]
+        frame["attainable"] = streamed.clip(upper=peak)
+        frame["time"] = (work / peak).clip(lower=moved / accelerator.memory_bandwidth)
+        frame["bound"] = (streamed < peak).map({True: "memory", False: "compute"})
+        return frame

@@ -1,0 +1,159 @@
+"""Numbers of few bits: what a parameter weighs in training, and which gradients a format cannot hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
+
+__all__ = ["FORMATS", "NumberFormat", "lost_gradients", "state_bytes_per_parameter"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NumberFormat:
+    """A binary floating-point format with subnormal numbers and infinities, as IEEE 754 lays it out.
+
+    Parameters
+    ----------
+    exponent_bits, mantissa_bits : int
+        2 to 11, and 1 to 52.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a number of bits is no such integer.
+
+    Examples
+    --------
+    >>> half = NumberFormat(exponent_bits=5, mantissa_bits=10)
+    >>> half.largest, half.bytes
+    (65504.0, 2)
+    """
+
+    exponent_bits: int
+    mantissa_bits: int
+
+    def __post_init__(self) -> None:
+        require_int(exponent_bits=self.exponent_bits, at_least=2, at_most=11)
+        require_int(mantissa_bits=self.mantissa_bits, at_least=1, at_most=52)
+
+    @property
+    def bytes(self) -> int:
+        """Width in memory."""
+        return -(-(1 + self.exponent_bits + self.mantissa_bits) // 8)
+
+    @property
+    def smallest_normal(self) -> float:
+        """Below it, digits are lost."""
+        return float(2.0 ** (2 - 2 ** (self.exponent_bits - 1)))
+
+    @property
+    def smallest(self) -> float:
+        """Smallest subnormal number; what is below half of it becomes zero."""
+        return self.smallest_normal * 2.0**-self.mantissa_bits
+
+    @property
+    def largest(self) -> float:
+        """Largest finite number."""
+        return float((2 - 2.0**-self.mantissa_bits) * 2.0 ** (2 ** (self.exponent_bits - 1) - 1))
+
+
+FORMATS: Final = {
+    "fp32": NumberFormat(exponent_bits=8, mantissa_bits=23),
+    "bf16": NumberFormat(exponent_bits=8, mantissa_bits=7),
+    "fp16": NumberFormat(exponent_bits=5, mantissa_bits=10),
+    "fp8": NumberFormat(exponent_bits=5, mantissa_bits=2),
+}
+"""Formats by name; fp8 is the one for gradients (E5M2)."""
+
+
+def state_bytes_per_parameter(
+    weights: str = "fp16", gradients: str = "fp16", *, master: bool = True, moments: int = 2
+) -> int:
+    """Bytes that training keeps for every parameter.
+
+    Parameters
+    ----------
+    weights, gradients : str
+        Formats of `FORMATS`.
+    master : bool
+        Whether a copy of the weights is kept in fp32 for the update.
+    moments : int
+        Numbers in fp32 that the optimiser keeps: 2 for Adam, 1 for momentum, 0 for plain descent.
+
+    Returns
+    -------
+    int
+        Bytes; 16 for mixed precision with Adam.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no such format, or ``moments`` is negative.
+
+    References
+    ----------
+    Micikevicius et al., "Mixed Precision Training", 2018, section 3.1. Rajbhandari et al., "ZeRO", 2020,
+    section 3.1.
+
+    Examples
+    --------
+    >>> state_bytes_per_parameter(), state_bytes_per_parameter("fp32", "fp32", master=False)
+    (16, 16)
+    """
+    require_choice(FORMATS, weights=weights)
+    require_choice(FORMATS, gradients=gradients)
+    require_flag(master=master)
+    kept = int(require_int(moments=moments, at_least=0, at_most=100))
+    return FORMATS[weights].bytes + FORMATS[gradients].bytes + 4 * master + 4 * kept
+
+
+def lost_gradients(
+    scale: Any, mean: float, deviation: float, number: NumberFormat = FORMATS["fp16"]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Shares of gradient values that a format turns into zero, and into infinity.
+
+    Parameters
+    ----------
+    scale : float or array
+        Factor on the loss, and so on every gradient.
+    mean, deviation : float
+        Of the decimal logarithm of their magnitudes, which is normal.
+    number : NumberFormat
+        What holds them.
+
+    Returns
+    -------
+    underflow, overflow : arrays
+        Of the shape of ``scale``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``scale`` or ``deviation`` is not positive.
+
+    Notes
+    -----
+    With x0 the smallest subnormal and x1 the largest number, the shares are Phi((log x0/(2 S) - mean) /
+    deviation) and 1 - Phi((log x1/S - mean) / deviation).
+
+    References
+    ----------
+    Micikevicius et al., "Mixed Precision Training", 2018, section 3.2 and figure 3.
+
+    Examples
+    --------
+    >>> under, over = lost_gradients([1, 8], mean=-6, deviation=1.5)
+    >>> under.round(4)
+    array([0.1545, 0.0527])
+    """
+    S = np.asarray(require_real(scale=scale, above=0, at_most=1e300))
+    mu, sigma = require_real(mean=mean), require_real(deviation=deviation, above=0)
+    require_instance(NumberFormat, number=number)
+    low, high = np.log10(number.smallest / 2 / S), np.log10(number.largest / S)
+    return np.asarray(ndtr((low - mu) / sigma)), np.asarray(ndtr((mu - high) / sigma))

@@ -1,0 +1,76 @@
+"""Published decoder-only transformers by name."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+
+from relparallel._checks import require_choice
+from relparallel.published import data_folder
+from relparallel.workload.transformer import LatentAttention, Transformer
+
+__all__ = ["transformer", "transformers"]
+
+_LATENT = ("q_rank", "kv_rank", "nope", "rope", "value")
+
+
+@cache
+def _rows() -> dict[str, dict[str, int | bool]]:
+    """Shipped sizes by model; what a row leaves blank is the default."""
+    with (data_folder() / "models.csv").open(newline="", encoding="utf-8") as file:
+        return {
+            row.pop("name"): {key: _size(text) for key, text in row.items() if text and key != "source"}
+            for row in csv.DictReader(file)
+        }
+
+
+def _size(text: str) -> int | bool:
+    return text == "True" if text in ("True", "False") else int(text)
+
+
+def transformers() -> tuple[str, ...]:
+    """Names that `transformer` knows.
+
+    Returns
+    -------
+    tuple of str
+        By family, smallest first.
+
+    Examples
+    --------
+    >>> len(transformers()), transformers()[:2]
+    (42, ('gpt2-117m', 'gpt2-345m'))
+    """
+    return tuple(_rows())
+
+
+def transformer(name: str) -> Transformer:
+    """Published model of that name.
+
+    Parameters
+    ----------
+    name : str
+        One of `transformers`.
+
+    Returns
+    -------
+    Transformer
+        With the sizes and the sequence length it was published with.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is none of that name.
+
+    References
+    ----------
+    ``data/models.csv`` names the source of every row.
+
+    Examples
+    --------
+    >>> round(transformer("gpt3-175b").parameters / 1e9, 1)
+    174.6
+    """
+    sizes = dict(_rows()[require_choice(transformers(), name=name)])
+    latent = {key: sizes.pop(key) for key in _LATENT if key in sizes}
+    return Transformer(**sizes, latent=LatentAttention(**latent) if latent else None)  # type: ignore[arg-type]

@@ -1,0 +1,125 @@
+"""Recurrent networks: one product for all steps of the inputs, and one for every step of the state."""
+
+from __future__ import annotations
+
+from relparallel._checks import require_int
+from relparallel.workload._blocks import embedding, linear, pointwise
+from relparallel.workload.operators import Operator, OperatorTable
+
+__all__ = ["lstm", "rnn"]
+
+
+def rnn(
+    inputs: int,
+    hidden: int,
+    *,
+    layers: int = 1,
+    steps: int = 1,
+    batch: int = 1,
+    vocabulary: int | None = None,
+) -> OperatorTable:
+    """Recurrent network with one tanh per state.
+
+    Parameters
+    ----------
+    inputs, hidden : int
+        Widths of an input and of the state.
+    layers, steps, batch : int
+        Layers, and steps and sequences of one pass.
+    vocabulary : int, optional
+        Words of a language model around it: a table in front, logits behind.
+
+    Returns
+    -------
+    OperatorTable
+        h (i + h + 1) parameters for a layer with inputs of width i.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a size is no positive integer.
+
+    Notes
+    -----
+    The weights of the state are read again at every step: their intensity is that of one batch, whatever
+    the number of steps.
+
+    References
+    ----------
+    Elman, "Finding Structure in Time", 1990.
+
+    Examples
+    --------
+    >>> rnn(10, 20).parameters
+    620
+    """
+    return _recurrent("RNN", 1, inputs, hidden, layers, steps, batch, vocabulary)
+
+
+def lstm(
+    inputs: int,
+    hidden: int,
+    *,
+    layers: int = 1,
+    steps: int = 1,
+    batch: int = 1,
+    vocabulary: int | None = None,
+) -> OperatorTable:
+    """Long short-term memory: three gates and a candidate, four times the products of an `rnn`.
+
+    Parameters
+    ----------
+    inputs, hidden : int
+        Widths of an input and of the state.
+    layers, steps, batch : int
+        Layers, and steps and sequences of one pass.
+    vocabulary : int, optional
+        Words of a language model around it: a table in front, logits behind.
+
+    Returns
+    -------
+    OperatorTable
+        4 h (i + h + 1) parameters for a layer with inputs of width i.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a size is no positive integer.
+
+    References
+    ----------
+    Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997. Zaremba et al., "Recurrent Neural Network
+    Regularization", 2014 (language models).
+
+    Examples
+    --------
+    >>> lstm(1500, 1500, layers=2, vocabulary=10000).parameters
+    66022000
+    """
+    return _recurrent("LSTM", 4, inputs, hidden, layers, steps, batch, vocabulary)
+
+
+def _recurrent(
+    name: str,
+    gates: int,
+    inputs: int,
+    hidden: int,
+    layers: int,
+    steps: int,
+    batch: int,
+    vocabulary: int | None,
+) -> OperatorTable:
+    require_int(inputs=inputs, hidden=hidden, layers=layers, steps=steps, batch=batch, at_least=1)
+    tokens, columns = steps * batch, gates * hidden
+    rows: list[Operator] = [linear("first inputs", tokens, columns, inputs, bias=True)]
+    if layers > 1:
+        rows += [linear("other inputs", tokens, columns, hidden, times=layers - 1, bias=True)]
+    rows += [linear("state", batch, columns, hidden, times=steps * layers, copies=layers)]
+    cell = "lstm cell" if gates == 4 else "tanh cell"
+    rows += [pointwise("cell", cell, batch, hidden, times=steps * layers)]
+    if vocabulary is not None:
+        require_int(vocabulary=vocabulary, at_least=1)
+        rows += [embedding("embedding", tokens, inputs, vocabulary)]
+        rows += [linear("logits", tokens, vocabulary, hidden, bias=True)]
+        rows += [pointwise("loss", "softmax", tokens, vocabulary)]
+    return OperatorTable(name=name, operators=tuple(rows))

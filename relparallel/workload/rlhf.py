@@ -1,0 +1,208 @@
+"""Reinforcement learning from human feedback: one step writes, judges and trains, on four models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from relparallel._checks import require_instance, require_int, require_real
+from relparallel.workload.precision import state_bytes_per_parameter
+from relparallel.workload.transformer import Transformer
+
+__all__ = ["MixedWorkload", "Phase", "rlhf"]
+
+_INFERENCE_BYTES = 2  # of a parameter that is not trained, and of a cached key or value
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Phase:
+    """One part of a mixed workload.
+
+    Parameters
+    ----------
+    name, model : str
+        What is done, with which model.
+    flops : float
+        [FLOP].
+    weight_reads : int
+        How often the weights have to come from memory at least.
+    bytes : float
+        Weights and caches that are read at least [bytes].
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is negative.
+
+    Examples
+    --------
+    >>> Phase(name="judge", model="reward", flops=1e12, weight_reads=1, bytes=2e9).flops
+    1000000000000.0
+    """
+
+    name: str
+    model: str
+    flops: float
+    weight_reads: int
+    bytes: float
+
+    def __post_init__(self) -> None:
+        require_instance(str, name=self.name, model=self.model)
+        require_int(weight_reads=self.weight_reads, at_least=0)
+        require_real(flops=self.flops, bytes=self.bytes, at_least=0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MixedWorkload:
+    """Phases that follow each other, and the models that stay in memory meanwhile.
+
+    Parameters
+    ----------
+    phases : tuple of Phase
+        In order.
+    states : tuple of (str, float)
+        Models and the bytes of their weights, gradients and optimiser [bytes].
+    cache : float
+        Keys and values at the end of writing [bytes].
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are no phases or no models, or bytes are negative.
+
+    Examples
+    --------
+    >>> small = Transformer(layers=2, hidden=64, heads=2, vocabulary=100, sequence=32)
+    >>> [phase.name for phase in rlhf(small, small, prompt=16, response=16, sequences=4).phases][:2]
+    ['read prompts', 'write answers']
+    """
+
+    phases: tuple[Phase, ...]
+    states: tuple[tuple[str, float], ...]
+    cache: float
+
+    def __post_init__(self) -> None:
+        require_instance(tuple, phases=self.phases, states=self.states)
+        for phase in self.phases:
+            require_instance(Phase, phases=phase)
+        for state in self.states:
+            require_instance(tuple, states=state)
+            require_real(states=state[-1], at_least=0)
+        if not (self.phases and self.states):
+            name = "states" if self.phases else "phases"
+            raise ValueError(f"{name} must hold at least one, got ()")
+        require_real(cache=self.cache, at_least=0)
+
+    @property
+    def flops(self) -> float:
+        """Operations of a whole step [FLOP]."""
+        return sum(phase.flops for phase in self.phases)
+
+    @property
+    def bytes(self) -> float:
+        """Memory that models and cache take together [bytes]."""
+        return sum(size for _, size in self.states) + self.cache
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the phases with their FLOPs, least bytes read and FLOPs per byte."""
+        fields = ("name", "model", "flops", "weight_reads", "bytes")
+        frame = pd.DataFrame([{field: getattr(phase, field) for field in fields} for phase in self.phases])
+        frame["FLOP/byte"] = frame["flops"] / frame["bytes"]
+        return frame.rename(columns={"name": "phase", "weight_reads": "weights read"})
+
+
+def rlhf(
+    actor: Transformer, critic: Transformer, *, prompt: int, response: int, sequences: int, epochs: int = 1
+) -> MixedWorkload:
+    """One step of proximal policy optimisation on a language model.
+
+    Parameters
+    ----------
+    actor, critic : Transformer
+        What writes, and what judges; the reference equals the first in size, the reward model the second.
+    prompt, response : int
+        Tokens read and written per sequence.
+    sequences : int
+        Sequences of the step, written together.
+    epochs : int
+        How often actor and critic train on them.
+
+    Returns
+    -------
+    MixedWorkload
+        Writing, judging by all four models, and training of two.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a model is no `Transformer` or a count no positive integer.
+
+    Notes
+    -----
+    Token i of an answer costs 2 W + 2 h V + 4 L a d (prompt + i) and reads every weight once for all
+    sequences, so that writing runs at the speed of memory. Whole passes count the full square of scores, as
+    `Transformer.flops_per_iteration` does.
+
+    References
+    ----------
+    Ouyang et al., "Training language models to follow instructions with human feedback", 2022, section 3.
+    Yao et al., "DeepSpeed-Chat", 2023, section 4 (hybrid engine).
+
+    Examples
+    --------
+    >>> actor = Transformer(layers=40, hidden=5120, heads=40, vocabulary=50272, sequence=512)
+    >>> critic = Transformer(layers=24, hidden=1024, heads=16, vocabulary=50272, sequence=512)
+    >>> step = rlhf(actor, critic, prompt=256, response=256, sequences=1024)
+    >>> round(step.bytes / 1e9)
+    667
+    """
+    require_instance(Transformer, actor=actor)
+    require_instance(Transformer, critic=critic)
+    require_int(prompt=prompt, response=response, sequences=sequences, epochs=epochs, at_least=1)
+    cached = _cache(actor, sequences)
+    whole = {name: _pass(model, prompt + response, sequences)
+             for name, model in (("actor", actor), ("critic", critic))}  # fmt: skip
+    models = {"actor": actor, "critic": critic, "reference": actor, "reward": critic}
+    kin = {"actor": "actor", "critic": "critic", "reference": "actor", "reward": "critic"}
+    weights = {name: float(_INFERENCE_BYTES * model.parameters) for name, model in models.items()}
+    steps_read = cached * sum(prompt + i for i in range(1, response + 1))
+    writing = sum(_token(actor, prompt + i) for i in range(1, response + 1)) * sequences
+    phases = [
+        _phase("read prompts", "actor", _pass(actor, prompt, sequences), 1, weights["actor"]),
+        _phase("write answers", "actor", writing, response, weights["actor"], steps_read),
+    ]
+    phases += [_phase("judge", name, whole[kin[name]], 1, weights[name]) for name in models]
+    phases += [
+        _phase("train", name, 3 * epochs * whole[name], 3 * epochs, weights[name])
+        for name in ("actor", "critic")
+    ]
+    trained = state_bytes_per_parameter()
+    states = tuple(
+        (name, float((trained if name == kin[name] else _INFERENCE_BYTES) * model.parameters))
+        for name, model in models.items()
+    )
+    return MixedWorkload(phases=tuple(phases), states=states, cache=cached * (prompt + response))
+
+
+def _phase(name: str, model: str, flops: float, reads: int, weights: float, caches: float = 0.0) -> Phase:
+    return Phase(name=name, model=model, flops=flops, weight_reads=reads, bytes=reads * weights + caches)
+
+
+def _pass(model: Transformer, tokens: int, sequences: int) -> float:
+    """FLOPs of one forward pass."""
+    return replace(model, sequence=tokens).flops_per_iteration(sequences) / 3
+
+
+def _token(model: Transformer, context: int) -> float:
+    """FLOPs of one more token behind a context that includes it."""
+    core = 4 * model.layers * model.heads * model.head_width * context
+    return float(2 * model.active_weights + 2 * model.hidden * model.vocabulary + core)
+
+
+def _cache(model: Transformer, sequences: int) -> float:
+    """Bytes of keys and values for one token of every sequence."""
+    width = 2 * model.key_value_heads * model.head_width
+    if model.latent:
+        width = model.latent.kv_rank + model.latent.rope
+    return float(_INFERENCE_BYTES * model.layers * width * sequences)

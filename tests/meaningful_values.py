@@ -1,0 +1,54 @@
+"""Kinds of bad values that are meant to be taken after all, by name and argument.
+
+Infinity where something may last for ever, text where a name is free.
+"""
+
+import valid_costs
+import valid_workload
+
+FREE = {"text"}
+MEANINGFUL: dict[str, dict[str, set[str]]] = {
+    "metrics.Estimate": {
+        "method": FREE,
+        "lower": {"negative", "infinite"},
+        "upper": {"negative", "infinite"},
+    },
+    "optimize.Candidate": {"name": FREE},
+    "optimize.Plan": {"interval": {"infinite"}},  # without failures nothing is worth a checkpoint
+    "parallel.Collective": {"payload": {"fraction"}},
+    "parallel.Verdict": {"reason": FREE},
+    "parallel.bytes_sent": {"rounds": {"empty"}},  # one rank sends nothing
+    "parallel.communication_time": {"rounds": {"empty"}},
+    "parallel.execute": {"rounds": {"empty"}},
+    "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas
+    "parallel.rounds_time": {"rounds": {"empty"}},
+    "parallel.zero_communication_bytes": {"data": {"infinite"}},
+    "topology.Design": {"name": FREE, "paper": FREE},
+    "topology.SharedRisk": {"name": FREE, "nodes": {"empty"}, "edges": {"empty"}},
+    "topology.Topology": {"shared_risk": {"empty"}},
+    "topology.as_topology": {"name": FREE},
+    "topology.reconfigure": {"matching": {"empty"}},  # all circuits are taken down
+    "training.BlastRadius": {"reason": FREE},
+    "training.ComponentClass": {"name": FREE},
+    "training.DropRule": {"reason": FREE},
+    "training.Goodput": {"interval": {"infinite"}},
+    "training.Job": {"reason": FREE},
+    **valid_workload.MEANINGFUL,
+    **valid_costs.MEANINGFUL,
+    "topology.BillOfMaterials": {"design": FREE},
+    "topology.UnitPrices": {"name": FREE},
+    "topology.lint_simai": {"path": FREE},
+    "topology.read_graphml": {"path": FREE},
+    "topology.read_simai": {"path": FREE},
+    "topology.write_booksim": {"path": FREE},
+    "topology.write_graphml": {"path": FREE},
+    "topology.write_htsim": {"path": FREE},
+    "topology.write_ns3": {"path": FREE},
+    "topology.write_simai": {"path": FREE, "gpu_type": FREE},
+    "workload.LayerGraph": {"title": FREE, "edges": {"empty"}},  # a model of one layer
+    "workload.PartitionProblem": {"edges": {"empty"}},
+    "workload.data_parallel_cost": {"flops": {"none"}},
+    "workload.read_partition_problem": {"path": FREE},
+    "workload.read_profile": {"path": FREE},
+    "workload.write_profile": {"path": FREE},
+}

@@ -1,0 +1,198 @@
+"""The best strategy against a search of one strategy after the other, and its words against the numbers."""
+
+import re
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import relparallel as rp
+from relparallel.optimize import best_strategy
+from relparallel.optimize.strategy_search import OBJECTIVES
+from relparallel.parallel import StrategyGrid, evaluate, memory
+from relparallel.parallel._kernel import PARTS
+from relparallel.parallel.feasibility import REASONS
+from relparallel.parallel.grid import AXES
+from relparallel.parallel.step_time import step_time
+from relparallel.units import GB
+from relparallel.workload import Transformer
+
+GPT = Transformer(layers=24, hidden=4096, heads=32, vocabulary=51200, sequence=2048)
+CLUSTERS = [rp.hardware.cluster("a100-80gb-selene", gpus=gpus) for gpus in (2, 4, 8)]
+EIGHT, BATCH = CLUSTERS[-1], 16
+BEST = best_strategy(GPT, EIGHT, BATCH)
+
+
+def rows_one_by_one(machine):
+    """Costs of all strategies that step_time and memory take and that fit."""
+    for strategy in distinct(StrategyGrid.all(machine.gpus, GPT, BATCH)):
+        try:
+            time = step_time(GPT, strategy, machine, BATCH).total
+        except ValueError:
+            continue
+        need = memory(GPT, strategy, BATCH)
+        if need.fits(machine).fits:
+            yield time, need.peak.max(), machine.gpus, strategy
+
+
+def distinct(grid):
+    """Rows that are strategies at all."""
+    for row in range(len(grid)):
+        try:
+            yield grid[row]
+        except ValueError:
+            continue
+
+
+FEASIBLE = [row for machine in CLUSTERS[:2] for row in rows_one_by_one(machine)]
+SMALL = {name: best_strategy(GPT, CLUSTERS[:2], BATCH, objective=name) for name in OBJECTIVES}
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_best_is_the_best_of_all_one_by_one(objective):
+    costs = {
+        "time": lambda r: (r[0], r[1], r[2]),
+        "memory": lambda r: (r[1], r[0], r[2]),
+        "gpu_time": lambda r: (r[0] * r[2], r[0], r[1]),
+    }
+    time, peak, gpus, strategy = min(FEASIBLE, key=costs[objective])
+    found = SMALL[objective]
+    assert (found.strategy, found.time, found.memory, found.cluster.gpus) == (strategy, time, peak, gpus)
+
+
+def test_the_front_is_what_nothing_beats():
+    costs = np.array([row[:3] for row in FEASIBLE])
+    beaten = [((costs <= c).all(axis=1) & (costs < c).any(axis=1)).any() for c in costs]
+    front = {tuple(row) for row in costs[~np.array(beaten)].tolist()}
+    for found in SMALL.values():
+        shown = found.pareto[["time", "memory", "gpus"]].to_numpy(dtype=float).tolist()
+        assert len(shown) == len(front)
+        assert {tuple(row) for row in shown} == front
+
+
+def test_nothing_is_skipped():
+    found = SMALL["time"]
+    sizes = {machine.gpus: len(StrategyGrid.all(machine.gpus, GPT, BATCH)) for machine in CLUSTERS[:2]}
+    assert found.counts.sum().to_dict() == sizes
+    assert found.rows == sum(sizes.values())
+    assert found.counts.loc["feasible"].sum() == len(FEASIBLE)
+    assert set(found.counts.index) <= set(REASONS)
+
+
+def test_alternatives_are_the_best_for_each_value():
+    grid = StrategyGrid.all(8, GPT, BATCH)
+    costs = evaluate(GPT, grid, EIGHT, BATCH)
+    table = grid.to_frame().assign(time=costs.time)[costs.feasible]
+    for axis in AXES:
+        rows = BEST.alternatives[BEST.alternatives["axis"] == axis]
+        assert rows.set_index(axis)["time"].to_dict() == table.groupby(axis)["time"].min().to_dict()
+    parts = BEST.alternatives[[f"{part}_time" for part in PARTS]].sum(axis=1)
+    assert np.allclose(parts, BEST.alternatives["time"], rtol=1e-14)
+
+
+def test_limits_limit_the_search():
+    found = best_strategy(GPT, EIGHT, BATCH, limits={"tensor": 8, "recompute": "full"})
+    assert (found.strategy.tensor, found.strategy.recompute) == (8, "full")
+    assert found.rows == len(StrategyGrid.all(8, GPT, BATCH).where(tensor=8, recompute="full"))
+    assert found.time >= BEST.time
+
+
+def test_options_reach_the_costs():
+    fewer = best_strategy(GPT, EIGHT, BATCH, reserve=5e10)
+    assert fewer.memory <= EIGHT.accelerator.memory - 5e10 < BEST.memory
+    assert fewer.time >= BEST.time
+    assert best_strategy(GPT, EIGHT, BATCH, software="llm-foundry-2023").time != BEST.time
+
+
+def test_the_answer_does_not_depend_on_who_does_the_work():
+    with ProcessPoolExecutor(2) as workers:
+        there = best_strategy(GPT, EIGHT, BATCH, executor=workers)
+    assert (there.strategy, there.time, there.memory) == (BEST.strategy, BEST.time, BEST.memory)
+    pd.testing.assert_frame_equal(there.alternatives, BEST.alternatives)
+    pd.testing.assert_frame_equal(there.pareto, BEST.pareto)
+    assert there.explain() == BEST.explain()
+
+
+def test_the_explanation_has_the_numbers():
+    said = BEST.explain()
+    assert f"Smallest time of {BEST.rows:,} strategies: tensor {BEST.strategy.tensor}, " in said
+    assert f"A step takes {BEST.time:.4g} s and {BEST.memory / GB:.1f} GB: compute " in said
+    for reason, number in BEST.counts[8].items():
+        assert f"{number:,} " in said
+        assert reason in said or reason == "memory"
+    lines = [line for line in said.splitlines() if line.startswith("- ")]
+    assert [re.match(r"- (\w+)", line)[1] for line in lines] == list(AXES)
+    assert "- expert: no other value is feasible." in lines
+
+
+def test_why_not_gives_the_best_with_that_value_and_what_it_loses():
+    grid = StrategyGrid.all(8, GPT, BATCH, tensor=8)
+    costs = evaluate(GPT, grid, EIGHT, BATCH)
+    least = np.nanmin(costs.time)
+    said = BEST.why_not(tensor=8)
+    assert said.startswith(f"tensor=8: {least:.4g} s ({least / BEST.time - 1:+.1%}) and ")
+    row = BEST.alternatives[
+        (BEST.alternatives["axis"] == "tensor") & (BEST.alternatives["tensor"] == 8)
+    ].iloc[0]
+    winner = BEST.alternatives[
+        (BEST.alternatives["axis"] == "tensor") & (BEST.alternatives["tensor"] == BEST.strategy.tensor)
+    ].iloc[0]
+    lost = {part: row[f"{part}_time"] - winner[f"{part}_time"] for part in PARTS}
+    worst = max(lost, key=lost.get)
+    assert f"; {lost[worst]:+.3g} s {worst}" in said
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"tensor": 3}, "tensor=3: no degrees like that multiply to 8 GPUs."),
+        (
+            {"virtual_stages": 5},
+            "forbidden, pipeline * virtual_stages must divide the layers, or the layers and two.",
+        ),
+        (
+            {"tensor": 1, "sequence_parallel": True},
+            "tensor=1, sequence_parallel=True: forbidden, sequence_parallel needs tensor above 1.",
+        ),
+        ({"zero_stage": 3, "pipeline": (2, 4)}, "forbidden, zero_stage 2 and 3 need pipeline 1."),
+        ({"data": 8, "zero_stage": 0}, "data=8, zero_stage=0: does not fit, at least "),
+        ({"data": 8, "micro_batch": (4, 16)}, "forbidden, data * micro_batch must divide the global batch."),
+        ({"schedule": "1f1b", "virtual_stages": (2, 3)}, "forbidden, virtual_stages above 1 needs"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_why_not_names_the_rule_that_forbids(values, said):
+    assert said in BEST.why_not(**values)
+
+
+def test_why_not_tells_what_memory_is_missing():
+    grid = StrategyGrid.all(8, GPT, BATCH, data=8, zero_stage=0)
+    costs = evaluate(GPT, grid, EIGHT, BATCH)
+    least = np.nanmin(costs.memory)
+    assert not costs.feasible.any()
+    assert f"at least {least / GB:.1f} GB are needed" in BEST.why_not(data=8, zero_stage=0)
+
+
+def test_why_not_knows_the_winner():
+    values = {name: getattr(BEST.strategy, name) for name in ("tensor", "pipeline", "data")}
+    assert BEST.why_not(**values).endswith("the best strategy has it.")
+
+
+def test_a_reader_sees_the_answer_and_the_front():
+    shown = BEST._repr_html_()
+    assert f"A step takes {BEST.time:.4g} s" in shown
+    assert shown.count("<tr") == len(BEST.pareto) + 1
+
+
+def test_what_cannot_be_found_is_an_error():
+    tiny = rp.hardware.cluster("a100-80gb-selene", gpus=1)
+    huge = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
+    with pytest.raises(ValueError, match=r"cluster must allow a strategy for .* exceed the memory"):
+        best_strategy(huge, tiny, 4)
+    with pytest.raises(ValueError, match="cluster must name clusters of different sizes"):
+        best_strategy(GPT, [EIGHT, EIGHT], BATCH)
+    with pytest.raises(TypeError, match="cluster must be a Cluster or several of them"):
+        best_strategy(GPT, [], BATCH)
+    with pytest.raises(ValueError, match="axis must be one of"):
+        BEST.why_not(color="red")

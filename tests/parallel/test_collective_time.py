@@ -1,0 +1,190 @@
+"""Closed forms of collectives on two levels against the price of their rounds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from relparallel.parallel import (
+    Links,
+    best_collective,
+    bruck_all_gather,
+    chain_broadcast,
+    collective_time,
+    crossover_size,
+    direct_all_to_all,
+    double_tree_all_reduce,
+    halving_doubling_all_reduce,
+    hierarchical_all_gather,
+    hierarchical_all_reduce,
+    hierarchical_all_to_all,
+    ring_all_gather,
+    ring_all_reduce,
+    ring_all_to_all,
+    ring_reduce_scatter,
+    rounds_time,
+    tree_all_reduce,
+    tree_broadcast,
+)
+from relparallel.parallel._kernel import MACHINE, _ring, _together
+from relparallel.parallel.collective_time import ALGORITHMS
+
+EXACT = {
+    ("all_reduce", "ring"): lambda n, elements, g: ring_all_reduce(n, elements),
+    ("all_reduce", "tree"): tree_all_reduce,
+    ("all_reduce", "halving_doubling"): halving_doubling_all_reduce,
+    ("all_reduce", "hierarchical"): hierarchical_all_reduce,
+    ("reduce_scatter", "ring"): lambda n, elements, g: ring_reduce_scatter(n, elements),
+    ("all_gather", "ring"): lambda n, elements, g: ring_all_gather(n, elements),
+    ("all_gather", "bruck"): lambda n, elements, g: bruck_all_gather(n, elements),
+    ("all_gather", "hierarchical"): hierarchical_all_gather,
+    ("broadcast", "tree"): tree_broadcast,
+    ("all_to_all", "direct"): lambda n, elements, g: direct_all_to_all(n, elements),
+    ("all_to_all", "ring"): lambda n, elements, g: ring_all_to_all(n, elements),
+    ("all_to_all", "hierarchical"): hierarchical_all_to_all,
+}
+latencies = st.sampled_from([0.0, 1e-6, 3e-6, 1e-3])
+bandwidths = st.floats(1e6, 1e11)
+levels = st.builds(
+    Links, latency=latencies, bandwidth=bandwidths, network_latency=latencies,
+    network_bandwidth=bandwidths, launch=st.sampled_from([0.0, 1e-5]),
+)  # fmt: skip
+SELENE = Links(latency=2e-6, bandwidth=230e9, network_latency=8e-6, network_bandwidth=180e9)
+
+
+def one_level(latency: float, bandwidth: float) -> Links:
+    return Links(latency=latency, bandwidth=bandwidth, network_latency=1.0, network_bandwidth=1.0)
+
+
+@pytest.mark.parametrize("case", EXACT, ids=" ".join)
+@settings(max_examples=25)
+@given(nodes=st.integers(1, 7), g=st.integers(1, 7), chunk=st.integers(1, 50), links=levels)
+def test_the_closed_form_is_the_price_of_the_rounds(case, nodes, g, chunk, links):
+    whole = math.lcm(nodes * g, g * 2 ** (g.bit_length() - 1) * 2 ** (nodes.bit_length() - 1) * nodes)
+    rounds = EXACT[case](nodes * g, whole * chunk, g)
+    priced = rounds_time(rounds, g, links, element_bytes=1)
+    assert collective_time(*case, whole * chunk, nodes * g, g, links) == pytest.approx(priced, rel=1e-9)
+
+
+@settings(max_examples=25)
+@given(ranks=st.integers(3, 20), size=st.integers(1, 2000), latency=st.sampled_from([1e-6, 1e-3, 1.0]))
+def test_a_double_tree_costs_at_most_its_closed_form(ranks, size, latency):
+    links = one_level(latency, 1e6)
+    depth = math.ceil(math.log2(ranks))
+    best = max(1, round(math.sqrt((depth - 1) * size / 1e6 / latency)))
+    assume(best < 200)
+    rounds = double_tree_all_reduce(ranks, 2 * best * size, best)
+    priced = rounds_time(rounds, ranks, links, element_bytes=1 / (2 * best))
+    formula = collective_time("all_reduce", "double_tree", size, ranks, ranks, links)
+    assert 0.6 * formula <= priced <= 1.3 * formula  # the best whole number of pieces lies nearby
+    assert priced <= 2 * (depth + best - 1) * (latency + size / best / 1e6) * (1 + 1e-9)
+
+
+@settings(max_examples=10)
+@given(ranks=st.integers(2, 12), size=st.integers(1, 1000), latency=st.sampled_from([1e-5, 1e-3, 1.0]))
+def test_a_chain_is_priced_at_its_best_number_of_pieces(ranks, size, latency):
+    links = one_level(latency, 1e6)
+    formula = collective_time("broadcast", "chain", size, ranks, ranks, links)
+
+    def priced(pieces):
+        rounds = chain_broadcast(ranks, pieces, pieces)
+        return rounds_time(rounds, ranks, links, element_bytes=size / pieces)
+
+    assert formula == pytest.approx(min(priced(k) for k in range(1, 50)), rel=1e-9)
+
+
+@given(nodes=st.integers(2, 6), g=st.integers(2, 6), pieces=st.integers(1, 40), links=levels)
+def test_no_chain_over_nodes_beats_its_closed_form_by_more_than_its_ends(nodes, g, pieces, links):
+    size = 2**20
+    rounds = chain_broadcast(nodes * g, size, pieces)
+    formula = collective_time("broadcast", "chain", size, nodes * g, g, links)
+    every = (links.latency + size / pieces / links.bandwidth) + (
+        links.network_latency + size / pieces / links.network_bandwidth
+    )
+    slowest = max(
+        links.latency + math.ceil(size / pieces) / links.bandwidth,
+        links.network_latency + math.ceil(size / pieces) / links.network_bandwidth,
+    )
+    bound = links.launch + (nodes * g + pieces - 2) * slowest
+    assert rounds_time(rounds, g, links, element_bytes=1) <= bound * (1 + 1e-9)
+    assert formula <= links.launch + (nodes * g + pieces - 2) * every
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_arrays_give_what_numbers_give(kind):
+    size, ranks = np.array([[1e3], [1e6], [1e9]]), np.array([8, 16, 64, 24])
+    for algorithm in ALGORITHMS[kind]:
+        many = collective_time(kind, algorithm, size, ranks, 8, SELENE)
+        single = [[collective_time(kind, algorithm, s, n, 8, SELENE) for n in ranks] for s in size[:, 0]]
+        assert many == pytest.approx(np.array(single), rel=1e-12)
+
+
+def test_bandwidths_may_be_arrays_too():
+    links = Links(latency=0, bandwidth=[1e9, 2e9], network_latency=0, network_bandwidth=1e9)
+    assert collective_time("all_reduce", "ring", 4e9, 4, 4, links).tolist() == [6.0, 3.0]
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_one_rank_needs_no_time(kind):
+    times = [collective_time(kind, name, 1e9, 1, 1, SELENE) for name in ALGORITHMS[kind]]
+    assert times == [0.0] * len(times)
+
+
+def test_the_best_is_the_least_and_says_so():
+    best = best_collective("all_reduce", np.logspace(0, 10, 11), 512, 8, SELENE)
+    table = best.to_frame()
+    assert np.array_equal(best.time, table.min(axis=1))
+    assert best.algorithm.tolist() == table.idxmin(axis=1).tolist()
+    single = best_collective("all_reduce", 1e10, 512, 8, SELENE)
+    assert single.reason.startswith(f"{single.algorithm} 1 x, ")
+
+
+@given(level=st.integers(1, 8), latency=st.sampled_from([1e-6, 5e-6]), bandwidth=st.floats(1e9, 1e11))
+def test_tree_and_ring_cross_where_their_lines_do(level, latency, bandwidth):
+    n, links = 2**level, one_level(latency, bandwidth)
+    found = crossover_size("all_reduce", "tree", "ring", n, n, links)
+    rounds, bytes_ = 2 * (n - 1) - 2 * level, 2 * level - 2 * (n - 1) / n
+    assert found == pytest.approx(rounds * latency * bandwidth / bytes_ if rounds else 0.0, rel=1e-6)
+
+
+def test_there_may_be_no_crossing():
+    links = one_level(1e-6, 1e9)
+    assert crossover_size("all_reduce", "halving_doubling", "ring", 8, 8, links) == np.inf
+    assert crossover_size("all_reduce", "ring", "halving_doubling", 8, 8, links) == 0.0
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize(("stride", "ranks"), [(1, 2), (1, 8), (1, 16), (2, 4), (4, 8), (8, 16), (8, 4)])
+def test_the_kernel_of_a_step_prices_rings_alike(stride, ranks, inside):
+    """Its latencies are a launch and a part per rank: given those, times agree; and alone without any."""
+    machine = np.zeros(1, MACHINE)[0]
+    values = {"node": 8, "node_link": 300e9, "network": 200e9, "link_share": 0.75, "network_share": 0.9}
+    for name, value in {**values, "round": 24e-6 * inside, "hop": 40e-6 * inside}.items():
+        machine[name] = value
+    together = _together(machine, float(stride), float(ranks))
+    kernel = _ring(1e8, float(ranks), together, machine)
+    one_node = ranks <= together
+    links = Links(
+        latency=machine["round"] / 8 if one_node else 0.0,
+        bandwidth=300e9 * 0.75,
+        network_latency=0.0,
+        network_bandwidth=200e9 * 0.9 * together / 8,
+        launch=machine["round"] * (5 / 8 if one_node else 1 / 2) + (0 if one_node else machine["hop"]),
+    )
+    ours = collective_time("reduce_scatter", "ring", 1e8, ranks, int(together), links)
+    assert ours == pytest.approx(kernel, rel=1e-12)
+    assert collective_time("all_gather", "ring", 1e8, ranks, int(together), links) == ours
+
+
+def test_unequal_nodes_and_unknown_names_are_refused():
+    with pytest.raises(ValueError, match="ranks_per_node must divide ranks = 6, got 4"):
+        collective_time("all_reduce", "ring", 1.0, 6, 4, SELENE)
+    with pytest.raises(ValueError, match="algorithm must be one of 'tree', 'chain', got 'ring'"):
+        collective_time("broadcast", "ring", 1.0, 4, 4, SELENE)
+    arrays = Links(latency=[0, 0], bandwidth=1, network_latency=0, network_bandwidth=1)
+    with pytest.raises(ValueError, match="links must hold one number each"):
+        rounds_time(ring_all_reduce(2, 2), 2, arrays)

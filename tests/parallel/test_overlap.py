@@ -1,0 +1,92 @@
+"""Communication beside computation: closed forms against small steps in time and the simulator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relparallel.parallel import bucketed_time, overlap_time, overlap_timeline, prefetched_time
+
+times = st.floats(0, 10)
+slowdowns = st.floats(1, 4)
+layers = st.lists(st.tuples(*[st.integers(0, 9)] * 3), min_size=1, max_size=9)
+
+
+def by_events(x: float, y: float, a: float, b: float) -> float:
+    """Run both until one is done, at reduced speed while two are left."""
+    clock = 0.0
+    while x > 0 and y > 0:
+        step = min(x * a, y * b)
+        x, y = (x - step / a if step < x * a else 0.0), (y - step / b if step < y * b else 0.0)
+        clock += step
+    return clock + x + y
+
+
+@given(x=times, y=times, a=slowdowns, b=slowdowns)
+def test_overlap_is_what_happens_event_by_event(x, y, a, b):
+    found = overlap_time(x, y, compute_slowdown=a, communication_slowdown=b)
+    assert found == pytest.approx(by_events(x, y, a, b), abs=1e-9)
+
+
+@given(x=times, y=times, a=slowdowns, b=slowdowns)
+def test_overlap_lies_between_its_bounds(x, y, a, b):
+    found = overlap_time(x, y, compute_slowdown=a, communication_slowdown=b)
+    assert max(x, y) - 1e-9 <= found <= max(a * x, b * y) + 1e-9
+    if 1 / a + 1 / b >= 1:
+        assert found <= x + y + 1e-9
+
+
+@given(x=st.floats(0.1, 10), a=slowdowns, b=slowdowns)
+def test_when_both_suffer_much_one_after_the_other_is_faster(x, a, b):
+    found = overlap_time(x / a, x / b, compute_slowdown=a, communication_slowdown=b)
+    assert found == pytest.approx(x)  # both end together
+    assert (found > x / a + x / b) == (1 / a + 1 / b < 1) or abs(1 / a + 1 / b - 1) < 1e-9
+
+
+def test_without_slowdown_the_longer_one_counts():
+    assert overlap_time([3.0, 1.0], 2.0).tolist() == [3.0, 2.0]
+
+
+@given(layers=layers)
+def test_buckets_take_as_long_as_the_simulation(layers):
+    work, sent, _ = np.array(layers, dtype=float).T
+    assert bucketed_time(work, sent) == pytest.approx(overlap_timeline("bucketed", work, sent).makespan)
+
+
+@given(count=st.integers(1, 20), work=times, sent=times)
+def test_equal_buckets_have_a_shorter_form(count, work, sent):
+    expected = max(count * work + sent, work + count * sent)
+    assert bucketed_time(np.full(count, work), sent) == pytest.approx(expected)
+
+
+@given(layers=layers)
+def test_prefetching_takes_as_long_as_the_simulation(layers):
+    work, got, back = np.array(layers, dtype=float).T
+    for scatter in (back, 0.0):
+        simulated = overlap_timeline("prefetched", work, got, scatter).makespan
+        assert prefetched_time(work, got, scatter) == pytest.approx(simulated)
+
+
+@given(layers=layers)
+def test_prefetching_never_holds_more_than_two_layers(layers):
+    work, got, back = np.array(layers, dtype=float).T
+    run = overlap_timeline("prefetched", work, got, back)
+    kind = {name: run.kind == name for name in ("compute", "gather")}
+    gathered, done = run.start[kind["gather"]], run.finish[kind["compute"]]
+    assert (gathered[2:] >= done[:-2]).all()
+
+
+@given(layers=layers)
+def test_what_must_be_done_bounds_every_rule(layers):
+    work, sent, back = np.array(layers, dtype=float).T
+    found = prefetched_time(work, sent, back)
+    assert max(work.sum(), (sent + back).sum()) <= found <= work.sum() + (sent + back).sum()
+    found = bucketed_time(work, sent)
+    assert max(work.sum() + sent[-1], work[0] + sent.sum()) <= found <= work.sum() + sent.sum()
+
+
+def test_a_scatter_needs_the_rule_that_has_one():
+    with pytest.raises(ValueError, match="scatter must be 0 for rule 'bucketed'"):
+        overlap_timeline("bucketed", [1.0], [1.0], [1.0])

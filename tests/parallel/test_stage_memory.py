@@ -1,0 +1,345 @@
+"""Bytes of every stage against a count tensor by tensor, and verdicts against published runs."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from relparallel.parallel import (
+    PRECISIONS,
+    Precision,
+    Strategy,
+    activation_bytes_per_layer,
+    memory,
+    micro_batches_in_flight,
+    model_state_bytes,
+    simulate_schedule,
+    stage_activation_bytes,
+)
+from relparallel.parallel._kernel import CHOICE
+from relparallel.parallel._memory_kernel import FLIGHT_RULES, _flight
+from relparallel.parallel._records import choice_record, model_record
+from relparallel.parallel.memory import peak_memory, storage_record
+from relparallel.parallel.strategy import RECOMPUTE, SCHEDULES
+from relparallel.workload import Transformer
+
+GPT3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
+SPLIT = Strategy(tensor=8, pipeline=12, data=16, recompute="full")
+
+
+def dealt(layers: int, p: int, v: int) -> list[int]:
+    """Layers of every stage, dealt out one by one."""
+    slots = [["layer"] * layers, ["embedding", *["layer"] * layers, "output"]]
+    for row in slots[: 1 if p == 1 else 2]:
+        if len(row) % (p * v) == 0:
+            per = len(row) // p
+            return [row[i * per : (i + 1) * per].count("layer") for i in range(p)]
+    per = -(-layers // p)
+    return [len(range(layers)[i * per : (i + 1) * per]) for i in range(p)]
+
+
+def layer_tensors(m: Transformer, t: int, e: int) -> tuple[list[float], list[float]]:
+    """Entries of every weight tensor of a layer on one rank, common ones and experts'; no mixture or all."""
+    h, d, kv = m.hidden, m.head_width, max(m.key_value_heads / t, 1)
+    matrices = 1 + m.gated
+    common: list[float] = [h * m.heads / t * d, h * kv * d, h * kv * d, m.heads / t * d * h, h, h]
+    biases: list[float] = [m.heads / t * d, kv * d, kv * d, h, h, h] if m.biases else []
+    experts: list[float] = []
+    if m.experts == 1:
+        common += [h * m.ffn_hidden / t] * matrices + [m.ffn_hidden / t * h]
+        biases += [m.ffn_hidden / t] * matrices + [h] if m.biases else []
+    else:
+        one = [h * m.expert_hidden / t] * matrices + [m.expert_hidden / t * h]
+        one += [m.expert_hidden / t] * matrices + [h] if m.biases else []
+        common += [h * m.experts] + one * m.shared_experts
+        experts = one * (m.experts // e)
+    return common + biases, experts
+
+
+def layer_kept(m: Transformer, s: Strategy, flash: bool, dropout: bool) -> tuple[float, float, float]:
+    """Bytes a layer keeps of a token: whole on every tensor rank, split over them, and of the scores."""
+    h, d, t = m.hidden, m.head_width, s.tensor
+    whole = [2 * h] * 4 + [h] * 2 * dropout  # norm, QKV, norm, first matrix; masks behind both blocks
+    kv = max(m.key_value_heads, t) * d
+    split = [2 * m.heads * d, 2 * kv, 2 * kv, 2 * m.heads * d]
+    if m.experts == 1:
+        split += [2 * m.ffn_hidden] * (2 + m.gated)
+    else:
+        split += [2 * m.expert_hidden] * (2 + m.gated) * (m.active_experts + m.shared_experts)
+        whole += [2 * h] * 2 * m.active_experts + [4 * m.experts]
+    scores = m.heads * m.sequence * np.array([2, 1, 2])[: 3 if dropout else 1]
+    if flash:
+        split.append(4 * m.heads)
+    return sum(whole), sum(split) / t, 0.0 if flash else float(scores.sum()) / t
+
+
+def slowly(m: Transformer, s: Strategy, batch: int, k: Precision, flash: bool, dropout: bool) -> np.ndarray:
+    """Parameters, gradients, optimiser state and activations of every stage."""
+    common, experts = (sum(tensors) for tensors in layer_tensors(m, s.tensor, s.expert))
+    whole, split, core = layer_kept(m, s, flash, dropout)
+    tokens = s.micro_batch * m.sequence / s.context
+    thin = s.tensor if s.sequence_parallel else 1
+    everything = tokens * (whole / thin + split + core)
+    kept = {"none": everything, "selective": everything - tokens * core, "full": tokens * 2 * m.hidden / thin}
+    micro = s.micro_batches(batch)
+    flight = micro_batches_in_flight(s.schedule, s.pipeline, micro, s.virtual_stages)
+    rows = []
+    for i, layers in enumerate(dealt(m.layers, s.pipeline, s.virtual_stages)):
+        first, last = i == 0, i == s.pipeline - 1
+        table = m.vocabulary * m.hidden / s.tensor
+        rest = first * (table + m.learned_positions * m.sequence * m.hidden)
+        rest += last * ((1 + m.biases) * m.hidden + (s.pipeline > 1 or not m.tied) * table)
+        here = layers * common + rest, layers * experts
+        sharing = s.shard_group * s.context
+        ranks = sharing, max(sharing / s.expert, 1)
+        shard = here[0] / ranks[0] + here[1] / ranks[1]
+        state = [sum(here) if s.zero_stage < stage else shard for stage in (3, 2, 1)]
+        acts = flight[i] * layers * kept[s.recompute]
+        acts += (everything - kept[s.recompute]) * (layers > 0)
+        interleaved = s.virtual_stages > 1
+        if first and dropout:
+            acts += (min(micro, 2 * s.pipeline) if interleaved else flight[i]) * tokens / thin * m.hidden
+        if last:
+            times = flight[i] if s.schedule == "gpipe" else 1
+            acts += times * tokens * (4 * m.hidden / thin + k.logit_bytes * m.vocabulary / s.tensor)
+        sizes = k.parameter_bytes, k.gradient_bytes, k.optimizer_bytes
+        rows.append([*(b * x for b, x in zip(sizes, state, strict=True)), acts])
+    return np.array(rows).T
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Transformer, Strategy, int]:
+    """A small model with a strategy that suits it."""
+    t, groups = draw(st.sampled_from([1, 2, 4])), draw(st.sampled_from([1, 2, 4]))
+    kv = draw(st.sampled_from([1, 2, 4]))
+    heads = math.lcm(4, kv) * groups
+    experts = draw(st.sampled_from([1, 1, 4]))
+    p, v = draw(st.sampled_from([(1, 1), (2, 1), (3, 1), (4, 1), (2, 2), (3, 2)]))
+    balanced = draw(st.booleans()) and p > 1
+    model = Transformer(
+        layers=p * v * draw(st.integers(2, 3)) - 2 * balanced, hidden=heads * 2, heads=heads, kv_heads=kv,
+        head_size=draw(st.sampled_from([None, 4])), vocabulary=draw(st.integers(4, 400)),
+        sequence=8 * draw(st.integers(1, 4)), ffn=draw(st.sampled_from([None, 16])), experts=experts,
+        active_experts=draw(st.integers(1, min(experts, 2))),
+        shared_experts=(experts > 1) * draw(st.integers(0, 1)),
+        expert_ffn=8 if experts > 1 else None, **{n: draw(st.booleans()) for n in FLAGS},
+    )  # fmt: skip
+    data = draw(st.sampled_from([1, 2, 8]))
+    strategy = Strategy(
+        tensor=t, pipeline=p, virtual_stages=v, data=data, context=draw(st.sampled_from([1, 2])),
+        shard=draw(st.sampled_from([None, 1])), expert=draw(st.sampled_from([1, min(data, experts)])),
+        micro_batch=draw(st.integers(1, 3)), recompute=draw(st.sampled_from(RECOMPUTE)),
+        sequence_parallel=t > 1 and draw(st.booleans()), zero_stage=draw(st.integers(0, 3)),
+        schedule="interleaved_1f1b" if v > 1 else draw(st.sampled_from(SCHEDULES[:3])),
+    )  # fmt: skip
+    return model, strategy, data * strategy.micro_batch * p * draw(st.integers(1, 4))
+
+
+FLAGS = ("gated", "tied", "learned_positions", "biases")
+
+
+@given(case=cases(), flash=st.booleans(), dropout=st.booleans(), name=st.sampled_from(sorted(PRECISIONS)))
+@settings(deadline=None, max_examples=300)
+def test_every_stage_equals_the_count_tensor_by_tensor(case, flash, dropout, name):
+    model, strategy, batch = case
+    assume(not (PRECISIONS[name].sharded_storage and strategy.zero_stage == 2))
+    need = memory(model, strategy, batch, precision=name, flash_attention=flash, dropout=dropout)
+    expected = slowly(model, strategy, batch, PRECISIONS[name], flash, dropout)
+    for part, column in zip(("parameters", "gradients", "optimizer", "activations"), expected, strict=True):
+        assert getattr(need, part) == pytest.approx(column, rel=1e-12), part
+
+
+@given(case=cases(), name=st.sampled_from(sorted(PRECISIONS)))
+@settings(deadline=None, max_examples=200)
+def test_four_stages_are_enough_to_find_the_largest(case, name):
+    model, strategy, batch = case
+    rows = model_record(model), choice_record(strategy, batch), np.zeros(1, dtype=np.int64)
+    largest = memory(model, strategy, batch, precision=name).peak.max()
+    assert peak_memory(*rows, storage_record(PRECISIONS[name])) == pytest.approx(largest, rel=1e-15)
+
+
+@pytest.mark.parametrize("rule", sorted(set(FLIGHT_RULES.values())))
+def test_four_stages_are_enough_for_every_schedule(rule, monkeypatch):
+    module = sys.modules["relparallel.parallel.memory"]
+    monkeypatch.setattr(module, "_rules", lambda: np.array([rule] * len(SCHEDULES)))
+    rng = np.random.default_rng(rule)
+    for _ in range(200):
+        p = 2 * int(rng.integers(1, 9))
+        layers = int(rng.choice([p, 3 * p, 2 * p - 2, 2 * p + 1]))
+        model = Transformer(
+            layers=layers, hidden=64, heads=4, vocabulary=int(rng.integers(1, 9999)), sequence=32
+        )
+        micro = int(rng.integers(1, 40))
+        strategy = Strategy(pipeline=p, data=2, recompute=str(rng.choice(RECOMPUTE)), zero_stage=1)
+        need = memory(model, strategy, 2 * micro)
+        rows = model_record(model), choice_record(strategy, 2 * micro), np.zeros(1, dtype=np.int64)
+        assert peak_memory(*rows, storage_record(PRECISIONS["mixed"])) == pytest.approx(
+            need.peak.max(), rel=1e-15
+        )
+
+
+@given(case=cases())
+@settings(deadline=None)
+def test_all_stages_together_hold_the_model_and_a_copy_of_a_tied_embedding(case):
+    model, strategy, batch = case
+    assume(model.key_value_heads % strategy.tensor == 0)
+    one = Precision(parameter_bytes=1.0)
+    held = memory(
+        model, Strategy(**fields(strategy) | {"zero_stage": 0}), batch, precision=one
+    ).parameters.sum()
+    copied = model.layers * 2 * (1 + model.biases) * model.hidden + (1 + model.biases) * model.hidden
+    copied += model.learned_positions * model.sequence * model.hidden
+    copied += model.biases * model.layers * model.hidden  # of the projection behind the attention
+    blocks = model.experts // strategy.expert + model.shared_experts if model.experts > 1 else 1
+    copied += model.biases * model.layers * model.hidden * blocks
+    copied += model.layers * model.hidden * model.experts * (model.experts > 1)  # the router
+    elsewhere = model.mixture_layers * model.experts * (model.expert_weights + model.biases * bias(model))
+    elsewhere *= 1 - 1 / strategy.expert
+    second = model.vocabulary * model.hidden if model.tied and strategy.pipeline > 1 else 0
+    t = strategy.tensor
+    assert t * held - (t - 1) * copied == pytest.approx(model.parameters + second - elsewhere, rel=1e-12)
+
+
+def bias(model: Transformer) -> int:
+    """Entries of the biases of one expert."""
+    return (1 + model.gated) * model.expert_hidden + model.hidden
+
+
+def fields(strategy: Strategy) -> dict[str, object]:
+    return {name: getattr(strategy, name) for name in strategy.__slots__}
+
+
+@given(case=cases())
+@settings(deadline=None)
+def test_memory_grows_with_the_micro_batch_and_shrinks_with_sharding_and_recomputation(case):
+    model, strategy, batch = case
+    kept = fields(strategy)
+    double = memory(model, Strategy(**kept | {"micro_batch": 2 * strategy.micro_batch}), 2 * batch)
+    assert np.all(double.total >= memory(model, strategy, batch).total)
+    states = []
+    for stage in range(4):
+        need = memory(model, Strategy(**kept | {"zero_stage": stage}), batch)
+        states.append(need.parameters + need.gradients + need.optimizer)
+    assert np.all(np.diff(states, axis=0) <= 1e-9)
+    for smaller, larger in ((1, None), (1, strategy.data)):
+        few, many = (memory(model, Strategy(**kept | {"shard": n}), batch) for n in (smaller, larger))
+        for part in ("parameters", "gradients", "optimizer"):
+            assert np.all(getattr(many, part) <= getattr(few, part) * (1 + 1e-12))
+    acts = [memory(model, Strategy(**kept | {"recompute": r}), batch).activations for r in RECOMPUTE]
+    assert np.all(np.diff(acts, axis=0) <= 1e-6)
+
+
+def test_a_gpt_layer_keeps_what_the_published_table_says():
+    for recompute in RECOMPUTE:
+        for split in (False, True):
+            s = Strategy(tensor=8, pipeline=8, recompute=recompute, sequence_parallel=split, micro_batch=2)
+            need = memory(GPT3, s, 64, dropout=True).activations[1]
+            size = {"tensor": 8, "sequence_parallel": split}
+            layer, full = (
+                activation_bytes_per_layer(2048, 12288, 96, 2, recompute=r, **size)
+                for r in (recompute, "none")
+            )
+            stage = stage_activation_bytes(GPT3, s, 32)[1]
+            assert need == stage + full - layer
+
+
+def test_states_are_those_of_zero():
+    model = Transformer(layers=4, hidden=64, heads=4, vocabulary=100, sequence=16)
+    for stage in range(4):
+        need = memory(model, Strategy(data=4, zero_stage=stage), 4)
+        states = need.parameters + need.gradients + need.optimizer
+        assert states[0] == model_state_bytes(model.parameters, 4, stage)
+
+
+def test_the_first_and_the_last_stage_of_gpt3():
+    need = memory(GPT3, SPLIT, global_batch=1536)
+    layer = (12 * 12288**2 + 7 * 12288) / 8 + 6 * 12288
+    table = 51200 * 12288 / 8
+    counted = 8 * layer + np.array([table + 2048 * 12288, *[0] * 10, table + 2 * 12288])
+    assert need.parameters.tolist() == (2 * counted).tolist()
+    assert need.optimizer.tolist() == (12 * counted).tolist()
+    assert need.gradients.tolist() == need.parameters.tolist()
+    sbh = 2048 * 12288
+    working = sbh * (10 + 24 / 8) + 5 * 96 * 2048**2 / 8 - 2 * sbh
+    acts = 8 * 2 * sbh * np.arange(12, 0, -1) + working
+    acts[0] += 12 * sbh
+    acts[-1] += 4 * sbh + 4 * 2048 * 51200 / 8
+    assert need.activations.tolist() == acts.tolist()
+
+
+def test_hybrid_and_full_sharding():
+    model, kept = GPT3, {"data": 64, "recompute": "full", "micro_batch": 1}
+    whole, hybrid = (
+        memory(model, Strategy(**kept, zero_stage=3, shard=n), 64, precision="fsdp") for n in (64, 8)
+    )
+    assert hybrid.parameters == pytest.approx(8 * whole.parameters)
+    assert whole.parameters + whole.gradients + whole.optimizer == pytest.approx(16 * model.parameters / 64)
+    half = memory(model, Strategy(**kept, zero_stage=2), 64, precision="fsdp")
+    assert half.parameters == whole.parameters
+    assert half.buffers - whole.buffers > 2 * model.parameters * 0.9  # all parameters are gathered
+
+
+def test_offloading_moves_bytes_and_counts_the_way():
+    split = Strategy(data=4, zero_stage=3, micro_batch=2)
+    here = memory(GPT3, split, 16)
+    for place, other in (("host", "nvme"), ("nvme", "host")):
+        state = memory(GPT3, split, 16, offload="optimizer", offload_to=place)
+        assert state.optimizer == 0
+        assert getattr(state, place) == here.optimizer
+        assert getattr(state, other) == 0
+        assert state.transfer == pytest.approx(4 * GPT3.parameters / 4)
+    both = memory(GPT3, split, 16, offload="parameters")
+    assert both.host == here.optimizer + here.parameters
+    assert both.total == here.total - both.host
+    assert both.transfer == pytest.approx(4 * GPT3.parameters / 4 + 2 * 2 * 2 * GPT3.parameters / 4)
+
+
+@pytest.mark.parametrize("p", [2, 4, 6, 8])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_schedule_holds_what_it_holds_when_simulated(name, p):
+    v = 2 if name in ("interleaved_1f1b", "zb_v", "v_half", "v_min") else 1
+    for m in (p, 4 * p):
+        simulated = simulate_schedule(name, p, m, v).peak_in_flight
+        rule = micro_batches_in_flight(name, p, m, v)
+        assert np.all(rule >= simulated)
+    if name == "v_min":  # its stages differ by a chunk; the rule is that of the fullest
+        assert rule.max() == simulated.max()
+    else:
+        assert rule.tolist() == simulated.tolist()
+
+
+@pytest.mark.parametrize(("stage", "part", "column"), [(0, 0, 1), (-1, -1, 2)])
+@pytest.mark.parametrize(("p", "v", "rounds"), [(2, 2, 1), (3, 2, 2), (4, 3, 4), (8, 2, 3)])
+def test_the_first_and_the_last_chunk_hold_what_they_hold_when_simulated(p, v, rounds, stage, part, column):
+    timeline = simulate_schedule("interleaved_1f1b", p, p * rounds, v)
+    own = (timeline.resource == stage % p) & (timeline.part == part % v)
+    change = np.where(timeline.kind[own] == "forward", 1, -1)
+    at = np.where(change > 0, timeline.start[own], timeline.start[own] + timeline.duration[own]).round(9)
+    peak = np.cumsum(change[np.lexsort((change, at))]).max()
+    assert _flight(FLIGHT_RULES["interleaved_1f1b"], p, float(p * rounds), v, stage % p)[column] == peak
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"strategy": Strategy(tensor=7)}, "tensor that divides 96 heads"),
+        ({"strategy": Strategy(data=4, expert=4)}, "expert that divides 1"),
+        ({"strategy": Strategy(pipeline=128)}, "no more chunks than 96 layers"),
+        ({"offload": "parameters"}, "offload must not be 'parameters' with zero_stage 0"),
+        ({"precision": "fp7"}, "precision"),
+        ({"global_batch": 1535}, "global_batch must be a multiple of 16"),
+    ],
+)
+def test_what_does_not_divide_is_refused(changed, text):
+    with pytest.raises(ValueError, match=text):
+        memory(**{"model": GPT3, "strategy": SPLIT, "global_batch": 1536} | changed)
+
+
+def test_empty_grids_are_taken():
+    rows = model_record(GPT3), np.zeros(0, CHOICE), np.zeros(0, dtype=np.int64)
+    assert peak_memory(*rows, storage_record(PRECISIONS["mixed"])).size == 0

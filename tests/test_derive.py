@@ -1,0 +1,38 @@
+import os
+
+import pandas as pd
+import pytest
+
+from relparallel.__main__ import main
+from relparallel.derive import calibration_tables, derive
+from relparallel.parallel.measured_runs import measured_runs
+from relparallel.published import data_folder
+
+
+def test_without_the_large_data_it_says_what_is_missing(monkeypatch, capsys):
+    monkeypatch.delenv("RELPARALLEL_DATA", raising=False)
+    with pytest.raises(ValueError, match="RELPARALLEL_DATA must name a folder that holds facts"):
+        derive()
+    assert main(["derive"]) == 2
+    assert "RELPARALLEL_DATA must name a folder" in capsys.readouterr().err
+
+
+def test_the_tables_say_what_is_fitted_and_how_far_it_is_off():
+    runs = tuple(run for run in measured_runs() if run.source in ("PTD-P", "Korthikanti", "BLOOM"))
+    tables = calibration_tables(runs)
+    assert list(tables["calibration"].columns) == ["family", "kind", "name", "value"]
+    ways = tables["calibration_errors"].groupby("way")["source"].apply(set)
+    assert all(sources == {"PTD-P", "Korthikanti", "BLOOM", "all"} for sources in ways)
+    assert set(ways.index) == {"joint", "left_out", "left_out_one_factor"}
+
+
+@pytest.mark.skipif(
+    "RELPARALLEL_DATA" not in os.environ, reason="RELPARALLEL_DATA names no folder with facts"
+)
+def test_the_shipped_tables_are_what_the_data_give(tmp_path):
+    for path in derive(tmp_path):
+        again, stored = pd.read_csv(path), pd.read_csv(data_folder() / "derived" / path.name)
+        assert list(again.columns) == list(stored.columns)
+        numbers = list(again.select_dtypes("number"))
+        assert again.drop(columns=numbers).equals(stored.drop(columns=numbers))
+        assert again[numbers].to_numpy() == pytest.approx(stored[numbers].to_numpy(), rel=5e-3)

@@ -1,0 +1,56 @@
+"""One valid call of everything that prices a strategy; see `valid_calls`."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pandas as pd
+from valid_workload import Arguments, fields, model
+
+import relparallel as rp
+
+
+@cache
+def runs() -> Any:
+    return [run for run in rp.parallel.measured_runs() if run.source in ("PTD-P", "Korthikanti")]
+
+
+def machine() -> Any:
+    return rp.hardware.cluster("a100-80gb-selene", gpus=8)
+
+
+def step() -> Arguments:
+    return {
+        "model": model(),
+        "strategy": rp.parallel.Strategy(tensor=8),
+        "cluster": machine(),
+        "global_batch": 8,
+        "software": "megatron-2022",
+        "precision": "bf16",
+        "calibrated": rp.parallel.calibration("a100-80gb"),
+    }
+
+
+CALLS: dict[str, Callable[[], Arguments]] = {
+    "parallel.Calibration": lambda: fields(rp.parallel.calibration("a100-80gb")),
+    "parallel.Run": lambda: fields(runs()[0]),
+    "parallel.Software": lambda: fields(rp.parallel.software("megatron-2022")),
+    "parallel.StepTime": lambda: fields(rp.parallel.step_time(**step())),
+    "parallel.calibrate": lambda: {"runs": runs()},
+    "parallel.calibration": lambda: {"name": "a100-80gb"},
+    "parallel.cross_validate": lambda: {"runs": runs()},
+    "parallel.errors": lambda: {"runs": runs(), "calibration": rp.parallel.calibration("a100-80gb")},
+    "parallel.measured_runs": lambda: {"outliers": False},
+    "parallel.prediction_scatter": lambda: {
+        "crossed": pd.DataFrame({"regime": ["kernels"] * 3, "one_factor": [0.0, 0.1, -0.1]})
+    },
+    "parallel.software": lambda: {"name": "megatron-2022"},
+    "parallel.softwares": dict,
+    "parallel.step_time": step,
+}  # fmt: skip
+MEANINGFUL: dict[str, dict[str, set[str]]] = {
+    "parallel.Run": {"id": {"text"}, "source": {"text"}, "software": {"text"}},
+    "parallel.Software": {"name": {"text"}},
+    "parallel.Calibration": {"family": {"text"}, "factors": {"empty"}, "scatter": {"empty"}},
+    "parallel.StepTime": {"log_errors": {"empty"}},
+}

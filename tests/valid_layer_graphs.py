@@ -1,0 +1,73 @@
+"""One valid call of everything that layer graphs offer; see `valid_calls`."""
+
+import atexit
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from valid_workload import Arguments, fields, model
+
+import relparallel as rp
+
+FOLDER = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+
+NODE = {"supportedOnFpga": 1, "cpuLatency": 9.0, "fpgaLatency": 2.0, "isBackwardNode": 0, "size": 8.0}
+PROBLEM = {
+    "maxSizePerFPGA": 1e3, "maxFPGAs": 2, "maxCPUs": 1, "nodes": [{"id": 1, **NODE}, {"id": 2, **NODE}],
+    "edges": [{"sourceId": 1, "destId": 2, "cost": 0.5}],
+}  # fmt: skip
+
+
+def graph() -> Any:
+    """Two measured layers."""
+    return rp.workload.LayerGraph(
+        names=("node1", "node2"), kinds=("conv", "dense"), forward=[1.0, 2.0], backward=[2.0, 4.0],
+        parameter_bytes=[8, 16], activation_bytes=[4, 4], edges=[(0, 1)], unit="s", batch=2, title="two",
+    )  # fmt: skip
+
+
+def profile() -> str:
+    """Path of a profile."""
+    rp.workload.write_profile(graph(), f"{FOLDER}/graph.txt")
+    return f"{FOLDER}/graph.txt"
+
+
+def problem() -> str:
+    """Path of a placement problem."""
+    with open(f"{FOLDER}/graph.json", "w") as file:
+        json.dump(PROBLEM, file)
+    return f"{FOLDER}/graph.json"
+
+
+def cost() -> Any:
+    return rp.workload.data_parallel_cost(graph(), 4, 1e9)
+
+
+def counted() -> Any:
+    return rp.workload.vgg_graph(11)
+
+
+TEXT = {"vocabulary": 100, "sequence": 8, "element_bytes": 4.0}
+CALLS: dict[str, Callable[[], Arguments]] = {
+    "workload.DataParallelCost": lambda: fields(cost()),
+    "workload.Gradients": lambda: fields(rp.workload.gradients(graph())),
+    "workload.LayerGraph": lambda: fields(graph()),
+    "workload.PartitionProblem": lambda: fields(rp.workload.read_partition_problem(problem())),
+    "workload.bert_graph": lambda: {"layers": 2, "hidden": 16, **TEXT},
+    "workload.data_parallel_cost": lambda: {
+        "graph": counted(), "workers": 4, "bandwidth": 1e9, "batch": 4, "flops": 1e12,
+    },
+    "workload.gnmt_graph": lambda: {"layers": 4, "hidden": 16, **TEXT},
+    "workload.gradients": lambda: {"graph": graph()},
+    "workload.read_partition_problem": lambda: {"path": problem(), "time_unit": 1e-3},
+    "workload.read_profile": lambda: {"path": profile(), "batch": 2, "data_loading": True},
+    "workload.resnet_graph": lambda: {
+        "depth": 50, "image": 224, "classes": 1000, "stride_first": False, "element_bytes": 4.0,
+    },
+    "workload.transformer_graph": lambda: {"model": model(), "element_bytes": 2.0},
+    "workload.vgg_graph": lambda: {"depth": 11, "image": 224, "classes": 1000, "element_bytes": 4.0},
+    "workload.write_profile": lambda: {"graph": graph(), "path": f"{FOLDER}/written.txt"},
+}  # fmt: skip

@@ -1,0 +1,42 @@
+"""One valid call of what `parallel` offers on pipeline schedules; see `valid_calls`."""
+
+from collections.abc import Callable
+
+from valid_workload import Arguments, fields
+
+import relparallel as rp
+from relparallel.parallel import simulate_schedule
+
+CALLS: dict[str, Callable[[], Arguments]] = {
+    "parallel.BestOrder": lambda: fields(rp.parallel.best_order(2, 3)),
+    "parallel.Filling": lambda: fields(rp.parallel.fill_bubbles(simulate_schedule("gpipe", 2, 2), [0], 1.0)),
+    "parallel.Timeline": lambda: fields(simulate_schedule("gpipe", 2, 2)),
+    "parallel.best_order": lambda: {
+        "stages": 2, "micro_batches": 3, "forward": 1, "backward": 2, "backward_weight": 1,
+        "most_in_flight": 2.0, "local": True,
+    },
+    "parallel.bubble_fraction": lambda: {
+        "name": "interleaved_1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 2, "forward": 1.0,
+        "backward": 2.0, "backward_weight": 1.0,
+    },
+    "parallel.fill_bubbles": lambda: {
+        "timeline": simulate_schedule("gpipe", 2, 2), "resource": [0, 1], "duration": [1.0, 2.0],
+    },
+    "parallel.iteration_period": lambda: {
+        "timeline": simulate_schedule("gpipe", 2, 2, iterations=4), "micro_batches": 2,
+    },
+    "parallel.simulate_schedule": lambda: {
+        "name": "interleaved_1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 2, "forward": 1.0,
+        "backward": 2.0, "backward_weight": 1.0, "communication": 0.1, "most_in_flight": None,
+        "iterations": 2,
+    },
+    "parallel.simulate_schedule under a memory limit": lambda: {
+        "name": "zb_2p", "stages": 4, "micro_batches": 8, "most_in_flight": 4.0,
+    },
+    "parallel.weight_delay": lambda: {
+        "timeline": simulate_schedule("pipedream", 2, 4), "per_update": 1,
+    },
+    "parallel.weight_versions": lambda: {
+        "timeline": simulate_schedule("pipedream", 2, 4), "per_update": 1,
+    },
+}  # fmt: skip

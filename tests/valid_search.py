@@ -1,0 +1,32 @@
+"""Valid calls of what evaluates and searches grids of strategies; see `valid_calls`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from valid_workload import Arguments, fields, model
+
+import relparallel as rp
+
+
+def machine() -> Any:
+    return rp.hardware.cluster("a100-80gb-selene", gpus=2)
+
+
+def grid() -> Any:
+    return rp.parallel.StrategyGrid.of(tensor=[1, 2], data=[2, 1], micro_batch=[1, 3])
+
+
+CALLS: dict[str, Callable[[], Arguments]] = {
+    "optimize.StrategyOptimum": lambda: fields(rp.optimize.best_strategy(model(), machine(), 8)),
+    "optimize.best_strategy": lambda: {
+        "model": model(), "cluster": machine(), "global_batch": 8, "objective": "time",
+        "limits": {"schedule": "1f1b"}, "executor": None,
+    },
+    "parallel.Evaluation": lambda: fields(rp.parallel.evaluate(model(), grid(), machine(), 8)),
+    "parallel.StrategyGrid": lambda: fields(grid()),
+    "parallel.evaluate": lambda: {
+        "model": model(), "grid": grid(), "cluster": machine(), "global_batch": 8,
+        "software": "megatron-2022", "precision": "bf16", "calibrated": None, "storage": "mixed",
+        "dropout": True, "reserve": 1e9, "complete": False, "executor": None,
+    },
+}  # fmt: skip

@@ -1,0 +1,84 @@
+"""One valid call of everything that `workload` offers; see `valid_calls`."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import relparallel as rp
+
+Arguments = dict[str, Any]
+
+
+def fields(instance: Any) -> Arguments:
+    """Return the constructor arguments of a dataclass instance."""
+    return {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance) if field.init}
+
+
+def model() -> Any:
+    return rp.workload.Transformer(layers=4, hidden=64, heads=8, vocabulary=1000, sequence=32)
+
+
+def mixed() -> Any:
+    return rp.workload.rlhf(model(), model(), prompt=8, response=8, sequences=4)
+
+
+def recurrent() -> Arguments:
+    return {"inputs": 10, "hidden": 20, "layers": 2, "steps": 5, "batch": 3, "vocabulary": 100}
+
+
+CALLS: dict[str, Callable[[], Arguments]] = {
+    "workload.LatentAttention": lambda: fields(rp.workload.transformer("deepseek-v3").latent),
+    "workload.MixedWorkload": lambda: fields(mixed()),
+    "workload.NumberFormat": lambda: fields(rp.workload.FORMATS["fp16"]),
+    "workload.Operator": lambda: fields(rp.workload.operators(model()).operators[0]),
+    "workload.OperatorTable": lambda: fields(rp.workload.operators(model())),
+    "workload.Phase": lambda: fields(mixed().phases[0]),
+    "workload.Transformer": lambda: fields(model()),
+    "workload.bert": lambda: {
+        "layers": 2, "hidden": 64, "heads": 4, "ffn": 100, "vocabulary": 100, "sequence": 16, "batch": 2,
+    },
+    "workload.break_even_sram": lambda: {"head": 64},
+    "workload.encoder_decoder": lambda: {
+        "encoder": 2, "decoder": 3, "hidden": 64, "heads": 4, "ffn": 100, "vocabulary": 100, "source": 16,
+        "target": 8, "batch": 2, "head_size": 8, "biases": True,
+    },
+    "workload.encoder_layer": lambda: {
+        "batch": 2, "sequence": 16, "hidden": 64, "heads": 4, "ffn": 100,
+    },
+    "workload.flash_attention_accesses": lambda: {"sequence": 128, "head": 8, "sram": 1000},
+    "workload.lost_gradients": lambda: {
+        "scale": 8.0, "mean": -6.0, "deviation": 1.5, "number": rp.workload.FORMATS["fp16"],
+    },
+    "workload.lstm": recurrent,
+    "workload.operators": lambda: {"model": model(), "micro_batch": 2, "tensor": 4},
+    "workload.rlhf": lambda: {
+        "actor": model(), "critic": model(), "prompt": 8, "response": 8, "sequences": 4, "epochs": 2,
+    },
+    "workload.rnn": recurrent,
+    "workload.standard_attention_accesses": lambda: {"sequence": 128, "head": 8},
+    "workload.state_bytes_per_parameter": lambda: {
+        "weights": "bf16", "gradients": "fp32", "master": True, "moments": 2,
+    },
+    "workload.swin": lambda: {
+        "channels": 32, "depths": (1, 1), "window": 2, "patch": 2, "image": 16, "head_size": 16,
+        "classes": 10, "batch": 2,
+    },
+    "workload.t5": lambda: {
+        "layers": 2, "hidden": 64, "heads": 4, "ffn": 100, "head_size": 8, "vocabulary": 100, "source": 16,
+        "target": 8, "batch": 2,
+    },
+    "workload.transformer": lambda: {"name": "gpt2-117m"},
+    "workload.transformers": dict,
+    "workload.vision_transformer": lambda: {
+        "layers": 2, "hidden": 64, "heads": 4, "ffn": 100, "patch": 4, "image": 16, "classes": 10, "batch": 2,
+    },
+    "workload.words_moved": lambda: {"layer": rp.workload.encoder_layer(), "fused": ["softmax"]},
+}  # fmt: skip
+
+MEANINGFUL: dict[str, dict[str, set[str]]] = {
+    "workload.Operator": {"name": {"text"}},
+    "workload.OperatorTable": {"name": {"text"}},
+    "workload.Phase": {"name": {"text"}, "model": {"text"}},
+    "workload.lost_gradients": {"mean": {"negative"}},
+    "workload.words_moved": {"fused": {"empty"}},  # every operator is a kernel of its own
+}

@@ -1,0 +1,383 @@
+"""Readers of layer graphs: small files written here, and every public file where the data folder is given."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relparallel.published import facts
+from relparallel.workload import (
+    LayerGraph,
+    bert_graph,
+    data_parallel_cost,
+    gnmt_graph,
+    gradients,
+    read_partition_problem,
+    read_profile,
+    resnet_graph,
+    vgg_graph,
+    write_profile,
+)
+
+NODE = (
+    "node{} -- {} -- forward_compute_time={}, backward_compute_time={}, activation_size={}, parameter_size={}"
+)
+PROFILE = "\n".join([
+    NODE.format(10, "Linear(in_features=2, out_features=3, bias=True)", 2.5, 4, 12.0, 36.0),
+    NODE.format(2, "LSTM(1024,  1024)", 1, 3, "[8.0; 4.0; 4.0]", 1e2),
+    NODE.format(1, "Input", 17.972, 0, 8, 0),
+    "\tnode1 -- node2",
+    "\tnode2 -- node10",
+])  # fmt: skip
+
+
+def write(folder: Path, text: str, name: str = "graph.txt") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_a_profile_is_read_in_the_order_of_its_numbers(tmp_path):
+    graph = read_profile(write(tmp_path, PROFILE), batch=4)
+    assert graph.names == ("node1", "node2", "node10")
+    assert graph.kinds[1] == "LSTM(1024, 1024)"
+    assert graph.forward == pytest.approx([0, 1e-3, 2.5e-3])
+    assert graph.backward == pytest.approx([0, 3e-3, 4e-3])
+    assert graph.activation_bytes.tolist() == [8, 16, 12]
+    assert graph.parameter_bytes.tolist() == [0, 100, 36]
+    assert graph.edges.tolist() == [[0, 1], [1, 2]]
+    assert (graph.unit, graph.batch, graph.title) == ("s", 4, tmp_path.name)
+    assert read_profile(tmp_path / "graph.txt", data_loading=True).forward[0] == pytest.approx(17.972e-3)
+
+
+amounts = st.floats(0, 1e12, allow_subnormal=False)
+
+
+@given(rows=st.lists(st.tuples(amounts, amounts, amounts, amounts), min_size=1, max_size=6))
+def test_a_written_profile_reads_back(rows, tmp_path_factory):
+    forward, backward, parameters, activations = np.array(rows).T
+    n = len(rows)
+    graph = LayerGraph(
+        names=tuple(f"node{v + 1}" for v in range(n)), kinds=("Conv2d(3, 64, stride=(1, 1)) -- 2",) * n,
+        forward=forward, backward=backward, parameter_bytes=parameters, activation_bytes=activations,
+        edges=[(v, v + 1) for v in range(n - 1)], unit="s", title="graph",
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("profile") / "graph.profile"
+    write_profile(graph, path)
+    back = read_profile(path)
+    assert back.forward == pytest.approx(forward, rel=1e-15)
+    assert back.backward == pytest.approx(backward, rel=1e-15)
+    assert back.activation_bytes.tolist() == activations.tolist()
+    assert (back.kinds, back.edges.tolist()) == (graph.kinds, graph.edges.tolist())
+
+
+def test_counted_operations_are_no_profile(tmp_path):
+    with pytest.raises(ValueError, match="graph must hold seconds"):
+        write_profile(vgg_graph(11), tmp_path / "vgg.txt")
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "message"),
+    [
+        (2, "node2 ReLU", "'node2 ReLU' is no layer and no edge"),
+        (2, "layer2 -- node3", "no layer and no edge"),
+        (3, NODE.format(10, "ReLU", 1, 1, 1, 1), "node10 is defined twice"),
+        (1, NODE.format(10, "ReLU", "fast", 1, 1, 1), "forward_compute_time is 'fast'"),
+        (1, NODE.format(10, "ReLU", 1, -1, 1, 1), "backward_compute_time is '-1'"),
+        (1, NODE.format(10, "ReLU", 1, 1, "[1; x]", 1), r"activation_size is '\[1; x\]'"),
+        (1, NODE.format(10, "ReLU", 1, 1, 1, "inf"), "parameter_size is 'inf'"),
+        (5, "\tnode2 -- node7", "node7 is no layer of this file"),
+        (5, "\tnode1 -- node2", "edge node1 -- node2 stands already on line 4"),
+    ],
+)
+def test_a_broken_profile_is_refused_with_its_line(tmp_path, line, text, message):
+    lines = PROFILE.splitlines()
+    lines[line - 1] = text
+    with pytest.raises(ValueError, match=rf"graph\.txt, line {line}: .*{message}"):
+        read_profile(write(tmp_path, "\n".join(lines)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "names must be distinct texts, at least one"),
+        (PROFILE + "\nnode10 -- node1", "edges must form no cycle"),
+    ],
+)
+def test_a_profile_of_no_graph_is_refused_with_its_path(tmp_path, text, message):
+    with pytest.raises(ValueError, match=rf"graph\.txt: {message}"):
+        read_profile(write(tmp_path, text))
+
+
+def problem(**changes):
+    """A small input of dnn-partitioning, with some parts changed."""
+    plain = {"supportedOnFpga": 1, "cpuLatency": 20, "fpgaLatency": 2, "isBackwardNode": 0, "size": 100}
+    nodes = [
+        {"id": 5, "name": "b", "colorClass": 2, **plain},
+        {"id": 1, "name": "a", "colorClass": 1, **plain, "fpgaLatency": 3},
+        {"id": 7, "name": "b", "colorClass": 2, **plain, "isBackwardNode": True, "fpgaLatency": 8},
+        {"id": 9, "name": "a grad", "colorClass": 1, **plain, "isBackwardNode": 1, "supportedOnFpga": False},
+    ]
+    pairs = [(1, 5, 0.25), (5, 7, 0.5), (7, 9, 0)]
+    edges = [{"sourceId": u, "destId": v, "cost": cost} for u, v, cost in pairs]
+    return {"maxSizePerFPGA": 1e3, "maxFPGAs": 2, "maxCPUs": 1, "nodes": nodes, "edges": edges} | changes
+
+
+def test_a_placement_problem_is_read_in_the_order_of_its_ids(tmp_path):
+    found = read_partition_problem(write(tmp_path, json.dumps(problem()), "graph.json"))
+    assert found.names == ("a", "b (5)", "b (7)", "a grad")
+    assert found.accelerator_time == pytest.approx([3e-3, 2e-3, 8e-3, 2e-3])
+    assert found.transfer_time == pytest.approx([0.25e-3, 0.5e-3, 0, 0])
+    assert found.cpu_time == pytest.approx([20e-3] * 4)
+    assert found.supported.tolist() == [True, True, True, False]
+    assert found.edges.tolist() == [[0, 1], [1, 2], [2, 3]]
+    assert (found.accelerators, found.cpus, found.accelerator_memory) == (2, 1, 1e3)
+    assert found == read_partition_problem(tmp_path / "graph.json", time_unit=1e-3)
+    assert found != read_partition_problem(tmp_path / "graph.json", time_unit=1.0)
+
+
+def test_layers_of_a_placement_problem_carry_their_backward_partners(tmp_path):
+    path = write(tmp_path, json.dumps(problem()), "graph.json")
+    graph = read_partition_problem(path).to_layer_graph(bandwidth=1e6)
+    assert graph.names == ("a", "b (5)")
+    assert graph.forward == pytest.approx([3e-3, 2e-3])
+    assert graph.backward == pytest.approx([2e-3, 8e-3])
+    assert graph.parameter_bytes.tolist() == [200, 200]
+    assert graph.activation_bytes == pytest.approx([250, 500])
+    assert graph.edges.tolist() == [[0, 1]]
+
+
+def test_a_backward_operator_without_a_partner_makes_no_layers(tmp_path):
+    nodes = problem()["nodes"]
+    del nodes[2]["colorClass"]
+    path = write(tmp_path, json.dumps(problem(nodes=nodes)), "graph.json")
+    with pytest.raises(ValueError, match=r"colour must join .*got 'b \(7\)' alone"):
+        read_partition_problem(path).to_layer_graph(bandwidth=1.0)
+
+
+BROKEN = {
+    "no JSON": (lambda p: None, 3, "write JSON"),
+    "no nodes": (lambda p: p.pop("nodes"), 1, "nodes is None"),
+    "no accelerators": (lambda p: p.pop("maxFPGAs"), 1, "maxFPGAs is None"),
+    "no size": (lambda p: p["nodes"][2].pop("size"), 6, r"nodes\[2\]: size is None"),
+    "text": (lambda p: p["nodes"][1].update(cpuLatency="9"), 5, r"nodes\[1\]: cpuLatency is '9'"),
+    "negative": (lambda p: p["edges"][1].update(cost=-1), 10, r"edges\[1\]: cost is -1"),
+    "twice": (lambda p: p["nodes"][3].update(id=1), 7, r"nodes\[3\]: id 1 is used twice"),
+    "unknown": (lambda p: p["edges"][2].update(destId=8), 11, r"edges\[2\]: destId 8 is the id of no node"),
+    "fraction": (lambda p: p["nodes"][0].update(id=1.5), 4, r"nodes\[0\]: id is 1\.5"),
+    "record": (lambda p: p["edges"].__setitem__(0, 7), 9, r"edges\[0\]: no object"),
+}
+
+
+def laid_out(given: dict) -> str:
+    """JSON with a line for each record: nodes from line 4, edges from line 9."""
+    lines = ["{"]
+    for key, value in given.items():
+        if isinstance(value, list):
+            rows = [f"{json.dumps(row)}," for row in value]
+            lines += [f'"{key}": [', *rows[:-1], rows[-1][:-1] + "],"]
+        else:
+            lines[0] += f'"{key}": {json.dumps(value)}, '
+    lines.insert(1, "")
+    return "\n".join(lines)[:-1] + "}"
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_placement_problem_is_refused_with_its_line(tmp_path, case):
+    change, line, message = BROKEN[case]
+    given = problem()
+    change(given)
+    text = laid_out(given)
+    if case == "no JSON":
+        text = text.replace('"nodes": [', '"nodes" [')
+    with pytest.raises(ValueError, match=rf"graph\.json, line {line}: .*{message}"):
+        read_partition_problem(write(tmp_path, text, "graph.json"))
+
+
+def test_a_cyclic_placement_problem_is_refused_with_its_path(tmp_path):
+    edges = [*problem()["edges"], {"sourceId": 9, "destId": 1, "cost": 0}]
+    with pytest.raises(ValueError, match=r"graph\.json: edges must form no cycle"):
+        read_partition_problem(write(tmp_path, json.dumps(problem(edges=edges)), "graph.json"))
+
+
+def data(*parts: str) -> Path:
+    """A file or folder of the public data; the test is skipped where they are not given."""
+    if "RELPARALLEL_DATA" not in os.environ:
+        pytest.skip("RELPARALLEL_DATA names no folder with data/pipedream-profiles and data/dnn-partitioning")
+    return Path(os.environ["RELPARALLEL_DATA"]).joinpath("data", *parts)
+
+
+def pipedream(model: str) -> LayerGraph:
+    return read_profile(data("pipedream-profiles", model, "graph.txt"))
+
+
+def dapple(name: str) -> LayerGraph:
+    return read_profile(data("dapple-profiles", f"{name}.txt"))
+
+
+def test_every_public_profile_is_read_and_reads_back(tmp_path):
+    paths = [*data("pipedream-profiles").glob("*/graph.txt"), *data("dapple-profiles").glob("*.txt")]
+    assert len(paths) == 22
+    for path in paths:
+        graph, text = read_profile(path, data_loading=True), path.read_text()
+        assert len(graph) == text.count("parameter_size=")
+        assert len(graph.edges) == len(re.findall(r"^\s+node", text, re.MULTILINE))
+        parameters = [float(size) for size in re.findall(r"parameter_size=([\d.e+]+)", text)]
+        assert graph.totals["parameter_bytes"] == pytest.approx(sum(parameters), rel=1e-12)
+        write_profile(graph, tmp_path / "graph.txt")
+        back = read_profile(tmp_path / "graph.txt", data_loading=True)
+        assert back.totals == pytest.approx(graph.totals, rel=1e-12)
+
+
+SAME_PARAMETERS = {
+    "vgg16": lambda: vgg_graph(16),
+    "resnet50": lambda: resnet_graph(50),
+    "resnet101": lambda: resnet_graph(101),
+    "gnmt": lambda: gnmt_graph(8),
+    "gnmt_large": lambda: gnmt_graph(16),
+}
+
+
+@pytest.mark.parametrize("model", SAME_PARAMETERS)
+def test_a_profiled_model_has_the_parameters_of_the_built_one(model):
+    assert pipedream(model).totals["parameter_bytes"] == SAME_PARAMETERS[model]().totals["parameter_bytes"]
+
+
+def test_profiled_convolutions_are_the_built_ones_one_by_one():
+    profiled, built = pipedream("vgg16"), vgg_graph(16)
+    ours = built.parameter_bytes[built.parameter_bytes > 0]
+    assert profiled.parameter_bytes[profiled.parameter_bytes > 0].tolist() == ours.tolist()
+    images = profiled.activation_bytes[0] / (4 * 3 * 224**2)  # of the Input node
+    convolutions = [kind.startswith("Conv2d") for kind in profiled.kinds]
+    made = built.activation_bytes[[kind == "conv" for kind in built.kinds]]
+    assert images == 128
+    assert (profiled.activation_bytes[convolutions] / images).tolist() == made.tolist()
+
+
+def test_profiles_of_dapple_have_the_parameters_of_the_built_models():
+    assert (
+        dapple("gnmt-16-pbs-64").totals["parameter_bytes"]
+        == (gnmt_graph(16, vocabulary=36560).totals["parameter_bytes"])
+    )
+    assert (
+        dapple("gnmt-32-pbs-64").totals["parameter_bytes"]
+        == (gnmt_graph(32, vocabulary=36560).totals["parameter_bytes"])
+    )
+    profiled, built = dapple("bert-48-pbs-2"), bert_graph(48, hidden=1024)
+    assert profiled.parameter_bytes[2] == built.parameter_bytes[0]
+    encoders = [kind.startswith("layer_") for kind in profiled.kinds]
+    assert profiled.parameter_bytes[encoders].tolist() == built.parameter_bytes[1:-1].tolist()
+    # The file rounds sizes: 548 MB, as PipeDream's VGG-19 would be in units of 2^20 bytes.
+    assert dapple("vgg-19-pbs-32").totals["parameter_bytes"] / 1e6 == pytest.approx(
+        vgg_graph(19).totals["parameter_bytes"] / 2**20, abs=0.05
+    )
+
+
+@pytest.mark.parametrize("row", ["vgg16_n4", "vgg16_n16", "resnet50_n16", "alexnet_n4"])
+def test_speedup_of_data_parallelism_is_that_of_pipedream_s_optimizer(row):
+    model, workers = row.split("_n")
+    fact = facts()[f"pd_dp_speedup_{row}"]
+    cost = data_parallel_cost(pipedream(model), int(workers), 1e9)
+    compute, both_passes = cost.compute.sum(), 2 * cost.communication.sum()
+    assert compute / ((compute + both_passes) / int(workers)) == pytest.approx(fact.value, rel=1e-9)
+
+
+# Latency [s] and seconds per byte of a message: MG-WFBP's tables of measured clusters.
+NETWORKS = {
+    "10G8": (5.230272768511732e-4, 8.570746975492128e-10),
+    "10G16": (9.080981007148093e-4, 7.395651186836712e-10),
+    "56G16": (2.3583677659915685e-4, 4.0594787739537565e-10),
+}
+
+
+@pytest.mark.parametrize(
+    "row", ["resnet101_10G8", "resnet101_10G16", "vgg16_10G8", "gnmt_56G16", "resnet50_10G16"]
+)
+def test_gradients_sent_one_by_one_or_at_once_finish_as_published(row):
+    """Wait-free backpropagation and a single message; columns 2 and 4 of the row, in ms."""
+    model, network = row.split("_")
+    alpha, beta = NETWORKS[network]
+    found = gradients(pipedream(model))
+    _, one_by_one, _, at_once = facts()[f"mgwfbp_{row}"].values
+    free = 0.0
+    for ready, size in zip(found.ready, found.sizes, strict=True):
+        free = max(free, ready) + alpha + beta * size
+    assert 1e3 * free == pytest.approx(one_by_one, rel=1e-4)
+    assert 1e3 * (found.ready[-1] + alpha + beta * found.sizes.sum()) == pytest.approx(at_once, rel=1e-4)
+
+
+def test_every_public_placement_problem_is_read():
+    paths = sorted(data("dnn-partitioning").glob("*-inputs/*/*.json"))
+    assert len(paths) == 24
+    for path in paths:
+        given, found = json.loads(path.read_text()), read_partition_problem(path)
+        assert (len(found), len(found.edges)) == (len(given["nodes"]), len(given["edges"]))
+        assert 1e3 * found.accelerator_time.sum() == pytest.approx(
+            sum(n["fpgaLatency"] for n in given["nodes"])
+        )
+        assert found.memory_bytes.sum() == sum(n["size"] for n in given["nodes"])
+
+
+@pytest.mark.parametrize(("kind", "model", "times"), [("Layer", "gnmt", 1000), ("Operator", "bert_l-3", 1)])
+def test_throughput_inputs_of_layers_hold_seconds_for_transfers(kind, model, times):
+    """Against the latency inputs of the same tensors, which also tell their bytes: 2 GiB/s, in ms."""
+    name = f"{kind}Graphs/{model}_inference.json"
+    latency, throughput = (
+        read_partition_problem(data("dnn-partitioning", f"{of}-inputs", name)).transfer_time
+        for of in ("latency", "throughput")
+    )
+    assert latency == pytest.approx(times * throughput, rel=1e-12)
+    edges = json.loads(data("dnn-partitioning", "latency-inputs", name).read_text())["edges"]
+    assert all(edge["size"] == pytest.approx(2**31 * 1e-3 * edge["cost"]) for edge in edges)
+
+
+def ideals(graph: LayerGraph) -> int:
+    """Number of sets of layers that hold all that their layers need, the empty set included."""
+    needed = [int(sum(1 << int(u) for u in np.flatnonzero(row))) for row in graph.ancestors]
+    front, count = {0}, 0
+    while front:
+        count += len(front)
+        front = {
+            held | 1 << v for held in front for v, need in enumerate(needed)
+            if not held >> v & 1 and need & ~held == 0
+        }  # fmt: skip
+    return count
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ("bert24_inf", "LayerGraphs/bert24_inference"),
+        ("bert24_trn", "LayerGraphs/bert24_training"),
+        ("gnmt_inf", "LayerGraphs/gnmt_inference"),
+        ("gnmt_trn", "LayerGraphs/gnmt_training"),
+        ("resnet50_inf", "LayerGraphs/resnet50_inference"),
+        ("resnet50op_inf", "OperatorGraphs/resnet50_inference"),
+        ("bert3op_inf", "OperatorGraphs/bert_l-3_inference"),
+        ("bert6op_inf", "OperatorGraphs/bert_l-6_inference"),
+        ("bert12op_inf", "OperatorGraphs/bert_l-12_inference"),
+    ],
+)
+def test_contracted_graphs_have_the_published_number_of_ideals(row, name):
+    found = read_partition_problem(data("dnn-partitioning", "throughput-inputs", f"{name}.json"))
+    assert ideals(found.to_layer_graph(bandwidth=1.0).join_idle_ends()) == facts()[f"tar_ideals_{row}"].value
+
+
+def test_layers_of_training_are_those_of_inference():
+    folder = data("dnn-partitioning", "throughput-inputs", "LayerGraphs")
+    for model in ("bert24", "gnmt", "inceptionv3", "resnet50"):
+        inference, training = (
+            read_partition_problem(folder / f"{model}_{kind}.json").to_layer_graph(bandwidth=1.0)
+            for kind in ("inference", "training")
+        )
+        assert training.forward.tolist() == inference.forward.tolist()
+        assert training.edges.tolist() == inference.edges.tolist()
+        assert training.backward.sum() > training.forward.sum()
+        assert inference.backward.sum() == 0
