@@ -28,6 +28,9 @@ def step() -> Arguments:
         "software": "megatron-2022",
         "precision": "bf16",
         "calibrated": rp.parallel.calibration("a100-80gb"),
+        "placement": None,
+        "network": None,
+        "alive": None,
     }
 
 

@@ -40,6 +40,8 @@ MACHINE: Final = np.dtype([(name, np.float64) for name in (
     "gemm", "depth", "batched", "flash", "misaligned", "hbm", "traffic",
     "link_share", "network_share", "round", "hop",
     "host", "host_backward", "host_wide", "micro", "step", "overlap",
+    # how much slower than in the default placement on this cluster the groups of a degree are
+    "tensor_slow", "context_slow", "data_slow", "pipeline_slow",
     # the software
     "flash_attention", "gradient_bytes", "scatter", "bucketed", "factor",
 )])  # fmt: skip
@@ -167,7 +169,8 @@ def _layer(model: Any, h: Any, s: Any) -> Any:
 def _ring(size: Any, ranks: Any, inside: Any, h: Any) -> Any:
     """Reduce-scatter or all-gather of a vector among ranks of which some share a node.
 
-    The ranks of a node share its network; the whole ring takes a round for each rank.
+    The ranks of a node share its network. Between nodes it goes round a ring, or by halves if that takes
+    fewer hops: the bytes are the same.
     """
     if ranks <= 1:
         return 0.0
@@ -176,7 +179,9 @@ def _ring(size: Any, ranks: Any, inside: Any, h: Any) -> Any:
     if ranks <= inside:
         return link + h.round * (1 + 0.25 * ranks) / 2
     share = h.node / inside  # rings that leave the node at once
-    return max(link, sent * share / (h.network * h.network_share)) + h.round / 2 + h.hop
+    nodes = np.ceil(ranks / inside)
+    hops = min(nodes - 1, np.ceil(np.log2(nodes)))
+    return max(link, sent * share / (h.network * h.network_share)) + h.round / 2 + hops * h.hop
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -202,12 +207,13 @@ def _moved(model: Any, h: Any, s: Any, core: Any) -> Any:
     """
     n, t, c = s.micro_batch * model.sequence / s.context, s.tensor, s.context
     hidden = 2 * n * model.hidden
-    tensor = 4 * _ring(hidden, t, _together(h, 1.0, t), h)
+    tensor = 4 * _ring(hidden * h.tensor_slow, t, _together(h, 1.0, t), h)
     sequence = 2 * 2 * n * model.kv_heads * model.head / t * c  # keys and values of the whole sequence
-    context = max(_ring(sequence, c, _together(h, t, c), h) - core, 0.0)
+    context = max(_ring(sequence * h.context_slow, c, _together(h, t, c), h) - core, 0.0)
     experts = 0.0
     if model.mixture > 0:
-        experts = 2 * model.mixture * _ring(hidden * model.active, s.expert, _together(h, t, s.expert), h)
+        exchanged = hidden * model.active * h.data_slow
+        experts = 2 * model.mixture * _ring(exchanged, s.expert, _together(h, t, s.expert), h)
     return tensor, context, experts
 
 
@@ -232,6 +238,7 @@ def _gradients(model: Any, h: Any, s: Any, gathered: Any, backward: Any) -> Any:
     if copies <= 1:
         return 0.0
     dense, expert = _held(model, s)
+    dense, expert = dense * h.data_slow, expert * h.data_slow
     if s.zero_stage >= 2:  # the first and the last layer have nothing to hide behind; copies are kept equal
         sharing = 1.0 * s.shard * s.context
         again = copies / sharing
@@ -301,15 +308,15 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     host = h.host * (1 + h.host_wide * wide * wide)
     on_gpu = forward + tensor + context + experts
     back_on_gpu = backward + tensor + 2 * context + experts
-    launch = _longer(on_gpu, host) - on_gpu
-    launch_back = _longer(back_on_gpu, host * h.host_backward) - back_on_gpu
+    launch = max(_longer(on_gpu, host) - on_gpu, 0.0)  # no less by rounding
+    launch_back = max(_longer(back_on_gpu, host * h.host_backward) - back_on_gpu, 0.0)
     ahead = on_gpu + launch
     behind = back_on_gpu + launch_back + again + repeats * (tensor + context + experts + launch)
 
     # Sharded parameters are gathered before each pass of a layer and their gradients scattered after it.
     gathered, exposed = 0.0, 0.0
     if s.zero_stage >= 2 and d * c > 1:
-        rows = 2 * (model.layer_weights + model.expert_weights / s.expert) / t
+        rows = 2 * (model.layer_weights + model.expert_weights / s.expert) / t * h.data_slow
         sharing = 1.0 * s.shard * c  # context ranks hold the same parameters, and share them too
         gathered = _ring(rows, sharing, _together(h, t, sharing), h)
         exposed = _under(gathered, ahead, h)
@@ -327,7 +334,7 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     hop = 0.0
     if p > 1:
         apart = h.node if t * c * d * p > h.node else t * c * d
-        hop = _send(2 * n * model.hidden / (t if h.scatter > 0 else 1), apart, h)
+        hop = _send(2 * n * model.hidden / (t if h.scatter > 0 else 1) * h.pipeline_slow, apart, h)
 
     out[0] = m * held * (forward + backward)
     out[1] = m * held * (again + repeats * launch)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,10 @@ from relparallel.parallel.calibration import Calibration, Software
 from relparallel.parallel.strategy import SCHEDULES, Strategy
 from relparallel.workload import Transformer
 
-__all__ = ["choice_record", "machine_record", "model_record", "step_parts"]
+__all__ = ["DEGREES", "choice_record", "machine_record", "model_record", "step_parts"]
+
+
+DEGREES: Final = ("tensor", "context", "data", "pipeline")
 
 
 def model_record(model: Transformer) -> NDArray[Any]:
@@ -49,11 +53,13 @@ def _expert_weights(model: Transformer) -> int:
 
 
 def machine_record(
-    cluster: Cluster, calibration: Calibration, software: Software, precision: str = "bf16"
-) -> NDArray[Any]:
+    cluster: Cluster, calibration: Calibration, software: Software, precision: str = "bf16",
+    slow: Mapping[str, float] | None = None,
+) -> NDArray[Any]:  # fmt: skip
     """What a cluster and its software can do, one row of `MACHINE`.
 
     A smaller number format speeds products with weights up by as much as has been measured for large ones.
+    ``slow`` says how much less bandwidth the groups of a degree have than in the default placement.
     """
     device = cluster.accelerator
     if device is None or cluster.network_bandwidth is None:
@@ -73,6 +79,7 @@ def machine_record(
         scatter=software.scatter_gather,
         bucketed=software.bucketed,
         factor=calibration.factor(software.name),
+        **{f"{degree}_slow": 1.0 for degree in DEGREES} | {f"{k}_slow": v for k, v in (slow or {}).items()},
         **calibration.values,
     )
 

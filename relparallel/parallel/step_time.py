@@ -11,15 +11,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Cluster
 from relparallel.parallel._kernel import PARTS
-from relparallel.parallel._records import choice_record, machine_record, model_record, step_parts
+from relparallel.parallel._records import DEGREES, choice_record, machine_record, model_record, step_parts
 from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration, calibration, softwares
 from relparallel.parallel.calibration import software as known_software
 from relparallel.parallel.feasibility import require_feasible
-from relparallel.parallel.strategy import Strategy
+from relparallel.parallel.group_links import group_links
+from relparallel.parallel.strategy import Placement, Strategy
+from relparallel.topology import Topology
 from relparallel.workload import Transformer
 
 __all__ = ["StepTime", "step_time"]
@@ -147,6 +150,9 @@ def step_time(
     software: str = "megatron-2022",
     precision: str = "bf16",
     calibrated: Calibration | None = None,
+    placement: Placement | None = None,
+    network: Topology | None = None,
+    alive: ArrayLike | None = None,
 ) -> StepTime:
     """Predict the time of one training step.
 
@@ -167,6 +173,12 @@ def step_time(
         Number format of the products with weights, one that was measured on the accelerator.
     calibrated : Calibration, optional
         Parameters of the machine; by default the shipped ones of the accelerator.
+    placement : Placement, optional
+        Which GPU runs which rank; the default order where omitted. Its strategy is the one above.
+    network : Topology, optional
+        How the GPUs are wired, hosts being GPUs; two levels of links as the cluster has them where omitted.
+    alive : array_like, optional
+        What works of the network, as `group_links` takes it.
 
     Returns
     -------
@@ -181,6 +193,9 @@ def step_time(
 
     Notes
     -----
+    Groups that a placement or a network gives less bandwidth than the default order on the cluster are slower
+    by that ratio (`group_links`: all groups of a degree at once, the slowest sets the pace).
+
     A layer costs its matrix products (tiles in waves over the processors, or bytes), its element-wise traffic
     and its collectives (ring, ranks of a node sharing the network), or the launches of the host if those take
     longer. A step is m micro-batches on the slowest stage, (p - 1)/v on the others, the transfers between
@@ -210,13 +225,40 @@ def step_time(
     require_choice(softwares(), software=software)
     known = calibration(device.name) if calibrated is None else calibrated
     require_instance(Calibration, calibrated=known)
-    record = machine_record(cluster, known, known_software(software), precision)
+    slow = _slowdowns(strategy, cluster, placement, network, alive)
+    record = machine_record(cluster, known, known_software(software), precision, slow)
     (parts,) = step_parts(model_record(model), record, choice_record(strategy, global_batch))
     named: dict[str, Any] = dict(zip(PARTS, parts.tolist(), strict=True))
     named["pipeline_bubble"] = named.pop("bubble")
     waiting = named["launch"] > HOST_BOUND * math.fsum(named.values())
     scatter = known.scatter.get(REGIMES[waiting], {})
     return StepTime(**named, log_errors=tuple(sorted(scatter.items())))
+
+
+def _slowdowns(
+    strategy: Strategy,
+    cluster: Cluster,
+    placement: Placement | None,
+    network: Topology | None,
+    alive: ArrayLike | None,
+) -> dict[str, float]:
+    """Bandwidth of the groups of each degree in the default placement, over that which they have."""
+    usual = Placement(strategy=strategy)
+    chosen = usual if placement is None else require_instance(Placement, placement=placement)
+    if chosen.strategy != strategy:
+        raise ValueError(f"placement must place the strategy {strategy}, got one of {chosen.strategy}")
+    wired = cluster if network is None else require_instance(Topology, network=network)
+    if chosen == usual and network is None and alive is None:
+        return {}
+    slow = {}
+    for degree in (name for name in DEGREES if getattr(strategy, name) > 1):
+        pattern = "chain" if degree == "pipeline" else "ring"
+        had = group_links(usual, cluster, degree, pattern=pattern).bandwidth.min()
+        has = group_links(chosen, wired, degree, pattern=pattern, alive=alive).bandwidth.min()
+        if has == 0:
+            raise ValueError(f"alive must leave the {degree} groups joined, got one that is torn apart")
+        slow[degree] = float(had / has)
+    return slow
 
 
 def _interpolated(level: float, log_errors: tuple[tuple[float, float], ...]) -> float:

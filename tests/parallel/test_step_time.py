@@ -6,8 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relparallel.hardware import cluster
-from relparallel.parallel import Strategy, bubble_fraction, calibration, simulate_schedule, step_time
+from relparallel.parallel import (
+    Placement,
+    Strategy,
+    bubble_fraction,
+    calibration,
+    simulate_schedule,
+    step_time,
+)
 from relparallel.parallel.measured_runs import measured_runs
+from relparallel.topology import dgx_superpod, leaf_spine
 from relparallel.units import TFLOP
 from relparallel.workload import Transformer
 
@@ -106,6 +114,44 @@ def test_a_faster_network_is_never_slower(t, p, d):
         if t * p * d < 8 or t * p * d % 8 == 0
     )
     assert fast.total <= slow.total
+
+
+def test_a_placement_across_nodes_pays_for_its_tensor_groups():
+    """Data dealt first puts the ranks of a tensor group on different nodes."""
+    split = Strategy(tensor=8, data=8)
+    usual = step_time(GPT, split, on(64), 64)
+    same = step_time(GPT, split, on(64), 64, placement=Placement(strategy=split))
+    across = Placement(strategy=split, order=("data", "context", "tensor", "pipeline"))
+    paid = step_time(GPT, split, on(64), 64, placement=across)
+    assert same == usual
+    assert paid.tensor > 3 * usual.tensor
+    assert paid.data < usual.data
+    assert paid.compute == usual.compute
+
+
+def test_a_network_is_as_good_as_the_links_that_groups_meet_on():
+    """Rails carry the gradients of every GPU apart; half the spines of a leaf-spine do half as well."""
+    split = Strategy(tensor=8, data=8)
+    machine = on(64)
+    rails = dgx_superpod(1)
+    assert step_time(GPT, split, machine, 64, network=rails).data > 0
+    wide, narrow = (leaf_spine(leaves=8, spines=spines, hosts_per_leaf=8) for spines in (8, 4))
+    fast, slow = (step_time(GPT, split, machine, 64, network=net) for net in (wide, narrow))
+    assert slow.data == pytest.approx(2 * fast.data, rel=0.01)
+    assert slow.compute == fast.compute
+
+
+def test_a_lost_cable_slows_exactly_the_collectives_that_cross_it():
+    net = leaf_spine(leaves=8, spines=8, hosts_per_leaf=8)
+    split = Strategy(tensor=8, data=8)
+    alive = np.ones(net.num_nodes + len(net.edges), dtype=bool)
+    alive[net.num_nodes + int(np.flatnonzero((net.edges >= 64).all(axis=1))[0])] = False  # leaf to spine
+    whole, lost = (step_time(GPT, split, on(64), 64, network=net, alive=a) for a in (None, alive))
+    assert lost.data > whole.data
+    assert lost.tensor == whole.tensor
+    alive[net.num_nodes] = False  # the cable of GPU 0
+    with pytest.raises(ValueError, match="alive must leave the tensor groups joined"):
+        step_time(GPT, split, on(64), 64, network=net, alive=alive)
 
 
 def test_work_scales_with_the_batch():
