@@ -14,7 +14,7 @@ from typing import Final
 
 import pandas as pd
 
-from relparallel.parallel.fitting import calibrate, cross_validate, errors, prediction_scatter
+from relparallel.parallel.fitting import calibrate, cross_validate, errors, family_of, prediction_scatter
 from relparallel.parallel.measured_runs import Run, measured_runs
 from relparallel.published import data_folder
 
@@ -84,11 +84,11 @@ def calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
     >>> list(calibration_tables(tuple(runs)))
     ['calibration', 'calibration_errors']
     """
-    families = sorted({_family(run) for run in runs})
+    families = sorted({family_of(run) for run in runs})
     found, errors_of = [], []
     scatters: dict[str, dict[str, dict[float, float]]] = {}
     for family in families:
-        own = [run for run in runs if _family(run) == family]
+        own = [run for run in runs if family_of(run) == family]
         fitted = calibrate(own)
         ways = {"joint": errors(own, fitted)[["source", "error"]]}
         if len({run.source for run in own}) > 1:
@@ -114,11 +114,6 @@ def calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
         ["family", "kind"], kind="stable"
     )
     return {"calibration": table, "calibration_errors": pd.concat(errors_of)}
-
-
-def _family(run: Run) -> str:
-    device = run.cluster.accelerator
-    return "" if device is None else device.name.rpartition("-")[0]
 
 
 def _summary(table: pd.DataFrame, family: str, way: str) -> pd.DataFrame:

@@ -50,6 +50,9 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.software": lambda: {"name": "megatron-2022"},
     "parallel.softwares": dict,
     "parallel.step_time": step,
+    "parallel.step_timeline": lambda: {
+        name: step()[name] for name in ("model", "strategy", "cluster", "global_batch")
+    },
 }  # fmt: skip
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "parallel.Run": {"id": {"text"}, "source": {"text"}, "software": {"text"}},

@@ -66,6 +66,11 @@ class Accelerator:
             if rate > self.peak.get(number, 0.0):
                 raise ValueError(f"matmul must not exceed peak = {dict(self.peak)}, got {number}: {rate}")
 
+    @property
+    def family(self) -> str:
+        """Name without the size of the memory: accelerators of a family differ in nothing else."""
+        return self.name.rpartition("-")[0] or self.name
+
 
 @cache
 def _rows() -> dict[str, dict[str, float]]:

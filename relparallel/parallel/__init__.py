@@ -69,6 +69,7 @@ from relparallel.parallel.steady_state import (
     weight_versions,
 )
 from relparallel.parallel.step_time import StepTime, step_time
+from relparallel.parallel.step_timeline import step_timeline
 from relparallel.parallel.strategy import Placement, Strategy
 from relparallel.parallel.synthesis import BestOrder, best_order
 from relparallel.parallel.timeline import Timeline, simulate_timeline
@@ -145,6 +146,7 @@ __all__ = [
     "softwares",
     "stage_activation_bytes",
     "step_time",
+    "step_timeline",
     "strategy_collectives",
     "tree_all_reduce",
     "tree_broadcast",

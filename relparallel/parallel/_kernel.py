@@ -23,7 +23,7 @@ import numpy as np
 
 from relparallel.parallel.strategy import SCHEDULES
 
-__all__ = ["CHOICE", "MACHINE", "MODEL", "PARTS", "RECOMPUTE_CODE", "run"]
+__all__ = ["CHOICE", "MACHINE", "MODEL", "PARTS", "RECOMPUTE_CODE", "pass_times", "run"]
 
 MODEL: Final = np.dtype([(name, np.float64) for name in (
     "layers", "hidden", "heads", "kv_heads", "head", "ffn", "matrices", "vocabulary", "sequence",
@@ -163,6 +163,13 @@ def _layer(model: Any, h: Any, s: Any) -> Any:
     split = t if s.sequence_parallel else 1
     stream = n * model.hidden * _STREAM_BYTES * h.traffic / (split * h.memory_bandwidth * h.hbm)
     return qkv + out + core + block + stream, qkv_back + out_back + core_back + block_back + stream, core
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def pass_times(model: Any, h: Any, s: Any) -> Any:
+    """Kernels of one layer on one micro-batch: forward, backward, and forward again for the backward pass."""
+    forward, backward, core = _layer(model, h, s)
+    return forward, backward, forward if s.recompute == 2 else (core if s.recompute == 1 else 0.0)
 
 
 @numba.njit(cache=True)  # type: ignore[misc]

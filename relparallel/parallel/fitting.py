@@ -22,7 +22,7 @@ from relparallel.parallel._records import choice_record, machine_record, model_r
 from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration, priors, software
 from relparallel.parallel.measured_runs import Run
 
-__all__ = ["calibrate", "cross_validate", "errors", "prediction_scatter"]
+__all__ = ["calibrate", "cross_validate", "errors", "family_of", "prediction_scatter"]
 
 _DAMPED: Final = 0.05  # relative error from which a residual counts linearly
 _FACTOR_SD: Final = 0.1  # of the logarithm of a software's factor, a priori
@@ -209,7 +209,7 @@ class _Problem:
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> _Problem:
-        families = {_family(run_) for run_ in runs}
+        families = {family_of(run_) for run_ in runs}
         if len(families) != 1:
             raise ValueError(f"runs must be on accelerators of one family, got {sorted(families)}")
         device = runs[0].cluster.accelerator
@@ -283,9 +283,10 @@ def _require_runs(runs: Any) -> Sequence[Run]:
     return runs  # type: ignore[no-any-return]
 
 
-def _family(run_: Run) -> str:
+def family_of(run_: Run) -> str:
+    """Accelerators on which a run took place, by family."""
     device = run_.cluster.accelerator
-    return "" if device is None else device.name.rpartition("-")[0]
+    return "" if device is None else device.family
 
 
 def _records(
