@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from relparallel._checks import require_instance
-from relparallel.parallel._kernel import PARTS, run
-from relparallel.parallel._records import choice_record, machine_record, model_record
+from relparallel.parallel._kernel import PARTS
+from relparallel.parallel._records import choice_record, machine_record, model_record, step_parts
 from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration, priors, software
 from relparallel.parallel.measured_runs import Run
 
@@ -139,7 +139,7 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
     """
     require_instance(Calibration, calibration=calibration)
     models, machines, choices = _records(_require_runs(runs), calibration)
-    parts = _parts(models, machines, choices)
+    parts = step_parts(models, machines, choices)
     predicted = parts.sum(axis=1)
     waiting = parts[:, PARTS.index("launch")] > HOST_BOUND * predicted
     measured = np.array([run.time for run in runs])
@@ -252,7 +252,7 @@ class _Problem:
         for name, value in zip(self.names, self.values(point), strict=True):
             self.machines[name] = value
         self.machines["factor"] = np.exp(point[len(self.names) :])[self.generation]
-        predicted = _parts(self.models, self.machines, self.choices).sum(axis=1)
+        predicted = step_parts(self.models, self.machines, self.choices).sum(axis=1)
         return np.asarray(np.log(predicted) - self.log_time)
 
     def residuals(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -300,11 +300,3 @@ def _records(
         ),
         np.concatenate([choice_record(one.strategy, one.global_batch) for one in runs]),
     )
-
-
-def _parts(models: NDArray[Any], machines: NDArray[Any], choices: NDArray[Any]) -> NDArray[np.float64]:
-    """Parts of the steps [s], [runs, parts]."""
-    rows = np.arange(choices.size)
-    out = np.empty((choices.size, len(PARTS)))
-    run(models, machines, choices, rows, rows, out)
-    return out

@@ -99,7 +99,8 @@ def _forward_share(
     device = require_instance(Cluster, cluster=cluster).accelerator
     assert device is not None  # `step_time` has refused it
     known = options.get("calibrated") or calibration(device.name)
-    machine = machine_record(cluster, known, software(options.get("software", "megatron-2022")))
+    programs = software(options.get("software", "megatron-2022"))
+    machine = machine_record(cluster, known, programs, options.get("precision", "bf16"))
     forward, backward, again = pass_times(
         model_record(model)[0], machine[0], choice_record(strategy, global_batch)[0]
     )
