@@ -173,22 +173,24 @@ def pass_times(model: Any, h: Any, s: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _ring(size: Any, ranks: Any, inside: Any, h: Any) -> Any:
-    """Reduce-scatter or all-gather of a vector among ranks of which some share a node.
+def _gather(size: Any, ranks: Any, inside: Any, h: Any) -> Any:
+    """Reduce-scatter or all-gather of a vector among ranks of which some share a node, the cheapest way.
 
-    The ranks of a node share its network. Between nodes it goes round a ring, or by halves if that takes
-    fewer hops: the bytes are the same.
+    The ranks of a node share its network. Over several nodes it is one ring through all ranks, or a ring in
+    every node and others between nodes, which saves network and uses it later; the rounds between nodes go
+    round, or by doubling distances if those are fewer. An all-reduce is two of these: a tree has as many hops
+    as doubling and moves the whole vector each way, so it is never cheaper.
     """
     if ranks <= 1:
         return 0.0
-    sent = size * (ranks - 1) / ranks
-    link = sent / (h.node_link * h.link_share)
+    link = size / (h.node_link * h.link_share)
     if ranks <= inside:
-        return link + h.round * (1 + 0.25 * ranks) / 2
-    share = h.node / inside  # rings that leave the node at once
+        return link * (ranks - 1) / ranks + h.round * (1 + 0.25 * ranks) / 2
     nodes = np.ceil(ranks / inside)
-    hops = min(nodes - 1, np.ceil(np.log2(nodes)))
-    return max(link, sent * share / (h.network * h.network_share)) + h.round / 2 + hops * h.hop
+    wire = size * h.node / inside / (h.network * h.network_share)  # as many groups leave the node at once
+    flat = max(link, wire) * (ranks - 1) / ranks
+    levels = link * (inside - 1) / inside + wire * (nodes - 1) / nodes
+    return min(flat, levels) + h.round / 2 + min(nodes - 1, np.ceil(np.log2(nodes))) * h.hop
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -214,13 +216,13 @@ def _moved(model: Any, h: Any, s: Any, core: Any) -> Any:
     """
     n, t, c = s.micro_batch * model.sequence / s.context, s.tensor, s.context
     hidden = 2 * n * model.hidden
-    tensor = 4 * _ring(hidden * h.tensor_slow, t, _together(h, 1.0, t), h)
+    tensor = 4 * _gather(hidden * h.tensor_slow, t, _together(h, 1.0, t), h)
     sequence = 2 * 2 * n * model.kv_heads * model.head / t * c  # keys and values of the whole sequence
-    context = max(_ring(sequence * h.context_slow, c, _together(h, t, c), h) - core, 0.0)
+    context = max(_gather(sequence * h.context_slow, c, _together(h, t, c), h) - core, 0.0)
     experts = 0.0
     if model.mixture > 0:
         exchanged = hidden * model.active * h.data_slow
-        experts = 2 * model.mixture * _ring(exchanged, s.expert, _together(h, t, s.expert), h)
+        experts = 2 * model.mixture * _gather(exchanged, s.expert, _together(h, t, s.expert), h)
     return tensor, context, experts
 
 
@@ -249,18 +251,18 @@ def _gradients(model: Any, h: Any, s: Any, gathered: Any, backward: Any) -> Any:
     if s.zero_stage >= 2:  # the first and the last layer have nothing to hide behind; copies are kept equal
         sharing = 1.0 * s.shard * s.context
         again = copies / sharing
-        equal = _ring(dense * h.gradient_bytes / sharing, again, _together(h, s.tensor * sharing, again), h)
+        equal = _gather(dense * h.gradient_bytes / sharing, again, _together(h, s.tensor * sharing, again), h)
         if expert > 0:
             sharing = max(sharing / s.expert, 1.0)
             again = copies / (s.expert * sharing)
             together = _together(h, s.tensor * s.expert * sharing, again)
-            equal += _ring(expert * h.gradient_bytes / sharing, again, together, h)
+            equal += _gather(expert * h.gradient_bytes / sharing, again, together, h)
         return s.zero_stage * gathered + 2 * equal
-    moved = 2 * _ring(dense * h.gradient_bytes, copies, _together(h, s.tensor, copies), h)
+    moved = 2 * _gather(dense * h.gradient_bytes, copies, _together(h, s.tensor, copies), h)
     if expert > 0:
         copies = copies / s.expert
         together = _together(h, s.tensor * s.expert, copies)
-        moved += 2 * _ring(expert * h.gradient_bytes, copies, together, h)
+        moved += 2 * _gather(expert * h.gradient_bytes, copies, together, h)
     return _under(moved, backward, h) if h.bucketed > 0 else moved
 
 
@@ -325,7 +327,7 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     if s.zero_stage >= 2 and d * c > 1:
         rows = 2 * (model.layer_weights + model.expert_weights / s.expert) / t * h.data_slow
         sharing = 1.0 * s.shard * c  # context ranks hold the same parameters, and share them too
-        gathered = _ring(rows, sharing, _together(h, t, sharing), h)
+        gathered = _gather(rows, sharing, _together(h, t, sharing), h)
         exposed = _under(gathered, ahead, h)
         exposed += _under(gathered * (s.zero_stage - 1), behind, h)  # stage 2 still has the parameters
 

@@ -1,0 +1,53 @@
+"""The kernel's price of a collective beside the forms of every algorithm."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relparallel.parallel import Links, best_collective, collective_time
+from relparallel.parallel._kernel import MACHINE, _gather
+
+SIZES = st.floats(1e3, 1e11)
+POWERS = st.integers(0, 6).map(lambda k: 2**k)
+
+
+def machine(link, network, inside, **latencies):
+    """A machine on which a group has so many ranks in a node, alone on its network."""
+    row = np.zeros(1, MACHINE)
+    for name, value in latencies.items():
+        row[name] = value
+    row["node_link"], row["link_share"] = link, 1
+    row["network"], row["network_share"], row["node"] = network, 1, inside
+    return row[0]
+
+
+@given(SIZES, POWERS, POWERS, st.floats(1e9, 1e12), st.floats(1e9, 1e12))
+def test_without_latency_it_is_the_cheapest_algorithm(size, inside, nodes, link, network):
+    links = Links(latency=0, bandwidth=link, network_latency=0, network_bandwidth=network)
+    found = 2 * _gather(size, inside * nodes, inside, machine(link, network, inside))
+    best = best_collective("all_reduce", size, inside * nodes, inside, links)
+    assert found == pytest.approx(float(best.time), rel=1e-9)
+    assert found <= float(best.times["tree"]) * (1 + 1e-9)
+
+
+@given(SIZES, st.integers(2, 12), st.integers(2, 40), st.floats(1e9, 1e12), st.floats(1e9, 1e12))
+def test_it_is_the_cheaper_of_one_ring_and_of_two_levels(size, inside, nodes, link, network):
+    links = Links(latency=0, bandwidth=link, network_latency=0, network_bandwidth=network)
+    ways = [
+        float(collective_time("all_gather", name, size, inside * nodes, inside, links))
+        for name in ("ring", "hierarchical")
+    ]
+    found = _gather(size, inside * nodes, inside, machine(link, network, inside))
+    assert found == pytest.approx(min(ways), rel=1e-9)
+
+
+def test_a_slow_network_is_saved_by_two_levels_and_a_fast_one_is_not():
+    slow, fast = machine(200e9, 10e9, 8), machine(200e9, 400e9, 8)
+    assert _gather(1e9, 16, 8, slow) == pytest.approx(1e9 * (7 / 8 / 200e9 + 1 / 2 / 10e9))
+    assert _gather(1e9, 16, 8, fast) == pytest.approx(1e9 * 15 / 16 / 200e9)
+
+
+@pytest.mark.parametrize(("nodes", "rounds"), [(2, 1), (3, 2), (4, 2), (5, 3), (128, 7)])
+def test_rounds_between_nodes_are_those_of_doubling(nodes, rounds):
+    assert _gather(0.0, nodes, 1, machine(1, 1, 1, hop=1.0)) == rounds
