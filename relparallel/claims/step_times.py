@@ -12,7 +12,7 @@ from relparallel.units import TFLOP
 from relparallel.workload import Transformer
 
 _ONE_ADAPTER = (
-    "predicted with the whole network of a node; all six published rates of ZeRO-3 agree with 18 to 29 GB/s "
+    "predicted with the whole network of a node; all six published rates of ZeRO-3 agree with 17 to 26 GB/s "
     "out of each node, about what one of its eight adapters carries"
 )
 _CALCULON = {
