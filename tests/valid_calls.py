@@ -257,6 +257,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.memory": lambda: {
         "model": model(), "strategy": strategy(), "global_batch": 8, "precision": "mixed",
         "flash_attention": False, "dropout": True, "offload": "none", "offload_to": "host",
+        "stage_layers": [model().layers // strategy().pipeline] * strategy().pipeline,
     },
     "parallel.micro_batches_in_flight": lambda: {
         "schedule": "1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 1,

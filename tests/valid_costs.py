@@ -31,6 +31,7 @@ def step() -> Arguments:
         "placement": None,
         "network": None,
         "alive": None,
+        "stage_layers": [model().layers],
     }
 
 
@@ -51,7 +52,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.softwares": dict,
     "parallel.step_time": step,
     "parallel.step_timeline": lambda: {
-        name: step()[name] for name in ("model", "strategy", "cluster", "global_batch")
+        name: step()[name] for name in ("model", "strategy", "cluster", "global_batch", "stage_layers")
     },
 }  # fmt: skip
 MEANINGFUL: dict[str, dict[str, set[str]]] = {

@@ -173,17 +173,20 @@ def _layer_activations(model: Any, s: Any, k: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, out: Any) -> None:
-    """Fill `BYTES` of one stage; ``layer`` holds what one layer has and keeps."""
+def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any, out: Any) -> None:
+    """Fill `BYTES` of one stage; ``layer`` holds what one layer has and keeps.
+
+    ``dealt`` are the layers of the stage, of the one that Chimera puts beside it, and layers times
+    micro-batches in flight, below 0 where the rule of the schedule says it.
+    """
     common, experts, kept, needed = layer
     p, v, z = s.pipeline, s.virtual_stages, s.zero_stage
     held, first, last = _flight(rule, p, 1.0 * s.micro_batches, v, i)
     folded = rule >= _FOLDED
-    layers = _layers(model.layers, p, v, folded, i)
+    layers, mirrored, flown = dealt
     rest = _outside(model, s, folded, i)
     of_layers, copies = layers, 1.0
     if rule == _CHIMERA:  # a second stage of the model, seen from the other end
-        mirrored = _layers(model.layers, p, v, folded, p - 1 - i)
         layers = (layers + mirrored) / 2
         of_layers = 2 * layers
         rest += _outside(model, s, folded, p - 1 - i)
@@ -203,7 +206,7 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, out: Any) 
 
     n = s.micro_batch * model.sequence / s.context
     outside = n / s.tensor if s.sequence_parallel else n
-    out[3] = held * layers * kept + (needed - kept if layers > 0 else 0.0)
+    out[3] = (held * layers if flown < 0 else flown) * kept + (needed - kept if layers > 0 else 0.0)
     logits = n * model.vocabulary / s.tensor
     out[4] = 0.0
     if i == 0 or (rule == _CHIMERA and i == p - 1):
@@ -237,11 +240,24 @@ def _layer(model: Any, s: Any, k: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def stages(model: Any, s: Any, k: Any, rules: Any, out: Any) -> None:
-    """Bytes of every stage of one strategy, [stages, BYTES]."""
-    layer = _layer(model, s, k)
+def _dealt(model: Any, s: Any, rule: Any, i: Any) -> Any:
+    """Layers of a stage and its mirror where they are dealt out."""
+    p, v, folded = s.pipeline, s.virtual_stages, rule >= _FOLDED
+    return _layers(model.layers, p, v, folded, i), _layers(model.layers, p, v, folded, p - 1 - i), -1.0
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def stages(model: Any, s: Any, k: Any, rules: Any, own: Any, flown: Any, out: Any) -> None:
+    """Bytes of every stage of one strategy, [stages, BYTES].
+
+    ``own`` and ``flown`` [stages] are its layers and those in flight; empty where they are dealt out.
+    """
+    layer, rule = _layer(model, s, k), rules[s.schedule]
     for i in range(s.pipeline):
-        _stage(model, s, k, rules[s.schedule], layer, i, out[i])
+        dealt = _dealt(model, s, rule, i)
+        if own.size > 0:
+            dealt = own[i], own[s.pipeline - 1 - i], flown[i]
+        _stage(model, s, k, rule, layer, i, dealt, out[i])
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -261,7 +277,7 @@ def peaks(models: Any, choices: Any, model: Any, k: Any, rules: Any, out: Any) -
                 i == s.pipeline // 2 and i > 1 and i < s.pipeline - 1 and rule != _CHIMERA
             ):
                 continue
-            _stage(models[model[j]], s, k, rule, layer, i, row)
+            _stage(models[model[j]], s, k, rule, layer, i, _dealt(models[model[j]], s, rule, i), row)
             held = row[0] + row[1] + row[2] + row[3] + row[4]
             largest = max(largest, held * (1 + FRAGMENTATION), row[5])
         out[j] = largest

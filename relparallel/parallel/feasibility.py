@@ -45,6 +45,7 @@ REASONS: Final = ("feasible", *RULES, "memory")
 """What a code means: 0 is feasible, the last one that the memory of a GPU is exceeded."""
 
 _INTERLEAVED: Final = SCHEDULES.index("interleaved_1f1b")
+_DEALT: Final = next(k for k, rule in enumerate(RULES) if "divide the layers" in rule)
 _CHIMERA: Final = SCHEDULES.index("chimera")
 _FOLDED: Final = tuple(SCHEDULES.index(name) for name in V_SHAPED)
 
@@ -132,9 +133,12 @@ def first_broken(rules: NDArray[np.int32]) -> NDArray[np.int8]:
 
 
 def require_feasible(
-    model: Transformer, strategy: Strategy, cluster: Cluster | None, global_batch: int
+    model: Transformer, strategy: Strategy, cluster: Cluster | None, global_batch: int, *, dealt: bool = True
 ) -> None:
-    """Raise a ValueError that names the rule which a strategy breaks."""
+    """Raise a ValueError that names the rule which a strategy breaks.
+
+    Whether the layers can be dealt out is not asked where a caller says who gets them.
+    """
     if cluster is not None and strategy.gpus > cluster.gpus:
         raise ValueError(
             f"strategy must fit the {cluster.gpus} GPUs of the cluster, got {strategy.gpus} "
@@ -146,7 +150,8 @@ def require_feasible(
     row["shard"], row["sequence_parallel"] = strategy.shard_group, strategy.sequence_parallel
     row["zero_stage"], row["schedule"] = strategy.zero_stage, SCHEDULES.index(strategy.schedule)
     node = 0 if cluster is None else cluster.gpus_per_node
-    (code,) = first_broken(broken_rules(model, row, global_batch, node=node))
+    rules = broken_rules(model, row, global_batch, node=node)
+    (code,) = first_broken(rules if dealt else rules & ~(1 << _DEALT))
     if code != FEASIBLE:
         raise ValueError(
             f"strategy breaks a rule: {REASONS[code]}; got {strategy} for {model}, batch {global_batch}"

@@ -6,6 +6,7 @@ The numbers come from the kernel of ``_memory_kernel.py``, which grids use too; 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,11 +26,18 @@ from relparallel.parallel._memory_kernel import (
 )
 from relparallel.parallel._records import choice_record, model_record
 from relparallel.parallel.precision import PRECISIONS, Precision
+from relparallel.parallel.stage_layers import (
+    chunk_devices,
+    even_chunks,
+    kept_layers,
+    require_stage_layers,
+    stage_sums,
+)
 from relparallel.parallel.strategy import SCHEDULES, Strategy
 from relparallel.units import GB
 from relparallel.workload import Transformer
 
-__all__ = ["RESERVE", "StageMemory", "Verdict", "memory", "peak_memory", "storage_record"]
+__all__ = ["RESERVE", "StageMemory", "Verdict", "memory", "peak_memory", "stage_peaks", "storage_record"]
 
 RESERVE: Final = 3.5 * GB
 """Of a GPU that no tensor can have: the driver's context, channels of the collectives, workspaces.
@@ -40,6 +48,8 @@ Chosen on the BLOOM runs: between 3.2 and 3.8 GB no verdict on them is wrong.
 _PARTS: Final = BYTES[:5]
 _OFFLOAD: Final = ("none", "optimizer", "parameters")
 _PLACES: Final = ("host", "nvme")
+Dealt = tuple[NDArray[np.float64], NDArray[np.float64]]
+NOTHING: Final[Dealt] = (np.empty(0), np.empty(0))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,6 +216,7 @@ def memory(
     dropout: bool = True,
     offload: str = "none",
     offload_to: str = "host",
+    stage_layers: Sequence[int] | None = None,
 ) -> StageMemory:
     """Count the bytes on a GPU of every pipeline stage.
 
@@ -227,6 +238,8 @@ def memory(
         What leaves the GPU: nothing, the optimiser's state, or the parameters as well (``zero_stage`` 3).
     offload_to : {"host", "nvme"}
         Where it goes.
+    stage_layers : sequence of int, optional
+        Layers of every stage, or of every chunk in the order of the model, as `step_time` takes them.
 
     Returns
     -------
@@ -250,7 +263,8 @@ def memory(
     Stages have equal layers, or one less on the first and the last if p v divides L + 2 and not L; otherwise
     the last one takes what is left. Norms are whole on every tensor rank. ZeRO shares
     state among ``shard * context`` ranks, that of an expert among ``shard * context / expert``, and never
-    among tensor ranks. Activations are in half precision. Layers with experts are spread evenly. O(p).
+    among tensor ranks. Activations are in half precision. Layers with experts are spread evenly. A
+    stage whose chunks differ keeps the most layers times micro-batches in the order of its passes. O(p).
 
     References
     ----------
@@ -268,6 +282,10 @@ def memory(
     require_instance(Transformer, model=model)
     _require_split(model, require_instance(Strategy, strategy=strategy))
     row = choice_record(strategy, global_batch)
+    dealt = NOTHING
+    if stage_layers is not None:
+        chunks = require_stage_layers(model, strategy, stage_layers)
+        dealt = _layers_on_stages(strategy, int(row["micro_batches"][0]), chunks)
     kept = _precision(precision)
     require_flag(flash_attention=flash_attention, dropout=dropout)
     require_choice(_OFFLOAD, offload=offload)
@@ -276,7 +294,12 @@ def memory(
         raise ValueError(f"offload must not be 'parameters' with zero_stage {strategy.zero_stage}, but 3")
     storage = storage_record(kept, flash_attention=flash_attention, dropout=dropout)
     all_here, here = (
-        _stages(model, row, storage_record(kept, flash_attention=flash_attention, dropout=dropout, offload=o))
+        _stages(
+            model,
+            row,
+            storage_record(kept, flash_attention=flash_attention, dropout=dropout, offload=o),
+            dealt,
+        )
         for o in ("none", offload)
     )
     moved = all_here - here
@@ -316,10 +339,35 @@ def storage_record(
     return row
 
 
-def _stages(model: Transformer, row: NDArray[Any], storage: NDArray[Any]) -> NDArray[np.float64]:
+def _stages(
+    model: Transformer, row: NDArray[Any], storage: NDArray[Any], dealt: Dealt = NOTHING
+) -> NDArray[np.float64]:
     out = np.empty((int(row["pipeline"][0]), len(BYTES)))
-    stages(model_record(model)[0], row[0], storage[0], _rules(), out)
+    stages(model_record(model)[0], row[0], storage[0], _rules(), *dealt, out)
     return out
+
+
+def stage_peaks(
+    model: Transformer, strategy: Strategy, global_batch: int, storage: NDArray[Any], layers: int
+) -> NDArray[np.float64]:
+    """Bytes that must be there on every stage if it held so many layers, later chunks more; [p]."""
+    p, v = strategy.pipeline, strategy.virtual_stages
+    row = choice_record(strategy, global_batch)
+    dealt = _layers_on_stages(strategy, int(row["micro_batches"][0]), np.repeat(even_chunks(layers, v), p))
+    held = _stages(model, row, storage, dealt)
+    return np.asarray(np.maximum(held[:, : len(_PARTS)].sum(axis=1) * (1 + FRAGMENTATION), held[:, -1]))
+
+
+def _layers_on_stages(strategy: Strategy, micro_batches: int, chunks: NDArray[np.int64]) -> Dealt:
+    """Layers of every stage, and layers times micro-batches in flight, below 0 where its chunks are equal."""
+    held = stage_sums(strategy, chunks)
+    differs = chunks * strategy.virtual_stages != held[chunk_devices(strategy)]
+    if strategy.schedule == "chimera":
+        differs = chunks != chunks[::-1]
+    uneven = stage_sums(strategy, differs) > 0
+    if not uneven.any():
+        return held, np.full(held.size, -1.0)
+    return held, np.where(uneven, kept_layers(strategy, micro_batches, chunks), -1.0)
 
 
 def _rules() -> NDArray[np.int64]:

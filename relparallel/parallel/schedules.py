@@ -25,7 +25,7 @@ from relparallel.parallel._orders import RULES, Order
 from relparallel.parallel.strategy import SCHEDULES, schedule_problem
 from relparallel.parallel.timeline import Timeline, simulate_timeline
 
-__all__ = ["ASYNCHRONOUS", "SPLIT", "pass_seconds", "play", "require_size", "simulate_schedule"]
+__all__ = ["ASYNCHRONOUS", "SPLIT", "pass_seconds", "play", "repeated", "require_size", "simulate_schedule"]
 
 ASYNCHRONOUS: Final = ("pipedream", "pipedream_2bw", "pipemare")
 """Schedules that never flush: an iteration starts while the one before it is on its way."""
@@ -136,8 +136,8 @@ def simulate_schedule(
     )
     seconds = pass_seconds(name, stages, forward, backward, backward_weight)
     require_number(communication=communication, at_least=0)
-    order = _repeated(name, stages, micro_batches, virtual_stages, np.floor(2 * limit) / 2, iterations)
-    return play(order, seconds, communication)
+    order = repeated(name, stages, micro_batches, virtual_stages, np.floor(2 * limit) / 2, iterations)
+    return play(order, seconds[:, order.stage] * (stages / order.stage.shape[1]), communication)
 
 
 def require_size(name: str, stages: int, micro_batches: int, virtual_stages: int) -> None:
@@ -167,7 +167,7 @@ def pass_seconds(
     return np.stack([f, whole - w, w] if name in SPLIT else [f, whole])
 
 
-def _repeated(name: str, p: int, m: int, v: int, limit: NDArray[np.float64], times: int) -> Order:
+def repeated(name: str, p: int, m: int, v: int, limit: NDArray[np.float64], times: int) -> Order:
     """The order of several iterations."""
     if name in ASYNCHRONOUS:
         return RULES[name](p, m * times, v, limit)
@@ -180,21 +180,21 @@ def _repeated(name: str, p: int, m: int, v: int, limit: NDArray[np.float64], tim
 
 
 def play(order: Order, seconds: NDArray[np.float64], delay: float) -> Timeline:
-    """Simulate the passes of an order on the axes (kind, micro-batch, chunk of the model)."""
+    """Simulate the passes of an order; seconds have its axes (kind, micro-batch, chunk of the model)."""
     kinds, _, chunks = order.turn.shape
     kind, item, chunk = np.indices(order.turn.shape).reshape(3, -1)
-    stage, share = order.stage[item, chunk], seconds.shape[1] / chunks
+    stage, p = order.stage[item, chunk], int(order.stage.max()) + 1
     before, after = _dependencies(np.arange(kind.size).reshape(order.turn.shape))
     rank = np.empty(kind.size, dtype=np.int64)
     rank[np.argsort(order.turn, axis=None, kind="stable")] = np.arange(kind.size)
-    duration = seconds[kind, stage] * share
+    duration = seconds.ravel()
     start = simulate_timeline(
         stage, duration, rank, before, after,
         np.where(stage[before] == stage[after], 0.0, delay), in_order=True,
     )  # fmt: skip
     return Timeline(
-        resources=seconds.shape[1], resource=stage, start=start, duration=duration,
-        holding=np.array(_HOLDING[kinds])[kind] * share, kind=np.array(_KINDS[kinds])[kind],
+        resources=p, resource=stage, start=start, duration=duration,
+        holding=np.array(_HOLDING[kinds])[kind] * p / chunks, kind=np.array(_KINDS[kinds])[kind],
         item=item, part=order.part[item, chunk],
     )  # fmt: skip
 

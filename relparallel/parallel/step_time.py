@@ -6,12 +6,13 @@ The numbers come from the kernel of ``_kernel.py``, with parameters calibrated o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Cluster
@@ -21,11 +22,13 @@ from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration, c
 from relparallel.parallel.calibration import software as known_software
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.group_links import group_links
+from relparallel.parallel.stage_layers import require_stage_layers
+from relparallel.parallel.stage_times import Rows, simulated_parts
 from relparallel.parallel.strategy import Placement, Strategy
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
 
-__all__ = ["StepTime", "step_time"]
+__all__ = ["StepTime", "step_rows", "step_time"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,6 +156,7 @@ def step_time(
     placement: Placement | None = None,
     network: Topology | None = None,
     alive: ArrayLike | None = None,
+    stage_layers: Sequence[int] | None = None,
 ) -> StepTime:
     """Predict the time of one training step.
 
@@ -179,6 +183,9 @@ def step_time(
         How the GPUs are wired, hosts being GPUs; two levels of links as the cluster has them where omitted.
     alive : array_like, optional
         What works of the network, as `group_links` takes it.
+    stage_layers : sequence of int, optional
+        Layers of every stage, or of every chunk in the order of the model, p v numbers that sum to the
+        layers of the model. Where omitted, the layers are dealt out evenly.
 
     Returns
     -------
@@ -201,6 +208,15 @@ def step_time(
     longer. A step is m micro-batches on the slowest stage, (p - 1)/v on the others, the transfers between
     them, gradients as far as nothing hides them, and the optimiser. O(1).
 
+    With ``stage_layers`` the passes are simulated, as `step_timeline` does. Compute to expert, head and
+    pipeline are then the work of the stage that has most of it; `pipeline_bubble` is how long that one waits
+    until the next step can begin: makespan less work, or the period of steps that overlap (zero bubble); none
+    where nothing is flushed. Gradients and optimiser are those of the stage on which they take longest.
+    O(n log n) for n passes. Equal layers take as long as the closed form with gpipe, 1f1b, dapple, eager_1f1b
+    and interleaved_1f1b, and 2 (p - 1) transfers less without a flush. In zb_h1, zb_2p, zb_v and chimera the
+    waiting stages hide part of the output layer, which the closed form adds; without it and transfers, the
+    two agree. v_half and v_min are slower by up to a half where passes are as unequal as here.
+
     References
     ----------
     Narayanan et al., SC 2021, section 3. Korthikanti et al. 2022, section 4 and 5.
@@ -215,24 +231,50 @@ def step_time(
     >>> low < 102.6 < high  # measured
     True
     """
+    known, rows, layers = step_rows(
+        model, strategy, cluster, global_batch, software=software, precision=precision, calibrated=calibrated,
+        placement=placement, network=network, alive=alive, stage_layers=stage_layers,
+    )  # fmt: skip
+    if layers is None or strategy.pipeline == 1:
+        (parts,) = step_parts(*rows)
+    else:
+        parts = simulated_parts(rows, strategy, layers)
+    named: dict[str, Any] = dict(zip(PARTS, parts.tolist(), strict=True))
+    named["pipeline_bubble"] = named.pop("bubble")
+    waiting = named["launch"] > HOST_BOUND * math.fsum(named.values())
+    scatter = known.scatter.get(REGIMES[waiting], {})
+    return StepTime(**named, log_errors=tuple(sorted(scatter.items())))
+
+
+def step_rows(
+    model: Transformer,
+    strategy: Strategy,
+    cluster: Cluster,
+    global_batch: int,
+    *,
+    software: str = "megatron-2022",
+    precision: str = "bf16",
+    calibrated: Calibration | None = None,
+    placement: Placement | None = None,
+    network: Topology | None = None,
+    alive: ArrayLike | None = None,
+    stage_layers: Sequence[int] | None = None,
+) -> tuple[Calibration, Rows, NDArray[np.int64] | None]:
+    """Check the arguments of `step_time`; return what the kernel takes, and the layers of the chunks."""
     require_instance(Transformer, model=model)
     require_instance(Strategy, strategy=strategy)
     device = require_instance(Cluster, cluster=cluster).accelerator
     require_int(global_batch=global_batch, at_least=1)
     if device is None:
         raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
-    require_feasible(model, strategy, cluster, global_batch)
+    layers = None if stage_layers is None else require_stage_layers(model, strategy, stage_layers)
+    require_feasible(model, strategy, cluster, global_batch, dealt=layers is None)
     require_choice(softwares(), software=software)
     known = calibration(device.name) if calibrated is None else calibrated
     require_instance(Calibration, calibrated=known)
     slow = _slowdowns(strategy, cluster, placement, network, alive)
     record = machine_record(cluster, known, known_software(software), precision, slow)
-    (parts,) = step_parts(model_record(model), record, choice_record(strategy, global_batch))
-    named: dict[str, Any] = dict(zip(PARTS, parts.tolist(), strict=True))
-    named["pipeline_bubble"] = named.pop("bubble")
-    waiting = named["launch"] > HOST_BOUND * math.fsum(named.values())
-    scatter = known.scatter.get(REGIMES[waiting], {})
-    return StepTime(**named, log_errors=tuple(sorted(scatter.items())))
+    return known, Rows(model_record(model), record, choice_record(strategy, global_batch)), layers
 
 
 def _slowdowns(

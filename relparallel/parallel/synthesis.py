@@ -141,7 +141,7 @@ def best_order(
         order, count = _search(_Problem(seconds, micro_batches, limit, window + span))
         visited += count
         if order is not None:
-            timeline = play(order, seconds.astype(np.float64), 0.0)
+            timeline = play(order, seconds[:, order.stage].astype(np.float64), 0.0)
             return BestOrder(span=span, bound=bound, states=visited, timeline=timeline)
         span += 1
 
