@@ -215,7 +215,7 @@ def step_time(
     O(n log n) for n passes. Equal layers take as long as the closed form with gpipe, 1f1b, dapple, eager_1f1b
     and interleaved_1f1b, and 2 (p - 1) transfers less without a flush. In zb_h1, zb_2p, zb_v and chimera the
     waiting stages hide part of the output layer, which the closed form adds; without it and transfers, the
-    two agree. v_half and v_min are slower by up to a half where passes are as unequal as here.
+    two agree. v_half and v_min, made for equal passes, can be slower by half.
 
     References
     ----------

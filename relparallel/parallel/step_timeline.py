@@ -60,8 +60,9 @@ def step_timeline(
     -----
     Chunks do the layers that they hold, one less on the first and on the last where embedding and output
     layer count as one each; the last one has the output layer, a third of it in each of its products.
-    Communication inside layers and the transfer behind it lengthen a pass, as in the closed form, whose
-    time this is for schedules that flush. O(n log n) for n passes.
+    Communication inside layers and the transfer behind it lengthen a pass, as in the closed form. With equal
+    chunks and a schedule that flushes (Chimera apart) this is its time; where embedding and output layer
+    count, the closed form fills the pipeline with up to two layers more. O(n log n) for n passes.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from relparallel.optimize import best_stage_layers
 from relparallel.optimize.stage_split import _balanced
 from relparallel.parallel import Strategy, memory, step_time
 from relparallel.parallel.memory import RESERVE
-from relparallel.workload import Transformer
+from relparallel.workload import Transformer, transformer
 
 MACHINE = cluster("a100-80gb-selene", gpus=8)
 WORDY = Transformer(layers=32, hidden=4096, heads=32, vocabulary=250880, sequence=2048)
@@ -96,6 +96,13 @@ def test_a_large_vocabulary_takes_layers_from_the_last_stage():
     assert found[-1] < found[0] == max(found)
     even = step_time(WORDY, split, MACHINE, 64)
     assert step_time(WORDY, split, MACHINE, 64, stage_layers=found).total < 0.95 * even.total
+
+
+def test_bloom_was_split_in_the_best_way():
+    """Its 70 layers on 12 stages: embedding and output layer took the place of a layer each."""
+    split = Strategy(tensor=4, pipeline=12, data=8, micro_batch=2, recompute="full", zero_stage=1)
+    machine = cluster("a100-80gb-jean-zay", gpus=384)
+    assert best_stage_layers(transformer("bloom-176b"), split, machine, 2048) == (5, *[6] * 10, 5)
 
 
 @pytest.mark.parametrize("schedule", ["1f1b", "interleaved_1f1b", "zb_2p", "pipedream"])

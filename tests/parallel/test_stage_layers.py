@@ -115,6 +115,7 @@ def test_work_is_that_of_the_closed_form_where_the_bubble_is_not(case):
     assert simulated.head == pytest.approx(ends * closed.head, rel=1e-9)
     for part in (*INSIDE, "pipeline", "data", "optimizer", "overhead"):
         assert getattr(simulated, part) == pytest.approx(getattr(closed, part), rel=1e-9, abs=1e-15), part
+    assert abs(simulated.total / closed.total - 1) < 0.5
 
 
 def alone(model, split, layers):
@@ -170,6 +171,31 @@ def test_parts_of_any_split_sum_to_the_simulated_step(case, random):
     assert passes(found) <= timeline.makespan * (1 + 1e-9)
     if split.schedule in (*FLUSHED, "chimera"):
         assert passes(found) == pytest.approx(timeline.makespan, rel=1e-9)
+
+
+@given(st.lists(st.integers(1, 6), min_size=2, max_size=5))
+@settings(deadline=None, max_examples=40)
+def test_the_optimiser_takes_as_long_as_on_the_stage_with_most_weights(layers):
+    """Seconds of a layer and of the embedding, from equal stages of one and of two layers."""
+    p = len(layers)
+    found, one, two = (
+        step_time(replace(GPT, layers=sum(said)), Strategy(pipeline=p), on(p), 8, stage_layers=said).optimizer
+        for said in (layers, [1] * p, [2] * p)
+    )
+    layer, table = two - one, 2 * one - two
+    expected = max(max(layers) * layer, max(layers[0], layers[-1]) * layer + table)
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("data", [1, 4])
+def test_gradients_between_replicas_wait_for_the_fullest_stage(data):
+    split = Strategy(pipeline=4, tensor=2, data=data)
+    light, heavy, even = (
+        step_time(replace(GPT, layers=sum(said)), split, on(8 * data), 64, stage_layers=said).data
+        for said in ([2, 2, 2, 2], [8, 2, 2, 2], [8, 8, 8, 8])
+    )
+    assert heavy == pytest.approx(even, rel=1e-9)
+    assert heavy > light if data > 1 else heavy == 0
 
 
 @pytest.mark.parametrize("p", [4, 8])
