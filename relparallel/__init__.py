@@ -2,8 +2,8 @@
 
 ``import relparallel as rp`` is cheap: each subpackage loads when it is first used, as ``rp.topology``,
 ``rp.reliability`` and so on. From the lowest floor to the highest: `units`, `published`, `hardware`;
-`topology`, `workload`; `metrics`, `parallel`; `reliability`; `training`; `optimize`; `claims`, `ledger`,
-`plotting`, `atlas`, `reproduce`.
+`topology`, `workload`; `metrics`, `parallel`; `reliability`, `communication`; `training`; `optimize`;
+`claims`, `ledger`, `plotting`, `atlas`, `reproduce`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 _SUBPACKAGES = (
     "atlas",
     "claims",
+    "communication",
     "derive",
     "drawing",
     "gantt",

@@ -8,6 +8,7 @@ import valid_workload
 
 FREE = {"text"}
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
+    "communication.delayed_descent": {"start": {"negative"}},
     "metrics.Estimate": {
         "method": FREE,
         "lower": {"negative", "infinite"},

@@ -19,7 +19,7 @@ FLOORS = [
     ["_checks", "units", "published", "hardware", "sweep"],
     ["topology", "workload"],
     ["metrics", "parallel"],
-    ["reliability"],
+    ["reliability", "communication"],
     ["training"],
     ["optimize"],
     ["claims", "ledger", "derive", "plotting", "drawing", "gantt", "atlas", "reproduce"],

@@ -14,7 +14,16 @@ from valid_calls import CALLS
 
 import relparallel as rp
 
-PACKAGES = ("topology", "metrics", "workload", "parallel", "reliability", "training", "optimize")
+PACKAGES = (
+    "topology",
+    "metrics",
+    "workload",
+    "parallel",
+    "reliability",
+    "communication",
+    "training",
+    "optimize",
+)
 BAD = {
     "nan": math.nan,
     "infinite": math.inf,

@@ -18,6 +18,7 @@ import valid_costs
 import valid_layer_graphs
 import valid_schedules
 import valid_search
+import valid_staleness
 import valid_workload
 from valid_workload import Arguments, fields, model
 
@@ -237,6 +238,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     # workload
     **valid_layer_graphs.CALLS,
     **valid_search.CALLS,
+    **valid_staleness.CALLS,
     **valid_workload.CALLS,
     **valid_costs.CALLS,
     # parallel

@@ -1,0 +1,214 @@
+"""Descent whose gradients come late, simulated update by update with weights out of the past."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from relparallel._checks import require_int, require_real, require_rng
+from relparallel.communication._arguments import require_broadcast, require_callable, require_number
+from relparallel.communication.recurrence import LONGEST_DELAY
+
+__all__ = ["delayed_descent", "least_squares_gradient", "quadratic_gradient"]
+
+Gradient: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], ArrayLike]
+
+
+def delayed_descent(
+    gradient: Gradient, start: ArrayLike, rates: ArrayLike, forward_delay: ArrayLike,
+    backward_delay: ArrayLike = 0, *, decay: ArrayLike | None = None,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return the weights of a training run whose gradients are computed with old weights.
+
+    Parameters
+    ----------
+    gradient : callable
+        From the forward and the backward weights to the gradient, all of the shape of ``start``; it is
+        called once for every update and may draw its own noise.
+    start : array_like
+        Weights before the first update, which passes from before it read too.
+    rates : array_like
+        Learning rates at least 0, shape (updates,), or (updates, ...) with rows that fit ``start``.
+    forward_delay, backward_delay : array_like
+        Whole updates, 0 ... 4096, one for all weights or one for each; the first is not the smaller one.
+    decay : array_like, optional
+        With it the backward weights are corrected by the average change, as in `delayed_taps`; in [0, 1).
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (updates + 1, ...). A run that diverges for long ends in infinite values or NaN.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range, or the shapes do not fit.
+
+    Notes
+    -----
+    w(t+1) = w(t) - rate(t) gradient(w(t-f), u(t)), where u(t) is w(t-b), with the correction
+    w(t-b) - (f - b) v(t), and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). O(updates) gradients.
+
+    References
+    ----------
+    Yang et al., "PipeMare", MLSys 2021, section 3.
+
+    Examples
+    --------
+    >>> for step in (0.99, 1.01):
+    ...     path = delayed_descent(quadratic_gradient(1.0), 1.0, np.full(2000, step), forward_delay=1)
+    ...     bool(np.abs(path[-100:]).max() < 1)
+    True
+    False
+    """
+    require_callable(gradient=gradient)
+    first = np.asarray(require_real(start=start))
+    steps = _rows(rates, first)
+    f = _lags("forward_delay", forward_delay, first)
+    b = _lags("backward_delay", backward_delay, first)
+    if np.any(f < b):
+        raise ValueError(f"forward_delay must be at least backward_delay, got {forward_delay!r}")
+    keep = None if decay is None else _fitting("decay", require_real(decay=decay, at_least=0, below=1), first)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _descend(gradient, first, steps, f, b, keep)
+
+
+def quadratic_gradient(
+    curvature: ArrayLike, discrepancy: ArrayLike = 0.0, noise: float = 0.0,
+    rng: np.random.Generator | None = None,
+) -> Gradient:  # fmt: skip
+    """Return the noisy gradient of independent parabolas, for `delayed_descent`.
+
+    Parameters
+    ----------
+    curvature : array_like
+        Second derivative c >= 0, one for all weights or one for each.
+    discrepancy : array_like
+        D >= 0: how much the gradient depends on the difference of forward and backward weights.
+    noise : float
+        Standard deviation of what is added to every component, at least 0.
+    rng : numpy.random.Generator, optional
+        Needed where ``noise`` is above 0.
+
+    Returns
+    -------
+    callable
+        From forward weights w and backward weights u to c w + D (w - u) + noise.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range, or noise has no ``rng``.
+
+    References
+    ----------
+    Yang et al., "PipeMare", MLSys 2021, section 3.
+
+    Examples
+    --------
+    >>> quadratic_gradient(2.0, discrepancy=1.0)(np.array([3.0]), np.array([1.0])).tolist()
+    [8.0]
+    """
+    c, gap = require_real(curvature=curvature, discrepancy=discrepancy, at_least=0)
+    require_broadcast(curvature=c, discrepancy=gap)
+    sigma = require_number(noise=noise, at_least=0)
+    if rng is not None or sigma > 0:
+        require_rng(rng=rng)
+    draw = (lambda shape: 0.0) if rng is None else (lambda shape: sigma * rng.standard_normal(shape))
+    return lambda forward, backward: c * forward + gap * (forward - backward) + draw(np.shape(forward))
+
+
+def least_squares_gradient(
+    inputs: ArrayLike, targets: ArrayLike, batch: int, rng: np.random.Generator
+) -> Gradient:
+    """Return the mini-batch gradient of mean squared error / 2 of a linear model, for `delayed_descent`.
+
+    Parameters
+    ----------
+    inputs : array_like
+        Shape (samples, weights).
+    targets : array_like
+        Shape (samples,).
+    batch : int
+        Samples of an update, drawn without replacement.
+    rng : numpy.random.Generator
+        Draws them.
+
+    Returns
+    -------
+    callable
+        From forward and backward weights to the gradient; one layer reads the forward weights only.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range, or the shapes do not fit.
+
+    Examples
+    --------
+    >>> gradient = least_squares_gradient([[1.0], [2.0]], [1.0, 2.0], 2, np.random.default_rng(0))
+    >>> gradient(np.array([3.0]), np.array([3.0])).tolist()
+    [5.0]
+    """
+    x, y = (np.asarray(values) for values in require_real(inputs=inputs, targets=targets))
+    if x.ndim != 2:
+        raise ValueError(f"inputs must have shape (samples, weights), got shape {x.shape}")
+    if y.shape != x.shape[:1]:
+        raise ValueError(f"targets must have shape {x.shape[:1]}, got shape {y.shape}")
+    size = require_int(batch=batch, at_least=1, at_most=len(x))
+    require_rng(rng=rng)
+
+    def gradient(forward: NDArray[np.float64], backward: NDArray[np.float64]) -> NDArray[np.float64]:
+        rows = rng.choice(len(x), size, replace=False)
+        return np.asarray(x[rows].T @ (x[rows] @ forward - y[rows]) / size)
+
+    return gradient
+
+
+def _descend(
+    gradient: Gradient, start: NDArray[np.float64], rates: NDArray[np.float64], f: NDArray[np.int64],
+    b: NDArray[np.int64], keep: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:  # fmt: skip
+    """The loop of `delayed_descent`: weights lie flat in the rows of the path."""
+    path = np.empty((len(rates) + 1, start.size))
+    path[0], every, drift = start.ravel(), np.arange(start.size), np.zeros(start.size)
+    for t, rate in enumerate(rates):
+        forward, backward = path[np.maximum(t - f, 0), every], path[np.maximum(t - b, 0), every]
+        if keep is not None:
+            backward = backward - (f - b) * drift
+        slope = np.asarray(gradient(forward.reshape(start.shape), backward.reshape(start.shape)))
+        if slope.shape != start.shape:
+            raise ValueError(f"gradient must return shape {start.shape}, got shape {slope.shape}")
+        change = -rate * slope.ravel()
+        path[t + 1] = path[t] + change
+        drift = change if keep is None else keep * drift + (1 - keep) * change
+    return path.reshape(-1, *start.shape)
+
+
+def _rows(rates: ArrayLike, start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The rate of every update, flat for every weight."""
+    given = np.asarray(require_real(rates=rates, at_least=0))
+    if given.ndim == 0:
+        raise ValueError(f"rates must have one row for each update, got {rates!r}")
+    return np.array([_fitting("rates", row, start) for row in given])
+
+
+def _lags(name: str, delay: Any, start: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Whole delays, flat for every weight."""
+    given = _fitting(name, require_real(at_least=0, at_most=LONGEST_DELAY, **{name: delay}), start)
+    if np.any(given != np.floor(given)):
+        raise ValueError(f"{name} must be whole updates, got {delay!r}")
+    return given.astype(np.int64)
+
+
+def _fitting(name: str, values: Any, start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One value for every weight, flat."""
+    try:
+        return np.broadcast_to(np.asarray(values, dtype=np.float64), start.shape).ravel()
+    except ValueError:
+        raise ValueError(
+            f"{name} must fit the shape {start.shape} of start, got shape {np.shape(values)}"
+        ) from None

@@ -1,0 +1,146 @@
+"""When a linear recurrence with delays is stable: its companion matrix, and the largest stable step.
+
+A recurrence x(t+1) = sum over d of A_d x(t-d) is a mapping from delays d to coefficients A_d, numbers or
+square blocks: its taps. A method with a step is a function from the step to its taps; momentum, averages
+and predictions of weights are further components of x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from relparallel._checks import require_instance, require_int, require_real
+from relparallel.communication._arguments import require_callable, require_number
+
+__all__ = ["LONGEST_DELAY", "Taps", "companion_matrix", "largest_stable_step", "spectral_radius"]
+
+Taps: TypeAlias = Mapping[int, ArrayLike]
+LONGEST_DELAY: Final = 4096  # the companion matrix is dense
+_GROWTH: Final = 1.25  # from one step that is tried to the next
+_TRIES: Final = 200
+
+
+def companion_matrix(taps: Taps) -> NDArray[np.float64]:
+    """Return the matrix that moves the last states of a recurrence with delays one step on.
+
+    Parameters
+    ----------
+    taps : mapping of int to array_like
+        Coefficient of x(t - d) in x(t + 1) by delay d = 0 ... 4096: numbers, or blocks of one shape (k, k).
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (k n, k n) with n the longest delay plus one; it maps (x(t), x(t-1), ..., x(t-n+1)) to
+        (x(t+1), x(t), ..., x(t-n+2)).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no tap, a delay is out of range, or the blocks are not square and alike.
+
+    Examples
+    --------
+    >>> companion_matrix({0: 1.0, 2: -0.5})
+    array([[ 1. ,  0. , -0.5],
+           [ 1. ,  0. ,  0. ],
+           [ 0. ,  1. ,  0. ]])
+    """
+    delays, blocks = _checked(taps)
+    size = blocks.shape[1]
+    matrix = np.eye(size * (max(delays) + 1), k=-size)
+    for delay, block in zip(delays, blocks, strict=True):
+        matrix[:size, size * delay : size * (delay + 1)] = block
+    return matrix
+
+
+def spectral_radius(taps: Taps) -> float:
+    """Return by which factor a recurrence with delays grows per step in the long run.
+
+    Parameters
+    ----------
+    taps : mapping of int to array_like
+        As `companion_matrix` takes them.
+
+    Returns
+    -------
+    float
+        The largest absolute eigenvalue; below 1 every start decays.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the taps are none.
+
+    Notes
+    -----
+    O((k n)**3) for n delays and blocks of size k.
+
+    Examples
+    --------
+    >>> round(spectral_radius({0: 1.0, 1: -1.0}), 12)
+    1.0
+    """
+    return float(np.abs(np.linalg.eigvals(companion_matrix(taps))).max())
+
+
+def largest_stable_step(method: Callable[[float], Taps], smallest: float = 1e-6) -> float:
+    """Return the step at which a method stops being stable.
+
+    Parameters
+    ----------
+    method : callable
+        From a step above 0 to the taps of the recurrence.
+    smallest : float
+        A step above 0 at which the method is stable.
+
+    Returns
+    -------
+    float
+        Where the spectral radius crosses 1 from below.
+
+    Raises
+    ------
+    TypeError
+        If ``method`` cannot be called, or ``smallest`` is no number.
+    ValueError
+        If the method is unstable at ``smallest``, or stable up to 1e19 times that.
+
+    Notes
+    -----
+    Steps grow by a quarter until one is unstable; Brent's method finds the crossing before it. An unstable
+    window narrower than a quarter of the step, with stable steps above it, may be missed.
+
+    Examples
+    --------
+    >>> round(largest_stable_step(lambda step: {0: 1.0, 2: -step}), 9)
+    0.618033989
+    """
+    require_callable(method=method)
+    low = require_number(smallest=smallest, above=0)
+    if spectral_radius(method(low)) >= 1:
+        raise ValueError(f"smallest must be a stable step, got {smallest!r}")
+    for _ in range(_TRIES):
+        high = low * _GROWTH
+        if spectral_radius(method(high)) > 1:
+            return float(brentq(lambda step: spectral_radius(method(step)) - 1, low, high, xtol=1e-15 * high))
+        low = high
+    raise ValueError(f"method must be unstable at some step, got a stable one up to {low:g}")
+
+
+def _checked(taps: Taps) -> tuple[list[int], NDArray[np.float64]]:
+    """The delays and their blocks, shape (delays, k, k)."""
+    require_instance(Mapping, taps=taps)
+    if not taps:
+        raise ValueError("taps must hold at least one delay, got an empty mapping")
+    delays = [require_int(taps=delay, at_least=0, at_most=LONGEST_DELAY) for delay in taps]
+    blocks = [np.atleast_2d(require_real(taps=block)) for block in taps.values()]
+    shapes = {block.shape for block in blocks}
+    if len(shapes) > 1 or len({*blocks[0].shape}) > 1 or blocks[0].ndim > 2:
+        raise ValueError(f"taps must be numbers or square blocks of one shape, got shapes {sorted(shapes)}")
+    return delays, np.array(blocks)

@@ -1,0 +1,258 @@
+"""Training with stale weights: how long a pipeline delays them, what that costs, and PipeMare's two remedies.
+
+On a quadratic of curvature c, delayed descent is w(t+1) = w(t) - a g(t). PipeMare reads other weights in the
+forward than in the backward pass, and g(t) = (c + D) w(t - f) - D w(t - b) with delays f >= b [updates] and
+the discrepancy D. Delays count the updates between those weights and the ones that the gradient meets:
+`relparallel.parallel.weight_delay` counts one more, the gradient's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from relparallel._checks import require_int, require_real
+from relparallel.communication._arguments import require_broadcast, require_number
+from relparallel.communication.recurrence import LONGEST_DELAY, Taps
+
+__all__ = [
+    "correction_decay",
+    "delayed_taps",
+    "pipeline_delays",
+    "rescheduled_rate",
+    "stable_step",
+]
+
+
+def pipeline_delays(stages: int, micro_batches: int = 1) -> NDArray[np.float64]:
+    """Return PipeMare's delay of the forward weights on every stage; its backward weights are the newest.
+
+    Parameters
+    ----------
+    stages : int
+        P, at least 1.
+    micro_batches : int
+        N, whose gradients make one update.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (stages,), updates. It counts a gradient's own micro-batch; without it the mean over
+        the micro-batches is smaller by 1/N.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is no integer from 1 on.
+
+    Notes
+    -----
+    (2 (P - i) + 1)/N on stage i = 1 ... P.
+
+    References
+    ----------
+    Yang et al., "PipeMare", MLSys 2021, table 1.
+
+    Examples
+    --------
+    >>> pipeline_delays(4, micro_batches=2).tolist()
+    [3.5, 2.5, 1.5, 0.5]
+    """
+    require_int(stages=stages, micro_batches=micro_batches, at_least=1)
+    return (2.0 * np.arange(stages)[::-1] + 1) / micro_batches
+
+
+def stable_step(delay: ArrayLike, curvature: ArrayLike = 1.0) -> Any:
+    """Return the step at which delayed descent on a quadratic stops being stable, without discrepancy.
+
+    Parameters
+    ----------
+    delay : array_like
+        Updates t by which the weights are old, at least 0.
+    curvature : array_like
+        Second derivative c, above 0.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Smaller steps converge, larger ones diverge; float for two numbers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range, or the shapes do not broadcast.
+
+    Notes
+    -----
+    (2/c) sin(pi/(4 t + 2)), where a root of z**(t+1) - z**t + a c first meets the unit circle.
+
+    References
+    ----------
+    Yang et al., "PipeMare", MLSys 2021, lemma 1.
+
+    Examples
+    --------
+    >>> stable_step([0, 1, 64]).round(8).tolist()
+    [2.0, 1.0, 0.02435283]
+    """
+    lags, c = require_real(delay=delay, at_least=0), require_real(curvature=curvature, above=0)
+    require_broadcast(delay=lags, curvature=c)
+    step = 2 / c * np.sin(np.pi / (4 * np.asarray(lags) + 2))
+    return float(step) if np.ndim(step) == 0 else step
+
+
+def correction_decay(gap: ArrayLike, remainder: float = 0.135) -> Any:
+    """Return the decay of the average change of the weights that PipeMare corrects the discrepancy with.
+
+    Parameters
+    ----------
+    gap : array_like
+        Updates f - b between the weights of forward and backward pass, above 0.
+    remainder : float
+        Share of a change that the average still holds after ``gap`` updates, in (0, 1).
+
+    Returns
+    -------
+    float or numpy.ndarray
+        In (0, 1), for `delayed_taps` and `delayed_descent`; float for one number.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    remainder**(1/gap); 0.135 is exp(-2).
+
+    References
+    ----------
+    Yang et al., "PipeMare", MLSys 2021, technique 2.
+
+    Examples
+    --------
+    >>> round(correction_decay(10 - 6), 4)
+    0.6062
+    """
+    between = require_real(gap=gap, above=0)
+    decay = require_number(remainder=remainder, above=0, below=1) ** (1 / np.asarray(between))
+    return float(decay) if np.ndim(decay) == 0 else decay
+
+
+def rescheduled_rate(
+    rate: ArrayLike, delay: ArrayLike, update: ArrayLike, annealing_updates: int
+) -> NDArray[np.float64]:
+    """Return PipeMare's learning rates, divided by the delay at first and unchanged after the annealing.
+
+    Parameters
+    ----------
+    rate : array_like
+        The rates that training without a delay would use, above 0.
+    delay : array_like
+        Updates t, above 0, of the stages, say.
+    update : array_like
+        Number k of the update, from 0 on.
+    annealing_updates : int
+        K, at least 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64 of the shape that the three arrays broadcast to.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range, or the shapes do not broadcast.
+
+    Notes
+    -----
+    rate t**-p with p = 1 - min(k/K, 1). A delay below 1 raises the rate.
+
+    References
+    ----------
+    Yang et al., "PipeMare", MLSys 2021, technique 1.
+
+    Examples
+    --------
+    >>> rescheduled_rate(0.1, 4.0, [0, 50, 100, 200], annealing_updates=100).tolist()
+    [0.025, 0.05, 0.1, 0.1]
+    """
+    require_int(annealing_updates=annealing_updates, at_least=1)
+    rates, lags = require_real(rate=rate, delay=delay, above=0)
+    updates = require_real(update=update, at_least=0)
+    require_broadcast(rate=rates, delay=lags, update=updates)
+    power = 1 - np.minimum(np.asarray(updates) / annealing_updates, 1)
+    return np.asarray(rates * np.asarray(lags) ** -power)
+
+
+def delayed_taps(
+    rate: float, forward_delay: int, backward_delay: int = 0, *, curvature: float = 1.0,
+    discrepancy: float = 0.0, decay: float | None = None,
+) -> Taps:  # fmt: skip
+    """Return delayed descent on a quadratic as taps, with discrepancy and its correction if wanted.
+
+    Parameters
+    ----------
+    rate : float
+        The step a, above 0.
+    forward_delay, backward_delay : int
+        Updates f and b by which the weights of the forward and of the backward pass are old.
+    curvature : float
+        Second derivative c, above 0.
+    discrepancy : float
+        D >= 0: how much the gradient depends on the difference of the two.
+    decay : float, optional
+        With it the backward weights are corrected; in [0, 1), as `correction_decay` gives it.
+
+    Returns
+    -------
+    mapping of int to array
+        For `spectral_radius` and, as a function of ``rate``, `largest_stable_step`; numbers without a
+        correction, blocks for (w, v) with one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    w(t+1) = w(t) - a ((c + D) w(t-f) - D u(t)) with u(t) = w(t-b), or with the correction
+    u(t) = w(t-b) - (f - b) v(t) and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). O(1).
+
+    Without a correction the largest stable step is below 2/(D (f - b)) and `stable_step`. The correction
+    raises it where b = 0, as in PipeMare; where b > 0 and f - b = 1 it can lower it.
+
+    References
+    ----------
+    Yang et al., "PipeMare", MLSys 2021, lemma 2 and technique 2.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from relparallel.communication import largest_stable_step
+    >>> stale = partial(delayed_taps, forward_delay=10, backward_delay=6, discrepancy=5.0)
+    >>> round(largest_stable_step(stale), 5)
+    0.03807
+    >>> round(largest_stable_step(partial(stale, decay=correction_decay(10 - 6))), 5)
+    0.10587
+    """
+    a, c = require_number(rate=rate, above=0), require_number(curvature=curvature, above=0)
+    gap = require_number(discrepancy=discrepancy, at_least=0)
+    b = require_int(backward_delay=backward_delay, at_least=0, at_most=LONGEST_DELAY)
+    f = require_int(forward_delay=forward_delay, at_least=b, at_most=LONGEST_DELAY)
+    if decay is None:
+        kept, moves, average = np.eye(1), np.ones((1, 1)), 0.0
+    else:
+        keep = require_number(decay=decay, at_least=0, below=1)
+        kept, moves, average = np.diag([1.0, keep]), np.array([[1.0], [1 - keep]]), gap * (f - b)
+    size = len(kept)
+    taps = {delay: np.zeros((size, size)) for delay in (0, b, f)}
+    taps[0] += kept
+    # What each delayed (w, v) adds to the gradient, which moves w by -a and v by -a (1 - decay).
+    for delay, row in ((f, (c + gap, 0.0)), (b, (-gap, 0.0)), (0, (0.0, average))):
+        taps[delay] -= a * moves * row[:size]
+    return taps
