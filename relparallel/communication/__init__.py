@@ -11,6 +11,7 @@ from relparallel.communication.recurrence import (
     spectral_radius,
 )
 from relparallel.communication.staleness import (
+    compensated_taps,
     correction_decay,
     delayed_taps,
     pipeline_delays,
@@ -20,6 +21,7 @@ from relparallel.communication.staleness import (
 
 __all__ = [
     "companion_matrix",
+    "compensated_taps",
     "correction_decay",
     "delayed_descent",
     "delayed_taps",

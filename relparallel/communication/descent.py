@@ -54,7 +54,7 @@ def delayed_descent(
 
     References
     ----------
-    Yang et al., "PipeMare", MLSys 2021, section 3.
+    Yang et al., "PipeMare", MLSys 2021.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def quadratic_gradient(
 
     References
     ----------
-    Yang et al., "PipeMare", MLSys 2021, section 3.
+    Yang et al., "PipeMare", MLSys 2021.
 
     Examples
     --------

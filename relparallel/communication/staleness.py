@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_int, require_real
+from relparallel._checks import require_flag, require_int, require_real
 from relparallel.communication._arguments import require_broadcast, require_number
 from relparallel.communication.recurrence import LONGEST_DELAY, Taps
 
 __all__ = [
+    "compensated_taps",
     "correction_decay",
     "delayed_taps",
     "pipeline_delays",
@@ -255,4 +256,63 @@ def delayed_taps(
     # What each delayed (w, v) adds to the gradient, which moves w by -a and v by -a (1 - decay).
     for delay, row in ((f, (c + gap, 0.0)), (b, (-gap, 0.0)), (0, (0.0, average))):
         taps[delay] -= a * moves * row[:size]
+    return taps
+
+
+def compensated_taps(
+    rate: float, delay: int, momentum: float = 0.0, *, curvature: float = 1.0, spike: bool = False,
+    horizon: float = 0.0,
+) -> Taps:  # fmt: skip
+    """Return delayed descent with momentum on a quadratic as taps, with Kosson's two mitigations if wanted.
+
+    Parameters
+    ----------
+    rate : float
+        The step a, above 0.
+    delay : int
+        Updates t by which the weights of both passes are old.
+    momentum : float
+        m in [0, 1).
+    curvature : float
+        Second derivative c, above 0.
+    spike : bool
+        Whether spike compensation applies the late part of a gradient's momentum at once.
+    horizon : float
+        Updates T >= 0 over which linear weight prediction extrapolates the old weights.
+
+    Returns
+    -------
+    mapping of int to array
+        Blocks for (w, v); for `spectral_radius` and `largest_stable_step`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    g(s) = c (w(s-t) - a T v(s-t)), v(s+1) = m v(s) + g(s) and w(s+1) = w(s) - a (p v(s+1) + q g(s)) with
+    p = 1 and q = 0, or with compensation p = m**t and q = (1 - m**t)/(1 - m). O(1).
+
+    References
+    ----------
+    Kosson et al., "Pipelined Backpropagation at Scale", MLSys 2021.
+
+    Examples
+    --------
+    >>> from relparallel.communication import spectral_radius
+    >>> [round(spectral_radius(compensated_taps(0.02, 4, 0.9, spike=on)), 3) for on in (False, True)]
+    [0.989, 0.957]
+    """
+    a, c = require_number(rate=rate, above=0), require_number(curvature=curvature, above=0)
+    m, ahead = (
+        require_number(momentum=momentum, at_least=0, below=1),
+        require_number(horizon=horizon, at_least=0),
+    )
+    t = require_int(delay=delay, at_least=0, at_most=LONGEST_DELAY)
+    p, q = (m**t, (1 - m**t) / (1 - m)) if require_flag(spike=spike) else (1.0, 0.0)
+    taps = {late: np.zeros((2, 2)) for late in (0, t)}
+    taps[0] += [[1.0, -a * p * m], [0.0, m]]
+    taps[t] += np.outer([-a * (p + q), 1.0], [c, -a * ahead * c])
     return taps

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from relparallel.communication import (
     companion_matrix,
+    compensated_taps,
     correction_decay,
     delayed_taps,
     largest_stable_step,
@@ -97,6 +98,36 @@ def test_momentum_is_two_taps_and_has_its_known_threshold():
     """w(t+1) = w(t) + m (w(t) - w(t-1)) - a w(t) is stable for a < 2 (1 + m)."""
     for m in (0.0, 0.5, 0.9):
         assert largest_stable_step(lambda a, m=m: {0: 1 + m - a, 1: -m}) == pytest.approx(2 * (1 + m))
+
+
+@given(
+    delay=st.integers(0, 5), m=st.floats(0, 0.95), rate=st.floats(0.01, 0.3), spike=st.booleans(),
+    horizon=st.floats(0, 6),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_mitigated_momentum_is_its_definition_update_by_update(delay, m, rate, spike, horizon):
+    matrix = companion_matrix(compensated_taps(rate, delay, m, spike=spike, horizon=horizon))
+    state = np.tile([1.0, 0.0], delay + 1)
+    w, v = [1.0] * (delay + 1), [0.0] * (delay + 1)
+    late = sum(m**k for k in range(delay)) if spike else 0.0  # what the gradient would still have done
+    for _ in range(25):
+        g = w[-1 - delay] - rate * horizon * v[-1 - delay]
+        v.append(m * v[-1] + g)
+        w.append(w[-1] - rate * ((m**delay if spike else 1) * v[-1] + late * g))
+        state = matrix @ state
+        assert state[:2] == pytest.approx([w[-1], v[-1]])
+
+
+def test_without_momentum_the_mitigated_method_is_delayed_descent():
+    taps, plain = compensated_taps(0.1, 4, spike=True), delayed_taps(0.1, 4)
+    assert spectral_radius(taps) == pytest.approx(spectral_radius(plain))
+
+
+def test_momentum_divides_the_stable_step_under_delay():
+    """Eight updates late: the more momentum, the smaller the step, by more than the factor 1 - m."""
+    steps = [largest_stable_step(lambda a, m=m: compensated_taps(a, 8, m)) for m in (0.0, 0.5, 0.9, 0.99)]
+    assert np.round(steps, 4).tolist() == [0.1845, 0.0851, 0.0139, 0.0013]
+    assert steps[0] == pytest.approx(stable_step(8))
 
 
 def test_what_has_no_threshold_is_refused():
