@@ -225,7 +225,9 @@ def best_strategy(
     Notes
     -----
     Full enumeration of `StrategyGrid.all`, no pruning: rules first, memory for rows that keep them, time for
-    those that fit. Between equals, less memory wins, then fewer GPUs, then the earlier row. O(rows).
+    those that fit. Between equals, less memory wins, then fewer GPUs, then the earlier row: the plainer
+    schedule. The grid has schedules that many frameworks lack, zero bubble among them; limits such as
+    ``{"schedule": ("gpipe", "1f1b", "interleaved_1f1b")}`` ask for the best of what one offers. O(rows).
 
     Examples
     --------

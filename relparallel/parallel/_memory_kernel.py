@@ -69,7 +69,7 @@ def _flight(rule: Any, p: Any, m: Any, v: Any, i: Any) -> Any:
     if rule == _INTERLEAVED and v > 1:
         return min(m, (2 * behind + (v - 1) * p + 1) / v), min(m, 2.0 * p), 1.0
     if rule == _CHIMERA:  # half of the micro-batches come from the other end
-        half = max(min(m, 1.0 * p) / 2, 1.0)
+        half = max(np.ceil(min(m, 1.0 * p) / 2), 1.0)
         return min(m, min(half, behind + 1) + min(half, i + 1.0)), half, 1.0
     if rule >= _FOLDED:
         held = 1.0 * p
@@ -87,6 +87,18 @@ def _flight(rule: Any, p: Any, m: Any, v: Any, i: Any) -> Any:
         held = 2.0 * p - 1 - i
     held = min(m, held)
     return held, held, (held if rule >= _SPLIT else 1.0)
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _waiting(rule: Any, m: Any, i: Any) -> Any:
+    """Micro-batches of a stage that have gone back but wait for the gradients of the weights."""
+    if rule == _SPLIT:
+        return min(m, i + 1.0)
+    if rule == _SPLIT_EAGER:
+        return min(m, 2.0 * i + 1)
+    if rule == _FOLDED:
+        return min(m, i + 0.5)
+    return min(m, 2.0 if rule == _FOLDED_HALF else 1.0) if rule > _FOLDED else 0.0
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -147,7 +159,11 @@ def _outside(model: Any, s: Any, folded: Any, i: Any) -> Any:
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def _layer_activations(model: Any, s: Any, k: Any) -> Any:
-    """Bytes that a layer keeps of a micro-batch, and those that its backward pass needs at once."""
+    """Bytes that a layer keeps of a micro-batch, that its backward pass needs at once, and more for weights.
+
+    What is computed again for the gradients of the inputs stays until those of the weights: half of it, as
+    half of what is kept does.
+    """
     t, h = 1.0 * s.tensor, model.hidden
     n = s.micro_batch * model.sequence / s.context
     whole = n / t if s.sequence_parallel else n
@@ -168,8 +184,9 @@ def _layer_activations(model: Any, s: Any, k: Any) -> Any:
         core = n / t * model.heads * model.sequence * (_HALF + 3 * k.dropout)
     needed = inputs + inside + core
     if s.recompute == 2:
-        return whole * _HALF * h, needed
-    return (needed if s.recompute == 0 else needed - core), needed
+        kept = whole * _HALF * h
+        return kept, needed, (needed - core - kept) / 2
+    return (needed if s.recompute == 0 else needed - core), needed, 0.0
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -179,7 +196,7 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
     ``dealt`` are the layers of the stage, of the one that Chimera puts beside it, and layers times
     micro-batches in flight, below 0 where the rule of the schedule says it.
     """
-    common, experts, kept, needed = layer
+    common, experts, kept, needed, again = layer
     p, v, z = s.pipeline, s.virtual_stages, s.zero_stage
     held, first, last = _flight(rule, p, 1.0 * s.micro_batches, v, i)
     folded = rule >= _FOLDED
@@ -207,6 +224,8 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
     n = s.micro_batch * model.sequence / s.context
     outside = n / s.tensor if s.sequence_parallel else n
     out[3] = (held * layers if flown < 0 else flown) * kept + (needed - kept if layers > 0 else 0.0)
+    if again > 0:
+        out[3] += _waiting(rule, 1.0 * s.micro_batches, i) * layers * again
     logits = n * model.vocabulary / s.tensor
     out[4] = 0.0
     if i == 0 or (rule == _CHIMERA and i == p - 1):
@@ -235,8 +254,8 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
 def _layer(model: Any, s: Any, k: Any) -> Any:
     """Parameters and activations of one layer."""
     common, experts = _layer_parameters(model, s)
-    kept, needed = _layer_activations(model, s, k)
-    return common, experts, kept, needed
+    kept, needed, again = _layer_activations(model, s, k)
+    return common, experts, kept, needed, again
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -265,19 +284,18 @@ def peaks(models: Any, choices: Any, model: Any, k: Any, rules: Any, out: Any) -
     """Bytes of the largest stage of every strategy.
 
     From the second stage to the last but one, layers and micro-batches in flight never grow, so the second
-    stands for all; where a schedule comes from both ends, they are largest in the middle.
+    stands for all; where a schedule comes from both ends, they are largest in the middle. Where layers are
+    computed again and their weights wait, every stage is looked at.
     """
     row = np.empty(len(BYTES))
     for j in range(choices.size):
         s, rule = choices[j], rules[choices[j].schedule]
         layer = _layer(models[model[j]], s, k)
-        largest = 0.0
-        for i in (0, 1, s.pipeline // 2, s.pipeline - 1):
-            if i >= s.pipeline or (
-                i == s.pipeline // 2 and i > 1 and i < s.pipeline - 1 and rule != _CHIMERA
-            ):
-                continue
-            _stage(models[model[j]], s, k, rule, layer, i, _dealt(models[model[j]], s, rule, i), row)
-            held = row[0] + row[1] + row[2] + row[3] + row[4]
-            largest = max(largest, held * (1 + FRAGMENTATION), row[5])
+        p, largest = s.pipeline, 0.0
+        every = layer[4] > 0 and _waiting(rule, 1.0 * p, 0) > 0
+        for i in range(p):
+            if every or i < 2 or i == p - 1 or (rule == _CHIMERA and i == p // 2):
+                _stage(models[model[j]], s, k, rule, layer, i, _dealt(models[model[j]], s, rule, i), row)
+                held = row[0] + row[1] + row[2] + row[3] + row[4]
+                largest = max(largest, held * (1 + FRAGMENTATION), row[5])
         out[j] = largest

@@ -31,7 +31,7 @@ RULES: Final = (
     "expert must divide data * context",
     "shard must divide data",
     "data * micro_batch must divide the global batch",
-    "virtual_stages above 1 needs the interleaved schedule and pipeline above 1",
+    "virtual_stages above 1 needs a V-shaped schedule, or the interleaved one and pipeline above 1",
     "pipeline must divide the micro-batches where stages are interleaved",
     "zero_stage 2 and 3 need pipeline 1",
     "V-shaped schedules need virtual_stages 2",

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.parallel._arguments import MOST_DEVICES
 from relparallel.parallel._kernel import CHOICE, RECOMPUTE_CODE
+from relparallel.parallel.schedules import ASYNCHRONOUS
 from relparallel.parallel.strategy import SCHEDULES, Strategy
 from relparallel.workload import Transformer
 
@@ -26,13 +27,15 @@ AXES: Final = (
 """Names of the columns, those of the fields of `Strategy`."""
 
 _DEGREES: Final = ("tensor", "pipeline", "data", "context")
+_OUTER: Final = (*_DEGREES, "zero_stage", "shard")
 _INNER: Final = ("expert", "micro_batch", "virtual_stages", "sequence_parallel", "recompute", "schedule")
 _NAMES: Final[Mapping[str, tuple[Any, ...]]] = {
     "sequence_parallel": (False, True),
     "recompute": tuple(RECOMPUTE_CODE),
     "schedule": SCHEDULES,
 }
-_USUAL: Final = ("gpipe", "1f1b", "interleaved_1f1b")  # of `all`; `of` takes any schedule
+_CHUNK: Final = 2**14
+_SAME_RESULT: Final = tuple(name for name in SCHEDULES if name not in ASYNCHRONOUS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -59,7 +62,7 @@ class StrategyGrid:
     >>> gpt = Transformer(layers=8, hidden=1024, heads=16, vocabulary=51200, sequence=2048)
     >>> grid = StrategyGrid.all(gpus=8, model=gpt, global_batch=16)
     >>> len(grid), grid.axes["tensor"], len(grid.where(tensor=8, recompute=("none", "full")))
-    (56250, (1, 2, 4, 8), 1200)
+    (206250, (1, 2, 4, 8), 4400)
     >>> grid[0].data, grid[0].zero_stage
     (8, 0)
     """
@@ -70,12 +73,8 @@ class StrategyGrid:
         rows = require_instance(np.ndarray, choices=self.choices)
         if rows.dtype != CHOICE or rows.ndim != 1:
             raise TypeError(f"choices must be one row of {CHOICE.names} each, got {rows!r:.80}")
-        for name in AXES:
-            least, most = _range(name)
-            column = rows[name]
-            if column.size and (column.min() < least or column.max() > most):
-                bad = column[(column < least) | (column > most)][0]
-                raise ValueError(f"choices must have a {name} from {least} to {most}, got {bad}")
+        for start in range(0, rows.size, _CHUNK):  # all columns of some rows, while these are in the cache
+            _require_range(rows[start : start + _CHUNK])
 
     @classmethod
     def all(cls, gpus: int, model: Transformer, global_batch: int, **limits: Any) -> StrategyGrid:
@@ -106,21 +105,31 @@ class StrategyGrid:
         -----
         Degrees are the ordered factorisations of the GPUs. ``virtual_stages`` are the divisors of the layers,
         and of the layers and two, which count embedding and output layer. ``shard`` is every divisor of
-        ``data`` where ``zero_stage`` is above 0, and ``data`` itself where nothing is sharded. Schedules are
-        those that `step_time` tells apart. O(rows).
+        ``data`` where ``zero_stage`` is above 0, and ``data`` itself where nothing is sharded.
+
+        Schedules are all in which a step uses its own weights: each is another way to the same result. The
+        asynchronous ones (pipedream, pipedream_2bw, pipemare) train with old weights; a limit asks for them.
+        The grid holds what is possible in principle: ``schedule=("gpipe", "1f1b")``, say, limits it to what
+        a framework offers. O(rows).
         """
         require_int(gpus=gpus, at_least=1, at_most=MOST_DEVICES)
         require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)
         require_instance(Transformer, model=model)
-        given = {name: _codes(name, values) for name, values in limits.items()}
-        inner = _inner_axes(gpus, model, global_batch) | {k: v for k, v in given.items() if k in _INNER}
+        given = {name: np.unique(_codes(name, values)) for name, values in limits.items()}
+        inner = _product(
+            _inner_axes(gpus, model, global_batch) | {k: v for k, v in given.items() if k in _INNER}
+        )
         stages = given.get("zero_stage", np.arange(4))
-        blocks = []
-        for degrees in _factorisations(gpus):
-            row = dict(zip(_DEGREES, degrees, strict=True))
-            if _within(row, given):
-                blocks.append(_block(row, _states(row["data"], stages, given.get("shard")), inner))
-        return cls(choices=np.concatenate(blocks) if blocks else np.empty(0, CHOICE))
+        outer = np.concatenate(
+            [np.empty(0, CHOICE)]
+            + [_outer(degrees, stages, given) for degrees in _factorisations(gpus) if _within(degrees, given)]
+        )
+        rows = np.empty((outer.size, inner.size), CHOICE)
+        for some, one in zip(rows, outer, strict=True):  # these rows stay in the cache
+            some[:] = inner
+            for name in _OUTER:
+                some[name] = one[name]
+        return cls(choices=rows.ravel())
 
     @classmethod
     def of(
@@ -236,6 +245,16 @@ class StrategyGrid:
         return f"<StrategyGrid: {len(self):,} strategies>"
 
 
+def _require_range(rows: NDArray[Any]) -> None:
+    """Refuse numbers that no strategy has."""
+    for name in AXES:
+        least, most = _range(name)
+        column = rows[name]
+        if column.min() < least or column.max() > most:
+            bad = column[(column < least) | (column > most)][0]
+            raise ValueError(f"choices must have a {name} from {least} to {most}, got {bad}")
+
+
 def _within(row: dict[str, int], limits: dict[str, NDArray[np.int64]]) -> bool:
     """Whether every value is one of those that its limit names."""
     return all(value in limits[name] for name, value in row.items() if name in limits)
@@ -288,12 +307,12 @@ def _divisors(number: int) -> list[int]:
     return low + [number // k for k in reversed(low) if k * k != number]
 
 
-def _factorisations(number: int) -> Iterator[tuple[int, int, int, int]]:
-    """Four factors in every order, the data-parallel one last."""
+def _factorisations(number: int) -> Iterator[dict[str, int]]:
+    """Four degrees in every order, the data-parallel one last."""
     for t in _divisors(number):
         for p in _divisors(number // t):
             for c in _divisors(number // (t * p)):
-                yield t, p, number // (t * p * c), c
+                yield dict(zip(_DEGREES, (t, p, number // (t * p * c), c), strict=True))
 
 
 def _inner_axes(gpus: int, model: Transformer, global_batch: int) -> dict[str, NDArray[np.int64]]:
@@ -305,27 +324,29 @@ def _inner_axes(gpus: int, model: Transformer, global_batch: int) -> dict[str, N
         "virtual_stages": chunks,
         "sequence_parallel": (False, True),
         "recompute": tuple(RECOMPUTE_CODE),
-        "schedule": _USUAL,
+        "schedule": _SAME_RESULT,
     }
     return {name: _codes(name, values) for name, values in axes.items()}
 
 
-def _states(data: int, stages: NDArray[np.int64], shards: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Pairs of ZeRO stage and ranks that share the state, [pairs, 2]."""
-    pairs = [(z, k) for z in stages for k in (_divisors(data) if z > 0 else [data])]
-    kept = [pair for pair in pairs if shards is None or pair[1] in shards]
-    return np.array(kept, dtype=np.int64).reshape(-1, 2)
-
-
-def _block(
-    row: dict[str, int], states: NDArray[np.int64], inner: dict[str, NDArray[np.int64]]
+def _outer(
+    degrees: dict[str, int], stages: NDArray[np.int64], limits: dict[str, NDArray[np.int64]]
 ) -> NDArray[Any]:
-    """All rows with the same degrees."""
-    rows = np.zeros((len(states), *(axis.size for axis in inner.values())), CHOICE)
-    for name, degree in row.items():
+    """Rows with the same degrees: pairs of ZeRO stage and ranks that share the state."""
+    data = degrees["data"]
+    pairs = [(z, k) for z in stages for k in (_divisors(data) if z > 0 else [data])]
+    kept = [pair for pair in pairs if _within({"shard": pair[1]}, limits)]
+    rows = np.zeros(len(kept), CHOICE)
+    for name, degree in degrees.items():
         rows[name] = degree
-    for place, name in enumerate(("zero_stage", "shard")):
-        rows[name] = states[:, place].reshape(-1, *[1] * len(inner))
-    for place, (name, values) in enumerate(inner.items(), start=1):
-        rows[name] = np.expand_dims(values, tuple(k for k in range(len(inner) + 1) if k != place))
+    for place, name in enumerate(_OUTER[len(_DEGREES) :]):
+        rows[name] = [pair[place] for pair in kept]
+    return rows
+
+
+def _product(axes: dict[str, NDArray[np.int64]]) -> NDArray[Any]:
+    """Rows of the full product, the last axis fastest."""
+    rows = np.zeros([axis.size for axis in axes.values()], CHOICE)
+    for name, values in zip(axes, np.ix_(*axes.values()), strict=True):
+        rows[name] = values
     return rows.ravel()

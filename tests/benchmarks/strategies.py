@@ -1,13 +1,13 @@
 """Strategies per second: ours, as a grid and one by one, and llm-analysis on the same strategies, in turn.
 
 GPT-3 175B on A100s. Rows of the task "complete" are distinct strategies that keep every rule, each with its
-memory, its verdict and its time; those of "search" are the whole grid of 512 GPUs, where most rows break a
-rule or do not fit, beside the number of strategies in Calculon's own space. One by one, `memory` and
-`step_time` are called for a strategy, as llm-analysis is: its analysis gives memory and time of a step, with
-the efficiency of the products as an input and without schedules, so it is asked about strategies that it can
-tell apart. One thread each, seconds of the processor, medians over rounds in which each runs once. Facts
-about Calculon and llm-analysis are quoted below; where llm-analysis is not installed, it is skipped with
-that reason. Run it by ``make bench``; it writes ``data/benchmarks/strategies.csv``.
+memory, its verdict and its time; those of "search" are the grid of 512 GPUs with three schedules, where most
+rows break a rule or do not fit, beside the number of strategies in Calculon's own space. One by one,
+`memory` and `step_time` are called for a strategy, as llm-analysis is: its analysis gives memory and time of
+a step, with the efficiency of the products as an input and without schedules, so it is asked about
+strategies that it can tell apart. One thread each, seconds of the processor, medians over rounds in which
+each runs once. Facts about Calculon and llm-analysis are quoted below; where llm-analysis is not installed,
+it is skipped with that reason. Run it by ``make bench``; it writes ``data/benchmarks/strategies.csv``.
 """
 
 import os
@@ -38,16 +38,17 @@ from relparallel.workload import Transformer
 OUTPUT = Path(__file__).resolve().parents[2] / "data" / "benchmarks" / "strategies.csv"
 WRITE = runpy.run_path(str(Path(__file__).with_name("run.py")))["write"]
 MODEL = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
-GPUS, BATCH = 1536, 12288  # of the rows that are evaluated completely
+GPUS, BATCH = 1024, 3072  # of the rows that are evaluated completely
 SEARCH = (512, 1536)  # GPUs and sequences of the grid that is searched, those of Calculon's own count
+SCHEDULES = ("gpipe", "1f1b", "interleaved_1f1b")  # of the grid that is searched
 SAMPLE, ROUNDS = 100, 5  # strategies one by one, rounds
 
 
 def lawful(gpus: int, batch: int) -> StrategyGrid:
     """Strategies that keep every rule, whether they fit or not."""
     parts = []
-    for tensor in (t for t in range(1, MODEL.heads + 1) if MODEL.heads % t == 0 and gpus % t == 0):
-        choices = StrategyGrid.all(gpus, MODEL, batch, tensor=tensor).choices
+    for micro_batch in (b for b in range(1, batch + 1) if batch % b == 0):  # all at once would not fit
+        choices = StrategyGrid.all(gpus, MODEL, batch, micro_batch=micro_batch).choices
         parts.append(choices[broken_rules(MODEL, choices, batch, gpus, node=8) == FEASIBLE])
     return StrategyGrid(choices=np.concatenate(parts))
 
@@ -104,7 +105,8 @@ def tasks(
     gpus: int = GPUS, batch: int = BATCH, search: tuple[int, int] = SEARCH
 ) -> dict[tuple[str, str], tuple[int, Callable]]:
     """By task and tool: how many strategies, and what evaluates them."""
-    every, whole = lawful(gpus, batch), StrategyGrid.all(search[0], MODEL, search[1])
+    every = lawful(gpus, batch)
+    whole = StrategyGrid.all(search[0], MODEL, search[1], schedule=SCHEDULES)
     some = sample(every, SAMPLE)
     machine, smaller = (cluster("a100-80gb-selene", gpus=n) for n in (gpus, search[0]))
     calls: dict[tuple[str, str], tuple[int, Callable]] = {

@@ -98,6 +98,31 @@ def test_limits_limit_the_search():
     assert found.time >= BEST.time
 
 
+def test_between_equals_the_plainest_schedule_wins():
+    alone = best_strategy(GPT, EIGHT, BATCH, limits={"pipeline": 1}).strategy
+    assert (alone.schedule, alone.virtual_stages) == ("gpipe", 1)
+    same = [
+        best_strategy(GPT, EIGHT, BATCH, limits={"pipeline": 4, "schedule": names})
+        for names in ("1f1b", "dapple", ("1f1b", "dapple"), ("dapple", "1f1b", "1f1b"))
+    ]
+    assert len({(found.time, found.memory) for found in same}) == 1
+    assert [found.strategy.schedule for found in same] == ["1f1b", "dapple", "1f1b", "1f1b"]
+    assert same[2].rows == same[3].rows
+
+
+def test_a_framework_that_offers_fewer_schedules_is_a_limit():
+    offered = ("gpipe", "1f1b")
+    ours = best_strategy(GPT, EIGHT, BATCH, limits={"pipeline": 4})
+    theirs = best_strategy(GPT, EIGHT, BATCH, limits={"pipeline": 4, "schedule": offered})
+    assert ours.strategy.schedule not in offered
+    assert theirs.strategy.schedule in offered
+    assert ours.time < theirs.time
+    said = ours.why_not(pipeline=4, schedule=offered)
+    assert f"{theirs.time:.4g} s ({theirs.time / ours.time - 1:+.1%})" in said
+    assert f"schedule {theirs.strategy.schedule}" in said
+    assert " s bubble" in said
+
+
 def test_options_reach_the_costs():
     fewer = best_strategy(GPT, EIGHT, BATCH, reserve=5e10)
     assert fewer.memory <= EIGHT.accelerator.memory - 5e10 < BEST.memory

@@ -5,14 +5,19 @@ import itertools
 import numpy as np
 import pytest
 
-from relparallel.parallel import Strategy, StrategyGrid
+from relparallel.parallel import Strategy, StrategyGrid, simulate_schedule, weight_delay
 from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel._records import choice_record
 from relparallel.parallel.grid import AXES
+from relparallel.parallel.strategy import SCHEDULES, V_SHAPED
 from relparallel.workload import Transformer
 
 MODEL = Transformer(layers=6, hidden=96, heads=12, vocabulary=500, sequence=64, experts=4, active_experts=2)
 GRID = StrategyGrid.all(gpus=12, model=MODEL, global_batch=6)
+SAME_RESULT = (
+    "gpipe", "1f1b", "interleaved_1f1b", "eager_1f1b", "dapple", "zb_h1", "zb_2p", "zb_v", "v_half", "v_min",
+    "chimera",
+)  # fmt: skip
 GPT3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
 
 
@@ -29,7 +34,7 @@ def by_loops(gpus, model, batch):
             continue
         for z, e, b, v, split, again, order in itertools.product(
             range(4), divisors(model.experts), divisors(batch), chunks, (False, True),
-            ("none", "selective", "full"), ("gpipe", "1f1b", "interleaved_1f1b"),
+            ("none", "selective", "full"), SAME_RESULT,
         ):  # fmt: skip
             for shard in divisors(d) if z else [d]:
                 yield t, p, d, c, e, shard, b, v, split, again, z, order
@@ -45,14 +50,30 @@ def test_a_large_model_on_512_gpus_has_more_than_a_million_rows():
     grid = StrategyGrid.all(gpus=512, model=GPT3, global_batch=512)
     assert len(grid) >= 10**6
     assert grid.choices.nbytes == 40 * len(grid)
+    some = grid.choices[::97]
     product = np.prod(
-        [grid.choices[name].astype(np.int64) for name in ("tensor", "pipeline", "data", "context")], 0
+        [some[name].astype(np.int64) for name in ("tensor", "pipeline", "data", "context")], axis=0
     )
     assert (product == 512).all()
 
 
+def test_schedules_are_those_that_train_with_their_own_weights_and_others_are_asked_for():
+    own = [
+        name
+        for name in SCHEDULES
+        if weight_delay(
+            simulate_schedule(name, 4, 8, 2 if name in V_SHAPED else 1, iterations=3), per_update=8
+        ).max()
+        == 1
+    ]
+    assert GRID.axes["schedule"] == SAME_RESULT == tuple(own)
+    every = StrategyGrid.all(gpus=12, model=MODEL, global_batch=6, schedule=SCHEDULES)
+    assert every.axes["schedule"] == SCHEDULES
+    assert np.array_equal(every.where(schedule=SAME_RESULT).choices, GRID.choices)
+
+
 def test_rows_are_strategies():
-    some = GRID.where(virtual_stages=1, expert=1)[::97]
+    some = GRID.where(virtual_stages=1, expert=1, schedule=SAME_RESULT[:7])[::97]
     for strategy, row in zip(some, some.to_frame().to_dict("records"), strict=True):
         assert strategy == Strategy(**row | {"shard": None if row["shard"] == row["data"] else row["shard"]})
     with pytest.raises(ValueError, match="row must be"):
@@ -91,12 +112,12 @@ def test_filters_and_slices_keep_the_order():
     table = GRID.to_frame()
     kept = (
         table["tensor"].isin([2, 4]) & (table["recompute"] == "full") & table["sequence_parallel"]
-        & (table["schedule"] != "interleaved_1f1b")
+        & table["schedule"].isin(["gpipe", "1f1b"])
     )  # fmt: skip
     assert some.to_frame().equals(table[kept].reset_index(drop=True))
     assert GRID[3:9].to_frame().equals(table[3:9].reset_index(drop=True))
     assert np.array_equal(GRID[np.array([5, 2])].choices, GRID.choices[[5, 2]])
-    plain = GRID.where(virtual_stages=1, expert=1)
+    plain = GRID.where(virtual_stages=1, expert=1, schedule="1f1b")
     assert plain[-1] == plain[len(plain) - 1]
 
 

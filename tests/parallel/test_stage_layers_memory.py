@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relparallel.parallel import Strategy, memory, micro_batches_in_flight, simulate_schedule
+from relparallel.parallel.schedules import SPLIT
 from relparallel.parallel.stage_layers import kept_layers
 from relparallel.parallel.strategy import RECOMPUTE, SCHEDULES, V_SHAPED
 from relparallel.workload import Transformer
@@ -116,7 +117,8 @@ def test_all_stages_hold_the_layers_of_the_model_and_the_activations_of_their_ch
     kept = (doubled.activations - found.activations) / (two.activations - one.activations)
     slack = 1e-9 * max(said)
     assert np.all(kept >= kept_layers(split, m, np.array(said)) - slack)
-    assert np.all(kept <= micro_batches_in_flight(split.schedule, p, m, v) * v * max(said) + slack)
+    if split.recompute != "full" or split.schedule not in SPLIT:  # else what is computed again waits too
+        assert np.all(kept <= micro_batches_in_flight(split.schedule, p, m, v) * v * max(said) + slack)
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,10 @@ from relparallel.parallel import (
     memory,
     micro_batches_in_flight,
     model_state_bytes,
-    simulate_schedule,
     stage_activation_bytes,
 )
 from relparallel.parallel._kernel import CHOICE
-from relparallel.parallel._memory_kernel import FLIGHT_RULES, _flight
+from relparallel.parallel._memory_kernel import FLIGHT_RULES
 from relparallel.parallel._records import choice_record, model_record
 from relparallel.parallel.memory import peak_memory, storage_record
 from relparallel.parallel.strategy import RECOMPUTE, SCHEDULES
@@ -297,31 +296,6 @@ def test_offloading_moves_bytes_and_counts_the_way():
     assert both.host == here.optimizer + here.parameters
     assert both.total == here.total - both.host
     assert both.transfer == pytest.approx(4 * GPT3.parameters / 4 + 2 * 2 * 2 * GPT3.parameters / 4)
-
-
-@pytest.mark.parametrize("p", [2, 4, 6, 8])
-@pytest.mark.parametrize("name", SCHEDULES)
-def test_every_schedule_holds_what_it_holds_when_simulated(name, p):
-    v = 2 if name in ("interleaved_1f1b", "zb_v", "v_half", "v_min") else 1
-    for m in (p, 4 * p):
-        simulated = simulate_schedule(name, p, m, v).peak_in_flight
-        rule = micro_batches_in_flight(name, p, m, v)
-        assert np.all(rule >= simulated)
-    if name == "v_min":  # its stages differ by a chunk; the rule is that of the fullest
-        assert rule.max() == simulated.max()
-    else:
-        assert rule.tolist() == simulated.tolist()
-
-
-@pytest.mark.parametrize(("stage", "part", "column"), [(0, 0, 1), (-1, -1, 2)])
-@pytest.mark.parametrize(("p", "v", "rounds"), [(2, 2, 1), (3, 2, 2), (4, 3, 4), (8, 2, 3)])
-def test_the_first_and_the_last_chunk_hold_what_they_hold_when_simulated(p, v, rounds, stage, part, column):
-    timeline = simulate_schedule("interleaved_1f1b", p, p * rounds, v)
-    own = (timeline.resource == stage % p) & (timeline.part == part % v)
-    change = np.where(timeline.kind[own] == "forward", 1, -1)
-    at = np.where(change > 0, timeline.start[own], timeline.start[own] + timeline.duration[own]).round(9)
-    peak = np.cumsum(change[np.lexsort((change, at))]).max()
-    assert _flight(FLIGHT_RULES["interleaved_1f1b"], p, float(p * rounds), v, stage % p)[column] == peak
 
 
 @pytest.mark.parametrize(
