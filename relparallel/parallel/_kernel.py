@@ -136,7 +136,7 @@ def _feed_forward(n: Any, width: Any, matrices: Any, depth: Any, batch: Any, h: 
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def _layer(model: Any, h: Any, s: Any) -> Any:
-    """Forward and backward time of the kernels of one layer, and of its attention core again."""
+    """Forward and backward time of one layer, of its attention core, of the weights' gradients."""
     n = s.micro_batch * model.sequence / s.context
     t = s.tensor
     qkv, qkv_back = _linear(
@@ -162,14 +162,15 @@ def _layer(model: Any, h: Any, s: Any) -> Any:
         block_back += model.mixture * (routed_back + always_back)
     split = t if s.sequence_parallel else 1
     stream = n * model.hidden * _STREAM_BYTES * h.traffic / (split * h.memory_bandwidth * h.hbm)
-    return qkv + out + core + block + stream, qkv_back + out_back + core_back + block_back + stream, core
+    products = qkv_back + out_back + block_back  # half of them make gradients of weights
+    return qkv + out + core + block + stream, products + core_back + stream, core, products / 2
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def pass_times(model: Any, h: Any, s: Any) -> Any:
-    """Kernels of one layer on one micro-batch: forward, backward, and forward again for the backward pass."""
-    forward, backward, core = _layer(model, h, s)
-    return forward, backward, forward if s.recompute == 2 else (core if s.recompute == 1 else 0.0)
+    """Kernels of one layer on one micro-batch: forward, backward, of that for weights, and forward again."""
+    forward, backward, core, weight = _layer(model, h, s)
+    return forward, backward, weight, forward if s.recompute == 2 else (core if s.recompute == 1 else 0.0)
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -234,16 +235,16 @@ def _under(moved: Any, work: Any, h: Any) -> Any:
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def _held(model: Any, s: Any) -> Any:
-    """Weights that a rank holds besides experts, and in experts."""
-    t, p = s.tensor, s.pipeline
-    dense = model.layer_weights * model.layers / (t * p) + model.vocabulary * model.hidden / t
-    return dense, model.expert_weights * model.layers / (t * p * s.expert)
+    """Weights that a rank holds besides experts, and in experts; from both ends where a schedule has two."""
+    t, p, ends = s.tensor, s.pipeline, 2.0 if s.schedule == _CHIMERA else 1.0
+    dense = ends * (model.layer_weights * model.layers / (t * p) + model.vocabulary * model.hidden / t)
+    return dense, ends * model.expert_weights * model.layers / (t * p * s.expert)
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def _gradients(model: Any, h: Any, s: Any, gathered: Any, backward: Any) -> Any:
     """Gradients (and parameters) between replicas at the end of a step, as far as it waits for them."""
-    copies = 1.0 * s.data * s.context
+    copies = (2.0 if s.schedule == _CHIMERA else 1.0) * s.data * s.context
     if copies <= 1:
         return 0.0
     dense, expert = _held(model, s)
@@ -280,26 +281,35 @@ def _update(model: Any, h: Any, s: Any) -> Any:
 def _bubble(s: Any, forward: Any, back: Any, weight: Any) -> Any:
     """Time that a stage waits in a step, of seconds per micro-batch: forward, input gradients, weights.
 
-    The closed forms of `bubble_fraction`; V-Half and V-Min have none, for them the half and two thirds of
-    1F1B that their paper states (Qi et al., "Pipeline parallelism with controllable memory", 2024).
+    Beyond `bubble_fraction`, for few micro-batches too: each one more fills a gap of the first one's way down
+    and up. With V-Half and V-Min, unequal passes cost time with every micro-batch. Where ``weight <= back``,
+    that is what the simulator finds, at most a pass too much with Chimera and ZB-V, to two with the other V.
     """
-    p, whole = s.pipeline, forward + back + weight
+    p, m = s.pipeline, s.micro_batches
     if s.schedule in _NO_FLUSH or p == 1:
         return 0.0
+    alone, apart = (p - 1) * (forward + back), abs(back - forward)
     if s.schedule == _ZB_H1:
-        return (p - 1) * max(forward + back - weight, back)
+        return alone - min(forward, weight) * (min(m, p) - 1)
     if s.schedule == _ZB_2P:
-        return (p - 1) * max(forward + back - 2 * weight, back - forward, 0.0)
+        return alone - min(forward, weight, (forward + back) / 2) * (min(m, 2 * p - 1) - 1)
     if s.schedule == _ZB_V:
-        return (p - 1) * max(back - weight, 0.0)
+        down = min(forward, (forward + back) / 2)
+        left = max(back - weight, forward - weight, (back - forward) / 2)
+        return alone - down * (min(m, p) - 1) - (forward + back - down - left) * max(min(m, 2 * p - 1) - p, 0)
     if s.schedule == _V_HALF:
-        return (p - 1) * whole / 2
+        saved = max(weight - apart, weight / 2) / 2 * (p - 1)
+        return alone - min(saved, weight * (m - 1)) + (m - 1) * max(apart - weight / 2, 0.0)
     if s.schedule == _V_MIN:
-        return (p - 1) * whole * 2 / 3
-    if s.schedule == _CHIMERA:
-        uneven = abs(back + weight - forward) * max(s.micro_batches / p - 1, 0.0)
-        return (p - 2) * (max(forward, back + weight) + uneven)
-    return (p - 1) * whole / s.virtual_stages
+        uneven = 3 * max(forward, back, weight) - forward - back - weight
+        return alone + (m - 1) * (uneven if p > 2 else max(uneven / 2, (forward + back) / 2 - weight))
+    if s.schedule == _CHIMERA:  # a lone micro-batch of one end leaves the way of its partner empty
+        behind, pairs = back + weight, m + m % 2
+        units = -(-pairs // p)
+        uneven = max(forward, behind) + (units - 1) * abs(behind - forward)
+        short = (units * p - pairs) * min(forward, behind) + m % 2 * (forward + behind)
+        return (p - 2) * uneven + short
+    return (p - 1) * (forward + back + weight) / s.virtual_stages
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -308,7 +318,7 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     t, c, d, p, v = s.tensor, s.context, s.data, s.pipeline, s.virtual_stages
     m, repeats = s.micro_batches, 1.0 if s.recompute == 2 else 0.0
     n = s.micro_batch * model.sequence / c
-    forward, backward, core = _layer(model, h, s)
+    forward, backward, core, weight = _layer(model, h, s)
     again = forward if s.recompute == 2 else (core if s.recompute == 1 else 0.0)
     tensor, context, experts = _moved(model, h, s, core)
 
@@ -337,7 +347,7 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     lin, lin_back = _linear(n, model.vocabulary / t, model.hidden, 1.0, h.peak, h)
     logits = n * model.vocabulary / t * _LOGIT_BYTES * h.traffic / (h.memory_bandwidth * h.hbm)
     head = lin + lin_back + logits + h.micro
-    layer, weight = ahead + behind + exposed, backward / 2
+    layer = ahead + behind + exposed
     middle = held * layer
     last = max(middle, middle - layer + head) if counted else middle + head
     hop = 0.0

@@ -69,10 +69,10 @@ def priced_passes(rows: Rows) -> PassSeconds:
     one, none, full = step_parts(model, rows.machine, choice)
     (step,) = step_parts(*rows)
     s = rows.choice[0]
-    backward = pass_times(rows.model[0], rows.machine[0], s)[1]
+    weight = pass_times(rows.model[0], rows.machine[0], s)[2]
     return PassSeconds(
         parts=one[_LAYER_PARTS], forward=float((full - none)[_LAYER_PARTS].sum()),
-        weight=float(backward / 2 * rows.machine["factor"][0]), head=float(one[_HEAD]),
+        weight=float(weight * rows.machine["factor"][0]), head=float(one[_HEAD]),
         hop=float(step[_PIPELINE] / (2.0 * s["micro_batches"] * s["virtual_stages"])),
     )  # fmt: skip
 

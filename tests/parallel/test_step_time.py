@@ -14,6 +14,9 @@ from relparallel.parallel import (
     simulate_schedule,
     step_time,
 )
+from relparallel.parallel._kernel import _layer
+from relparallel.parallel._records import choice_record, machine_record, model_record
+from relparallel.parallel.calibration import software as known_software
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.topology import dgx_superpod, leaf_spine
 from relparallel.units import TFLOP
@@ -64,14 +67,11 @@ def test_the_bubble_is_that_of_the_closed_form(name, p, v):
     machine = replace(machine, accelerator=replace(machine.accelerator, node_link=1e18))
     split = Strategy(pipeline=p, virtual_stages=v, schedule=name)
     found = step_time(model, split, machine, 4 * p, calibrated=free)
-    one = step_time(model, Strategy(), on(1), 1, calibrated=free)
-    forward = one.compute * 0.33  # about; exact below for schedules that do not split a pass
-    share = bubble_fraction(name, p, 4 * p, v, forward=forward, backward=one.compute - forward)
-    exact = name not in ("zb_h1", "zb_2p", "chimera")
+    machines = machine_record(machine, free, known_software("megatron-2022"), "bf16")
+    f, b, _, w = _layer(model_record(model)[0], machines[0], choice_record(split, 4 * p)[0])
+    share = bubble_fraction(name, p, 4 * p, v, forward=f, backward=b, backward_weight=w)
     busy = found.compute + found.launch
-    assert found.pipeline_bubble / busy == pytest.approx(
-        share, rel=1e-4 if exact else 0.2, abs=1e-6 if exact else 5e-3
-    )
+    assert found.pipeline_bubble / busy == pytest.approx(share, rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("batch", [8, 32])

@@ -1,0 +1,50 @@
+"""The waiting time of a step in the kernel against the simulator, for any number of micro-batches."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relparallel.parallel import bubble_fraction, iteration_period, simulate_schedule
+from relparallel.parallel._kernel import CHOICE, _bubble
+from relparallel.parallel.schedules import ASYNCHRONOUS
+from relparallel.parallel.strategy import SCHEDULES, V_SHAPED
+
+OWN_WEIGHTS = tuple(name for name in SCHEDULES if name not in ASYNCHRONOUS)
+SLACK = {"zb_v": (0.0, 1.0), "chimera": (0.0, 1.0), "v_half": (2.0, 1.0), "v_min": (1.0, 1.0)}  # passes
+
+
+def bubble(name, p, m, v, f, b, w):
+    """Seconds of the kernel."""
+    (row,) = np.zeros(1, CHOICE)
+    row["pipeline"], row["micro_batches"], row["virtual_stages"] = p, m, v
+    row["schedule"] = SCHEDULES.index(name)
+    return _bubble(row, f, b, w)
+
+
+@given(
+    name=st.sampled_from(OWN_WEIGHTS), p=st.integers(1, 8), m=st.integers(1, 30), v=st.integers(1, 4),
+    f=st.floats(0.5, 2), b=st.floats(0.5, 4), part=st.floats(0.2, 1.0),
+)  # fmt: skip
+@settings(max_examples=400, deadline=None)
+def test_every_schedule_waits_as_long_as_when_simulated(name, p, m, v, f, b, part):
+    v = 2 if name in V_SHAPED else v if name == "interleaved_1f1b" and p > 1 else 1
+    p = 2 * p if name == "chimera" else p
+    m = m * p if v > 1 and name not in V_SHAPED else m
+    w = b * part
+    times = {"forward": f, "backward": b + w, "backward_weight": w}
+    period = iteration_period(simulate_schedule(name, p, m, v, **times, iterations=8), m)
+    early, late = SLACK.get(name, (0.0, 0.0))
+    error = (m * (f + b + w) + bubble(name, p, m, v, f, b, w) - period) / max(f, b)
+    assert -early - 1e-9 * m <= error <= late + 1e-9 * m
+
+
+@given(
+    name=st.sampled_from([n for n in SCHEDULES if n not in ("v_half", "v_min")]), p=st.integers(1, 6),
+    rounds=st.integers(2, 5), f=st.floats(0.5, 2), more=st.floats(1.01, 3), part=st.floats(0.2, 0.99),
+)  # fmt: skip
+def test_where_the_published_form_holds_the_kernel_says_the_same(name, p, rounds, f, more, part):
+    v, p = (2 if name == "zb_v" else 1), (2 * p if name == "chimera" else p)
+    m, w, b = rounds * p, f * part, f * more
+    form = bubble_fraction(name, p, m, v, forward=f, backward=b + w, backward_weight=w) * m * (f + b + w)
+    assert bubble(name, p, m, v, f, b, w) == pytest.approx(form, rel=1e-9, abs=1e-9)
