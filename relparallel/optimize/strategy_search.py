@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,7 +18,8 @@ from relparallel.optimize._sentences import PART_TIMES, broken_down, compared, l
 from relparallel.parallel import Evaluation, Strategy, StrategyGrid, evaluate
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.feasibility import REASONS, RULES, broken_rules
-from relparallel.parallel.grid import AXES
+from relparallel.parallel.grid import AXES, SYNCHRONOUS
+from relparallel.parallel.strategy import SCHEDULES
 from relparallel.units import GB
 from relparallel.workload import Transformer
 
@@ -48,10 +49,16 @@ class _Search:
         """All strategies on a cluster."""
         return StrategyGrid.all(cluster.gpus, self.model, self.global_batch, **{**self.limits, **limits})
 
-    def evaluated(self, cluster: Cluster, **limits: Any) -> Evaluation:
-        """What they cost."""
-        grid = self.grid(cluster, **limits)
-        return evaluate(self.model, grid, cluster, self.global_batch, **self.options, executor=self.executor)
+    def evaluated(self, cluster: Cluster, **limits: Any) -> Iterator[Evaluation]:
+        """What they cost, one schedule after the other, the plainest first: all at once are gigabytes."""
+        every = {**self.limits, **limits}
+        wanted = np.atleast_1d(np.array(every.pop("schedule", SYNCHRONOUS), dtype=object))
+        unknown = [name for name in wanted if name not in SCHEDULES]
+        for name in [*unknown, *(name for name in SCHEDULES if name in wanted)]:
+            grid = self.grid(cluster, **every, schedule=name)
+            yield evaluate(
+                self.model, grid, cluster, self.global_batch, **self.options, executor=self.executor
+            )
 
     def table(self, found: Evaluation, rows: NDArray[np.int64], cluster: Cluster) -> pd.DataFrame:
         """Strategies with their costs and the parts of their step."""
@@ -156,13 +163,16 @@ class StrategyOptimum:
             If there is no such axis, or a strategy cannot have the value.
         """
         wanted = ", ".join(f"{name}={value!r}" for name, value in values.items())
-        found = self.search.evaluated(self.cluster, **values)
-        if len(found.grid) == 0:
+        firsts, rows = [], 0
+        for found in self.search.evaluated(self.cluster, **values):
+            rows += len(found.grid)
+            first = _order(found, self.search.objective)[:1]
+            firsts.append(self.search.table(found, first, self.cluster))
+        if rows == 0:
             return f"{wanted}: no degrees like that multiply to {self.cluster.gpus} GPUs."
-        if not found.feasible.any():
-            return f"{wanted}: {_forbidden(self.search, found, self.cluster)}."
-        order = _order(found, self.search.objective)
-        best = self.search.table(found, order[:1], self.cluster).iloc[0]
+        if all(table.empty for table in firsts):
+            return f"{wanted}: {_forbidden(self.search, self.cluster, values)}."
+        best = self.search.best(_joined(firsts))
         return f"{wanted}: {compared(best, self._winner())}."
 
     def _repr_html_(self) -> str:
@@ -247,12 +257,14 @@ def best_strategy(
     )  # fmt: skip
     tables, counts = [], {}
     for one in search.clusters:
-        found = search.evaluated(one)
-        counts[one.gpus] = found.counts()
-        tables.append(_candidates(search, found, one))
-    return _optimum(
-        search, tables, pd.DataFrame(counts).reindex(REASONS).dropna(how="all").fillna(0).astype(int)
-    )
+        blocks, rows = [], pd.Series(0, index=REASONS)
+        for found in search.evaluated(one):
+            rows = rows.add(found.counts(), fill_value=0)
+            blocks.append(_candidates(search, found, one))
+        counts[one.gpus] = rows
+        tables.append(_merged(search, _joined(blocks)))
+    asked = pd.DataFrame(counts).reindex(REASONS).astype(int)
+    return _optimum(search, tables, asked[(asked > 0).any(axis=1)])
 
 
 def _optimum(search: _Search, tables: list[pd.DataFrame], counts: pd.DataFrame) -> StrategyOptimum:
@@ -314,6 +326,24 @@ def _candidates(search: _Search, found: Evaluation, cluster: Cluster) -> pd.Data
     return table.assign(axis=axes + ["front"] * len(front))
 
 
+def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    """One table of several, of which some have no row."""
+    return pd.concat([table for table in tables if not table.empty] or tables[:1], ignore_index=True)
+
+
+def _merged(search: _Search, table: pd.DataFrame) -> pd.DataFrame:
+    """The best row for every value of every axis, of those of all schedules, and the rows of their fronts."""
+    front = table[table["axis"] == "front"]
+    kept = [
+        table[table["axis"] == axis]
+        .sort_values(list(OBJECTIVES[search.objective]), kind="stable")
+        .drop_duplicates(axis)
+        .sort_values(axis, kind="stable")
+        for axis in AXES
+    ]
+    return pd.concat([*kept, front], ignore_index=True)
+
+
 def _rows_of_front(found: Evaluation) -> list[int]:
     """Feasible rows by time, each with less memory than all before it."""
     order = _order(found, "time")
@@ -325,27 +355,31 @@ def _rows_of_front(found: Evaluation) -> list[int]:
 
 
 def _front(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows that no other row is at least as good as in all, and better in one."""
+    """Rows that no other row is at least as good as in all, and better in one; the first of equal ones."""
+    table = table.drop_duplicates(["time", "memory", "gpus"])
     costs = table[["time", "memory", "gpus"]].to_numpy(dtype=np.float64)
     no_worse = (costs[:, None] <= costs[None]).all(axis=2)
     beaten = (no_worse & (costs[:, None] < costs[None]).any(axis=2)).any(axis=0)
     return table.iloc[np.flatnonzero(~beaten)].sort_values(["gpus", "time"]).reset_index(drop=True)
 
 
-def _forbidden(search: _Search, found: Evaluation, cluster: Cluster) -> str:
-    """What every row of a grid fails by: a rule that all break, memory, or several things."""
-    bits = broken_rules(
-        search.model, found.grid.choices, search.global_batch, cluster.gpus, cluster.gpus_per_node
-    )
-    common = int(np.bitwise_and.reduce(bits))
+def _forbidden(search: _Search, cluster: Cluster, values: Mapping[str, Any]) -> str:
+    """What every row with given values fails by: a rule that all break, memory, or several things."""
+    common, least, counts = -1, np.inf, pd.Series(0, index=REASONS)
+    for found in search.evaluated(cluster, **values):
+        bits = broken_rules(
+            search.model, found.grid.choices, search.global_batch, cluster.gpus, cluster.gpus_per_node
+        )
+        common &= int(np.bitwise_and.reduce(bits))
+        counts = counts.add(found.counts(), fill_value=0).astype(int)
+        least = min(least, np.nanmin(found.memory, initial=np.inf))
     broken = [rule for k, rule in enumerate(RULES) if common >> k & 1]
     if broken:
         return "forbidden, " + " and ".join(broken)
-    reasons = listed(found.counts(), ", ")
-    if np.isnan(found.memory).all():
+    reasons = listed(counts[counts > 0].reindex([r for r in REASONS if counts[r] > 0]), ", ")
+    if np.isinf(least):
         return f"forbidden, {reasons}"
     available = pricing(search.model, cluster, search.global_batch, **search.options).available
-    least = float(np.nanmin(found.memory))
     return (
         f"does not fit, at least {least / GB:.1f} GB are needed and {available / GB:.1f} GB there; {reasons}"
     )

@@ -18,7 +18,7 @@ from relparallel.parallel.schedules import ASYNCHRONOUS
 from relparallel.parallel.strategy import SCHEDULES, Strategy
 from relparallel.workload import Transformer
 
-__all__ = ["AXES", "StrategyGrid"]
+__all__ = ["AXES", "SYNCHRONOUS", "StrategyGrid"]
 
 AXES: Final = (
     "tensor", "pipeline", "data", "context", "expert", "shard", "micro_batch", "virtual_stages",
@@ -35,7 +35,8 @@ _NAMES: Final[Mapping[str, tuple[Any, ...]]] = {
     "schedule": SCHEDULES,
 }
 _CHUNK: Final = 2**14
-_SAME_RESULT: Final = tuple(name for name in SCHEDULES if name not in ASYNCHRONOUS)
+SYNCHRONOUS: Final = tuple(name for name in SCHEDULES if name not in ASYNCHRONOUS)
+"""Schedules in which a step uses its own weights: each is another way to the same result."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -324,7 +325,7 @@ def _inner_axes(gpus: int, model: Transformer, global_batch: int) -> dict[str, N
         "virtual_stages": chunks,
         "sequence_parallel": (False, True),
         "recompute": tuple(RECOMPUTE_CODE),
-        "schedule": _SAME_RESULT,
+        "schedule": SYNCHRONOUS,
     }
     return {name: _codes(name, values) for name, values in axes.items()}
 
