@@ -22,6 +22,7 @@ test: .venv/.ready
 bench: .venv/.ready .venv/peers
 	@$(BIN)/python tests/benchmarks/run.py $(ARGS)
 	@PYTHONPATH=.venv/peers $(BIN)/python tests/benchmarks/strategies.py
+	@$(BIN)/python tests/benchmarks/simulation.py
 
 lab: .venv/.ready
 	@$(BIN)/python -m jupyterlab notebooks/00_overview.ipynb $(ARGS)

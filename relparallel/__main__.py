@@ -33,6 +33,7 @@ _FIGURES_EXAMPLES = """examples:
   python -m relparallel figures 21 42_reliability_of_strategies notebooks/43_joint_optimum.ipynb --force
   python -m relparallel figures --quick --output-dir OUT
   python -m relparallel figures 42 -p mttr_hours=24 -p nodes=2048 --output-dir OUT
+  python -m relparallel figures --executor tcp://HOST:8786
 
 exit status: 0 when every chosen notebook is up to date, 1 when one failed, 2 when the command was wrong,
 130 when interrupted"""
@@ -109,7 +110,13 @@ def _add_figures_options(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         type=int,
         metavar="N",
-        help="notebooks at a time; default the number of processors, at most 8",
+        help="notebooks at a time; default the processors, at most 8, or the threads of the cluster",
+    )
+    add(
+        "--executor",
+        metavar="ADDRESS",
+        help="the workers of the dask cluster at ADDRESS execute, such as tcp://HOST:8786; "
+        "needs the extra distributed, and the same files and versions on every worker",
     )
     add("--force", action="store_true", help="run also what is up to date")
     add("--quick", action="store_true", help="short for -p quick=True; needs --output-dir")
@@ -143,6 +150,7 @@ def _figures(options: argparse.Namespace) -> int:
         options.names,
         root=options.root,
         jobs=options.jobs,
+        executor=options.executor,
         force=options.force,
         quick=options.quick,
         parameters=dict(options.parameters),

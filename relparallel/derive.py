@@ -12,16 +12,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from relparallel import training
 from relparallel.parallel.fitting import calibrate, cross_validate, errors, family_of, prediction_scatter
 from relparallel.parallel.measured_runs import Run, measured_runs
 from relparallel.published import data_folder
+from relparallel.units import DAY, HOUR, MINUTE
 
-__all__ = ["calibration_tables", "derive"]
+__all__ = ["calibration_tables", "derive", "lanl_table", "spot_table"]
 
 _DIGITS: Final = 6
 _WIDEST: Final = "a100"  # measured by most sources: its scatter stands for that of families with few
+_LANL: Final = "data/lanl/LA-UR-05-7318-failure-data-1996-2005.csv.xz"
+_SPOT: Final = "data/spot-traces/aws-spot-instances"
+_ZONES: Final = {
+    "g4dn-xlarge-us-east-1c-2020-11-20-1930-to-2020-11-21-2200": "s",
+    "g4dn-xlarge-us-east-1d-2020-11-23-1730-to-2020-11-24-1530": "s",
+    "p2-xlarge-2020-11-20-to-2020-11-23": "h",
+    "p2-xlarge-us-east-1e-2020-11-23-1700-to-2020-11-24-0700": "s",
+}  # traces with preemptions, and the unit of their times
+_GOING_ON: Final = ("elastic", "regroup", "bamboo", "oobleck")
 
 
 def derive(folder: Path | None = None) -> list[Path]:
@@ -40,22 +53,133 @@ def derive(folder: Path | None = None) -> list[Path]:
     Raises
     ------
     ValueError
-        If ``RELPARALLEL_DATA`` names no folder with ``facts/parallelism-cost.csv``.
+        If ``RELPARALLEL_DATA`` names no folder with ``facts/parallelism-cost.csv``, ``data/lanl`` and
+        ``data/spot-traces``.
 
     Examples
     --------
-    >>> derive()  # doctest: +SKIP
-    [PosixPath('data/derived/calibration.csv'), PosixPath('data/derived/calibration_errors.csv')]
+    >>> [path.name for path in derive()]  # doctest: +SKIP
+    ['calibration.csv', 'calibration_errors.csv', 'failure_replays.csv']
     """
     target = data_folder() / "derived" if folder is None else folder
-    source = _input("facts/parallelism-cost.csv")
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()
-    written = []
+    source, record = _input("facts/parallelism-cost.csv"), _input(_LANL)
+    traces = [_input(f"{_SPOT}-{zone}.csv") for zone in _ZONES]
     target.mkdir(parents=True, exist_ok=True)
-    for name, table in calibration_tables(measured_runs()).items():
-        table["input_sha256"] = digest
-        written.append(_write(table, target / f"{name}.csv"))
-    return written
+    tables = calibration_tables(measured_runs())
+    written = [
+        _write(table.assign(input_sha256=_digest(source)), target / f"{name}.csv")
+        for name, table in tables.items()
+    ]
+    replays = [lanl_table(record).assign(input_sha256=_digest(record))]
+    replays += [spot_table(path).assign(input_sha256=_digest(path)) for path in traces]
+    return [*written, _write(pd.concat(replays), target / "failure_replays.csv")]
+
+
+def lanl_table(path: Path) -> pd.DataFrame:
+    """Fits and replays on the failure record of Los Alamos.
+
+    Parameters
+    ----------
+    path : Path
+        The record LA-UR-05-7318.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Subject (all systems, or one of the five with most failures), quantity, value; the name says the unit.
+
+    Notes
+    -----
+    Replays have checkpoints of 60 s and restarts of 600 s. Laws are fitted to positive times.
+
+    Examples
+    --------
+    >>> lanl_table(Path("LA-UR-05-7318-failure-data-1996-2005.csv.xz"))  # doctest: +SKIP
+    """
+    every = training.read_lanl(path)
+    system = pd.Series(every.node).str.partition("-")[0]
+    rows = [("lanl", name, value) for name, value in _record(every, system.nunique()).items()]
+    for number in system.value_counts().index[:5]:
+        log = training.read_lanl(path, int(number))
+        rows += [(f"lanl {number}", name, value) for name, value in _system(log).items()]
+    return pd.DataFrame(rows, columns=["subject", "quantity", "value"])
+
+
+def spot_table(path: Path) -> pd.DataFrame:
+    """Counts of a trace of spot instances, and what recovery policies make of it.
+
+    Parameters
+    ----------
+    path : Path
+        The trace.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Subject (name of the zone), quantity, value.
+
+    Notes
+    -----
+    The job has as many nodes as the trace at its largest, of one GPU each; replicas of one to all nodes.
+    Elastic jobs pause for 30 s at a change of size, jobs that restart for 600 s.
+
+    Examples
+    --------
+    >>> spot_table(Path("trace.csv"))  # doctest: +SKIP
+    """
+    zone = next(name for name in _ZONES if path.name.endswith(f"{name}.csv"))
+    trace = training.read_spot_trace(path, _ZONES[zone])
+    nodes = int(trace.size.max())
+    counts = {"preemptions": trace.preemptions, "nodes lost": trace.nodes_lost, "mean size": trace.mean_size}
+    speeds, pause = {"restart": _speed("restart", nodes, nodes)}, {"restart": 600.0}
+    for size in (size for size in range(1, nodes) if nodes % size == 0):
+        for policy in _GOING_ON:
+            speeds[f"{policy} {size}"], pause[f"{policy} {size}"] = _speed(policy, nodes, size), 30.0
+    table = training.replay_sizes(trace, nodes, speeds, pause)
+    counts |= {f"throughput of {name}": share for name, share in table[["policy", "throughput"]].to_numpy()}
+    rows = [(f"spot {zone}", name, value) for name, value in counts.items()]
+    return pd.DataFrame(rows, columns=["subject", "quantity", "value"])
+
+
+def _speed(policy: str, nodes: int, size: int) -> NDArray[np.float64]:
+    """Share of full throughput by nodes missing, with replicas of one size."""
+    shape = training.JobShape(
+        nodes=nodes, gpus_per_node=1, replicas=nodes // size, stages=size, tensor=1, nodes_per_replica=size
+    )
+    return training.Recovery(policy, repair=HOUR).speed(shape, nodes)
+
+
+def _record(log: training.FailureLog, systems: int) -> dict[str, float]:
+    """Counts, causes and repairs of the whole record."""
+    repairs = log.repairs
+    fits = {fit.law: fit for fit in training.fit_lifetimes(repairs[repairs > 0])}
+    shares = {f"share {cause}": float((log.cause == cause).mean()) for cause in np.unique(log.cause)}
+    return {
+        "records": len(log.start), "systems": systems, **shares,
+        "repair mean min": repairs.mean() / MINUTE, "repair median min": np.median(repairs) / MINUTE,
+        "repair lognormal sigma": fits["lognormal"].spread,
+        "repair lognormal median min": fits["lognormal"].parameters["median"] / MINUTE,
+        **{f"repair distance {law}": fit.distance for law, fit in fits.items()},
+    }  # fmt: skip
+
+
+def _system(log: training.FailureLog) -> dict[str, float]:
+    """Fits and replays of one system."""
+    gaps = log.gaps()
+    mean, checkpoint, restart = float(gaps.mean()), 60.0, 600.0
+    young = float(training.checkpoint_interval(checkpoint, mean, "young"))
+    best = training.best_replay(gaps, checkpoint, restart)
+    fits = {fit.law: fit for fit in training.fit_lifetimes(gaps)}
+    return {
+        "nodes": log.population, "failures": len(log.start), "gaps": len(gaps), "mean gap h": mean / HOUR,
+        "per 1000 node-days": 1000 * DAY * log.rate,
+        "weibull shape": fits["weibull"].parameters["shape"],
+        **{f"distance {law}": fit.distance for law, fit in fits.items()},
+        "young interval s": young,
+        "replay": training.replay_gaps(gaps, young, checkpoint, restart).productive,
+        "formula": float(training.effective_training_time_ratio(mean, young, checkpoint, restart).mean),
+        "best replay": best.productive, "best interval s": best.interval,
+    }  # fmt: skip
 
 
 def calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
@@ -133,6 +257,11 @@ def _input(name: str) -> Path:
     if not given or not path.is_file():
         raise ValueError(f"RELPARALLEL_DATA must name a folder that holds {name}, got {given!r}")
     return path
+
+
+def _digest(path: Path) -> str:
+    """Digest of an input file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _write(table: pd.DataFrame, path: Path) -> Path:

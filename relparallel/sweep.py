@@ -1,14 +1,16 @@
 """Sweeps in chunks: the same answer in this process, in a pool, or on a cluster of machines.
 
 A sweep is cut into chunks whose number does not depend on the workers, and every chunk gets a random stream
-of its own, so an executor changes where the work is done and nothing else.
+of its own, so an executor changes where the work is done and nothing else. Any `concurrent.futures.Executor`
+will do: a process pool, or a dask cluster by ``distributed.Client("tcp://HOST:8786").get_executor()``, which
+does the chunks of a worker that dies again on another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -105,6 +107,10 @@ def map_chunks(
     TypeError
         If the function cannot be called, the chunks cannot be iterated or the executor is none.
 
+    Notes
+    -----
+    What a chunk raises is raised here, and chunks that have not begun are dropped.
+
     Examples
     --------
     >>> map_chunks(abs, [-1, 2])
@@ -115,5 +121,11 @@ def map_chunks(
     if isinstance(chunks, str) or not isinstance(chunks, Iterable):
         raise TypeError(f"chunks must be an iterable of chunks, got {chunks!r}")
     require_instance((Executor, type(None)), executor=executor)
-    apply: Callable[..., Any] = map if executor is None else executor.map
-    return list(apply(function, chunks))
+    if executor is None:
+        return [function(chunk) for chunk in chunks]
+    futures = [executor.submit(function, chunk) for chunk in chunks]  # one message each: none is too large
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()

@@ -19,3 +19,13 @@ def _figures_closed():
         import matplotlib.pyplot as plt
 
         plt.close("all")
+
+
+@pytest.fixture(scope="session")
+def dask_cluster(tmp_path_factory):
+    """Two dask workers on this machine, each replaced when it dies."""
+    distributed = pytest.importorskip("distributed", reason="the extra distributed is not installed")
+    folder = str(tmp_path_factory.mktemp("dask"))
+    options = {"dashboard_address": "127.0.0.1:0", "local_directory": folder}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as cluster:
+        yield cluster

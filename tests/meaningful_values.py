@@ -3,7 +3,11 @@
 Infinity where something may last for ever, text where a name is free.
 """
 
+import valid_checkpoints
 import valid_costs
+import valid_goodput
+import valid_network_failures
+import valid_real
 import valid_workload
 
 FREE = {"text"}
@@ -14,7 +18,9 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
         "lower": {"negative", "infinite"},
         "upper": {"negative", "infinite"},
     },
+    "optimize.BreakEven": {"rate": {"infinite"}, "closed_rate": {"infinite"}},  # nobody overtakes
     "optimize.Candidate": {"name": FREE},
+    "optimize.JointPlan": {"interval": {"infinite"}},
     "optimize.Plan": {"interval": {"infinite"}},  # without failures nothing is worth a checkpoint
     "parallel.Collective": {"payload": {"fraction"}},
     "parallel.Verdict": {"reason": FREE},
@@ -35,7 +41,11 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "training.Goodput": {"interval": {"infinite"}},
     "training.Job": {"reason": FREE},
     **valid_workload.MEANINGFUL,
+    **valid_checkpoints.MEANINGFUL,
+    **valid_goodput.MEANINGFUL,
     **valid_costs.MEANINGFUL,
+    **valid_network_failures.MEANINGFUL,
+    **valid_real.MEANINGFUL,
     "topology.BillOfMaterials": {"design": FREE},
     "topology.UnitPrices": {"name": FREE},
     "topology.lint_simai": {"path": FREE},

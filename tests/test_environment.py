@@ -96,7 +96,7 @@ WITH_PAPERMILL = ["nbclient", "nbformat", "traitlets"]  # what it is made of, in
 @pytest.mark.parametrize(
     ("folder", "required"),
     [
-        ("relparallel", [*CORE, *EXTRAS["notebooks"], *WITH_PAPERMILL]),
+        ("relparallel", [*CORE, *EXTRAS["notebooks"], *EXTRAS["distributed"], *WITH_PAPERMILL]),
         ("tests", [*CORE, *EXTRAS["notebooks"], *EXTRAS["test"], *WITH_PAPERMILL]),
     ],
 )

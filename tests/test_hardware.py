@@ -31,8 +31,8 @@ def test_a_cause_keeps_the_parentheses_of_its_name():
 
 
 def test_parts_and_gpus_per_part_multiply_to_the_cluster():
-    cluster = Cluster(nodes=12, gpus_per_node=4, nodes_per_switch=3)
-    assert [cluster.parts(level) for level in LEVELS] == [48, 12, 4, 1]
+    cluster = Cluster(nodes=12, gpus_per_node=4, nodes_per_switch=3, nodes_per_rack=6)
+    assert [cluster.parts(level) for level in LEVELS] == [48, 12, 4, 2, 1]
     assert all(cluster.parts(level) * cluster.gpus_per_part(level) == cluster.gpus for level in LEVELS)
 
 
@@ -62,7 +62,7 @@ def test_rows_and_tables_check_their_fields():
         "duration": 1e6,
     }
     with pytest.raises(ValueError, match="level"):
-        ComponentRate(**{**row, "level": "rack"})
+        ComponentRate(**{**row, "level": "hall"})
     with pytest.raises(TypeError, match="causes"):
         ComponentRates(source="here", causes=(3,))
 

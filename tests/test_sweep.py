@@ -1,3 +1,4 @@
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -27,6 +28,19 @@ def test_streams_are_independent_of_their_number_and_of_each_other():
 def test_order_is_kept_by_an_executor():
     with ThreadPoolExecutor(4) as executor:
         assert map_chunks(lambda x: x * x, range(50), executor) == [x * x for x in range(50)]
+
+
+def test_what_a_chunk_raises_is_raised_and_the_waiting_are_dropped():
+    begun = []
+
+    def fails_first(chunk):
+        begun.append(chunk)
+        time.sleep(0.05)
+        return 1 / chunk
+
+    with ThreadPoolExecutor(1) as executor, pytest.raises(ZeroDivisionError):
+        map_chunks(fails_first, range(50), executor)
+    assert len(begun) < 5
 
 
 @pytest.mark.parametrize(

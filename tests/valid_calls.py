@@ -13,11 +13,18 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import valid_checkpoints
 import valid_collectives
 import valid_costs
+import valid_goodput
+import valid_joint
 import valid_layer_graphs
+import valid_network_failures
+import valid_real
+import valid_recovery
 import valid_schedules
 import valid_search
+import valid_simulation
 import valid_staleness
 import valid_workload
 from valid_workload import Arguments, fields, model
@@ -236,9 +243,16 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
     "metrics.oversubscription": lambda: {"topology": rp.topology.fat_tree(4)},
     # workload
+    **valid_joint.CALLS,
     **valid_layer_graphs.CALLS,
+    **valid_network_failures.CALLS,
     **valid_search.CALLS,
+    **valid_real.CALLS,
+    **valid_recovery.CALLS,
+    **valid_simulation.CALLS,
     **valid_staleness.CALLS,
+    **valid_checkpoints.CALLS,
+    **valid_goodput.CALLS,
     **valid_workload.CALLS,
     **valid_costs.CALLS,
     # parallel
@@ -301,11 +315,19 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.BlastRadius": lambda: fields(rp.training.blast_radius(component(), placement(), cluster())),
     "training.ComponentClass": lambda: fields(component()),
     "training.DropRule": lambda: fields(rp.training.drop_rule(strategy())),
-    "training.EffectiveTime": lambda: {"mean": 0.8, "variance_rate": 10.0},
-    "training.FailureModel": lambda: {"classes": (component(),), "cluster": cluster()},
+    "training.EffectiveTime": lambda: {"mean": 0.8, "variance_rate": 10.0, "horizon": 1e6},
+    "training.Domain": lambda: {
+        "component": component(), "parts": 16, "nodes": 1, "replicas": 1, "ranks": 4, "state_lost": False
+    },
+    "training.FailureModel": lambda: {
+        "classes": (component(),), "cluster": cluster(), "placement": placement()
+    },
     "training.Goodput": lambda: fields(rp.training.relative_goodput(job(), "spares", 86400.0, spares=16)),
     "training.Job": lambda: fields(job()),
     "training.availability_optimal_interval": lambda: {"checkpoint": 60.0, "mtbf": 10800.0, "restart": 300.0},
+    "training.failure_model": lambda: {
+        "topology": cluster(), "strategy": placement().strategy, "placement": placement(), "rates": "llama3"
+    },
     "training.blast_radius": lambda: {
         "component": component(), "placement": placement(), "cluster": cluster(), "policy": "elastic",
         "reshard": True,
@@ -322,13 +344,12 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.drop_rule": lambda: {"strategy": strategy(), "reshard": True},
     "training.effective_training_time_ratio": lambda: {
         "mtbf": 6490.0, "interval": 1800.0, "checkpoint": 30.0, "restart": 300.0, "down": 10.0,
-        "method": "exact",
+        "method": "exact", "horizon": 1e6,
     },
     "training.elastic_throughput": lambda: {
         "nodes": 64, "nodes_per_replica": 16, "node_rate": 4e-8, "repair": 86400.0, "pause": 30.0,
         "batch": "keep", "micro_batches": 8, "regroup": False,
     },
-    "training.erlang_b": lambda: {"servers": 3, "load": 1.5},
     "training.expected_replicas_hit": lambda: {"replicas": 4, "nodes_per_replica": 16, "failures": 3},
     "training.expected_segment_time": lambda: {
         "mtbf": 6490.0, "interval": 1800.0, "checkpoint": 30.0, "restart": 300.0, "down": 10.0,
@@ -337,12 +358,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "checkpoint": 30.0, "mtbf": 6490.0, "restart": 300.0, "down": 10.0,
     },
     "training.relative_goodput": lambda: {"job": job(), "policy": "spares", "repair": 86400.0, "spares": 16},
-    "training.shortage_probability": lambda: {
-        "nodes": 64, "spares": 2, "node_rate": 4e-8, "repair": 86400.0, "kind": "cold",
-    },
-    "training.spares_needed": lambda: {
-        "nodes": 64, "node_rate": 4e-8, "repair": 86400.0, "probability": 1e-3, "kind": "cold",
-    },
     # optimize
     "optimize.Candidate": lambda: fields(candidate()),
     "optimize.JointOptimum": lambda: fields(rp.optimize.joint_optimum([candidate()], 86400.0)),

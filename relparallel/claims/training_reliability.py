@@ -146,7 +146,7 @@ def shortage(fact: Fact, nodes: int, spares: int, node_rate: float, repair: floa
 def spares_for_one_in_a_thousand(nodes: str, node_rate: float, repair: float) -> tuple[int, ...]:
     """Spares that keep the shortage below 1e-3."""
     clusters = [int(number) for number in nodes.split("/")]
-    return tuple(training.spares_needed(size, node_rate, repair, probability=1e-3) for size in clusters)
+    return tuple(training.spares_needed(size, node_rate, repair, shortage=1e-3) for size in clusters)
 
 
 @theorem(

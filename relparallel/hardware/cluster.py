@@ -17,8 +17,9 @@ from relparallel.units import GBIT
 
 __all__ = ["LEVELS", "Cluster", "cluster", "clusters"]
 
-LEVELS: Final = ("gpu", "node", "switch", "job")
-"""What stops when a part fails: one GPU, its node, all nodes on a switch or cable, or the job itself."""
+LEVELS: Final = ("gpu", "node", "switch", "rack", "job")
+"""What stops when a part fails: one GPU, its node, all nodes on a switch or cable, all that share a rack
+or its power, or the job itself."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +36,8 @@ class Cluster:
         GPUs in a node, at least 1.
     nodes_per_switch : int
         Nodes that stop when one switch (or its cable) fails, at least 1; divides ``nodes``.
+    nodes_per_rack : int
+        Nodes that share a rack or its power, at least 1; divides ``nodes``.
     accelerator : Accelerator, optional
         What computes; times need it, counts do not.
     network_bandwidth : float, optional
@@ -45,7 +48,8 @@ class Cluster:
     Raises
     ------
     TypeError, ValueError
-        If a field has the wrong type, is out of range, or ``nodes_per_switch`` does not divide ``nodes``.
+        If a field has the wrong type, is out of range, or ``nodes_per_switch`` or ``nodes_per_rack`` does not
+        divide ``nodes``.
 
     Examples
     --------
@@ -56,6 +60,7 @@ class Cluster:
     nodes: int
     gpus_per_node: int = 8
     nodes_per_switch: int = 1
+    nodes_per_rack: int = 1
     accelerator: Accelerator | None = None
     network_bandwidth: float | None = None
     name: str = ""
@@ -63,10 +68,9 @@ class Cluster:
     def __post_init__(self) -> None:
         require_int(nodes=self.nodes, at_least=1, at_most=10**6)
         require_int(gpus_per_node=self.gpus_per_node, at_least=1, at_most=10**4)
-        if self.nodes % require_int(nodes_per_switch=self.nodes_per_switch, at_least=1):
-            raise ValueError(
-                f"nodes_per_switch must divide nodes = {self.nodes}, got {self.nodes_per_switch}"
-            )
+        for name in ("nodes_per_switch", "nodes_per_rack"):
+            if self.nodes % require_int(**{name: getattr(self, name)}, at_least=1):
+                raise ValueError(f"{name} must divide nodes = {self.nodes}, got {getattr(self, name)}")
         require_instance((Accelerator, type(None)), accelerator=self.accelerator)
         require_instance(str, name=self.name)
         if self.network_bandwidth is not None:
@@ -82,13 +86,13 @@ class Cluster:
 
         Parameters
         ----------
-        level : {"gpu", "node", "switch", "job"}
+        level : {"gpu", "node", "switch", "rack", "job"}
             The kind of part.
 
         Returns
         -------
         int
-            GPUs, nodes, switches, or 1 for the job.
+            GPUs, nodes, switches, racks, or 1 for the job.
 
         Raises
         ------
@@ -102,7 +106,7 @@ class Cluster:
 
         Parameters
         ----------
-        level : {"gpu", "node", "switch", "job"}
+        level : {"gpu", "node", "switch", "rack", "job"}
             The kind of part.
 
         Returns
@@ -116,8 +120,10 @@ class Cluster:
             If there is no such level.
         """
         require_choice(LEVELS, level=level)
-        per_switch = self.gpus_per_node * self.nodes_per_switch
-        return {"gpu": 1, "node": self.gpus_per_node, "switch": per_switch, "job": self.gpus}[level]
+        nodes = {
+            "node": 1, "switch": self.nodes_per_switch, "rack": self.nodes_per_rack, "job": self.nodes,
+        }  # fmt: skip
+        return 1 if level == "gpu" else nodes[level] * self.gpus_per_node
 
 
 @cache

@@ -66,7 +66,7 @@ class ComponentRate:
     ----------
     cause, category : str
         As the table names them.
-    level : {"gpu", "node", "switch", "job"}
+    level : {"gpu", "node", "switch", "rack", "job"}
         The part that failed.
     events : int
         Interruptions counted.

@@ -24,12 +24,14 @@ def spread(indptr, head, cables, transit, weight, roots, scale, by_paths, agains
     distance, order = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
     used, start = np.empty(head.size, dtype=np.int32), np.empty(n + 1, dtype=np.int64)
     total, rate = np.empty(n), np.empty(n)  # ways to a node, and what each of them carries
-    arrived = 0.0
+    arrived, senders = 0.0, np.count_nonzero(weight)
     for i in range(roots.size):
         distance[:] = -1
         distance[roots[i]], order[0], total[roots[i]] = 0, roots[i], 1.0
         first, last, count = 0, 1, 0
-        while first < last:
+        awaited = senders - (weight[roots[i]] != 0)
+        farthest = n if awaited else 0  # nothing comes from beyond the last sender
+        while first < last and distance[order[first]] < farthest:
             u = order[first]
             start[first] = count
             if first == 0 or transit[u]:
@@ -39,12 +41,15 @@ def spread(indptr, head, cables, transit, weight, roots, scale, by_paths, agains
                     if distance[v] < 0:
                         distance[v], order[last], total[v] = distance[u] + 1, v, 0.0
                         last += 1
+                        awaited -= weight[v] != 0
+                        if awaited == 0 and farthest == n:
+                            farthest = distance[v]
                     if distance[v] > distance[u]:
                         total[v] += cables[a] * ways
                         used[count] = a
                         count += 1
             first += 1
-        start[last] = count
+        start[first : last + 1] = count
         for j in range(last - 1, -1, -1):
             u = order[j]
             ways = total[u] if by_paths else 1.0

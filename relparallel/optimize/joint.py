@@ -1,370 +1,363 @@
-"""Strategy, recovery policy, spares and checkpoint interval, chosen together.
+"""The joint optimum: strategy, recovery, checkpoints and spares, chosen together.
 
-A planner that looks at speed alone picks the strategy with the largest throughput T_i. Here the goodput T_i
-times the share of `relative_goodput` is maximised over all four choices at an equal hardware budget:
+A planner that looks at speed alone takes the strategy with the largest throughput T. What becomes progress is
+T times the share that failures leave, and that share depends on the strategy as well: on the nodes that stop
+together, on the copies of the training state, on the nodes that are left for spares.
 
-- strategy and policy are enumerated (tens of pairs);
-- the number of spares is enumerated under a bound that proves that nothing better was left out;
-- the checkpoint interval is the closed-form optimum of the exact exponential model.
+========  ======================================================  ========================
+axis      choices                                                 how
+========  ======================================================  ========================
+strategy  rows of `StrategyGrid` that keep the rules and fit      enumeration, dominance
+spares    nodes that strategies leave free                        enumeration
+recovery  policies                                                enumeration
+levels    sets of checkpoint levels, and where their copies lie   enumeration
+interval  work between two checkpoints                            closed form (`rollback`)
+========  ======================================================  ========================
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import pandas as pd
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
-from relparallel.hardware import Cluster
-from relparallel.parallel import Placement, Strategy
-from relparallel.published import Fact
-from relparallel.training import (
-    POLICIES,
-    ComponentClass,
-    FailureModel,
-    Job,
-    checkpoint_time,
-    relative_goodput,
+from relparallel.hardware import Cluster, ComponentRates
+from relparallel.optimize._joint_arguments import (
+    checkpoints_of,
+    clusters_of,
+    prices_of,
+    recoveries_of,
+    sites_of,
 )
-from relparallel.units import TFLOP
+from relparallel.optimize._joint_words import alternatives, sentences, told
+from relparallel.optimize.joint_search import Choice, JointSearch
+from relparallel.parallel import Strategy
+from relparallel.training import Checkpointing, Recovery
+from relparallel.training._arguments import require_time
+from relparallel.units import DAY
 from relparallel.workload import Transformer
 
-__all__ = ["Candidate", "JointOptimum", "Plan", "joint_optimum", "published_candidate"]
+__all__ = ["JOINT_OBJECTIVES", "JointPlan", "in_degrees", "joint"]
+
+JOINT_OBJECTIVES: Final = ("goodput", "cost", "p10")
+"""Tokens per second that become progress; money per token; tokens per second with probability 0.9."""
+
+POLICIES: Final = ("restart", "spares", "elastic")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
-    """A strategy with its measured speed and its exposure to failures.
-
-    Parameters
-    ----------
-    name : str
-        Shown in tables.
-    throughput : float
-        Failure-free throughput of all nodes [tokens/s].
-    job : Job
-        Budget, nodes that stop together, failure rates and costs.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or the throughput is not positive.
-
-    Examples
-    --------
-    >>> job = Job(nodes=48, nodes_per_replica=6, node_rate=4e-8, checkpoint=40, restart=300, pause=30)
-    >>> Candidate(name="tp4 pp12 dp8", throughput=4e4, job=job).job.nodes_per_replica
-    6
-    """
-
-    name: str
-    throughput: float
-    job: Job
-
-    def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        require_instance(float, throughput=require_real(throughput=self.throughput, above=0, at_most=1e30))
-        require_instance(Job, job=self.job)
-
-
-def published_candidate(
-    fact: Fact,
-    *,
-    node_rate: float,
-    job_rate: float = 0.0,
-    write_bandwidth: float,
-    restart: float,
-    pause: float,
-    vocabulary: int = 51200,
-    shard: int | None = None,
-    zero_stage: int | None = None,
-    order: tuple[str, ...] = ("tensor", "context", "data", "pipeline"),
-) -> Candidate:
-    """Turn a published measurement of a strategy into a candidate.
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class JointPlan:
+    """The best joint choice, the proof that it is, and what speaks against the others.
 
     Parameters
     ----------
-    fact : Fact
-        Row with the model (h, layers, heads, s), the degrees (tp, pp, dp), mbs, gbs, zero and gpus; its value
-        is an iteration time [s] or the TFLOP/s of each GPU, recomputation counted.
-    node_rate : float
-        Failures per node of 8 GPUs and second that stop this node only.
-    job_rate : float
-        Failures per second that stop the whole job.
-    write_bandwidth : float
-        Of the storage, as a whole [bytes/s]; a checkpoint holds 14 bytes per parameter.
-    restart : float
-        Fixed part of a restart [s]; reading the checkpoint at the same bandwidth is added.
-    pause : float
-        Standstill of an elastic job at each failure [s].
-    vocabulary : int
-        Vocabulary of the model.
-    shard, zero_stage : int, optional
-        Replace the row's sharding of the state: what a job has to give up to become elastic.
-    order : tuple of str
-        Rank order of the placement.
-
-    Returns
-    -------
-    Candidate
-        With its throughput in tokens/s.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or the row lacks an input.
-
-    References
-    ----------
-    Narayanan et al. 2021, table 1 and eq. 3 (rows ``PTDP-*``).
-
-    Examples
-    --------
-    >>> from relparallel.published import facts
-    >>> row = facts("parallelism-cost")["PTDP-0010"]
-    >>> costs = dict(write_bandwidth=57.5e9, restart=300.0, pause=30.0)
-    >>> candidate = published_candidate(row, node_rate=3.79e-3 / 86400, **costs)
-    >>> candidate.name, candidate.job.nodes_per_replica, round(candidate.throughput)
-    ('tp8 pp64 dp6', 64, 61302)
-    """
-    require_instance(Fact, fact=fact)
-    require_real(node_rate=node_rate, job_rate=job_rate, at_least=0, at_most=1e9)
-    require_real(write_bandwidth=write_bandwidth, at_least=1, at_most=1e18)
-    require_real(restart=restart, pause=pause, at_least=0, at_most=1e18)
-    require_int(vocabulary=vocabulary, at_least=1, at_most=10**9)
-    row = fact.inputs
-    missing = [key for key in _NEEDED if not isinstance(row.get(key), int)]
-    if missing:
-        raise ValueError(f"fact must give {', '.join(missing)} as whole numbers, got {fact.id}: {row!r}")
-    size = {key: int(row[key]) for key in _NEEDED}
-    strategy = Strategy(
-        tensor=size["tp"], pipeline=size["pp"], data=size["dp"], micro_batch=size["mbs"], shard=shard,
-        zero_stage=size["zero"] if zero_stage is None else require_int(zero_stage=zero_stage),
-    ).for_gpus(size["gpus"])  # fmt: skip
-    model = Transformer(
-        layers=size["layers"], hidden=size["h"], heads=size["heads"], sequence=size["s"],
-        vocabulary=vocabulary,
-    )  # fmt: skip
-    save = float(checkpoint_time(model.parameters, write_bandwidth))
-    classes = (
-        ComponentClass(name="node", level="node", rate=node_rate),
-        ComponentClass(name="job", level="job", rate=job_rate),
-    )
-    failures = FailureModel(classes=classes, cluster=Cluster(nodes=-(-strategy.gpus // 8)))
-    job = Job.of(
-        Placement(strategy=strategy, order=order), failures,
-        checkpoint=save, restart=restart + save, pause=pause,
-    )  # fmt: skip
-    name = f"tp{strategy.tensor} pp{strategy.pipeline} dp{strategy.data}"
-    tokens = size["gbs"] * size["s"]
-    return Candidate(name=name, throughput=tokens / _iteration_time(fact, model, size), job=job)
-
-
-_NEEDED = ("h", "layers", "heads", "s", "tp", "pp", "dp", "mbs", "gbs", "zero", "gpus")
-
-
-def _iteration_time(fact: Fact, model: Transformer, size: dict[str, int]) -> float:
-    """Seconds of one iteration, measured or from the measured FLOP/s."""
-    require_choice(("s", "TFLOP/s"), unit=fact.unit)
-    value = float(fact.value_text)
-    if fact.unit == "s":
-        return value
-    return model.flops_per_iteration(size["gbs"], recompute="full") / (value * TFLOP * size["gpus"])
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
-    """One strategy under one policy, with its best spares and its best checkpoint interval.
-
-    Parameters
-    ----------
-    candidate : Candidate
-        The strategy.
-    policy : {"restart", "spares", "elastic"}
-        The recovery policy.
+    strategy : Strategy
+        How the job is split.
+    cluster : Cluster
+        All nodes that are paid for.
     spares : int
-        Nodes held back.
+        Nodes that the strategy leaves free.
+    policy, checkpoint : str
+        Recovery and checkpoints by name.
     interval : float
-        Work between two checkpoints [s]; infinite where none is needed.
-    share : float
-        Relative goodput.
-    ceiling : float
-        Upper bound on the share of every number of spares that was not evaluated; at most ``share``.
+        Work between two checkpoints of the first level [s].
+    every : tuple of int
+        Checkpoints of a level per one of the next.
+    throughput : float
+        Without failures [tokens/s].
+    share, tenth : float
+        Of the throughput that becomes progress: mean, and tenth percentile over the horizon.
+    counts : pandas.Series
+        Strategies by fate; they sum to all that there are.
+    search : object
+        The question that was asked, and what has been evaluated.
 
     Raises
     ------
     TypeError, ValueError
         If a field has the wrong type or is out of range.
-
-    Examples
-    --------
-    >>> job = Job(nodes=48, nodes_per_replica=6, node_rate=4e-8, checkpoint=40, restart=300, pause=30)
-    >>> candidate = Candidate(name="tp4 pp12 dp8", throughput=4e4, job=job)
-    >>> joint_optimum([candidate], repair=3600.0).best.policy
-    'elastic'
     """
 
-    candidate: Candidate
-    policy: str
+    strategy: Strategy
+    cluster: Cluster
     spares: int
+    policy: str
+    checkpoint: str
     interval: float
+    every: tuple[int, ...]
+    throughput: float
     share: float
-    ceiling: float
+    tenth: float
+    counts: pd.Series
+    search: Any = field(repr=False)
+    choice: Any = field(repr=False)
 
     def __post_init__(self) -> None:
-        require_instance(Candidate, candidate=self.candidate)
-        require_choice(POLICIES, policy=self.policy)
+        require_instance(Strategy, strategy=self.strategy)
+        require_instance(Cluster, cluster=self.cluster)
         require_int(spares=self.spares, at_least=0, at_most=10**6)
-        require_real(interval=self.interval, at_least=0, infinite=True)
-        require_real(share=self.share, ceiling=self.ceiling, at_least=0, at_most=1)
+        require_real(interval=self.interval, above=0, infinite=True)
+        require_instance(tuple, every=self.every)
+        require_real(throughput=self.throughput, above=0)
+        require_real(share=self.share, tenth=self.tenth, at_least=0, at_most=1)
+        require_instance(pd.Series, counts=self.counts)
+        require_instance(JointSearch, search=self.search)
+        require_choice(tuple(self.search.recoveries), policy=self.policy)
+        require_choice(tuple(self.search.checkpoints), checkpoint=self.checkpoint)
+        require_instance(Choice, choice=self.choice)
 
     @property
     def goodput(self) -> float:
         """Tokens per second that become progress."""
-        return self.candidate.throughput * self.share
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JointOptimum:
-    """All plans, the best first.
-
-    Parameters
-    ----------
-    plans : tuple of Plan
-        One for each strategy and admissible policy, by falling goodput; at least one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no plan or an entry is none.
-
-    Examples
-    --------
-    >>> job = Job(nodes=48, nodes_per_replica=6, node_rate=4e-8, checkpoint=40, restart=300, pause=30)
-    >>> optimum = joint_optimum([Candidate(name="tp4 pp12 dp8", throughput=4e4, job=job)], repair=3600.0)
-    >>> len(optimum.plans), optimum.price_of_speed
-    (3, 0.0)
-    """
-
-    plans: tuple[Plan, ...]
-
-    def __post_init__(self) -> None:
-        require_instance(tuple, plans=self.plans)
-        if not self.plans:
-            raise ValueError("plans must hold at least one plan, got ()")
-        for plan in self.plans:
-            require_instance(Plan, plans=plan)
+        return self.throughput * self.share
 
     @property
-    def best(self) -> Plan:
-        """The plan with the largest goodput."""
-        return self.plans[0]
+    def cost_per_token(self) -> float:
+        """Price of all GPUs of the cluster over the goodput; money per token, in the unit of the prices."""
+        price: float = self.search.sites[self.choice.site].price
+        return price / self.goodput
 
     @property
-    def fastest(self) -> Plan:
-        """The best plan of the strategy with the largest failure-free throughput."""
-        top = max(plan.candidate.throughput for plan in self.plans)
-        return next(plan for plan in self.plans if plan.candidate.throughput == top)
+    def fastest(self) -> JointPlan:
+        """What is best for a planner who takes the strategy with the largest throughput."""
+        return self.fastest_with(copies=1)
+
+    def fastest_with(self, copies: int) -> JointPlan:
+        """Return what is best for a planner who takes the fastest strategy with copies of the state.
+
+        Parameters
+        ----------
+        copies : int
+            Least number of complete copies of the training state.
+
+        Returns
+        -------
+        JointPlan
+            With the best recovery, checkpoints and spares for that strategy.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the number is no positive integer, or no strategy has so many copies.
+        """
+        require_int(copies=copies, at_least=1)
+        fits = [site.fastest.time[site.fastest.copies >= copies] for site in self.search.sites]
+        if not any(times.size for times in fits):
+            raise ValueError(f"copies must be at most those of some strategy, got {copies}")
+        least = min(times[0] for times in fits if times.size)
+        found = self.search.best(
+            lambda site, row: bool(site.fastest.time[row] == least and site.fastest.copies[row] >= copies)
+        )
+        return self if found is None else plan_of(self.search, found, self.counts)
+
+    def at(self, scale: float = 1.0, repair: float | None = None) -> JointPlan:
+        """Answer the same question for other failure rates and another repair time.
+
+        Parameters
+        ----------
+        scale : float
+            Factor of all rates.
+        repair : float, optional
+            Mean time until a failed node is back [s]; as it was where omitted.
+
+        Returns
+        -------
+        JointPlan
+            Best choice there; the strategies are not priced again.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a number is negative or not finite.
+        """
+        search = self.search.at(require_real(scale=scale, at_least=0, at_most=1e9), repair)
+        return plan_of(search, search.best(), self.counts)
 
     @property
     def price_of_speed(self) -> float:
-        """Goodput lost, as a share of the best, by whoever chooses the strategy by its throughput."""
-        return 1 - self.fastest.goodput / self.best.goodput if self.best.goodput else 0.0
+        """Share of the score that is lost by taking the strategy with the largest throughput."""
+        return 1 - self.fastest.choice.score / self.choice.score if self.choice.score else 0.0
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per plan, the best first.
+    def alternatives(self) -> pd.DataFrame:
+        """Best choice with another value of each axis.
 
         Returns
         -------
         pandas.DataFrame
-            Strategy, policy, nodes that stop together, spares, interval [s], throughput and goodput
-            [tokens/s], share, and the bound on what was left out.
+            A row for each axis and value: the value, the choice that goes with it, and the score lost.
         """
-        return pd.DataFrame(
-            {
-                "strategy": [plan.candidate.name for plan in self.plans],
-                "policy": [plan.policy for plan in self.plans],
-                "nodes together": [plan.candidate.job.nodes_per_replica for plan in self.plans],
-                "spares": [plan.spares for plan in self.plans],
-                "interval": [plan.interval for plan in self.plans],
-                "throughput": [plan.candidate.throughput for plan in self.plans],
-                "share": [plan.share for plan in self.plans],
-                "goodput": [plan.goodput for plan in self.plans],
-                "left out": [plan.ceiling for plan in self.plans],
-            }
-        )
+        return alternatives(self.search, self.choice)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return every choice that was evaluated, the best first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Cluster, degrees, copies, spares, policy, checkpoint, interval [s], throughput, share, goodput.
+        """
+        ranked = sorted(self.search.evaluated.values(), key=lambda choice: -choice.score)
+        return pd.DataFrame([told(self.search, choice) for choice in ranked])
+
+    def explain(self) -> str:
+        """Say what is best, why nothing better was left out, and what the others lose.
+
+        Returns
+        -------
+        str
+            Sentences with numbers.
+        """
+        return "\n".join(sentences(self))
 
 
-def joint_optimum(
-    candidates: Sequence[Candidate], repair: float, policies: Sequence[str] = POLICIES
-) -> JointOptimum:
-    """Best strategy, policy, spares and checkpoint interval for a mean repair time.
+def in_degrees(strategy: Strategy) -> str:
+    """Name a strategy by its degrees.
 
     Parameters
     ----------
-    candidates : sequence of Candidate
-        Strategies on the same number of nodes.
-    repair : float
-        Mean time until a failed node is back [s].
-    policies : sequence of {"restart", "spares", "elastic"}
-        Policies to choose from. A candidate whose state would not survive a dropped replica is not offered
-        "elastic".
+    strategy : Strategy
+        Any.
 
     Returns
     -------
-    JointOptimum
-        All plans, the best first; equal goodput in the order given.
+    str
+        Short enough for a table.
+
+    Raises
+    ------
+    TypeError
+        If it is no `Strategy`.
+
+    Examples
+    --------
+    >>> in_degrees(Strategy(tensor=8, pipeline=16, data=128))
+    'tp8 pp16 cp1 dp128'
+    """
+    s = require_instance(Strategy, strategy=strategy)
+    return f"tp{s.tensor} pp{s.pipeline} cp{s.context} dp{s.data}"
+
+
+def plan_of(search: JointSearch, choice: Choice, counts: pd.Series) -> JointPlan:
+    """Plan of a choice."""
+    site = search.sites[choice.site]
+    return JointPlan(
+        strategy=site.fastest.grid[choice.row], cluster=site.cluster, spares=site.spares,
+        policy=choice.policy, checkpoint=choice.checkpoint, interval=choice.outlook.interval,
+        every=choice.outlook.every, throughput=choice.throughput, share=choice.outlook.share,
+        tenth=choice.tenth, counts=counts, search=search, choice=choice,
+    )  # fmt: skip
+
+
+def joint(
+    workload: Transformer,
+    cluster: Cluster | Sequence[Cluster],
+    rates: str | ComponentRates | tuple[Any, ...] = "llama3",
+    objective: str = "goodput",
+    *,
+    global_batch: int | None = None,
+    policies: Sequence[str | Recovery] = POLICIES,
+    checkpoints: Checkpointing | Mapping[str, Checkpointing] | None = None,
+    spares: int | Sequence[int] | None = None,
+    repair: float = DAY,
+    restart: float = 300.0,
+    pause: float = 30.0,
+    price: float | Sequence[float] | None = None,
+    horizon: float = 30 * DAY,
+    limits: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> JointPlan:
+    """Choose strategy, recovery, checkpoints, their interval and spares together.
+
+    Parameters
+    ----------
+    workload : Transformer
+        What is trained.
+    cluster : Cluster or sequence of Cluster
+        The budget of nodes with its network, or several to choose from: which fabric, which size.
+    rates : str, ComponentRates or tuple of ComponentClass
+        What fails, as in `failure_model`.
+    objective : {"goodput", "cost", "p10"}
+        Large goodput, small price of a token, or a large tenth percentile of the goodput over ``horizon``.
+    global_batch : int, optional
+        Sequences of a step; one for each GPU of the largest cluster where omitted.
+    policies : sequence of str or Recovery
+        Recovery policies to choose from, by name (with ``repair``, ``restart`` and ``pause``) or in full.
+    checkpoints : Checkpointing or Mapping of str to Checkpointing, optional
+        Levels to choose from, by name. Where omitted, storage that writes 57.5 GB/s (BLOOM).
+    spares : int or sequence of int, optional
+        Nodes to hold back; strategies fill the others. Where omitted, every number up to 5 % of the nodes for
+        which the rules leave a strategy.
+    repair : float
+        Mean time until a failed node is back [s].
+    restart : float
+        Fixed part of a restart, besides reading the checkpoint [s].
+    pause : float
+        Standstill of a job that goes on without going back [s].
+    price : float or sequence of float, optional
+        Of a GPU and second, network included; one for each cluster. For the objective "cost".
+    horizon : float
+        Length of the run of which the tenth percentile is taken [s].
+    limits : Mapping, optional
+        Values of axes of `StrategyGrid`, such as the schedules that a framework has.
+    **options
+        Of `evaluate`: software, precision, storage, reserve and so on.
+
+    Returns
+    -------
+    JointPlan
+        The best choice with its proof.
 
     Raises
     ------
     TypeError, ValueError
-        If there is no candidate or none that a policy admits, the numbers of nodes differ, or an argument has
-        the wrong type.
+        If an argument has the wrong type or is out of range, or no strategy is feasible.
 
     Notes
     -----
-    Exact within the model of `relative_goodput`: the interval by Lambert's W, spares by enumeration with a
-    bound. O(candidates x policies) evaluations. Under "restart" alone the share does not depend on the
-    strategy, so that the fastest is the best; it need not be under the other two.
+    Exact within the model of `joint_share`. Every row of the grid is asked, and its fate is counted. Of
+    strategies that failures cannot tell apart the fastest is kept (dominance, see `fastest_of_each_kind`);
+    kinds are evaluated by falling upper bound until the bound is below the best score (`JointSearch.best`).
+    The interval is the closed optimum. All nodes that a strategy leaves free are spares: more spares never
+    cost anything on a given budget. O(rows that keep the rules), then O(classes + k) for a kind.
 
     References
     ----------
-    See `relative_goodput`.
+    Daly 2006; Erlang 1917; Narayanan et al. 2021 (the strategies); Moody et al. 2010 (the levels).
 
     Examples
     --------
-    >>> common = dict(node_rate=4e-8, checkpoint=40.0, restart=300.0, pause=30.0, nodes=48)
-    >>> wide = Candidate(name="12 nodes", throughput=1.01, job=Job(nodes_per_replica=12, **common))
-    >>> narrow = Candidate(name="6 nodes", throughput=1.0, job=Job(nodes_per_replica=6, **common))
-    >>> [joint_optimum([wide, narrow], repair=r * 3600.0).best.candidate.name for r in (1, 24)]
-    ['12 nodes', '6 nodes']
+    >>> from relparallel.hardware import cluster
+    >>> from relparallel.workload import transformer
+    >>> plan = joint(transformer("gpt3-6.7b"), cluster("a100-80gb-selene", gpus=64), global_batch=64,
+    ...              limits={"schedule": "1f1b"})
+    >>> plan.policy, plan.goodput >= plan.fastest.goodput, int(plan.counts.sum()) > 10_000
+    ('elastic', True, True)
     """
-    if isinstance(candidates, str) or not isinstance(candidates, Sequence) or not candidates:
-        raise TypeError(f"candidates must be a sequence of at least one Candidate, got {candidates!r}")
-    for candidate in candidates:
-        require_instance(Candidate, candidates=candidate)
-    if len({candidate.job.nodes for candidate in candidates}) > 1:
-        raise ValueError(
-            f"candidates must have the same number of nodes, got {[c.job.nodes for c in candidates]}"
-        )
-    if isinstance(policies, str) or not isinstance(policies, Sequence) or not policies:
-        raise TypeError(f"policies must be a sequence of at least one policy, got {policies!r}")
-    for policy in policies:
-        require_choice(POLICIES, policies=policy)
-    require_instance(float, repair=require_real(repair=repair, at_least=0, at_most=1e18))
-    pairs = [(c, p) for c, p in product(candidates, policies) if p != "elastic" or c.job.droppable]
-    if not pairs:
-        raise ValueError(f"policies must admit a candidate, got {policies!r}: {candidates[0].job.reason}")
-    plans = (_plan(candidate, policy, repair) for candidate, policy in pairs)
-    return JointOptimum(plans=tuple(sorted(plans, key=lambda plan: -plan.goodput)))
-
-
-def _plan(candidate: Candidate, policy: str, repair: float) -> Plan:
-    """Best spares and interval for one strategy and policy."""
-    found = relative_goodput(candidate.job, policy, repair)
-    return Plan(
-        candidate=candidate, policy=policy, spares=found.spares, interval=float(found.interval),
-        share=float(found.share), ceiling=float(found.ceiling),
+    require_instance(Transformer, workload=workload)
+    require_choice(JOINT_OBJECTIVES, objective=objective)
+    require_instance((Mapping, type(None)), limits=limits)
+    require_time(repair=repair, restart=restart, pause=pause)
+    require_time(horizon=horizon, positive=True)
+    clusters = clusters_of(cluster)
+    batch = max(one.gpus for one in clusters) if global_batch is None else global_batch
+    prices = prices_of(price, clusters, objective)
+    sites = [
+        site
+        for one, cost in zip(clusters, prices, strict=True)
+        for site in sites_of(workload, one, rates, batch, spares, limits or {}, options, cost, objective)
+    ]
+    search = JointSearch(
+        sites=tuple(sites), recoveries=recoveries_of(policies, repair, restart, pause),
+        checkpoints=checkpoints_of(checkpoints, workload), tokens=batch * workload.sequence,
+        horizon=horizon, objective=objective,
     )  # fmt: skip
+    counts = sum((site.fastest.counts for site in sites[1:]), sites[0].fastest.counts)
+    best = search.best()
+    if best is None:
+        raise ValueError(
+            f"cluster must allow a strategy for {workload}, got {cluster!r:.300}: {dict(counts)}"
+        )
+    return plan_of(search, best, counts)

@@ -282,8 +282,9 @@ def _bubble(s: Any, forward: Any, back: Any, weight: Any) -> Any:
     """Time that a stage waits in a step, of seconds per micro-batch: forward, input gradients, weights.
 
     Beyond `bubble_fraction`, for few micro-batches too: each one more fills a gap of the first one's way down
-    and up. With V-Half and V-Min, unequal passes cost time with every micro-batch. Where ``weight <= back``,
-    that is what the simulator finds, at most a pass too much with Chimera and ZB-V, to two with the other V.
+    and up. With V-Half and V-Min, unequal passes cost time with every micro-batch. Where ``weight <= back``
+    and ``forward <= back + 2 weight``, that is what the simulator finds, at most a pass too much with Chimera
+    and ZB-V, to two with the other V.
     """
     p, m = s.pipeline, s.micro_batches
     if s.schedule in _NO_FLUSH or p == 1:

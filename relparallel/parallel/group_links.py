@@ -6,12 +6,12 @@ share its network. Ranks take the GPUs of a `Cluster` in order, or the hosts of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.hardware import Cluster
@@ -21,7 +21,7 @@ from relparallel.parallel._arguments import require_indices, require_number
 from relparallel.parallel.strategy import Placement
 from relparallel.topology import Topology
 
-__all__ = ["DEGREES", "PATTERNS", "GroupLinks", "group_links"]
+__all__ = ["DEGREES", "PATTERNS", "GroupLinks", "group_links", "rerouted"]
 
 DEGREES: Final = ("tensor", "context", "data", "pipeline", "shard", "expert")
 """Kinds of groups of a placement."""
@@ -260,6 +260,27 @@ def group_links(
     return GroupLinks(groups=groups, pattern=pattern, **used)
 
 
+def rerouted(links: GroupLinks, network: Topology, living: Floats, cables: NDArray[np.int64]) -> GroupLinks:
+    """Flows after a loss: groups that crossed what is gone are searched anew, the others keep theirs.
+
+    ``living`` is 1 at living hosts, ``cables`` counts the living cables of every pair. Shortest paths of a
+    group stay as they are when cables that carry none of them go.
+    """
+    capacity = np.tile(network.capacity * cables, 2)
+    gone = np.flatnonzero(np.tile(cables < network.multiplicity, 2))
+    hit = np.flatnonzero(links.crossing(gone))
+    if not hit.size:
+        return replace(links, capacity=capacity)
+    pairs = _pairs(links.groups.shape[1], links.pattern)
+    found = _routed(links.groups[hit], pairs, network, living, cables)
+    kept = np.setdiff1d(np.arange(len(links.groups)), hit)
+    order = np.argsort(np.concatenate([kept, hit]))
+    joined = links.joined.copy()
+    joined[hit] = found["joined"]
+    flow = csr_array(vstack([links.flow[kept], found["flow"]], format="csr")[order])
+    return replace(links, flow=flow, joined=joined, capacity=capacity)
+
+
 def _groups(placement: Placement, degree: str) -> NDArray[np.int64]:
     """GPUs of every group; experts are split over neighbours in data and context."""
     if degree != "expert":
@@ -301,7 +322,13 @@ def _on_cluster(groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive
 
 def _on_topology(groups: NDArray[np.int64], pairs: Pairs, network: Topology, alive: Any) -> dict[str, Any]:
     """Traffic on the two directions of every pair of joined nodes."""
-    living, cables = arcs_of(network, require_alive(network, alive))
+    return _routed(groups, pairs, network, *arcs_of(network, require_alive(network, alive)))
+
+
+def _routed(
+    groups: NDArray[np.int64], pairs: Pairs, network: Topology, living: Floats, cables: NDArray[np.int64]
+) -> dict[str, Any]:
+    """Flows of the groups over the living cables, from and to the living hosts."""
     arcs = _Arcs.of(network, cables)
     source, target, amount = pairs
     hosts = network.hosts[groups]

@@ -6,7 +6,7 @@ The numbers come from the kernel of ``_kernel.py``, with parameters calibrated o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -28,7 +28,7 @@ from relparallel.parallel.strategy import Placement, Strategy
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
 
-__all__ = ["StepTime", "step_rows", "step_time"]
+__all__ = ["StepTime", "communicating", "slowed_step", "step_rows", "step_time"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -277,6 +277,28 @@ def step_rows(
     return known, Rows(model_record(model), record, choice_record(strategy, global_batch)), layers
 
 
+def communicating(strategy: Strategy) -> dict[str, str]:
+    """Degrees whose groups have more than one rank, each with its pattern of messages."""
+    return {
+        name: "chain" if name == "pipeline" else "ring" for name in DEGREES if getattr(strategy, name) > 1
+    }
+
+
+def slowed_step(
+    model: Transformer,
+    strategy: Strategy,
+    cluster: Cluster,
+    global_batch: int,
+    slow: Mapping[str, float],
+    software: str = "megatron-2022",
+) -> float:
+    """Seconds of a step whose groups of each degree have 1/slow of the bandwidth that the cluster gives."""
+    known, rows, _ = step_rows(model, strategy, cluster, global_batch, software=software)
+    machine = machine_record(cluster, known, known_software(software), "bf16", dict(slow))
+    (parts,) = step_parts(*rows._replace(machine=machine))
+    return float(parts.sum())
+
+
 def _slowdowns(
     strategy: Strategy,
     cluster: Cluster,
@@ -293,8 +315,7 @@ def _slowdowns(
     if chosen == usual and network is None and alive is None:
         return {}
     slow = {}
-    for degree in (name for name in DEGREES if getattr(strategy, name) > 1):
-        pattern = "chain" if degree == "pipeline" else "ring"
+    for degree, pattern in communicating(strategy).items():
         had = group_links(usual, cluster, degree, pattern=pattern).bandwidth.min()
         has = group_links(chosen, wired, degree, pattern=pattern, alive=alive).bandwidth.min()
         if has == 0:

@@ -22,9 +22,10 @@ import psutil  # type: ignore[import-untyped]
 
 from .pins import FIGURES_VARIABLE
 
-__all__ = ["PREFIX", "end_children", "local_pool"]
+__all__ = ["DIED", "PREFIX", "end_children", "end_kernels_of", "local_pool", "prepare", "vanish"]
 
 PREFIX = "relparallel-"
+DIED = "its worker process died (out of memory, or killed)"
 
 
 @contextmanager
@@ -46,15 +47,20 @@ def local_pool(workers: int) -> Iterator[Executor]:
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-            _end_kernels_of(private)
+            end_kernels_of(private)
 
 
 def _start_worker(private: str) -> None:
-    """Prepare a worker: it follows its parent to death, keeps its files together and says nothing."""
+    """Prepare a worker of the pool, which follows its parent to death."""
+    prepare(private)
+    threading.Thread(target=_follow_parent, args=(private,), daemon=True).start()
+
+
+def prepare(private: str) -> None:
+    """Prepare a process that executes notebooks: it keeps its files together and says nothing."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tempfile.tempdir = private
     logging.disable()
-    threading.Thread(target=_follow_parent, args=(private,), daemon=True).start()
     if find_spec("matplotlib"):  # builds the font list once, where its notice lands in no notebook
         import matplotlib.font_manager  # noqa: F401
 
@@ -63,9 +69,14 @@ def _follow_parent(private: str) -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
-        end_children()
-        shutil.rmtree(private, ignore_errors=True)
-        os._exit(1)
+        vanish(private)
+
+
+def vanish(private: str) -> None:
+    """End this process and its kernels at once, and remove its files."""
+    end_children()
+    shutil.rmtree(private, ignore_errors=True)
+    os._exit(1)
 
 
 def end_children() -> None:
@@ -74,7 +85,7 @@ def end_children() -> None:
         _kill(child)
 
 
-def _end_kernels_of(private: str) -> None:
+def end_kernels_of(private: str) -> None:
     """Kill kernels that outlived their worker; they are known by the folder in their environment."""
     for process in psutil.process_iter(["environ"]):
         if ((process.info["environ"] or {}).get(FIGURES_VARIABLE) or "").startswith(private):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -71,6 +71,7 @@ def run_figures(
     cell_timeout: float = 600.0,
     timeout: float = 1800.0,
     pool: Pool | None = None,
+    executor: str | None = None,
     stream: TextIO | None = None,
 ) -> Report:
     """Execute every stale notebook and regenerate its figures.
@@ -82,7 +83,8 @@ def run_figures(
     root : Path, optional
         The checkout; default the one that holds this package, else the current folder.
     jobs : int, optional
-        Notebooks at a time, at least 1; default the number of processors, at most 8.
+        Notebooks at a time, at least 1; default the number of processors, at most 8, or the threads of the
+        cluster.
     force : bool
         Execute also what is current.
     quick : bool
@@ -96,6 +98,8 @@ def run_figures(
     pool : callable, optional
         Given a number of workers, a context manager of the `concurrent.futures.Executor` that executes;
         default worker processes on this machine.
+    executor : str, optional
+        Address of a dask scheduler, such as ``tcp://host:8786``, whose workers execute; not with ``pool``.
     stream : text stream, optional
         Where progress is shown; default standard output.
 
@@ -107,7 +111,8 @@ def run_figures(
     Raises
     ------
     NotebookError
-        If a notebook, a parameter or a value is unknown, before anything runs.
+        If a notebook, a parameter or a value is unknown, nothing answers at ``executor``, or a worker there
+        has other files or versions; before anything runs.
     RunnerBusyError
         If another runner is at work in the same checkout.
 
@@ -127,6 +132,8 @@ def run_figures(
     start, stream = time.monotonic(), sys.stdout if stream is None else stream
     given = dict(parameters or {}) | ({"quick": "True"} if quick else {})
     _check_arguments(jobs, given, output_dir, cell_timeout, timeout)
+    if pool is not None and executor is not None:
+        raise NotebookError(f"executor must be None where a pool is given, got {executor!r}")
     project = Project(root=_root(root))
     notebooks = _selected(project, names)
     values = {notebook.name: checked(notebook, given) for notebook in notebooks}
@@ -138,8 +145,9 @@ def run_figures(
 
             limits = {"cell_timeout": float(cell_timeout), "timeout": float(timeout)}
             tasks = _tasks(sorted(stale, key=_longest_first(store)), values, limits)
-            workers = min(jobs or os.cpu_count() or 1, jobs or _MOST_WORKERS, len(tasks))
-            _run(partial(outcomes, tasks, workers, pool), stale, store, report, stream)
+            with _workers(executor, pool, project) as (chosen, most):
+                workers = min(jobs or most, len(tasks))
+                _run(partial(outcomes, tasks, workers, chosen), stale, store, report, stream)
     stream.write(report.summary(time.monotonic() - start))
     return report
 
@@ -158,6 +166,18 @@ def _check_arguments(
             "-p and --quick need --output-dir: the repository's notebooks and figures are those of the "
             f"default parameters and are never replaced by others, got {', '.join(given)}"
         )
+
+
+@contextmanager
+def _workers(executor: str | None, pool: Pool | None, project: Project) -> Iterator[tuple[Pool | None, int]]:
+    """Give the pool that executes and how many notebooks it takes at a time."""
+    if executor is None:
+        yield pool, min(os.cpu_count() or 1, _MOST_WORKERS)
+        return
+    from .cluster import connected
+
+    with connected(executor, project.root) as found:
+        yield found
 
 
 def _root(root: Path | None) -> Path:

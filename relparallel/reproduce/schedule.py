@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from contextlib import AbstractContextManager
 
 from .execute import Failure, Outcome, Task, execute
-from .processes import local_pool
+from .processes import DIED, local_pool
 
 __all__ = ["Pool", "outcomes"]
 
@@ -33,10 +33,7 @@ def outcomes(
         with pool(1) as executor:
             broken = yield from _drained(deque([task]), executor, 1, started)
         if broken:
-            yield (
-                task.name,
-                Outcome(failure=Failure(error="its worker process died (out of memory, or killed)")),
-            )
+            yield task.name, Outcome(failure=Failure(error=DIED))
 
 
 def _drained(
@@ -50,8 +47,19 @@ def _drained(
                 running[executor.submit(execute, queue[0])] = queue[0]
                 started(queue.popleft().name)
             for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
-                outcome = future.result()
+                outcome = _outcome(future)
                 yield running.pop(future).name, outcome
     except BrokenExecutor:
         pass
     return list(running.values())
+
+
+def _outcome(future: Future[Outcome]) -> Outcome:
+    """Return what came of a task; a cluster that gives one up goes on with the others."""
+    try:
+        return future.result()
+    except BrokenExecutor:
+        raise
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return Outcome(failure=Failure(error=f"the cluster lost it ({told})"))

@@ -6,10 +6,19 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from relparallel._checks import require_real
 
-__all__ = ["Real", "plain", "require_rate", "require_time", "require_together"]
+__all__ = [
+    "MOST_NODES",
+    "Real",
+    "normal_percentiles",
+    "plain",
+    "require_rate",
+    "require_time",
+    "require_together",
+]
 
 Real: TypeAlias = float | NDArray[np.float64]
 """What the formulas take and return: a float for scalars, else a float64 array of the broadcast shape."""
@@ -17,6 +26,7 @@ Real: TypeAlias = float | NDArray[np.float64]
 SHORTEST: Final = 1e-9  # s
 LONGEST: Final = 1e18  # s, beyond the age of the universe: a slip in the unit, not a time
 FASTEST: Final = 1e9  # 1/s
+MOST_NODES: Final = 10**6
 
 
 def require_time(*, positive: bool = False, **named: Any) -> Any:
@@ -42,3 +52,9 @@ def require_together(**named: Any) -> None:
     except ValueError:
         given = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
         raise ValueError(f"{', '.join(shapes)} must have shapes that broadcast, got {given}") from None
+
+
+def normal_percentiles(mean: float, std: float, levels: Any) -> Real:
+    """Return percentiles of a share that is nearly normal: that is what many renewals add up to."""
+    levels = require_real(levels=levels, above=0.0, below=100.0)
+    return plain(np.clip(mean + std * ndtri(np.divide(levels, 100.0)), 0.0, 1.0))

@@ -9,12 +9,19 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
-from relparallel.training._arguments import require_time
+from relparallel._checks import (
+    require_choice,
+    require_instance,
+    require_int,
+    require_real,
+)
+from relparallel.training._arguments import MOST_NODES, require_time
 from relparallel.training.domains import POLICIES
 from relparallel.training.goodput import Job, relative_goodput
+from relparallel.training.job_shape import JobShape
+from relparallel.training.recovery_policies import Recovery
 
-__all__ = ["break_even_repair", "crossovers"]
+__all__ = ["break_even_any", "break_even_rates", "break_even_regroup", "break_even_repair", "crossovers"]
 
 
 def break_even_repair(
@@ -66,6 +73,188 @@ def break_even_repair(
     require_real(node_rate=node_rate, at_least=1e-30, at_most=1e9)
     exponent = math.log(speedup) / (nodes_per_replica - other_nodes_per_replica)
     return math.expm1(exponent) / node_rate
+
+
+def break_even_any(
+    share: float, nodes: int, nodes_per_replica: int, node_rate: float, pause: float = 0.0
+) -> float:
+    """Repair time from which an elastic job falls behind a rival whose goodput does not depend on it.
+
+    Parameters
+    ----------
+    share : float
+        Goodput of the rival over the failure-free throughput of the elastic job, above 0: of a job with
+        spares enough, its share of active nodes times its effective time ratio.
+    nodes : int
+        Nodes N, a multiple of ``nodes_per_replica``.
+    nodes_per_replica : int
+        Nodes g that stop together.
+    node_rate : float
+        Failures per node and second, above 0.
+    pause : float
+        Standstill at each failure of the elastic job [s].
+
+    Returns
+    -------
+    float
+        Mean repair time [s]; 0 where the elastic job is never ahead.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or is out of range, or the nodes do not divide.
+
+    Notes
+    -----
+    a^g / (1 + N lam pause) = share at r = ((share (1 + N lam pause))^(-1/g) - 1) / lam; the inverse of
+    `elastic_throughput` with ``batch="shrink"``.
+
+    References
+    ----------
+    `elastic_throughput`.
+
+    Examples
+    --------
+    >>> hours = break_even_any(share=0.86, nodes=2048, nodes_per_replica=64, node_rate=3.79e-3 / 86400) / 3600
+    >>> round(hours, 2)
+    14.94
+    """
+    require_int(nodes_per_replica=nodes_per_replica, at_least=1, at_most=MOST_NODES)
+    if require_int(nodes=nodes, at_least=1, at_most=MOST_NODES) % nodes_per_replica:
+        raise ValueError(f"nodes must be a multiple of nodes_per_replica = {nodes_per_replica}, got {nodes}")
+    require_real(share=share, above=1e-30, at_most=1.0)
+    require_real(node_rate=node_rate, at_least=1e-30, at_most=1e9)
+    level = math.log(share) + math.log1p(nodes * node_rate * require_time(pause=pause))
+    return max(0.0, math.expm1(-level / nodes_per_replica) / node_rate)
+
+
+def break_even_regroup(
+    speedup: float, nodes: int, nodes_per_replica: int, other_nodes_per_replica: int, node_rate: float
+) -> float:
+    """Repair time from which the faster strategy with the larger replica loses, if nodes are regrouped.
+
+    Parameters
+    ----------
+    speedup : float
+        Failure-free throughput q of the first strategy over that of the second, above 1.
+    nodes : int
+        Nodes N, a multiple of both replicas.
+    nodes_per_replica, other_nodes_per_replica : int
+        Nodes g_A and g_B of a replica; g_A is the larger.
+    node_rate : float
+        Failures per node and second, above 0.
+
+    Returns
+    -------
+    float
+        Mean repair time [s]; infinite where the faster one wins whatever the repair time.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or is out of range, or the nodes do not divide.
+
+    Notes
+    -----
+    Of the nodes left (g - 1)/2 idle on average, if every remainder is as likely: E = a - (g - 1)/(2N). So
+    q E_A = E_B at a = (q (g_A - 1) - (g_B - 1)) / (2 N (q - 1)): regrouping has almost no blast radius, a
+    lead of (g_A - g_B)/(2N) is enough. Remainders are alike once the standard deviation of the nodes down
+    exceeds about g_A / 2; before that the lead changes sides several times, and this is the last time.
+    `break_even_rates` finds all of them.
+
+    References
+    ----------
+    Derived here; `Recovery.speed` is exact.
+
+    Examples
+    --------
+    >>> round(break_even_regroup(1.006, 2048, 32, 16, node_rate=3.79e-3 / 86400) / 86400, 1)
+    136.8
+    """
+    units = {"nodes_per_replica": nodes_per_replica, "other_nodes_per_replica": other_nodes_per_replica}
+    require_int(at_least=1, at_most=MOST_NODES, **units)
+    if nodes_per_replica <= other_nodes_per_replica:
+        raise ValueError(
+            f"nodes_per_replica must exceed other_nodes_per_replica = {other_nodes_per_replica}, got "
+            f"{nodes_per_replica}"
+        )
+    require_int(nodes=nodes, at_least=1, at_most=MOST_NODES)
+    if nodes % nodes_per_replica or nodes % other_nodes_per_replica:
+        raise ValueError(f"nodes must be a multiple of both replicas, got {nodes}")
+    require_real(speedup=speedup, above=1.0, at_most=1e30)
+    require_real(node_rate=node_rate, at_least=1e-30, at_most=1e9)
+    idle = speedup * (nodes_per_replica - 1) - (other_nodes_per_replica - 1)
+    up = idle / (2 * nodes * (speedup - 1))
+    return max(0.0, (1 / up - 1) / node_rate)
+
+
+def break_even_rates(
+    shape: JobShape,
+    recovery: Recovery,
+    other_shape: JobShape,
+    other: Recovery,
+    speedup: float = 1.0,
+    lowest: float = 1e-10,
+    highest: float = 1e-5,
+) -> tuple[float, ...]:
+    """Failure rates at which two choices of strategy and policy have the same throughput.
+
+    Parameters
+    ----------
+    shape, other_shape : JobShape
+        How the two jobs lie on the same number of nodes.
+    recovery, other : Recovery
+        Their policies.
+    speedup : float
+        Failure-free throughput of the first over that of the second.
+    lowest, highest : float
+        Failures per node and second between which to look.
+
+    Returns
+    -------
+    tuple of float
+        Rates [1/s], ascending; empty where one choice is nowhere worse than the other.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or is out of range, or the jobs have different numbers of nodes.
+
+    Notes
+    -----
+    `Recovery.throughput` at 64 rates, evenly spaced in log, and Brent's method at every change of sign.
+    Two crossings between neighbouring rates can be missed.
+
+    References
+    ----------
+    Brent, "Algorithms for Minimization without Derivatives", 1973.
+
+    Examples
+    --------
+    >>> wide = JobShape(nodes=2048, replicas=64, stages=32, tensor=8, nodes_per_replica=32)
+    >>> narrow = JobShape(nodes=2048, replicas=128, stages=16, tensor=8, nodes_per_replica=16)
+    >>> policy = Recovery("elastic", 86400.0)
+    >>> [rate] = break_even_rates(wide, policy, narrow, policy, speedup=1.062)
+    >>> round(rate * 1000 * 86400, 3), round(break_even_repair(1.062, 32, 16, rate) / 86400, 6)
+    (3.767, 1.0)
+    """
+    require_instance(JobShape, shape=shape, other_shape=other_shape)
+    require_instance(Recovery, recovery=recovery, other=other)
+    require_real(speedup=speedup, at_least=1e-6, at_most=1e6)
+    require_real(lowest=lowest, highest=highest, at_least=1e-30, at_most=1e-3)
+    if highest <= lowest:
+        raise ValueError(f"highest must exceed lowest = {lowest}, got {highest}")
+    if shape.nodes != other_shape.nodes:
+        raise ValueError(f"other_shape must have the nodes of shape = {shape.nodes}, got {other_shape.nodes}")
+
+    def lead(log_rate: Any) -> Any:
+        return np.array([
+            speedup * recovery.throughput(shape, rate) - other.throughput(other_shape, rate)
+            for rate in np.exp(np.atleast_1d(log_rate)).tolist()
+        ])  # fmt: skip
+
+    roots = _roots(lead, math.log(lowest), math.log(highest), points=64)
+    return tuple(float(np.exp(root)) for root in roots)
 
 
 def crossovers(
@@ -135,10 +324,12 @@ def crossovers(
     return tuple(float(np.exp(root)) for root in _roots(lead, np.log(shortest), np.log(longest)))
 
 
-def _roots(function: Callable[[Any], Any], low: float, high: float) -> list[float]:
-    """Changes of sign that a scan of 256 points sees; stretches of exact equality are none."""
-    points = np.linspace(low, high, 256)
-    values = function(points)
-    points, signs = points[values != 0], np.sign(values[values != 0])
+def _roots(function: Callable[[Any], Any], low: float, high: float, points: int = 256) -> list[float]:
+    """Changes of sign that a scan of so many points sees; stretches of exact equality are none."""
+    seen = np.linspace(low, high, points)
+    values = function(seen)
+    seen, signs = seen[values != 0], np.sign(values[values != 0])
     changes = np.flatnonzero(signs[:-1] != signs[1:])
-    return [brentq(function, points[i], points[i + 1], xtol=1e-12) for i in changes]
+    return [
+        brentq(lambda x: np.asarray(function(x)).item(), seen[i], seen[i + 1], xtol=1e-12) for i in changes
+    ]

@@ -29,6 +29,7 @@ from relparallel._checks import (
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training.failures import ComponentClass
+from relparallel.training.hit_parts import state_copies_lost
 
 __all__ = ["POLICIES", "BlastRadius", "DropRule", "blast_radius", "drop_rule", "expected_replicas_hit"]
 
@@ -226,14 +227,19 @@ def blast_radius(
     require_choice(POLICIES, policy=policy)
     placement.strategy.for_gpus(cluster.gpus)
     rule = drop_rule(placement.strategy, reshard)
-    if policy != "elastic":
+    if component.stops and policy != "elastic":
         return _whole_job(cluster, placement, f"policy {policy!r}: the job stops as a whole")
+    if not component.stops:
+        return BlastRadius(
+            ranks=0, replicas=0, nodes=0, share=0.0, whole_job=False,
+            reason=f"{component.name}: it slows the job and stops nothing",
+        )  # fmt: skip
     if not component.local:
         return _whole_job(cluster, placement, f"{component.name}: it concerns the job itself")
     if not rule.allowed:
         return _whole_job(cluster, placement, rule.reason)
     width = cluster.gpus_per_part(component.level)
-    if _some_part_holds_all_copies(placement, width):
+    if state_copies_lost(placement, width).size:
         return _whole_job(cluster, placement, f"all copies of a shard sit behind one {component.level}")
     dropped = _dropped(placement, width, rule.replicas)
     held = placement.replica_nodes(cluster.gpus_per_node)
@@ -266,14 +272,6 @@ def _dropped(placement: Placement, width: int, together: int) -> NDArray[np.bool
     bits = np.ascontiguousarray(np.packbits(hit, axis=1))
     kinds = np.unique(bits.view(f"V{bits.shape[1]}").ravel(), return_index=True)[1]
     return np.repeat(hit[kinds], together, axis=1)
-
-
-def _some_part_holds_all_copies(placement: Placement, width: int) -> bool:
-    """Whether one part stands before every copy of some shard of the training state."""
-    strategy = placement.strategy
-    shards = strategy.shard_group if strategy.zero_stage else 1
-    part = placement.data_groups.reshape(-1, strategy.data // shards, shards) // width
-    return bool((part == part[:, :1]).all(axis=1).any())
 
 
 def expected_replicas_hit(replicas: int, nodes_per_replica: int, failures: int) -> float:

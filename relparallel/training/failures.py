@@ -11,14 +11,16 @@ from typing import Final
 
 import pandas as pd
 
-from relparallel._checks import require_choice, require_instance
+from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
 from relparallel.hardware import LEVELS, Cluster, ComponentRates
-from relparallel.training._arguments import require_rate
+from relparallel.parallel import Placement
+from relparallel.training._arguments import require_rate, require_time
+from relparallel.training.hit_parts import part_kinds
 from relparallel.units import DAY, HOUR
 
-__all__ = ["EFFECTS", "ComponentClass", "FailureModel"]
+__all__ = ["EFFECTS", "ComponentClass", "Domain", "FailureModel"]
 
-EFFECTS: Final = ("stop", "corrupt")
+EFFECTS: Final = ("stop", "degrade", "corrupt")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,12 +31,19 @@ class ComponentClass:
     ----------
     name : str
         What fails.
-    level : {"gpu", "node", "switch", "job"}
-        What stops with it: one GPU, its node, the nodes behind a switch, or the job.
+    level : {"gpu", "node", "switch", "rack", "job"}
+        What is behind it: one GPU, its node, the nodes of a switch or a rack, or the job.
     rate : float
         Failures per part and second.
-    effect : {"stop", "corrupt"}
-        A stopped rank is missed at once. A corrupted one spoils every replica at the next gradient sum.
+    effect : {"stop", "degrade", "corrupt"}
+        A stopped rank is missed at once. A degraded part slows the job until it is repaired. A corrupted rank
+        spoils every replica at the next gradient sum.
+    detection : float
+        Time until the job notices [s]; a hang lasts as long as the timeout of its collectives.
+    repair : float, optional
+        Mean time until the part works again [s]; that of the recovery policy where omitted.
+    slowdown : float
+        Time of a step beside the usual one while a part is degraded, at least 1; 1 with the other effects.
 
     Raises
     ------
@@ -51,17 +60,87 @@ class ComponentClass:
     level: str
     rate: float
     effect: str = "stop"
+    detection: float = 0.0
+    repair: float | None = None
+    slowdown: float = 1.0
 
     def __post_init__(self) -> None:
         require_instance(str, name=self.name)
         require_choice(LEVELS, level=self.level)
         require_rate(rate=self.rate)
         require_choice(EFFECTS, effect=self.effect)
+        require_instance(float, detection=require_time(detection=self.detection))
+        if self.repair is not None:
+            require_instance(float, repair=require_time(repair=self.repair))
+        require_instance(float, slowdown=require_real(slowdown=self.slowdown, at_least=1, at_most=1e9))
+        if self.slowdown > 1 and self.effect != "degrade":
+            raise ValueError(f"slowdown must be 1 unless effect is 'degrade', got {self.slowdown!r}")
+
+    @property
+    def stops(self) -> bool:
+        """Whether a failure interrupts anything; a degraded part only slows the job."""
+        return self.effect != "degrade"
 
     @property
     def local(self) -> bool:
         """Whether a part takes down a part of the job only."""
         return self.level != "job" and self.effect == "stop"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Domain:
+    """Parts of a class that do the same harm when one of them fails.
+
+    Parameters
+    ----------
+    component : ComponentClass
+        What fails.
+    parts : int
+        How many there are.
+    nodes : int
+        Nodes that are missing until the part is repaired: those behind it, the whole node of a GPU. None
+        where it only slows the job, and where nothing needs repair (the job's own software, corrupt data).
+    replicas : int
+        Model replicas with a rank behind it.
+    ranks : int
+        Ranks of those replicas: what stands still if the others go on.
+    state_lost : bool
+        Whether all copies of some shard of the training state are behind it, so that only a checkpoint
+        elsewhere brings them back.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or a count is negative.
+
+    Examples
+    --------
+    >>> from relparallel.parallel import Strategy
+    >>> placement = Placement(strategy=Strategy(tensor=8, pipeline=16, data=128))
+    >>> rack = ComponentClass(name="rack", level="rack", rate=1e-9)
+    >>> hall = Cluster(nodes=2048, nodes_per_rack=4)
+    >>> model = FailureModel(classes=(rack,), cluster=hall, placement=placement)
+    >>> [(d.parts, d.nodes, d.replicas, d.ranks, d.state_lost) for d in model.domains]
+    [(512, 4, 4, 512, False)]
+    """
+
+    component: ComponentClass
+    parts: int
+    nodes: int
+    replicas: int
+    ranks: int
+    state_lost: bool
+
+    def __post_init__(self) -> None:
+        require_instance(ComponentClass, component=self.component)
+        require_int(parts=self.parts, at_least=1, at_most=10**10)
+        require_int(nodes=self.nodes, replicas=self.replicas, ranks=self.ranks, at_least=0, at_most=10**10)
+        require_flag(state_lost=self.state_lost)
+
+    @property
+    def rate(self) -> float:
+        """Failures of all these parts per second."""
+        return self.parts * self.component.rate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,11 +153,13 @@ class FailureModel:
         At least one.
     cluster : Cluster
         How many parts of each level there are.
+    placement : Placement, optional
+        Strategy and rank order of the job, which fill the cluster: what its `domains` depend on.
 
     Raises
     ------
     TypeError, ValueError
-        If a field has the wrong type or there is no class.
+        If a field has the wrong type, there is no class, or the placement has other GPUs than the cluster.
 
     Examples
     --------
@@ -90,6 +171,7 @@ class FailureModel:
 
     classes: tuple[ComponentClass, ...]
     cluster: Cluster
+    placement: Placement | None = None
 
     def __post_init__(self) -> None:
         require_instance(tuple, classes=self.classes)
@@ -98,9 +180,14 @@ class FailureModel:
         for entry in self.classes:
             require_instance(ComponentClass, classes=entry)
         require_instance(Cluster, cluster=self.cluster)
+        require_instance((Placement, type(None)), placement=self.placement)
+        if self.placement is not None:
+            self.placement.strategy.for_gpus(self.cluster.gpus)
 
     @classmethod
-    def from_rates(cls, rates: ComponentRates, cluster: Cluster) -> FailureModel:
+    def from_rates(
+        cls, rates: ComponentRates, cluster: Cluster, placement: Placement | None = None
+    ) -> FailureModel:
         """Carry the failure table of one run over to another cluster.
 
         Parameters
@@ -109,6 +196,8 @@ class FailureModel:
             Rates per part; those of the job itself do not grow with the cluster.
         cluster : Cluster
             Where the job runs.
+        placement : Placement, optional
+            How it runs there.
 
         Returns
         -------
@@ -117,8 +206,8 @@ class FailureModel:
 
         Raises
         ------
-        TypeError
-            If an argument has the wrong type.
+        TypeError, ValueError
+            If an argument has the wrong type, or the placement has other GPUs than the cluster.
         """
         require_instance(ComponentRates, rates=rates)
         classes = tuple(
@@ -128,24 +217,56 @@ class FailureModel:
             )
             for row in rates.causes
         )  # fmt: skip
-        return cls(classes=classes, cluster=cluster)
+        return cls(classes=classes, cluster=cluster, placement=placement)
 
     @property
     def node_rate(self) -> float:
         """Failures per node and second that stop this node and leave the others alive."""
-        parts = {"gpu": self.cluster.gpus_per_node, "node": 1, "switch": 1}
+        parts = {"gpu": self.cluster.gpus_per_node, "node": 1, "switch": 1, "rack": 1}
         return sum(entry.rate * parts[entry.level] for entry in self.classes if entry.local)
 
     @property
     def job_rate(self) -> float:
         """Failures per second that stop or spoil all replicas at once."""
-        return sum(self.class_rate(entry) for entry in self.classes if not entry.local)
+        return sum(self.class_rate(entry) for entry in self.classes if entry.stops and not entry.local)
 
     @property
     def mtbf(self) -> float:
         """Mean time between interruptions of a job that any failure stops [s]; infinite without failures."""
-        total = sum(self.class_rate(entry) for entry in self.classes)
+        total = sum(self.class_rate(entry) for entry in self.classes if entry.stops)
         return 1 / total if total else float("inf")
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """What each class hits under the placement: one entry for each class and kind of part.
+
+        Raises a ValueError where the model has no placement. Parts of the job itself, and corrupt data, hit
+        every replica. O(GPUs log GPUs) once for each level, then O(classes).
+        """
+        if self.placement is None:
+            raise ValueError("placement must be given for the domains of a FailureModel, got None")
+        return tuple(domain for entry in self.classes for domain in self._domains(entry, self.placement))
+
+    def _domains(self, entry: ComponentClass, placement: Placement) -> list[Domain]:
+        """Entries of one class."""
+        every, each = placement.strategy.data, placement.strategy.model_parallel
+        if entry.effect == "corrupt" or entry.level == "job":
+            parts = self.cluster.parts(entry.level)
+            lost = entry.effect == "corrupt"
+            return [
+                Domain(
+                    component=entry, parts=parts, nodes=0, replicas=every, ranks=every * each, state_lost=lost
+                )
+            ]
+        nodes = max(self.cluster.gpus_per_part(entry.level) // self.cluster.gpus_per_node, 1)
+        return [
+            Domain(
+                component=entry, parts=kind.parts, nodes=nodes if entry.stops else 0,
+                replicas=kind.replicas, ranks=kind.replicas * each,
+                state_lost=kind.state_lost and entry.stops,
+            )
+            for kind in part_kinds(placement, self.cluster, entry.level)
+        ]  # fmt: skip
 
     def class_rate(self, entry: ComponentClass) -> float:
         """Return the failures per second of all parts of a class together.

@@ -41,11 +41,12 @@ from relparallel._checks import (
     require_real,
 )
 from relparallel.parallel import Placement
-from relparallel.training._arguments import Real, plain, require_rate, require_time
+from relparallel.training._arguments import MOST_NODES, Real, plain, require_rate, require_time
 from relparallel.training.checkpointing import lost_share
 from relparallel.training.domains import POLICIES, blast_radius
 from relparallel.training.failures import ComponentClass, FailureModel
-from relparallel.training.recovery import MOST_NODES, _check_batch, _erlang_b, elastic_throughput
+from relparallel.training.recovery import _check_batch, elastic_throughput
+from relparallel.training.spares import _erlang_b
 
 __all__ = ["Goodput", "Job", "relative_goodput"]
 

@@ -5,10 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relparallel.parallel import bubble_fraction, iteration_period, simulate_schedule
-from relparallel.parallel._kernel import CHOICE, _bubble
+from relparallel.hardware import cluster
+from relparallel.parallel import Strategy, bubble_fraction, iteration_period, simulate_schedule
+from relparallel.parallel._kernel import CHOICE, _bubble, pass_times
+from relparallel.parallel._records import choice_record, machine_record, model_record
+from relparallel.parallel.calibration import calibration, software
 from relparallel.parallel.schedules import ASYNCHRONOUS
 from relparallel.parallel.strategy import SCHEDULES, V_SHAPED
+from relparallel.workload import transformer, transformers
 
 OWN_WEIGHTS = tuple(name for name in SCHEDULES if name not in ASYNCHRONOUS)
 SLACK = {"zb_v": (0.0, 1.0), "chimera": (0.0, 1.0), "v_half": (2.0, 1.0), "v_min": (1.0, 1.0)}  # passes
@@ -24,19 +28,33 @@ def bubble(name, p, m, v, f, b, w):
 
 @given(
     name=st.sampled_from(OWN_WEIGHTS), p=st.integers(1, 8), m=st.integers(1, 30), v=st.integers(1, 4),
-    f=st.floats(0.5, 2), b=st.floats(0.5, 4), part=st.floats(0.2, 1.0),
+    b=st.floats(0.5, 4), part=st.floats(0.2, 1.0), more=st.floats(0.1, 1.0),
 )  # fmt: skip
 @settings(max_examples=400, deadline=None)
-def test_every_schedule_waits_as_long_as_when_simulated(name, p, m, v, f, b, part):
+def test_every_schedule_waits_as_long_as_when_simulated(name, p, m, v, b, part, more):
     v = 2 if name in V_SHAPED else v if name == "interleaved_1f1b" and p > 1 else 1
     p = 2 * p if name == "chimera" else p
     m = m * p if v > 1 and name not in V_SHAPED else m
     w = b * part
+    f = more * (b + 2 * w)
     times = {"forward": f, "backward": b + w, "backward_weight": w}
     period = iteration_period(simulate_schedule(name, p, m, v, **times, iterations=8), m)
     early, late = SLACK.get(name, (0.0, 0.0))
     error = (m * (f + b + w) + bubble(name, p, m, v, f, b, w) - period) / max(f, b)
     assert -early - 1e-9 * m <= error <= late + 1e-9 * m
+
+
+@pytest.mark.parametrize("name", transformers())
+@pytest.mark.parametrize("recompute", ["none", "full"])
+@pytest.mark.parametrize("tensor", [1, 8])
+def test_passes_of_models_lie_where_the_forms_hold(name, recompute, tensor):
+    """Input gradients cost about what the forward pass costs, and gradients of weights no more than that."""
+    device = cluster("h100-80gb-dgx", 8)
+    machine = machine_record(device, calibration("h100-80gb"), software("megatron-bridge-2025"))
+    choice = choice_record(Strategy(tensor=tensor, recompute=recompute), global_batch=1)
+    forward, backward, weight, _ = pass_times(model_record(transformer(name))[0], machine[0], choice[0])
+    assert forward <= backward + weight
+    assert weight <= backward - weight
 
 
 @given(

@@ -10,7 +10,10 @@ from relparallel.__main__ import main
     ("arguments", "told"),
     [
         (["--help"], ["figures 42 -p mttr_hours=24 --output-dir OUT", "ledger --csv ledger.csv"]),
-        (["figures", "--help"], ["--jobs N", "--force", "--quick", "NAME=VALUE", "--output-dir DIR", "130"]),
+        (
+            ["figures", "--help"],
+            ["--jobs N", "--executor ADDRESS", "--force", "--quick", "NAME=VALUE", "--output-dir DIR", "130"],
+        ),
         (["ledger", "--help"], ["--csv FILE", "published"]),
     ],
 )
@@ -63,11 +66,13 @@ def test_options_reach_the_runner(monkeypatch, tmp_path):
         return Report
 
     monkeypatch.setattr(__main__, "run_figures", run)
-    line = f"figures 42 21 --jobs 3 --force --quick -p a=1 -p b=x=y --output-dir {tmp_path} --root {tmp_path}"
+    line = "figures 42 21 --jobs 3 --executor tcp://a:1 --force --quick -p a=1 -p b=x=y"
+    line += f" --output-dir {tmp_path} --root {tmp_path}"
     assert main(line.split()) == 1
     assert seen == {
         "names": ["42", "21"],
         "jobs": 3,
+        "executor": "tcp://a:1",
         "force": True,
         "quick": True,
         "parameters": {"a": "1", "b": "x=y"},

@@ -4,7 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relparallel.training import Job, break_even_repair, crossovers, relative_goodput
+from relparallel.training import (
+    Job,
+    JobShape,
+    Recovery,
+    break_even_any,
+    break_even_rates,
+    break_even_regroup,
+    break_even_repair,
+    crossovers,
+    elastic_throughput,
+    relative_goodput,
+)
 
 DAY = 86400.0
 
@@ -82,3 +93,58 @@ def test_jobs_on_different_budgets_are_refused():
     other = Job(nodes=64, nodes_per_replica=8, node_rate=1e-8, checkpoint=1.0, restart=1.0, pause=1.0)
     with pytest.raises(ValueError, match="other"):
         crossovers(job(8), "elastic", other, "elastic")
+
+
+def shape(group, nodes=2048):
+    return JobShape(nodes=nodes, replicas=nodes // group, stages=group, tensor=8, nodes_per_replica=group)
+
+
+@given(speedup=st.floats(1.001, 1.3), groups=st.sampled_from([(8, 4), (32, 16), (64, 4), (16, 8)]))
+def test_the_rate_at_which_elastic_strategies_break_even_is_the_closed_one(speedup, groups):
+    large, small = groups
+    policy, rate = Recovery("elastic", DAY), break_even_repair(speedup, large, small, 1 / DAY) / DAY / DAY
+    found = break_even_rates(shape(large), policy, shape(small), policy, speedup, rate / 10, rate * 10)
+    assert found == pytest.approx((rate,), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("speedup", "groups"), [(1.008, (32, 16)), (1.01, (32, 16)), (1.01, (16, 8)), (1.02, (64, 32))]
+)
+def test_the_last_break_even_of_regrouped_strategies_is_the_closed_one(speedup, groups):
+    policy, rate = Recovery("regroup", 3 * DAY), 3.79e-3 / DAY
+    closed = break_even_regroup(speedup, 2048, *groups, rate) / (3 * DAY) * rate
+    found = break_even_rates(shape(groups[0]), policy, shape(groups[1]), policy, speedup, 1e-9, 1e-4)
+    assert found[-1] == pytest.approx(closed, rel=2e-3)
+
+
+def test_regrouping_takes_most_of_the_blast_radius_away():
+    rate, repair = 3.79e-3 / DAY, DAY
+    lost = {p: 1 - Recovery(p, repair).throughput(shape(32), rate) for p in ("elastic", "regroup")}
+    assert lost["regroup"] < lost["elastic"] / 5
+
+
+@given(share=st.floats(0.5, 0.99), group=st.sampled_from([1, 8, 16, 64]), pause=st.floats(0.0, 60.0))
+def test_elastic_throughput_at_the_break_even_is_the_share_of_the_rival(share, group, pause):
+    rate = 3.79e-3 / DAY
+    repair = break_even_any(share, 2048, group, rate, pause)
+    if repair:
+        assert elastic_throughput(2048, group, rate, repair, pause) == pytest.approx(share, rel=1e-12)
+    else:
+        assert elastic_throughput(2048, group, rate, 0.0, pause) <= share * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("group", [16, 32, 64])
+def test_elastic_against_plenty_of_spares_is_the_closed_break_even(group):
+    # 192 spares are never short within a few days of repair, so their goodput does not depend on it.
+    rival = relative_goodput(job(group), "spares", DAY, spares=192).share
+    closed = break_even_any(rival, 2048, group, job(group).node_rate, 30.0)
+    ahead, behind = (relative_goodput(job(group), "elastic", closed * f).share for f in (0.999, 1.001))
+    assert ahead > relative_goodput(job(group), "spares", closed, spares=192).share > behind
+
+
+def test_jobs_on_other_nodes_have_no_break_even():
+    policy = Recovery("elastic", DAY)
+    with pytest.raises(ValueError, match="other_shape must have the nodes of shape = 2048, got 1024"):
+        break_even_rates(shape(16), policy, shape(16, 1024), policy)
+    with pytest.raises(ValueError, match="nodes must be a multiple"):
+        break_even_regroup(1.1, 2050, 16, 8, 1e-8)

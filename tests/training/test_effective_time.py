@@ -182,3 +182,33 @@ def test_bad_times_are_named(name, bad):
 def test_a_result_checks_its_fields(field, bad):
     with pytest.raises((ValueError, TypeError), match=field):
         EffectiveTime(**{"mean": 0.5, "variance_rate": 1.0, field: bad})
+
+
+def test_the_acceptance_call_with_a_horizon():
+    ratio = rp.training.effective_training_time_ratio(
+        mtbf=86400 / (12_500 * 3.79e-3), interval=600, checkpoint=10, restart=300, horizon=365 * DAY
+    )
+    assert ratio.sd == pytest.approx(0.00203, rel=0.03)
+    assert ratio.sd == ratio.std(365 * DAY)
+    with pytest.raises(ValueError, match="horizon"):
+        effective_training_time_ratio(1e4, 900, 20, 600).sd  # noqa: B018
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mtbf", "interval", "checkpoint", "restart", "days"),
+    [
+        (1823.7, 600.0, 10.0, 300.0, 30.0),  # (R + W/2)/M = 0.33
+        (11131.6, 900.0, 20.0, 600.0, 54.0),  # 0.09
+        (1380.0, 370.0, 60.0, 500.0, 14.0),  # 0.50
+        (86400.0, 3600.0, 60.0, 900.0, 365.0),  # 0.03
+    ],
+)
+def test_percentiles_are_those_of_simulated_runs(mtbf, interval, checkpoint, restart, days):
+    parts = {"mtbf": mtbf, "interval": interval, "checkpoint": checkpoint, "restart": restart, "down": 0.0}
+    shares = np.concatenate([
+        simulated_shares(np.random.default_rng(seed), 5000, days * DAY, **parts) for seed in range(4)
+    ])  # fmt: skip
+    model = effective_training_time_ratio(**parts, horizon=days * DAY)
+    found = np.percentile(shares, [5, 50, 95])
+    np.testing.assert_allclose(model.percentiles([5, 50, 95]), found, rtol=0, atol=1e-3)

@@ -1,9 +1,15 @@
+from collections import Counter
+from itertools import permutations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relparallel.hardware import Cluster, llama3_interruptions
-from relparallel.training import ComponentClass, FailureModel
+from relparallel.hardware import LEVELS, Cluster, llama3_interruptions
+from relparallel.parallel import Placement, Strategy
+from relparallel.training import ComponentClass, FailureModel, blast_radius
+
+DEGREES = ("tensor", "context", "data", "pipeline")
 
 DAY = 86400.0
 
@@ -59,7 +65,17 @@ def test_the_frame_names_every_class(llama3):
 
 @pytest.mark.parametrize(
     ("field", "bad"),
-    [("level", "rack"), ("rate", -1.0), ("rate", float("nan")), ("effect", "slow"), ("name", 3)],
+    [
+        ("level", "hall"),
+        ("rate", -1.0),
+        ("rate", float("nan")),
+        ("effect", "slow"),
+        ("detection", -1.0),
+        ("repair", -1.0),
+        ("slowdown", 0.5),
+        ("slowdown", 2.0),
+        ("name", 3),
+    ],
 )
 def test_a_class_checks_its_fields(field, bad):
     with pytest.raises((ValueError, TypeError), match=field):
@@ -75,3 +91,53 @@ def test_a_model_checks_its_fields():
         FailureModel(classes=(ComponentClass(name="g", level="gpu", rate=0.0),), cluster=8)
     with pytest.raises(TypeError, match="rates"):
         FailureModel.from_rates({"gpu": 1.0}, Cluster(nodes=1))
+
+
+@given(
+    st.sampled_from([1, 2, 4]), st.sampled_from([1, 2]), st.sampled_from([1, 2, 4]),
+    st.sampled_from([0, 1, 3]),
+    st.sampled_from([1, 2]), st.sampled_from(LEVELS), st.sampled_from(list(permutations(DEGREES))),
+)  # fmt: skip
+def test_domains_are_what_a_count_over_every_part_finds(t, p, d, zero, shard, level, order):
+    """Every part looked at alone: its ranks, their replicas, and whether a shard has a copy elsewhere."""
+    strategy = Strategy(tensor=t, pipeline=p, data=8 * d, zero_stage=zero, shard=8 * d // shard)
+    cluster = Cluster(nodes=2 * t * p * d, gpus_per_node=4, nodes_per_switch=2, nodes_per_rack=2 * t * p)
+    placement = Placement(strategy=strategy, order=order)
+    entry = ComponentClass(name="part", level=level, rate=1e-9)
+    found = FailureModel(classes=(entry,), cluster=cluster, placement=placement).domains
+    assert sum(domain.parts for domain in found) == cluster.parts(level)
+    assert sum(domain.rate for domain in found) == pytest.approx(1e-9 * cluster.parts(level))
+    width, expected = cluster.gpus_per_part(level), Counter()
+    shards = strategy.shard_group if zero else 1
+    for part in range(cluster.parts(level)):
+        behind = set(range(part * width, part * width + width))
+        hit = sum(bool(behind & set(replica)) for replica in placement.replicas.tolist())
+        lost = any(
+            set(group[j::shards]) <= behind for group in placement.data_groups.tolist() for j in range(shards)
+        )
+        expected[hit, level == "job" or lost] += 1
+    if level == "job":
+        assert [(domain.replicas, domain.nodes) for domain in found] == [(8 * d, 0)]
+    else:
+        assert {(domain.replicas, domain.state_lost): domain.parts for domain in found} == dict(expected)
+        assert {domain.nodes for domain in found} == {max(width // 4, 1)}
+
+
+def test_a_degraded_part_slows_and_stops_nothing():
+    slow = ComponentClass(name="adapter", level="gpu", rate=1e-8, effect="degrade", slowdown=1.4)
+    place = Placement(strategy=Strategy(tensor=8, data=2))
+    model = FailureModel(classes=(slow,), cluster=Cluster(nodes=2), placement=place)
+    assert (model.mtbf, model.node_rate, model.job_rate) == (float("inf"), 0, 0)
+    (domain,) = model.domains
+    assert (domain.nodes, domain.parts, domain.state_lost) == (0, 16, False)
+    assert not blast_radius(slow, place, Cluster(nodes=2)).ranks
+
+
+def test_domains_need_a_placement_that_fills_the_cluster():
+    entry = ComponentClass(name="node", level="node", rate=1e-9)
+    with pytest.raises(ValueError, match="placement must be given"):
+        _ = FailureModel(classes=(entry,), cluster=Cluster(nodes=2)).domains
+    with pytest.raises(ValueError, match="gpus must be"):
+        FailureModel(
+            classes=(entry,), cluster=Cluster(nodes=2), placement=Placement(strategy=Strategy(tensor=8))
+        )

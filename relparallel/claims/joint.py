@@ -1,0 +1,80 @@
+"""Joint optimisation: what holds for every cluster, shown on one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from relparallel import hardware, workload
+from relparallel.claims.registry import theorem
+from relparallel.optimize import JointPlan, break_even_rate, joint, place_replicas
+from relparallel.parallel import StrategyGrid
+
+_LIMITS = {"schedule": ("gpipe", "1f1b", "interleaved_1f1b")}
+_GPUS, _BATCH = 512, 256
+
+
+@cache
+def _plan() -> JointPlan:
+    """A 70-billion-parameter model on 64 nodes that fail as those of Llama-3, none held back."""
+    model, cluster = workload.transformer("llama3-70b"), hardware.cluster("h100-80gb-dgx", gpus=_GPUS)
+    return joint(model, cluster, "llama3", global_batch=_BATCH, limits=_LIMITS, spares=0)
+
+
+@theorem(
+    "THM-joint-every-row",
+    system="Joint reliability optimisation",
+    statement="The fates that the joint search counts sum to all rows of the grid: no strategy is skipped.",
+)
+def every_row_has_a_fate() -> tuple[float, float]:
+    """Both counts."""
+    rows = StrategyGrid.all(_GPUS, workload.transformer("llama3-70b"), _BATCH, **_LIMITS)
+    return float(_plan().counts.sum()), float(len(rows))
+
+
+@theorem(
+    "THM-joint-bound",
+    system="Joint reliability optimisation",
+    statement="Evaluating every kind of strategy under every policy finds nothing above the bounded search.",
+)
+def nothing_above_the_bounded_search() -> tuple[float, float]:
+    """Best score by the bounded search and of all choices."""
+    search = _plan().search
+    every = [
+        search.choice(0, row, policy, "storage")
+        for row in range(search.sites[0].fastest.time.size)
+        for policy in search.recoveries
+    ]
+    return _plan().choice.score, max(choice.score for choice in every if choice is not None)
+
+
+@theorem(
+    "THM-joint-break-even-rate",
+    system="Joint reliability optimisation",
+    statement="The search finds the fastest elastic strategy overtaken at lam r = q^(1/(gA - gB)) - 1.",
+)
+def break_even_of_the_search() -> tuple[float, float]:
+    """Root and closed form on 16,384 GPUs."""
+    cluster = hardware.cluster("h100-80gb-dgx", gpus=16384)
+    model = workload.transformer("llama3-405b")
+    plan = joint(model, replace(cluster), "llama3", global_batch=2048, limits=_LIMITS, spares=0)
+    found = break_even_rate(plan)
+    return found.rate, found.closed_rate
+
+
+@theorem(
+    "THM-joint-hall",
+    system="Joint reliability optimisation",
+    statement="Copies can leave their rack exactly if no rack has more than half of the nodes.",
+)
+def copies_can_leave_their_rack() -> tuple[float, float]:
+    """Racks of 16 nodes, one of them grown node by node: sizes at which a placement exists."""
+    sizes = np.arange(1, 16)
+    found = [place_replicas({"rack": np.repeat([0, 1], [size, 16 - size])}).feasible for size in sizes]
+    three = [
+        place_replicas({"rack": np.repeat([0, 1, 2], [size, 8 - size // 2, 8 - (size + 1) // 2])}).feasible
+        for size in sizes
+    ]
+    return float(sum(found) + sum(three)), float((sizes == 8).sum() + (sizes <= 8).sum())

@@ -1,0 +1,128 @@
+"""Checkpoints in memory, on several levels and against silent errors: rows of ``training-reliability``."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel import training
+from relparallel.claims.registry import reproduces, theorem
+from relparallel.hardware import Cluster
+from relparallel.published import Fact, facts
+from relparallel.training import Cause, Checkpointing, CheckpointLevel
+from relparallel.units import DAY, HOUR, YEAR
+
+
+@reproduces("GEM-00*", "GEM-010", "GEM-011", "GEM-012", "GEM-013")
+def recovery_from_memory(nodes: int, replicas: int, failures: int, placement: str) -> float:
+    """Probability that every shard survives k failed nodes."""
+    return float(training.checkpoint_recovery_probability(nodes, replicas, failures, placement))
+
+
+@reproduces("GEM-014", "GEM-015")
+def time_to_loss_of_a_pair(fact: Fact, nodes: int, node_rate: float, window: float) -> float:
+    """Mean time until both nodes of a pair are down, in hours or years."""
+    unit = HOUR if fact.unit == "h" else YEAR
+    return float(training.time_to_pair_loss(nodes, node_rate, window)) / unit
+
+
+@reproduces("GEM-016")
+def loss_by_a_rack(nodes: int, nodes_per_rack: int, replicas: int) -> tuple[float, float]:
+    """Probability that a rack takes a shard with it: neighbours, and nodes far apart."""
+    maps = (training.replica_holders(nodes, replicas, stride=s) for s in (1, nodes // replicas))
+    near, far = (training.domain_loss_probability(holders, nodes_per_rack) for holders in maps)
+    return near, far
+
+
+@reproduces("SDC-001")
+def verified_pattern(
+    mtbf: float, interval: float, verification: float, checkpoint: float, restart: float
+) -> float:
+    """Expected seconds of a verified pattern."""
+    return float(training.verified_pattern_time(mtbf, interval, verification, checkpoint, restart))
+
+
+@reproduces("ML2-001")
+def overhead_of_two_levels(
+    rate: float, higher_rate: float, checkpoint: float, higher_checkpoint: float
+) -> float:
+    """First order of the lost share: each level at Young's interval, and the restarts."""
+    levels = ((rate, checkpoint), (higher_rate, higher_checkpoint))
+    return sum(sqrt(2 * lam * cost) + lam * cost for lam, cost in levels)
+
+
+@theorem(
+    "THM-two-levels-chain",
+    system="Checkpointing (Young/Daly)",
+    statement="Nested blocks of two levels of checkpoints equal the absorbing Markov chain of segments.",
+)
+def two_levels_are_a_chain() -> tuple[float, float]:
+    """Share with the rates and costs of ML2-001, from blocks and from the chain of 17 segments."""
+    row = facts("training-reliability")["ML2-001"].inputs
+    rates = np.array([float(row["rate"]), float(row["higher_rate"])])
+    costs = np.array([float(row["checkpoint"]), float(row["higher_checkpoint"])])
+    work, count = float(row["w"]), int(row["n"])
+    levels = (
+        CheckpointLevel(name="near", cost=costs[0], restart=0.0, survives={"node": 0.0}),
+        CheckpointLevel(name="far", cost=costs[1], restart=0.0),
+    )
+    causes = [Cause(level="job", rate=rates[0]), Cause(level="node", rate=rates[1])]
+    blocks = training.rollback(Checkpointing(levels=levels, interval=work, every=(count,)), causes)
+    passing = np.exp(-rates.sum() * (work + costs[0] + np.append(np.zeros(count - 1), np.diff(costs))))
+    step = np.diag(passing[:-1], 1) + np.diag((1 - passing) * rates[0] / rates.sum())
+    step[:, 0] += (1 - passing) * rates[1] / rates.sum()
+    times = np.linalg.solve(np.eye(count) - step, (1 - passing) / rates.sum())
+    return blocks.share, float(count * work / times[0])
+
+
+@theorem(
+    "THM-causes-share-an-interval",
+    system="Checkpointing (Young/Daly)",
+    statement="With one level the best interval depends on neither causes, restarts nor delay.",
+)
+def causes_share_an_interval() -> tuple[float, float]:
+    """Best share by the closed form of the interval, and the best of a fine grid, for two causes."""
+    level = CheckpointLevel(name="storage", cost=60.0, restart=600.0, delay=200.0)
+    causes = [
+        Cause(level="gpu", rate=4 / DAY, detection=600.0),
+        Cause(level="rack", rate=1 / DAY, restart=3600.0),
+    ]
+    best = training.rollback(Checkpointing(levels=(level,)), causes)
+    grid = [
+        training.rollback(Checkpointing(levels=(level,), interval=best.interval * (0.9 + i / 1000)), causes)
+        for i in range(200)
+    ]
+    return best.share, max(entry.share for entry in grid)
+
+
+@theorem(
+    "THM-parity-rebuilds",
+    system="REFT in-memory checkpointing",
+    statement="Nodes of a lost rack are rebuilt by exclusive or wherever parity is said to survive.",
+)
+def parity_rebuilds() -> tuple[float, float]:
+    """Share of racks after whose loss every snapshot is there again, by the policy and on real bytes."""
+    said, found = [], []
+    cluster = Cluster(nodes=64, nodes_per_rack=4)
+    for stride in (1, 2, 4, 8):
+        policy = training.parity(1e12, 1e12, cluster, group=8, stride=stride)
+        said.append(policy.survival("rack"))
+        holders = training.replica_holders(64, 8, "group", stride)
+        data = np.random.default_rng(stride).integers(0, 256, (64, 56), dtype=np.uint8)
+        racks = np.arange(64).reshape(16, 4)
+        found.append(np.mean([_rebuilt(data, holders, rack) for rack in racks]))
+    return sum(said), float(sum(found))
+
+
+def _rebuilt(data: NDArray[np.uint8], holders: NDArray[np.int64], lost: NDArray[np.int64]) -> bool:
+    """Whether the snapshots of all lost nodes come back from the parity of their groups."""
+    back = data.copy()
+    back[lost] = 0
+    for group in np.unique(np.sort(holders, axis=1), axis=0):
+        parity = np.bitwise_xor.reduce(data[group], axis=0)  # kept in shares by the other nodes
+        gone = np.intersect1d(group, lost)
+        if gone.size == 1:
+            back[gone[0]] = parity ^ np.bitwise_xor.reduce(back[group], axis=0)
+    return bool((back == data).all())

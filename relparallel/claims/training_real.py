@@ -1,0 +1,159 @@
+"""Real records of failures: rows of ``training-reliability`` on logs, traces and published runs.
+
+Results on data that are too large to ship come from ``data/derived/failure_replays.csv``.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pandas as pd
+
+from relparallel import training
+from relparallel.claims.registry import reproduces, theorem
+from relparallel.published import Fact, data_folder, facts
+from relparallel.units import HOUR
+
+
+@reproduces("LANL-001")
+def lanl_size() -> tuple[int, int]:
+    """Records and systems."""
+    return int(_derived("lanl", "records")), int(_derived("lanl", "systems"))
+
+
+@reproduces("LANL-002")
+def lanl_causes() -> tuple[float, ...]:
+    """Shares of the six causes."""
+    causes = ("hardware", "software", "undetermined", "network", "facilities", "human")
+    return tuple(_derived("lanl", f"share {cause}") for cause in causes)
+
+
+@reproduces("LANL-003")
+def lanl_repair() -> tuple[float, float]:
+    """Mean and median time to repair [min]."""
+    return _derived("lanl", "repair mean min"), _derived("lanl", "repair median min")
+
+
+@reproduces("LANL-004")
+def lanl_repair_fit() -> tuple[float, float]:
+    """Lognormal law of repairs: sigma and median [min]."""
+    return _derived("lanl", "repair lognormal sigma"), _derived("lanl", "repair lognormal median min")
+
+
+@reproduces("LANL-005", "LANL-006")
+def lanl_shape(fact: Fact) -> float:
+    """Weibull shape of times between failures."""
+    return _derived(_system(fact.system), "weibull shape")
+
+
+@reproduces("LANL-008")
+def lanl_rates(fact: Fact) -> tuple[float, ...]:
+    """Failures per 1000 node-days of three systems."""
+    systems = fact.system.removeprefix("LANL systems ").split(" / ")
+    return tuple(_derived(f"lanl {number}", "per 1000 node-days") for number in systems)
+
+
+@reproduces("LANL-009")
+def lanl_replay(fact: Fact) -> float:
+    """Effective time of a replayed job at Young's interval."""
+    return _derived(_system(fact.system), "replay")
+
+
+@reproduces("SPOT-*")
+def spot_counts(fact: Fact) -> tuple[int, int, float]:
+    """Preemptions, nodes lost and mean size of the cluster, to the digits of the row."""
+    kind, zone, day = fact.system.removeprefix("AWS spot trace ").split()
+    subject = f"spot {kind}-xlarge-{zone}-{day}"
+    counts = (_derived(subject, name) for name in ("preemptions", "nodes lost", "mean size"))
+    preemptions, lost, size = counts
+    return int(preemptions), int(lost), size
+
+
+@reproduces("OPTM-007")
+def opt_restarts_per_hour(fact: Fact) -> float:
+    """Restarts per instance-hour, from counts."""
+    manual, automatic, instances, days, hours = (int(n) for n in re.findall(r"\d+", fact.inputs_text))
+    return (manual + automatic) / (instances * days * hours)
+
+
+@reproduces("BLM-004")
+def bloom_interval(fact: Fact) -> float:
+    """Hours between checkpoints."""
+    iterations, *_ = (int(n) for n in re.findall(r"\d+", fact.inputs_text))
+    return iterations * float(facts()["BLM-001"].value_text) / HOUR
+
+
+@reproduces("BLM-006")
+def bloom_slow_node(fact: Fact) -> float:
+    """Longer iterations through one slow node."""
+    found = re.search(r"iteration ([\d.]+) to ([\d.]+) s", fact.inputs_text)
+    if found is None:
+        raise ValueError(f"fact {fact.id} must give both iteration times, got {fact.inputs_text!r}")
+    return float(found[2]) / float(found[1]) - 1
+
+
+@reproduces("GLM-004")
+def glm_intervals(fact: Fact) -> tuple[float, ...]:
+    """Hours between checkpoints, before and after the first failure."""
+    before, after, seconds = (float(n) for n in re.findall(r"\d+(?:\.\d+)?", fact.inputs_text))
+    return before * seconds / HOUR, after * seconds / HOUR
+
+
+@reproduces("GLM-002")
+def glm_node_failures() -> int:
+    """Node failures in the dated log."""
+    path = data_folder() / "training_runs" / "glm-130b.csv"
+    log = training.read_failure_log(path, population=96, clock="iso")
+    return len(log.select("node").start)
+
+
+@theorem(
+    "THM-lanl-replay",
+    system="Checkpointing (Young/Daly)",
+    statement="On the five LANL systems with most failures, a replayed job at Young's interval is within 0.5 "
+    "points of the exponential formula.",
+)
+def replays_within_half_a_point() -> tuple[int, int]:
+    """Systems within the bound, and systems replayed."""
+    table = _table().unstack()
+    systems = table[table.index.str.startswith("lanl ")]
+    return int(((systems["replay"] - systems["formula"]).abs() < 5e-3).sum()), 5
+
+
+@theorem(
+    "THM-hardware-is-not-all",
+    system="Published runs",
+    statement="Every published run whose inputs suffice is predicted within 2 points of effective time with "
+    "all its classes of failures, and none of them with hardware failures alone.",
+)
+def soft_failures_count() -> tuple[int, int]:
+    """Runs predicted with all classes and missed without the soft ones, and runs whose inputs suffice."""
+    table = training.predict_runs()
+    known = table[table["sufficient"] & table["published"].notna()]
+    right = (known["error"].abs() <= 2) & (known["hardware error"].abs() > 2)
+    return int(right.sum()), len(known)
+
+
+def _system(name: str) -> str:
+    """Subject of a system in the derived table."""
+    return f"lanl {name.removeprefix('LANL system ').split()[0]}"
+
+
+@cache
+def _table() -> pd.Series:
+    """Derived values by subject and quantity."""
+    table = pd.read_csv(data_folder() / "derived" / "failure_replays.csv")
+    return table.set_index(["subject", "quantity"])["value"]
+
+
+def _derived(subject: str, quantity: str) -> float:
+    """One derived value; the subject may be the beginning of its name."""
+    table = _table()
+    rows = (
+        table[table.index.get_level_values(0).str.startswith(subject)]
+        if subject.startswith("spot")
+        else table
+    )
+    full = rows.index.get_level_values(0)[0] if subject.startswith("spot") else subject
+    return float(table[full, quantity])

@@ -1,0 +1,136 @@
+"""Arguments of `joint`, checked and compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel.hardware import Cluster, ComponentRates
+from relparallel.optimize.joint_search import Site
+from relparallel.optimize.joint_strategies import fastest_of_each_kind, rules_allow
+from relparallel.training import (
+    RATES,
+    RECOVERY_POLICIES,
+    Checkpointing,
+    CheckpointLevel,
+    FailureModel,
+    Recovery,
+    checkpoint_time,
+)
+from relparallel.units import GB
+from relparallel.workload import Transformer
+
+__all__ = ["checkpoints_of", "clusters_of", "prices_of", "recoveries_of", "sites_of"]
+
+WRITE: Final = 57.5 * GB  # per second: 2.3 TB in 40 s, row BLM-002
+HELD: Final = 20  # at most one node in so many is held back unless asked otherwise
+
+
+def clusters_of(cluster: Any) -> tuple[Cluster, ...]:
+    """One or several."""
+    several = (cluster,) if isinstance(cluster, Cluster) else cluster
+    if not isinstance(several, (tuple, list)) or not several:
+        raise TypeError(f"cluster must be a Cluster or several of them, got {cluster!r:.80}")
+    for one in several:
+        require_instance(Cluster, cluster=one)
+    return tuple(several)
+
+
+def prices_of(price: Any, clusters: tuple[Cluster, ...], objective: str) -> list[float]:
+    """Of all GPUs of each cluster per second; not a number where none was given."""
+    if price is None and objective != "cost":
+        return [float("nan")] * len(clusters)
+    given = np.atleast_1d(require_real(price=price, above=0, at_most=1e12))
+    if given.ndim > 1 or given.size not in (1, len(clusters)):
+        raise ValueError(
+            f"price must be one number or one for each of {len(clusters)} clusters, got {price!r}"
+        )
+    each = np.broadcast_to(given, len(clusters)).tolist()
+    return [one * cluster.gpus for one, cluster in zip(each, clusters, strict=True)]
+
+
+def recoveries_of(policies: Any, repair: float, restart: float, pause: float) -> dict[str, Recovery]:
+    """By name."""
+    if isinstance(policies, str) or not isinstance(policies, Sequence) or not policies:
+        raise TypeError(f"policies must be a sequence of at least one policy, got {policies!r}")
+    found = {}
+    for one in policies:
+        if not isinstance(one, Recovery):
+            name = require_choice(RECOVERY_POLICIES, policies=one)
+            one = Recovery(name, repair=repair, restart=restart, pause=pause)
+        if one.policy in found:
+            raise ValueError(f"policies must name each policy once, got {policies!r}")
+        found[one.policy] = one
+    return found
+
+
+def checkpoints_of(checkpoints: Any, workload: Transformer) -> dict[str, Checkpointing]:
+    """By name."""
+    if checkpoints is None:
+        save = float(checkpoint_time(workload.parameters, WRITE))
+        storage = CheckpointLevel(name="storage", cost=save, restart=save)
+        return {"storage": Checkpointing(levels=(storage,))}
+    if isinstance(checkpoints, Checkpointing):
+        return {" + ".join(level.name for level in checkpoints.levels): checkpoints}
+    if not require_instance(Mapping, checkpoints=checkpoints):
+        raise ValueError(f"checkpoints must hold at least one choice, got {checkpoints!r}")
+    for name, one in checkpoints.items():
+        require_instance(str, checkpoints=name)
+        require_instance(Checkpointing, checkpoints=one)
+    return dict(checkpoints)
+
+
+def _held(
+    spares: Any, cluster: Cluster, model: Transformer, global_batch: int, limits: Mapping[str, Any]
+) -> list[int]:
+    """Numbers of nodes to hold back."""
+    together = int(np.lcm(cluster.nodes_per_switch, cluster.nodes_per_rack))
+    node = cluster.gpus_per_node
+    if spares is None:
+        every = range(0, cluster.nodes // HELD + 1, together)
+        return [
+            s for s in every if rules_allow((cluster.nodes - s) * node, model, global_batch, node, limits)
+        ] or [0]
+    given = (spares,) if isinstance(spares, (int, np.integer)) else spares
+    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+        raise TypeError(f"spares must be a number of nodes or several, got {spares!r}")
+    for one in given:
+        if require_int(spares=one, at_least=0, at_most=cluster.nodes - 1) % together:
+            raise ValueError(f"spares must be whole switches and racks of {together} nodes, got {one}")
+    return sorted(set(given))
+
+
+def sites_of(
+    model: Transformer, cluster: Cluster, rates: Any, global_batch: int, spares: Any,
+    limits: Mapping[str, Any], options: Mapping[str, Any], price: float, objective: str,
+) -> list[Site]:  # fmt: skip
+    """A cluster with every number of nodes held back."""
+    sites = []
+    for held in _held(spares, cluster, model, global_batch, limits):
+        job = replace(cluster, nodes=cluster.nodes - held)
+        sites.append(
+            Site(
+                cluster=cluster,
+                job=job,
+                spares=held,
+                failures=_failures(rates, job),
+                price=price,
+                fastest=fastest_of_each_kind(model, job, global_batch, limits, **options),
+                weight=price if objective == "cost" else 1.0,
+            )
+        )
+    return sites
+
+
+def _failures(rates: Any, cluster: Cluster) -> FailureModel:
+    """What fails on the nodes of a job, no strategy placed."""
+    cluster = replace(cluster, accelerator=None)  # what fails is a matter of counts
+    if isinstance(rates, tuple):
+        return FailureModel(classes=rates, cluster=cluster)
+    if isinstance(rates, str):
+        rates = RATES[require_choice(tuple(RATES), rates=rates)]()
+    return FailureModel.from_rates(require_instance(ComponentRates, rates=rates), cluster)

@@ -1,0 +1,179 @@
+"""From which failure rate on the fastest strategy is not the best one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel.optimize.joint import JointPlan
+from relparallel.optimize.joint_search import JointSearch, Site
+from relparallel.parallel import Placement, Strategy
+from relparallel.training import JobShape
+
+__all__ = ["BreakEven", "break_even_rate"]
+
+LEAST: Final = 1e-6  # of the given rates, where the numeric root is looked for
+MOST: Final = 1e4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BreakEven:
+    """Where the fastest strategy loses its lead.
+
+    Parameters
+    ----------
+    fastest, other : Strategy
+        The fastest one that keeps its state through a failure, and the one that overtakes it first.
+    rate, closed_rate : float
+        Failures per node and second at which it does: root of the goodputs, and closed form; infinite where
+        nobody overtakes.
+    nodes, other_nodes : int
+        Nodes of a replica of the two.
+    speedup : float
+        Throughput of the fastest over that of the other, without failures.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+    """
+
+    fastest: Strategy
+    other: Strategy
+    rate: float
+    closed_rate: float
+    nodes: int
+    other_nodes: int
+    speedup: float
+
+    def __post_init__(self) -> None:
+        require_instance(Strategy, fastest=self.fastest, other=self.other)
+        require_real(rate=self.rate, closed_rate=self.closed_rate, above=0, infinite=True)
+        require_int(nodes=self.nodes, other_nodes=self.other_nodes, at_least=1)
+        require_real(speedup=self.speedup, at_least=1)
+
+
+def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven:
+    """Failure rate of a node from which the fastest elastic strategy is not the best one.
+
+    Parameters
+    ----------
+    plan : JointPlan
+        Of `joint`, with "elastic" among the policies, a shrinking batch and failures of single nodes only.
+        Strategies that fill the cluster are compared, those whose state survives the loss of a replica.
+    checkpoint : str, optional
+        Which checkpoints; those of the plan where omitted.
+
+    Returns
+    -------
+    BreakEven
+        The rate twice: root and closed form.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the plan has no such policy, checkpoints or strategies.
+
+    Notes
+    -----
+    Closed: q a^{g_A} = a^{g_B} with a = 1/(1 + lam r) at lam = (q^{1/(g_A - g_B)} - 1)/r; the fastest A is
+    overtaken first by the B with the smallest lam. Pauses and checkpoints cancel. Numeric: every rate is
+    multiplied by the same factor, and the factor is the root of the score of A minus the best score of all
+    others, found by Brent's method on `JointSearch`. O(kinds), and some 20 searches.
+
+    References
+    ----------
+    `elastic_throughput`; Brent 1973.
+
+    Examples
+    --------
+    >>> from relparallel.hardware import cluster
+    >>> from relparallel.optimize import joint
+    >>> from relparallel.workload import transformer
+    >>> hall = cluster("h100-80gb-dgx", gpus=512)
+    >>> plan = joint(transformer("gpt3-175b"), hall, global_batch=512, limits={"schedule": "1f1b"}, spares=0)
+    >>> found = break_even_rate(plan)
+    >>> found.nodes, found.other_nodes, abs(found.rate / found.closed_rate - 1) < 0.01
+    (16, 8, True)
+    """
+    search: JointSearch = require_instance(JointPlan, plan=plan).search
+    require_choice(tuple(search.recoveries), policy="elastic")
+    name = plan.checkpoint if checkpoint is None else checkpoint
+    require_choice(tuple(search.checkpoints), checkpoint=name)
+    site = min(search.sites, key=lambda one: one.spares)
+    units = _units(site)
+    if np.isinf(units).all():
+        raise ValueError(f"plan must have a strategy whose state survives a failure, got {plan!r:.80}")
+    first = int(np.flatnonzero(np.isfinite(units))[0])
+    closed = _closed(site, units, first, search.recoveries["elastic"].repair)
+    other, node_rate = int(np.argmin(closed)), site.failures.node_rate
+    rate = math.inf
+    if math.isfinite(closed[other]):
+        lead = _Lead(search, search.sites.index(site), units, first, name)
+        rate = node_rate * math.exp(brentq(lead, math.log(LEAST), math.log(MOST), xtol=1e-10))
+    else:
+        other = first
+    return BreakEven(
+        fastest=site.fastest.grid[first], other=site.fastest.grid[other], rate=rate,
+        closed_rate=float(closed[other]), nodes=int(units[first]), other_nodes=int(units[other]),
+        speedup=float(site.fastest.time[other] / site.fastest.time[first]),
+    )  # fmt: skip
+
+
+def _units(site: Site) -> NDArray[np.float64]:
+    """Nodes of a replica of each strategy; infinite where its state does not survive."""
+    kinds = site.fastest.kinds
+    found = np.full(len(kinds), np.inf)
+    known: dict[tuple[int, ...], float] = {}
+    for row in np.flatnonzero(kinds[:, 4] == 0).tolist():
+        degrees = tuple(kinds[row].tolist())
+        if degrees not in known:
+            known[degrees] = _touched(site, row)
+        found[row] = known[degrees]
+    return found
+
+
+def _touched(site: Site, row: int) -> float:
+    """Nodes of a replica, from the placement itself."""
+    try:
+        placement = Placement(strategy=site.fastest.grid[row])
+        return float(JobShape.of(placement, site.failures.cluster).nodes_per_replica)
+    except ValueError:
+        return math.inf
+
+
+def _closed(site: Site, units: NDArray[np.float64], first: int, repair: float) -> NDArray[np.float64]:
+    """Rate at which each strategy overtakes the fastest one; infinite where it never does."""
+    less = units[first] - units
+    later = np.log(site.fastest.time / site.fastest.time[first])
+    able = np.isfinite(units) & (less > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(able, np.expm1(later / less) / repair, math.inf))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lead:
+    """Score of the fastest strategy over the best of all others, minus 1, at a multiple of all rates."""
+
+    search: JointSearch
+    place: int
+    units: NDArray[np.float64]
+    first: int
+    checkpoint: str
+
+    def __call__(self, log_scale: float) -> float:
+        asked = self.search.at(math.exp(log_scale))
+        mine = asked.choice(self.place, self.first, "elastic", self.checkpoint)
+        best = asked.best(
+            lambda site, row: asked.sites.index(site) == self.place
+            and row != self.first
+            and bool(np.isfinite(self.units[row])),
+            ("elastic",), (self.checkpoint,),
+        )  # fmt: skip
+        return 1.0 if best is None or mine is None else mine.score / best.score - 1

@@ -1,0 +1,271 @@
+"""Joint choices of strategy, spares, recovery and checkpoints, in the order of what they can reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.hardware import Cluster
+from relparallel.optimize.joint_share import Outlook, most_running, outlook
+from relparallel.optimize.joint_strategies import Fastest
+from relparallel.parallel import Placement
+from relparallel.training import (
+    Cause,
+    Checkpointing,
+    FailureModel,
+    JobShape,
+    Recovery,
+    Rollback,
+    rollback,
+)
+from relparallel.training.checkpointing import lost_share
+
+__all__ = ["Choice", "JointSearch", "Site"]
+
+NORMAL_TENTH: Final = 1.2815515655446004  # standard deviations from the mean down to the tenth percentile
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Site:
+    """A cluster with some nodes held back: what fills the others, and what the whole costs.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        All that is paid for.
+    job : Cluster
+        The nodes that strategies fill.
+    spares : int
+        The other nodes.
+    failures : FailureModel
+        Of the nodes of the job, no strategy placed.
+    fastest : Fastest
+        Strategies.
+    price : float
+        Of all its GPUs per second; not a number where none was given.
+    weight : float
+        By which a goodput is divided to be compared: 1, or the price of all GPUs per second.
+    """
+
+    cluster: Cluster
+    job: Cluster
+    spares: int
+    failures: FailureModel
+    fastest: Fastest
+    price: float
+    weight: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """One joint choice and what it gives.
+
+    Parameters
+    ----------
+    site, row : int
+        Place in the sites, and of the strategy among those of the site.
+    policy, checkpoint : str
+        Names of the recovery and of the checkpoints.
+    throughput : float
+        Failure-free, of the job [tokens/s].
+    outlook : Outlook
+        Share of it that failures leave.
+    tenth : float
+        Share that is reached with probability 0.9 over the horizon.
+    score : float
+        What is compared; larger is better.
+    """
+
+    site: int
+    row: int
+    policy: str
+    checkpoint: str
+    throughput: float
+    outlook: Outlook
+    tenth: float
+    score: float
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class JointSearch:
+    """The question, and what has been computed for it so far.
+
+    Parameters
+    ----------
+    sites : tuple of Site
+        Clusters and spares to choose from.
+    recoveries, checkpoints : Mapping
+        By name.
+    tokens : int
+        Of a step.
+    horizon : float
+        Of the tenth percentile [s].
+    objective : str
+        What is to be large or small.
+    """
+
+    sites: tuple[Site, ...]
+    recoveries: Mapping[str, Recovery]
+    checkpoints: Mapping[str, Checkpointing]
+    tokens: int
+    horizon: float
+    objective: str
+    evaluated: dict[tuple[Any, ...], Choice] = field(default_factory=dict)
+    _kept: dict[Any, Rollback] = field(default_factory=dict)
+    _bounds: dict[Any, list[tuple[float, int, int]]] = field(default_factory=dict)
+    _outlooks: dict[Any, Outlook | None] = field(default_factory=dict)
+
+    def best(
+        self,
+        row: Callable[[Site, int], bool] = lambda site, row: True,
+        policies: tuple[str, ...] = (),
+        checkpoints: tuple[str, ...] = (),
+    ) -> Choice | None:
+        """Best of all choices with certain rows, policies and checkpoints; None where there are none.
+
+        Rows are asked in the order of an upper bound on their score, throughput times `ceilings`, until the
+        bound of the next one is below the best score found: none of the rows left can reach it.
+        """
+        policies, checkpoints = policies or tuple(self.recoveries), checkpoints or tuple(self.checkpoints)
+        best: Choice | None = None
+        for bound, place, number in self.bounds(policies, checkpoints):
+            if best is not None and bound < best.score:
+                break
+            if row(self.sites[place], number):
+                every = [self.choice(place, number, p, c) for p in policies for c in checkpoints]
+                best = max([x for x in (best, *every) if x], key=lambda choice: choice.score, default=None)
+        return best
+
+    def bounds(self, policies: tuple[str, ...], checkpoints: tuple[str, ...]) -> list[tuple[float, int, int]]:
+        """Upper bound on the score, site and row of every strategy, the largest bound first."""
+        key = (policies, checkpoints)
+        if key not in self._bounds:
+            bounds, places, rows = [np.empty(0)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+            for place, site in enumerate(self.sites):
+                size = site.fastest.time.size
+                reached = self.ceilings(place, policies, checkpoints) if size else np.empty(0)
+                bounds.append(self.tokens / site.weight * reached / site.fastest.time)
+                places.append(np.full(size, place))
+                rows.append(np.arange(size))
+            bound, where, row = (np.concatenate(column) for column in (bounds, places, rows))
+            order = np.argsort(-bound, kind="stable")
+            columns = (bound[order].tolist(), where[order].tolist(), row[order].tolist())
+            self._bounds[key] = list(zip(*columns, strict=True))
+        return self._bounds[key]
+
+    def ceilings(
+        self, place: int, policies: tuple[str, ...], checkpoints: tuple[str, ...]
+    ) -> NDArray[np.float64]:
+        """Upper bound on the share of every strategy of a site.
+
+        Policies that wait leave the same to all. For the others: the mean speed is at most `most_running`
+        with the fewest nodes that a replica can touch, and what goes back under every policy (failures of the
+        job, corrupt data, everything where the state has one copy) leaves at most `_most_kept`.
+        """
+        site = self.sites[place]
+        kinds, nodes = site.fastest.kinds, site.job.nodes
+        touched = np.maximum(kinds[:, :4].prod(axis=1) // (kinds[:, 2] * site.job.gpus_per_node), 1)
+        cases, case = np.unique(np.column_stack([touched, kinds[:, 4] == 1]), axis=0, return_inverse=True)
+        domains = [d for d in self.model(site, 0).domains if d.rate > 0]
+        reached = np.zeros(len(cases))
+        for policy, checkpoint in product(policies, checkpoints):
+            recovery = self.recoveries[policy]
+            if recovery.waits:
+                seen = self._outlook(place, 0, policy, checkpoint)
+                reached = np.maximum(reached, 0.0 if seen is None else seen.share * (1 + 1e-12))
+                continue
+            for number, (least, single) in enumerate(cases.tolist()):
+                running = most_running(domains, nodes, recovery, site.spares, least)
+                kept = self._most_kept(site, recovery, checkpoint, bool(single))
+                reached[number] = max(reached[number], running * kept)
+        return np.asarray(reached[case.ravel()])
+
+    def _most_kept(self, site: Site, recovery: Recovery, checkpoint: str, all_go_back: bool) -> float:
+        """Upper bound on what checkpoints leave.
+
+        With the cheapest standstill C and the shortest way back R of all, failures at rate L leave at most
+        (1 - y(C L)) e^{-R L}: longer ways, dearer levels, checkpoints that are gone and further failures
+        only take time.
+        """
+        rate = 1 / site.failures.mtbf if all_go_back else site.failures.job_rate
+        seen = min((c.detection for c in site.failures.classes if c.stops), default=0.0)
+        levels = self.checkpoints[checkpoint].levels
+        back = recovery.restart + seen + min(level.restart for level in levels)
+        lost = float(lost_share(min(level.cost for level in levels) * rate))
+        return min((1 - lost) * float(np.exp(-back * rate)) * (1 + 1e-12), 1.0)
+
+    def choice(self, place: int, row: int, policy: str, checkpoint: str) -> Choice | None:
+        """Evaluate one joint choice, once; None where replicas share some of their nodes only."""
+        key = (place, row, policy, checkpoint)
+        if key not in self.evaluated:
+            site = self.sites[place]
+            throughput = self.tokens / float(site.fastest.time[row])
+            seen = self._outlook(place, row, policy, checkpoint)
+            if seen is None:
+                return None
+            tenth = max(seen.share - NORMAL_TENTH * float(np.sqrt(seen.variance_rate / self.horizon)), 0.0)
+            counted = tenth if self.objective == "p10" else seen.share
+            self.evaluated[key] = Choice(
+                site=place, row=row, policy=policy, checkpoint=checkpoint, throughput=throughput,
+                outlook=seen, tenth=tenth, score=throughput * counted / site.weight,
+            )  # fmt: skip
+        return self.evaluated[key]
+
+    def _outlook(self, place: int, row: int, policy: str, checkpoint: str) -> Outlook | None:
+        """What failures leave; under policies that wait it is the same for all strategies of a site."""
+        site, recovery = self.sites[place], self.recoveries[policy]
+        kind = () if recovery.waits else tuple(site.fastest.kinds[row].tolist())
+        key = (place, kind, policy, checkpoint)
+        if key not in self._outlooks:
+            held = 0 if policy == "restart" else site.spares
+            model = self.model(site, row)
+            shape = _shape(model, recovery)
+            self._outlooks[key] = None
+            if shape is not None:
+                kept = partial(self.kept, checkpoint)
+                self._outlooks[key] = outlook(model, shape, recovery, held, kept)
+        return self._outlooks[key]
+
+    def at(self, scale: float, repair: float | None = None) -> JointSearch:
+        """The same question with all rates times a factor and another repair time; nothing evaluated yet."""
+        sites = []
+        for site in self.sites:
+            classes = tuple(replace(c, rate=scale * c.rate) for c in site.failures.classes)
+            sites.append(replace(site, failures=replace(site.failures, classes=classes)))
+        return JointSearch(
+            sites=tuple(sites), checkpoints=self.checkpoints, tokens=self.tokens, horizon=self.horizon,
+            recoveries={
+                name: replace(one, repair=one.repair if repair is None else repair)
+                for name, one in self.recoveries.items()
+            },
+            objective=self.objective,
+        )  # fmt: skip
+
+    def model(self, site: Site, row: int) -> FailureModel:
+        """Failures of a site under one of its strategies."""
+        placement = Placement(strategy=site.fastest.grid[row])
+        return FailureModel(classes=site.failures.classes, cluster=site.failures.cluster, placement=placement)
+
+    def kept(self, checkpoint: str, causes: tuple[Cause, ...]) -> Rollback:
+        """What checkpoints leave, once for the same causes."""
+        key = (checkpoint, causes)
+        if key not in self._kept:
+            self._kept[key] = rollback(self.checkpoints[checkpoint], causes)
+        return self._kept[key]
+
+
+def _shape(model: FailureModel, recovery: Recovery) -> JobShape | None:
+    """How a job lies on its nodes; one that waits is one piece. None where replicas share some nodes only."""
+    nodes = model.cluster.nodes
+    if recovery.waits or model.placement is None:
+        return JobShape(nodes=nodes, replicas=1, stages=1, tensor=1, nodes_per_replica=nodes)
+    try:
+        return JobShape.of(model.placement, model.cluster)
+    except ValueError:
+        return None

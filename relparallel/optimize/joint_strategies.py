@@ -1,0 +1,276 @@
+"""Strategies worth asking about reliability: of all with the same fate under failures, the fastest.
+
+Two steps, both without loss. Rules are asked of parts of a row, so that rows which break one are counted but
+never built. Rows that fit are sorted by what failures can tell apart, and the fastest of each kind is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relparallel.hardware import Cluster
+from relparallel.parallel import StrategyGrid
+from relparallel.parallel._kernel import CHOICE
+from relparallel.parallel._memory_kernel import FRAGMENTATION
+from relparallel.parallel.evaluate import CHUNK, Pricing, _totals, pricing
+from relparallel.parallel.feasibility import broken_rules
+from relparallel.parallel.grid import (
+    _codes,
+    _divisors,
+    _inner_axes,
+    _outer,
+    _product,
+)
+from relparallel.workload import Transformer
+
+__all__ = [
+    "KEY",
+    "Fastest",
+    "fastest_of_each_kind",
+    "least_memory",
+    "reliability_kinds",
+    "rule_keeping",
+    "rules_allow",
+]
+
+KEY: Final = ("tensor", "pipeline", "data", "context")
+"""Degrees: with the levels at which a failure takes the last copy of a shard, all that failures can see."""
+
+_SHAPED: Final = ("expert", "micro_batch", "virtual_stages", "sequence_parallel", "schedule")
+_SHARDED: Final = ("zero_stage", "shard")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Fastest:
+    """The fastest feasible strategy of each kind, and the count of all the others.
+
+    Parameters
+    ----------
+    grid : StrategyGrid
+        One row for each kind, the fastest first.
+    time, memory : float64 array [n]
+        Of a step [s], of the fullest GPU [bytes].
+    copies : int64 array [n]
+        Complete copies of the training state.
+    kinds : int64 array [n, 5]
+        Degrees and what is lost: rows that are alike lose the same share.
+    counts : pandas.Series
+        Rows of the grid by fate; they sum to all that there are.
+    """
+
+    grid: StrategyGrid
+    time: NDArray[np.float64]
+    memory: NDArray[np.float64]
+    copies: NDArray[np.int64]
+    kinds: NDArray[np.int64]
+    counts: pd.Series
+
+
+def rules_allow(
+    gpus: int, model: Transformer, global_batch: int, node: int, limits: Mapping[str, Any]
+) -> bool:
+    """Whether some degrees that multiply to a number of GPUs keep every rule that looks at degrees alone."""
+    return _degrees(gpus, model, global_batch, node, limits)[0].size > 0
+
+
+def rule_keeping(
+    gpus: int,
+    model: Transformer,
+    global_batch: int,
+    node: int,
+    limits: Mapping[str, Any],
+    fits: Callable[[NDArray[Any]], NDArray[np.bool_]] | None = None,
+) -> tuple[NDArray[Any], int, int]:
+    """Rows of `StrategyGrid.all` that keep every rule and may fit, how many cannot, and how many in all.
+
+    ``fits`` says of degrees and ZeRO columns whether any strategy with them can fit. Every rule looks at the
+    degrees and either at the ZeRO columns or at the others, so each side is asked alone and the rows are put
+    together from those that pass. Recomputation breaks no rule, and degrees that
+    break one with the plainest other columns break it with all.
+    """
+    given = {name: np.unique(_codes(name, values)) for name, values in limits.items()}
+    axes = {**_inner_axes(gpus, model, global_batch), **given}
+    recompute = axes["recompute"]
+    shapes = _product({name: axes[name] for name in _SHAPED})
+    stages = given.get("zero_stage", np.arange(4))
+    plain, every = _degrees(gpus, model, global_batch, node, limits)
+    shards_of = {data: _shards(data, stages, given) for data in np.unique(every).tolist()}
+    asked = sum(shards_of[data] for data in every.tolist()) * shapes.size * recompute.size
+
+    def passing(rows: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(rows[broken_rules(model, rows, global_batch, gpus, node) == 0])
+
+    kept, large = [np.empty(0, CHOICE)], 0
+    for one in plain:
+        degrees = {name: int(one[name]) for name in KEY}
+        shards = passing(_plain(_outer(degrees, stages, given)))
+        some = shapes.copy()
+        for name in (*KEY, "shard"):
+            some[name] = one[name]
+        some = passing(some)
+        if fits is not None:
+            small = fits(shards)
+            large += int((~small).sum()) * some.size * recompute.size
+            shards = shards[small]
+        rows = np.empty((some.size, shards.size, recompute.size), CHOICE)
+        rows[:] = some[:, None, None]
+        for name in _SHARDED:
+            rows[name] = shards[name][:, None]
+        rows["recompute"] = recompute
+        kept.append(rows.ravel())
+    return np.concatenate(kept), large, asked
+
+
+def _degrees(
+    gpus: int, model: Transformer, global_batch: int, node: int, limits: Mapping[str, Any]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Degrees that keep the rules in the plainest strategy, and the data-parallel degree of all degrees."""
+    given = {name: np.unique(_codes(name, values)) for name, values in limits.items()}
+    divisors = np.array(_divisors(gpus), dtype=np.int64)
+    tensor, pipeline, context = (axis.ravel() for axis in np.meshgrid(*[divisors] * 3, indexing="ij"))
+    split = tensor * pipeline * context
+    whole = (split <= gpus) & (gpus % split == 0)
+    columns = (tensor[whole], pipeline[whole], gpus // split[whole], context[whole])
+    rows = np.zeros(columns[0].size, CHOICE)
+    for name, column in zip(KEY, columns, strict=True):
+        rows[name] = column
+    for name in set(KEY) & set(given):
+        rows = rows[np.isin(rows[name], given[name])]
+    rows["shard"] = rows["data"]
+    rows = _plain(rows)
+    return rows[broken_rules(model, rows, global_batch, gpus, node) == 0], rows["data"].astype(np.int64)
+
+
+def _shards(data: int, stages: NDArray[np.int64], given: dict[str, NDArray[np.int64]]) -> int:
+    """Pairs of ZeRO stage and shard group."""
+    sharded = [k for k in _divisors(data) if "shard" not in given or k in given["shard"]]
+    return sum((len(sharded) if stage else int(data in sharded)) for stage in stages.tolist())
+
+
+def _plain(rows: NDArray[Any]) -> NDArray[Any]:
+    """The same rows with the other columns so plain that no rule about these is broken."""
+    plain = rows.copy()
+    for name in ("expert", "micro_batch", "virtual_stages"):
+        plain[name] = 1
+    plain["schedule"] = _codes("schedule", "1f1b")
+    return plain
+
+
+def fastest_of_each_kind(
+    model: Transformer, cluster: Cluster, global_batch: int, limits: Mapping[str, Any], **options: Any
+) -> Fastest:
+    """Evaluate every strategy that fills a cluster; keep the fastest of each kind.
+
+    Notes
+    -----
+    Dominance: on the same nodes, whatever is computed about failures is a function of `reliability_kinds`, so
+    two rows of one kind lose the same share. The slower one has the smaller goodput under every policy,
+    checkpoint and number of spares, and may be left out. Between equally fast ones less memory wins, then the
+    earlier row. O(rows that keep the rules).
+    """
+    costs = pricing(model, cluster, global_batch, **options)
+    choices, large, asked = rule_keeping(
+        cluster.gpus, model, global_batch, cluster.gpus_per_node, limits,
+        lambda rows: least_memory(costs, rows) <= costs.available,
+    )  # fmt: skip
+    rows, time, memory = _priced(costs, choices)
+    some = choices[rows]
+    kinds, copies = reliability_kinds(some, cluster)
+    first = _first_of_each(list(kinds.T), time, memory)
+    kept = rows[first]
+    counts = pd.Series(
+        {
+            "break a rule": asked - choices.size - large,
+            "exceed the memory": choices.size - rows.size + large,
+            "are slower than one of the same kind": rows.size - kept.size, "are compared": kept.size,
+        }
+    )  # fmt: skip
+    return Fastest(
+        grid=StrategyGrid(choices=choices[kept]), time=time[first], memory=memory[first],
+        copies=copies[first], kinds=kinds[first], counts=counts,
+    )  # fmt: skip
+
+
+def least_memory(costs: Pricing, rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Lower bound on the memory of every strategy with the degrees and ZeRO columns of the rows [bytes].
+
+    Weights, gradients and optimizer state of the average stage, matrices of the layers outside experts alone:
+    no stage can be smaller than the average on all of them.
+    """
+    model, kept = costs.models[0], costs.storage[0]
+    router = model["mixture"] * model["hidden"] * model["experts"]
+    whole = model["layers"] * (model["layer_weights"] - router) / (rows["tensor"] * 1.0 * rows["pipeline"])
+    shard, stage = whole / (rows["shard"] * 1.0 * rows["context"]), rows["zero_stage"]
+    state = kept["optimizer"] * np.where(stage >= 1, shard, whole)
+    state += kept["gradient"] * np.where(stage >= 2, shard, whole)
+    state += kept["parameter"] * np.where(stage >= 2, shard, whole)
+    return np.asarray(state * (1 + FRAGMENTATION) * (1 - 1e-12))
+
+
+def reliability_kinds(choices: NDArray[Any], cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Kind of every row, and complete copies of its training state.
+
+    Parameters
+    ----------
+    choices : structured array [n]
+        Strategies that fill the cluster.
+    cluster : Cluster
+        Its nodes, switches and racks.
+
+    Returns
+    -------
+    kinds : int64 array [n, 5]
+        Tensor, pipeline, data and context degree, and the loss of state: 0 where no part of the cluster holds
+        the last copy of a shard, 1 where there is one copy, else the number of copies.
+    copies : int64 array [n]
+        Copies.
+
+    Notes
+    -----
+    Ranks of one shard lie d/copies replicas apart, t c GPUs each. The first and the last copy of the first
+    shard start at GPU 0 and (d - d/copies) t c; no part of w consecutive GPUs holds them both, nor those of
+    any other shard, if that is at least w. With two copies or more the widest part below the job decides. The
+    rank order is the default one: tensor, context, data, pipeline. O(n).
+    """
+    degrees = [choices[name].astype(np.int64) for name in KEY]
+    tensor, _, data, context = degrees
+    copies = np.where(choices["zero_stage"] == 0, data, data // choices["shard"])
+    widest = max(cluster.gpus_per_part(level) for level in ("gpu", "node", "switch", "rack"))
+    apart = (data - data // copies) * tensor * context >= widest
+    lost = np.where(copies == 1, 1, np.where(apart, 0, copies))
+    return np.column_stack([*degrees, lost]), copies
+
+
+def _priced(
+    costs: Pricing, choices: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Places of the rows that fit, their times and their memory: the numbers of `evaluate`."""
+    kept: list[tuple[Any, Any, Any]] = []
+    for start in range(0, max(choices.size, 1), CHUNK):
+        rows = costs.rows(choices[start : start + CHUNK])
+        memory = costs.peak(rows)
+        fits = np.flatnonzero(memory <= costs.available)
+        kept.append((start + fits, _totals(costs.parts(rows[fits])), memory[fits]))
+    places, time, memory = (np.concatenate(column) for column in zip(*kept, strict=True))
+    return places, time, memory
+
+
+def _first_of_each(
+    columns: list[Any], time: NDArray[np.float64], memory: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Fastest row of each combination of the columns, the fastest of all first."""
+    if time.size == 0:
+        return np.empty(0, dtype=np.int64)
+    codes = [np.searchsorted(np.sort(pd.unique(column)), column) for column in columns]
+    key = np.ravel_multi_index(codes, [int(code.max()) + 1 for code in codes])
+    least = np.full(int(key.max()) + 1, np.inf)
+    np.minimum.at(least, key, time)
+    best = np.flatnonzero(time == least[key])
+    best = best[np.lexsort((memory[best], time[best]))]
+    return best[np.sort(np.unique(key[best], return_index=True)[1])]

@@ -1,0 +1,370 @@
+"""Strategy, recovery policy, spares and checkpoint interval, chosen together.
+
+A planner that looks at speed alone picks the strategy with the largest throughput T_i. Here the goodput T_i
+times the share of `relative_goodput` is maximised over all four choices at an equal hardware budget:
+
+- strategy and policy are enumerated (tens of pairs);
+- the number of spares is enumerated under a bound that proves that nothing better was left out;
+- the checkpoint interval is the closed-form optimum of the exact exponential model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import pandas as pd
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel.hardware import Cluster
+from relparallel.parallel import Placement, Strategy
+from relparallel.published import Fact
+from relparallel.training import (
+    POLICIES,
+    ComponentClass,
+    FailureModel,
+    Job,
+    checkpoint_time,
+    relative_goodput,
+)
+from relparallel.units import TFLOP
+from relparallel.workload import Transformer
+
+__all__ = ["Candidate", "JointOptimum", "Plan", "joint_optimum", "published_candidate"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A strategy with its measured speed and its exposure to failures.
+
+    Parameters
+    ----------
+    name : str
+        Shown in tables.
+    throughput : float
+        Failure-free throughput of all nodes [tokens/s].
+    job : Job
+        Budget, nodes that stop together, failure rates and costs.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or the throughput is not positive.
+
+    Examples
+    --------
+    >>> job = Job(nodes=48, nodes_per_replica=6, node_rate=4e-8, checkpoint=40, restart=300, pause=30)
+    >>> Candidate(name="tp4 pp12 dp8", throughput=4e4, job=job).job.nodes_per_replica
+    6
+    """
+
+    name: str
+    throughput: float
+    job: Job
+
+    def __post_init__(self) -> None:
+        require_instance(str, name=self.name)
+        require_instance(float, throughput=require_real(throughput=self.throughput, above=0, at_most=1e30))
+        require_instance(Job, job=self.job)
+
+
+def published_candidate(
+    fact: Fact,
+    *,
+    node_rate: float,
+    job_rate: float = 0.0,
+    write_bandwidth: float,
+    restart: float,
+    pause: float,
+    vocabulary: int = 51200,
+    shard: int | None = None,
+    zero_stage: int | None = None,
+    order: tuple[str, ...] = ("tensor", "context", "data", "pipeline"),
+) -> Candidate:
+    """Turn a published measurement of a strategy into a candidate.
+
+    Parameters
+    ----------
+    fact : Fact
+        Row with the model (h, layers, heads, s), the degrees (tp, pp, dp), mbs, gbs, zero and gpus; its value
+        is an iteration time [s] or the TFLOP/s of each GPU, recomputation counted.
+    node_rate : float
+        Failures per node of 8 GPUs and second that stop this node only.
+    job_rate : float
+        Failures per second that stop the whole job.
+    write_bandwidth : float
+        Of the storage, as a whole [bytes/s]; a checkpoint holds 14 bytes per parameter.
+    restart : float
+        Fixed part of a restart [s]; reading the checkpoint at the same bandwidth is added.
+    pause : float
+        Standstill of an elastic job at each failure [s].
+    vocabulary : int
+        Vocabulary of the model.
+    shard, zero_stage : int, optional
+        Replace the row's sharding of the state: what a job has to give up to become elastic.
+    order : tuple of str
+        Rank order of the placement.
+
+    Returns
+    -------
+    Candidate
+        With its throughput in tokens/s.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or is out of range, or the row lacks an input.
+
+    References
+    ----------
+    Narayanan et al. 2021, table 1 and eq. 3 (rows ``PTDP-*``).
+
+    Examples
+    --------
+    >>> from relparallel.published import facts
+    >>> row = facts("parallelism-cost")["PTDP-0010"]
+    >>> costs = dict(write_bandwidth=57.5e9, restart=300.0, pause=30.0)
+    >>> candidate = published_candidate(row, node_rate=3.79e-3 / 86400, **costs)
+    >>> candidate.name, candidate.job.nodes_per_replica, round(candidate.throughput)
+    ('tp8 pp64 dp6', 64, 61302)
+    """
+    require_instance(Fact, fact=fact)
+    require_real(node_rate=node_rate, job_rate=job_rate, at_least=0, at_most=1e9)
+    require_real(write_bandwidth=write_bandwidth, at_least=1, at_most=1e18)
+    require_real(restart=restart, pause=pause, at_least=0, at_most=1e18)
+    require_int(vocabulary=vocabulary, at_least=1, at_most=10**9)
+    row = fact.inputs
+    missing = [key for key in _NEEDED if not isinstance(row.get(key), int)]
+    if missing:
+        raise ValueError(f"fact must give {', '.join(missing)} as whole numbers, got {fact.id}: {row!r}")
+    size = {key: int(row[key]) for key in _NEEDED}
+    strategy = Strategy(
+        tensor=size["tp"], pipeline=size["pp"], data=size["dp"], micro_batch=size["mbs"], shard=shard,
+        zero_stage=size["zero"] if zero_stage is None else require_int(zero_stage=zero_stage),
+    ).for_gpus(size["gpus"])  # fmt: skip
+    model = Transformer(
+        layers=size["layers"], hidden=size["h"], heads=size["heads"], sequence=size["s"],
+        vocabulary=vocabulary,
+    )  # fmt: skip
+    save = float(checkpoint_time(model.parameters, write_bandwidth))
+    classes = (
+        ComponentClass(name="node", level="node", rate=node_rate),
+        ComponentClass(name="job", level="job", rate=job_rate),
+    )
+    failures = FailureModel(classes=classes, cluster=Cluster(nodes=-(-strategy.gpus // 8)))
+    job = Job.of(
+        Placement(strategy=strategy, order=order), failures,
+        checkpoint=save, restart=restart + save, pause=pause,
+    )  # fmt: skip
+    name = f"tp{strategy.tensor} pp{strategy.pipeline} dp{strategy.data}"
+    tokens = size["gbs"] * size["s"]
+    return Candidate(name=name, throughput=tokens / _iteration_time(fact, model, size), job=job)
+
+
+_NEEDED = ("h", "layers", "heads", "s", "tp", "pp", "dp", "mbs", "gbs", "zero", "gpus")
+
+
+def _iteration_time(fact: Fact, model: Transformer, size: dict[str, int]) -> float:
+    """Seconds of one iteration, measured or from the measured FLOP/s."""
+    require_choice(("s", "TFLOP/s"), unit=fact.unit)
+    value = float(fact.value_text)
+    if fact.unit == "s":
+        return value
+    return model.flops_per_iteration(size["gbs"], recompute="full") / (value * TFLOP * size["gpus"])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """One strategy under one policy, with its best spares and its best checkpoint interval.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        The strategy.
+    policy : {"restart", "spares", "elastic"}
+        The recovery policy.
+    spares : int
+        Nodes held back.
+    interval : float
+        Work between two checkpoints [s]; infinite where none is needed.
+    share : float
+        Relative goodput.
+    ceiling : float
+        Upper bound on the share of every number of spares that was not evaluated; at most ``share``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> job = Job(nodes=48, nodes_per_replica=6, node_rate=4e-8, checkpoint=40, restart=300, pause=30)
+    >>> candidate = Candidate(name="tp4 pp12 dp8", throughput=4e4, job=job)
+    >>> joint_optimum([candidate], repair=3600.0).best.policy
+    'elastic'
+    """
+
+    candidate: Candidate
+    policy: str
+    spares: int
+    interval: float
+    share: float
+    ceiling: float
+
+    def __post_init__(self) -> None:
+        require_instance(Candidate, candidate=self.candidate)
+        require_choice(POLICIES, policy=self.policy)
+        require_int(spares=self.spares, at_least=0, at_most=10**6)
+        require_real(interval=self.interval, at_least=0, infinite=True)
+        require_real(share=self.share, ceiling=self.ceiling, at_least=0, at_most=1)
+
+    @property
+    def goodput(self) -> float:
+        """Tokens per second that become progress."""
+        return self.candidate.throughput * self.share
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JointOptimum:
+    """All plans, the best first.
+
+    Parameters
+    ----------
+    plans : tuple of Plan
+        One for each strategy and admissible policy, by falling goodput; at least one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no plan or an entry is none.
+
+    Examples
+    --------
+    >>> job = Job(nodes=48, nodes_per_replica=6, node_rate=4e-8, checkpoint=40, restart=300, pause=30)
+    >>> optimum = joint_optimum([Candidate(name="tp4 pp12 dp8", throughput=4e4, job=job)], repair=3600.0)
+    >>> len(optimum.plans), optimum.price_of_speed
+    (3, 0.0)
+    """
+
+    plans: tuple[Plan, ...]
+
+    def __post_init__(self) -> None:
+        require_instance(tuple, plans=self.plans)
+        if not self.plans:
+            raise ValueError("plans must hold at least one plan, got ()")
+        for plan in self.plans:
+            require_instance(Plan, plans=plan)
+
+    @property
+    def best(self) -> Plan:
+        """The plan with the largest goodput."""
+        return self.plans[0]
+
+    @property
+    def fastest(self) -> Plan:
+        """The best plan of the strategy with the largest failure-free throughput."""
+        top = max(plan.candidate.throughput for plan in self.plans)
+        return next(plan for plan in self.plans if plan.candidate.throughput == top)
+
+    @property
+    def price_of_speed(self) -> float:
+        """Goodput lost, as a share of the best, by whoever chooses the strategy by its throughput."""
+        return 1 - self.fastest.goodput / self.best.goodput if self.best.goodput else 0.0
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per plan, the best first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Strategy, policy, nodes that stop together, spares, interval [s], throughput and goodput
+            [tokens/s], share, and the bound on what was left out.
+        """
+        return pd.DataFrame(
+            {
+                "strategy": [plan.candidate.name for plan in self.plans],
+                "policy": [plan.policy for plan in self.plans],
+                "nodes together": [plan.candidate.job.nodes_per_replica for plan in self.plans],
+                "spares": [plan.spares for plan in self.plans],
+                "interval": [plan.interval for plan in self.plans],
+                "throughput": [plan.candidate.throughput for plan in self.plans],
+                "share": [plan.share for plan in self.plans],
+                "goodput": [plan.goodput for plan in self.plans],
+                "left out": [plan.ceiling for plan in self.plans],
+            }
+        )
+
+
+def joint_optimum(
+    candidates: Sequence[Candidate], repair: float, policies: Sequence[str] = POLICIES
+) -> JointOptimum:
+    """Best strategy, policy, spares and checkpoint interval for a mean repair time.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        Strategies on the same number of nodes.
+    repair : float
+        Mean time until a failed node is back [s].
+    policies : sequence of {"restart", "spares", "elastic"}
+        Policies to choose from. A candidate whose state would not survive a dropped replica is not offered
+        "elastic".
+
+    Returns
+    -------
+    JointOptimum
+        All plans, the best first; equal goodput in the order given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no candidate or none that a policy admits, the numbers of nodes differ, or an argument has
+        the wrong type.
+
+    Notes
+    -----
+    Exact within the model of `relative_goodput`: the interval by Lambert's W, spares by enumeration with a
+    bound. O(candidates x policies) evaluations. Under "restart" alone the share does not depend on the
+    strategy, so that the fastest is the best; it need not be under the other two.
+
+    References
+    ----------
+    See `relative_goodput`.
+
+    Examples
+    --------
+    >>> common = dict(node_rate=4e-8, checkpoint=40.0, restart=300.0, pause=30.0, nodes=48)
+    >>> wide = Candidate(name="12 nodes", throughput=1.01, job=Job(nodes_per_replica=12, **common))
+    >>> narrow = Candidate(name="6 nodes", throughput=1.0, job=Job(nodes_per_replica=6, **common))
+    >>> [joint_optimum([wide, narrow], repair=r * 3600.0).best.candidate.name for r in (1, 24)]
+    ['12 nodes', '6 nodes']
+    """
+    if isinstance(candidates, str) or not isinstance(candidates, Sequence) or not candidates:
+        raise TypeError(f"candidates must be a sequence of at least one Candidate, got {candidates!r}")
+    for candidate in candidates:
+        require_instance(Candidate, candidates=candidate)
+    if len({candidate.job.nodes for candidate in candidates}) > 1:
+        raise ValueError(
+            f"candidates must have the same number of nodes, got {[c.job.nodes for c in candidates]}"
+        )
+    if isinstance(policies, str) or not isinstance(policies, Sequence) or not policies:
+        raise TypeError(f"policies must be a sequence of at least one policy, got {policies!r}")
+    for policy in policies:
+        require_choice(POLICIES, policies=policy)
+    require_instance(float, repair=require_real(repair=repair, at_least=0, at_most=1e18))
+    pairs = [(c, p) for c, p in product(candidates, policies) if p != "elastic" or c.job.droppable]
+    if not pairs:
+        raise ValueError(f"policies must admit a candidate, got {policies!r}: {candidates[0].job.reason}")
+    plans = (_plan(candidate, policy, repair) for candidate, policy in pairs)
+    return JointOptimum(plans=tuple(sorted(plans, key=lambda plan: -plan.goodput)))
+
+
+def _plan(candidate: Candidate, policy: str, repair: float) -> Plan:
+    """Best spares and interval for one strategy and policy."""
+    found = relative_goodput(candidate.job, policy, repair)
+    return Plan(
+        candidate=candidate, policy=policy, spares=found.spares, interval=float(found.interval),
+        share=float(found.share), ceiling=float(found.ceiling),
+    )  # fmt: skip

@@ -1,0 +1,303 @@
+"""Which node keeps a copy of which checkpoint: never one that falls with its owner.
+
+========  ============================================================  ====================
+letter    meaning                                                       argument
+========  ============================================================  ====================
+N         nodes                                                         (length of a domain)
+m         copies of each node's shard besides its own                   ``copies``
+b         copies that a node has room for                               ``room``
+A         a set of owners                                               (the violator)
+========  ============================================================  ====================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+
+from relparallel._checks import require_instance, require_int
+
+__all__ = ["HallViolator", "ReplicaPlacement", "place_replicas"]
+
+MOST_NODES = 10**5
+MOST_CLASSES = 2048  # nodes with the same domains are one class; the network has their square of arcs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class HallViolator:
+    """Why no placement exists: owners that need more copies than the others have room for.
+
+    Parameters
+    ----------
+    owners : int64 array
+        The set A of nodes.
+    needed : int
+        Copies that they need, m |A|.
+    room : int
+        Copies that all nodes together can take from them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type, or there is room enough.
+
+    Notes
+    -----
+    A node j takes at most min(b, number of owners in A that may use it). That the sum over j is below m |A|
+    refutes every placement; it is Hall's condition for b-matchings, and the minimum cut of the network.
+
+    Examples
+    --------
+    >>> found = place_replicas({"rack": [0, 0, 0, 1]}, copies=1)
+    >>> found.violator.owners.tolist(), found.violator.needed, found.violator.room
+    ([0, 1, 2], 3, 1)
+    """
+
+    owners: NDArray[np.int64]
+    needed: int
+    room: int
+
+    def __post_init__(self) -> None:
+        require_instance(np.ndarray, owners=self.owners)
+        require_int(needed=self.needed, room=self.room, at_least=0)
+        if self.room >= self.needed:
+            raise ValueError(f"room must be below needed = {self.needed}, got {self.room}")
+
+    def __str__(self) -> str:
+        first = ", ".join(map(str, self.owners[:6].tolist())) + (", ..." if self.owners.size > 6 else "")
+        return (
+            f"{self.owners.size} nodes ({first}) need {self.needed} copies outside their domains, "
+            f"where there is room for {self.room}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class ReplicaPlacement:
+    """Holders of the copies, or the proof that there are none.
+
+    Parameters
+    ----------
+    domains : Mapping of str to int64 array [N]
+        Number of the domain of every node, by kind.
+    holders : int64 array [N, m], optional
+        Nodes that keep the copies of each node.
+    violator : HallViolator, optional
+        Why not; one of the two is given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If both or neither is given, or a holder shares a domain with its owner or holds a copy twice.
+
+    Examples
+    --------
+    >>> place_replicas({"rack": [0, 0, 1, 1], "power": [0, 1, 0, 1]}).holders.ravel().tolist()
+    [3, 2, 1, 0]
+    """
+
+    domains: Mapping[str, NDArray[np.int64]]
+    holders: NDArray[np.int64] | None = None
+    violator: HallViolator | None = None
+
+    def __post_init__(self) -> None:
+        require_instance(Mapping, domains=self.domains)
+        require_instance((HallViolator, type(None)), violator=self.violator)
+        if (self.holders is None) == (self.violator is None):
+            raise ValueError("holders must be given, or else a violator")
+        if self.holders is None:
+            return
+        held = require_instance(np.ndarray, holders=self.holders)
+        if held.ndim != 2 or held.shape[0] != _size(self.domains) or held.dtype.kind != "i":
+            raise ValueError(f"holders must have a row of nodes for each node, got shape {held.shape}")
+        if held.min(initial=0) < 0 or held.max(initial=0) >= held.shape[0]:
+            raise ValueError(f"holders must be nodes from 0 to {held.shape[0] - 1}, got {held.max()}")
+        ranked = np.sort(np.column_stack([np.arange(len(held)), held]), axis=1)
+        if (ranked[:, 1:] == ranked[:, :-1]).any():
+            raise ValueError("holders must be m different nodes for each node, none of them its own")
+
+    @property
+    def feasible(self) -> bool:
+        """Whether a placement exists."""
+        return self.holders is not None
+
+    def survives(self, kind: str) -> float:
+        """Share of the domains of a kind whose failure leaves a copy of every shard.
+
+        Parameters
+        ----------
+        kind : str
+            One of the domains, or "node" for single nodes.
+
+        Returns
+        -------
+        float
+            1 for the kinds that the placement keeps apart.
+
+        Raises
+        ------
+        ValueError
+            If there is no such kind, or no placement.
+
+        Examples
+        --------
+        >>> place_replicas({"rack": [0, 0, 1, 1]}).survives("rack")
+        1.0
+        """
+        if self.holders is None:
+            raise ValueError(f"kind can be asked of a placement only, got {kind!r}: {self.violator}")
+        known = {"node": np.arange(len(self.holders)), **self.domains}
+        if kind not in known:
+            raise ValueError(f"kind must be one of {sorted(known)}, got {kind!r}")
+        label = known[kind]
+        lost = (label[self.holders] == label[:, None]).all(axis=1)
+        return 1 - float(np.unique(label[lost]).size / np.unique(label).size)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row per node: its domains and the nodes that keep its copies.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Empty columns where there is no placement.
+        """
+        table = pd.DataFrame(dict(self.domains)).rename_axis("node")
+        if self.holders is None:
+            return table
+        return table.assign(**{f"copy {k + 1}": column for k, column in enumerate(self.holders.T)})
+
+
+def place_replicas(domains: Mapping[str, Any], copies: int = 1, room: int | None = None) -> ReplicaPlacement:
+    """Give the copies of every node's checkpoint to nodes that share no domain with it.
+
+    Parameters
+    ----------
+    domains : Mapping of str to int array [N]
+        By kind (rack, power, switch), the number of the domain in which each node is.
+    copies : int
+        Copies m of each shard on other nodes.
+    room : int, optional
+        Copies b that a node can keep; m where omitted, so that all keep equally many.
+
+    Returns
+    -------
+    ReplicaPlacement
+        Holders, or Hall's violator if no placement exists.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a domain has another length, a number is negative, or there are more than 2,048 different
+        combinations of domains.
+
+    Notes
+    -----
+    A bipartite b-matching. Nodes with the same domains are one class, so a maximum flow from classes to
+    classes decides it: class a sends at most |a| |b| copies to class b, and only if all their domains differ.
+    Given a flow x_ab, the fractional matching x_ab / (|a| |b|) is feasible for the nodes, and vertices of
+    that polytope are integral; dealing the copies in turn, by owners and then by holders, finds one.
+    O(N m + flow).
+
+    References
+    ----------
+    Hall 1935; Ford and Fulkerson 1956; b-matching: Schrijver, "Combinatorial Optimization", 2003, chapter 21.
+
+    Examples
+    --------
+    >>> racks = np.arange(16) // 4
+    >>> found = place_replicas({"rack": racks}, copies=2)
+    >>> bool((racks[found.holders] != racks[:, None]).all()), int(np.bincount(found.holders.ravel()).max())
+    (True, 2)
+    """
+    labels = _labels(domains)
+    nodes = _size(labels)
+    require_int(copies=copies, at_least=1, at_most=nodes)
+    room = copies if room is None else require_int(room=room, at_least=1, at_most=10**6)
+    kinds, member, sizes = np.unique(
+        np.column_stack(list(labels.values())), axis=0, return_inverse=True, return_counts=True
+    )
+    if len(sizes) > MOST_CLASSES:
+        raise ValueError(f"domains must have at most {MOST_CLASSES} different combinations, got {len(sizes)}")
+    apart = (kinds[:, None] != kinds[None]).all(axis=2)
+    flow, reached = _flow(apart, sizes, copies, room)
+    if flow.sum() < copies * nodes:
+        return ReplicaPlacement(
+            domains=labels, violator=_violator(apart, sizes, member, reached, copies, room)
+        )
+    return ReplicaPlacement(domains=labels, holders=_dealt(flow, member.ravel(), copies))
+
+
+def _labels(domains: Any) -> dict[str, NDArray[np.int64]]:
+    """Numbers of the domains, checked."""
+    if not require_instance(Mapping, domains=domains):
+        raise ValueError("domains must have at least one kind, got none")
+    labels = {}
+    for kind, values in domains.items():
+        require_instance(str, domains=kind)
+        column = np.asarray(values)
+        if column.ndim != 1 or column.dtype.kind not in "iu" or not 2 <= column.size <= MOST_NODES:
+            raise TypeError(f"domains must give a number for each of 2 or more nodes, got {values!r:.80}")
+        if column.min() < 0:
+            raise ValueError(f"domains must be numbers >= 0, got {kind}: {column.min()}")
+        labels[kind] = column.astype(np.int64)
+    if len({column.size for column in labels.values()}) > 1:
+        lengths = {kind: column.size for kind, column in labels.items()}
+        raise ValueError(f"domains must give a number for each node, got {lengths}")
+    return labels
+
+
+def _size(domains: Mapping[str, NDArray[np.int64]]) -> int:
+    """Nodes."""
+    return len(next(iter(domains.values())))
+
+
+def _flow(
+    apart: NDArray[np.bool_], sizes: NDArray[np.int64], copies: int, room: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Largest number of copies from class to class, and the owners before the minimum cut."""
+    count = len(sizes)
+    start, stop = np.nonzero(apart)
+    tail = np.r_[np.zeros(count), 1 + start, 1 + count + np.arange(count)].astype(np.int32)
+    head = np.r_[1 + np.arange(count), 1 + count + stop, np.full(count, 2 * count + 1)].astype(np.int32)
+    most = np.r_[copies * sizes, sizes[start] * sizes[stop], room * sizes]
+    most = np.minimum(most, copies * sizes.sum()).astype(np.int32)  # no arc carries more than all copies
+    network = csr_array((most, (tail, head)), shape=(2 * count + 2, 2 * count + 2))
+    flow = maximum_flow(network, 0, 2 * count + 1).flow
+    left = csr_array(network - flow)
+    left.data = np.maximum(left.data, 0)
+    left.eliminate_zeros()
+    reached = np.zeros(2 * count + 2, dtype=np.bool_)
+    reached[breadth_first_order(left, 0, return_predecessors=False)] = True
+    return flow[1 : count + 1, count + 1 : -1].toarray().astype(np.int64), reached[1 : count + 1]
+
+
+def _violator(
+    apart: NDArray[np.bool_], sizes: NDArray[np.int64], member: NDArray[np.int64],
+    reached: NDArray[np.bool_], copies: int, room: int,
+) -> HallViolator:  # fmt: skip
+    """Owners before the cut, what they need and what there is."""
+    senders = sizes[reached] @ apart[reached]
+    owners = np.flatnonzero(reached[member.ravel()])
+    free = int((sizes * np.minimum(room, senders)).sum())
+    return HallViolator(owners=owners, needed=copies * owners.size, room=free)
+
+
+def _dealt(flow: NDArray[np.int64], member: NDArray[np.int64], copies: int) -> NDArray[np.int64]:
+    """Copies of the classes dealt to owners in turn, then to holders in turn."""
+    nodes = [np.flatnonzero(member == kind) for kind in range(len(flow))]
+    owner, goes = [], []
+    for mine, sent in zip(nodes, flow, strict=True):
+        goes.append(np.repeat(np.arange(len(flow)), sent))
+        owner.append(mine[np.arange(goes[-1].size) % mine.size])
+    owners, kinds = np.concatenate(owner), np.concatenate(goes)
+    order = np.lexsort((owners, kinds))
+    owners, kinds = owners[order], kinds[order]
+    turn = np.arange(kinds.size) - np.searchsorted(kinds, kinds)
+    holder = np.array([nodes[k][t % nodes[k].size] for k, t in zip(kinds, turn, strict=True)], dtype=np.int64)
+    return holder[np.argsort(owners, kind="stable")].reshape(-1, copies)

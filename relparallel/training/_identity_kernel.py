@@ -1,0 +1,324 @@
+"""Simulation with identities: every node has a life of its own, groups fail together, records are replayed.
+
+Two heaps: ends of lives on the clock of running nodes, and ends of repairs on the wall clock. One event costs
+O(log nodes).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.training._compiled import njit_bare
+from relparallel.training._job_kernel import (
+    PLANNED,
+    Tables,
+    advance,
+    clear,
+    speed_left,
+    strike,
+)  # fmt: skip
+
+__all__ = ["Nodes", "new_nodes", "run_identities"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+DOWN, ACTIVE, FREE = 0, 1, 2
+UP, HEAD, READY, LIVES, REPAIRS, NEXT, SINGLE = range(
+    7
+)  # counters: active nodes, pool, sizes of heaps, record
+
+
+class Nodes(NamedTuple):
+    """State and laws of the nodes of a job and its spares."""
+
+    role: Integers  # [node] DOWN, ACTIVE or FREE
+    end: Floats  # [node] end of life on the running clock; what is left of it for a node that does not run
+    pool: Integers  # spares in the order of use, a ring
+    tally: Integers  # counters
+    lives: Floats  # heap
+    owner: Integers  # node of each entry
+    repairs: Floats  # heap
+    part: Integers  # node of each entry, or -1 - row for a part that is no node
+    law: Floats  # kind, scale, exponent of lives; the same of repairs of mean 1
+    observed: Floats  # lives where they are observed ones
+    mends: Floats  # repairs of mean 1 where they are observed ones
+    single: Floats  # [row] cumulated share of rows that take one node
+    group: Floats  # [row] rate of rows that take more nodes or none
+    begin: Floats  # [record]
+    finish: Floats  # [record]
+    node: Integers  # [record]
+
+
+@njit_bare
+def _push(keys: Floats, names: Integers, size: int, key: float, name: int) -> None:
+    """Add an entry to a heap of ``size`` entries."""
+    place = size
+    while place > 0 and keys[(place - 1) >> 1] > key:
+        keys[place], names[place] = keys[(place - 1) >> 1], names[(place - 1) >> 1]
+        place = (place - 1) >> 1
+    keys[place], names[place] = key, name
+
+
+@njit_bare
+def _replace(keys: Floats, names: Integers, size: int, key: float, name: int) -> None:
+    """Put an entry in the place of the first one."""
+    place, child = 0, 1
+    while child < size:
+        if child + 1 < size and keys[child + 1] < keys[child]:
+            child += 1
+        if keys[child] >= key:
+            break
+        keys[place], names[place] = keys[child], names[child]
+        place, child = child, 2 * child + 1
+    keys[place], names[place] = key, name
+
+
+@njit_bare
+def _drop(keys: Floats, names: Integers, size: int) -> None:
+    """Remove the first entry; ``size`` counts what is left."""
+    _replace(keys, names, size, keys[size], names[size])
+
+
+@njit_bare
+def _draw(rng: Any, kind: float, scale: float, exponent: float, observed: Floats) -> float:
+    """A life: Weibull, lognormal or an observed one."""
+    if kind == 0.0:
+        draw = rng.standard_exponential()
+        return float(scale * (draw if exponent == 1.0 else draw**exponent))
+    if kind == 1.0:
+        return float(scale * np.exp(exponent * rng.standard_normal()))
+    return float(scale * observed[min(int(rng.random() * observed.size), observed.size - 1)])
+
+
+@njit_bare
+def _tidy(running: float, nodes: Nodes) -> None:
+    """Throw out entries of nodes that were taken out before their life ended."""
+    count = nodes.tally
+    while count[LIVES] > 0:
+        name = nodes.owner[0]
+        if nodes.role[name] != DOWN and nodes.end[name] == nodes.lives[0]:
+            return
+        count[LIVES] -= 1
+        _drop(nodes.lives, nodes.owner, count[LIVES])
+
+
+@njit_bare
+def _enter(name: int, running: float, nodes: Nodes) -> None:
+    """A node begins to run: what is left of its life becomes its end."""
+    count = nodes.tally
+    if count[LIVES] == nodes.lives.size:  # full of entries of nodes that are down
+        kept, count[LIVES] = count[LIVES], 0
+        for place in range(kept):
+            other, key = nodes.owner[place], nodes.lives[place]
+            if nodes.role[other] != DOWN and nodes.end[other] == key:
+                _push(nodes.lives, nodes.owner, count[LIVES], key, other)
+                count[LIVES] += 1
+    nodes.end[name] += running
+    _push(nodes.lives, nodes.owner, count[LIVES], nodes.end[name], name)
+    count[LIVES] += 1
+
+
+@njit_bare
+def _return(name: int, running: float, tables: Tables, nodes: Nodes) -> None:
+    """A node is back: it runs if one is missing, else it is a spare."""
+    count = nodes.tally
+    if count[UP] < tables.size:
+        count[UP] += 1
+        nodes.role[name] = ACTIVE
+    else:
+        nodes.role[name] = FREE
+        nodes.pool[(count[HEAD] + count[READY]) % nodes.pool.size] = name
+        count[READY] += 1
+    if nodes.role[name] == ACTIVE or tables.hot:
+        _enter(name, running, nodes)
+
+
+@njit_bare
+def _leave(name: int, running: float, nodes: Nodes, tables: Tables) -> bool:
+    """A node goes down; a spare takes its place. True if it was one of the job's."""
+    count, hit = nodes.tally, nodes.role[name] == ACTIVE
+    if hit or tables.hot:
+        nodes.end[name] -= running
+    nodes.role[name] = DOWN
+    if not hit:  # out of the ring
+        place = 0
+        while nodes.pool[(count[HEAD] + place) % nodes.pool.size] != name:
+            place += 1
+        count[READY] -= 1
+        for later in range(place, count[READY]):
+            after = nodes.pool[(count[HEAD] + later + 1) % nodes.pool.size]
+            nodes.pool[(count[HEAD] + later) % nodes.pool.size] = after
+        return False
+    count[UP] -= 1
+    if count[READY] > 0:
+        other = nodes.pool[count[HEAD]]
+        count[HEAD] = (count[HEAD] + 1) % nodes.pool.size
+        count[READY] -= 1
+        count[UP] += 1
+        nodes.role[other] = ACTIVE
+        if not tables.hot:
+            _enter(other, running, nodes)
+    return True
+
+
+@njit_bare
+def _mend_later(rng: Any, row: int, name: int, now: float, nodes: Nodes, tables: Tables) -> None:
+    """Put the end of a repair into its heap."""
+    wait = _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) / tables.repair[row]
+    _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], now + wait, name)
+    nodes.tally[REPAIRS] += 1
+
+
+@njit_bare
+def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, tables: Tables) -> int:
+    """The first life ends; the node will be new after its repair. Its row, or -1 - row for a spare."""
+    name, row = nodes.owner[0], 0
+    draw = rng.random() if nodes.single.size > 1 else 0.0
+    while nodes.single[row] <= draw and row < nodes.single.size - 1:
+        row += 1
+    nodes.tally[LIVES] -= 1
+    _drop(nodes.lives, nodes.owner, nodes.tally[LIVES])
+    hit = _leave(name, running, nodes, tables)
+    nodes.end[name] = _draw(rng, nodes.law[0], nodes.law[1], nodes.law[2], nodes.observed)
+    _mend_later(rng, row, name, now, nodes, tables)
+    return row if hit else -1 - row
+
+
+@njit_bare
+def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, tables: Tables) -> bool:
+    """A part that is no node fails; its group of nodes is down until one repair is over."""
+    width, hit = tables.nodes[row], bool(tables.nodes[row] == 0)
+    wait = now + _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) / tables.repair[row]
+    if width == 0:
+        _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], wait, -1 - row)
+        nodes.tally[REPAIRS] += 1
+        return True
+    first = int(rng.random() * -(-nodes.role.size // width)) * width
+    for name in range(first, min(first + width, nodes.role.size)):
+        if nodes.role[name] != DOWN:
+            hit = bool(_leave(name, running, nodes, tables) or hit)
+            _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], wait, name)
+            nodes.tally[REPAIRS] += 1
+    return hit
+
+
+@njit_bare
+def _record(running: float, nodes: Nodes, tables: Tables) -> bool:
+    """The next recorded failure: the node is down until its recorded end."""
+    record = nodes.tally[NEXT]
+    nodes.tally[NEXT] += 1
+    name = nodes.node[record]
+    if nodes.role[name] == DOWN:  # under repair for another reason, which ends as it would have
+        return False
+    _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], nodes.finish[record], name)
+    nodes.tally[REPAIRS] += 1
+    return _leave(name, running, nodes, tables)
+
+
+@njit_bare
+def _repaired(running: float, nodes: Nodes, tables: Tables, under: Integers) -> None:
+    """The first repair ends."""
+    name = nodes.part[0]
+    nodes.tally[REPAIRS] -= 1
+    _drop(nodes.repairs, nodes.part, nodes.tally[REPAIRS])
+    if name < 0:
+        under[-1 - name] -= 1
+    else:
+        _return(name, running, tables, nodes)
+
+
+@njit_bare
+def _group_row(rng: Any, nodes: Nodes) -> int:
+    """Which of the rows that are no single nodes fails."""
+    row, draw = 0, rng.random() * nodes.group.sum()
+    while row < nodes.group.size - 1 and (draw >= nodes.group[row] or nodes.group[row] == 0.0):
+        draw -= nodes.group[row]
+        row += 1
+    return row
+
+
+@njit_bare
+def run_identities(
+    rng: Any, tables: Tables, nodes: Nodes, window: float, found: Floats, counts: Integers, blame: Floats,
+    times: Floats, places: Integers, marks: Floats, spent: Floats, under: Integers,
+) -> None:  # fmt: skip
+    """As `run_counts`; the last row is that of recorded failures where there are any."""
+    times[2], count, now, running, place, stopped = tables.interval, nodes.tally, 0.0, 0.0, 0, False
+    share, toggle, others = tables.speed[0], tables.every, 0.0
+    for row in range(nodes.group.size):
+        others += nodes.group[row]
+    hazard = rng.standard_exponential()
+    while place < found.shape[0]:
+        alive = not stopped and (tables.hot or share > 0.0)
+        works = not stopped and share > 0.0
+        _tidy(running, nodes)
+        life = now + (nodes.lives[0] - running) if alive and count[LIVES] > 0 else np.inf
+        other = now + hazard / others if works and others > 0.0 else np.inf
+        repaired = nodes.repairs[0] if count[REPAIRS] > 0 else np.inf
+        recorded = nodes.begin[count[NEXT]] if count[NEXT] < nodes.begin.size else np.inf
+        border = min((place + 1) * window, toggle)
+        end = min(min(life, other), min(min(repaired, recorded), border))
+        step = end - now
+        if stopped:
+            spent[PLANNED] += step
+            times[5] += step
+        else:
+            advance(step, share, tables, times, places, marks, spent, blame)
+        hazard -= step * others if works else 0.0
+        running = nodes.lives[0] if end == life else running + (step if alive else 0.0)
+        now = end
+        if end == border:
+            if now >= toggle:
+                stopped = not stopped
+                toggle = now + (tables.planned if stopped else tables.every)
+            if now >= (place + 1) * window:
+                clear(found[place], spent)
+                place += 1
+            continue
+        cause = -1
+        if end == repaired:
+            _repaired(running, nodes, tables, under)
+        elif end == life:
+            row = _end_of_life(rng, now, running, nodes, tables)
+            cause, row = row, row if row >= 0 else -1 - row
+            counts[row, 0] += 1
+        elif end == recorded:
+            counts[tables.rate.size - 1, 0] += 1
+            cause = tables.rate.size - 1 if _record(running, nodes, tables) else -1
+        else:
+            hazard, row = rng.standard_exponential(), _group_row(rng, nodes)
+            counts[row, 0] += 1
+            under[row] += tables.nodes[row] == 0
+            cause = row if _outage(rng, row, now, running, nodes, tables) else -1
+        if cause >= 0 and works and (tables.back[cause] or tables.nodes[cause] > 0):
+            strike(rng, cause, tables, times, places, marks, spent, blame, counts)
+        share = speed_left(tables.size - count[UP], under, tables)
+
+
+def new_nodes(
+    total: int, tables: Tables, life: tuple[Floats, Floats], repair: tuple[Floats, Floats], remaining: Floats,
+    record: tuple[Floats, Floats, Integers],
+) -> Nodes:  # fmt: skip
+    """Nodes with the lives that remain to them: those of the job first, then the spares."""
+    size, single, load = tables.size, tables.nodes == 1, float((tables.rate / tables.repair).sum())
+    own = np.where(single, tables.rate, 0.0)
+    role, end, count = np.full(total, FREE), remaining.copy(), np.zeros(SINGLE, np.int64)
+    role[:size] = ACTIVE
+    running = np.argsort(end[: total if tables.hot else size], kind="stable")  # a sorted array is a heap
+    count[[UP, READY, LIVES]] = size, total - size, running.size
+    lives, owner = np.full(2 * total + 64, np.inf), np.zeros(2 * total + 64, np.int64)
+    lives[: running.size], owner[: running.size] = end[running], running
+    pool = np.zeros(max(total, 1), np.int64)
+    pool[: total - size] = np.arange(size, total)
+    space = total + int(load + 20 * load**0.5) + 1000
+    groups = np.where(single, 0.0, tables.rate) * np.where(tables.nodes > 1, total / size, 1.0)
+    return Nodes(
+        role=role, end=end, pool=pool, tally=count, lives=lives, owner=owner,
+        repairs=np.full(space, np.inf), part=np.zeros(space, np.int64),
+        law=np.concatenate([life[0], repair[0]]), observed=life[1], mends=repair[1],
+        single=np.cumsum(own) / max(own.sum(), 1e-300), group=groups,
+        begin=record[0], finish=record[1], node=record[2],
+    )  # fmt: skip

@@ -1,0 +1,266 @@
+"""The job inside a simulation: where it stands, what a failure does, which bucket each second goes to.
+
+Both simulations drive it: ``advance`` lets time pass without events, ``strike`` lets a failure hit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.training._compiled import njit_bare, njit_inline
+
+__all__ = [
+    "BUCKETS", "PLACES", "TIMES", "Tables", "advance", "clear", "count_missing", "failure_rates", "new_marks",
+    "pick_row", "speed_left",
+    "strike",
+]  # fmt: skip
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+BUCKETS = ("productive", "checkpoint", "lost", "detection", "restart", "waiting", "degraded", "planned")
+PRODUCTIVE, CHECKPOINT, LOST, DETECTION, RESTART, WAITING, DEGRADED, PLANNED = range(8)
+TIMES = 6  # of the job: detection left, restart left, left of segment or checkpoint, work done, paid, clock
+STILL, BACK, LEFT, DONE, PAID, CLOCK = range(TIMES)
+PLACES = 4  # of the job: writing (or computing), place in the pattern, level it comes back from, last cause
+WRITING, PATTERN, LEVEL, CAUSE = range(PLACES)
+
+
+class Tables(NamedTuple):
+    """Numbers of a simulation by row of failures (i), level of checkpoints (l) and nodes missing (k)."""
+
+    size: int  # nodes of the job
+    spares: int
+    hot: bool
+    rate: Floats  # [i] 1/s
+    nodes: Integers  # [i] taken until repaired
+    back: Integers  # [i] whether the job goes back
+    survive: Floats  # [i, l]
+    detection: Floats  # [i] s
+    repair: Floats  # [i] repairs per second and crew
+    slowdown: Floats  # [i] 1 or more
+    pattern: Integers  # [place] highest level written after each segment
+    cost: Floats  # [place] s
+    restart: Floats  # [l] s
+    delay: Floats  # [l] s
+    interval: float  # s of work
+    speed: Floats  # [k]
+    pause: float  # s
+    fixed: float  # s of every restart
+    crews: float  # repairs at once
+    every: float  # s between planned stops
+    planned: float  # s of one
+
+
+def new_marks(levels: int) -> Floats:
+    """Checkpoints by level: work, paid, place of the durable one; those of the one on its way, and when."""
+    marks = np.zeros((levels, 7))
+    marks[:, 6] = np.inf
+    return marks
+
+
+@njit_inline
+def _settle(level: int, clock: float, tables: Tables, marks: Floats) -> None:
+    """A checkpoint whose delay is over is durable."""
+    if clock - marks[level, 6] >= tables.delay[level]:
+        for part in range(3):
+            marks[level, part] = marks[level, 3 + part]
+        marks[level, 6] = np.inf
+
+
+@njit_bare
+def _written(done: float, paid: float, clock: float, tables: Tables, places: Integers, marks: Floats) -> None:
+    """A checkpoint is finished, a copy for all lower levels too; the next segment begins."""
+    highest, places[PATTERN] = tables.pattern[places[PATTERN]], (places[PATTERN] + 1) % tables.pattern.size
+    for level in range(highest + 1):
+        _settle(level, clock, tables, marks)
+        marks[level, 3], marks[level, 4], marks[level, 5] = done, paid, places[PATTERN]
+        marks[level, 6] = clock
+        _settle(level, clock, tables, marks)
+
+
+@njit_inline
+def advance(
+    time: float, share: float, tables: Tables, times: Floats, places: Integers, marks: Floats,
+    spent: Floats, blame: Floats,
+) -> None:  # fmt: skip
+    """Let time pass: ``share`` of the full speed is left, 0 while the job waits."""
+    if share == 0.0:
+        spent[WAITING] += time
+        blame[places[CAUSE]] += time
+        times[CLOCK] += time
+        return
+    for phase in range(2):  # STILL, BACK
+        if times[phase] > 0.0 and time > 0.0:
+            step = min(time, times[phase])
+            times[phase] -= step
+            times[CLOCK] += step
+            spent[DETECTION + phase] += step
+            blame[places[CAUSE]] += step
+            time -= step
+    if time > 0.0:
+        _run(time, share, tables, times, places, marks, spent)
+
+
+@njit_bare
+def _run(
+    time: float, share: float, tables: Tables, times: Floats, places: Integers, marks: Floats, spent: Floats
+) -> None:
+    """Compute and write checkpoints for a time without events."""
+    left, done, paid, clock, writing = (
+        times[LEFT],
+        times[DONE],
+        times[PAID],
+        times[CLOCK],
+        places[WRITING] == 1,
+    )
+    gained, wrote, idled = 0.0, 0.0, 0.0  # small numbers beside those of the whole run
+    plain = tables.pattern.size == 1 and tables.delay[0] == 0.0
+    while time > 0.0:
+        full = left if writing else left / share
+        step = min(full, time)
+        work = 0.0 if writing else left if full <= time else time * share
+        done += work
+        gained += work
+        idled += 0.0 if writing else step - work  # what the full speed would have done on top
+        wrote += step if writing else 0.0
+        paid += step if writing else 0.0
+        left -= step if writing else work
+        clock += step
+        time -= step
+        if full > step:
+            break
+        if not writing:
+            writing, left = True, tables.cost[places[PATTERN]]
+            continue
+        writing, left = False, tables.interval
+        if plain:
+            period = tables.interval / share + tables.cost[0]
+            whole = np.floor(time / period)
+            done += whole * tables.interval
+            gained += whole * tables.interval
+            wrote += whole * tables.cost[0]
+            idled += whole * (tables.interval / share - tables.interval)
+            paid += whole * tables.cost[0]
+            time -= whole * period
+            clock += whole * period
+            marks[0, 0], marks[0, 1] = done, paid
+        else:
+            _written(done, paid, clock, tables, places, marks)
+    spent[PRODUCTIVE] += gained
+    spent[CHECKPOINT] += wrote
+    spent[DEGRADED] += idled
+    times[LEFT], times[DONE], times[PAID], times[CLOCK] = left, done, paid, clock
+    places[WRITING] = 1 if writing else 0
+
+
+@njit_bare
+def _go_back(
+    level: int, tables: Tables, times: Floats, places: Integers, marks: Floats, spent: Floats, blame: Floats
+) -> None:
+    """Restore the newest durable checkpoint of a level or a higher one; all that was done since is lost."""
+    best = level
+    for other in range(marks.shape[0]):
+        _settle(other, times[CLOCK], tables, marks)
+        if other > level and marks[other, 0] > marks[best, 0]:
+            best = other
+    work, paid = times[DONE] - marks[best, 0], times[PAID] - marks[best, 1]
+    spent[PRODUCTIVE] -= work
+    spent[CHECKPOINT] -= paid
+    spent[LOST] += work + paid
+    blame[places[CAUSE]] += work + paid
+    times[DONE], times[PAID], places[PATTERN] = marks[best, 0], marks[best, 1], int(marks[best, 2])
+    for other in range(marks.shape[0]):
+        if marks[other, 6] != np.inf and marks[other, 3] <= times[DONE]:  # arrives before the job goes on
+            marks[other, 6] = -np.inf
+            _settle(other, times[CLOCK], tables, marks)
+        marks[other, 6] = np.inf  # what else was on its way is gone
+        if other < level:
+            for part in range(3):
+                marks[other, part] = marks[best, part]
+    places[WRITING], times[LEFT] = 0, tables.interval
+
+
+@njit_bare
+def strike(
+    rng: Any, row: int, tables: Tables, times: Floats, places: Integers, marks: Floats, spent: Floats,
+    blame: Floats, counts: Integers,
+) -> None:  # fmt: skip
+    """A failure stops the job: it goes back to a checkpoint that survives, or pauses where it stands.
+
+    A failure during a standstill begins the standstill anew, from no cheaper level than before.
+    """
+    places[CAUSE] = row
+    counts[row, 1] += 1
+    busy = times[STILL] > 0.0 or times[BACK] > 0.0
+    returning = busy and places[LEVEL] >= 0
+    level = -1
+    if tables.back[row]:
+        level = 0
+        while level < marks.shape[0] - 1 and rng.random() >= tables.survive[row, level]:
+            level += 1
+        counts[row, 2] += level == marks.shape[0] - 1
+    level = max(level, places[LEVEL]) if returning else level
+    if tables.back[row]:
+        _go_back(level, tables, times, places, marks, spent, blame)
+    times[STILL] = tables.detection[row]
+    times[BACK] = tables.fixed + tables.restart[level] if level >= 0 else tables.pause
+    places[LEVEL] = level
+
+
+@njit_inline
+def count_missing(down: int, tables: Tables) -> int:
+    """Nodes that the job lacks when so many are down."""
+    return min(max(down - tables.spares, 0), tables.size)
+
+
+@njit_inline
+def slowest(under: Integers, tables: Tables) -> float:
+    """Largest slowdown of the parts under repair."""
+    factor = 1.0
+    for row in range(under.size):
+        if under[row] > 0 and tables.slowdown[row] > factor:
+            factor = tables.slowdown[row]
+    return factor
+
+
+@njit_inline
+def speed_left(missing: int, under: Integers, tables: Tables) -> float:
+    """Share of the full speed with nodes missing and parts degraded; the last speed stands for more nodes."""
+    speed, factor = float(tables.speed[min(missing, tables.speed.size - 1)]), slowest(under, tables)
+    return speed if factor == 1.0 else speed / factor
+
+
+@njit_bare
+def failure_rates(tables: Tables) -> tuple[float, float]:
+    """Failures per second with all up: of rows that take nodes, and of the others."""
+    own, other = 0.0, 0.0
+    for row in range(tables.rate.size):
+        if tables.nodes[row] > 0:
+            own += tables.rate[row]
+        else:
+            other += tables.rate[row]
+    return own, other
+
+
+@njit_inline
+def pick_row(draw: float, up: float, tables: Tables) -> int:
+    """Which row a failure belongs to; ``draw`` is uniform below the failure rate."""
+    row = 0
+    while row < tables.rate.size - 1:
+        draw -= tables.rate[row] * (up if tables.nodes[row] > 0 else 1.0)
+        if draw < 0.0:
+            break
+        row += 1
+    return row
+
+
+@njit_bare
+def clear(row: Floats, spent: Floats) -> None:
+    """Move what was spent into the row of its window."""
+    for bucket in range(spent.size):
+        row[bucket] += spent[bucket]
+        spent[bucket] = 0.0

@@ -1,0 +1,170 @@
+"""One job as arrays: what closed forms, the Markov chain and both simulations share."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import require_instance, require_int
+from relparallel.training.checkpoint_policies import Cause, Checkpointing
+from relparallel.training.failures import Domain, FailureModel
+from relparallel.training.job_shape import JobShape
+from relparallel.training.recovery_policies import Recovery
+from relparallel.training.rollback import rollback
+
+__all__ = ["Rows", "causes_of", "rows"]
+
+_SPREAD: Final = 12  # standard deviations of the missing nodes that the table of speeds covers
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Rows:
+    """A job, compiled.
+
+    Parameters
+    ----------
+    rate : float64 array [i]
+        Failures of a domain per second.
+    nodes : int64 array [i]
+        Nodes that are missing until the repair.
+    back : bool array [i]
+        Whether the job goes back to a checkpoint.
+    survive : float64 array [i, l]
+        Probability that a level of checkpoints is still there.
+    detection, repair : float64 array [i]
+        Seconds until the job notices, mean seconds until the part is back.
+    slowdown : float64 array [i]
+        Time of a step beside the usual one until the repair; 1 where a failure stops something.
+    cost, restart, delay : float64 array [l]
+        Of a level of checkpoints: standstill, reading, and time until it is durable [s].
+    every : int64 array [l]
+        Checkpoints of a level per one of the next; 1 at the last.
+    interval : float
+        Work between two checkpoints of the first level [s]; infinite where nothing goes back.
+    speed : float64 array [k]
+        Share of the throughput with k nodes missing; the last value stands for more.
+    total : int
+        Nodes of the job, spares not counted.
+    spares : int
+        Nodes held back.
+    hot : bool
+        Whether spares fail too, and nodes fail while the job waits.
+    pause, restart_fixed : float
+        Standstill of a job that goes on without going back, and fixed part of a restart [s].
+    """
+
+    rate: NDArray[np.float64]
+    nodes: NDArray[np.int64]
+    back: NDArray[np.bool_]
+    survive: NDArray[np.float64]
+    detection: NDArray[np.float64]
+    repair: NDArray[np.float64]
+    slowdown: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    restart: NDArray[np.float64]
+    delay: NDArray[np.float64]
+    every: NDArray[np.int64]
+    interval: float
+    speed: NDArray[np.float64]
+    total: int
+    spares: int
+    hot: bool
+    pause: float
+    restart_fixed: float
+
+    def with_values(self, **values: Any) -> Rows:
+        """The same job with some of its arrays changed."""
+        known = {field.name for field in fields(self)}
+        if set(values) - known:
+            raise ValueError(f"values must name fields of {sorted(known)}, got {sorted(values)}")
+        return replace(self, **values)
+
+
+def rows(model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int = 0) -> Rows:
+    """Compile a job.
+
+    Domains without any failure are left out. Where the interval or the frequencies of the levels are open,
+    those with the largest share of productive time are taken. O(classes), and O(k) for the table of speeds.
+    """
+    require_instance(FailureModel, model=model)
+    require_instance(Checkpointing, checkpointing=checkpointing)
+    require_instance(Recovery, recovery=recovery)
+    require_int(spares=spares, at_least=0, at_most=10**6)
+    shape = _shape(model)
+    domains = [domain for domain in model.domains if domain.rate > 0]
+    levels = checkpointing.levels
+    chosen = rollback(checkpointing, causes_of(model, recovery))
+    rate, nodes = _column(domains, "rate"), _missing(domains, recovery, shape)
+    repair = np.array(
+        [recovery.repair if d.component.repair is None else d.component.repair for d in domains], np.float64
+    )
+    survive = [[level.survival(d.component.level) for level in levels] for d in domains]
+    return Rows(
+        rate=rate,
+        nodes=nodes,
+        back=np.array([recovery.goes_back(d, shape) for d in domains], np.bool_),
+        survive=np.array(survive, np.float64).reshape(len(domains), len(levels)),
+        detection=_column([d.component for d in domains], "detection"),
+        repair=repair,
+        slowdown=_column([d.component for d in domains], "slowdown"),
+        cost=_column(levels, "cost"),
+        restart=_column(levels, "restart"),
+        delay=_column(levels, "delay"),
+        every=np.array((*chosen.every, 1), np.int64),
+        interval=float(chosen.interval),
+        speed=recovery.speed(shape, _most_missing(rate, nodes, repair, shape.nodes)),
+        total=shape.nodes,
+        spares=spares,
+        hot=recovery.hot,
+        pause=float(recovery.pause),
+        restart_fixed=float(recovery.restart),
+    )
+
+
+def _missing(domains: Sequence[Domain], recovery: Recovery, shape: JobShape) -> NDArray[np.int64]:
+    """Nodes that a failure takes, in the sense of the table of speeds, where they lie at random places.
+
+    A job that drops replicas loses those behind the part, however many of their nodes go at once: a rack
+    inside one replica is one missing node to it.
+    """
+    nodes = _column(domains, "nodes").astype(np.int64)
+    if recovery.policy != "elastic":
+        return nodes
+    units = -(-_column(domains, "replicas").astype(np.int64) // shape.replicas_per_unit)
+    return np.minimum(nodes, units)
+
+
+def _column(entries: Sequence[Any], name: str) -> NDArray[np.float64]:
+    return np.array([getattr(entry, name) for entry in entries], dtype=np.float64)
+
+
+def _most_missing(
+    rate: NDArray[np.float64], nodes: NDArray[np.int64], repair: NDArray[np.float64], total: int
+) -> int:
+    """More missing nodes than occur: the mean, many standard deviations, and the widest failure eightfold."""
+    load, widest = float(rate @ (nodes * repair)), int(nodes.max(initial=1))
+    return min(total, int(load + _SPREAD * np.sqrt(load * widest)) + 8 * widest + 1)
+
+
+def causes_of(model: FailureModel, recovery: Recovery) -> list[Cause]:
+    """Failures that send the job back to a checkpoint; those that cost the same are one cause."""
+    shape, rates = _shape(model), defaultdict[tuple[str, float], float](float)
+    for d in model.domains:
+        if d.rate > 0 and recovery.goes_back(d, shape):
+            rates[d.component.level, d.component.detection] += d.rate
+    return [
+        Cause(level=level, rate=rate, detection=detection, restart=float(recovery.restart))
+        for (level, detection), rate in rates.items()
+    ]
+
+
+def _shape(model: FailureModel) -> JobShape:
+    """How the job lies on its nodes."""
+    if model.placement is None:
+        raise ValueError("model must have a placement, got None")
+    return JobShape.of(model.placement, model.cluster)

@@ -1,0 +1,196 @@
+"""Expected share of the full throughput with 0 … ``down`` failed nodes, one function per kind of policy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.training._random_failures import (
+    among_sets,
+    binomial,
+    failed_in_unit,
+    power,
+    product,
+    surviving_sets,
+    unit_clean,
+    units_hit,
+)
+from relparallel.training.job_shape import JobShape
+from relparallel.training.pipeline_templates import template_speed
+from relparallel.training.recovery import _speed
+
+__all__ = ["elastic", "reduced_tensor", "redundant", "regrouped", "rerouted", "templates", "waiting"]
+
+Array = NDArray[np.float64]
+
+
+def waiting(down: int) -> Array:
+    """Stand still while a node is missing."""
+    speed = np.zeros(down + 1)
+    speed[0] = 1.0
+    return speed
+
+
+def elastic(shape: JobShape, down: int, batch: str, micro_batches: int | None) -> Array:
+    """Go on with the units that are not hit."""
+    if batch == "shrink":
+        return unit_clean(shape.nodes, shape.nodes_per_replica, down)
+    chance = units_hit(shape.units, shape.nodes_per_replica, down)
+    alive = shape.units - np.arange(chance.shape[1])
+    return np.asarray(chance @ _speed(alive, shape.units, batch, micro_batches))
+
+
+def regrouped(shape: JobShape, down: int, batch: str, micro_batches: int | None) -> Array:
+    """Go on with as many whole units as the nodes that are up make."""
+    alive = (shape.nodes - np.arange(down + 1)) // shape.nodes_per_replica
+    return _speed(alive, shape.units, batch, micro_batches)
+
+
+def redundant(shape: JobShape, down: int, batch: str, micro_batches: int | None, overhead: float) -> Array:
+    """Let the node before a failed one do the work of both; drop a pipeline that loses two neighbours.
+
+    A unit is w rings of P nodes. Given i failed nodes it goes on in A_i of C(g, i) cases. One unit that goes
+    on with a failed node slows every step, the others wait for it.
+    """
+    units, size = shape.units, shape.nodes_per_replica
+    positions, width = shape.positions
+    most = min(size, down)
+    every = [math.comb(size, i) for i in range(most + 1)]
+    goes_on = surviving_sets(positions, width, most)
+    held = np.array([some / all_ for some, all_ in zip(goes_on, every, strict=True)])
+    lost = np.array([(all_ - some) / all_ for some, all_ in zip(goes_on, every, strict=True)])
+    slow = _slow_pair(shape.stages, micro_batches)
+
+    def joint(share: float) -> Array:
+        chance = binomial(size, share, down)
+        alive, gone = chance * held, chance * lost
+        if batch == "keep":
+            return _kept(units, down, alive, gone, slow, batch, micro_batches)
+        others = binomial((units - 1) * size, share, down)
+        clean = gone.copy()
+        clean[0] += alive[0]  # an alive unit without failures; index 0 of ``gone`` is zero
+        mean = np.zeros(down + 1)
+        any_alive = product(alive, others, down)
+        mean[: any_alive.size] = slow * any_alive
+        all_clean = alive[0] * power(clean, units - 1, down)
+        mean[: all_clean.size] += (1 - slow) * all_clean
+        return mean
+
+    return (1 - overhead) * among_sets(shape.nodes, down, joint)
+
+
+def _slow_pair(stages: int, micro_batches: int | None) -> float:
+    """Speed of a pipeline of which one node does two stages, beside the usual one."""
+    if micro_batches is None:
+        return 0.5
+    return (stages + micro_batches - 1) / (stages + 2 * (micro_batches - 1))
+
+
+def _kept(
+    units: int, down: int, alive: Array, gone: Array, slow: float, batch: str, micro_batches: int | None
+) -> Array:
+    """Mean speed with a kept batch: the sum over how many units are lost."""
+    fewest = int(np.argmax(gone > 0)) if gone.any() else down + 1
+    most = min(units, down // fewest)
+    loss = float(np.clip(gone.sum(), 1e-12, 1 - 1e-12))
+    speeds = _speed(units - np.arange(most + 1), units, batch, micro_batches)
+    weights = binomial(units, loss, most)
+    rest, ending = power(alive / (1 - loss), units - most, down), [np.ones(1)]
+    for _ in range(most):
+        ending.append(product(ending[-1], gone / loss, down))
+    mean = np.zeros(down + 1)
+    for broken in range(most, -1, -1):
+        clean = (alive[0] / (1 - loss)) ** (units - broken)
+        both = slow * product(rest, ending[broken], down)
+        both[: ending[broken].size] += (1 - slow) * clean * ending[broken][: both.size]
+        mean[: both.size] += weights[broken] * speeds[broken] * both
+        rest = product(rest, alive / (1 - loss), down)
+    return mean
+
+
+def rerouted(shape: JobShape, down: int, micro_batches: int | None, bubble: float) -> Array:
+    """Let the replicas share the micro-batches of a failed worker, stage by stage; the busiest stage decides.
+
+    A stage has a worker of w nodes in each of U units. P(no stage lost more than f workers) is a power, and
+    the mean of a falling function of the most is a sum over f with positive terms.
+    """
+    units = shape.units
+    positions, width = shape.positions
+    most = min(units, down)
+    within = np.cumsum(units_hit(units, width, min(down, units * width)), axis=1)
+    speeds = _rerouted_speed(units, np.arange(most + 1), shape.stages, micro_batches, bubble)
+    drops = speeds - np.append(speeds[1:], 0.0)
+
+    def joint(share: float) -> Array:
+        chance = binomial(units * width, share, down)
+        every = power(chance, positions, down)
+        mean, tail = np.zeros(down + 1), np.cumsum(drops[::-1])[::-1]
+        for lost in range(most + 1):
+            held = power(chance * within[: chance.size, lost], positions, down)
+            if (held >= every * (1 - 1e-15)).all():  # the rest is certain
+                mean[: held.size] += tail[lost] * held
+                break
+            mean[: held.size] += drops[lost] * held
+        return mean
+
+    return among_sets(shape.nodes, down, joint)
+
+
+def _rerouted_speed(
+    units: int, lost: NDArray[np.int64], stages: int, micro_batches: int | None, bubble: float
+) -> Array:
+    """Speed where the busiest stage has lost a number of its workers."""
+    left = units - lost
+    if micro_batches is None:
+        return left / units
+    work = -(-units * micro_batches // np.maximum(left, 1))
+    full = micro_batches + stages - 1
+    time = np.maximum(full, work + (1 - bubble) * (stages - 1))
+    return np.where(left > 0, full / time, 0.0)
+
+
+def templates(
+    shape: JobShape, down: int, smallest: int, largest: int, faults: int, layers: int | None
+) -> Array:
+    """Spread the nodes that are up over pipelines of fitting sizes."""
+    speed = template_speed(shape.nodes, smallest, largest, faults, layers)
+    return np.asarray(speed[::-1][: down + 1] / speed[-1])
+
+
+def reduced_tensor(
+    shape: JobShape, down: int, kept: int, batch: str, micro_batches: int | None, partial: float
+) -> Array:
+    """Go on with t' of t ranks where a node lost one GPU; drop a replica that lost a whole node."""
+    units, size = shape.units, shape.nodes_per_replica
+    if batch == "keep":
+        chance = units_hit(units, size, down)
+        slowed = np.arange(chance.shape[1])
+        speeds = _uneven_speed(units - slowed, slowed, kept, shape.tensor, units, micro_batches or 1)
+        return np.asarray(chance @ speeds)
+    chance = failed_in_unit(shape.nodes, size, down)
+    alive = chance[:, 1:] @ partial ** np.arange(1, chance.shape[1])
+    return np.asarray(chance[:, 0] + kept / shape.tensor * alive)
+
+
+def _uneven_speed(
+    whole: NDArray[np.int64],
+    slowed: NDArray[np.int64],
+    kept: int,
+    tensor: int,
+    units: int,
+    micro_batches: int,
+) -> Array:
+    """Speed at which replicas of two paces get through a batch of whole micro-batches.
+
+    In time units of which a micro-batch takes t' in a whole replica and t in a slowed one, the first time at
+    which enough are done is a whole number; found by bisection.
+    """
+    low = np.zeros(whole.shape, dtype=np.int64)
+    high = np.full(whole.shape, micro_batches * tensor, dtype=np.int64)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        enough = whole * (middle // kept) + slowed * (middle // tensor) >= units * micro_batches
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return micro_batches * kept / high

@@ -1,0 +1,176 @@
+"""Checkpoints a job can go back to: levels that survive different failures, and how often each is written.
+
+The levels are ordered from the cheapest to the last, which survives everything. After every ``interval`` of
+work a checkpoint is written; every so many of one level, it is one of the next level instead, which serves
+as a copy of all lower levels too.
+
+A failure goes back to the newest durable checkpoint of the first level that is still there, and reads that.
+A checkpoint of a level is durable ``delay`` after its standstill; what is still on its way when a failure
+strikes arrives before the job goes on, if a level below brought the job back to it. Failures strike at any
+time: while the job computes, stands still, notices and restarts. One that strikes during a restart starts it
+again, from the level being read or a higher one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from relparallel._checks import require_choice, require_instance, require_int, require_probability
+from relparallel.hardware import LEVELS
+from relparallel.training._arguments import require_rate, require_time
+
+__all__ = ["Cause", "CheckpointLevel", "Checkpointing"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cause:
+    """Failures that send the job back to a checkpoint.
+
+    Parameters
+    ----------
+    level : {"gpu", "node", "switch", "rack", "job"}
+        What fails; it decides which checkpoints survive.
+    rate : float
+        Failures of the job by this cause per second.
+    detection : float
+        Time until the job notices [s].
+    restart : float
+        Fixed part of a restart, besides reading the checkpoint [s].
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Notes
+    -----
+    Exponential times between failures.
+
+    References
+    ----------
+    Daly, Future Gener. Comput. Syst. 22(3), 2006, for one cause.
+
+    Examples
+    --------
+    >>> Cause(level="node", rate=1 / 11132, detection=30.0, restart=300.0).level
+    'node'
+    """
+
+    level: str
+    rate: float
+    detection: float = 0.0
+    restart: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_choice(LEVELS, level=self.level)
+        require_rate(rate=self.rate)
+        require_time(detection=self.detection, restart=self.restart)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckpointLevel:
+    """One kind of checkpoint.
+
+    Parameters
+    ----------
+    name : str
+        Where it lies.
+    cost : float
+        Time the job stands still to write it [s].
+    restart : float
+        Time to read it and go on [s].
+    survives : mapping of str to float
+        Probability that it is still there after a failure, by the level of the failure; 1 where not named.
+    delay : float
+        Time from the end of the standstill until it is durable [s].
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    References
+    ----------
+    Levels: Moody et al., "Design, Modeling, and Evaluation of a Scalable Multi-level Checkpointing System",
+    SC 2010.
+
+    Examples
+    --------
+    >>> CheckpointLevel(name="memory", cost=1.0, restart=60.0, survives={"rack": 0.0}).survival("rack")
+    0.0
+    """
+
+    name: str
+    cost: float
+    restart: float
+    survives: Mapping[str, float] = field(default_factory=dict)
+    delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_instance(str, name=self.name)
+        require_time(cost=self.cost, restart=self.restart, delay=self.delay)
+        require_instance(Mapping, survives=self.survives)
+        for level, probability in self.survives.items():
+            require_choice(LEVELS, survives=level)
+            require_probability(survives=probability)
+
+    def survival(self, level: str) -> float:
+        """Return the probability that a checkpoint outlives a failure at that level."""
+        return float(self.survives.get(require_choice(LEVELS, level=level), 1.0))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpointing:
+    """Levels of checkpoints, and how often each is written.
+
+    Parameters
+    ----------
+    levels : tuple of CheckpointLevel
+        Cheapest first; the last survives every failure.
+    interval : float, optional
+        Work between two checkpoints of the first level [s]; the optimum where omitted.
+    every : tuple of int, optional
+        How many checkpoints of a level there are for one of the next, itself counted; one number less than
+        there are levels; the optimum where omitted.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range, or the last level does not survive everything.
+
+    References
+    ----------
+    Moody et al., SC 2010. Di et al., "Optimization of Multi-level Checkpoint Model", IPDPS 2014.
+
+    Examples
+    --------
+    >>> memory = CheckpointLevel(name="memory", cost=1.0, restart=60.0, survives={"rack": 0.0})
+    >>> storage = CheckpointLevel(name="storage", cost=60.0, restart=600.0)
+    >>> Checkpointing(levels=(memory, storage), interval=300.0, every=(20,)).every
+    (20,)
+    """
+
+    levels: tuple[CheckpointLevel, ...]
+    interval: float | None = None
+    every: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        require_instance(tuple, levels=self.levels)
+        if not self.levels:
+            raise ValueError("levels must hold at least one level of checkpoints, got ()")
+        for level in self.levels:
+            require_instance(CheckpointLevel, levels=level)
+        if any(self.levels[-1].survival(level) < 1 for level in LEVELS):
+            raise ValueError(f"levels must end with one that survives every failure, got {self.levels[-1]!r}")
+        if self.interval is not None:
+            require_time(interval=self.interval, positive=True)
+        if self.every is not None:
+            require_instance(tuple, every=self.every)
+            for count in self.every:
+                require_int(every=count, at_least=1, at_most=10**9)
+            if len(self.every) != len(self.levels) - 1:
+                raise ValueError(
+                    f"every must hold {len(self.levels) - 1} numbers for {len(self.levels)} levels, "
+                    f"got {self.every}"
+                )

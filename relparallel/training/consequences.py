@@ -1,0 +1,192 @@
+"""From a failed part to what it does to the job: what is behind it, work lost, time stopped, speed after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relparallel._checks import require_instance, require_int
+from relparallel.hardware import Cluster
+from relparallel.parallel import Placement
+from relparallel.training._rows import Rows, rows
+from relparallel.training.checkpoint_policies import Checkpointing
+from relparallel.training.failures import FailureModel
+from relparallel.training.recovery_policies import Recovery
+from relparallel.units import DAY
+
+__all__ = ["consequences", "groups_behind"]
+
+
+def groups_behind(placement: Placement, cluster: Cluster, level: str) -> dict[str, int]:
+    """Count the groups of a strategy that the worst-placed part of a level has ranks of.
+
+    Parameters
+    ----------
+    placement : Placement
+        Which GPU runs which rank; it fills the cluster.
+    cluster : Cluster
+        Nodes, switches and racks.
+    level : {"gpu", "node", "switch", "rack", "job"}
+        The kind of part.
+
+    Returns
+    -------
+    dict of str to int
+        Ranks behind the part, and tensor groups, pipeline stages, replicas, expert groups and shard groups
+        with a rank behind it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type, there is no such level, or the GPUs do not match.
+
+    Notes
+    -----
+    Expert groups are runs of ``expert`` ranks along data and context. Sorting the groups behind every part,
+    O(GPUs log GPUs) for each kind of group.
+
+    References
+    ----------
+    Rank order: Narayanan et al. 2021, section 3.2.
+
+    Examples
+    --------
+    >>> from relparallel.parallel import Strategy
+    >>> place = Placement(strategy=Strategy(tensor=4, pipeline=2, data=8, expert=2))
+    >>> found = groups_behind(place, Cluster(nodes=8), "node")
+    >>> found["ranks"], found["tensor groups"], found["stages"], found["replicas"], found["expert groups"]
+    (8, 2, 1, 2, 4)
+    """
+    require_instance(Placement, placement=placement)
+    require_instance(Cluster, cluster=cluster)
+    placement.strategy.for_gpus(cluster.gpus)
+    width = cluster.gpus_per_part(level)
+    kinds = {
+        "tensor groups": placement.tensor_groups,
+        "stages": placement.stages,
+        "replicas": placement.replicas,
+        "expert groups": _expert_groups(placement),
+        "shard groups": placement.shard_groups,
+    }
+    return {"ranks": width} | {name: _most_behind(groups, width) for name, groups in kinds.items()}
+
+
+def consequences(
+    model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int = 0
+) -> pd.DataFrame:
+    """List what one failure of each class does to a job.
+
+    Parameters
+    ----------
+    model : FailureModel
+        With a placement.
+    checkpointing : Checkpointing
+        What can be gone back to.
+    recovery : Recovery
+        What the job does after a failure.
+    spares : int
+        Nodes held back.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each class and kind of part: how many parts and failures per day, what is behind one
+        part, nodes missing until repaired, whether state is lost, whether the job goes back; then mean work
+        done twice [s], time stopped [s], and the share of the throughput afterwards, with all else up.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or is out of range, or the model has no placement.
+
+    Notes
+    -----
+    Work done twice: a failure finds the job a truncated exponential time 1/L - P/(e^{L P} - 1) after the
+    point that it goes back to, points of the level read being P apart and failures that go back striking at
+    rate L: exact for one level without delay. Stopped: detection, then restart and reading, or the pause.
+    O(classes).
+
+    References
+    ----------
+    Daly 2006 for the time since the last checkpoint.
+
+    Examples
+    --------
+    >>> from relparallel.parallel import Strategy
+    >>> from relparallel.training import failure_model, remote
+    >>> model = failure_model(Cluster(nodes=2048), Strategy(tensor=8, pipeline=16, data=128))
+    >>> storage = Checkpointing(levels=(remote(5.7e12, 1e11),))
+    >>> table = consequences(model, storage, Recovery("elastic", repair=3600.0, pause=30.0))
+    >>> int(table.loc["Faulty GPU", "replicas"]), float(table.loc["Faulty GPU", "stopped / s"])
+    (1, 30.0)
+    """
+    require_int(spares=spares, at_least=0, at_most=10**6)
+    job = rows(model, checkpointing, recovery, spares)
+    place = model.placement
+    assert place is not None  # its rows would have refused
+    domains = [domain for domain in model.domains if domain.rate > 0]
+    behind = {
+        level: groups_behind(place, model.cluster, level) for level in {d.component.level for d in domains}
+    }
+    reading = _level_read(job)
+    lost = np.where(job.back, (reading * _since_point(job)).sum(axis=1), 0.0)
+    restart = job.restart_fixed + reading @ job.restart
+    stops = np.array([domain.component.stops for domain in domains], dtype=np.bool_)
+    stopped = stops * (job.detection + np.where(job.back, restart, job.pause))
+    names = pd.Index([domain.component.name for domain in domains], name="class")
+    harm = {
+        "level": [d.component.level for d in domains],
+        "effect": [d.component.effect for d in domains],
+        "parts": [d.parts for d in domains],
+        "per day": job.rate * DAY,
+        **{key: [behind[d.component.level][key] for d in domains] for key in next(iter(behind.values()), {})},
+        "nodes missing": [d.nodes for d in domains],
+        "state lost": [d.state_lost for d in domains],
+        "goes back": job.back,
+        "work lost / s": lost,
+        "stopped / s": stopped,
+        "speed after": _speed_after(job, recovery),
+    }
+    return pd.DataFrame(harm, index=names)
+
+
+def _expert_groups(placement: Placement) -> NDArray[np.int64]:
+    """GPUs that hold different experts of one layer, one group per row."""
+    s = placement.strategy
+    grid = placement.gpu.reshape(s.pipeline, s.data, s.context, s.tensor)
+    return grid.transpose(0, 3, 1, 2).reshape(-1, s.expert)
+
+
+def _most_behind(groups: NDArray[np.int64], width: int) -> int:
+    """Most groups with a GPU among so many consecutive ones."""
+    label = np.empty(groups.size, dtype=np.int64)
+    label[groups] = np.arange(len(groups))[:, None]
+    behind = np.sort(label.reshape(-1, width), axis=1)
+    return int(1 + (np.diff(behind, axis=1) > 0).sum(axis=1).max())
+
+
+def _level_read(job: Rows) -> NDArray[np.float64]:
+    """Probability that a failure reads a level: the first that survives, [i, l]."""
+    gone = np.cumprod(np.column_stack([np.ones(job.rate.size), 1 - job.survive[:, :-1]]), axis=1)
+    read: NDArray[np.float64] = gone * job.survive
+    return read
+
+
+def _since_point(job: Rows) -> NDArray[np.float64]:
+    """Mean time since the last point of a level when a failure strikes, [l]."""
+    rate = float(job.rate[job.back].sum())
+    if rate == 0:
+        return np.zeros(job.cost.size)
+    apart = np.cumprod(np.r_[1, job.every[:-1]]) * (job.interval + job.cost[0])
+    with np.errstate(over="ignore"):
+        mean: NDArray[np.float64] = 1 / rate - apart / np.expm1(rate * apart)
+    return mean
+
+
+def _speed_after(job: Rows, recovery: Recovery) -> NDArray[Any]:
+    """Share of the throughput until the repair, when the job runs again."""
+    missing = np.maximum(job.nodes - job.spares, 0) if recovery.waits else job.nodes
+    return np.asarray(job.speed[np.minimum(missing, job.speed.size - 1)] / job.slowdown)

@@ -1,0 +1,245 @@
+"""Failure records of real machines: what failed, where, when, and how long it was down.
+
+A record that cannot be true is refused with its row named. What is merged or replaced is counted in
+`FailureLog.notes`; no row is ever left out. Files are read by `failure_readers`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel.training._arguments import LONGEST
+from relparallel.units import DAY
+
+__all__ = ["FailureLog"]
+
+OVERLAPS: Final = ("refuse", "merge", "keep")
+Texts = NDArray[np.str_]
+Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class FailureLog:
+    """Failures of a machine in the order in which they began.
+
+    Parameters
+    ----------
+    node : array of str [n]
+        What failed.
+    start, end : array [n]
+        When it failed and when it was back [s since the watch began].
+    cause : array of str [n]
+        Class of each failure.
+    population : int
+        Nodes that were watched.
+    finish : float, optional
+        End of the watch [s]; by default the last failure.
+    overlaps : {"refuse", "merge", "keep"}
+        What becomes of a failure of a node that is still down: refused, one repair with the earlier one, or
+        kept.
+    notes : tuple of str
+        What a reader changed, with the number of rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the lengths differ, a time is negative, an end lies before its start, repairs of one node overlap,
+        more nodes failed than were watched, or the watch ends before the last failure. Rows count from 1.
+
+    Notes
+    -----
+    O(n log n).
+
+    Examples
+    --------
+    >>> rows = {"node": ["a", "b"], "start": [5.0, 9.0], "end": [6.0, 9.5], "cause": ["gpu", "nic"]}
+    >>> log = FailureLog(**rows, population=4)
+    >>> log.gaps().tolist(), log.repairs.tolist()
+    ([4.0], [1.0, 0.5])
+    """
+
+    node: Texts
+    start: Times
+    end: Times
+    cause: Texts
+    population: int
+    finish: float | None = None
+    overlaps: str = "refuse"
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        node, cause = texts(node=self.node), texts(cause=self.cause)
+        start, end = (_times(**{name: getattr(self, name)}) for name in ("start", "end"))
+        for name, column in (("start", start), ("end", end), ("cause", cause)):
+            if len(column) != len(node):
+                raise ValueError(f"{name} must have as many rows as node, {len(node)}, got {len(column)}")
+        require_choice(OVERLAPS, overlaps=self.overlaps)
+        notes = require_instance(tuple, notes=self.notes)
+        _refuse(end < start, "end must not lie before start", node, start, end)
+        order = np.lexsort((end, start))
+        table = pd.DataFrame({"node": node, "start": start, "end": end, "cause": cause}).iloc[order]
+        table, merged = _overlapping(table, self.overlaps)
+        failed = int(table["node"].nunique())
+        require_int(population=self.population, at_least=max(failed, 1), at_most=10**9)
+        last = float(table["start"].iloc[-1])
+        finish = (
+            last if self.finish is None else require_real(finish=self.finish, at_least=last, at_most=1e18)
+        )
+        for name in ("node", "cause"):
+            object.__setattr__(self, name, table[name].to_numpy(dtype=np.str_))
+        for name in ("start", "end"):
+            object.__setattr__(self, name, table[name].to_numpy(dtype=np.float64))
+        object.__setattr__(self, "finish", finish)
+        object.__setattr__(self, "notes", notes + merged)
+
+    @property
+    def repairs(self) -> Times:
+        """Time to repair of every failure [s]."""
+        return np.asarray(self.end - self.start)
+
+    @property
+    def simultaneous(self) -> int:
+        """Failures that began at the very moment of another one: no gap lies before them."""
+        return int(np.count_nonzero(np.diff(self.start) == 0))
+
+    @property
+    def rate(self) -> float:
+        """Failures per node and second, from the first one to the end of the watch."""
+        watched = self.watched - float(self.start[0])
+        if watched <= 0:
+            raise ValueError(
+                f"start must hold failures at two moments at least, got {len(self.start)} row(s)"
+            )
+        return len(self.start) / (self.population * watched)
+
+    @property
+    def watched(self) -> float:
+        """End of the watch [s]."""
+        return float(self.start[-1] if self.finish is None else self.finish)
+
+    @property
+    def censored(self) -> float:
+        """Time since the last failure [s]: a life that had not ended when the watch did."""
+        return self.watched - float(self.start[-1])
+
+    def gaps(self) -> Times:
+        """Return the times between failures; failures of one moment count as one (see `simultaneous`).
+
+        Returns
+        -------
+        numpy.ndarray
+            Positive seconds in the order of the log.
+        """
+        return np.diff(np.unique(self.start))
+
+    def select(self, cause: str) -> FailureLog:
+        """Return the failures of one class, watched as long.
+
+        Parameters
+        ----------
+        cause : str
+            One of the classes of the log.
+
+        Returns
+        -------
+        FailureLog
+            The log of that class alone.
+
+        Raises
+        ------
+        ValueError
+            If no failure has this cause.
+        """
+        require_choice(tuple(np.unique(self.cause).tolist()), cause=cause)
+        chosen = self.cause == cause
+        columns = {name: getattr(self, name)[chosen] for name in ("node", "start", "end", "cause")}
+        return replace(self, **columns)
+
+    def records(self) -> pd.DataFrame:
+        """Return the failures as records for `simulate`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Node numbers from 0 in the order of their names, start and end [s]; every row of the log.
+        """
+        number = np.unique(self.node, return_inverse=True)[1]
+        return pd.DataFrame({"node": number, "start": self.start, "end": self.end})
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per class: failures, share, failures per 1000 node-days, mean and median repair.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The most frequent class first; repairs in seconds.
+        """
+        groups = pd.Series(self.repairs).groupby(self.cause)
+        table = groups.agg(failures="size", mean_repair="mean", median_repair="median")
+        share = table["failures"] / len(self.start)
+        table = table.assign(share=share, per_1000_node_days=1000 * DAY * self.rate * share)
+        table = table.rename_axis("cause").reset_index()
+        order = np.argsort(-table["failures"].to_numpy(), kind="stable")
+        ordered: pd.DataFrame = table.iloc[order].reset_index(drop=True)
+        return ordered
+
+
+def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Refuse, merge or keep failures of nodes that are still down; ``table`` is in order of time."""
+    latest = table.groupby("node")["end"].cummax().groupby(table["node"]).shift()
+    inside = (table["start"] < latest).to_numpy()
+    if not inside.any():
+        return table, ()
+    if overlaps == "refuse":
+        first = int(inside.argmax())
+        row, number = table.iloc[first], table.index.to_numpy()[first] + 1
+        raise ValueError(
+            f"start must not lie inside an earlier repair of the same node, got {row['start']:g} s in row "
+            f"{number} (node {row['node']}), and {int(inside.sum()) - 1} more such rows"
+        )
+    found = int(inside.sum())
+    if overlaps == "keep":
+        return table, (f"{found} repairs overlap an earlier one of the same node and are kept",)
+    repair = pd.Series(~inside, index=table.index).groupby(table["node"]).cumsum()
+    grouped = table.assign(repair=repair).groupby(["node", "repair"], sort=False)
+    merged = grouped.agg(start=("start", "first"), end=("end", "max"), cause=("cause", "first")).reset_index()
+    return merged.sort_values(["start", "end"]), (f"{found} rows are merged into an earlier repair",)
+
+
+def texts(**named: Any) -> Texts:
+    """A column of text; anything else is refused by name."""
+    ((name, value),) = named.items()
+    whole = isinstance(value, (list, tuple)) and all(isinstance(entry, str) for entry in value)
+    array = value if isinstance(value, np.ndarray) else np.array(value, dtype=np.str_) if whole else None
+    if array is None or array.dtype.kind != "U" or array.ndim != 1 or array.size == 0:
+        raise TypeError(f"{name} must be a column of text with at least one row, got {value!r:.80}")
+    return array
+
+
+def _times(**named: Any) -> Times:
+    """A column of times; negative ones are refused with their row."""
+    ((name, value),) = named.items()
+    array: Times = require_real(at_least=-LONGEST, at_most=LONGEST, **named)
+    if np.ndim(array) != 1:
+        raise ValueError(f"{name} must be a column of times, got shape {np.shape(array)}: {value!r:.80}")
+    if (bad := array < 0).any():
+        row = int(bad.argmax())
+        raise ValueError(f"{name} must hold times >= 0, got {array[row]:g} s in row {row + 1}")
+    return array
+
+
+def _refuse(bad: NDArray[np.bool_], rule: str, node: Texts, start: Times, end: Times) -> None:
+    """Name the first bad record and count the others."""
+    if bad.any():
+        row = int(bad.argmax())
+        more = int(bad.sum()) - 1
+        raise ValueError(
+            f"{rule}, got start {start[row]:g} s and end {end[row]:g} s in row {row + 1} (node {node[row]}), "
+            f"and {more} more such rows"
+        )

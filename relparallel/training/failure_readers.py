@@ -1,0 +1,183 @@
+"""Readers of failure records: a user's own CSV file, and the public record of Los Alamos, read in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relparallel._checks import require_choice, require_instance
+from relparallel.training.failure_logs import FailureLog, texts
+from relparallel.units import DAY, HOUR, MINUTE
+
+__all__ = ["CLOCKS", "read_failure_log", "read_lanl"]
+
+CLOCKS: Final = {"s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY}
+Times = NDArray[np.float64]
+
+
+def read_failure_log(
+    path: str | PathLike[str],
+    *,
+    population: int,
+    node: str = "node",
+    start: str = "start",
+    end: str = "end",
+    cause: str = "cause",
+    clock: str = "s",
+    finish: float | None = None,
+    overlaps: str = "refuse",
+    ignore: Sequence[str] = (),
+) -> FailureLog:
+    r"""Read a failure log: a CSV file with one row per failure.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; compressed files are read too.
+    population : int
+        Nodes that were watched.
+    node, start, end, cause : str
+        Names of the columns.
+    clock : str
+        Unit of numbers ("s", "min", "h" or "d"), "iso" for ISO 8601 dates, or a format such as
+        "%m/%d/%Y %H:%M". Dates become seconds since the first failure.
+    finish : float, optional
+        End of the watch [s since the watch began]; by default the last failure.
+    overlaps : {"refuse", "merge", "keep"}
+        As in `FailureLog`.
+    ignore : sequence of str
+        Other columns of the file that are not needed.
+
+    Returns
+    -------
+    FailureLog
+        All rows of the file.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a column is missing or not named, a time cannot be read, or a record is refused by `FailureLog`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
+    >>> _ = path.write_text("node,start,end,cause\nn1,2026-01-01T00:00,2026-01-01T01:00,gpu\n")
+    >>> read_failure_log(path, population=8, clock="iso").repairs.tolist()
+    [3600.0]
+    """
+    require_instance((str, PathLike), path=path)
+    wanted = {"node": node, "start": start, "end": end, "cause": cause}
+    require_instance(str, clock=clock, **wanted)
+    if clock not in CLOCKS and clock != "iso" and "%" not in clock:
+        raise ValueError(f"clock must be one of {', '.join(CLOCKS)}, iso, or a date format, got {clock!r}")
+    require_instance((list, tuple), ignore=ignore)
+    ignored = set(texts(ignore=ignore).tolist()) if ignore else set()
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    for name, column in wanted.items():
+        if column not in table:
+            raise ValueError(f"{name} must be one of {', '.join(map(str, table))}, got {column!r}")
+    if extra := [c for c in table if c not in {*wanted.values(), *ignored}]:
+        raise ValueError(f"ignore must name every column that is not used, got {', '.join(map(repr, extra))}")
+    if table.empty:
+        raise ValueError(f"path must hold at least one failure, got none in {path}")
+    begun, ended = _clocked(table, start, end, clock)
+    return FailureLog(
+        node=table[node].to_numpy(dtype=np.str_), start=begun, end=ended,
+        cause=table[cause].to_numpy(dtype=np.str_), population=population, finish=finish, overlaps=overlaps,
+    )  # fmt: skip
+
+
+LANL_CAUSES: Final = {
+    "Hardware": "hardware", "Software": "software", "Undetermined": "undetermined", "Network": "network",
+    "Facilities": "facilities", "Human Error": "human",
+}  # fmt: skip
+
+
+def read_lanl(path: str | PathLike[str], system: int | None = None) -> FailureLog:
+    """Read the failure record of Los Alamos National Laboratory, 1996 to 2005.
+
+    Parameters
+    ----------
+    path : str or path
+        The file LA-UR-05-7318, plain or compressed.
+    system : int, optional
+        Number of one system; by default all of them.
+
+    Returns
+    -------
+    FailureLog
+        Nodes are called "system-node". Down times are those of the record's own column.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the file has other columns, there is no such system, or a time cannot be read.
+
+    Notes
+    -----
+    Repairs that overlap another one of the same node are kept: the record has some, and its failures are the
+    point. Times are seconds since the first failure of the whole record.
+
+    References
+    ----------
+    Los Alamos National Laboratory, LA-UR-05-7318. Schroeder and Gibson, "A large-scale study of failures in
+    high-performance computing systems", DSN 2006.
+
+    Examples
+    --------
+    >>> read_lanl("LA-UR-05-7318-failure-data-1996-2005.csv.xz", system=20).population  # doctest: +SKIP
+    512
+    """
+    require_instance((str, PathLike), path=path)
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    needed = {"System", "nodes", "nodenumz", "Prob Started", "Prob Fixed", "Down Time", *LANL_CAUSES}
+    if missing := sorted(needed - set(table)):
+        raise ValueError(f"path must name a record with the columns {', '.join(missing)}, got {path}")
+    started = _seconds(table["Prob Started"], "start", "%m/%d/%Y %H:%M")
+    fixed = _seconds(table["Prob Fixed"], "end", "%m/%d/%Y %H:%M")
+    down = MINUTE * _seconds(table["Down Time"], "end", "s")
+    named = table[list(LANL_CAUSES)].to_numpy() != ""
+    cause = np.where(named.any(1), np.array([*LANL_CAUSES.values()])[named.argmax(1)], "not given")
+    given = pd.to_numeric(table["nodes"], errors="coerce").groupby(table["System"]).max()
+    size = given.fillna(table.groupby("System")["nodenumz"].nunique()).astype(int)
+    chosen = np.ones(len(table), dtype=bool)
+    if system is not None:
+        require_choice(tuple(sorted(map(int, size.index))), system=system)
+        chosen, size = (table["System"] == str(system)).to_numpy(), size.loc[[str(system)]]
+    apart = int(np.count_nonzero(np.abs(fixed - started - down)[chosen] > 30))
+    blank = int(np.count_nonzero(~named.any(1)[chosen]))
+    origin, label = started.min(), (table["System"] + "-" + table["nodenumz"]).to_numpy(dtype=np.str_)[chosen]
+    return FailureLog(
+        node=label,
+        start=(started - origin)[chosen], end=(started - origin + down)[chosen], cause=cause[chosen],
+        population=max(int(size.sum()), len(np.unique(label))), overlaps="keep",
+        notes=(f"{apart} down times differ from fixed minus started", f"{blank} rows give no cause"),
+    )  # fmt: skip
+
+
+def _clocked(table: pd.DataFrame, start: str, end: str, clock: str) -> tuple[Times, Times]:
+    """Both columns of times in seconds; dates count from the first failure."""
+    begun, ended = _seconds(table[start], "start", clock), _seconds(table[end], "end", clock)
+    origin = 0.0 if clock in CLOCKS else begun.min()
+    return begun - origin, ended - origin
+
+
+def _seconds(column: pd.Series, name: str, clock: str) -> Times:
+    """Seconds of a column of numbers or dates; a field that is neither is refused with its row."""
+    if clock in CLOCKS:
+        read = pd.to_numeric(column.str.replace(",", ""), errors="coerce") * CLOCKS[clock]
+    else:
+        layout = "ISO8601" if clock == "iso" else clock
+        dates = pd.to_datetime(column, format=layout, errors="coerce", utc=True)
+        read = (dates - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
+    bad = read.isna().to_numpy()
+    if bad.any():
+        row = int(bad.argmax())
+        raise ValueError(f"{name} must be a time ({clock}), got {column.iloc[row]!r} in row {row + 1}")
+    return read.to_numpy(dtype=np.float64)

@@ -1,0 +1,64 @@
+"""Recorded failures: which node was down from when until when."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from relparallel._checks import require_instance, require_int
+
+__all__ = ["check_records"]
+
+COLUMNS = ("node", "start", "end")
+
+
+def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
+    """Refuse records that cannot be replayed; the row is named by its index.
+
+    Parameters
+    ----------
+    records : pandas.DataFrame
+        Columns node (0 … nodes - 1), start and end [s]; start at least 0, end after start.
+    nodes : int
+        Nodes that there are.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The same records.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a column is missing, a value is no number or out of range, or two repairs of a node overlap.
+
+    Examples
+    --------
+    >>> records = pd.DataFrame({"node": [0, 0], "start": [5.0, 90.0], "end": [60.0, 95.0]})
+    >>> len(check_records(records, nodes=1))
+    2
+    """
+    require_instance(pd.DataFrame, records=records)
+    require_int(nodes=nodes, at_least=1)
+    if missing := [name for name in COLUMNS if name not in records]:
+        raise ValueError(
+            f"records must have the columns {', '.join(COLUMNS)}, got none called {missing[0]!r}"
+        )
+    table = records[list(COLUMNS)].apply(pd.to_numeric, errors="coerce")
+    _refuse(records, ~np.isfinite(table).all(axis=1), "numbers")
+    _refuse(records, ~table["node"].isin(range(nodes)), f"nodes in 0 … {nodes - 1}")
+    _refuse(records, table["start"] < 0, "starts >= 0")
+    _refuse(records, table["end"] <= table["start"], "an end after the start")
+    order = table.sort_values(["node", "start"], kind="stable")
+    before = order.groupby("node")["end"].shift()
+    _refuse(
+        records, (order["start"] < before).reindex(records.index), "repairs of a node that do not overlap"
+    )
+    return records
+
+
+def _refuse(records: pd.DataFrame, bad: pd.Series, wanted: str) -> None:
+    """Name the first bad row."""
+    if bad.any():
+        row = bad[bad].index[0]
+        raise ValueError(f"records must have {wanted}, got row {row!r}: {records.loc[row].to_dict()}")

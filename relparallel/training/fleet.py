@@ -1,0 +1,246 @@
+"""A job on a fleet of servers with standbys, bad servers and two stages of repair: the model of AIReSim.
+
+The job needs J servers and loses no work. A server fails, good ones at rate lam, bad ones at lam (1 + f). It
+goes to an automatic repair, which hands it on to a manual one in most cases; a repair that works makes a bad
+server good. A standby takes its place after a recovery; without standbys hosts are selected anew, and spares
+that do other work are pre-empted one by one where servers are missing.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relparallel._checks import require_instance, require_int, require_probability, require_real, require_rng
+from relparallel.metrics import Estimate
+from relparallel.sweep import map_chunks, spawn_streams
+from relparallel.training._arguments import require_rate, require_time
+from relparallel.training._fleet_kernel import BUCKETS, run_fleet
+from relparallel.training._intervals import mean_interval
+from relparallel.units import DAY, MINUTE
+
+__all__ = ["Fleet", "FleetStudy"]
+
+MOST_SERVERS: Final = 10**7
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetStudy:
+    """Replications of a job on a fleet.
+
+    Parameters
+    ----------
+    failures : numpy.ndarray
+        Failures of each replication.
+    buckets : pandas.DataFrame
+        Seconds of each replication: work, recovery, selection, preemption, stall; they add up to its length.
+
+    Raises
+    ------
+    TypeError
+        If a field has the wrong type.
+
+    Examples
+    --------
+    >>> study = Fleet(work=8 * DAY).simulate(replications=10, rng=np.random.default_rng(1))
+    >>> study.failures.shape, list(study.buckets)
+    ((10,), ['work', 'recovery', 'selection', 'preemption', 'stall'])
+    """
+
+    failures: NDArray[np.int64]
+    buckets: pd.DataFrame
+
+    def __post_init__(self) -> None:
+        require_instance(np.ndarray, failures=self.failures)
+        require_instance(pd.DataFrame, buckets=self.buckets)
+
+    @property
+    def total_time(self) -> NDArray[np.float64]:
+        """Length of each replication [s]."""
+        return self.buckets.sum(axis=1).to_numpy()
+
+    @property
+    def mean_failures(self) -> Estimate:
+        """Mean number of failures with its 95 % interval (Student)."""
+        return mean_interval(self.failures)
+
+    @property
+    def mean_total_time(self) -> Estimate:
+        """Mean length [s] with its 95 % interval (Student)."""
+        return mean_interval(self.total_time)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fleet:
+    """A job and the servers it may use; the defaults are those of AIReSim.
+
+    Parameters
+    ----------
+    servers : int
+        Servers J that the job needs.
+    work : float
+        Length of the job without failures [s].
+    standbys : int
+        Further servers that the job keeps ready, at least 1.
+    working_pool : int
+        Servers that are there for the job, at least J + standbys.
+    spare_pool : int
+        Servers that do other work and can be pre-empted.
+    failure_rate : float
+        Failures lam per second of a good server that works for the job.
+    bad_share : float
+        Share of all servers that are bad at the beginning.
+    bad_factor : float
+        Further failures of a bad server, in units of lam.
+    recovery, selection, preemption : float
+        Standstill after a failure, at a host selection, and for each spare [s].
+    automatic_repair, manual_repair : float
+        Mean times of the two repairs, exponential [s].
+    to_manual : float
+        Probability that the automatic repair hands a server on.
+    automatic_fails, manual_fails : float
+        Probabilities that a repair leaves a bad server bad.
+    diagnosed : float
+        Probability that a failure sends a server to repair.
+    misdiagnosed : float
+        Probability that it is another one of the job's servers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range, or the working pool is too small.
+
+    Notes
+    -----
+    `simulate` runs on counts: O(1) per failure, however many servers there are.
+
+    References
+    ----------
+    AIReSim, github.com/karthikp-ubc/airesim, parameters of its table 1.
+
+    Examples
+    --------
+    >>> round(Fleet().expected_failures)
+    11170
+    """
+
+    servers: int = 4096
+    work: float = 256 * DAY
+    standbys: int = 16
+    working_pool: int = 4160
+    spare_pool: int = 200
+    failure_rate: float = 0.01 / DAY
+    bad_share: float = 0.15
+    bad_factor: float = 5.0
+    recovery: float = 20 * MINUTE
+    selection: float = 3 * MINUTE
+    preemption: float = 20 * MINUTE
+    automatic_repair: float = 120 * MINUTE
+    manual_repair: float = 2 * DAY
+    to_manual: float = 0.80
+    automatic_fails: float = 0.40
+    manual_fails: float = 0.20
+    diagnosed: float = 1.0
+    misdiagnosed: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_int(servers=self.servers, standbys=self.standbys, at_least=1, at_most=MOST_SERVERS)
+        require_int(
+            working_pool=self.working_pool, at_least=self.servers + self.standbys, at_most=MOST_SERVERS
+        )
+        require_int(spare_pool=self.spare_pool, at_least=0, at_most=MOST_SERVERS)
+        require_time(recovery=self.recovery, selection=self.selection, preemption=self.preemption)
+        require_time(
+            work=self.work,
+            automatic_repair=self.automatic_repair,
+            manual_repair=self.manual_repair,
+            positive=True,
+        )
+        require_rate(failure_rate=self.failure_rate)
+        require_real(bad_factor=self.bad_factor, at_least=0.0, at_most=1e6)
+        require_probability(
+            bad_share=self.bad_share, to_manual=self.to_manual, automatic_fails=self.automatic_fails,
+            manual_fails=self.manual_fails, diagnosed=self.diagnosed, misdiagnosed=self.misdiagnosed,
+        )  # fmt: skip
+
+    @property
+    def repair_works(self) -> float:
+        """Probability that a repair makes a bad server good."""
+        manual = self.to_manual * (1 - self.manual_fails)
+        return (1 - self.to_manual) * (1 - self.automatic_fails) + manual
+
+    @property
+    def expected_failures(self) -> float:
+        """Mean number of failures of a job that is long enough to find every bad server of the working pool.
+
+        J work lam + working_pool bad_share / P(repair works) f / (1 + f): a bad server fails until a repair
+        works, and of its failures only the share f / (1 + f) comes on top of those of a good one. A server
+        that is undiagnosed or taken for another fails again. Bad servers of the spare pool, and those that
+        are repaired by mistake, are left out. Infinite if no repair works.
+        """
+        random = self.servers * self.work * self.failure_rate
+        share = self.bad_share * self.bad_factor / (1 + self.bad_factor)
+        found = self.diagnosed * (1 - self.misdiagnosed) * self.repair_works
+        return random + (self.working_pool * share / found if found else float("inf") if share else 0.0)
+
+    def simulate(
+        self, *, replications: int, rng: np.random.Generator, executor: Executor | None = None
+    ) -> FleetStudy:
+        """Run the job again and again.
+
+        Parameters
+        ----------
+        replications : int
+            How often, at least 2.
+        rng : numpy.random.Generator
+            Source of randomness; one stream is spawned per replication.
+        executor : concurrent.futures.Executor, optional
+            Where the replications run; it does not change the result.
+
+        Returns
+        -------
+        FleetStudy
+            Failures and time by bucket.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument has the wrong type or is out of range.
+
+        Notes
+        -----
+        Nothing fails while the job stands still. 64-bit counts; about 60 ns per failure or repair.
+        """
+        require_int(replications=replications, at_least=2, at_most=10**6)
+        require_rng(rng=rng)
+        parts = map_chunks(self._run, spawn_streams(rng, replications), executor)
+        spent = pd.DataFrame(np.array([part[1] for part in parts]), columns=list(BUCKETS))
+        return FleetStudy(failures=np.array([part[0] for part in parts]), buckets=spent)
+
+    def _run(self, rng: np.random.Generator) -> tuple[int, NDArray[np.float64]]:
+        """One replication."""
+        spent = np.zeros(len(BUCKETS))
+        repairs = (1 / self.automatic_repair, 1 / self.manual_repair)
+        outcomes = (self.to_manual, self.automatic_fails, self.manual_fails)
+        failures = run_fleet(
+            rng, self.servers, self.standbys, self._places(rng), self.work,
+            np.array([1.0, 1 + self.bad_factor]) * self.failure_rate,
+            np.array([self.recovery, self.selection, self.preemption]),
+            np.array([*repairs, *outcomes]), np.array([self.diagnosed, self.misdiagnosed]), spent,
+        )  # fmt: skip
+        return failures, spent
+
+    def _places(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Counts of all places at the beginning: bad servers are spread over both pools at random."""
+        total = self.working_pool + self.spare_pool
+        bad = int(total * self.bad_share)
+        working = int(rng.hypergeometric(bad, total - bad, self.working_pool))
+        places = np.zeros(13, dtype=np.int64)
+        places[2:4] = self.working_pool - working, working
+        places[4:6] = self.spare_pool - (bad - working), bad - working
+        return places

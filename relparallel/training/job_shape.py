@@ -1,0 +1,167 @@
+"""How a job lies on its nodes: the counts that decide what is left of it when nodes are missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from relparallel._checks import require_instance, require_int
+from relparallel.hardware import Cluster
+from relparallel.parallel import Placement
+from relparallel.training._arguments import MOST_NODES
+
+__all__ = ["JobShape"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobShape:
+    """Nodes of a job, and how its replicas and stages lie on them.
+
+    The nodes fall into units of ``nodes_per_replica`` nodes. A unit holds one replica, or several whose ranks
+    share these nodes; no replica has ranks in two units.
+
+    Parameters
+    ----------
+    nodes : int
+        Nodes N, a multiple of ``nodes_per_replica``.
+    gpus_per_node : int
+        GPUs in a node.
+    replicas : int
+        Model replicas D, a multiple of the number of units.
+    stages : int
+        Pipeline stages p of a replica.
+    tensor : int
+        Tensor-parallel degree t; D p t divides the GPUs, and the quotient is the context-parallel degree.
+    nodes_per_replica : int
+        Nodes g that hold ranks of one replica.
+    stages_per_node : int, optional
+        Stages of one replica with ranks on the same node; p / g, at least 1, where omitted.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field is no positive integer, or one that has to divide another does not.
+
+    Examples
+    --------
+    >>> JobShape(nodes=2048, replicas=128, stages=16, tensor=8, nodes_per_replica=16).units
+    128
+    >>> JobShape(nodes=48, replicas=8, stages=12, tensor=4, nodes_per_replica=12).replicas_per_unit
+    2
+    """
+
+    nodes: int
+    gpus_per_node: int = 8
+    replicas: int
+    stages: int
+    tensor: int
+    nodes_per_replica: int
+    stages_per_node: int | None = None
+
+    def __post_init__(self) -> None:
+        require_int(nodes=self.nodes, at_least=1, at_most=MOST_NODES)
+        require_int(gpus_per_node=self.gpus_per_node, at_least=1, at_most=10**4)
+        require_int(
+            replicas=self.replicas, stages=self.stages, tensor=self.tensor, at_least=1, at_most=10**10
+        )
+        require_int(nodes_per_replica=self.nodes_per_replica, at_least=1, at_most=MOST_NODES)
+        if self.nodes % self.nodes_per_replica:
+            raise ValueError(
+                f"nodes_per_replica must divide nodes = {self.nodes}, got {self.nodes_per_replica}"
+            )
+        if self.replicas % self.units:
+            raise ValueError(f"replicas must be a multiple of {self.units} units, got {self.replicas}")
+        if self.stages_per_node is not None:
+            require_int(stages_per_node=self.stages_per_node, at_least=1, at_most=self.stages)
+        gpus = self.nodes * self.gpus_per_node
+        for name, degree in (("stages", self.replicas), ("tensor", self.replicas * self.stages)):
+            if gpus % (degree * getattr(self, name)):
+                raise ValueError(
+                    f"{name} must divide {gpus / degree:g}, the GPUs left, got {getattr(self, name)}"
+                )
+
+    @classmethod
+    def of(cls, placement: Placement, cluster: Cluster) -> JobShape:
+        """Read the shape off a placement that fills a cluster.
+
+        Parameters
+        ----------
+        placement : Placement
+            Strategy and rank order.
+        cluster : Cluster
+            Its nodes.
+
+        Returns
+        -------
+        JobShape
+            With the nodes that one replica touches.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument has the wrong type, the GPUs do not match, or two replicas share some of their
+            nodes but not all: then they do not fall into units.
+
+        Notes
+        -----
+        Every replica votes with its first node; a node takes the same vote from all its ranks, and every
+        replica must touch as many nodes as took its vote. O(GPUs log GPUs).
+
+        Examples
+        --------
+        >>> from relparallel.parallel import Strategy
+        >>> narrow = Placement(strategy=Strategy(tensor=4, pipeline=2, data=8))
+        >>> shape = JobShape.of(narrow, Cluster(nodes=8))
+        >>> shape.units, shape.replicas_per_unit, shape.nodes_per_replica
+        (4, 2, 2)
+        """
+        require_instance(Placement, placement=placement)
+        require_instance(Cluster, cluster=cluster)
+        strategy = placement.strategy
+        strategy.for_gpus(cluster.gpus)
+        held = np.sort(placement.replicas // cluster.gpus_per_node, axis=1)
+        unit = np.empty(cluster.nodes, dtype=np.int64)
+        unit[held] = held[:, :1]
+        touched = 1 + (np.diff(held, axis=1) > 0).sum(axis=1)
+        if (unit[held] != held[:, :1]).any() or (np.bincount(unit)[held[:, 0]] != touched).any():
+            raise ValueError(
+                f"placement must let replicas share all of their nodes or none, got {strategy.data} replicas "
+                f"of {strategy.model_parallel} ranks on nodes of {cluster.gpus_per_node} GPUs, "
+                f"order {placement.order}"
+            )
+        stage = np.empty(strategy.gpus, dtype=np.int64)
+        stage[placement.stages] = np.arange(strategy.pipeline)[:, None]
+        on_node = np.sort(stage.reshape(cluster.nodes, -1), axis=1)
+        return cls(
+            nodes=cluster.nodes, gpus_per_node=cluster.gpus_per_node, replicas=strategy.data,
+            stages=strategy.pipeline, tensor=strategy.tensor, nodes_per_replica=int(touched[0]),
+            stages_per_node=int(1 + (np.diff(on_node, axis=1) > 0).sum(axis=1).max()),
+        )  # fmt: skip
+
+    @property
+    def units(self) -> int:
+        """Units U that drop out as a whole, N / g."""
+        return self.nodes // self.nodes_per_replica
+
+    @property
+    def replicas_per_unit(self) -> int:
+        """Replicas that share the nodes of one unit."""
+        return self.replicas // self.units
+
+    @property
+    def positions(self) -> tuple[int, int]:
+        """Groups of nodes of one unit that hold other stages than the others, and nodes in such a group.
+
+        Raises
+        ------
+        ValueError
+            If the stages do not lie on the nodes in equal parts.
+        """
+        held = self.stages_per_node or max(1, self.stages // self.nodes_per_replica)
+        if self.stages % held or self.nodes_per_replica * held % self.stages:
+            raise ValueError(
+                f"shape must spread {self.stages} stages evenly over {self.nodes_per_replica} nodes, got "
+                f"{held} stages on a node"
+            )
+        return self.stages // held, self.nodes_per_replica * held // self.stages

@@ -1,0 +1,326 @@
+"""Nodes of a job as a Markov chain: limited repair crews, spares that fail, and a second failure in a pause.
+
+A state is (k, s): k nodes are under repair, and the job stands in a pause (s = 1) or not.
+
+========  =======================================================  =====================
+letter    meaning                                                  field of `NodeChain`
+========  =======================================================  =====================
+N, S      nodes of the job, spares                                 ``nodes``, ``spares``
+L_n       failures per second that take n nodes, with all up       ``rates``
+r         mean time of a repair [s], of one node by one crew       ``repair``
+c         crews                                                    ``crews``
+t         mean pause [s]                                           ``pause``
+v(k)      share of the throughput with k nodes missing             ``speed``
+========  =======================================================  =====================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import expm_multiply
+
+from relparallel._checks import require_flag, require_instance, require_int, require_probability, require_real
+from relparallel.training._arguments import Real, require_rate, require_time
+from relparallel.training._missing import able_to_fail, reach, speeds
+
+__all__ = ["NodeChain", "stationary_distribution"]
+
+_MOST: Final = 10**5  # states
+_TAIL: Final = 1e-16
+
+
+def stationary_distribution(generator: csr_array) -> NDArray[np.float64]:
+    """Stationary law of an irreducible continuous-time Markov chain.
+
+    Parameters
+    ----------
+    generator : scipy.sparse.csr_array
+        Rates from row to column [1/s], at least 0; the diagonal is ignored. Every state must lead to one
+        before it.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, one probability per state.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no square sparse array, a rate is negative or not finite, or a state leads to none before it.
+
+    Notes
+    -----
+    Grassmann, Taksar and Heyman: states are taken out from the last to the first without a subtraction, so
+    every probability, however small, has a relative error of a few roundings. O(n b^2) for bandwidth b.
+
+    References
+    ----------
+    Grassmann, Taksar, Heyman, Oper. Res. 33(5), 1985.
+
+    Examples
+    --------
+    >>> stationary_distribution(csr_array([[0.0, 1.0], [3.0, 0.0]])).tolist()
+    [0.75, 0.25]
+    """
+    require_instance(csr_array, generator=generator)
+    rows, columns = generator.shape
+    if rows != columns or rows == 0:
+        raise ValueError(f"generator must be square and have a state, got shape {generator.shape}")
+    table = generator.tocoo()
+    off = table.row != table.col
+    row, column, rate = table.row[off], table.col[off], np.asarray(table.data[off], dtype=np.float64)
+    require_real(generator=rate, at_least=0)
+    wide = int(np.abs(row - column).max(initial=1))
+    band = np.zeros((rows, 2 * wide + 1))
+    np.add.at(band, (row, column - row + wide), rate)
+    if not _eliminated(band, wide):
+        raise ValueError("generator must lead from every state to one before it, got one that does not")
+    law = _substituted(band, wide)
+    scaled: NDArray[np.float64] = law / law.sum()
+    return scaled
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _eliminated(band: NDArray[np.float64], wide: int) -> bool:
+    """Take out the states one by one; column ``j - i + wide`` of row i is the rate from i to j."""
+    for last in range(band.shape[0] - 1, 0, -1):
+        low = max(0, last - wide)
+        out = 0.0
+        for j in range(low, last):
+            out += band[last, j - last + wide]
+        if out <= 0.0:
+            return False
+        for i in range(low, last):
+            into = band[i, last - i + wide] / out
+            band[i, last - i + wide] = into
+            if into > 0.0:
+                for j in range(low, last):
+                    band[i, j - i + wide] += into * band[last, j - last + wide]
+    return True
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _substituted(band: NDArray[np.float64], wide: int) -> NDArray[np.float64]:
+    """Put the states back, scaled down where their weights grow beyond what a float holds."""
+    law = np.zeros(band.shape[0])
+    law[0] = 1.0
+    for state in range(1, band.shape[0]):
+        for i in range(max(0, state - wide), state):
+            law[state] += law[i] * band[i, state - i + wide]
+        if law[state] > 1e200:
+            law[: state + 1] /= 1e200
+    return law
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class NodeChain:
+    """Nodes that fail alone or several at once, are repaired by crews, and stop or slow a job.
+
+    Parameters
+    ----------
+    nodes, spares : int
+        Nodes N of the job, and S besides.
+    rates : mapping of int to float
+        By the nodes that one failure takes: failures per second with all nodes up.
+    repair : float
+        Mean time until a crew has repaired a node [s].
+    speed : numpy.ndarray
+        Share v of the throughput with 0, 1, ... nodes missing; the last value stands for more.
+    hot : bool
+        Whether all N + S nodes can always fail. False: only those that work for the job.
+    waits : bool
+        Whether nothing fails while the job is short of nodes; cold spares.
+    pause : float
+        Mean standstill after each failure [s]; another failure begins it anew.
+    crews : int, optional
+        Repairs at once; any number where omitted.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Notes
+    -----
+    From k nodes under repair failures of size n come at rate L_n a(k), where a is the share of nodes that can
+    fail, and repairs end at rate min(k, c)/r, node by node. In a state in which the job waits, its pause does
+    not pass. Without a pause, with n = 1 and enough crews it is Erlang's B (cold), the binomial law (hot) and
+    E[v] = a^g (elastic, shrinking batch).
+
+    References
+    ----------
+    Barlow and Proschan, "Mathematical Theory of Reliability", 1965, chapter 5: the repairman's model.
+
+    Examples
+    --------
+    >>> cold = NodeChain(nodes=2048, spares=8, rates={1: 2048 * 0.00379}, repair=1.0,
+    ...                  speed=np.array([1.0, 0.0]), waits=True)
+    >>> round(cold.waiting, 6)
+    0.160858
+    """
+
+    nodes: int
+    spares: int = 0
+    rates: Mapping[int, float]
+    repair: float
+    speed: NDArray[np.float64]
+    hot: bool = False
+    waits: bool = False
+    pause: float = 0.0
+    crews: int | None = None
+
+    def __post_init__(self) -> None:
+        require_int(nodes=self.nodes, at_least=1, at_most=10**6)
+        require_int(spares=self.spares, at_least=0, at_most=10**6)
+        require_instance(Mapping, rates=self.rates)
+        for size, rate in self.rates.items():
+            require_int(rates=size, at_least=1, at_most=self.nodes)
+            require_rate(rates=rate)
+        require_time(repair=self.repair, positive=True)
+        require_probability(speed=require_instance(np.ndarray, speed=self.speed))
+        if self.speed.ndim != 1 or not self.speed.size:
+            raise ValueError(
+                f"speed must hold a share for each number of nodes, got shape {self.speed.shape}"
+            )
+        require_flag(hot=self.hot, waits=self.waits)
+        require_time(pause=self.pause)
+        if self.crews is not None:
+            require_int(crews=self.crews, at_least=1, at_most=10**6)
+
+    def _able(self, down: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Share of the nodes that can fail."""
+        share: NDArray[np.float64] = able_to_fail(down, self.nodes, self.spares, self.hot, self.waits)
+        return share
+
+    def _most(self) -> int:
+        """Largest number of nodes under repair that is kept."""
+        top, widest = self.nodes + self.spares, max(self.rates, default=1)
+        if self.waits and not self.hot:
+            return min(top, self.spares + widest)
+        if self.crews is None:
+            return reach({n: rate * self.repair for n, rate in self.rates.items()}, top)
+        work = sum(n * rate for n, rate in self.rates.items()) * self.repair
+        if work < 0.9 * self.crews:  # a queue with a geometric tail
+            return int(
+                min(top, self.crews + widest * (60 + np.log(_TAIL) / np.log(work / self.crews + 1e-9)))
+            )
+        return top
+
+    def generator(self) -> csr_array:
+        """Return the rates between the states, ordered (0, running), (0, pausing), (1, running), ...
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            [1/s], the diagonal makes the rows sum to 0.
+
+        Raises
+        ------
+        ValueError
+            If there were more than a hundred thousand states.
+        """
+        most = self._most()
+        if 2 * most + 2 > _MOST:
+            raise ValueError(f"nodes must leave at most {_MOST} states, got {2 * most + 2}")
+        down = np.arange(most + 1)
+        able, running = self._able(down), speeds(down, self.spares, self.speed) > 0
+        crews = most if self.crews is None else self.crews
+        moves: list[tuple[Any, Any, Any]] = []
+        for size, rate in self.rates.items():
+            fits = down[: most + 1 - size]
+            for state in (0, 1):
+                after = 1 if self.pause > 0 else state
+                moves.append((2 * fits + state, 2 * (fits + size) + after, rate * able[fits]))
+        for state in (0, 1):
+            moves.append(
+                (2 * down[1:] + state, 2 * down[:-1] + state, np.minimum(down[1:], crews) / self.repair)
+            )
+        ends = np.where(running | (down == 0), 1 / self.pause if self.pause else 1 / self.repair, 0.0)
+        moves.append((2 * down + 1, 2 * down, ends))
+        row, column, rate_of = (np.concatenate(parts) for parts in zip(*moves, strict=True))
+        shape = (2 * most + 2, 2 * most + 2)
+        rates = csr_array((rate_of, (row, column)), shape=shape)
+        return csr_array(
+            rates - csr_array((rates.sum(axis=1), (range(shape[0]), range(shape[0]))), shape=shape)
+        )
+
+    def stationary(self) -> NDArray[np.float64]:
+        """Return the share of time in each state.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64, shape (nodes under repair, 2): running and pausing.
+
+        Raises
+        ------
+        ValueError
+            As `generator`.
+        """
+        return stationary_distribution(self.generator()).reshape(-1, 2)
+
+    def shares(self) -> tuple[float, float, float]:
+        """Return the shares of time that the job waits, pauses and would need at full speed.
+
+        Returns
+        -------
+        tuple of float
+            Waiting (no speed is left), pausing, and the mean throughput.
+
+        Raises
+        ------
+        ValueError
+            As `generator`.
+        """
+        law = self.stationary()
+        speed = speeds(np.arange(len(law)), self.spares, self.speed)
+        return float(law[speed == 0].sum()), float(law[speed > 0, 1].sum()), float(law[:, 0] @ speed)
+
+    @property
+    def waiting(self) -> float:
+        """Share of the time in which no speed is left."""
+        return self.shares()[0]
+
+    @property
+    def throughput(self) -> float:
+        """Mean share of the full throughput."""
+        return self.shares()[2]
+
+    def transient(self, times: Real) -> NDArray[np.float64]:
+        """Return the mean throughput at given times after a start with all nodes up.
+
+        Parameters
+        ----------
+        times : float or array
+            Seconds since the start.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64, one share per time.
+
+        Raises
+        ------
+        ValueError
+            If a time is negative, or as `generator`.
+
+        Notes
+        -----
+        The exponential of the generator times a vector, by scaling and truncated Taylor series.
+
+        References
+        ----------
+        Al-Mohy and Higham, SIAM J. Sci. Comput. 33(2), 2011.
+        """
+        when = np.atleast_1d(require_time(times=times))
+        rates = self.generator()
+        speed = np.zeros(rates.shape[0])
+        speed[::2] = speeds(np.arange(rates.shape[0] // 2), self.spares, self.speed)
+        return np.array([expm_multiply(rates * float(time), speed)[0] for time in when])

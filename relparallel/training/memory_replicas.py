@@ -1,0 +1,286 @@
+"""Copies of the training state in the memory of other nodes: which failures they survive.
+
+========  ===================================================================
+letter    meaning
+========  ===================================================================
+N         nodes; each owns one shard of the state
+m         nodes that hold a shard, the owner itself counted
+k         nodes that failed, all k-subsets alike
+========  ===================================================================
+
+Placements: in groups of m nodes that hold each other's shards; on a ring, where the m - 1 next nodes hold a
+shard (replicated key ranges of parameter servers, too); mixed, groups with one ring of the m + N mod m last
+nodes where m does not divide N.
+"""
+
+from __future__ import annotations
+
+from math import comb, perm
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import require_choice, require_instance, require_int
+from relparallel.training._arguments import Real, plain, require_rate, require_time, require_together
+
+__all__ = [
+    "PLACEMENTS",
+    "checkpoint_recovery_probability",
+    "domain_loss_probability",
+    "replica_holders",
+    "time_to_pair_loss",
+]
+
+PLACEMENTS: Final = ("group", "ring", "mixed")
+LARGEST: Final = 10**5  # nodes
+
+
+def checkpoint_recovery_probability(
+    nodes: int, replicas: int, failures: int | NDArray[np.int64], placement: str = "group"
+) -> Real:
+    """Probability that every shard survives in memory when k nodes fail at random places.
+
+    Parameters
+    ----------
+    nodes : int
+        Nodes N.
+    replicas : int
+        Nodes m that hold a shard, the owner counted; it divides N unless the placement is a ring or mixed.
+    failures : int or array of int
+        Failed nodes k, at most N.
+    placement : {"group", "ring", "mixed"}
+        Who holds the copies.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Probability, of the shape of ``failures``; correctly rounded.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or is out of range, m does not divide N, or k is larger than N.
+
+    Notes
+    -----
+    Of C(N, k) subsets those with a surviving copy everywhere: in groups the coefficient of x^k in
+    ((1 + x)^m - x^m)^(N/m), sum_j (-1)^j C(N/m, j) C(N-jm, k-jm); on a ring N/(N-k) times that in
+    (1 + ... + x^(m-1))^(N-k). The published form stops after j = 1: exact for k < 2m only. Exact
+    integers, O(k/m) operations for each k, m times as many for a mixed placement.
+
+    References
+    ----------
+    Wang et al., "Gemini", SOSP 2023, section 4. Li et al., "Parameter Server", OSDI 2014, section 4.3 (ring).
+
+    Examples
+    --------
+    >>> round(checkpoint_recovery_probability(nodes=12, replicas=2, failures=6, placement="group"), 6)
+    0.069264
+    >>> round(checkpoint_recovery_probability(nodes=16, replicas=2, failures=2, placement="ring"), 6)
+    0.866667
+    """
+    _placed(nodes, replicas, placement)
+    if np.ndim(failures) == 0:
+        return _recovery(
+            nodes, replicas, require_int(failures=failures, at_least=0, at_most=nodes), placement
+        )
+    wanted = [require_int(failures=k, at_least=0, at_most=nodes) for k in np.ravel(failures)]
+    if not wanted:
+        raise ValueError(f"failures must hold at least one number, got {failures}")
+    known = {k: _recovery(nodes, replicas, k, placement) for k in set(wanted)}
+    return np.array([known[k] for k in wanted]).reshape(np.shape(failures))
+
+
+def replica_holders(
+    nodes: int, replicas: int, placement: str = "group", stride: int = 1
+) -> NDArray[np.int64]:
+    """Nodes that hold each shard.
+
+    Parameters
+    ----------
+    nodes, replicas : int
+        N and m.
+    placement : {"group", "ring", "mixed"}
+        As in `checkpoint_recovery_probability`.
+    stride : int
+        Distance between consecutive holders; it divides N. With N/m, the copies are as far apart as possible.
+
+    Returns
+    -------
+    int64 array [shard, copy]
+        N rows of m different nodes, the owner first.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or is out of range, or m or the stride do not divide N.
+
+    Notes
+    -----
+    The nodes 0, s, 2s, ..., 1, s + 1, ... stand in this order on the ring or in the groups. O(N m).
+
+    References
+    ----------
+    Wang et al., SOSP 2023, algorithm 1.
+
+    Examples
+    --------
+    >>> replica_holders(nodes=6, replicas=2, stride=3).tolist()
+    [[0, 3], [1, 4], [2, 5], [3, 0], [4, 1], [5, 2]]
+    """
+    _placed(nodes, replicas, placement)
+    if nodes % require_int(stride=stride, at_least=1, at_most=nodes):
+        raise ValueError(f"stride must divide nodes = {nodes}, got {stride}")
+    place, turn = np.arange(nodes)[:, None], np.arange(replicas)
+    grouped = nodes - _ring_nodes(nodes, replicas, placement)
+    first = place - place % replicas
+    group = first + (place - first + turn) % replicas
+    ring = grouped + (place - grouped + turn) % max(nodes - grouped, 1)
+    held = np.where(place < grouped, group, ring)
+    order = np.arange(nodes).reshape(-1, stride).T.ravel()
+    holders = np.empty((nodes, replicas), dtype=np.int64)
+    holders[order] = order[held]
+    return holders
+
+
+def domain_loss_probability(holders: NDArray[np.int64], nodes_per_domain: int, needed: int = 1) -> float:
+    """Probability that the failure of one domain, all alike, loses a shard.
+
+    Parameters
+    ----------
+    holders : int array [shard, copy]
+        Nodes from 0 on, as `replica_holders` gives them, or any other map.
+    nodes_per_domain : int
+        Consecutive nodes that share a rack, a switch or its power; it divides the number of nodes.
+    needed : int
+        Entries of a row that have to survive: 1 for copies, all but m in a group with m parities.
+
+    Returns
+    -------
+    float
+        Share of the domains that hold too much of some shard.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or is out of range, or the domains do not divide the nodes.
+
+    Notes
+    -----
+    A domain is fatal where it holds more than (copies - needed) entries of one row. O(shards m log m).
+
+    References
+    ----------
+    Enumeration of domains.
+
+    Examples
+    --------
+    >>> near, far = (replica_holders(64, 2, stride=s) for s in (1, 32))
+    >>> domain_loss_probability(near, 8), domain_loss_probability(far, 8)
+    (1.0, 0.0)
+    """
+    require_instance(np.ndarray, holders=holders)
+    if holders.ndim != 2 or holders.dtype.kind not in "iu" or holders.size == 0 or holders.min() < 0:
+        raise ValueError(f"holders must be an array [shard, copy] of nodes from 0 on, got {holders}")
+    nodes, copies = int(holders.max()) + 1, holders.shape[1]
+    if nodes % require_int(nodes_per_domain=nodes_per_domain, at_least=1):
+        raise ValueError(f"nodes_per_domain must divide the {nodes} nodes, got {nodes_per_domain}")
+    fatal = copies - require_int(needed=needed, at_least=1, at_most=copies)  # and one more
+    domain = np.sort(holders // nodes_per_domain, axis=1)
+    hit = domain[:, fatal:][domain[:, fatal:] == domain[:, : copies - fatal]]
+    return float(np.unique(hit).size * nodes_per_domain / nodes)
+
+
+def time_to_pair_loss(nodes: int, node_rate: Real, window: Real) -> Real:
+    """Mean time until both nodes of a pair are down at once, if nodes fail independently.
+
+    Parameters
+    ----------
+    nodes : int
+        Nodes N, in pairs.
+    node_rate : float or array
+        Failures of a node per second.
+    window : float or array
+        Time from a failure until the copy is whole again [s].
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Mean time [s]; infinite without failures or without a window.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or is out of range, or N is odd.
+
+    Notes
+    -----
+    1/(N lam (1 - e^{-lam w})): each failure opens a window in which the partner must not fail. The windows
+    themselves are left out of the time between them: relative error below lam w.
+
+    References
+    ----------
+    Failures that share a cause are not in it, and they decide: `domain_loss_probability`.
+
+    Examples
+    --------
+    >>> round(time_to_pair_loss(nodes=2048, node_rate=3.79e-3 / 86400, window=600.0) / (365 * 86400), 2)
+    13.41
+    """
+    if require_int(nodes=nodes, at_least=2, at_most=LARGEST) % 2:
+        raise ValueError(f"nodes must be even, got {nodes}")
+    node_rate, window = require_rate(node_rate=node_rate), require_time(window=window)
+    require_together(node_rate=node_rate, window=window)
+    with np.errstate(divide="ignore"):
+        return plain(np.divide(1.0, -nodes * node_rate * np.expm1(-node_rate * window)))
+
+
+def _placed(nodes: int, replicas: int, placement: str) -> None:
+    """Check what all placements need."""
+    require_int(nodes=nodes, at_least=1, at_most=LARGEST)
+    require_int(replicas=replicas, at_least=1, at_most=nodes)
+    if require_choice(PLACEMENTS, placement=placement) == "group" and nodes % replicas:
+        raise ValueError(f"replicas must divide nodes = {nodes} in groups, got {replicas}")
+
+
+def _ring_nodes(nodes: int, replicas: int, placement: str) -> int:
+    """Nodes at the end that stand on a ring."""
+    if placement == "ring":
+        return nodes
+    return replicas + nodes % replicas if placement == "mixed" and nodes % replicas else 0
+
+
+def _recovery(nodes: int, replicas: int, failures: int, placement: str) -> float:
+    """Probability for one k; the quotient of two integers is rounded once."""
+    ring = _ring_nodes(nodes, replicas, placement)
+    grouped = nodes - ring
+    kept = sum(  # one term only, unless the placement is mixed
+        _on_ring(ring, replicas, k) * _in_groups(grouped, replicas, failures - k)
+        for k in range(max(failures - grouped, 0), min(failures, ring) + 1)
+    )
+    return kept / comb(nodes, failures)
+
+
+def _in_groups(nodes: int, replicas: int, failures: int) -> int:
+    """Subsets that leave a node in every group."""
+    groups = nodes // replicas
+    return 0 if failures > nodes - groups else _alternating(groups, nodes, replicas, failures)
+
+
+def _on_ring(nodes: int, replicas: int, failures: int) -> int:
+    """Subsets without ``replicas`` nodes in a row: behind each node that is up, fewer than that."""
+    up = nodes - failures
+    if failures > up * (replicas - 1):
+        return 0
+    return nodes * _alternating(up, nodes - 1, replicas, failures) // up if nodes else 1
+
+
+def _alternating(parts: int, top: int, size: int, chosen: int) -> int:
+    """Sum over j of (-1)^j C(parts, j) C(top - j size, chosen - j size), each term from the one before."""
+    term = total = comb(top, chosen)
+    for j in range(min(parts, chosen // size)):
+        up, down = perm(chosen - j * size, size), perm(top - j * size, size)
+        term = -term * (parts - j) * up // ((j + 1) * down)
+        total += term
+    return total

@@ -1,0 +1,388 @@
+"""Published training runs: effective time predicted from the failures and costs of each run alone.
+
+Inputs stand in ``data/training_runs/inputs.csv``, each with a range and its source: a published row, a
+public log, or the words "not published" where a value is assumed. The published share of effective time is
+compared afterwards and never used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+
+from relparallel._checks import require_choice, require_flag, require_instance, require_real
+from relparallel.published import data_folder
+from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
+from relparallel.training.rollback import Rollback, rollback
+from relparallel.units import DAY, HOUR, MINUTE
+
+__all__ = ["PublishedRun", "RunInput", "predict_runs", "published_runs"]
+
+KINDS: Final = ("", "hardware", "hardware work", "soft", "soft work", "planned", "overhead")
+QUANTITIES: Final = (
+    "nodes", "duration", "checkpoint", "interval", "effective", "events", "rate", "restart", "share",
+)  # fmt: skip
+_UNITS: Final = {
+    "nodes": 1.0, "count": 1.0, "share": 1.0, "s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY,
+    "per 1000 node-days": 1 / (1000 * DAY),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunInput:
+    """One number that a prediction starts from, with the range in which it is known.
+
+    Parameters
+    ----------
+    part : str
+        Class of failures it belongs to; empty for the run itself.
+    kind : {"", "hardware", "hardware work", "soft", "soft work", "planned", "overhead"}
+        Hardware and soft failures send the job back to a checkpoint; "work" and "planned" name a whole loss
+        in their ``restart``; an overhead lengthens every step.
+    quantity : str
+        "nodes", "duration", "checkpoint", "interval", "events", "rate", "restart", "share", or "effective".
+    value : float or None
+        SI; None for a published bound, whose range is the statement.
+    lowest, highest : float
+        The range, SI.
+    source : str
+        Where it is published, or that it is not.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type, or the range does not hold the value.
+
+    Examples
+    --------
+    >>> known = {"value": 20.0, "lowest": 5.0, "highest": 60.0}
+    >>> RunInput(part="", kind="", quantity="checkpoint", source="assumed", **known).width
+    55.0
+    """
+
+    part: str
+    kind: str
+    quantity: str
+    value: float | None
+    lowest: float
+    highest: float
+    source: str
+
+    def __post_init__(self) -> None:
+        require_instance(str, part=self.part, source=self.source)
+        require_choice(KINDS, kind=self.kind)
+        require_choice(QUANTITIES, quantity=self.quantity)
+        require_real(lowest=self.lowest, at_least=0.0, at_most=1e18)
+        require_real(highest=self.highest, at_least=self.lowest, at_most=1e18)
+        if self.value is not None:
+            require_real(value=self.value, at_least=self.lowest, at_most=self.highest)
+
+    @property
+    def name(self) -> str:
+        """Part and quantity."""
+        return f"{self.part}: {self.quantity}" if self.part else self.quantity
+
+    @property
+    def width(self) -> float:
+        """Width of the range."""
+        return self.highest - self.lowest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublishedRun:
+    """A run and what is published of it.
+
+    Parameters
+    ----------
+    name : str
+        The run.
+    inputs : tuple of RunInput
+        At least nodes, duration and checkpoint; for every part a number or rate of events and a restart, or
+        one restart for all parts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an input is no `RunInput`, stands twice, or one of the three is missing.
+
+    Notes
+    -----
+    `rollback` with one level of checkpoints, times what whole losses leave of the duration, over one plus the
+    overheads. O(parts).
+
+    References
+    ----------
+    Daly 2006 for one class of failures; see `rollback`.
+
+    Examples
+    --------
+    >>> run = published_runs()["GLM-130B"]
+    >>> round(run.ratio(), 3), round(run.ratio(hardware_only=True), 3)
+    (0.901, 0.948)
+    """
+
+    name: str
+    inputs: tuple[RunInput, ...]
+
+    def __post_init__(self) -> None:
+        require_instance(str, name=self.name)
+        for entry in require_instance(tuple, inputs=self.inputs):
+            require_instance(RunInput, inputs=entry)
+        names = [entry.name for entry in self.inputs]
+        twice = [name for name in names if names.count(name) > 1]
+        missing = {"nodes", "duration", "checkpoint"} - set(names)
+        if twice or missing:
+            said = ", ".join(sorted({*twice, *missing}))
+            raise ValueError(f"inputs must give nodes, duration and checkpoint, each input once, got {said}")
+
+    @property
+    def effective(self) -> RunInput | None:
+        """The published share of effective time, None where none is."""
+        return next((entry for entry in self.inputs if entry.quantity == "effective"), None)
+
+    @property
+    def uncertain(self) -> tuple[RunInput, ...]:
+        """Inputs that are known as a range only."""
+        return tuple(entry for entry in self.inputs if entry.width > 0 and entry.quantity != "effective")
+
+    def ratio(self, changed: Mapping[str, float] | None = None, *, hardware_only: bool = False) -> float:
+        """Predict the share of effective time.
+
+        Parameters
+        ----------
+        changed : mapping of str to float, optional
+            Other values of single inputs, by `RunInput.name` [SI].
+        hardware_only : bool
+            Leave out everything but hardware failures and checkpoints.
+
+        Returns
+        -------
+        float
+            Useful over wall time.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a changed input is not one of the run.
+        """
+        require_flag(hardware_only=hardware_only)
+        known = {entry.name: entry.value for entry in self.inputs}
+        given = require_instance(Mapping, changed={} if changed is None else changed)
+        if strange := set(given) - set(known):
+            raise ValueError(
+                f"changed must name inputs of the run, got {', '.join(map(repr, sorted(strange)))}"
+            )
+        values = {**known, **given}
+        kinds = {entry.part: entry.kind for entry in self.inputs}
+        causes, losses, overhead = _classes(values, kinds, hardware_only)
+        return max(0.0, 1 - losses) * _rollback(values, causes).share / (1 + overhead)
+
+    def implied(self, name: str) -> float:
+        """Return the value of an input at which the prediction would equal the published share.
+
+        Parameters
+        ----------
+        name : str
+            `RunInput.name` of a rate, count or time.
+
+        Returns
+        -------
+        float
+            SI; the published bound counts as the share. NaN where nothing is published, or no value up to a
+            factor of 64 away does.
+
+        Raises
+        ------
+        ValueError
+            If the run has no such input.
+        """
+        require_choice(tuple(entry.name for entry in self.inputs), name=name)
+        if self.effective is None:
+            return float("nan")
+        share = self.effective.value or self.effective.lowest
+        (start,) = (entry.value or entry.lowest for entry in self.inputs if entry.name == name)
+        ends = [start * 2.0**power for power in range(-6, 7)]
+        above = np.array([self.ratio({name: end}) > share for end in ends])
+        turns = np.flatnonzero(above[1:] != above[:-1])
+        if not len(turns):
+            return float("nan")
+        turn = turns[np.argmin(np.abs(turns - 5.5))]
+        return float(brentq(lambda value: self.ratio({name: value}) - share, ends[turn], ends[turn + 1]))
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the smallest and largest prediction over all ranges at once.
+
+        Returns
+        -------
+        tuple of float
+            Exact: the share falls with every event and cost; in the interval it has one peak.
+        """
+        ends: dict[str, tuple[float, float]] = {
+            entry.name: (entry.highest, entry.lowest)
+            for entry in self.uncertain
+            if entry.quantity != "interval"
+        }
+        if "duration" in ends:  # a longer run dilutes a given number of events
+            ends["duration"] = ends["duration"][::-1]
+        worst, best = ({name: end[k] for name, end in ends.items()} for k in (0, 1))
+        return self._extreme(worst, min), self._extreme(best, max)
+
+    def sensitivities(self) -> pd.DataFrame:
+        """Return what each uncertain input does to the prediction.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Input, elasticity d ln(share) / d ln(input), and points of share between both ends of its range
+            (half of it), the largest first; source.
+        """
+        rows = []
+        for entry in self.uncertain:
+            ends = [self.ratio({entry.name: end}) for end in (entry.lowest, entry.highest)]
+            rows.append(
+                {
+                    "input": entry.name, "elasticity": self._elasticity(entry),
+                    "points": 50 * abs(ends[1] - ends[0]), "source": entry.source,
+                }
+            )  # fmt: skip
+        table = pd.DataFrame(rows, columns=["input", "elasticity", "points", "source"])
+        return table.sort_values("points", ascending=False, kind="stable", ignore_index=True)
+
+    def _elasticity(self, entry: RunInput) -> float:
+        """Central difference in the logarithm."""
+        if not entry.value:
+            return 0.0
+        up, down = (self.ratio({entry.name: entry.value * float(np.exp(step))}) for step in (1e-4, -1e-4))
+        return float(np.log(up / down) / 2e-4)
+
+    def _extreme(self, values: Mapping[str, float], choose: Any) -> float:
+        """Extreme over the interval with all other inputs given."""
+        interval = next((entry for entry in self.uncertain if entry.quantity == "interval"), None)
+        if interval is None:
+            return self.ratio(values)
+        every = {entry.name: entry.value for entry in self.inputs} | dict(values)
+        causes, _, _ = _classes(every, {entry.part: entry.kind for entry in self.inputs}, False)
+        peak = _rollback(every | {"interval": None}, causes).interval
+        ends = np.clip([interval.lowest, peak, interval.highest], interval.lowest, interval.highest)
+        return float(choose(self.ratio({**values, "interval": float(w)}) for w in ends))
+
+
+@cache
+def published_runs() -> Mapping[str, PublishedRun]:
+    """Published runs with the inputs of a prediction.
+
+    Returns
+    -------
+    mapping of str to PublishedRun
+        In the order of the table; it cannot be changed.
+
+    Examples
+    --------
+    >>> [entry.value for entry in published_runs()["BLOOM-176B"].inputs if entry.quantity == "checkpoint"]
+    [40.0]
+    """
+    table = pd.read_csv(data_folder() / "training_runs" / "inputs.csv", keep_default_na=False, dtype=str)
+    rows: dict[str, list[RunInput]] = {}
+    for row in table.to_dict("records"):
+        unit = _UNITS[row["unit"]]
+        value, lowest, highest = (
+            float(row[k]) * unit if row[k] else None for k in ("value", "lowest", "highest")
+        )
+        entry = RunInput(
+            part=row["part"], kind=row["kind"], quantity=row["quantity"], source=row["source"],
+            value=value, lowest=lowest or 0.0, highest=1e18 if highest is None else highest,
+        )  # fmt: skip
+        rows.setdefault(row["run"], []).append(entry)
+    return MappingProxyType(
+        {name: PublishedRun(name=name, inputs=tuple(found)) for name, found in rows.items()}
+    )
+
+
+def predict_runs(points: float = 2.0) -> pd.DataFrame:
+    """Predict every published run and say which missing input the error hangs on.
+
+    Parameters
+    ----------
+    points : float
+        Half-width of the prediction's range up to which the inputs are called sufficient [points of share].
+
+    Returns
+    -------
+    pandas.DataFrame
+        Published value or range; prediction, its range over all unknown inputs, hardware failures alone;
+        error in points (distance to the published range where a bound is published); whether the inputs
+        suffice; the input that moves the prediction most, by how many points, and its value that would
+        explain the published share [SI].
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``points`` is not positive.
+
+    Examples
+    --------
+    >>> table = predict_runs().set_index("run")
+    >>> bool(table.loc["GLM-130B", "sufficient"]), float(round(table.loc["GLM-130B", "error"], 1))
+    (True, -1.4)
+    """
+    require_real(points=points, above=0.0, at_most=100.0)
+    return pd.DataFrame([_row(run, points) for run in published_runs().values()])
+
+
+def _row(run: PublishedRun, points: float) -> dict[str, object]:
+    """One run of the table."""
+    (lowest, highest), predicted, alone = run.bounds(), run.ratio(), run.ratio(hardware_only=True)
+    first = run.sensitivities().iloc[0]
+    return {
+        "run": run.name,
+        "published": np.nan if run.effective is None else run.effective.value or run.effective.lowest,
+        "bound": run.effective is not None and run.effective.value is None,
+        "predicted": predicted, "lowest": lowest, "highest": highest, "hardware only": alone,
+        "error": _error(run, predicted), "hardware error": _error(run, alone),
+        "sufficient": bool(50 * (highest - lowest) <= points),
+        "dominant input": first["input"], "points": float(first["points"]),
+        "implied": run.implied(str(first["input"])),
+    }  # fmt: skip
+
+
+def _error(run: PublishedRun, predicted: float) -> float:
+    """Points between a prediction and the published value, or the published range where that is a bound."""
+    if run.effective is None:
+        return float("nan")
+    if run.effective.value is not None:
+        return 100 * (predicted - run.effective.value)
+    return 100 * float(predicted - np.clip(predicted, run.effective.lowest, run.effective.highest))
+
+
+def _rollback(values: Mapping[str, Any], causes: list[Cause]) -> Rollback:
+    """What checkpoints and failures leave, before whole losses and overheads."""
+    level = CheckpointLevel(name="checkpoint", cost=values["checkpoint"], restart=0.0)
+    return rollback(Checkpointing(levels=(level,), interval=values.get("interval")), causes)
+
+
+def _classes(
+    values: Mapping[str, Any], kinds: Mapping[str, str], hardware_only: bool
+) -> tuple[list[Cause], float, float]:
+    """Failures that send the job back, share of time lost as a whole, and overhead of every step."""
+    causes, losses, overhead = [], 0.0, 0.0
+    for part, kind in kinds.items():
+        if not part or (hardware_only and not kind.startswith("hardware")):
+            continue
+        if kind == "overhead":
+            overhead += values[f"{part}: share"]
+            continue
+        standing = values.get(f"{part}: restart", values.get("restart"))
+        events = values.get(f"{part}: events")
+        rate = values[f"{part}: rate"] * values["nodes"] if events is None else events / values["duration"]
+        if kind in ("hardware", "soft"):
+            causes.append(Cause(level="job", rate=rate, restart=standing))
+        else:
+            losses += rate * standing
+    return causes, losses, overhead

@@ -1,0 +1,357 @@
+"""Recovery policies: what a job does after a failure, and how fast it goes on with nodes missing.
+
+==============  ====================================================================================
+policy          after a node has failed
+==============  ====================================================================================
+restart         the job waits for the repair and goes back to its last checkpoint
+spares          a spare that was switched off takes the place; the job goes back to its checkpoint
+hot_spares      a spare that was running (and can fail) takes the place; otherwise as spares
+elastic         the job goes on without the replicas that are hit
+regroup         as elastic, but healthy nodes of broken replicas are put together to whole ones
+bamboo          the node before the failed one also does its work; a pipeline that loses two neighbours drops
+                out as with elastic
+oobleck         all nodes left are put together to pipelines of several sizes
+recycle         the other replicas share the micro-batches of the failed stage
+reduced_tensor  the replica goes on with fewer tensor-parallel ranks
+==============  ====================================================================================
+
+========  ==========================================================  =====================
+letter    meaning                                                     where
+========  ==========================================================  =====================
+N         nodes of the job                                            ``JobShape.nodes``
+g         nodes of one replica                                        ``nodes_per_replica``
+U         N/g, groups of replicas that share no node with others      ``JobShape.units``
+k         failed nodes                                                ``down``
+p         pipeline stages                                             ``JobShape.stages``
+t         tensor-parallel ranks                                       ``JobShape.tensor``
+m         micro-batches per replica and step with all nodes up        ``micro_batches``
+========  ==========================================================  =====================
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from relparallel._checks import (
+    require_choice,
+    require_flag,
+    require_instance,
+    require_int,
+    require_probability,
+)
+from relparallel.training import _speeds
+from relparallel.training._arguments import require_rate, require_time
+from relparallel.training.failures import Domain
+from relparallel.training.job_shape import JobShape
+from relparallel.training.recovery import _check_batch
+from relparallel.training.spares import shortage_probability
+
+__all__ = ["RECOVERY_POLICIES", "Recovery"]
+
+RECOVERY_POLICIES: Final = (
+    "restart", "spares", "hot_spares", "elastic", "regroup", "bamboo", "oobleck", "recycle", "reduced_tensor",
+)  # fmt: skip
+"""What a job can do after a failure; see the table above."""
+WAITING: Final = ("restart", "spares", "hot_spares")
+OPTIONS: Final = {
+    "overhead": "bamboo",
+    "bubble": "recycle",
+    "smallest": "oobleck",
+    "largest": "oobleck",
+    "faults": "oobleck",
+    "layers": "oobleck",
+    "partial": "reduced_tensor",
+    "divisor": "reduced_tensor",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What a job does after a failure.
+
+    Parameters
+    ----------
+    policy : str
+        One of `RECOVERY_POLICIES`.
+    repair : float
+        Mean time until a failed node is back [s].
+    restart : float
+        Fixed part of a restart of the whole job [s], besides reading the checkpoint.
+    pause : float
+        Standstill where the job goes on without going back [s].
+    batch : {"shrink", "keep"}
+        "shrink": the global batch shrinks with the replicas. "keep": it is kept, and the replicas left do
+        more micro-batches each, a whole number of them.
+    micro_batches : int, optional
+        Micro-batches m per replica and step with all nodes up. With ``batch="keep"``; also for bamboo and
+        recycle, where few of them hide work in the pipeline bubble (infinitely many where omitted).
+    overhead : float, optional
+        bamboo: share of the throughput that the redundant work costs while nothing has failed; 0 if omitted.
+    bubble : float, optional
+        recycle: share of the pipeline bubble that rerouted work can fill; 1 if omitted.
+    smallest, largest : int, optional
+        oobleck: nodes n0 and n1 of its smallest and largest pipeline; g and 2 n0 - 1 if omitted.
+    faults : int, optional
+        oobleck: failures f to survive, so that f + 1 pipelines are needed; 1 if omitted.
+    layers : int, optional
+        oobleck: layers that a pipeline splits; if omitted every split is even.
+    partial : float, optional
+        reduced_tensor: probability that a failed node has lost one GPU only, not all; 1 if omitted.
+    divisor : bool, optional
+        reduced_tensor: whether a tensor group shrinks to the next smaller divisor of t, not to t - 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no such policy or a field is out of range, missing or superfluous.
+
+    References
+    ----------
+    Elastic replicas: torchft and hybrid-sharded data parallelism. Thorpe et al., "Bamboo", NSDI 2023. Jang et
+    al., "Oobleck", SOSP 2023. Gandhi et al., "ReCycle", SOSP 2024. Nonuniform tensor parallelism: Megatron-LM
+    pull request 2149. The papers describe the mechanisms; the speeds are derived here, from stages that all
+    take the same time.
+
+    Examples
+    --------
+    >>> shape = JobShape(nodes=8, replicas=4, stages=2, tensor=8, nodes_per_replica=2)
+    >>> Recovery("elastic", repair=86400.0).speed(shape, down=2).round(4).tolist()
+    [1.0, 0.75, 0.5357]
+    >>> Recovery("regroup", repair=86400.0).speed(shape, down=2).tolist()
+    [1.0, 0.75, 0.75]
+    """
+
+    policy: str
+    repair: float
+    _: KW_ONLY
+    restart: float = 0.0
+    pause: float = 0.0
+    batch: str = "shrink"
+    micro_batches: int | None = None
+    overhead: float | None = None
+    bubble: float | None = None
+    smallest: int | None = None
+    largest: int | None = None
+    faults: int | None = None
+    layers: int | None = None
+    partial: float | None = None
+    divisor: bool | None = None
+
+    def __post_init__(self) -> None:
+        require_choice(RECOVERY_POLICIES, policy=self.policy)
+        for name in ("repair", "restart", "pause"):
+            require_instance(float, **{name: require_time(**{name: getattr(self, name)})})
+        self._check_micro_batches()
+        self._check_options()
+
+    def _check_micro_batches(self) -> None:
+        """Refuse a batch and micro-batches that the policy has no use for."""
+        if self.policy in ("recycle", "oobleck"):
+            require_choice(("shrink",), batch=self.batch)  # left out: these two always keep it
+        if self.policy in ("recycle", "bamboo") and self.batch == "shrink" and self.micro_batches is not None:
+            require_int(micro_batches=self.micro_batches, at_least=1, at_most=10**9)
+        else:
+            _check_batch(self.batch, self.micro_batches)
+
+    def _check_options(self) -> None:
+        """Refuse options out of range and those of another policy."""
+        given = {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
+        for name, value in given.items():
+            if self.policy != OPTIONS[name]:
+                raise ValueError(f"{name} must be left out unless policy is {OPTIONS[name]!r}, got {value!r}")
+            one: dict[str, Any] = {name: value}
+            if name == "divisor":
+                require_flag(**one)
+            elif name in ("smallest", "largest", "faults", "layers"):
+                require_int(at_least=int(name != "faults"), at_most=10**6, **one)
+            else:
+                require_instance(float, **{name: require_probability(**one)})
+        if self.batch == "keep" and self.partial not in (None, 1.0):
+            raise ValueError(f"partial must be 1 with batch 'keep', got {self.partial!r}")
+
+    @property
+    def waits(self) -> bool:
+        """Whether the job stands still while a node is missing."""
+        return self.policy in WAITING
+
+    @property
+    def hot(self) -> bool:
+        """Whether spares can fail while they stand by."""
+        return self.policy == "hot_spares"
+
+    def goes_back(self, domain: Domain, shape: JobShape | None = None) -> bool:
+        """Return whether a failure of a domain sends the job back to a checkpoint.
+
+        Parameters
+        ----------
+        domain : Domain
+            What fails, and what is behind it.
+        shape : JobShape, optional
+            The job; with it, a failure that leaves no replica to go on with counts as well.
+
+        Returns
+        -------
+        bool
+            True where it concerns the job itself, spoils the weights, takes the last copy of a shard of the
+            training state, or the policy always goes back. False where the part only slows the job.
+
+        Raises
+        ------
+        TypeError
+            If an argument has the wrong type.
+
+        Examples
+        --------
+        >>> from relparallel.training import ComponentClass
+        >>> node = ComponentClass(name="node", level="node", rate=1e-8)
+        >>> hit = Domain(component=node, parts=8, nodes=1, replicas=1, ranks=16, state_lost=False)
+        >>> [Recovery(policy, repair=3600.0).goes_back(hit) for policy in ("spares", "elastic")]
+        [True, False]
+        """
+        require_instance(Domain, domain=domain)
+        require_instance((JobShape, type(None)), shape=shape)
+        if domain.component.effect == "degrade":
+            return False
+        if self.waits or domain.component.effect == "corrupt" or domain.component.level == "job":
+            return True
+        if self.policy == "bamboo" and domain.nodes == 1 and (shape is None or shape.positions[0] > 1):
+            return False  # the neighbour holds a copy, whatever the other replicas do
+        return domain.state_lost or (shape is not None and self._nothing_left(domain, shape))
+
+    def _nothing_left(self, domain: Domain, shape: JobShape) -> bool:
+        """Whether no replica is left to go on with."""
+        if self.policy in ("regroup", "oobleck"):
+            return not self.speed(shape, shape.nodes)[min(domain.nodes, shape.nodes)] > 0
+        return self.policy in ("elastic", "reduced_tensor") and domain.replicas >= shape.replicas
+
+    def speed(self, shape: JobShape, down: int) -> NDArray[np.float64]:
+        """Return the expected share of the full throughput with 0 … k failed nodes at random places.
+
+        Parameters
+        ----------
+        shape : JobShape
+            The job.
+        down : int
+            Largest number k of failed nodes, at most all. Spares are not counted.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64, shape (down + 1,); entry k is the mean over all sets of k nodes.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument has the wrong type, or more nodes fail than there are.
+
+        Notes
+        -----
+        Every mean is exact; all terms are positive.
+
+        - Waiting policies: 1, then 0.
+        - elastic: with ``batch="shrink"`` C(N - g, k) / C(N, k). With "keep" m / ceil(U m / u) for u units
+          left; the number of units hit is a Markov chain in k.
+        - regroup: the same speed with u = floor((N - k) / g).
+        - bamboo: a unit is g / P rings of P nodes; it goes on unless two neighbours are down. A node with two
+          stages takes twice as long, so that a step takes p + 2 (m - 1) instead of p + m - 1 slots, and all
+          replicas wait for it. Coefficient k of a product of polynomials.
+        - oobleck: `template_speed` of N - k nodes over that of N.
+        - recycle: with f of U workers of the busiest stage gone, the others do ceil(U m / (U - f))
+          micro-batches; with m and the bubble of p - 1 slots that gives the time of the step. The most f over
+          stages by powers of truncated polynomials.
+        - reduced_tensor: a replica with a dead GPU has the speed t' / t, with a dead node none. With "keep"
+          whole micro-batches are shared out so that the last one ends as early as possible.
+
+        O(k) to O(k^2 log N) for each of up to min(U, k) terms; only the k that matter need be asked for.
+
+        References
+        ----------
+        As the class.
+        """
+        require_instance(JobShape, shape=shape)
+        require_int(down=down, at_least=0, at_most=shape.nodes)
+        if self.waits:
+            return _speeds.waiting(down)
+        if self.policy == "regroup":
+            return _speeds.regrouped(shape, down, self.batch, self.micro_batches)
+        if self.policy == "bamboo":
+            return _speeds.redundant(shape, down, self.batch, self.micro_batches, self.overhead or 0.0)
+        if self.policy == "oobleck":
+            return _speeds.templates(shape, down, *self._sizes(shape), self.layers)
+        if self.policy == "recycle":
+            bubble = 1.0 if self.bubble is None else self.bubble
+            return _speeds.rerouted(shape, down, self.micro_batches, bubble)
+        kept = self._ranks_kept(shape) if self.policy == "reduced_tensor" else 0
+        if not kept:
+            return _speeds.elastic(shape, down, self.batch, self.micro_batches)
+        partial = 1.0 if self.partial is None else self.partial
+        return _speeds.reduced_tensor(shape, down, kept, self.batch, self.micro_batches, partial)
+
+    def _sizes(self, shape: JobShape) -> tuple[int, int, int]:
+        """Smallest and largest pipeline and failures to survive, as given or by default."""
+        faults = 1 if self.faults is None else self.faults
+        smallest = self.smallest or shape.nodes_per_replica
+        if (faults + 1) * smallest > shape.nodes:
+            raise ValueError(f"shape must have {faults + 1} times {smallest} nodes, got {shape.nodes}")
+        return smallest, self.largest or min(2 * smallest - 1, self.layers or 2 * smallest), faults
+
+    def _ranks_kept(self, shape: JobShape) -> int:
+        """Tensor-parallel ranks t' of a group that has lost one."""
+        if shape.replicas_per_unit > 1 or shape.gpus_per_node % shape.tensor:
+            raise ValueError(
+                f"shape must have replicas on nodes of their own and tensor groups inside a node, got "
+                f"{shape.replicas_per_unit} replicas on a node and groups of {shape.tensor} ranks"
+            )
+        smaller = range(shape.tensor - 1, 0, -1)
+        return next((ranks for ranks in smaller if not self.divisor or shape.tensor % ranks == 0), 0)
+
+    def throughput(self, shape: JobShape, node_rate: float) -> float:
+        """Return the long-run share of the full throughput when nodes fail independently, without spares.
+
+        Parameters
+        ----------
+        shape : JobShape
+            The job.
+        node_rate : float
+            Failures per node and second.
+
+        Returns
+        -------
+        float
+            Share, pauses included; lost work and checkpoints are not.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument has the wrong type or the rate is negative or not finite.
+
+        Notes
+        -----
+        E[speed[K]] / (1 + N lam pause), K binomial (N, lam r / (1 + lam r)); terms beyond a tail of 1e-16 are
+        left out. Waiting policies: the time without a shortage, since nothing fails while the job stands.
+
+        Examples
+        --------
+        >>> shape = JobShape(nodes=2048, replicas=128, stages=16, tensor=8, nodes_per_replica=16)
+        >>> job = {"shape": shape, "node_rate": 3.79e-3 / 86400}
+        >>> for policy in ("elastic", "bamboo", "recycle", "regroup"):
+        ...     print(policy, round(Recovery(policy, 86400.0, pause=30.0).throughput(**job), 4))
+        elastic 0.9387
+        bamboo 0.4988
+        recycle 0.9819
+        regroup 0.9895
+        """
+        require_instance(JobShape, shape=shape)
+        rate = float(require_rate(node_rate=node_rate))
+        if self.waits:
+            kind = "hot" if self.hot else "cold"
+            return 1 - float(shortage_probability(shape.nodes, 0, rate, self.repair, kind))
+        share = rate * self.repair / (1 + rate * self.repair)
+        down = int(binom.isf(1e-16, shape.nodes, share)) if share else 0
+        chance = binom.pmf(np.arange(down + 1), shape.nodes, share)
+        return float(chance @ self.speed(shape, down)) / (1 + shape.nodes * rate * self.pause)

@@ -1,0 +1,124 @@
+"""A family of fabrics that differ in redundancy alone: rails, planes, and how many GPUs share a leaf.
+
+Every member gives a GPU the same bandwidth, so that what differs is what a lost part does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from relparallel._checks import require_flag, require_int, require_real
+from relparallel.topology import Design, SharedRisk, Topology
+from relparallel.units import GB, GBIT
+
+__all__ = ["redundant_fabric"]
+
+
+def redundant_fabric(
+    servers: int,
+    rails: int = 1,
+    planes: int = 1,
+    *,
+    gpus: int = 8,
+    servers_per_leaf: int = 8,
+    spines: int = 8,
+    card: float = 400 * GBIT,
+    nvlink: float = 450 * GB,
+    relay: bool = True,
+) -> Topology:
+    """Two-tier fabric with as many rails and planes as wanted, at equal bandwidth.
+
+    GPU r of a server is on rail r mod rails. In every plane, the GPUs of one rail of a block of servers meet
+    one leaf, and each leaf meets all spines of its plane. The card of a GPU has one port in every plane.
+
+    Parameters
+    ----------
+    servers : int
+        A multiple of ``servers_per_leaf``.
+    rails : int
+        1: all GPUs of a server meet the same leaf; ``gpus``: one leaf for each of them. Divides ``gpus``.
+    planes : int
+        1: one leaf for a card, which stops its servers when it fails; 2: dual leaves (dual ToR).
+    gpus : int
+        Of a server; NVLink joins them and forwards.
+    servers_per_leaf : int
+        Servers of a block, those that meet the same leaves.
+    spines : int
+        Of a plane. Up-links of a leaf carry together what its cards do.
+    card, nvlink : float
+        Of a GPU, all its ports together, in one direction [bytes/s].
+    relay : bool
+        Whether GPUs send on for others of their server, over NVLink, when a card or a leaf is lost. Without
+        it a GPU whose card has no way left is cut off.
+
+    Returns
+    -------
+    Topology
+        GPUs server by server, as many cards, an NVSwitch per server, leaves (block, rail, plane), spines
+        plane by plane. The switches of a plane are a group of ``shared_risk`` where there are several planes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a number is not positive, ``rails`` does not divide ``gpus`` or ``servers_per_leaf`` the servers.
+
+    Notes
+    -----
+    A port has card/planes; an up-link card gpus servers_per_leaf/(rails planes spines). Cards are nodes, so
+    that NVLink is the shorter way between GPUs of a server. O(cables).
+
+    References
+    ----------
+    Qian et al., "Alibaba HPN", SIGCOMM 2024, sections 4 and 5: dual ToR, dual plane, rails. Wang et al.,
+    "Rail-only", HotI 2024.
+
+    Examples
+    --------
+    >>> redundant_fabric(servers=16, rails=8, planes=2)
+    <Topology redundant_fabric(servers=16, rails=8, planes=2, relay=True): 128 hosts, 192 switches, 768 links>
+    """
+    require_int(servers=servers, rails=rails, planes=planes, gpus=gpus, at_least=1, at_most=10**5)
+    require_int(servers_per_leaf=servers_per_leaf, spines=spines, at_least=1, at_most=10**5)
+    require_flag(relay=relay)
+    require_real(card=card, nvlink=nvlink, above=0, at_most=1e18)
+    if gpus % rails:
+        raise ValueError(f"rails must divide gpus = {gpus}, got {rails}")
+    if servers % servers_per_leaf:
+        raise ValueError(f"servers_per_leaf must divide servers = {servers}, got {servers_per_leaf}")
+    hosts, leaves = servers * gpus, servers // servers_per_leaf * rails * planes
+    gpu, leaf, plane = np.arange(hosts)[:, None], np.arange(leaves)[:, None], np.arange(planes)
+    first, top = 2 * hosts + servers, 2 * hosts + servers + leaves  # the first leaf and the first spine
+    block = gpu // gpus // servers_per_leaf
+    own = first + (block * rails + gpu % rails) * planes + plane
+    above = top + leaf % planes * spines + np.arange(spines)
+    pairs = [(gpu, hosts + gpu), (gpu, 2 * hosts + gpu // gpus), (hosts + gpu, own), (first + leaf, above)]
+    cables = [np.stack(np.broadcast_arrays(low, high), axis=-1).reshape(-1, 2) for low, high in pairs]
+    t = Topology.of(
+        edges=np.concatenate(cables),
+        node_kind={
+            "gpu": hosts, "nic": hosts, "nvswitch": servers, "leaf": leaves, "spine": planes * spines,
+        },
+        transit=np.arange(top + planes * spines) >= (0 if relay else hosts),
+        device_class={"leaf": "switch", "spine": "switch"},
+        meta=Design(
+            name="redundant_fabric",
+            parameters={"servers": servers, "rails": rails, "planes": planes, "relay": relay},
+        ),
+    )  # fmt: skip
+    uplink = card * gpus * servers_per_leaf / (rails * planes * spines)
+    kind = t.node_kind[t.edges].max(axis=1)  # 1: card, 2: NVSwitch, 3: leaf, 4: spine
+    capacity = np.select([kind == 1, kind == 2, kind == 3], [card, nvlink, card / planes], uplink)
+    return replace(t, capacity=capacity, shared_risk=_planes(first, leaves, planes, spines))
+
+
+def _planes(first: int, leaves: int, planes: int, spines: int) -> tuple[SharedRisk, ...]:
+    """The leaves and spines of every plane; one plane is no group."""
+    leaf, spine = first + np.arange(leaves), first + leaves + np.arange(planes * spines)
+    switches = np.concatenate([leaf, spine])
+    plane = np.concatenate([np.arange(leaves) % planes, np.arange(planes * spines) // spines])
+    return tuple(
+        SharedRisk(name=f"plane {i}", nodes=tuple(switches[plane == i].tolist()))
+        for i in range(planes if planes > 1 else 0)
+    )

@@ -1,0 +1,353 @@
+"""What a recorded sequence of failures, or a recorded cluster size, would have done to a training job.
+
+A checkpointed job lives through the gaps between recorded failures; an elastic one through the sizes that a
+cluster of spot instances had. Nothing is drawn at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel.training._arguments import require_time
+from relparallel.training.failure_readers import CLOCKS
+
+__all__ = ["SpotTrace", "TraceReplay", "best_replay", "read_spot_trace", "replay_gaps", "replay_sizes"]
+
+Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TraceReplay:
+    """Where the time of a job went on a recorded trace, as shares of it.
+
+    Parameters
+    ----------
+    interval : float
+        Work between two checkpoints [s].
+    productive, checkpoint, lost, restart : float
+        Saved work; checkpoints; work that a failure undid; restarts. They sum to 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a share lies outside [0, 1] or they do not sum to 1.
+
+    Examples
+    --------
+    >>> replay_gaps([1000.0, 250.0], interval=100.0, checkpoint=10.0, restart=50.0).productive
+    0.72
+    """
+
+    interval: float
+    productive: float
+    checkpoint: float
+    lost: float
+    restart: float
+
+    def __post_init__(self) -> None:
+        require_time(positive=True, interval=self.interval)
+        shares = {name: getattr(self, name) for name in ("productive", "checkpoint", "lost", "restart")}
+        for name, share in shares.items():
+            require_real(at_least=0.0, at_most=1.0, **{name: share})
+        if abs(sum(shares.values()) - 1) > 1e-9:
+            raise ValueError(f"{', '.join(shares)} must sum to 1, got {', '.join(map(str, shares.values()))}")
+
+
+def replay_gaps(
+    gaps: Sequence[float] | Times, interval: float, checkpoint: float, restart: float
+) -> TraceReplay:
+    """Run a job with checkpoints through recorded times between failures.
+
+    Parameters
+    ----------
+    gaps : array
+        Times between failures, positive [s].
+    interval : float
+        Work between two checkpoints W [s].
+    checkpoint, restart : float
+        Standstill of one checkpoint C and of one restart R [s].
+
+    Returns
+    -------
+    TraceReplay
+        Shares of the whole time.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a time is negative, or a gap or the interval is zero.
+
+    Notes
+    -----
+    A gap g holds floor((g - R) / (W + C)) whole segments, none if g < R; the rest is lost. O(n).
+
+    References
+    ----------
+    The accounting of Daly 2006 on whole segments, without his law of failures.
+
+    Examples
+    --------
+    >>> replay_gaps([3600.0], interval=600.0, checkpoint=60.0, restart=300.0).lost
+    0.0
+    """
+    recorded = np.atleast_1d(require_time(positive=True, gaps=gaps))
+    require_time(positive=True, interval=interval)
+    require_time(checkpoint=checkpoint, restart=restart)
+    standing = np.minimum(recorded, restart)
+    segments = float(np.sum((recorded - standing) // (interval + checkpoint)))
+    total = float(recorded.sum())
+    productive, saving = segments * interval / total, segments * checkpoint / total
+    waiting = float(standing.sum()) / total
+    return TraceReplay(
+        interval=float(interval), productive=productive, checkpoint=saving,
+        lost=max(0.0, 1 - productive - saving - waiting), restart=waiting,
+    )  # fmt: skip
+
+
+def best_replay(gaps: Sequence[float] | Times, checkpoint: float, restart: float) -> TraceReplay:
+    """Find the checkpoint interval that would have been best on a recorded trace: hindsight, exact.
+
+    Parameters
+    ----------
+    gaps : array
+        Times between failures, positive [s].
+    checkpoint, restart : float
+        C, positive, and R [s].
+
+    Returns
+    -------
+    TraceReplay
+        The replay at the best interval.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a time is negative, a gap or the checkpoint is zero, or no gap is longer than R + C.
+
+    Notes
+    -----
+    A gap holds its k-th segment while W <= (g - R)/k - C =: b. Saved work is W times the number of such
+    bounds at or above W, so its maximum lies at a bound: the j-th largest one saves j b_j. There are at most
+    sum(g)/C bounds; O(b log b) for b of them.
+
+    Examples
+    --------
+    >>> best_replay([1000.0, 250.0], checkpoint=10.0, restart=50.0).interval  # doctest: +ELLIPSIS
+    179.99...
+    """
+    recorded = np.atleast_1d(require_time(positive=True, gaps=gaps))
+    require_real(checkpoint=checkpoint, at_least=1e-3, at_most=1e18)
+    require_time(restart=restart)
+    room = recorded[recorded > restart + checkpoint] - restart
+    most = np.ceil(room / checkpoint).astype(np.int64) - 1
+    if not most.sum():
+        raise ValueError(f"gaps must hold one longer than restart + checkpoint, got {recorded.max():g} s")
+    number = np.arange(most.sum()) - np.repeat(np.cumsum(most) - most, most) + 1
+    bounds = np.sort(np.repeat(room, most) / number - checkpoint)[::-1]
+    best = float(bounds[np.argmax(bounds * np.arange(1, len(bounds) + 1))])
+    # The bound itself: rounding must not push the last segment out of its gap.
+    return replay_gaps(recorded, float(best * (1 - 1e-12)), checkpoint, restart) if best > 0 else _none(best)
+
+
+def _none(best: float) -> TraceReplay:
+    raise ValueError(f"gaps must leave room for work, got a best interval of {best:g} s")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class SpotTrace:
+    """Size of a cluster over time.
+
+    Parameters
+    ----------
+    time : array [n]
+        Moments of change [s], in order; the last one ends the trace.
+    size : array of int [n]
+        Nodes from this moment on.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a time is negative or lies before the one above it (the row is named), the lengths differ, or a
+        size is no integer of at least 0.
+
+    Notes
+    -----
+    Of several sizes at one moment the last one counts from there on; each step of them is a change.
+
+    Examples
+    --------
+    >>> trace = SpotTrace(time=[0.0, 60.0, 180.0], size=[8, 6, 7])
+    >>> trace.preemptions, trace.nodes_lost, trace.mean_size
+    (1, 2, 6.666666666666667)
+    """
+
+    time: Times
+    size: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        time = np.atleast_1d(require_time(time=self.time))
+        size = np.atleast_1d(require_real(size=self.size, at_least=0.0, at_most=1e9))
+        if time.ndim != 1 or time.shape != size.shape:
+            raise ValueError(
+                f"size must have one entry for each time, shape {time.shape}, got shape {size.shape}"
+            )
+        if (late := np.diff(time) < 0).any():
+            row = int(late.argmax()) + 1
+            raise ValueError(f"time must not go back, got {time[row]:g} s in row {row + 1}")
+        if (size % 1).any():
+            raise ValueError(f"size must be whole numbers of nodes, got {size[size % 1 > 0][0]:g}")
+        object.__setattr__(self, "time", time)
+        object.__setattr__(self, "size", size.astype(np.int64))
+
+    @property
+    def preemptions(self) -> int:
+        """Steps at which the cluster lost nodes."""
+        return int(np.count_nonzero(np.diff(self.size) < 0))
+
+    @property
+    def nodes_lost(self) -> int:
+        """Nodes lost in all of them."""
+        return int(-np.minimum(np.diff(self.size), 0).sum())
+
+    @property
+    def mean_size(self) -> float:
+        """Mean number of nodes over the time of the trace."""
+        whole = float(self.time[-1] - self.time[0])
+        return float(np.diff(self.time) @ self.size[:-1] / whole if whole else self.size[-1])
+
+
+def read_spot_trace(path: str | PathLike[str], clock: str = "s") -> SpotTrace:
+    r"""Read a trace of the size of a cluster of spot instances: time and size, without a header.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    clock : {"s", "min", "h", "d"}
+        Unit of its times.
+
+    Returns
+    -------
+    SpotTrace
+        All rows of the file.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a row has no two numbers, or `SpotTrace` refuses it.
+
+    References
+    ----------
+    Thorpe et al., "Bamboo: Making Preemptible Instances Resilient for Affordable Training of Large DNNs",
+    NSDI 2023.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "trace.csv"
+    >>> _ = path.write_text("0,8\n1.5,7\n2,8\n")
+    >>> read_spot_trace(path, clock="h").time.tolist()
+    [0.0, 5400.0, 7200.0]
+    """
+    require_instance((str, PathLike), path=path)
+    require_choice(tuple(CLOCKS), clock=clock)
+    table = pd.read_csv(path, header=None, names=["time", "size"], dtype=str, keep_default_na=False)
+    read = table.apply(pd.to_numeric, errors="coerce")
+    if (bad := read.isna().any(axis=1).to_numpy()).any():
+        row = int(bad.argmax())
+        raise ValueError(
+            f"path must hold a time and a size in every row, got {list(table.iloc[row])} in row {row + 1}"
+        )
+    return SpotTrace(time=read["time"].to_numpy() * CLOCKS[clock], size=read["size"].to_numpy())
+
+
+def replay_sizes(
+    trace: SpotTrace,
+    nodes: int,
+    speeds: Mapping[str, Sequence[float] | Times],
+    pause: Mapping[str, float] | None = None,
+) -> pd.DataFrame:
+    """Throughput that recovery policies reach on a trace of the size of a cluster.
+
+    Parameters
+    ----------
+    trace : SpotTrace
+        The record.
+    nodes : int
+        Nodes of the whole job; more of them are idle.
+    speeds : mapping of str to array
+        For each policy the share of full throughput with 0, 1, ... nodes missing (`Recovery.speed`); zero
+        beyond the last entry.
+    pause : mapping of str to float, optional
+        For each policy the standstill after a change of size [s]: it goes back to a checkpoint, or forms
+        pipelines anew. Zero where not named.
+
+    Returns
+    -------
+    pandas.DataFrame
+        For each policy: throughput as share of that of the whole job all the time; throughput per node and
+        time that the trace offers, in the same unit; share of time without progress, and in pauses.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a speed lies outside [0, 1], there are more of them than nodes and one, or a pause is negative.
+
+    Notes
+    -----
+    A pause ends early when the next change comes; changes among sizes of at least ``nodes`` cost nothing.
+    O(rows) for each policy.
+
+    References
+    ----------
+    Thorpe et al., NSDI 2023, section 6.
+
+    Examples
+    --------
+    >>> trace = SpotTrace(time=[0.0, 60.0, 120.0], size=[4, 3, 4])
+    >>> replay_sizes(trace, 4, {"stop": [1.0], "drop": [1.0, 0.5, 0.5]}, {"drop": 6.0})["throughput"].tolist()
+    [0.5, 0.725]
+    """
+    require_instance(SpotTrace, trace=trace)
+    require_int(nodes=nodes, at_least=1, at_most=10**7)
+    if not isinstance(speeds, Mapping) or not speeds:
+        raise TypeError(f"speeds must be a mapping of policies to arrays, got {speeds!r:.80}")
+    if pause is not None and not isinstance(pause, Mapping):
+        raise TypeError(f"pause must be a mapping of policies to seconds, got {pause!r:.80}")
+    standing = {} if pause is None else pause
+    if strange := set(standing) - set(speeds):
+        raise ValueError(
+            f"pause must name policies of speeds, got {', '.join(map(repr, sorted(map(str, strange))))}"
+        )
+    changed = np.diff(trace.time) > 0  # of several sizes at one moment the last one counts
+    length, size = np.diff(trace.time)[changed], np.minimum(trace.size[:-1][changed], nodes)
+    fresh = np.concatenate([[False], np.diff(size) != 0])
+    rows = []
+    for name, speed in speeds.items():
+        shares = np.zeros(nodes + 1)
+        given = np.atleast_1d(require_real(speeds=speed, at_least=0.0, at_most=1.0))
+        if given.ndim != 1 or len(given) > nodes + 1:
+            raise ValueError(f"speeds must have 1 to {nodes + 1} entries, got {given!r:.80} for {name}")
+        shares[: len(given)] = given
+        stopped = np.minimum(length, require_time(pause=standing.get(name, 0.0))) * fresh
+        rows.append(_spot_row(name, shares[nodes - size], length, stopped, size / nodes))
+    return pd.DataFrame(rows)
+
+
+def _spot_row(name: str, speed: Times, length: Times, stopped: Times, offered: Times) -> dict[str, object]:
+    """One policy on a trace."""
+    done, total = float(speed @ (length - stopped)), float(length.sum())
+    return {
+        "policy": name,
+        "throughput": done / total,
+        "of offered": done / float(offered @ length) if offered.any() else 0.0,
+        "without progress": float(length[speed == 0].sum()) / total,
+        "in pauses": float(stopped[speed > 0].sum()) / total,
+    }

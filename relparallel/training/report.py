@@ -1,0 +1,273 @@
+"""What a job reaches under failures: one report for closed forms, the Markov chain and simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from relparallel._checks import (
+    require_choice,
+    require_instance,
+    require_int,
+    require_probability,
+    require_real,
+)
+from relparallel.training._arguments import require_rate, require_time
+from relparallel.units import DAY, HOUR
+
+__all__ = ["BUCKETS", "GoodputReport"]
+
+BUCKETS: Final = (
+    "productive", "checkpoint", "lost", "detection", "restart", "waiting", "degraded", "planned",
+)  # fmt: skip
+"""Where the wall time goes: productive; writing checkpoints; work that is done again; until a failure is
+noticed; restarts and pauses; waiting for nodes; speed that missing or slow parts cost, as time; planned."""
+REPORT_METHODS: Final = ("closed", "markov", "simulation")
+_WORDS: Final = {
+    "checkpoint": "writing checkpoints", "lost": "work done twice", "detection": "failures not yet noticed",
+    "restart": "restarts and pauses", "waiting": "waiting for nodes", "degraded": "missing or slow parts",
+    "planned": "planned stops",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class GoodputReport:
+    """Share of the wall time that becomes saved work at full speed, its spread, and where the rest goes.
+
+    Parameters
+    ----------
+    buckets : mapping of str to float
+        Share of the wall time in each of `BUCKETS`; they sum to 1.
+    variance_rate : float
+        Variance of the productive share over a long run, times the length of the run [s].
+    horizon : float
+        Wall time of the run that `sd` and the percentiles are for [s].
+    step_time : float
+        Time of a step with everything up [s].
+    gpus : int
+        GPUs that are paid for, spares included.
+    mtti : pandas.Series
+        Mean time between interruptions by class [s]; infinite for what does not interrupt.
+    state_loss_rate : float
+        Failures per second after which nothing but the last level of checkpoints has the training state.
+    importance : pandas.DataFrame
+        One row per class; see `goodput`.
+    interval : float
+        Work between two checkpoints [s]; infinite where nothing goes back.
+    method : {"closed", "markov", "simulation"}
+        How it was found.
+    tokens_per_step : float, optional
+        Tokens of a global batch.
+    brackets : mapping of str to (float, float), optional
+        Confidence interval of each bucket, where it was simulated.
+    samples : numpy.ndarray, optional
+        Productive shares of simulated runs of the horizon.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range, a bucket is missing, or they do not sum to 1.
+
+    Notes
+    -----
+    The share over a run of length T is normal with variance ``variance_rate / T``, the central limit theorem
+    of renewal-reward processes: T must hold many failures.
+
+    References
+    ----------
+    Asmussen, "Applied Probability and Queues", 2nd ed., 2003, chapter VI.3.
+
+    Examples
+    --------
+    >>> report = GoodputReport(
+    ...     buckets=dict.fromkeys(BUCKETS, 0.0) | {"productive": 0.9, "lost": 0.1}, variance_rate=40.0,
+    ...     horizon=86400.0, step_time=5.0, gpus=16384, mtti=pd.Series({"GPU": 11132.0}), state_loss_rate=0.0,
+    ...     importance=pd.DataFrame({"elasticity": {"GPU": -0.1}}), interval=600.0, method="closed",
+    ... )
+    >>> report.mean, report.percentiles((5, 50, 95)).round(3).tolist()
+    (0.9, [0.865, 0.9, 0.935])
+    """
+
+    buckets: Mapping[str, float]
+    variance_rate: float
+    horizon: float
+    step_time: float
+    gpus: int
+    mtti: pd.Series
+    state_loss_rate: float
+    importance: pd.DataFrame
+    interval: float
+    method: str
+    tokens_per_step: float | None = None
+    brackets: Mapping[str, tuple[float, float]] | None = None
+    samples: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        require_instance(Mapping, buckets=self.buckets)
+        if set(self.buckets) != set(BUCKETS):
+            raise ValueError(f"buckets must be {', '.join(BUCKETS)}, got {', '.join(map(str, self.buckets))}")
+        for name, share in self.buckets.items():
+            require_probability(**{f"buckets[{name!r}]": share})
+        if abs(sum(self.buckets.values()) - 1) > 1e-9:
+            raise ValueError(f"buckets must sum to 1, got {sum(self.buckets.values())!r}")
+        require_real(variance_rate=self.variance_rate, at_least=0)
+        require_time(horizon=self.horizon, step_time=self.step_time, positive=True)
+        require_int(gpus=self.gpus, at_least=1, at_most=10**10)
+        require_instance(pd.Series, mtti=self.mtti)
+        require_rate(state_loss_rate=self.state_loss_rate)
+        require_instance(pd.DataFrame, importance=self.importance)
+        require_real(interval=self.interval, at_least=0, infinite=True)
+        require_choice(REPORT_METHODS, method=self.method)
+        if self.tokens_per_step is not None:
+            require_real(tokens_per_step=self.tokens_per_step, above=0, at_most=1e18)
+        require_instance((Mapping, type(None)), brackets=self.brackets)
+        if self.brackets is not None and set(self.brackets) - set(BUCKETS):
+            raise ValueError(f"brackets must name buckets, got {', '.join(map(str, self.brackets))}")
+        if self.samples is not None:
+            require_probability(samples=self.samples)
+
+    @property
+    def mean(self) -> float:
+        """Mean productive share of the wall time."""
+        return self.buckets["productive"]
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the productive share over the horizon."""
+        return float(np.sqrt(self.variance_rate / self.horizon))
+
+    def percentiles(
+        self, levels: tuple[float, ...] = (5, 50, 95), horizon: float | None = None
+    ) -> NDArray[np.float64]:
+        """Return percentiles of the productive share over a run.
+
+        Parameters
+        ----------
+        levels : tuple of float
+            Percent, each from 0 to 100.
+        horizon : float, optional
+            Wall time of the run [s]; that of the report where omitted.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64, one per level, in [0, 1].
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a level is no percentage or the horizon is not positive.
+
+        Notes
+        -----
+        Of the simulated runs where there are any of this horizon, else of the normal law.
+        """
+        percent = require_real(levels=np.asarray(levels, dtype=np.float64), at_least=0, at_most=100)
+        length = require_time(horizon=self.horizon if horizon is None else horizon, positive=True)
+        if self.samples is not None and length == self.horizon:
+            return np.asarray(np.percentile(self.samples, percent), dtype=np.float64)
+        spread = np.sqrt(self.variance_rate / length)
+        found: NDArray[np.float64] = np.clip(
+            self.mean + (spread * ndtri(percent / 100) if spread else 0.0 * percent), 0.0, 1.0
+        )
+        return found
+
+    @property
+    def tokens_per_day(self) -> float:
+        """Tokens that become saved work per day; needs ``tokens_per_step``."""
+        if self.tokens_per_step is None:
+            raise ValueError("tokens_per_step must be given for tokens per day, got None")
+        return self.mean * self.tokens_per_step / self.step_time * DAY
+
+    def cost_per_token(self, price: float) -> float:
+        """Return what a token costs, spares and lost time included.
+
+        Parameters
+        ----------
+        price : float
+            Of one GPU for an hour, in any currency.
+
+        Returns
+        -------
+        float
+            Price per token; infinite where nothing is productive.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the price is no number or negative, or the report has no tokens per step.
+
+        Notes
+        -----
+        price * gpus * 24 / tokens per day.
+        """
+        paid = float(require_real(price=price, at_least=0, at_most=1e12)) * self.gpus * DAY / HOUR
+        return paid / self.tokens_per_day if self.mean else float("inf")
+
+    def state_loss_probability(self, time: float | None = None) -> float:
+        """Return the probability that the last level of checkpoints is needed at least once.
+
+        Parameters
+        ----------
+        time : float, optional
+            Length of the run [s]; the horizon where omitted.
+
+        Returns
+        -------
+        float
+            1 - exp(-rate time).
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the time is no number or negative.
+        """
+        span = require_time(time=self.horizon if time is None else time)
+        return float(-np.expm1(-self.state_loss_rate * span))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the buckets with their share and hours per day, and the bracket where there is one.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per bucket, in the order of `BUCKETS`.
+        """
+        frame = pd.DataFrame({"share": [self.buckets[name] for name in BUCKETS]}, index=list(BUCKETS))
+        frame["hours per day"] = frame["share"] * DAY / HOUR
+        if self.brackets is not None:
+            ends: Any = [self.brackets.get(name, (np.nan, np.nan)) for name in BUCKETS]
+            frame["lower"], frame["upper"] = zip(*ends, strict=True)
+        return frame
+
+    def explain(self) -> str:
+        """Say in words what is reached, where the rest goes, and which class of parts decides.
+
+        Returns
+        -------
+        str
+            A few sentences.
+        """
+        low, _, high = self.percentiles()
+        losses = sorted(((self.buckets[name], text) for name, text in _WORDS.items()), reverse=True)
+        parts = [f"{100 * share:.2f} % {text}" for share, text in losses if share > 5e-5]
+        said = [
+            f"{100 * self.mean:.2f} % of the time is productive; 90 % of runs of "
+            f"{self.horizon / DAY:.0f} days reach {100 * low:.2f} to {100 * high:.2f} %.",
+            f"The rest: {', '.join(parts)}." if parts else "Nothing else takes any time.",
+        ]
+        if "elasticity" in self.importance and len(self.importance):
+            elasticity = self.importance["elasticity"]
+            said.append(
+                f"{elasticity.idxmin()} matters most: 10 % fewer of its failures bring "
+                f"{-10 * float(elasticity.min()):.3f} % more."
+            )
+        loss = self.state_loss_probability()
+        said.append(f"Only the last level of checkpoints brings the state back with probability {loss:.3g}.")
+        return " ".join(said)

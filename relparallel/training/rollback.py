@@ -1,0 +1,340 @@
+"""What going back to checkpoints costs: exact for exponential failures and any number of levels.
+
+A block of a level is what lies between two checkpoints of that level or a higher one; it consists of blocks
+of the level below. Its transform (see `_series`) follows from theirs: a geometric series over the blocks
+inside, and a loop for the failures that send the job back to its begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import require_instance, require_probability
+from relparallel.training._arguments import Real, normal_percentiles, plain, require_time
+from relparallel.training._series import ONE, ZERO, Series, geometric, passed, struck
+from relparallel.training.checkpoint_policies import Cause, Checkpointing
+from relparallel.training.checkpointing import lost_share
+
+__all__ = ["Rollback", "rollback"]
+
+BUCKETS: Final = ("productive", "checkpoint", "lost", "detection", "restart")
+SHORTEST: Final = 1e-6  # of the mean time between failures: the interval of a checkpoint that is free
+LONGEST: Final = 30.0
+STEPS: Final = (0.5, 0.9, 0.99, 1.01, 1.1, 2.0)
+MOST: Final = 10**6  # checkpoints of one level for one of the next
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rollback:
+    """Share of the wall time that becomes saved work, and where the rest goes.
+
+    Parameters
+    ----------
+    share : float
+        Long-run share of the time that becomes saved work.
+    variance_rate : float
+        Variance of that share over a run, times the length of the run [s].
+    interval : float
+        Work between two checkpoints [s]; infinite where nothing ever fails and nothing is written.
+    every : tuple of int
+        Checkpoints of a level for one of the next.
+    buckets : dict of str to float
+        Shares of the time: productive, checkpoint (standstill for those that are kept), lost (work and
+        standstill done in vain), detection, restart; their sum is 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> from relparallel.training import Cause, Checkpointing, CheckpointLevel
+    >>> storage = Checkpointing(levels=(CheckpointLevel(name="storage", cost=60.0, restart=600.0),))
+    >>> result = rollback(storage, [Cause(level="node", rate=1 / 11131.6, restart=300.0)])
+    >>> {name: round(share, 4) for name, share in result.buckets.items()}
+    {'productive': 0.8299, 'checkpoint': 0.0446, 'lost': 0.0479, 'detection': 0.0, 'restart': 0.0777}
+    """
+
+    share: float
+    variance_rate: float
+    interval: float
+    every: tuple[int, ...]
+    buckets: dict[str, float]
+
+    def __post_init__(self) -> None:
+        require_probability(share=self.share)
+        require_time(variance_rate=self.variance_rate)
+        if self.interval != np.inf:
+            require_time(interval=self.interval, positive=True)
+        require_instance(tuple, every=self.every)
+        require_instance(dict, buckets=self.buckets)
+
+    def std(self, horizon: Real) -> Real:
+        """Return the standard deviation of the share over a run of that length [s]."""
+        return plain(np.sqrt(self.variance_rate / require_time(horizon=horizon, positive=True)))
+
+    def percentiles(self, levels: Real, horizon: float) -> Real:
+        """Return percentiles (levels in (0, 100)) of the share over a run of that length [s]."""
+        return normal_percentiles(self.share, float(self.std(horizon)), levels)
+
+
+@dataclass(frozen=True, slots=True)
+class _System:
+    """Causes and levels in units of the mean time between failures."""
+
+    rate: float
+    read: NDArray[np.float64]  # [cause, level]: probability that a failure is of that cause and reads it
+    detection: NDArray[np.float64]  # [cause]
+    back: NDArray[np.float64]  # [cause, level]: detection, fixed restart and reading
+    cost: NDArray[np.float64]  # [level]
+    delay: NDArray[np.float64]  # [level]
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """What a failure that reads a level is worth beside a running job, once all time is summed up."""
+        share = self.read.sum(axis=0)
+        return np.asarray(share / (share @ np.exp(-self.delay)))
+
+    @classmethod
+    def of(cls, checkpointing: Checkpointing, causes: Sequence[Cause]) -> _System:
+        rates = np.array([cause.rate for cause in causes])
+        rate = float(rates.sum())
+        there = np.array([[x.survival(cause.level) for x in checkpointing.levels] for cause in causes])
+        gone = np.cumprod(np.column_stack([np.ones(len(causes)), 1 - there[:, :-1]]), axis=1)
+        detection = np.array([cause.detection for cause in causes]) * rate
+        fixed = detection + rate * np.array([cause.restart for cause in causes])
+        cost, restart, delay = rate * np.array([[x.cost, x.restart, x.delay] for x in checkpointing.levels]).T
+        read = rates[:, None] / rate * gone * there
+        return cls(rate, read, detection, fixed[:, None] + restart, cost, delay)
+
+
+def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
+    """Share of the time that becomes saved work when failures send the job back to checkpoints.
+
+    Parameters
+    ----------
+    checkpointing : Checkpointing
+        Levels, interval and frequencies; what is left open is chosen best.
+    causes : sequence of Cause
+        What sends the job back.
+
+    Returns
+    -------
+    Rollback
+        Share, variance rate, interval, frequencies and buckets.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type.
+
+    Notes
+    -----
+    One level, failures at rate L, cause j with probability p_j and R_j seconds back to work: a segment of
+    W + C takes e^{L d} (e^{L (W+C)} - 1)/(L q) with q = sum_j p_j e^{-L R_j} and the delay d. So the
+    optimal W of `checkpoint_interval` holds for any causes and delay. Several levels: nested blocks, exact,
+    O(n^2 log every + n causes) for n levels. The variance rate is that of the renewal-reward process,
+    (work)^2 Var(T)/E[T]^3 with the time T of a block of the last level.
+
+    References
+    ----------
+    Daly 2006 for one level and one cause. Moody et al., SC 2010, for the levels.
+
+    Examples
+    --------
+    >>> from relparallel.training import Cause, Checkpointing, CheckpointLevel
+    >>> memory = CheckpointLevel(name="memory", cost=1.0, restart=60.0, survives={"rack": 0.0})
+    >>> storage = CheckpointLevel(name="storage", cost=60.0, restart=600.0)
+    >>> causes = [Cause(level="node", rate=8e-5), Cause(level="rack", rate=1e-6)]
+    >>> [round(rollback(Checkpointing(levels=x), causes).share, 4) for x in ((storage,), (memory, storage))]
+    [0.8617, 0.9713]
+    """
+    require_instance(Checkpointing, checkpointing=checkpointing)
+    require_instance(Sequence, causes=causes)
+    for cause in causes:
+        require_instance(Cause, causes=cause)
+    causes = [cause for cause in causes if cause.rate > 0]
+    if not causes:
+        return _undisturbed(checkpointing)
+    system = _System.of(checkpointing, causes)
+    interval, every = _chosen(checkpointing, system)
+    work = interval * int(np.prod(every, dtype=object))
+    with np.errstate(all="ignore"):
+        time = _transform(system, interval * system.rate, every)
+    if not np.isfinite(time.c2):
+        raise ValueError("checkpointing must let the job get on, got one that takes 1e150 lives per block")
+    mean = -time.c1 / system.rate
+    variance = (2 * time.c2 - time.c1**2) / system.rate**2
+    share = float(work / mean)
+    stalls = _stalls(every, system.cost / system.rate) / mean
+    return Rollback(
+        share=share, variance_rate=float(max(share**2 * variance / mean, 0.0)), interval=interval,
+        every=every, buckets=_buckets(system, share, float(stalls)),
+    )  # fmt: skip
+
+
+def _undisturbed(checkpointing: Checkpointing) -> Rollback:
+    """Nothing sends the job back: only the checkpoints that were asked for cost time."""
+    every = checkpointing.every or (1,) * (len(checkpointing.levels) - 1)
+    interval = np.inf if checkpointing.interval is None else checkpointing.interval
+    work = interval * int(np.prod(every, dtype=object))
+    stalls = _stalls(every, np.array([level.cost for level in checkpointing.levels]))
+    share = 1.0 if work == np.inf else float(work / (work + stalls))
+    return Rollback(
+        share=share, variance_rate=0.0, interval=interval, every=every,
+        buckets=dict(zip(BUCKETS, (share, 1 - share, 0.0, 0.0, 0.0), strict=True)),
+    )  # fmt: skip
+
+
+def _transform(system: _System, work: Real, every: tuple[int, ...]) -> Series:
+    """Time from one checkpoint of the last level to the next."""
+    levels = range(len(system.cost))
+    # By the level at the end: passing the block, and falling back to a level that the block cannot mend.
+    flow = [passed(work + system.cost[end]) for end in levels]
+    late = [passed(delay) for delay in system.delay]
+    fall = [[struck(work + system.cost[end]) * late[k] for k in levels] for end in levels]
+    for level in levels:
+        if level:
+            total, power = geometric(flow[level - 1], every[level - 1] - 1)
+            before = [total * lost for lost in fall[level - 1]]
+        else:
+            power, before = ONE, [ZERO for _ in levels]
+        again, higher = _restarted(system, level)
+        for end in levels[level:]:
+            turn = before[level] + power * fall[end][level]
+            through = power * flow[end]
+            rest = [before[k] + power * fall[end][k] + turn * higher[k] for k in levels]
+            # What does not turn passes or leaves: a sum of positive terms keeps the digits of the difference.
+            out = through.c0 + sum(rest[k].c0 * system.weight[k] for k in levels[level + 1 :])
+            loops = ONE / (ONE - turn * again).starting(out)
+            flow[end], fall[end] = through * loops, [lost * loops for lost in rest]
+    return flow[-1]
+
+
+def _restarted(system: _System, level: int) -> tuple[Series, list[Series]]:
+    """After a failure that reads ``level``, where a checkpoint of it is: on the way again, or a higher level.
+
+    A failure within ``delay`` of the restart finds nothing newer: it is one more turn at the same place.
+    """
+    levels, soon = range(len(system.cost)), [struck(delay) for delay in system.delay]
+    below = np.cumsum(system.read, axis=1)
+    up, out, turns, leaves = ZERO, ONE, ZERO, ZERO
+    for i in range(level, -1, -1):  # a restart that is struck goes on from the same level or a higher one
+        hit, done = struck(system.back[:, i]), passed(system.back[:, i])
+        above = system.read[:, i + 1 :].sum() + below[:, i] @ done.c0
+        again = (ONE - _mixed(below[:, i], hit)).starting(above)
+        entry = _mixed(system.read[:, i], hit) / again
+        run = _mixed(system.read[:, i], done) + entry * (_mixed(below[:, i], done) + up)
+        lost = entry * out
+        up, out = up + run, out + lost
+        turns, leaves = turns + soon[i] * run, leaves + soon[i] * lost
+        if i == level:
+            own_run, own_lost = run, lost
+    weight = system.weight[level + 1 :]
+    away = leaves.c0 * weight.sum() + sum(soon[k].c0 * system.weight[k] for k in levels[level + 1 :])
+    run = own_run / (ONE - turns).starting((1 + away) / system.weight.sum())
+    return run, [run * (leaves + soon[k]) + own_lost for k in levels]
+
+
+def _mixed(weights: NDArray[np.float64], series: Series) -> Series:
+    """Weighted sum over the causes."""
+    return Series(*(float(weights @ c) for c in (series.c0, series.c1, series.c2)))
+
+
+def _stalls(every: tuple[int, ...], cost: NDArray[np.float64]) -> float:
+    """Standstill of all checkpoints of one block of the last level."""
+    blocks = np.cumprod(np.array((*every, 1)[::-1], dtype=np.float64))[::-1]  # of a level and higher ones
+    return float(cost @ (blocks - np.append(blocks[1:], 0.0)))
+
+
+def _buckets(system: _System, share: float, stalls: float) -> dict[str, float]:
+    """Where the time goes; failures strike at rate 1 whatever the job does."""
+    short = -np.expm1(-system.back)
+    below, read = np.cumsum(system.read, axis=1), np.empty_like(system.read)
+    above = 0.0  # share of failures that strike while a higher level is being read
+    for i in range(len(system.cost) - 1, -1, -1):
+        first, again = system.read[:, i], below[:, i] - system.read[:, i]
+        struck_again = float((1 - above) * (first @ short[:, i]) / (1 - again @ short[:, i]))
+        read[:, i] = first * (1 - above) + again * struck_again
+        above += struck_again
+    detection = float(system.read.sum(axis=1) @ -np.expm1(-system.detection))
+    restart = float((read * (short - -np.expm1(-system.detection)[:, None])).sum())
+    lost = max(1 - share - stalls - detection - restart, 0.0)
+    return dict(zip(BUCKETS, (share, stalls, lost, detection, restart), strict=True))
+
+
+def _chosen(checkpointing: Checkpointing, system: _System) -> tuple[float, tuple[int, ...]]:
+    """The interval and the frequencies, the best where they are open."""
+    if checkpointing.interval is not None and checkpointing.every is not None:
+        return checkpointing.interval, checkpointing.every
+    if len(checkpointing.levels) == 1:
+        if checkpointing.interval is not None:
+            return checkpointing.interval, ()
+        return max(float(lost_share(system.cost[0])), SHORTEST) / system.rate, ()
+    return _searched(checkpointing, system)
+
+
+def _searched(checkpointing: Checkpointing, system: _System) -> tuple[float, tuple[int, ...]]:
+    """Best interval and frequencies: from the first order downhill, one frequency after the other."""
+    fixed = None if checkpointing.interval is None else checkpointing.interval * system.rate
+    best = checkpointing.every or _first_order(system, fixed)
+    lost, work = _best_interval(system, best, fixed, (SHORTEST, LONGEST))
+    known = {best: (lost, work)}
+    while checkpointing.every is None:
+        near = (known[best][1] / 3, known[best][1] * 3)
+        nearby = [_moved(best, level, step) for level in range(len(best)) for step in STEPS]
+        for every in nearby:
+            if every not in known:
+                known[every] = _best_interval(system, every, fixed, near)
+        better = min(nearby, key=lambda every: known[every][0])
+        if known[better][0] >= known[best][0] * (1 - 1e-9):
+            break
+        best = better
+    return _best_interval(system, best, fixed, (SHORTEST, LONGEST), 1e-9)[1] / system.rate, best
+
+
+def _moved(every: tuple[int, ...], level: int, step: float) -> tuple[int, ...]:
+    """One frequency by a factor, at least by one."""
+    old = every[level]
+    new = max(round(old * step), old + 1) if step > 1 else min(round(old * step), old - 1)
+    return (*every[:level], min(max(new, 1), MOST), *every[level + 1 :])
+
+
+def _first_order(system: _System, fixed: float | None) -> tuple[int, ...]:
+    """Young's interval of each level on its own, and how often one goes into the next."""
+    rates = np.maximum(system.read.sum(axis=0), 1e-12)
+    spans = np.maximum.accumulate(np.sqrt(2 * np.maximum(system.cost, 1e-12) / rates))
+    spans[0] = spans[0] if fixed is None else fixed
+    return tuple(int(n) for n in np.clip(np.rint(spans[1:] / spans[:-1]), 1, MOST))
+
+
+def _best_interval(
+    system: _System,
+    every: tuple[int, ...],
+    fixed: float | None,
+    bounds: tuple[float, float],
+    tolerance: float = 1e-3,
+) -> tuple[float, float]:
+    """Time per unit of work, and the interval with the least of it: a grid that is refined."""
+    blocks = float(np.prod(every, dtype=object))
+
+    def per_work(work: Real) -> Real:
+        with np.errstate(all="ignore"):
+            times = -_transform(system, work, every).c1 / (work * blocks)
+        return np.where(np.isfinite(times), times, np.inf)[()]
+
+    if fixed is not None:
+        return float(per_work(fixed)), fixed
+    low, high = np.log(bounds)
+    while high - low > tolerance:
+        grid = np.linspace(low, high, 65)
+        place = int(np.argmin(per_work(np.exp(grid))))
+        low, high = grid[max(place - 1, 0)], grid[min(place + 1, 64)]
+    work = float(np.exp((low + high) / 2))
+    return float(per_work(work)), work

@@ -1,0 +1,301 @@
+"""Simulation of a job: the same report as from formulas, with intervals."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
+from relparallel.parallel import StepTime
+from relparallel.sweep import map_chunks, spawn_streams
+from relparallel.training._arguments import require_time
+from relparallel.training._count_kernel import run_counts
+from relparallel.training._identity_kernel import new_nodes, run_identities
+from relparallel.training._intervals import mean_interval
+from relparallel.training._job_kernel import PLACES, TIMES, Tables, new_marks
+from relparallel.training._rows import Rows, rows
+from relparallel.training.checkpoint_policies import Checkpointing
+from relparallel.training.failure_records import check_records
+from relparallel.training.failures import FailureModel
+from relparallel.training.lifetimes import Ages, Lifetime, require_ages
+from relparallel.training.recovery_policies import Recovery
+from relparallel.training.report import BUCKETS, GoodputReport
+from relparallel.units import DAY, YEAR
+
+__all__ = ["simulate"]
+
+SIMULATION_LEVELS: Final = ("count", "identity")
+WEEK: Final = 7 * DAY
+LONGEST_PATTERN: Final = 10**6
+LONGEST_LIFE: Final = 1e18  # s, of nodes that do not fail
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Outcome = tuple[Floats, Integers, Floats]  # seconds [window, bucket], counts [row, 3], time lost [row]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Run:
+    """What every replication shares."""
+
+    tables: Tables
+    window: float
+    windows: int
+    skipped: int
+    lifetime: Lifetime | None
+    repair: Lifetime
+    ages: Ages
+    record: tuple[Floats, Floats, Integers]
+
+
+def simulate(
+    model: FailureModel,
+    step_time: StepTime | float,
+    checkpointing: Checkpointing,
+    recovery: Recovery,
+    spares: int = 0,
+    *,
+    years: float,
+    rng: np.random.Generator,
+    level: str = "count",
+    lifetimes: Lifetime | None = None,
+    ages: Ages = "stationary",
+    repairs: Lifetime | None = None,
+    crews: int | None = None,
+    records: pd.DataFrame | None = None,
+    planned: float = 0.0,
+    tokens_per_step: float | None = None,
+    horizon: float = 30 * DAY,
+    replications: int = 20,
+    executor: Executor | None = None,
+) -> GoodputReport:
+    """Simulate a job under failures.
+
+    Parameters
+    ----------
+    model : FailureModel
+        What fails, with a placement.
+    step_time : StepTime or float
+        Time of a step with everything up [s].
+    checkpointing : Checkpointing
+        What can be gone back to; an open interval is the optimal one.
+    recovery : Recovery
+        What the job does after a failure.
+    spares : int
+        Nodes held back.
+    years : float
+        Simulated time, shared by the replications; whole horizons are simulated.
+    rng : numpy.random.Generator
+        Source of randomness; one stream is spawned per replication.
+    level : {"count", "identity"}
+        "count": exponential lives and repairs, on counts. "identity": every node has a life of its own.
+    lifetimes : Lifetime, optional
+        Law of the lives of nodes; its shape counts, the mean is that of the model. Exponential where omitted.
+    ages : {"stationary", "new"} or array
+        State of the nodes at the beginning; array: one age per node and spare [s].
+    repairs : Lifetime, optional
+        Law of the repairs; its shape counts. Exponential where omitted.
+    crews : int, optional
+        Repairs that go on at once, on counts; parts share them evenly. As many as needed where omitted.
+    records : pandas.DataFrame, optional
+        Failures to replay besides those of the model: columns node, start and end [s].
+    planned : float
+        Share of the time in planned stops, once a week; nothing fails meanwhile.
+    tokens_per_step : float, optional
+        Tokens of a global batch.
+    horizon : float
+        Length of the runs that the percentiles are for [s].
+    replications : int
+        Independent repetitions, at least 2.
+    executor : concurrent.futures.Executor, optional
+        Where the replications run; it does not change the result.
+
+    Returns
+    -------
+    GoodputReport
+        Shares of the time with their 95 % intervals, and samples of the productive share over the horizon.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or is out of range, the years are fewer than a horizon for each
+        replication, or something is asked for that only the other level can do.
+
+    Notes
+    -----
+    Failures strike at any time, also during checkpoints, detection and restarts. While a job waits for
+    nodes, its own do not fail; with hot spares they do. A failure during a standstill begins it anew. The
+    slowest degraded part sets the speed. Groups behind a part of several nodes fail together, whichever
+    nodes they are; with identities, groups are neighbours, spares included. Unless ages are given, the
+    first ten repair times, in whole horizons, do not count. A bucket of a horizon holds what was lost in it,
+    whenever it was done. O(rows) per failure on counts, O(log nodes) with identities.
+
+    References
+    ----------
+    Law, "Simulation Modeling and Analysis", 5th ed., 2015, chapter 9, for the replications.
+
+    Examples
+    --------
+    >>> from relparallel.hardware import Cluster
+    >>> from relparallel.parallel import Strategy
+    >>> from relparallel.training import Checkpointing, CheckpointLevel, Recovery, failure_model
+    >>> model = failure_model(Cluster(nodes=2048), Strategy(tensor=8, pipeline=16, data=128))
+    >>> storage = Checkpointing(levels=(CheckpointLevel(name="storage", cost=20.0, restart=300.0),))
+    >>> rng = np.random.default_rng(1)
+    >>> report = simulate(model, 5.0, storage, Recovery("spares", 86400.0), spares=20, years=10, rng=rng)
+    >>> bool(0.9 < report.mean < 0.92)
+    True
+    """
+    _check(step_time, years, level, planned, horizon, replications)
+    _check_level(level, ages, crews, {"lifetimes": lifetimes, "repairs": repairs, "records": records})
+    require_rng(rng=rng)
+    table = rows(model, checkpointing, recovery, spares)
+    names = [domain.component.name for domain in model.domains if domain.rate > 0]
+    table, names, record = _with_records(table, names, records, recovery.waits)
+    ages = require_ages(ages, table.total + spares)
+    settled = isinstance(ages, str) and ages == "stationary"
+    skipped = int(np.ceil(10 * table.repair.max(initial=0.0) / horizon)) if settled else 0
+    windows = int(years * YEAR / (replications * horizon) * (1 + 1e-12))
+    if not windows:
+        raise ValueError(
+            f"years must be >= {replications * horizon / YEAR:g} for {replications} horizons, got {years!r}"
+        )
+    run = _Run(
+        tables=_tables(table, crews, planned), window=float(horizon), windows=windows, skipped=skipped,
+        lifetime=_node_life(table, lifetimes) if level == "identity" else None,
+        repair=(repairs or Lifetime.exponential(1.0)).scaled(1.0), ages=ages, record=record,
+    )  # fmt: skip
+    found = map_chunks(partial(_replicate, run), spawn_streams(rng, replications), executor)
+    return _report(found, run, model, names, table, _seconds(step_time), spares, tokens_per_step)
+
+
+def _check(step_time: Any, years: Any, level: Any, planned: Any, horizon: Any, replications: Any) -> None:
+    """Refuse what is out of range."""
+    require_instance((StepTime, float, int), step_time=step_time)
+    require_real(years=years, above=0.0, at_most=1e9)
+    require_choice(SIMULATION_LEVELS, level=level)
+    require_time(horizon=horizon, positive=True)
+    require_int(replications=replications, at_least=2, at_most=10**6)
+    require_real(planned=planned, at_least=0.0, below=1.0)
+
+
+def _check_level(level: str, ages: Any, crews: Any, laws: dict[str, Any]) -> None:
+    """Refuse what the level cannot do."""
+    require_instance((Lifetime, type(None)), lifetimes=laws["lifetimes"], repairs=laws["repairs"])
+    if level == "count":
+        for name, given in (laws | {"ages": None if isinstance(ages, str) else ages}).items():
+            if given is not None:
+                raise ValueError(f"{name} must be left out unless level is 'identity', got {given!r}")
+    if crews is not None:
+        require_int(crews=crews, at_least=1, at_most=10**9)
+        if level != "count":
+            raise ValueError(f"crews must be left out unless level is 'count', got {crews!r}")
+
+
+def _seconds(step_time: StepTime | float) -> float:
+    """Time of a step."""
+    return float(step_time.total if isinstance(step_time, StepTime) else step_time)
+
+
+def _with_records(
+    table: Rows, names: list[str], records: pd.DataFrame | None, back: bool
+) -> tuple[Rows, list[str], tuple[Floats, Floats, Integers]]:
+    """Add a row for recorded failures of single nodes."""
+    if records is None:
+        return table, names, (np.empty(0), np.empty(0), np.empty(0, np.int64))
+    checked = check_records(records, table.total + table.spares).sort_values("start", kind="stable")
+    added = {"rate": 0.0, "nodes": 1, "back": back, "detection": 0.0, "repair": 1.0, "slowdown": 1.0}
+    longer = {name: np.append(getattr(table, name), value) for name, value in added.items()}
+    for name, values in longer.items():
+        longer[name] = values.astype(getattr(table, name).dtype)
+    survive = np.vstack([table.survive.reshape(-1, table.cost.size), np.ones((1, table.cost.size))])
+    columns = (checked[name].to_numpy() for name in ("start", "end", "node"))
+    start, end, node = columns
+    record = (start.astype(np.float64), end.astype(np.float64), node.astype(np.int64))
+    return table.with_values(**longer, survive=survive), [*names, "record"], record
+
+
+def _tables(table: Rows, crews: int | None, planned: float) -> Tables:
+    """Arrays of the kernels."""
+    pattern, every = int(np.prod(table.every, dtype=np.float64)), np.cumprod(table.every)
+    if pattern > LONGEST_PATTERN:
+        raise ValueError(
+            f"checkpointing must repeat its levels after <= {LONGEST_PATTERN} intervals, got {pattern}"
+        )
+    place = np.arange(1, pattern + 1)[:, None]
+    highest = np.asarray((place % every[None, :-1] == 0).sum(axis=1), dtype=np.int64)
+    period = table.interval * np.concatenate([[1.0], every[:-1]])
+    if (table.delay > period).any():
+        raise ValueError(f"checkpointing must have delays <= {period.tolist()} s, got {table.delay.tolist()}")
+    return Tables(
+        size=table.total, spares=table.spares, hot=table.hot, rate=table.rate, nodes=table.nodes,
+        back=table.back.astype(np.int64), survive=table.survive.reshape(-1, table.cost.size),
+        detection=table.detection, repair=1 / np.maximum(table.repair, 1e-6), slowdown=table.slowdown,
+        pattern=highest, cost=table.cost[highest], restart=table.restart, delay=table.delay,
+        interval=table.interval, speed=table.speed, pause=table.pause, fixed=table.restart_fixed,
+        crews=float("inf") if crews is None else float(crews),
+        every=(1 - planned) * WEEK if planned else float("inf"), planned=planned * WEEK,
+    )  # fmt: skip
+
+
+def _node_life(table: Rows, lifetimes: Lifetime | None) -> Lifetime:
+    """Law of the life of a node, with the mean of the model."""
+    rate = float(table.rate[table.nodes == 1].sum()) / table.total
+    law = Lifetime.exponential(1.0) if lifetimes is None else lifetimes
+    return law.scaled(min(1 / rate, LONGEST_LIFE) if rate > 0 else LONGEST_LIFE)
+
+
+def _replicate(run: _Run, rng: np.random.Generator) -> Outcome:
+    """One replication."""
+    tables, count = run.tables, run.tables.rate.size
+    found = np.zeros((run.skipped + run.windows, len(BUCKETS)))
+    counts, blame = np.zeros((count, 3), np.int64), np.zeros(max(count, 1))
+    job = (
+        np.zeros(TIMES), np.zeros(PLACES, np.int64), new_marks(tables.restart.size), np.zeros(len(BUCKETS)),
+        np.zeros(count, np.int64),
+    )  # fmt: skip
+    if run.lifetime is None:
+        run_counts(rng, tables, run.window, found, counts, blame, *job)
+    else:
+        total = tables.size + tables.spares
+        remaining = run.lifetime.remaining(rng, total, run.ages)
+        laws = (run.lifetime.draws, run.repair.draws)
+        nodes = new_nodes(total, tables, *laws, remaining, run.record)
+        run_identities(rng, tables, nodes, run.window, found, counts, blame, *job)
+    return found[run.skipped :], counts, blame
+
+
+def _report(
+    found: list[Outcome], run: _Run, model: FailureModel, names: list[str], table: Rows, step: float,
+    spares: int, tokens: float | None,
+) -> GoodputReport:  # fmt: skip
+    """Put the replications together."""
+    shares = np.array([part[0] for part in found]) / run.window  # [replication, window, bucket]
+    brackets = {}
+    for place, name in enumerate(BUCKETS):
+        bracket = mean_interval(shares[:, :, place].mean(axis=1))
+        brackets[name] = (max(bracket.lower, 0.0), min(bracket.upper, 1.0))
+    time = run.window * len(found) * (run.skipped + run.windows)
+    classes = list(dict.fromkeys(names))
+    member = np.array([[name == entry for name in names] for entry in classes], dtype=np.float64)
+    member = member.reshape(len(classes), len(names))
+    counts = member @ np.sum([part[1] for part in found], axis=0)
+    lost = member @ np.sum([part[2] for part in found], axis=0)[: len(names)]
+    with np.errstate(divide="ignore"):
+        mtti = pd.Series(time / counts[:, 1], index=classes)
+    share = lost / lost.sum() if lost.sum() > 0 else lost
+    samples = np.clip(shares[:, :, 0].ravel(), 0.0, 1.0)
+    return GoodputReport(
+        buckets=dict(zip(BUCKETS, np.clip(shares.mean(axis=(0, 1)), 0.0, 1.0).tolist(), strict=True)),
+        variance_rate=float(samples.var(ddof=1)) * run.window, horizon=run.window, step_time=step,
+        gpus=model.cluster.gpus + spares * model.cluster.gpus_per_node, mtti=mtti,
+        state_loss_rate=float(counts[:, 2].sum()) / time,
+        importance=pd.DataFrame({"rate": counts[:, 0] / time, "share of lost time": share}, index=classes),
+        interval=table.interval, method="simulation", tokens_per_step=tokens, brackets=brackets,
+        samples=samples,
+    )  # fmt: skip

@@ -1,0 +1,322 @@
+"""Spare nodes: how often they run out, and how many are enough.
+
+========  ==========================================================  =====================
+letter    meaning                                                     argument
+========  ==========================================================  =====================
+N         nodes of the job                                            ``nodes``
+S         nodes held back as spares                                   ``spares``
+lam       failures per node and second                                ``node_rate``
+r         mean time until a failed node is back [s]                   ``repair``
+a         1/(1 + lam r), share of time a node is up
+c         repairs that go on at the same time                         ``crews``
+========  ==========================================================  =====================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtrc, log_ndtr, ndtri, pdtr
+
+from relparallel._checks import require_choice, require_int, require_probability, require_real
+from relparallel.training._arguments import (
+    MOST_NODES,
+    Real,
+    plain,
+    require_rate,
+    require_time,
+    require_together,
+)
+
+__all__ = ["erlang_b", "shortage_probability", "spares_law", "spares_needed"]
+
+KINDS: Final = ("cold", "hot")
+LARGEST_LOAD: Final = 1e7  # nodes under repair at once, beyond which no answer is worth the time
+
+
+def erlang_b(servers: int, load: Real) -> Real:
+    """Probability that all servers of a loss system are busy.
+
+    Parameters
+    ----------
+    servers : int
+        Servers c, at least 0.
+    load : float or array
+        Offered load rho: arrival rate times mean service time.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Erlang's B(c, rho), in [0, 1].
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``servers`` is no integer or negative, or the load is negative or not finite.
+
+    Notes
+    -----
+    rho^c/c! / sum_{j<=c} rho^j/j!, by the recursion B(c) = rho B(c-1) / (c + rho B(c-1)): O(c), no overflow.
+    It depends on the service times through their mean only.
+
+    References
+    ----------
+    Erlang 1917. Insensitivity: Sevastyanov, Theory Probab. Appl. 2, 1957.
+
+    Examples
+    --------
+    >>> round(erlang_b(servers=9, load=2048 * 0.00379), 6)
+    0.160858
+    """
+    require_int(servers=servers, at_least=0, at_most=MOST_NODES)
+    return plain(_erlang_b(np.asarray(servers), require_real(load=load, at_least=0, at_most=1e30)))
+
+
+def _erlang_b(servers: NDArray[np.int64], load: Any, crews: float = math.inf) -> NDArray[np.float64]:
+    """Erlang's B for arrays of servers and loads that broadcast; at most ``crews`` repairs at a time."""
+    servers, load = np.broadcast_arrays(servers, np.asarray(load, dtype=np.float64))
+    busy = np.ones(load.shape)
+    for count in range(1, int(servers.max()) + 1):
+        offered = load * busy
+        busy = np.where(count <= servers, offered / (min(count, crews) + offered), busy)
+    return busy
+
+
+def shortage_probability(
+    nodes: int, spares: int, node_rate: Real, repair: Real, kind: str = "cold", crews: int | None = None
+) -> Real:
+    """Share of the time in which spares run out and the job waits.
+
+    Parameters
+    ----------
+    nodes : int
+        Nodes N that the job needs.
+    spares : int
+        Nodes S held back.
+    node_rate : float or array
+        Failures per node and second.
+    repair : float or array
+        Mean time until a failed node is back [s].
+    kind : {"cold", "hot"}
+        Cold: spares do not fail, and nothing fails while the job waits. Hot: all N + S nodes always can.
+    crews : int, optional
+        Repairs c that go on at the same time; every failed node has its own crew where omitted.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Probability.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a count is no integer or out of range, a rate or time is negative or not finite, or there is no
+        such kind.
+
+    Notes
+    -----
+    Cold: Erlang's B with S + 1 servers and load N lam r. Hot: P(K > S), K binomial (N + S, 1 - a). Both
+    depend on repairs through their mean only. With c crews and exponential repairs the nodes down are a
+    birth-death chain, mended at min(j, c)/r in state j: cold B_j = x B_{j-1} / (1 + x B_{j-1}), x =
+    N lam r / min(j, c), up to j = S + 1, O(S); hot the machine repair model, O(N + S).
+
+    References
+    ----------
+    Erlang 1917; binomial tail by the incomplete beta function. Machine repair: Palm 1947; Feller, "An
+    Introduction to Probability Theory and Its Applications", volume 1, XVII.7.
+
+    Examples
+    --------
+    >>> round(shortage_probability(nodes=2048, spares=8, node_rate=0.00379, repair=1.0), 6)
+    0.160858
+    >>> round(shortage_probability(nodes=2048, spares=8, node_rate=0.00379, repair=1.0, kind="hot"), 6)
+    0.374322
+    >>> round(shortage_probability(nodes=2048, spares=8, node_rate=0.00379, repair=1.0, crews=8), 6)
+    0.177398
+    """
+    require_int(nodes=nodes, at_least=1, at_most=MOST_NODES)
+    require_int(spares=spares, at_least=0, at_most=MOST_NODES)
+    require_choice(KINDS, kind=kind)
+    at_once = _crews(crews)
+    require_together(node_rate=node_rate, repair=repair)
+    load = require_rate(node_rate=node_rate) * require_time(repair=repair)
+    if kind == "cold":
+        return plain(_erlang_b(np.asarray(spares + 1), nodes * load, at_once))
+    if crews is None:
+        return plain(bdtrc(spares, nodes + spares, load / (1 + load)))
+    return plain(_machine_repair(nodes, spares, load, at_once))
+
+
+def _crews(crews: int | None) -> float:
+    """Repairs at the same time, infinitely many where omitted."""
+    return math.inf if crews is None else require_int(crews=crews, at_least=1, at_most=MOST_NODES)
+
+
+def _machine_repair(nodes: int, spares: int, load: Any, crews: float) -> NDArray[np.float64]:
+    """P(more than S of N + S machines are down) with a number of crews, from the logs of the weights."""
+    down = np.arange(1, nodes + spares + 1)
+    with np.errstate(divide="ignore"):
+        step = np.log((nodes + spares - down + 1) / np.minimum(down, crews)) + np.log(load)[..., None]
+    log_weight = np.concatenate([np.zeros((*step.shape[:-1], 1)), np.cumsum(step, axis=-1)], axis=-1)
+    weight = np.exp(log_weight - log_weight.max(axis=-1, keepdims=True))
+    return np.asarray(weight[..., spares + 1 :].sum(axis=-1) / weight.sum(axis=-1))
+
+
+def spares_needed(
+    nodes: int,
+    node_rate: float,
+    repair: float,
+    shortage: float,
+    kind: str = "cold",
+    crews: int | None = None,
+) -> int:
+    """Smallest number of spares that keeps the shortage below a given share of the time.
+
+    Parameters
+    ----------
+    nodes : int
+        Nodes N that the job needs.
+    node_rate : float
+        Failures per node and second.
+    repair : float
+        Mean time until a failed node is back [s].
+    shortage : float
+        Largest admitted share of time with a shortage, above 0.
+    kind : {"cold", "hot"}
+        As in `shortage_probability`.
+    crews : int, optional
+        As in `shortage_probability`.
+
+    Returns
+    -------
+    int
+        Spares S.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `shortage_probability`; also if the shortage is 0, more than ten million nodes would be under
+        repair at once, or so few crews can never keep up.
+
+    Notes
+    -----
+    About rho + z sqrt(rho) for a load rho = N lam r, see `spares_law`: the share of spares falls with the
+    size of the cluster. With c crews the shortage never falls below 1 - c/rho (cold), or below the
+    probability that a Poisson number of mean c / (lam r) stays under N (hot).
+
+    References
+    ----------
+    Erlang 1917 (the inverse of his formula).
+
+    Examples
+    --------
+    >>> [spares_needed(nodes=n, node_rate=3.79e-3, repair=1.0, shortage=1e-3) for n in (128, 2048, 12500)]
+    [4, 17, 67]
+    >>> spares_needed(nodes=2048, node_rate=3.79e-3, repair=1.0, shortage=1e-3, crews=10)
+    27
+    """
+    require_int(nodes=nodes, at_least=1, at_most=MOST_NODES)
+    require_choice(KINDS, kind=kind)
+    allowed = float(require_probability(shortage=shortage))
+    down = float(require_rate(node_rate=node_rate)) * float(require_time(repair=repair))
+    at_once = _crews(crews)
+    if allowed < 1e-300:
+        raise ValueError(f"shortage must be a number >= 1e-300 and <= 1, got {shortage!r}")
+    if nodes * down > LARGEST_LOAD:
+        raise ValueError(f"repair must keep nodes * node_rate * repair <= {LARGEST_LOAD:g}, got {repair!r}")
+    if allowed <= (limit := _least_shortage(nodes, down, kind, at_once)):
+        raise ValueError(f"crews must be more: a shortage of {limit:.3g} stays with any spares, got {crews}")
+    if kind == "cold":
+        return _cold_spares(nodes * down, allowed, at_once)
+    if crews is None:
+        return _fewest(lambda spares: bdtrc(spares, nodes + spares, down / (1 + down)) <= allowed)
+    return _fewest(lambda spares: _machine_repair(nodes, spares, np.asarray(down), at_once) <= allowed)
+
+
+def _least_shortage(nodes: int, down: float, kind: str, crews: float) -> float:
+    """Shortage with infinitely many spares."""
+    if math.isinf(crews) or not down:
+        return 0.0
+    return max(0.0, 1 - crews / (nodes * down)) if kind == "cold" else float(pdtr(nodes - 1, crews / down))
+
+
+def _cold_spares(load: float, allowed: float, crews: float) -> int:
+    """First S with B(S + 1, load) <= allowed, along the recursion."""
+    spares, busy = 0, load / (1 + load)
+    while busy > allowed:
+        spares += 1
+        busy = load * busy / (min(spares + 1, crews) + load * busy)
+    return spares
+
+
+def _fewest(enough: Callable[[int], Any]) -> int:
+    """Smallest S that is enough, by doubling and bisection."""
+    low, high = -1, 1
+    while not enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def spares_law(load: Real, shortage: Real, kind: str = "cold") -> Real:
+    """Square-root law for the number of spares.
+
+    Parameters
+    ----------
+    load : float or array
+        Nodes rho under repair on average, N lam r.
+    shortage : float or array
+        Admitted share of time with a shortage, in (0, 1/2].
+    kind : {"cold", "hot"}
+        As in `shortage_probability`.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Spares, not rounded.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the load is negative, the shortage out of range, or there is no such kind.
+
+    Notes
+    -----
+    rho + z sqrt(rho), the normal limit of Poisson (rho), the law of the nodes under repair. Hot: P(Z > z) =
+    shortage for a standard normal Z. Cold: density(z) / P(Z < z) = shortage sqrt(rho), because failures stop
+    during a shortage; by bisection. For shortages from 1e-6 to 1e-2 and loads from 0.1 to 10,000 it is
+    at most 3 (cold) or 6 (hot, a million nodes) from `spares_needed`.
+
+    References
+    ----------
+    Hot: Whitt, "Understanding the efficiency of multi-server service systems", Management Science 38, 1992.
+    Cold: Jagerman, "Some properties of the Erlang loss function", Bell System Technical Journal 53, 1974.
+
+    Examples
+    --------
+    >>> np.round(spares_law(3.79e-3 * np.array([128, 2048, 12500]), shortage=1e-3), 1).tolist()
+    [3.0, 16.5, 67.0]
+    """
+    require_choice(KINDS, kind=kind)
+    require_together(load=load, shortage=shortage)
+    root = np.sqrt(np.asarray(require_real(load=load, at_least=0, at_most=1e12)))
+    allowed = np.asarray(require_real(shortage=shortage, at_least=1e-300, at_most=0.5))
+    return plain(root**2 + (_loss_quantile(allowed * root) if kind == "cold" else -ndtri(allowed)) * root)
+
+
+def _loss_quantile(hazard: Any) -> Any:
+    """Where density(z) / P(Z < z) of a standard normal falls to a value; by bisection."""
+    low, high = -1 - hazard, np.full(np.shape(hazard), 40.0)
+    with np.errstate(divide="ignore"):
+        wanted = np.log(hazard * math.sqrt(2 * math.pi))
+    for _ in range(100):
+        middle = (low + high) / 2
+        above = -(middle**2) / 2 - log_ndtr(middle) > wanted
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return (low + high) / 2

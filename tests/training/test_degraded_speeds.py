@@ -1,0 +1,278 @@
+"""Bamboo, Oobleck, ReCycle and reduced tensor parallelism against the sum over every set of failed nodes."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from relparallel.training import JobShape, Recovery
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A small job, node by node: unit u, position s of its pipeline, place j among the nodes of a stage."""
+
+    units: int
+    positions: int
+    width: int = 1
+    stages_per_node: int = 1
+
+    @property
+    def nodes(self):
+        return list(product(range(self.units), range(self.positions), range(self.width)))
+
+    @property
+    def stages(self):
+        return self.positions * self.stages_per_node
+
+    @property
+    def shape(self):
+        return JobShape(
+            nodes=len(self.nodes), gpus_per_node=8 * self.stages_per_node, replicas=self.units,
+            stages=self.stages, tensor=8, nodes_per_replica=self.positions * self.width,
+        )  # fmt: skip
+
+
+LAYOUTS = [
+    Layout(1, 6), Layout(2, 4), Layout(4, 3), Layout(3, 4), Layout(6, 2), Layout(7, 1), Layout(2, 3, 2),
+    Layout(3, 2, 2), Layout(3, 1, 4), Layout(2, 7), Layout(2, 3, 1, 2), Layout(3, 2, 1, 4),
+]  # fmt: skip
+
+
+@cache
+def states(layout):
+    """All sets of failed nodes, by their number."""
+    nodes = layout.nodes
+    return [[frozenset(s) for s in combinations(nodes, k)] for k in range(len(nodes) + 1)]
+
+
+def mean(layout, speed):
+    """Mean speed over all sets of k failed nodes, in fractions."""
+    return [float(sum((speed(s) for s in sets), Fraction(0)) / len(sets)) for sets in states(layout)]
+
+
+def close(found, expected):
+    assert found.tolist() == pytest.approx(expected, rel=1e-12, abs=1e-15)
+
+
+def bamboo(layout, failed, batch, micro_batches):
+    alive, merged = 0, False
+    for u in range(layout.units):
+        mine = {(s, j) for v, s, j in failed if v == u}
+        if not any(((s + 1) % layout.positions, j) in mine for s, j in mine):
+            alive, merged = alive + 1, merged or bool(mine)
+    if not alive:
+        return Fraction(0)
+    m, p = micro_batches, layout.stages
+    speed = Fraction(alive, layout.units)
+    if batch == "keep":
+        speed = Fraction(m, math.ceil(Fraction(m * layout.units, alive)))
+    slow = Fraction(1, 2) if m is None else Fraction(p + m - 1, p + 2 * (m - 1))
+    return speed * (slow if merged else 1)
+
+
+@pytest.mark.parametrize(
+    ("batch", "micro_batches"), [("shrink", None), ("shrink", 1), ("shrink", 5), ("keep", 1), ("keep", 6)]
+)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_bamboo_is_the_mean_over_all_sets(layout, batch, micro_batches):
+    policy = Recovery("bamboo", 60.0, batch=batch, micro_batches=micro_batches)
+    expected = mean(layout, lambda failed: bamboo(layout, failed, batch, micro_batches))
+    close(policy.speed(layout.shape, len(layout.nodes)), expected)
+    cut = len(layout.nodes) // 2
+    close(policy.speed(layout.shape, cut), expected[: cut + 1])
+
+
+def test_the_overhead_of_redundancy_is_always_paid():
+    shape = Layout(3, 4).shape
+    plain = Recovery("bamboo", 60.0).speed(shape, 12)
+    close(Recovery("bamboo", 60.0, overhead=0.2).speed(shape, 12), (0.8 * plain).tolist())
+
+
+def recycle(layout, failed, micro_batches, bubble):
+    """Slots of the busiest stage: what its workers left have to do, besides what is left of the bubble."""
+    gone = [len({u for u, s, _ in failed if s == stage}) for stage in range(layout.positions)]
+    left = layout.units - max(gone)
+    if not left:
+        return Fraction(0)
+    if micro_batches is None:
+        return Fraction(left, layout.units)
+    full = micro_batches + layout.stages - 1
+    work = max(math.ceil(Fraction(layout.units * micro_batches, layout.units - g)) for g in gone)
+    return full / max(Fraction(full), work + (1 - Fraction(bubble)) * (layout.stages - 1))
+
+
+@pytest.mark.parametrize(("micro_batches", "bubble"), [(None, None), (1, None), (4, 0.0), (4, 0.5), (7, 1.0)])
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_recycle_is_the_mean_over_all_sets(layout, micro_batches, bubble):
+    policy = Recovery("recycle", 60.0, micro_batches=micro_batches, bubble=bubble)
+    expected = mean(layout, lambda s: recycle(layout, s, micro_batches, 1.0 if bubble is None else bubble))
+    close(policy.speed(layout.shape, len(layout.nodes)), expected)
+    close(policy.speed(layout.shape, 2), expected[:3])
+
+
+def reduced(layout, failed, kept, batch, micro_batches):
+    """Fewest ticks in which replicas of both paces do the batch, by trying every split."""
+    slowed = len({u for u, _, _ in failed})
+    whole, tensor = layout.units - slowed, 8
+    if batch == "shrink":
+        return (whole + slowed * Fraction(kept, tensor)) / layout.units
+    total = layout.units * micro_batches
+    times = []
+    for fast in range(total + 1):
+        if (fast and not whole) or (fast < total and not slowed):
+            continue
+        each = math.ceil(Fraction(fast, whole)) if fast else 0
+        other = math.ceil(Fraction(total - fast, slowed)) if fast < total else 0
+        times.append(max(Fraction(each), other * Fraction(tensor, kept)))
+    return micro_batches / min(times)
+
+
+@pytest.mark.parametrize("divisor", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "micro_batches"), [("shrink", None), ("keep", 1), ("keep", 5), ("keep", 12)]
+)
+@pytest.mark.parametrize("layout", LAYOUTS[:8], ids=str)
+def test_reduced_tensor_is_the_mean_over_all_sets(layout, batch, micro_batches, divisor):
+    policy = Recovery("reduced_tensor", 60.0, batch=batch, micro_batches=micro_batches, divisor=divisor)
+    expected = mean(layout, lambda s: reduced(layout, s, 4 if divisor else 7, batch, micro_batches))
+    close(policy.speed(layout.shape, len(layout.nodes)), expected)
+
+
+@pytest.mark.parametrize("partial", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("layout", [Layout(2, 3), Layout(3, 2), Layout(1, 4), Layout(5, 1)], ids=str)
+def test_reduced_tensor_drops_replicas_with_a_dead_node(layout, partial):
+    def speed(failed):
+        """Mean over which of the failed nodes have lost one GPU only."""
+        total = Fraction(0)
+        for few in product((True, False), repeat=len(failed)):
+            chance = math.prod(
+                (Fraction(partial) if f else 1 - Fraction(partial) for f in few), start=Fraction(1)
+            )
+            dead = {u for (u, _, _), f in zip(failed, few, strict=True) if not f}
+            slowed = {u for (u, _, _), f in zip(failed, few, strict=True) if f} - dead
+            whole = layout.units - len(dead) - len(slowed)
+            total += chance * (whole + len(slowed) * Fraction(7, 8)) / layout.units
+        return total
+
+    policy = Recovery("reduced_tensor", 60.0, partial=partial)
+    close(policy.speed(layout.shape, len(layout.nodes)), mean(layout, speed))
+
+
+def oobleck(nodes, smallest, largest, faults, layers):
+    """Best sum of rates over every multiset of sizes, by enumeration."""
+
+    def rate(size):
+        return Fraction(size) if layers is None else Fraction(layers, math.ceil(Fraction(layers, size)))
+
+    best = [Fraction(0)]
+
+    def extend(left, size, count, total):
+        if count > faults:
+            best.append(total)
+        for chosen in range(size, min(left, largest) + 1):
+            extend(left - chosen, chosen, count + 1, total + rate(chosen))
+
+    extend(nodes, smallest, 0, Fraction(0))
+    return max(best)
+
+
+@pytest.mark.parametrize(("faults", "layers"), [(0, None), (1, None), (1, 8), (2, 10), (1, 13)])
+@pytest.mark.parametrize(("smallest", "largest"), [(1, 1), (2, 3), (3, 5), (2, 8), (4, 4)])
+def test_oobleck_is_the_best_of_all_instantiations(smallest, largest, faults, layers):
+    shape = Layout(14, 1).shape
+    policy = Recovery("oobleck", 60.0, smallest=smallest, largest=largest, faults=faults, layers=layers)
+    speeds = [oobleck(14 - k, smallest, largest, faults, layers) for k in range(15)]
+    close(policy.speed(shape, 14), [float(s / speeds[0]) for s in speeds])
+
+
+def test_policies_agree_where_they_mean_the_same():
+    shape = JobShape(nodes=60, replicas=60, stages=1, tensor=8, nodes_per_replica=1)
+    elastic = Recovery("elastic", 60.0).speed(shape, 60)
+    for policy in ("regroup", "bamboo", "recycle"):
+        close(Recovery(policy, 60.0).speed(shape, 60), elastic.tolist())
+    close(Recovery("oobleck", 60.0, faults=0).speed(shape, 60), elastic.tolist())
+    close(Recovery("reduced_tensor", 60.0, partial=0.0).speed(shape, 60), elastic.tolist())
+    one = JobShape(nodes=60, replicas=480, stages=1, tensor=1, nodes_per_replica=1)
+    close(Recovery("elastic", 60.0, batch="keep", micro_batches=3).speed(one, 60),
+          Recovery("bamboo", 60.0, batch="keep", micro_batches=3).speed(one, 60).tolist())  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", ["elastic", "regroup", "bamboo", "oobleck", "recycle", "reduced_tensor"])
+def test_large_jobs_agree_with_random_sets(policy):
+    rng, layout, down, runs = np.random.default_rng(5), Layout(64, 16), 40, 1000
+    shape = layout.shape
+    options = {"micro_batches": 12} if policy in ("recycle", "bamboo") else {}
+    speed = Recovery(policy, 60.0, **options).speed(shape, down)[-1]
+    drawn = []
+    for _ in range(runs):
+        failed = [layout.nodes[i] for i in rng.choice(len(layout.nodes), down, replace=False)]
+        drawn.append(float({
+            "elastic": lambda s: Fraction(64 - len({u for u, _, _ in s}), 64),
+            "regroup": lambda s: Fraction((1024 - len(s)) // 16, 64),
+            "bamboo": lambda s: bamboo(layout, s, "shrink", 12),
+            "oobleck": lambda s: Fraction(1024 - len(s), 1024),
+            "recycle": lambda s: recycle(layout, s, 12, 1.0),
+            "reduced_tensor": lambda s: reduced(layout, s, 7, "shrink", None),
+        }[policy](failed)))  # fmt: skip
+    error = np.std(drawn) / math.sqrt(runs)
+    assert abs(np.mean(drawn) - speed) <= 4 * error + 1e-12
+
+
+def test_the_curve_does_not_depend_on_where_it_ends():
+    shape = Layout(128, 16).shape
+    for policy in (
+        Recovery("bamboo", 60.0), Recovery("recycle", 60.0, micro_batches=16),
+        Recovery("bamboo", 60.0, batch="keep", micro_batches=16),
+    ):  # fmt: skip
+        close(policy.speed(shape, 40), policy.speed(shape, 700)[:41].tolist())
+
+
+@pytest.mark.parametrize("policy", ["elastic", "bamboo", "recycle", "regroup", "oobleck", "reduced_tensor"])
+def test_throughput_is_the_mean_over_independent_nodes(policy):
+    layout, down = Layout(3, 4), 0.2 / 1.2
+    recovery = Recovery(policy, 1.0, pause=0.5)
+    weights = binom.pmf(np.arange(13), 12, down)
+    expected = weights @ recovery.speed(layout.shape, 12) / (1 + 12 * 0.2 * 0.5)
+    assert recovery.throughput(layout.shape, 0.2) == pytest.approx(expected, rel=1e-12)
+    assert recovery.throughput(layout.shape, 0.0) == 1.0
+
+
+def test_throughput_of_jobs_that_wait_is_the_time_without_a_shortage():
+    shape = Layout(3, 4).shape
+    assert Recovery("restart", 1.0).throughput(shape, 0.02) == pytest.approx(1 / 1.24)
+    assert Recovery("hot_spares", 1.0).throughput(shape, 0.02) == pytest.approx(1.02**-12)
+
+
+@pytest.mark.parametrize(
+    ("policy", "options", "named"),
+    [
+        ("elastic", {"overhead": 0.1}, "overhead"), ("bamboo", {"bubble": 0.5}, "bubble"),
+        ("recycle", {"batch": "keep", "micro_batches": 4}, "batch"),
+        ("oobleck", {"micro_batches": 4}, "micro_batches"),
+        ("recycle", {"micro_batches": 0}, "micro_batches"), ("restart", {"faults": 1}, "faults"),
+        ("reduced_tensor", {"batch": "keep", "micro_batches": 2, "partial": 0.5}, "partial"),
+        ("oobleck", {"smallest": 0}, "smallest"), ("melt", {}, "policy"),
+        ("elastic", {"repair": -1.0}, "repair"),
+    ],
+)  # fmt: skip
+def test_options_of_another_policy_are_refused(policy, options, named):
+    with pytest.raises((ValueError, TypeError), match=rf"\b{named}\b must"):
+        Recovery(policy, **{"repair": 60.0, **options})
+
+
+def test_shapes_that_a_policy_cannot_take_are_refused():
+    crooked = JobShape(nodes=8, replicas=2, stages=8, tensor=1, nodes_per_replica=4, stages_per_node=3)
+    for policy in ("bamboo", "recycle"):
+        with pytest.raises(ValueError, match="shape must spread 8 stages evenly"):
+            Recovery(policy, 60.0).speed(crooked, 1)
+    shared = JobShape(nodes=8, replicas=4, stages=2, tensor=4, nodes_per_replica=4)
+    with pytest.raises(ValueError, match="shape must have replicas on nodes of their own"):
+        Recovery("reduced_tensor", 60.0).speed(shared, 1)
+    with pytest.raises(ValueError, match="shape must have 3 times 4 nodes"):
+        Recovery("oobleck", 60.0, faults=2).speed(Layout(2, 4).shape, 1)

@@ -1,0 +1,118 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relparallel.training import FailureLog, read_failure_log, read_lanl
+
+HEAD = "node,start,end,cause\n"
+
+
+def log(start, end, node=None, **given):
+    node = ["n"] * len(start) if node is None else node
+    return FailureLog(node=node, start=start, end=end, cause=["c"] * len(start), population=9, **given)
+
+
+def read(tmp_path, text, **given):
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    return read_failure_log(path, **{"population": 9, **given})
+
+
+def test_rows_come_in_order_of_time_whatever_their_order_in_the_file(tmp_path):
+    found = read(tmp_path, HEAD + "b,50,60,nic\na,0,10,gpu\nb,20,21,gpu\n", clock="h")
+    assert found.start.tolist() == [0.0, 72e3, 180e3]
+    assert found.node.tolist() == ["a", "b", "b"]
+    assert found.cause.tolist() == ["gpu", "gpu", "nic"]
+    assert found.repairs.tolist() == [36e3, 3600.0, 36e3]
+    assert found.records().to_numpy().tolist() == [[0, 0, 36e3], [1, 72e3, 75.6e3], [1, 180e3, 216e3]]
+    assert found.select("gpu").gaps().tolist() == [72e3]
+    assert found.to_frame()["failures"].tolist() == [2, 1]
+
+
+def test_dates_with_and_without_zones_are_the_same_moment(tmp_path):
+    text = HEAD + "a,2022-05-07T20:14:00+08:00,2022-05-07T13:44:59Z,x\nb,2022-05-08T00:00:00Z,2022-05-08,x\n"
+    found = read(tmp_path, text, clock="iso")
+    assert found.start.tolist() == [0.0, 42360.0]
+    assert found.repairs.tolist() == [5459.0, 0.0]
+    with pytest.raises(ValueError, match=r"start must be a time \(%d.%m.%Y\), got '2022-05-07T.* in row 1"):
+        read(tmp_path, text, clock="%d.%m.%Y")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,5,4,x\n", r"end must not lie before start, got start 5 s and end 4 s in row 1 \(node a\)"),
+        ("a,1,2,x\nb,3,4,x\na,1.5,5,x\nb,3.5,9,x\n", r"got 1.5 s in row 3 \(node a\), and 1 more such rows"),
+        ("a,1,2,x\nb,-3,4,x\n", "start must hold times >= 0, got -3 s in row 2"),
+        ("a,1,2,x\nb,soon,4,x\n", r"start must be a time \(s\), got 'soon' in row 2"),
+        ("a,1,,x\n", r"end must be a time \(s\), got '' in row 1"),
+        ("", "path must hold at least one failure"),
+    ],
+)
+def test_impossible_records_are_refused_with_their_row(tmp_path, text, said):
+    with pytest.raises(ValueError, match=said):
+        read(tmp_path, HEAD + text)
+
+
+def test_columns_are_named_or_refused(tmp_path):
+    with pytest.raises(ValueError, match="node must be one of host, start, end, cause, got 'node'"):
+        read(tmp_path, HEAD.replace("node", "host") + "a,1,2,x\n")
+    text = "node,start,end,cause,rack\na,1,2,x,r1\n"
+    with pytest.raises(ValueError, match="ignore must name every column that is not used, got 'rack'"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, ignore=["rack"]).node.tolist() == ["a"]
+
+
+def test_more_failed_nodes_than_nodes_are_refused():
+    with pytest.raises(ValueError, match=r"population must be an integer in \[2, 1000000000\], got 1"):
+        FailureLog(node=["a", "b"], start=[0.0, 1.0], end=[1.0, 2.0], cause=["c", "c"], population=1)
+    with pytest.raises(ValueError, match="finish"):
+        log([0.0, 5.0], [1.0, 6.0], finish=4.0)
+
+
+def test_overlapping_repairs_are_merged_or_kept_and_counted():
+    times = ([0.0, 1.0, 2.5, 9.0], [3.0, 2.0, 4.0, 10.0])
+    kept, merged = (log(*times, overlaps=choice) for choice in ("keep", "merge"))
+    assert kept.repairs.tolist() == [3.0, 1.0, 1.5, 1.0]
+    assert merged.start.tolist() == [0.0, 9.0]
+    assert merged.end.tolist() == [4.0, 10.0]
+    assert kept.notes == ("2 repairs overlap an earlier one of the same node and are kept",)
+    assert merged.notes == ("2 rows are merged into an earlier repair",)
+    apart = log(*times, node=["a", "b", "c", "d"])
+    assert apart.notes == ()
+
+
+def test_merged_repairs_are_the_union_of_the_intervals():
+    rng = np.random.default_rng(3)
+    start = rng.integers(0, 60, 40).astype(float)
+    end = start + rng.integers(1, 6, 40)
+    node = rng.choice(["a", "b", "c"], 40).tolist()
+    merged = log(start, end, node=node, overlaps="merge")
+    for name in "abc":
+        own = [(s, e) for s, e, n in zip(start, end, node, strict=True) if n == name]
+        down = {t for s, e in own for t in range(int(s), int(e))}
+        assert merged.repairs[merged.node == name].sum() == len(down)
+
+
+def test_failures_of_one_moment_leave_no_gap():
+    found = log([0.0, 4.0, 4.0, 6.0], [1.0, 5.0, 5.0, 7.0], node=["a", "b", "c", "d"], finish=9.0)
+    assert (found.gaps().tolist(), found.simultaneous, found.censored) == ([4.0, 2.0], 1, 3.0)
+    assert found.rate == pytest.approx(4 / (9 * 9.0))
+    with pytest.raises(ValueError, match="start must hold failures at two moments"):
+        _ = log([1.0], [2.0]).rate
+
+
+@pytest.mark.skipif(
+    "RELPARALLEL_DATA" not in os.environ, reason="RELPARALLEL_DATA names no folder with data/lanl"
+)
+def test_the_record_of_los_alamos_keeps_every_row():
+    path = Path(os.environ["RELPARALLEL_DATA"]) / "data/lanl/LA-UR-05-7318-failure-data-1996-2005.csv.xz"
+    whole = read_lanl(path)
+    assert len(whole.start) == 23739
+    assert whole.notes[1] == "453 rows give no cause"
+    parts = [read_lanl(path, system) for system in (2, 18, 20)]
+    assert [len(part.start) for part in parts] == [7104, 3997, 2478]
+    with pytest.raises(ValueError, match="system must be one of"):
+        read_lanl(path, 99)

@@ -1,0 +1,68 @@
+"""One valid call of what `training` offers on checkpoints; see `valid_calls`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from valid_workload import Arguments, fields
+
+from relparallel import training
+from relparallel.hardware import Cluster
+
+
+def levels() -> tuple[Any, ...]:
+    memory = training.CheckpointLevel(name="memory", cost=1.0, restart=60.0, survives={"rack": 0.0})
+    return memory, training.CheckpointLevel(name="storage", cost=60.0, restart=600.0, delay=30.0)
+
+
+def checkpointing() -> Any:
+    return training.Checkpointing(levels=levels(), interval=300.0, every=(20,))
+
+
+def causes() -> list[Any]:
+    return [training.Cause(level="node", rate=1e-4, detection=30.0, restart=120.0)]
+
+
+CALLS: dict[str, Callable[[], Arguments]] = {
+    "training.Cause": lambda: fields(causes()[0]),
+    "training.CheckpointLevel": lambda: fields(levels()[0]),
+    "training.Checkpointing": lambda: fields(checkpointing()),
+    "training.VerifiedPattern": lambda: {"interval": 3600.0, "verifications": 2, "share": 0.9},
+    "training.asynchronous": lambda: {
+        "size": 1e12, "copy_bandwidth": 1e12, "bandwidth": 1e11, "read_bandwidth": 1e11,
+    },
+    "training.best_verified_pattern": lambda: {
+        "mtbf": 86400.0, "verification": 60.0, "checkpoint": 60.0, "restart": 60.0,
+    },
+    "training.checkpoint_recovery_probability": lambda: {
+        "nodes": 12, "replicas": 2, "failures": 6, "placement": "group",
+    },
+    "training.domain_loss_probability": lambda: {
+        "holders": training.replica_holders(16, 2), "nodes_per_domain": 4, "needed": 1,
+    },
+    "training.in_memory": lambda: {
+        "size": 1e12, "bandwidth": 1e12, "cluster": Cluster(nodes=8), "replicas": 2, "placement": "group",
+        "stride": 1, "read_bandwidth": 1e12,
+    },
+    "training.just_in_time": lambda: {"save": 5.0, "restart": 60.0, "survives": {"rack": 0.0}},
+    "training.key_ranges": lambda: {"restart": 1.0, "cluster": Cluster(nodes=8), "replicas": 2, "stride": 1},
+    "training.multi_level": lambda: {"levels": levels(), "interval": 300.0, "every": (20,)},
+    "training.parity": lambda: {
+        "size": 1e12, "bandwidth": 1e12, "cluster": Cluster(nodes=8), "group": 4, "parities": 1, "stride": 1,
+        "read_bandwidth": 1e12,
+    },
+    "training.remote": lambda: {"size": 1e12, "bandwidth": 1e11, "read_bandwidth": 1e11},
+    "training.replica_holders": lambda: {"nodes": 16, "replicas": 2, "placement": "group", "stride": 8},
+    "training.time_to_pair_loss": lambda: {"nodes": 64, "node_rate": 1e-7, "window": 600.0},
+    "training.verified_pattern_time": lambda: {
+        "mtbf": 86400.0, "interval": 3600.0, "verification": 60.0, "checkpoint": 60.0, "restart": 60.0,
+        "verifications": 2,
+    },
+    "training.Rollback": lambda: fields(training.rollback(checkpointing(), causes())),
+    "training.rollback": lambda: {"checkpointing": checkpointing(), "causes": causes()},
+}  # fmt: skip
+
+MEANINGFUL = {
+    "training.CheckpointLevel": {"name": {"text"}},
+    "training.Rollback": {"interval": {"infinite"}, "every": {"empty"}},
+    "training.rollback": {"causes": {"empty"}},
+}

@@ -1,0 +1,50 @@
+"""Valid calls of goodput, its report and the Markov chain; see `valid_calls`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from valid_workload import Arguments, fields
+
+import relparallel as rp
+
+
+def failing() -> Any:
+    strategy = rp.parallel.Strategy(tensor=8, pipeline=2, data=4)
+    return rp.training.failure_model(rp.hardware.Cluster(nodes=8), strategy)
+
+
+def storage() -> Any:
+    level = rp.training.CheckpointLevel(name="storage", cost=20.0, restart=300.0)
+    return rp.training.Checkpointing(levels=(level,))
+
+
+def call() -> Arguments:
+    return {
+        "model": failing(), "step_time": 5.0, "checkpointing": storage(),
+        "recovery": rp.training.Recovery("spares", repair=86400.0), "spares": 1, "tokens_per_step": 1e6,
+        "planned": 0.01, "horizon": 2.6e6, "method": "markov", "crews": 3,
+    }  # fmt: skip
+
+
+CALLS: dict[str, Callable[[], Arguments]] = {
+    "training.GoodputReport": lambda: fields(rp.training.goodput(**call())),
+    "training.NodeChain": lambda: {
+        "nodes": 8, "spares": 1, "rates": {1: 1e-5}, "repair": 86400.0, "speed": np.array([1.0, 0.5, 0.0]),
+        "hot": False, "waits": False, "pause": 30.0, "crews": 2,
+    },
+    "training.consequences": lambda: {
+        key: value for key, value in call().items()
+        if key in ("model", "checkpointing", "recovery", "spares")
+    },
+    "training.goodput": call,
+    "training.groups_behind": lambda: {
+        "placement": failing().placement, "cluster": failing().cluster, "level": "node"
+    },
+    "training.stationary_distribution": lambda: {"generator": csr_array([[0.0, 1.0], [3.0, 0.0]])},
+}  # fmt: skip
+
+MEANINGFUL: dict[str, dict[str, set[str]]] = {
+    "training.GoodputReport": {"interval": {"infinite"}},  # nothing goes back
+}

@@ -1,0 +1,40 @@
+"""Valid calls of what chooses strategy, recovery, checkpoints and spares together; see `valid_calls`."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from valid_workload import Arguments, fields, model
+
+import relparallel as rp
+
+
+def placement(racks: Any = (0, 0, 1, 1)) -> Any:
+    return rp.optimize.place_replicas({"rack": list(racks)})
+
+
+def question() -> Any:
+    cluster = rp.hardware.cluster("a100-80gb-selene", gpus=16)
+    return {
+        "workload": model(), "cluster": cluster, "rates": "llama3", "objective": "goodput",
+        "global_batch": 8, "policies": ("restart", "elastic"), "checkpoints": None, "spares": 0,
+        "repair": 86400.0, "restart": 300.0, "pause": 30.0, "price": 1e-3, "horizon": 1e6,
+        "limits": {"schedule": "1f1b"},
+    }  # fmt: skip
+
+
+@cache
+def plan() -> Any:
+    return rp.optimize.joint(**question())
+
+
+CALLS: dict[str, Callable[[], Arguments]] = {
+    "optimize.BreakEven": lambda: fields(rp.optimize.break_even_rate(plan())),
+    "optimize.HallViolator": lambda: fields(placement((0, 0, 0, 1)).violator),
+    "optimize.JointPlan": lambda: fields(plan()),
+    "optimize.ReplicaPlacement": lambda: fields(placement()),
+    "optimize.break_even_rate": lambda: {"plan": plan(), "checkpoint": "storage"},
+    "optimize.in_degrees": lambda: {"strategy": rp.parallel.Strategy()},
+    "optimize.joint": question,
+    "optimize.place_replicas": lambda: {"domains": {"rack": [0, 0, 1, 1]}, "copies": 1, "room": 1},
+}

@@ -1,0 +1,73 @@
+"""One valid call of what `training` offers on recovery; see `valid_calls`."""
+
+from collections.abc import Callable
+
+from valid_workload import Arguments
+
+from relparallel.training import JobShape, Recovery
+
+
+def shape() -> JobShape:
+    return JobShape(nodes=64, replicas=4, stages=16, tensor=8, nodes_per_replica=16)
+
+
+def elastic() -> Recovery:
+    return Recovery("elastic", 86400.0)
+
+
+def regroup() -> Recovery:
+    return Recovery("regroup", 86400.0)
+
+
+CALLS: dict[str, Callable[[], Arguments]] = {
+    "training.JobShape": lambda: {
+        "nodes": 64, "gpus_per_node": 8, "replicas": 4, "stages": 16, "tensor": 8, "nodes_per_replica": 16,
+        "stages_per_node": 1,
+    },
+    "training.Recovery": lambda: {
+        "policy": "elastic", "repair": 86400.0, "restart": 300.0, "pause": 30.0, "batch": "keep",
+        "micro_batches": 8,
+    },
+    "training.Recovery bamboo": lambda: {"policy": "bamboo", "repair": 60.0, "overhead": 0.1},
+    "training.Recovery oobleck": lambda: {
+        "policy": "oobleck", "repair": 60.0, "smallest": 4, "largest": 7, "faults": 1, "layers": 32,
+    },
+    "training.Recovery recycle": lambda: {
+        "policy": "recycle", "repair": 60.0, "micro_batches": 8, "bubble": 0.5,
+    },
+    "training.Recovery reduced": lambda: {
+        "policy": "reduced_tensor", "repair": 60.0, "partial": 0.5, "divisor": True,
+    },
+    "training.best_pipelines": lambda: {
+        "nodes": 64, "smallest": 4, "largest": 7, "faults": 1, "layers": 32,
+    },
+    "training.break_even_any": lambda: {
+        "share": 0.8, "nodes": 64, "nodes_per_replica": 16, "node_rate": 4e-8, "pause": 30.0,
+    },
+    "training.break_even_regroup": lambda: {
+        "speedup": 1.001, "nodes": 2048, "nodes_per_replica": 32, "other_nodes_per_replica": 16,
+        "node_rate": 4e-8,
+    },
+    "training.break_even_rates": lambda: {
+        "shape": shape(), "recovery": elastic(), "other_shape": shape(), "other": regroup(), "speedup": 1.1,
+        "lowest": 1e-9, "highest": 1e-6,
+    },
+    "training.erlang_b": lambda: {"servers": 3, "load": 1.5},
+    "training.independent_failures_survived": lambda: {
+        "stages": 8, "pipelines": 4, "node_down": 0.01, "ring": True,
+    },
+    "training.pair_failures": lambda: {"pairs": 100},
+    "training.pair_mtti": lambda: {"pairs": 100, "process_mtbf": 3e7},
+    "training.pipeline_survival": lambda: {"stages": 8, "failures": 3, "pipelines": 4, "ring": True},
+    "training.shortage_probability": lambda: {
+        "nodes": 64, "spares": 2, "node_rate": 4e-8, "repair": 86400.0, "kind": "cold", "crews": 2,
+    },
+    "training.spares_law": lambda: {"load": 7.8, "shortage": 1e-3, "kind": "hot"},
+    "training.spares_needed": lambda: {
+        "nodes": 64, "node_rate": 4e-8, "repair": 86400.0, "shortage": 1e-3, "kind": "cold", "crews": 2,
+    },
+    "training.template_speed": lambda: {
+        "nodes": 64, "smallest": 4, "largest": 7, "faults": 1, "layers": 32,
+    },
+    "training.templates_cover": lambda: {"nodes": 64, "smallest": 4, "largest": 7, "faults": 1},
+}  # fmt: skip
