@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -76,13 +76,6 @@ class Rows:
     hot: bool
     pause: float
     restart_fixed: float
-
-    def with_values(self, **values: Any) -> Rows:
-        """The same job with some of its arrays changed."""
-        known = {field.name for field in fields(self)}
-        if set(values) - known:
-            raise ValueError(f"values must name fields of {sorted(known)}, got {sorted(values)}")
-        return replace(self, **values)
 
 
 def rows(model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int = 0) -> Rows:

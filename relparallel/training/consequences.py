@@ -14,6 +14,7 @@ from relparallel.parallel import Placement
 from relparallel.training._rows import Rows, rows
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.failures import FailureModel
+from relparallel.training.hit_parts import groups_per_part
 from relparallel.training.recovery_policies import Recovery
 from relparallel.units import DAY
 
@@ -71,7 +72,9 @@ def groups_behind(placement: Placement, cluster: Cluster, level: str) -> dict[st
         "expert groups": _expert_groups(placement),
         "shard groups": placement.shard_groups,
     }
-    return {"ranks": width} | {name: _most_behind(groups, width) for name, groups in kinds.items()}
+    return {"ranks": width} | {
+        name: int(groups_per_part(groups, width).max()) for name, groups in kinds.items()
+    }
 
 
 def consequences(
@@ -158,14 +161,6 @@ def _expert_groups(placement: Placement) -> NDArray[np.int64]:
     s = placement.strategy
     grid = placement.gpu.reshape(s.pipeline, s.data, s.context, s.tensor)
     return grid.transpose(0, 3, 1, 2).reshape(-1, s.expert)
-
-
-def _most_behind(groups: NDArray[np.int64], width: int) -> int:
-    """Most groups with a GPU among so many consecutive ones."""
-    label = np.empty(groups.size, dtype=np.int64)
-    label[groups] = np.arange(len(groups))[:, None]
-    behind = np.sort(label.reshape(-1, width), axis=1)
-    return int(1 + (np.diff(behind, axis=1) > 0).sum(axis=1).max())
 
 
 def _level_read(job: Rows) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 
-__all__ = ["PartKind", "part_kinds", "state_copies_lost"]
+__all__ = ["PartKind", "groups_per_part", "part_kinds", "state_copies_lost"]
 
 
 class PartKind(NamedTuple):
@@ -33,10 +33,7 @@ def part_kinds(placement: Placement, cluster: Cluster, level: str) -> tuple[Part
 @lru_cache(maxsize=256)
 def _part_kinds(placement: Placement, width: int, parts: int) -> tuple[PartKind, ...]:
     """Kinds of so many parts with so many GPUs; sorting the replicas behind each, O(GPUs log GPUs)."""
-    replica = np.empty(parts * width, dtype=np.int32)
-    replica[placement.replicas] = np.arange(placement.strategy.data, dtype=np.int32)[:, None]
-    behind = np.sort(replica.reshape(parts, width), axis=1)
-    replicas = 1 + (behind[:, 1:] != behind[:, :-1]).sum(axis=1)
+    replicas = groups_per_part(placement.replicas, width)
     lost = np.zeros(parts, dtype=np.bool_)
     lost[state_copies_lost(placement, width)] = True
     kinds, counts = np.unique(2 * replicas + lost, return_counts=True)
@@ -44,6 +41,14 @@ def _part_kinds(placement: Placement, width: int, parts: int) -> tuple[PartKind,
         PartKind(parts=int(count), replicas=int(kind) // 2, state_lost=bool(kind % 2))
         for kind, count in zip(kinds, counts, strict=True)
     )
+
+
+def groups_per_part(groups: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """Groups, one per row, with a GPU among those of each part, of so many consecutive GPUs."""
+    label = np.empty(groups.size, dtype=np.int32)
+    label[groups] = np.arange(len(groups), dtype=np.int32)[:, None]
+    behind = np.sort(label.reshape(-1, width), axis=1)
+    return np.asarray(1 + (behind[:, 1:] != behind[:, :-1]).sum(axis=1))
 
 
 def state_copies_lost(placement: Placement, width: int) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -210,14 +210,14 @@ def _with_records(
         return table, names, (np.empty(0), np.empty(0), np.empty(0, np.int64))
     checked = check_records(records, table.total + table.spares).sort_values("start", kind="stable")
     added = {"rate": 0.0, "nodes": 1, "back": back, "detection": 0.0, "repair": 1.0, "slowdown": 1.0}
-    longer = {name: np.append(getattr(table, name), value) for name, value in added.items()}
+    longer: dict[str, Any] = {name: np.append(getattr(table, name), value) for name, value in added.items()}
     for name, values in longer.items():
         longer[name] = values.astype(getattr(table, name).dtype)
     survive = np.vstack([table.survive.reshape(-1, table.cost.size), np.ones((1, table.cost.size))])
     columns = (checked[name].to_numpy() for name in ("start", "end", "node"))
     start, end, node = columns
     record = (start.astype(np.float64), end.astype(np.float64), node.astype(np.int64))
-    return table.with_values(**longer, survive=survive), [*names, "record"], record
+    return replace(table, **longer, survive=survive), [*names, "record"], record
 
 
 def _tables(table: Rows, crews: int | None, planned: float) -> Tables:
