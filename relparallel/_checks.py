@@ -169,7 +169,7 @@ _COMPARE = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less
 
 def _real(name: str, value: Any, allowed: str, bounds: dict[str, float | None], infinite: bool) -> Any:
     array = np.asarray(value)
-    if array.dtype.kind not in "iuf" or array.size == 0:
+    if array.dtype.kind not in "iuf" or array.size == 0 or np.ma.is_masked(value):  # a mask would be lost
         raise TypeError(f"{name} must be {allowed}, got {_shown(value)}")
     array = array.astype(np.float64)
     good = ~np.isnan(array) if infinite else np.isfinite(array)

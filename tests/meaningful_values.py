@@ -38,6 +38,7 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "training.BlastRadius": {"reason": FREE},
     "training.ComponentClass": {"name": FREE},
     "training.DropRule": {"reason": FREE},
+    "training.EffectiveTime": {"third_rate": {"negative"}},
     "training.Goodput": {"interval": {"infinite"}},
     "training.Job": {"reason": FREE},
     **valid_workload.MEANINGFUL,

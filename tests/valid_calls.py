@@ -315,7 +315,12 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.BlastRadius": lambda: fields(rp.training.blast_radius(component(), placement(), cluster())),
     "training.ComponentClass": lambda: fields(component()),
     "training.DropRule": lambda: fields(rp.training.drop_rule(strategy())),
-    "training.EffectiveTime": lambda: {"mean": 0.8, "variance_rate": 10.0, "horizon": 1e6},
+    "training.EffectiveTime": lambda: {
+        "mean": 0.8,
+        "variance_rate": 10.0,
+        "horizon": 1e6,
+        "third_rate": -100.0,
+    },
     "training.Domain": lambda: {
         "component": component(), "parts": 16, "nodes": 1, "replicas": 1, "ranks": 4, "state_lost": False
     },
@@ -325,7 +330,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.Goodput": lambda: fields(rp.training.relative_goodput(job(), "spares", 86400.0, spares=16)),
     "training.Job": lambda: fields(job()),
     "training.availability_optimal_interval": lambda: {"checkpoint": 60.0, "mtbf": 10800.0, "restart": 300.0},
-    "training.failure_model": lambda: {
+    "training.failure_model of a cluster": lambda: {
         "topology": cluster(), "strategy": placement().strategy, "placement": placement(), "rates": "llama3"
     },
     "training.blast_radius": lambda: {

@@ -63,6 +63,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
 
 MEANINGFUL = {
     "training.CheckpointLevel": {"name": {"text"}},
-    "training.Rollback": {"interval": {"infinite"}, "every": {"empty"}},
+    "training.Rollback": {"interval": {"infinite"}, "every": {"empty"}, "third_rate": {"negative"}},
     "training.rollback": {"causes": {"empty"}},
 }

@@ -46,5 +46,5 @@ CALLS: dict[str, Callable[[], Arguments]] = {
 }  # fmt: skip
 
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "training.GoodputReport": {"interval": {"infinite"}},  # nothing goes back
+    "training.GoodputReport": {"interval": {"infinite"}, "third_rate": {"negative"}},  # nothing goes back
 }

@@ -19,7 +19,7 @@ def question() -> Any:
         "workload": model(), "cluster": cluster, "rates": "llama3", "objective": "goodput",
         "global_batch": 8, "policies": ("restart", "elastic"), "checkpoints": None, "spares": 0,
         "repair": 86400.0, "restart": 300.0, "pause": 30.0, "price": 1e-3, "horizon": 1e6,
-        "limits": {"schedule": "1f1b"},
+        "limits": {"schedule": "1f1b"}, "network": None, "network_rates": None, "write_off": 1e8,
     }  # fmt: skip
 
 

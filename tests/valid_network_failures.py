@@ -39,6 +39,11 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.expected_speed of a function": lambda: {
         "parts": parts(), "speed": lambda down: 1 - 0.1 * down[0], "remainder": 1e-9, "most": 100,
     },
+    "training.failure_model": lambda: {
+        "topology": fabric(), "strategy": split(), "placement": rp.parallel.Placement(strategy=split()),
+        "rates": "llama3", "workload": model(), "cluster": rp.hardware.cluster("a100-80gb-selene", gpus=4),
+        "global_batch": 8, "network_rates": {"leaf": 1e-9, "cable": 2e-9}, "repair": 3600.0,
+    },
     "training.joint_loss_rate": lambda: {"groups": 3, "copies": 2, "rate": 1e-6, "repair": 1e4},
     "training.likely_states": lambda: {"parts": parts(), "remainder": 1e-9, "most": 100},
     "training.network_impact": lambda: {
@@ -55,7 +60,11 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.published_network_rates": dict,
     "training.redundant_fabric": lambda: {
         "servers": 4, "rails": 2, "planes": 2, "gpus": 4, "servers_per_leaf": 2, "spines": 2, "card": 5e10,
-        "nvlink": 4e11, "relay": True,
+        "nvlink": 4e11, "relay": True, "oversubscription": 2.0,
+    },
+    "training.rewired": lambda: {
+        "model": rp.training.failure_model(fabric(), split(), cluster=rp.hardware.cluster(
+            "a100-80gb-selene", gpus=4), repair=3600.0), "time": 60.0, "spares": 1, "fixed": ("nic",),
     },
     "training.slice_availability": lambda: {
         "slices": 3, "cubes_per_slice": 16, "host_up": 0.99, "cubes": 64, "hosts_per_cube": 16,
@@ -72,5 +81,6 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "training.NetworkImpact": {"parts": {"empty"}},
     "training.NetworkPart": {"name": {"text"}, "slowest": {"text"}, "stopped": {"empty"}},
     "training.network_impact": {"samples": {"none"}},  # all parts
+    "training.rewired": {"fixed": {"empty"}},
     "training.RepairableParts": {"name": {"text"}, "slowdown": {"infinite"}},
 }

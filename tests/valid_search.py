@@ -31,6 +31,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.evaluate": lambda: {
         "model": model(), "grid": grid(), "cluster": machine(), "global_batch": 8,
         "software": "megatron-2022", "precision": "bf16", "calibrated": None, "storage": "mixed",
-        "dropout": True, "reserve": 1e9, "complete": False, "executor": None,
+        "dropout": True, "reserve": 1e9, "network": None, "complete": False, "executor": None,
     },
 }  # fmt: skip

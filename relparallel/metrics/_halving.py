@@ -53,7 +53,7 @@ def _pass(indptr, indices, cables, endpoint, side, widest):  # type: ignore[no-u
     gain, kind = np.zeros(n, dtype=np.int64), np.full(n, 2, dtype=np.int64)
     bucket, top = np.full(3 * width, -1), np.full(3, width - 1)
     following, before = np.full(n, -1), np.full(n, -1)
-    moved, order, excess, hosts = np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int64), 0, 0
+    moved, order, excess, hosts = np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int64), np.int64(0), 0
     for v in range(n):
         if endpoint[v]:
             kind[v] = 1 if side[v] else 0
@@ -102,7 +102,8 @@ def refine(indptr, indices, cables, endpoint, side, passes):  # type: ignore[no-
                 cut += cables[arc]
         widest = max(widest, around)
     for _ in range(passes):
-        saved = _pass(indptr, indices, cables, endpoint, side, widest)
+        # As it is, `_pass` would be compiled once more, for a width of 0.
+        saved = _pass(indptr, indices, cables, endpoint, side, np.int64(widest))
         cut -= saved
         if saved == 0:
             break

@@ -24,7 +24,9 @@ def spread(indptr, head, cables, transit, weight, roots, scale, by_paths, agains
     distance, order = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
     used, start = np.empty(head.size, dtype=np.int32), np.empty(n + 1, dtype=np.int64)
     total, rate = np.empty(n), np.empty(n)  # ways to a node, and what each of them carries
-    arrived, senders = 0.0, np.count_nonzero(weight)
+    arrived, senders = 0.0, 0
+    for v in range(n):
+        senders += weight[v] != 0
     for i in range(roots.size):
         distance[:] = -1
         distance[roots[i]], order[0], total[roots[i]] = 0, roots[i], 1.0

@@ -121,7 +121,8 @@ def _inwards(indptr, head, reverse, transit, hops, root, target, long, most, sta
                 depth += 1
                 node[depth], seen[depth], turn[depth] = u, 0, root + 7 * found
         elif found + 1 < start.size and start[found] + long <= arcs.size:
-            arcs[start[found] : start[found] + long] = taken
+            for k in range(long):
+                arcs[start[found] + k] = taken[k]
             found += 1
             start[found] = start[found - 1] + long
         else:
@@ -136,7 +137,7 @@ def _few_hops(indptr, head, reverse, transit, roots, row, target, wanted, most, 
     heap, key = np.empty(head.size + 1, dtype=np.int64), np.empty(head.size + 1)
     hops, order, one = np.empty(n), np.empty(n, dtype=np.int64), np.ones(head.size)
     pair = np.empty(start.size, dtype=np.int64)
-    found, last = 0, -1
+    found, last = np.int64(0), -1  # a plain 0 would have `_inwards` compiled once more, for it alone
     start[0] = 0
     for i in range(row.size):
         if row[i] != last:

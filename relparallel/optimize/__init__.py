@@ -1,6 +1,7 @@
 """Choosing: solvers that return an optimum with its proof."""
 
-from relparallel.optimize.joint import JOINT_OBJECTIVES, JointPlan, in_degrees, joint
+from relparallel.optimize._joint_words import in_degrees
+from relparallel.optimize.joint import JOINT_OBJECTIVES, JointPlan, joint
 from relparallel.optimize.joint_break_even import BreakEven, break_even_rate
 from relparallel.optimize.measured_joint import (
     Candidate,

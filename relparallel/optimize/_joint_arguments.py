@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Cluster, ComponentRates
+from relparallel.optimize.joint_network import Wiring, network_price, part_rates
 from relparallel.optimize.joint_search import Site
 from relparallel.optimize.joint_strategies import fastest_of_each_kind, rules_allow
+from relparallel.topology import Topology
 from relparallel.training import (
     RATES,
     RECOVERY_POLICIES,
@@ -20,14 +23,34 @@ from relparallel.training import (
     FailureModel,
     Recovery,
     checkpoint_time,
+    published_network_rates,
 )
+from relparallel.training._arguments import require_rate
+from relparallel.training.network_parts import parts_of
 from relparallel.units import GB
 from relparallel.workload import Transformer
 
-__all__ = ["checkpoints_of", "clusters_of", "prices_of", "recoveries_of", "sites_of"]
+__all__ = [
+    "Fabric",
+    "checkpoints_of",
+    "clusters_of",
+    "network_rates_of",
+    "networks_of",
+    "prices_of",
+    "recoveries_of",
+    "sites_of",
+]
 
 WRITE: Final = 57.5 * GB  # per second: 2.3 TB in 40 s, row BLM-002
 HELD: Final = 20  # at most one node in so many is held back unless asked otherwise
+
+
+class Fabric(NamedTuple):
+    """A network by name, with the failures of its parts; or the two levels of links of a cluster."""
+
+    name: str = ""
+    network: Topology | None = None
+    rates: Mapping[str, float] = MappingProxyType({})
 
 
 def clusters_of(cluster: Any) -> tuple[Cluster, ...]:
@@ -38,6 +61,60 @@ def clusters_of(cluster: Any) -> tuple[Cluster, ...]:
     for one in several:
         require_instance(Cluster, cluster=one)
     return tuple(several)
+
+
+def networks_of(
+    network: Any, clusters: tuple[Cluster, ...], rates: Mapping[str, float]
+) -> list[tuple[Cluster, Fabric]]:
+    """Each cluster with its network."""
+    if network is None:
+        return [(one, Fabric()) for one in clusters]
+    named = _named(network)
+    machines = clusters * len(named) if len(clusters) == 1 else clusters
+    if len(machines) != len(named):
+        raise ValueError(f"network must be one for each of {len(clusters)} clusters, got {len(named)}")
+    found = []
+    for machine, (name, one) in zip(machines, named.items(), strict=True):
+        if one is None:
+            found.append((machine, Fabric(name=name)))
+            continue
+        if one.num_hosts != machine.gpus:
+            raise ValueError(f"network must have a host for each of {machine.gpus} GPUs, got {name}: {one!r}")
+        found.append((machine, Fabric(name=name, network=one, rates=part_rates(one, rates))))
+    unknown = set(rates) - {"cable", "switch"}
+    unknown -= {part.name for one in named.values() if one is not None for part in parts_of(one)}
+    if unknown:
+        raise ValueError(f"network_rates must name parts of the networks, got {sorted(unknown)}")
+    return found
+
+
+def _named(network: Any) -> dict[str, Topology | None]:
+    """Networks by name, by design and place where they have none."""
+    if isinstance(network, Topology):
+        network = (network,)
+    if not isinstance(network, (Mapping, tuple, list)) or not network:
+        raise TypeError(f"network must be a Topology or several of them, got {network!r:.80}")
+    several = network.values() if isinstance(network, Mapping) else network
+    for one in several:
+        require_instance((Topology, type(None)), network=one)
+    if isinstance(network, Mapping):
+        return {require_instance(str, network=name): one for name, one in network.items()}
+    names = ["links of the cluster" if one is None else one.meta.name for one in network]
+    alone = [names.count(name) == 1 for name in names]
+    return {
+        name if single else f"{name} {place}": one
+        for place, (name, single, one) in enumerate(zip(names, alone, network, strict=True))
+    }
+
+
+def network_rates_of(given: Any) -> dict[str, float]:
+    """Failures per part and second, by name or kind."""
+    if given is None:
+        return published_network_rates()
+    for name, rate in require_instance(Mapping, network_rates=given).items():
+        require_instance(str, network_rates=name)
+        require_rate(network_rates=rate)
+    return {name: float(rate) for name, rate in given.items()}
 
 
 def prices_of(price: Any, clusters: tuple[Cluster, ...], objective: str) -> list[float]:
@@ -106,31 +183,45 @@ def _held(
 
 def sites_of(
     model: Transformer, cluster: Cluster, rates: Any, global_batch: int, spares: Any,
-    limits: Mapping[str, Any], options: Mapping[str, Any], price: float, objective: str,
+    limits: Mapping[str, Any], options: Mapping[str, Any], price: float, objective: str, fabric: Fabric,
+    write_off: float | None,
 ) -> list[Site]:  # fmt: skip
     """A cluster with every number of nodes held back."""
     sites = []
+    network = fabric.network
+    if network is not None and write_off is not None:
+        price += network_price(network) / write_off
     for held in _held(spares, cluster, model, global_batch, limits):
         job = replace(cluster, nodes=cluster.nodes - held)
+        fastest = fastest_of_each_kind(model, job, global_batch, limits, network, **options)
+        wiring = None if network is None else Wiring(
+            network=network, job=job, costs=fastest.costs, rates=fabric.rates,
+            software=options.get("software", "megatron-2022"),
+        )  # fmt: skip
         sites.append(
             Site(
                 cluster=cluster,
                 job=job,
                 spares=held,
-                failures=_failures(rates, job),
+                failures=_failures(rates, job, wired=network is not None),
                 price=price,
-                fastest=fastest_of_each_kind(model, job, global_batch, limits, **options),
+                fastest=fastest,
                 weight=price if objective == "cost" else 1.0,
+                fabric=fabric.name,
+                wiring=wiring,
             )
         )
     return sites
 
 
-def _failures(rates: Any, cluster: Cluster) -> FailureModel:
-    """What fails on the nodes of a job, no strategy placed."""
+def _failures(rates: Any, cluster: Cluster, wired: bool) -> FailureModel:
+    """What fails on the nodes of a job, no strategy placed; parts of a network replace that of a table."""
     cluster = replace(cluster, accelerator=None)  # what fails is a matter of counts
     if isinstance(rates, tuple):
         return FailureModel(classes=rates, cluster=cluster)
     if isinstance(rates, str):
         rates = RATES[require_choice(tuple(RATES), rates=rates)]()
-    return FailureModel.from_rates(require_instance(ComponentRates, rates=rates), cluster)
+    table: ComponentRates = require_instance(ComponentRates, rates=rates)
+    if wired:
+        table = replace(table, causes=tuple(row for row in table.causes if row.category != "network"))
+    return FailureModel.from_rates(table, cluster)

@@ -6,16 +6,45 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from relparallel._checks import require_instance
 from relparallel.optimize.joint_search import Choice, JointSearch, Site
 from relparallel.optimize.joint_strategies import KEY
+from relparallel.parallel import Strategy
 from relparallel.units import MINUTE
 
 if TYPE_CHECKING:
     from relparallel.optimize.joint import JointPlan
 
-__all__ = ["alternatives", "sentences", "told"]
+__all__ = ["alternatives", "in_degrees", "on_each_fabric", "sentences", "told"]
 
 CHOSEN = ("policy", "checkpoint", "spares", *KEY, "copies", "cluster")
+
+
+def in_degrees(strategy: Strategy) -> str:
+    """Name a strategy by its degrees.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        Any.
+
+    Returns
+    -------
+    str
+        Short enough for a table.
+
+    Raises
+    ------
+    TypeError
+        If it is no `Strategy`.
+
+    Examples
+    --------
+    >>> in_degrees(Strategy(tensor=8, pipeline=16, data=128))
+    'tp8 pp16 cp1 dp128'
+    """
+    s = require_instance(Strategy, strategy=strategy)
+    return f"tp{s.tensor} pp{s.pipeline} cp{s.context} dp{s.data}"
 
 
 def told(search: JointSearch, choice: Choice) -> dict[str, Any]:
@@ -23,7 +52,7 @@ def told(search: JointSearch, choice: Choice) -> dict[str, Any]:
     site = search.sites[choice.site]
     fast = site.fastest
     return {
-        "cluster": _name(search, site),
+        "cluster": _name(search, site), **({"network": site.fabric} if site.fabric else {}),
         **{name: int(fast.grid.choices[name][choice.row]) for name in KEY},
         "copies": int(fast.copies[choice.row]), "spares": site.spares, "policy": choice.policy,
         "checkpoint": choice.checkpoint, "interval": choice.outlook.interval, "throughput": choice.throughput,
@@ -45,13 +74,42 @@ def alternatives(search: JointSearch, winner: Choice) -> pd.DataFrame:
     """Best choice with another value of each axis, and what it loses."""
     rows, best = [], told(search, winner)
     for axis in CHOSEN:
-        found = _without(search, axis, best[axis])
-        if found is not None:
-            other = told(search, found)
-            rows.append(
-                {"axis": axis, "value": other[axis], "loses": 1 - found.score / winner.score, **other}
-            )
+        rows += _row(search, axis, winner, _without(search, axis, best[axis]))
+    for fabric in dict.fromkeys(site.fabric for site in search.sites):
+        if fabric != best.get("network", ""):
+            rows += _row(search, "network", winner, _on(search, fabric))
     return pd.DataFrame(rows)
+
+
+def on_each_fabric(search: JointSearch) -> pd.DataFrame:
+    """Best choice on every fabric."""
+    found = [_on(search, name) for name in dict.fromkeys(site.fabric for site in search.sites)]
+    kept = [(one, search.sites[one.site]) for one in found if one is not None]
+    goodput = [one.throughput * one.outlook.share for one, _ in kept]
+    return pd.DataFrame(
+        {
+            "fabric": [site.fabric for _, site in kept],
+            "best": [in_degrees(site.fastest.grid[one.row]) for one, site in kept],
+            "policy": [one.policy for one, _ in kept],
+            "throughput": [one.throughput for one, _ in kept],
+            "unhindered": [one.outlook.unhindered for one, _ in kept],
+            "goodput": goodput,
+            "price of a token": [site.price / each for (_, site), each in zip(kept, goodput, strict=True)],
+        }
+    ).set_index("fabric")
+
+
+def _row(search: JointSearch, axis: str, winner: Choice, found: Choice | None) -> list[dict[str, Any]]:
+    """A choice with another value of an axis, if there is one."""
+    if found is None:
+        return []
+    other = told(search, found)
+    return [{"axis": axis, "value": other[axis], "loses": 1 - found.score / winner.score, **other}]
+
+
+def _on(search: JointSearch, fabric: str) -> Choice | None:
+    """Best choice on a network."""
+    return search.best(lambda site, row: site.fabric == fabric)
 
 
 def _without(search: JointSearch, axis: str, value: Any) -> Choice | None:
@@ -123,13 +181,15 @@ def _worst(mine: dict[str, float], best: dict[str, float]) -> str:
 def _named(row: dict[str, Any]) -> str:
     """A choice in words."""
     degrees = ", ".join(f"{name} {row[name]}" for name in (*KEY, "copies"))
+    wired = f" with {row['network']}" if "network" in row else ""
     return (
-        f"{degrees} on {row['cluster']}, {row['spares']} spares, policy {row['policy']}, checkpoints "
+        f"{degrees} on {row['cluster']}{wired}, {row['spares']} spares, policy {row['policy']}, checkpoints "
         f"{row['checkpoint']} every {row['interval'] / MINUTE:.1f} min"
     )
 
 
 def _changed(row: dict[str, Any], best: dict[str, Any]) -> str:
     """What differs from the best."""
-    changed = [f"{name} {row[name]}" for name in CHOSEN if row[name] != best[name]]
+    axes = (*CHOSEN, "network") if "network" in best else CHOSEN
+    changed = [f"{name} {row[name]}" for name in axes if row[name] != best[name]]
     return "with " + ", ".join(changed) if changed else "of the same kind"

@@ -28,19 +28,22 @@ from relparallel.hardware import Cluster, ComponentRates
 from relparallel.optimize._joint_arguments import (
     checkpoints_of,
     clusters_of,
+    network_rates_of,
+    networks_of,
     prices_of,
     recoveries_of,
     sites_of,
 )
-from relparallel.optimize._joint_words import alternatives, sentences, told
+from relparallel.optimize._joint_words import alternatives, on_each_fabric, sentences, told
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy
+from relparallel.topology import Topology
 from relparallel.training import Checkpointing, Recovery
 from relparallel.training._arguments import require_time
 from relparallel.units import DAY
 from relparallel.workload import Transformer
 
-__all__ = ["JOINT_OBJECTIVES", "JointPlan", "in_degrees", "joint"]
+__all__ = ["JOINT_OBJECTIVES", "JointPlan", "joint"]
 
 JOINT_OBJECTIVES: Final = ("goodput", "cost", "p10")
 """Tokens per second that become progress; money per token; tokens per second with probability 0.9."""
@@ -108,6 +111,17 @@ class JointPlan:
         require_choice(tuple(self.search.recoveries), policy=self.policy)
         require_choice(tuple(self.search.checkpoints), checkpoint=self.checkpoint)
         require_instance(Choice, choice=self.choice)
+
+    @property
+    def fabric(self) -> str:
+        """Name of the network; empty where none was given."""
+        return str(self.search.sites[self.choice.site].fabric)
+
+    @property
+    def network(self) -> Topology | None:
+        """The network that was chosen; None for the two levels of links of a cluster."""
+        wiring = self.search.sites[self.choice.site].wiring
+        return None if wiring is None else wiring.network
 
     @property
     def goodput(self) -> float:
@@ -191,6 +205,17 @@ class JointPlan:
         """
         return alternatives(self.search, self.choice)
 
+    def fabrics(self) -> pd.DataFrame:
+        """Return the best choice on each fabric.
+
+        Returns
+        -------
+        pandas.DataFrame
+            By fabric: degrees, policy, throughput and goodput [tokens/s], mean speed over degraded parts, and
+            price of a token (not a number without prices).
+        """
+        return on_each_fabric(self.search)
+
     def to_frame(self) -> pd.DataFrame:
         """Return every choice that was evaluated, the best first.
 
@@ -211,33 +236,6 @@ class JointPlan:
             Sentences with numbers.
         """
         return "\n".join(sentences(self))
-
-
-def in_degrees(strategy: Strategy) -> str:
-    """Name a strategy by its degrees.
-
-    Parameters
-    ----------
-    strategy : Strategy
-        Any.
-
-    Returns
-    -------
-    str
-        Short enough for a table.
-
-    Raises
-    ------
-    TypeError
-        If it is no `Strategy`.
-
-    Examples
-    --------
-    >>> in_degrees(Strategy(tensor=8, pipeline=16, data=128))
-    'tp8 pp16 cp1 dp128'
-    """
-    s = require_instance(Strategy, strategy=strategy)
-    return f"tp{s.tensor} pp{s.pipeline} cp{s.context} dp{s.data}"
 
 
 def plan_of(search: JointSearch, choice: Choice, counts: pd.Series) -> JointPlan:
@@ -267,6 +265,9 @@ def joint(
     price: float | Sequence[float] | None = None,
     horizon: float = 30 * DAY,
     limits: Mapping[str, Any] | None = None,
+    network: Topology | Mapping[str, Topology | None] | Sequence[Topology | None] | None = None,
+    network_rates: Mapping[str, float] | None = None,
+    write_off: float | None = None,
     **options: Any,
 ) -> JointPlan:
     """Choose strategy, recovery, checkpoints, their interval and spares together.
@@ -302,6 +303,16 @@ def joint(
         Length of the run of which the tenth percentile is taken [s].
     limits : Mapping, optional
         Values of axes of `StrategyGrid`, such as the schedules that a framework has.
+    network : Topology, or Mapping or sequence of them, optional
+        How the GPUs are wired, its hosts in their order; one for each cluster, or several for one cluster.
+        None among several: the two levels of links of the cluster, failing as ``rates`` say.
+    network_rates : Mapping of str to float, optional
+        Failures per part and second, by name as in `network_impact`, or of every "cable" outside servers and
+        every packet "switch"; `published_network_rates` where omitted. In a failure table they replace the
+        causes of category "network"; classes that are given in full are all kept.
+    write_off : float, optional
+        Time over which the network is paid [s]. Then the cables, transceivers and ports outside servers, at
+        list prices of 2024 in USD, come on top of ``price``.
     **options
         Of `evaluate`: software, precision, storage, reserve and so on.
 
@@ -320,6 +331,10 @@ def joint(
     Exact within the model of `joint_share`. Every row of the grid is asked, and its fate is counted. Of
     strategies that failures cannot tell apart the fastest is kept (dominance, see `fastest_of_each_kind`);
     kinds are evaluated by falling upper bound until the bound is below the best score (`JointSearch.best`).
+    A network changes the time of every strategy (`step_time`) before any is left out. What its parts do when
+    they fail depends on the strategy, only takes time, and is asked of those alone that could be the best if
+    none failed (`network_impact`).
+
     The interval is the closed optimum. All nodes that a strategy leaves free are spares: more spares never
     cost anything on a given budget. O(rows that keep the rules), then O(classes + k) for a kind.
 
@@ -335,6 +350,15 @@ def joint(
     ...              limits={"schedule": "1f1b"})
     >>> plan.policy, plan.goodput >= plan.fastest.goodput, int(plan.counts.sum()) > 10_000
     ('elastic', True, True)
+
+    Which fabric, and the strategy that goes with it:
+
+    >>> from relparallel.training import redundant_fabric
+    >>> fabrics = {f"{planes} planes": redundant_fabric(servers=8, planes=planes) for planes in (1, 2)}
+    >>> plan = joint(transformer("gpt3-6.7b"), cluster("a100-80gb-selene", gpus=64), global_batch=64,
+    ...              limits={"schedule": "1f1b"}, network=fabrics)
+    >>> plan.fabric
+    '1 planes'
     """
     require_instance(Transformer, workload=workload)
     require_choice(JOINT_OBJECTIVES, objective=objective)
@@ -343,11 +367,16 @@ def joint(
     require_time(horizon=horizon, positive=True)
     clusters = clusters_of(cluster)
     batch = max(one.gpus for one in clusters) if global_batch is None else global_batch
-    prices = prices_of(price, clusters, objective)
+    if write_off is not None:
+        require_time(write_off=write_off, positive=True)
+    wired = networks_of(network, clusters, network_rates_of(network_rates))
+    prices = prices_of(price, tuple(one for one, _ in wired), objective)
     sites = [
         site
-        for one, cost in zip(clusters, prices, strict=True)
-        for site in sites_of(workload, one, rates, batch, spares, limits or {}, options, cost, objective)
+        for (one, fabric), cost in zip(wired, prices, strict=True)
+        for site in sites_of(
+            workload, one, rates, batch, spares, limits or {}, options, cost, objective, fabric, write_off
+        )
     ]
     search = JointSearch(
         sites=tuple(sites), recoveries=recoveries_of(policies, repair, restart, pause),

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
+from heapq import heappop, heappush
+from itertools import chain, product
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
+from relparallel.optimize.joint_network import Wiring
 from relparallel.optimize.joint_share import Outlook, most_running, outlook
 from relparallel.optimize.joint_strategies import Fastest
 from relparallel.parallel import Placement
@@ -51,6 +53,10 @@ class Site:
         Of all its GPUs per second; not a number where none was given.
     weight : float
         By which a goodput is divided to be compared: 1, or the price of all GPUs per second.
+    fabric : str
+        Name of the network; empty where it is the two levels of links of the cluster.
+    wiring : Wiring, optional
+        The network under the job.
     """
 
     cluster: Cluster
@@ -60,6 +66,8 @@ class Site:
     fastest: Fastest
     price: float
     weight: float
+    fabric: str = ""
+    wiring: Wiring | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,6 +128,7 @@ class JointSearch:
     _kept: dict[Any, Rollback] = field(default_factory=dict)
     _bounds: dict[Any, list[tuple[float, int, int]]] = field(default_factory=dict)
     _outlooks: dict[Any, Outlook | None] = field(default_factory=dict)
+    _models: dict[tuple[int, int], FailureModel] = field(default_factory=dict)
 
     def best(
         self,
@@ -131,28 +140,74 @@ class JointSearch:
 
         Rows are asked in the order of an upper bound on their score, throughput times `ceilings`, until the
         bound of the next one is below the best score found: none of the rows left can reach it.
+
+        On a network the score without failures of its parts is a second bound, by which rows wait (`_reach`),
+        and the parts are asked last. A slower row of a kind waits until the one before it has been asked: if
+        no part ever failed the two would lose the same.
         """
         policies, checkpoints = policies or tuple(self.recoveries), checkpoints or tuple(self.checkpoints)
+        pairs = tuple(product(policies, checkpoints))
         best: Choice | None = None
-        for bound, place, number in self.bounds(policies, checkpoints):
-            if best is not None and bound < best.score:
+        waiting: list[tuple[float, int, int]] = []
+        for bound, place, number in chain(self.bounds(policies, checkpoints), [(0.0, -1, -1)]):
+            while waiting and -waiting[0][0] >= max(bound, best.score if best else 0.0):
+                best = self._asked(waiting, row, pairs, best)
+            if place < 0 or (best is not None and bound < best.score):
                 break
-            if row(self.sites[place], number):
-                every = [self.choice(place, number, p, c) for p in policies for c in checkpoints]
-                best = max([x for x in (best, *every) if x], key=lambda choice: choice.score, default=None)
+            if self.sites[place].wiring is not None:
+                heappush(waiting, (-self._reach(place, number, pairs), place, number))
+            elif row(self.sites[place], number):
+                best = self._better(best, place, number, pairs)
+        return best
+
+    def _better(
+        self, best: Choice | None, place: int, row: int, pairs: tuple[tuple[str, str], ...]
+    ) -> Choice | None:
+        """The best choice so far, or a better one with this row."""
+        every = [self.choice(place, row, policy, checkpoint) for policy, checkpoint in pairs]
+        return max([x for x in (best, *every) if x], key=lambda choice: choice.score, default=None)
+
+    def _reach(self, place: int, row: int, pairs: tuple[tuple[str, str], ...]) -> float:
+        """Upper bound on the score of a row on a network whose parts never fail."""
+        site = self.sites[place]
+        seen = [self._outlook(place, row, *pair, bare=True) for pair in pairs]
+        most = max((x.share for x in seen if x), default=0.0)
+        return self.tokens / site.weight * most / float(site.fastest.time[row]) * (1 + 1e-12)
+
+    def _asked(
+        self, waiting: list[tuple[float, int, int]], row: Callable[[Site, int], bool],
+        pairs: tuple[tuple[str, str], ...], best: Choice | None,
+    ) -> Choice | None:  # fmt: skip
+        """Evaluate the row that waits first; the next of its kind waits in its place.
+
+        With all parts in order at every time a row has its score over the speed with parts degraded, and the
+        next row the same times its own throughput.
+        """
+        bound, place, number = heappop(waiting)
+        site, reach = self.sites[place], -bound
+        if row(site, number):
+            best = self._better(best, place, number, pairs)
+            every = [x for pair in pairs if (x := self.choice(place, number, *pair))]
+            reach = min(
+                reach, max((x.score / x.outlook.unhindered for x in every), default=0.0) * (1 + 1e-12)
+            )
+        after = int(site.fastest.later[number])
+        if after >= 0 and reach > 0:
+            slower = float(site.fastest.time[number] / site.fastest.time[after])
+            heappush(waiting, (-reach * slower, place, after))
         return best
 
     def bounds(self, policies: tuple[str, ...], checkpoints: tuple[str, ...]) -> list[tuple[float, int, int]]:
-        """Upper bound on the score, site and row of every strategy, the largest bound first."""
+        """Upper bound on the score, site and row of the fastest of every kind, the largest bound first."""
         key = (policies, checkpoints)
         if key not in self._bounds:
             bounds, places, rows = [np.empty(0)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
             for place, site in enumerate(self.sites):
-                size = site.fastest.time.size
-                reached = self.ceilings(place, policies, checkpoints) if size else np.empty(0)
-                bounds.append(self.tokens / site.weight * reached / site.fastest.time)
-                places.append(np.full(size, place))
-                rows.append(np.arange(size))
+                first = site.fastest.first
+                reached = self.ceilings(place, policies, checkpoints)[first] if first.size else np.empty(0)
+                bounds.append(self.tokens / site.weight * reached / site.fastest.time[first])
+                places.append(np.full(first.size, place))
+                rows.append(first)
             bound, where, row = (np.concatenate(column) for column in (bounds, places, rows))
             order = np.argsort(-bound, kind="stable")
             columns = (bound[order].tolist(), where[order].tolist(), row[order].tolist())
@@ -172,12 +227,12 @@ class JointSearch:
         kinds, nodes = site.fastest.kinds, site.job.nodes
         touched = np.maximum(kinds[:, :4].prod(axis=1) // (kinds[:, 2] * site.job.gpus_per_node), 1)
         cases, case = np.unique(np.column_stack([touched, kinds[:, 4] == 1]), axis=0, return_inverse=True)
-        domains = [d for d in self.model(site, 0).domains if d.rate > 0]
+        domains = [d for d in _placed(site, 0).domains if d.rate > 0]
         reached = np.zeros(len(cases))
         for policy, checkpoint in product(policies, checkpoints):
             recovery = self.recoveries[policy]
             if recovery.waits:
-                seen = self._outlook(place, 0, policy, checkpoint)
+                seen = self._outlook(place, 0, policy, checkpoint, bare=True)
                 reached = np.maximum(reached, 0.0 if seen is None else seen.share * (1 + 1e-12))
                 continue
             for number, (least, single) in enumerate(cases.tolist()):
@@ -217,19 +272,27 @@ class JointSearch:
             )  # fmt: skip
         return self.evaluated[key]
 
-    def _outlook(self, place: int, row: int, policy: str, checkpoint: str) -> Outlook | None:
-        """What failures leave; under policies that wait it is the same for all strategies of a site."""
+    def _outlook(
+        self, place: int, row: int, policy: str, checkpoint: str, bare: bool = False
+    ) -> Outlook | None:
+        """What failures leave, on a network without those of its parts if ``bare``.
+
+        Without them it is the same for all strategies of a kind; under policies that wait, of a site.
+        """
         site, recovery = self.sites[place], self.recoveries[policy]
+        bare = bare or site.wiring is None
         kind = () if recovery.waits else tuple(site.fastest.kinds[row].tolist())
-        key = (place, kind, policy, checkpoint)
+        key = (place, kind if bare else row, policy, checkpoint)
         if key not in self._outlooks:
             held = 0 if policy == "restart" else site.spares
-            model = self.model(site, row)
+            model = _placed(site, row) if bare else self._wired(place, row)
             shape = _shape(model, recovery)
             self._outlooks[key] = None
             if shape is not None:
                 kept = partial(self.kept, checkpoint)
-                self._outlooks[key] = outlook(model, shape, recovery, held, kept)
+                self._outlooks[key] = outlook(
+                    model, shape, recovery, held, kept, self.checkpoints[checkpoint].interval is not None
+                )
         return self._outlooks[key]
 
     def at(self, scale: float, repair: float | None = None) -> JointSearch:
@@ -237,7 +300,8 @@ class JointSearch:
         sites = []
         for site in self.sites:
             classes = tuple(replace(c, rate=scale * c.rate) for c in site.failures.classes)
-            sites.append(replace(site, failures=replace(site.failures, classes=classes)))
+            wiring = None if site.wiring is None else site.wiring.scaled(scale)
+            sites.append(replace(site, failures=replace(site.failures, classes=classes), wiring=wiring))
         return JointSearch(
             sites=tuple(sites), checkpoints=self.checkpoints, tokens=self.tokens, horizon=self.horizon,
             recoveries={
@@ -248,9 +312,18 @@ class JointSearch:
         )  # fmt: skip
 
     def model(self, site: Site, row: int) -> FailureModel:
-        """Failures of a site under one of its strategies."""
-        placement = Placement(strategy=site.fastest.grid[row])
-        return FailureModel(classes=site.failures.classes, cluster=site.failures.cluster, placement=placement)
+        """Failures of a site under one of its strategies, those of the parts of its network too."""
+        model = _placed(site, row)
+        if site.wiring is None or model.placement is None:
+            return model
+        parts = site.wiring.classes(model.placement.strategy, site.fastest.grid.choices[row : row + 1])
+        return replace(model, classes=model.classes + parts)
+
+    def _wired(self, place: int, row: int) -> FailureModel:
+        """The same, once for a row."""
+        if (place, row) not in self._models:
+            self._models[place, row] = self.model(self.sites[place], row)
+        return self._models[place, row]
 
     def kept(self, checkpoint: str, causes: tuple[Cause, ...]) -> Rollback:
         """What checkpoints leave, once for the same causes."""
@@ -258,6 +331,12 @@ class JointSearch:
         if key not in self._kept:
             self._kept[key] = rollback(self.checkpoints[checkpoint], causes)
         return self._kept[key]
+
+
+def _placed(site: Site, row: int) -> FailureModel:
+    """Failures of a site under one of its strategies, its network without parts."""
+    placement = Placement(strategy=site.fastest.grid[row])
+    return FailureModel(classes=site.failures.classes, cluster=site.failures.cluster, placement=placement)
 
 
 def _shape(model: FailureModel, recovery: Recovery) -> JobShape | None:

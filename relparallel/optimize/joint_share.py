@@ -27,6 +27,7 @@ from typing import Any, Final
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_banded
 
 from relparallel.training import Cause, Domain, FailureModel, JobShape, Recovery
 
@@ -69,6 +70,7 @@ def outlook(
     recovery: Recovery,
     spares: int,
     kept: Callable[[tuple[Cause, ...]], Any],
+    fixed: bool = False,
 ) -> Outlook:
     """Evaluate a job.
 
@@ -84,6 +86,8 @@ def outlook(
         Nodes S besides those of the job.
     kept : callable
         `rollback` under the checkpoints in question, for a tuple of causes.
+    fixed : bool
+        Whether their interval is given, not the best one.
 
     Returns
     -------
@@ -94,23 +98,23 @@ def outlook(
     -----
     The process of missing nodes: a waiting policy stops the clock of all failures while it is short (Erlang's
     loss system for single nodes), the others go on; spares that stand by fail only if they are hot. Failures
-    of w nodes are w births at once, each node comes back by itself. A product of means: that a slower job
-    takes longer from checkpoint to checkpoint is left out (3e-4 of the share on 16,384 GPUs). The variances
-    of the factors are those of independent processes, to first order. O(classes + k).
+    of w nodes are w births at once, each node comes back by itself. A product of means. The best time from
+    checkpoint to checkpoint does not depend on the speed: a slower job does less work in it, and the share is
+    that of the full speed. With a fixed interval it takes longer, which is left out (3e-4 of the share on
+    16,384 GPUs). The variances of the factors are those of independent processes, to first order.
+    O(classes + k).
     """
     domains = [domain for domain in model.domains if domain.rate > 0]
     running, spread = _running(domains, shape, recovery, spares)
     rolled = kept(back_causes(domains, shape, recovery))
-    paused = sum(
-        d.rate * (recovery.pause + d.component.detection) for d in _going_on(domains, shape, recovery)
-    )
-    unpaused, unhindered = 1 / (1 + paused), _unhindered(domains, recovery)
+    unpaused, unhindered = _unpaused(domains, shape, recovery), _unhindered(domains, recovery)
+    pace = 1.0 if fixed else unhindered * (1.0 if recovery.waits or running == 0 else running)
     share = running * unhindered * unpaused * rolled.share
     relative = [(spread, running), (rolled.variance_rate, rolled.share)]
     return Outlook(
         share=share, variance_rate=share**2 * sum(v / m**2 for v, m in relative if m), running=running,
-        unhindered=unhindered, unpaused=unpaused, kept=rolled.share, interval=rolled.interval,
-        every=rolled.every,
+        unhindered=unhindered, unpaused=unpaused, kept=rolled.share,
+        interval=rolled.interval * pace, every=rolled.every,
     )  # fmt: skip
 
 
@@ -127,9 +131,12 @@ def back_causes(domains: Sequence[Domain], shape: JobShape, recovery: Recovery) 
     )
 
 
-def _going_on(domains: Sequence[Domain], shape: JobShape, recovery: Recovery) -> list[Domain]:
-    """Failures after which the job goes on without going back."""
-    return [d for d in domains if d.component.stops and not recovery.goes_back(d, shape)]
+def _unpaused(domains: Sequence[Domain], shape: JobShape, recovery: Recovery) -> float:
+    """Time outside pauses: failures begin the pause of their kind anew, sum_i v_i/v e^{-v d_i}."""
+    stay = [d for d in domains if d.component.stops and not recovery.goes_back(d, shape)]
+    total = sum(d.rate for d in stay)
+    still = [d.rate * np.exp(-total * (recovery.pause + d.component.detection)) for d in stay]
+    return float(sum(still) / total) if total else 1.0
 
 
 def _repair(domain: Domain, recovery: Recovery) -> float:
@@ -152,13 +159,13 @@ def most_running(
     unit = max(size for size in range(1, small + 1) if nodes % size == 0)
     shape = JobShape(nodes=nodes, replicas=nodes // unit, stages=1, tensor=1, nodes_per_replica=unit)
     easier = replace(recovery, policy="elastic", batch="shrink", micro_batches=None)
-    return min(_running(domains, shape, easier, spares)[0] * (1 + 1e-12), 1.0)
+    return min(_running(domains, shape, easier, spares, spread=False)[0] * (1 + 1e-12), 1.0)
 
 
 def _running(
-    domains: Sequence[Domain], shape: JobShape, recovery: Recovery, spares: int
+    domains: Sequence[Domain], shape: JobShape, recovery: Recovery, spares: int, spread: bool = True
 ) -> tuple[float, float]:
-    """Mean speed over the missing nodes, and its variance rate [s]."""
+    """Mean speed over the missing nodes, and its variance rate [s] if wanted."""
     taking = [d for d in domains if d.component.stops and d.nodes > 0]
     load = sum(d.rate * d.nodes * _repair(d, recovery) for d in taking)
     if load == 0:
@@ -175,7 +182,7 @@ def _running(
     speed = recovery.speed(shape, int(short[-1]))[short]
     exposed = _exposed(recovery, short, shape.nodes, spares)
     chance = stationary(births, leave, exposed)
-    return float(chance @ speed), _variance_rate(births, leave, exposed, chance, speed)
+    return float(chance @ speed), _variance_rate(births, leave, exposed, chance, speed) if spread else 0.0
 
 
 def _exposed(recovery: Recovery, short: NDArray[np.int64], nodes: int, spares: int) -> NDArray[np.float64]:
@@ -225,17 +232,23 @@ def _variance_rate(
     births: NDArray[np.float64], leave: float, exposed: NDArray[np.float64], chance: NDArray[np.float64],
     speed: NDArray[np.float64],
 ) -> float:  # fmt: skip
-    """Variance of the mean speed over a run times its length: 2 pi (f - mean) h with Q h = mean - f."""
-    last = exposed.size - 1
-    flow = np.zeros((last + 1, last + 1))
+    """Variance of the mean speed over a run times its length: 2 pi (f - mean) h with Q h = mean - f.
+
+    h is 0 in the likeliest state; Q has repairs below its diagonal, failures of w nodes w above it. O(k w^2).
+    """
+    last, widest = exposed.size - 1, births.size - 1
     states = np.arange(last + 1)
+    band = np.zeros((widest + 2, last + 1))  # row widest + i - j holds entry (i, j)
     for width in np.flatnonzero(births):
-        np.add.at(flow, (states, np.minimum(states + width, last)), births[width] * exposed)
-    flow[states[1:], states[:-1]] += leave * states[1:]
-    np.fill_diagonal(flow, 0.0)
-    flow[states, states] = -flow.sum(axis=1)
+        to = np.minimum(states + width, last)
+        np.add.at(band, (widest + states - to, to), births[width] * exposed)
+    band[widest] = np.where(states < last, -births.sum() * exposed, 0.0) - leave * states
+    band[widest + 1, :-1] = leave * states[1:]
     off = speed - chance @ speed
-    ahead = np.linalg.solve(flow - np.outer(np.full(last + 1, leave), chance), -off)
+    most = int(chance.argmax())
+    row = np.arange(max(most - 1, 0), min(most + widest, last) + 1)
+    band[widest + most - row, row] = row == most
+    ahead = solve_banded((1, widest), band, np.where(states == most, 0.0, -off))
     return max(float(2 * chance @ (off * ahead)), 0.0)
 
 

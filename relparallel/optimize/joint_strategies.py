@@ -27,6 +27,7 @@ from relparallel.parallel.grid import (
     _outer,
     _product,
 )
+from relparallel.topology import Topology
 from relparallel.workload import Transformer
 
 __all__ = [
@@ -62,6 +63,12 @@ class Fastest:
         Degrees and what is lost: rows that are alike lose the same share.
     counts : pandas.Series
         Rows of the grid by fate; they sum to all that there are.
+    first : int64 array [kinds]
+        Rows that are the fastest of their kind.
+    later : int64 array [n]
+        Next slower row of the same kind; -1 where there is none, or none is kept.
+    costs : Pricing
+        By which the rows were priced.
     """
 
     grid: StrategyGrid
@@ -70,6 +77,9 @@ class Fastest:
     copies: NDArray[np.int64]
     kinds: NDArray[np.int64]
     counts: pd.Series
+    first: NDArray[np.int64]
+    later: NDArray[np.int64]
+    costs: Pricing
 
 
 def rules_allow(
@@ -163,9 +173,16 @@ def _plain(rows: NDArray[Any]) -> NDArray[Any]:
 
 
 def fastest_of_each_kind(
-    model: Transformer, cluster: Cluster, global_batch: int, limits: Mapping[str, Any], **options: Any
+    model: Transformer,
+    cluster: Cluster,
+    global_batch: int,
+    limits: Mapping[str, Any],
+    network: Topology | None = None,
+    **options: Any,
 ) -> Fastest:
     """Evaluate every strategy that fills a cluster; keep the fastest of each kind.
+
+    On a network all are kept: of two rows of one kind the slower one may lose less with a lost part.
 
     Notes
     -----
@@ -179,22 +196,35 @@ def fastest_of_each_kind(
         cluster.gpus, model, global_batch, cluster.gpus_per_node, limits,
         lambda rows: least_memory(costs, rows) <= costs.available,
     )  # fmt: skip
+    if network is not None:
+        costs = costs.wired(cluster, network, choices)
     rows, time, memory = _priced(costs, choices)
-    some = choices[rows]
-    kinds, copies = reliability_kinds(some, cluster)
+    kinds, copies = reliability_kinds(choices[rows], cluster)
     first = _first_of_each(list(kinds.T), time, memory)
-    kept = rows[first]
+    order = first if network is None else np.lexsort((memory, time))
+    begin, later = (
+        (np.arange(first.size), np.full(first.size, -1)) if network is None else _chained(kinds[order])
+    )
     counts = pd.Series(
         {
             "break a rule": asked - choices.size - large,
             "exceed the memory": choices.size - rows.size + large,
-            "are slower than one of the same kind": rows.size - kept.size, "are compared": kept.size,
+            "are slower than one of the same kind": rows.size - first.size, "are compared": first.size,
         }
     )  # fmt: skip
     return Fastest(
-        grid=StrategyGrid(choices=choices[kept]), time=time[first], memory=memory[first],
-        copies=copies[first], kinds=kinds[first], counts=counts,
+        grid=StrategyGrid(choices=choices[rows[order]]), time=time[order], memory=memory[order],
+        copies=copies[order], kinds=kinds[order], counts=counts, first=begin, later=later, costs=costs,
     )  # fmt: skip
+
+
+def _chained(kinds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First row of each kind, and the next row of the same kind after every row."""
+    later = np.full(len(kinds), -1)
+    alike = np.lexsort(kinds.T)  # stable: the order of the rows within a kind
+    same = (kinds[alike[1:]] == kinds[alike[:-1]]).all(axis=1)
+    later[alike[:-1][same]] = alike[1:][same]
+    return np.setdiff1d(np.arange(len(kinds)), later), later
 
 
 def least_memory(costs: Pricing, rows: NDArray[Any]) -> NDArray[np.float64]:

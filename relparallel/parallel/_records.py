@@ -99,11 +99,23 @@ def choice_record(strategy: Strategy, global_batch: int) -> NDArray[Any]:
     )
 
 
-def step_parts(models: NDArray[Any], machines: NDArray[Any], choices: NDArray[Any]) -> NDArray[np.float64]:
-    """Parts of a step [s], one row for each choice; one model or machine stands for all."""
+def step_parts(
+    models: NDArray[Any],
+    machines: NDArray[Any],
+    choices: NDArray[Any],
+    machine: NDArray[np.int64] | None = None,
+) -> NDArray[np.float64]:
+    """Parts of a step [s], one row for each choice; one model or machine stands for all, unless chosen."""
     rows = np.arange(choices.size)
     out = np.empty((choices.size, len(PARTS)))
-    run(models, machines, choices, rows % models.size, rows % machines.size, out)
+    run(
+        models,
+        machines,
+        choices,
+        rows % models.size,
+        rows % machines.size if machine is None else machine,
+        out,
+    )
     return out
 
 

@@ -5,9 +5,9 @@ The numbers are those of `memory` and `step_time`, from the same kernels: rules 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -26,7 +26,9 @@ from relparallel.parallel.feasibility import FEASIBLE, REASONS, broken_rules, fi
 from relparallel.parallel.grid import StrategyGrid
 from relparallel.parallel.memory import RESERVE, peak_memory, storage_record
 from relparallel.parallel.precision import PRECISIONS, Precision
+from relparallel.parallel.wired_degrees import degrees_of, slowdowns
 from relparallel.sweep import map_chunks
+from relparallel.topology import Topology
 from relparallel.workload import Transformer
 
 __all__ = ["Evaluation", "Pricing", "evaluate", "pricing"]
@@ -123,7 +125,11 @@ class Evaluation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pricing:
-    """What the cost of a strategy depends on besides the strategy; `pricing` makes it."""
+    """What the cost of a strategy depends on besides the strategy; `pricing` makes it.
+
+    With ``degrees``, rows [k, 4] of tensor, pipeline, data and context degree in lexicographic order, there
+    is a machine for each of them, and a strategy is priced on that of its degrees.
+    """
 
     model: Transformer
     gpus: int
@@ -133,6 +139,16 @@ class Pricing:
     models: NDArray[Any]
     machines: NDArray[Any]
     storage: NDArray[Any]
+    degrees: NDArray[np.int64] | None = None
+
+    def wired(self, cluster: Cluster, network: Topology, choices: NDArray[Any]) -> Pricing:
+        """The same on a network, for strategies with the degrees of the choices."""
+        degrees = degrees_of(choices)
+        machines = np.repeat(self.machines, len(degrees))
+        for machine, slow in zip(machines, slowdowns(degrees, cluster, network), strict=True):
+            for degree, factor in slow.items():
+                machine[f"{degree}_slow"] = factor
+        return replace(self, machines=machines, degrees=degrees)
 
     def rows(self, choices: NDArray[Any]) -> NDArray[Any]:
         """Choices with the micro-batches of a replica; none where the batch is too small."""
@@ -146,7 +162,27 @@ class Pricing:
 
     def parts(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """Parts of the step [s], [n, parts]."""
-        return step_parts(self.models, self.machines, rows)
+        return step_parts(self.models, self.machines, rows, self._machine(rows))
+
+    def slowed(self, rows: NDArray[Any], slow: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
+        """Parts of the step [s] where the groups of each degree are slower by a factor of their own."""
+        place = self._machine(rows)
+        machines = self.machines[np.zeros(rows.size, np.int64) if place is None else place]
+        for machine, factors in zip(machines, slow, strict=True):
+            for degree, factor in factors.items():
+                machine[f"{degree}_slow"] *= factor
+        return step_parts(self.models, machines, rows)
+
+    def _machine(self, rows: NDArray[Any]) -> NDArray[np.int64] | None:
+        """Machine of every row; strategies fill the GPUs, so that three degrees say the fourth."""
+        if self.degrees is None:
+            return None
+        columns = [rows[name].astype(np.int64) for name in ("tensor", "pipeline", "data")]
+        wanted, known = (
+            (tensor * (self.gpus + 1) + pipeline) * (self.gpus + 1) + data
+            for tensor, pipeline, data in (columns, self.degrees.T[:3])
+        )
+        return np.searchsorted(known, wanted)
 
 
 def pricing(
@@ -208,6 +244,7 @@ def evaluate(
     dropout: bool = True,
     reserve: float = RESERVE,
     complete: bool = False,
+    network: Topology | None = None,
     executor: Executor | None = None,
 ) -> Evaluation:
     """Find out what every strategy of a grid costs.
@@ -232,6 +269,8 @@ def evaluate(
         Bytes of a GPU that tensors cannot have, as in `StageMemory.fits`.
     complete : bool
         Whether the time of strategies that do not fit is wanted too.
+    network : Topology, optional
+        How the GPUs are wired, as in `step_time`.
     executor : concurrent.futures.Executor, optional
         Where chunks of rows are evaluated; the numbers do not depend on it.
 
@@ -248,7 +287,8 @@ def evaluate(
     Notes
     -----
     A row costs what `memory` and `step_time` say of its strategy, to the last bit. O(rows), about half a
-    microsecond for a row that fits and much less for one that breaks a rule.
+    microsecond for a row that fits and much less for one that breaks a rule. A network is asked once for each
+    kind of group that the degrees lead to.
 
     Examples
     --------
@@ -265,6 +305,10 @@ def evaluate(
     )  # fmt: skip
     require_instance(StrategyGrid, grid=grid)
     require_flag(complete=complete)
+    require_instance((Topology, type(None)), network=network)
+    if network is not None:
+        rules = broken_rules(model, grid.choices, global_batch, costs.gpus, costs.node)
+        costs = costs.wired(cluster, network, grid.choices[rules == 0])
     work = partial(_evaluated, costs, complete)
     parts = map_chunks(work, _chunks(grid.choices), executor)
     time, memory, reason = (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -6,12 +6,12 @@ share its network. Ranks take the GPUs of a `Cluster` in order, or the hosts of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.hardware import Cluster
@@ -21,7 +21,7 @@ from relparallel.parallel._arguments import require_indices, require_number
 from relparallel.parallel.strategy import Placement
 from relparallel.topology import Topology
 
-__all__ = ["DEGREES", "PATTERNS", "GroupLinks", "group_links", "rerouted"]
+__all__ = ["DEGREES", "PATTERNS", "GroupLinks", "group_links", "groups_of"]
 
 DEGREES: Final = ("tensor", "context", "data", "pipeline", "shard", "expert")
 """Kinds of groups of a placement."""
@@ -251,7 +251,7 @@ def group_links(
             f"placement must need at most the {there} GPUs of the network, got tensor * pipeline * data * "
             f"context = {placement.strategy.gpus}"
         )
-    groups = _groups(placement, degree)
+    groups = groups_of(placement, degree)
     pairs = _pairs(groups.shape[1], pattern)
     if isinstance(network, Cluster):
         used = _on_cluster(groups, pairs, network, alive)
@@ -260,28 +260,7 @@ def group_links(
     return GroupLinks(groups=groups, pattern=pattern, **used)
 
 
-def rerouted(links: GroupLinks, network: Topology, living: Floats, cables: NDArray[np.int64]) -> GroupLinks:
-    """Flows after a loss: groups that crossed what is gone are searched anew, the others keep theirs.
-
-    ``living`` is 1 at living hosts, ``cables`` counts the living cables of every pair. Shortest paths of a
-    group stay as they are when cables that carry none of them go.
-    """
-    capacity = np.tile(network.capacity * cables, 2)
-    gone = np.flatnonzero(np.tile(cables < network.multiplicity, 2))
-    hit = np.flatnonzero(links.crossing(gone))
-    if not hit.size:
-        return replace(links, capacity=capacity)
-    pairs = _pairs(links.groups.shape[1], links.pattern)
-    found = _routed(links.groups[hit], pairs, network, living, cables)
-    kept = np.setdiff1d(np.arange(len(links.groups)), hit)
-    order = np.argsort(np.concatenate([kept, hit]))
-    joined = links.joined.copy()
-    joined[hit] = found["joined"]
-    flow = csr_array(vstack([links.flow[kept], found["flow"]], format="csr")[order])
-    return replace(links, flow=flow, joined=joined, capacity=capacity)
-
-
-def _groups(placement: Placement, degree: str) -> NDArray[np.int64]:
+def groups_of(placement: Placement, degree: str) -> NDArray[np.int64]:
     """GPUs of every group; experts are split over neighbours in data and context."""
     if degree != "expert":
         return np.asarray(getattr(placement, f"{degree}_groups"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -109,7 +110,8 @@ def execute(task: Task) -> Outcome:
 
 def _run(task: Task, folder: Path) -> Failure | None:
     """Run the notebook in ``folder``; exceptions decide, for a killed cell is saved as completed."""
-    import papermill
+    with _absent("rfc3987_syntax"):  # jsonschema's grammar of addresses takes longer than all other imports
+        import papermill
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
@@ -139,6 +141,19 @@ def _run(task: Task, folder: Path) -> Failure | None:
     except Exception as error:  # whatever befalls one notebook, the others still run
         return Failure(error=f"{type(error).__name__}: {error}{_last_words(folder / 'log')}")
     return None
+
+
+@contextmanager
+def _absent(module: str) -> Iterator[None]:
+    """Have imports of an optional module fail that is not there yet."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]
 
 
 def _unanswered(path: Path, reason: str) -> Failure:

@@ -63,9 +63,10 @@ from relparallel.training.memory_replicas import (
     replica_holders,
     time_to_pair_loss,
 )
-from relparallel.training.network_failures import NetworkImpact, NetworkPart, network_impact
+from relparallel.training.network_failures import NetworkImpact, network_impact
+from relparallel.training.network_parts import NetworkPart
 from relparallel.training.network_rates import joint_loss_rate, published_network_rates
-from relparallel.training.optical import slice_availability, usable_fraction
+from relparallel.training.optical import rewired, slice_availability, usable_fraction
 from relparallel.training.pipeline_templates import best_pipelines, template_speed, templates_cover
 from relparallel.training.published_runs import PublishedRun, RunInput, predict_runs, published_runs
 from relparallel.training.recovery import elastic_throughput
@@ -192,6 +193,7 @@ __all__ = [
     "replay_gaps",
     "replay_sizes",
     "replica_holders",
+    "rewired",
     "rollback",
     "shortage_probability",
     "simulate",

@@ -69,8 +69,8 @@ def run_counts(
     times[2] = tables.interval
     down, now, place, stopped, share, mending = 0, 0.0, 0, False, tables.speed[0], 0.0
     crewed, up, toggle = 1.0, _can_fail(0, share == 0.0, tables), tables.every
-    own, other = failure_rates(tables)
-    failing = own * up + (other if share > 0.0 else 0.0)
+    own, slow, other = failure_rates(tables)
+    failing = own * up + slow + (other if share > 0.0 else 0.0)
     while place < found.shape[0]:
         rate = (0.0 if stopped else failing) + mending * crewed
         step = rng.standard_exponential() / rate if rate > 0.0 else np.inf
@@ -97,7 +97,7 @@ def run_counts(
             under[row] -= 1
             down -= tables.nodes[row]
         else:
-            row = pick_row(draw, up, tables)
+            row = pick_row(draw, up, share == 0.0, tables)
             under[row] += tables.nodes[row] > 0 or tables.slowdown[row] > 1.0
             counts[row, 0] += 1
             down += tables.nodes[row]
@@ -106,5 +106,5 @@ def run_counts(
                 strike(rng, row, tables, times, places, marks, spent, blame, counts)
         share = speed_left(count_missing(down, tables), under, tables)
         up = _can_fail(down, share == 0.0, tables)
-        failing = own * up + (other if share > 0.0 else 0.0)
+        failing = own * up + slow + (other if share > 0.0 else 0.0)
         mending, crewed = _repairs(under, tables)

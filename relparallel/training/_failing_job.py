@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.training._missing import able_to_fail, missing_law, reach, speed_spread, speeds
-from relparallel.training._rows import Rows, rows
+from relparallel.training._missing import speed_spread
+from relparallel.training._rows import STANDING, Rows, rows, undisturbed
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
 from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.markov import NodeChain
 from relparallel.training.recovery_policies import Recovery
-from relparallel.training.rollback import Rollback, rollback
+from relparallel.training.rollback import Rollback, rollback, rollback_slopes
 
 __all__ = ["FailingJob", "Shares"]
-
-_STANDING: Final = 1e-9  # a share of time or speed below which nothing is productive
-_STEP: Final = 1e-3  # of a logarithm, in differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +67,10 @@ class FailingJob:
 
     def slowed(self, speed: float) -> FailingJob:
         """Return the same job at a lower mean speed: an interval is work, and takes longer."""
-        if speed == 1 or speed < _STANDING or not self.causes:
+        if speed == 1 or speed < STANDING or self.rows.interval == np.inf:
             return self
         chosen = replace(self.checkpointing, interval=self.rows.interval / speed)
         return replace(self, checkpointing=chosen, back=rollback(chosen, self.causes))
-
-    @property
-    def taken(self) -> dict[int, float]:
-        """Parts under repair at once if all could always fail, by the nodes of a part."""
-        busy = self.rows.rate * self.rows.repair
-        sizes = np.unique(self.rows.nodes[self.rows.nodes > 0])
-        return {int(size): float(busy[self.rows.nodes == size].sum()) for size in sizes}
 
     @property
     def pausing(self) -> NDArray[np.bool_]:
@@ -89,28 +78,18 @@ class FailingJob:
         kept: NDArray[np.bool_] = ~self.rows.back & (self.rows.slowdown == 1)
         return kept & (self.rows.detection + self.rows.pause > 0)
 
-    def _states(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Ability to fail and speed with 0 ... K nodes down."""
-        job, loads = self.rows, self.taken
-        top = job.total + job.spares
-        cold = self.waits and not job.hot
-        most = min(top, job.spares + max(loads, default=1)) if cold else reach(loads, top)
-        down = np.arange(most + 1)
-        able = able_to_fail(down, job.total, job.spares, job.hot, self.waits)
-        return able, speeds(down, job.spares, job.speed)
-
     def shares(self) -> Shares:
         """Factors in closed form."""
-        able, speed = self._states()
-        law = missing_law(self.taken, able)
-        available = max(1 - float(law[speed == 0].sum()), 0.0)
-        mean = min(float(law @ speed) / available, 1.0) if available else 0.0
+        available, mean = self.rows.running(self.waits)
         clear, noticed = self._clear()
-        return Shares(available, clear, noticed, mean, float(_slowed(*self._slow()).real))
+        return Shares(available, clear, noticed, mean, self._undisturbed())
+
+    def _undisturbed(self) -> float:
+        return float(undisturbed(*self.rows.slow()))
 
     def chain_shares(self, crews: int | None) -> Shares:
         """Factors from the Markov chain."""
-        job, busy, pausing = self.rows, self.taken, self.pausing
+        job, busy, pausing = self.rows, self.rows.taken, self.pausing
         takes = job.nodes > 0
         rates = {n: float(job.rate[job.nodes == n].sum()) for n in busy}
         nodes = float(job.rate[takes] @ job.nodes[takes])
@@ -124,8 +103,7 @@ class FailingJob:
         waiting, pause, mean = chain.shares()
         clear = 1 - pause / (1 - waiting) if waiting < 1 else 1.0
         speed = mean / ((1 - waiting) * clear) if waiting < 1 else 0.0
-        undisturbed = float(_slowed(*self._slow()).real)
-        return Shares(1 - waiting, clear, self._clear()[1], min(speed, 1.0), undisturbed)
+        return Shares(1 - waiting, clear, self._clear()[1], min(speed, 1.0), self._undisturbed())
 
     def _clear(self) -> tuple[float, float]:
         """Share of time outside pauses, and of the pauses what comes after the detection.
@@ -140,21 +118,15 @@ class FailingJob:
         unnoticed = rate @ -np.expm1(-total * found) / total
         return float(clear), float(1 - unnoticed / (1 - clear)) if clear < 1 else 1.0
 
-    def _slow(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Parts that are slow at once, and the slowdown, slowest first."""
-        order = np.argsort(-self.rows.slowdown, kind="stable")
-        order = order[self.rows.slowdown[order] > 1]
-        return (self.rows.rate * self.rows.repair)[order], self.rows.slowdown[order]
-
     def variance_rate(self, shares: Shares, planned: float) -> float:
         """Variance of the productive share over a run, times its length: relative variances add."""
-        job, loads = self.rows, self.taken
+        job, loads = self.rows, self.rows.taken
         run = (1 - planned) * shares.available
         mean = run * shares.clear * self.back.share * shares.speed * shares.undisturbed
-        if mean < _STANDING:
+        if mean < STANDING:
             return 0.0
-        able, speed = self._states()
-        law = missing_law(loads, able)
+        able, speed = self.rows.states(self.waits)
+        law = job.law(self.waits, loads)
         weight = np.where(job.nodes > 0, job.rate * job.repair, 0.0)
         repair = float(weight @ job.repair / weight.sum()) if weight.sum() else 0.0
         parts = speed_spread(law, loads, able, speed, repair) / float(law @ speed) ** 2
@@ -162,9 +134,16 @@ class FailingJob:
         rate, pause = job.rate[self.pausing], job.detection[self.pausing] + job.pause
         parts += float(rate @ pause**2) * shares.clear / run
         parts += _slow_spread(
-            *self._slow(), job.repair[job.slowdown > 1].mean() if self._slow()[0].size else 0
+            *self.rows.slow(), job.repair[job.slowdown > 1].mean() if self.rows.slow()[0].size else 0
         )
         return float(mean**2 * parts)
+
+    def third_rate(self, shares: Shares, planned: float, mean: float) -> float:
+        """Third cumulant of the productive share over a run, times its length squared; going back only."""
+        going = (1 - planned) * shares.available * shares.clear
+        if mean < STANDING:
+            return 0.0
+        return float(mean**3 * self.back.third_rate / self.back.share**3 / going**2)
 
     def gradient(self) -> NDArray[np.float64]:
         """Derivative of ln(goodput) by the logarithm of the rate of every row."""
@@ -172,36 +151,29 @@ class FailingJob:
         found = np.zeros(len(job.rate))
         for size, slope in self._speed_slopes().items():
             found += np.where(job.nodes == size, slope * job.rate * job.repair, 0.0)
-        stretch = self._stretch()
+        slopes, by_interval = np.zeros(0), 0.0
+        if self.causes and self.checkpointing.interval is not None:
+            slopes, by_interval = rollback_slopes(self.checkpointing, self.causes)
+        elif not self.causes:
+            by_interval = 1 - self.back.share  # of W / (W + C); an interval without end costs nothing
+        stretch = 1 - by_interval  # a lower speed makes an interval longer
         found *= 1.0 if self.waits else stretch
         found[self.pausing] += self._pause_slopes()
         found += self._slow_slopes() * stretch
         if self.causes:
-            slopes = _rollback_slopes(self.checkpointing, self.causes)
             rates = np.array([cause.rate for cause in self.causes])
             found[job.back] += job.rate[job.back] * (slopes / rates)[self.of_cause[job.back]]
         return found
 
-    def _stretch(self) -> float:
-        """One minus d ln share / d ln interval of the rollback: what a lower speed does to both."""
-        if not self.causes or self.checkpointing.interval is None:
-            return 1.0
-        plan, span = self.checkpointing, self.checkpointing.interval
-        ends = [
-            rollback(replace(plan, interval=span * np.exp(step)), self.causes).share
-            for step in (_STEP, -_STEP)
-        ]
-        return float(1 - np.log(ends[0] / ends[1]) / (2 * _STEP))
-
     def _speed_slopes(self) -> dict[int, float]:
         """Slopes d ln E[speed] / d load for every size: a complex step, exact to rounding."""
-        able, speed = self._states()
-        loads, step = self.taken, 1e-100
-        return {
-            size: float(np.log(missing_law({**loads, size: load + 1j * step}, able) @ speed).imag) / step
-            for size, load in loads.items()
-            if load > 0
-        }
+        speed = self.rows.states(self.waits)[1]
+        loads, step = self.rows.taken, 1e-100
+        found = {}
+        for size, load in loads.items():
+            moved = self.rows.law(self.waits, {**loads, size: load + 1j * step})
+            found[size] = float(np.log(moved @ speed).imag) / step
+        return found
 
     def _pause_slopes(self) -> NDArray[np.float64]:
         """Slopes d ln clear / d ln rate of every row that pauses the job."""
@@ -219,17 +191,11 @@ class FailingJob:
         job, found, step = self.rows, np.zeros(len(self.rows.rate)), 1e-100
         order = np.argsort(-job.slowdown, kind="stable")
         order = order[job.slowdown[order] > 1]
-        busy, factor = self._slow()
+        busy, factor = self.rows.slow()
         for place, row in enumerate(order):
             moved = busy + 1j * step * (np.arange(len(busy)) == place) * busy
-            found[row] = np.log(_slowed(moved, factor)).imag / step
+            found[row] = np.log(undisturbed(moved, factor)).imag / step
         return found
-
-
-def _slowed(busy: Any, factor: NDArray[np.float64]) -> Any:
-    """Mean speed with Poisson numbers of slow parts, slowest kind first: the slowest of all counts."""
-    none = np.exp(-np.concatenate([[0.0], np.cumsum(busy)]))
-    return none[-1] + ((none[:-1] - none[1:]) / factor).sum()
 
 
 def _slow_spread(busy: NDArray[np.float64], factor: NDArray[np.float64], repair: float) -> float:
@@ -239,16 +205,3 @@ def _slow_spread(busy: NDArray[np.float64], factor: NDArray[np.float64], repair:
     # Mean on-time (e^u - 1) r / u, off-time r / u: variance 2 p0^2 p1^2 (on + off) drop^2, with p0 = e^-u.
     cycle = np.divide(none * repair, busy, out=np.zeros_like(busy), where=busy > 0)
     return float((2 * (1 - none) ** 2 * cycle * drop**2 / (1 - (1 - none) * drop) ** 2).sum())
-
-
-def _rollback_slopes(checkpointing: Checkpointing, causes: tuple[Cause, ...]) -> NDArray[np.float64]:
-    """Slopes d ln share / d ln rate at a fixed interval: central differences, extrapolated once."""
-
-    def change(place: int, step: float) -> float:
-        ends = []
-        for sign in (1, -1):
-            moved = replace(causes[place], rate=causes[place].rate * np.exp(sign * step))
-            ends.append(rollback(checkpointing, (*causes[:place], moved, *causes[place + 1 :])).share)
-        return float(np.log(ends[0] / ends[1]) / (2 * step))
-
-    return np.array([(4 * change(j, _STEP / 2) - change(j, _STEP)) / 3 for j in range(len(causes))])

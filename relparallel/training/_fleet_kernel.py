@@ -158,5 +158,6 @@ def run_fleet(
                 break
             where[ACTIVE + queue[0]] += 1
             where[QUEUED] -= 1
-            queue[: where[QUEUED]] = queue[1 : where[QUEUED] + 1]
+            for place in range(where[QUEUED]):
+                queue[place] = queue[place + 1]
     return failures

@@ -231,13 +231,33 @@ def _repaired(running: float, nodes: Nodes, tables: Tables, under: Integers) -> 
 
 
 @njit_bare
-def _group_row(rng: Any, nodes: Nodes) -> int:
+def _group_rate(row: int, works: bool, nodes: Nodes, tables: Tables) -> float:
+    """Failures per second of a row that is no single node; what is left of them while the job waits."""
+    awake = tables.hot if tables.nodes[row] > 0 else tables.slowdown[row] > 1.0
+    return float(nodes.group[row]) if works or awake else 0.0
+
+
+@njit_bare
+def _group_rates(works: bool, nodes: Nodes, tables: Tables) -> float:
+    """Failures per second of all rows that are no single nodes."""
+    total = 0.0
+    for row in range(nodes.group.size):
+        total += _group_rate(row, works, nodes, tables)
+    return total
+
+
+@njit_bare
+def _group_row(rng: Any, works: bool, nodes: Nodes, tables: Tables) -> int:
     """Which of the rows that are no single nodes fails."""
-    row, draw = 0, rng.random() * nodes.group.sum()
-    while row < nodes.group.size - 1 and (draw >= nodes.group[row] or nodes.group[row] == 0.0):
-        draw -= nodes.group[row]
-        row += 1
-    return row
+    last, draw = 0, rng.random() * _group_rates(works, nodes, tables)
+    for row in range(nodes.group.size):
+        rate = _group_rate(row, works, nodes, tables)
+        if rate > 0.0:
+            last = row
+            draw -= rate
+            if draw < 0.0:
+                break
+    return last
 
 
 @njit_bare
@@ -247,16 +267,16 @@ def run_identities(
 ) -> None:  # fmt: skip
     """As `run_counts`; the last row is that of recorded failures where there are any."""
     times[2], count, now, running, place, stopped = tables.interval, nodes.tally, 0.0, 0.0, 0, False
-    share, toggle, others = tables.speed[0], tables.every, 0.0
-    for row in range(nodes.group.size):
-        others += nodes.group[row]
+    share, toggle = tables.speed[0], tables.every
+    working, waiting = _group_rates(True, nodes, tables), _group_rates(False, nodes, tables)
     hazard = rng.standard_exponential()
     while place < found.shape[0]:
         alive = not stopped and (tables.hot or share > 0.0)
         works = not stopped and share > 0.0
+        others = 0.0 if stopped else working if works else waiting
         _tidy(running, nodes)
         life = now + (nodes.lives[0] - running) if alive and count[LIVES] > 0 else np.inf
-        other = now + hazard / others if works and others > 0.0 else np.inf
+        other = now + hazard / others if others > 0.0 else np.inf
         repaired = nodes.repairs[0] if count[REPAIRS] > 0 else np.inf
         recorded = nodes.begin[count[NEXT]] if count[NEXT] < nodes.begin.size else np.inf
         border = min((place + 1) * window, toggle)
@@ -267,7 +287,7 @@ def run_identities(
             times[5] += step
         else:
             advance(step, share, tables, times, places, marks, spent, blame)
-        hazard -= step * others if works else 0.0
+        hazard -= step * others
         running = nodes.lives[0] if end == life else running + (step if alive else 0.0)
         now = end
         if end == border:
@@ -289,7 +309,7 @@ def run_identities(
             counts[tables.rate.size - 1, 0] += 1
             cause = tables.rate.size - 1 if _record(running, nodes, tables) else -1
         else:
-            hazard, row = rng.standard_exponential(), _group_row(rng, nodes)
+            hazard, row = rng.standard_exponential(), _group_row(rng, works, nodes, tables)
             counts[row, 0] += 1
             under[row] += tables.nodes[row] == 0
             cause = row if _outage(rng, row, now, running, nodes, tables) else -1

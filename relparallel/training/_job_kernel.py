@@ -118,7 +118,7 @@ def _run(
         places[WRITING] == 1,
     )
     gained, wrote, idled = 0.0, 0.0, 0.0  # small numbers beside those of the whole run
-    plain = tables.pattern.size == 1 and tables.delay[0] == 0.0
+    plain = marks.shape[0] == 1 and tables.delay[0] == 0.0
     while time > 0.0:
         full = left if writing else left / share
         step = min(full, time)
@@ -235,27 +235,31 @@ def speed_left(missing: int, under: Integers, tables: Tables) -> float:
 
 
 @njit_bare
-def failure_rates(tables: Tables) -> tuple[float, float]:
-    """Failures per second with all up: of rows that take nodes, and of the others."""
-    own, other = 0.0, 0.0
+def failure_rates(tables: Tables) -> tuple[float, float, float]:
+    """Failures per second with all up: of rows that take nodes, that slow the job, and of the others."""
+    own, slow, other = 0.0, 0.0, 0.0
     for row in range(tables.rate.size):
         if tables.nodes[row] > 0:
             own += tables.rate[row]
+        elif tables.slowdown[row] > 1.0:
+            slow += tables.rate[row]
         else:
             other += tables.rate[row]
-    return own, other
+    return own, slow, other
 
 
 @njit_inline
-def pick_row(draw: float, up: float, tables: Tables) -> int:
-    """Which row a failure belongs to; ``draw`` is uniform below the failure rate."""
-    row = 0
-    while row < tables.rate.size - 1:
-        draw -= tables.rate[row] * (up if tables.nodes[row] > 0 else 1.0)
-        if draw < 0.0:
-            break
-        row += 1
-    return row
+def pick_row(draw: float, up: float, waiting: bool, tables: Tables) -> int:
+    """Which row a failure belongs to; ``draw`` is uniform below the rate of those that can fail now."""
+    last = 0
+    for row in range(tables.rate.size):
+        able = up if tables.nodes[row] > 0 else 0.0 if waiting and tables.slowdown[row] == 1.0 else 1.0
+        if able > 0.0:
+            last = row
+            draw -= tables.rate[row] * able
+            if draw < 0.0:
+                break
+    return last
 
 
 @njit_bare

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solveh_banded
@@ -46,19 +47,26 @@ def missing_law(loads: Mapping[int, Any], able: NDArray[np.float64]) -> NDArray[
     it is Panjer's recursion for a compound Poisson number, exact for any sizes. With several sizes and
     a state-dependent `able` it keeps the balance of every size on average. Loads may be complex.
     """
-    sizes = [(size, load) for size, load in loads.items() if size > 0 and load != 0]
-    law = np.zeros(len(able), dtype=np.result_type(np.float64, *(type(load) for _, load in sizes)))
-    chances, allowed = law.tolist(), able.tolist()
-    chances[0] = 1.0
-    for down in range(1, len(allowed)):
-        gain = sum(
-            size * load * allowed[down - size] * chances[down - size] for size, load in sizes if size <= down
-        )
-        chances[down] = gain / down
-        if abs(chances[down]) > _LARGE:
-            chances = [chance / _LARGE for chance in chances]
-    law[:] = chances
+    sizes = [size for size, load in loads.items() if size > 0 and load != 0]
+    rho = np.array([loads[size] for size in sizes])
+    rho = rho.astype(np.complex128 if np.iscomplexobj(rho) else np.float64)
+    law = _recursion(np.array(sizes, dtype=np.int64), rho, np.asarray(able, dtype=np.float64))
     return law / law.sum()  # type: ignore[no-any-return]
+
+
+@numba.njit(cache=True, error_model="numpy")  # type: ignore[misc]
+def _recursion(sizes: Any, loads: Any, able: Any) -> Any:
+    """Weights of 0 ... K nodes down."""
+    law = np.zeros(len(able), dtype=loads.dtype)
+    law[0] = 1.0
+    for down in range(1, len(able)):
+        for place, size in enumerate(sizes):
+            if size <= down:
+                law[down] += size * loads[place] * able[down - size] * law[down - size]
+        law[down] /= down
+        if abs(law[down]) > _LARGE:
+            law[: down + 1] /= _LARGE
+    return law
 
 
 def speed_spread(

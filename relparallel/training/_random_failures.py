@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,13 +54,20 @@ def units_hit(units: int, size: int, down: int) -> Array:
     A Markov chain in k: of the N - k nodes still up, j g - k stand in units that are hit already.
     O(down min(U, down)).
     """
+    return np.asarray(_units_hit(units, size, down))
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _units_hit(units: int, size: int, down: int) -> Any:
     most = min(units, down)
-    hit, found = np.arange(most + 1), np.zeros((down + 1, most + 1))
+    found = np.zeros((down + 1, most + 1))
     found[0, 0] = 1.0
     for failed in range(down):
         left = units * size - failed
-        found[failed + 1] = found[failed] * np.maximum(hit * size - failed, 0) / left
-        found[failed + 1, 1:] += found[failed, :-1] * (units - hit[:-1]) * size / left
+        for hit in range(min(failed, most) + 1):
+            found[failed + 1, hit] += found[failed, hit] * max(hit * size - failed, 0) / left
+            if hit < most:
+                found[failed + 1, hit + 1] += found[failed, hit] * (units - hit) * size / left
     return found
 
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int
+from relparallel.training._cold_spares import cold_law
+from relparallel.training._missing import able_to_fail, missing_law, reach, speeds
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
 from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery_policies import Recovery
 from relparallel.training.rollback import rollback
 
-__all__ = ["Rows", "causes_of", "rows"]
+__all__ = ["STANDING", "Rows", "causes_of", "rows", "undisturbed"]
 
+STANDING: Final = 1e-9  # a share of time or speed below which nothing is productive
 _SPREAD: Final = 12  # standard deviations of the missing nodes that the table of speeds covers
 
 
@@ -77,12 +80,58 @@ class Rows:
     pause: float
     restart_fixed: float
 
+    @property
+    def taken(self) -> dict[int, float]:
+        """Parts under repair at once if all could always fail, by the nodes of a part."""
+        busy = self.rate * self.repair
+        sizes = np.unique(self.nodes[self.nodes > 0])
+        return {int(size): float(busy[self.nodes == size].sum()) for size in sizes}
+
+    def states(self, waits: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Ability to fail and speed with 0 ... K nodes down."""
+        loads, top = self.taken, self.total + self.spares
+        cold = waits and not self.hot
+        most = min(top, self.spares + max(loads, default=1)) if cold else reach(loads, top)
+        down = np.arange(most + 1)
+        able = able_to_fail(down, self.total, self.spares, self.hot, waits)
+        return able, speeds(down, self.spares, self.speed)
+
+    def law(self, waits: bool, loads: Mapping[int, Any]) -> NDArray[Any]:
+        """Probabilities of 0 ... K nodes down; the loads are `taken`, or complex numbers near them."""
+        if waits and not self.hot and len(loads) > 1:
+            repairs = {n: load / self.rate[self.nodes == n].sum() for n, load in self.taken.items()}
+            found = cold_law(loads, repairs, self.spares) if all(repairs.values()) else None
+            if found is not None:
+                return found
+        return missing_law(loads, self.states(waits)[0])
+
+    def running(self, waits: bool) -> tuple[float, float]:
+        """Share of the time in which some speed is left, and the mean speed of that time."""
+        speed = self.states(waits)[1]
+        law = self.law(waits, self.taken)
+        available = max(1 - float(law[speed == 0].sum()), 0.0)
+        return available, min(float(law @ speed) / available, 1.0) if available else 0.0
+
+    def slow(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Parts that are slow at once, and the slowdown, slowest first."""
+        order = np.argsort(-self.slowdown, kind="stable")
+        order = order[self.slowdown[order] > 1]
+        return (self.rate * self.repair)[order], self.slowdown[order]
+
+
+def undisturbed(busy: Any, factor: NDArray[np.float64]) -> Any:
+    """Mean speed with Poisson numbers of slow parts, slowest kind first: the slowest of all counts."""
+    none = np.exp(-np.concatenate([[0.0], np.cumsum(busy)]))
+    return none[-1] + ((none[:-1] - none[1:]) / factor).sum()
+
 
 def rows(model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int = 0) -> Rows:
     """Compile a job.
 
     Domains without any failure are left out. Where the interval or the frequencies of the levels are open,
-    those with the largest share of productive time are taken. O(classes), and O(k) for the table of speeds.
+    those with the largest share of productive time are taken: the best time between checkpoints does not
+    depend on the speed, so the work in it falls with the mean speed. O(classes), and O(k) for the table of
+    speeds.
     """
     require_instance(FailureModel, model=model)
     require_instance(Checkpointing, checkpointing=checkpointing)
@@ -91,13 +140,13 @@ def rows(model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, 
     shape = _shape(model)
     domains = [domain for domain in model.domains if domain.rate > 0]
     levels = checkpointing.levels
-    chosen = rollback(checkpointing, causes_of(model, recovery))
+    chosen = rollback(checkpointing, causes_of(model, recovery, shape))
     rate, nodes = _column(domains, "rate"), _missing(domains, recovery, shape)
     repair = np.array(
         [recovery.repair if d.component.repair is None else d.component.repair for d in domains], np.float64
     )
     survive = [[level.survival(d.component.level) for level in levels] for d in domains]
-    return Rows(
+    job = Rows(
         rate=rate,
         nodes=nodes,
         back=np.array([recovery.goes_back(d, shape) for d in domains], np.bool_),
@@ -117,16 +166,22 @@ def rows(model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, 
         pause=float(recovery.pause),
         restart_fixed=float(recovery.restart),
     )
+    if checkpointing.interval is not None or np.isinf(job.interval):
+        return job
+    pace = job.running(recovery.waits)[1] * float(undisturbed(*job.slow()))
+    return replace(job, interval=job.interval * pace) if pace > STANDING else job
 
 
 def _missing(domains: Sequence[Domain], recovery: Recovery, shape: JobShape) -> NDArray[np.int64]:
     """Nodes that a failure takes, in the sense of the table of speeds, where they lie at random places.
 
     A job that drops replicas loses those behind the part, however many of their nodes go at once: a rack
-    inside one replica is one missing node to it.
+    inside one replica is one missing node to it. So does a job with fewer tensor-parallel ranks where no
+    failure leaves a node in part.
     """
     nodes = _column(domains, "nodes").astype(np.int64)
-    if recovery.policy != "elastic":
+    drops = recovery.policy == "elastic" or (recovery.policy == "reduced_tensor" and recovery.partial == 0)
+    if not drops:
         return nodes
     units = -(-_column(domains, "replicas").astype(np.int64) // shape.replicas_per_unit)
     return np.minimum(nodes, units)
@@ -144,9 +199,9 @@ def _most_missing(
     return min(total, int(load + _SPREAD * np.sqrt(load * widest)) + 8 * widest + 1)
 
 
-def causes_of(model: FailureModel, recovery: Recovery) -> list[Cause]:
+def causes_of(model: FailureModel, recovery: Recovery, shape: JobShape | None = None) -> list[Cause]:
     """Failures that send the job back to a checkpoint; those that cost the same are one cause."""
-    shape, rates = _shape(model), defaultdict[tuple[str, float], float](float)
+    shape, rates = shape or _shape(model), defaultdict[tuple[str, float], float](float)
     for d in model.domains:
         if d.rate > 0 and recovery.goes_back(d, shape):
             rates[d.component.level, d.component.detection] += d.rate

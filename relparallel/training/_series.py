@@ -1,74 +1,77 @@
-"""Power series in one variable, cut off after the square: the first two moments of a time.
+"""Power series in one variable, cut off after the cube: the first three moments of a time.
 
-A series stands for E[e^{-sT}; event] = c0 + c1 s + c2 s^2, the Laplace transform of a time on an event. Sums
-of events add, times that follow each other multiply, and loops are geometric series; so the transform of a
-nested process is written down as for probabilities, and its moments are read off at the end.
+A series (c0, c1, c2, c3) stands for E[e^{-sT}; event] = c0 + c1 s + c2 s^2 + c3 s^3, the Laplace transform
+of a time on an event. Sums of events add, times that follow each other multiply, and loops are geometric
+series; so the transform of a nested process is written down as for probabilities, and its moments are read
+off at the end. Compiled: a plan of checkpoints is evaluated at hundreds of intervals.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
+import numba
 import numpy as np
 
-from relparallel.training._arguments import Real
+__all__ = ["added", "chained", "geometric", "looped", "njit", "passed", "struck"]
 
-__all__ = ["ONE", "ZERO", "Series", "geometric", "passed", "struck"]
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """c0 + c1 s + c2 s^2; the coefficients may be arrays."""
-
-    c0: Real
-    c1: Real
-    c2: Real
-
-    def __add__(self, other: Series) -> Series:
-        return Series(self.c0 + other.c0, self.c1 + other.c1, self.c2 + other.c2)
-
-    def __sub__(self, other: Series) -> Series:
-        return Series(self.c0 - other.c0, self.c1 - other.c1, self.c2 - other.c2)
-
-    def __mul__(self, other: Series) -> Series:
-        return Series(
-            self.c0 * other.c0,
-            self.c0 * other.c1 + self.c1 * other.c0,
-            self.c0 * other.c2 + self.c1 * other.c1 + self.c2 * other.c0,
-        )
-
-    def __truediv__(self, other: Series) -> Series:
-        c0 = self.c0 / other.c0
-        c1 = (self.c1 - c0 * other.c1) / other.c0
-        return Series(c0, c1, (self.c2 - c0 * other.c2 - c1 * other.c1) / other.c0)
-
-    def starting(self, c0: Real) -> Series:
-        """The series with its first coefficient from elsewhere, known to more digits."""
-        return Series(c0, self.c1, self.c2)
+njit = numba.njit(cache=True, error_model="numpy")
+Series = tuple[float, float, float, float]
 
 
-ZERO = Series(0.0, 0.0, 0.0)
-ONE = Series(1.0, 0.0, 0.0)
+@njit  # type: ignore[misc]
+def added(a: Series, b: Series) -> Series:
+    """One event or the other."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]
 
 
-def passed(time: Real) -> Series:
+@njit  # type: ignore[misc]
+def chained(a: Series, b: Series) -> Series:
+    """One time after the other."""
+    return (
+        a[0] * b[0],
+        a[0] * b[1] + a[1] * b[0],
+        a[0] * b[2] + a[1] * b[1] + a[2] * b[0],
+        a[0] * b[3] + a[1] * b[2] + a[2] * b[1] + a[3] * b[0],
+    )
+
+
+@njit  # type: ignore[misc]
+def looped(start: Series, turn: Series, out: float) -> Series:
+    """Start / (1 - turn): any number of turns first; 1 - turn begins with ``out``, known to more digits."""
+    c0 = start[0] / out
+    c1 = (start[1] + c0 * turn[1]) / out
+    c2 = (start[2] + c0 * turn[2] + c1 * turn[1]) / out
+    return c0, c1, c2, (start[3] + c0 * turn[3] + c1 * turn[2] + c2 * turn[1]) / out
+
+
+@njit  # type: ignore[misc]
+def passed(time: float) -> Series:
     """A time without failure; failures have rate 1."""
     alive = np.exp(-time)
-    return Series(alive, -time * alive, time**2 * alive / 2)
+    return alive, -time * alive, time * time * alive / 2, -time * time * time * alive / 6
 
 
-def struck(time: Real) -> Series:
+@njit  # type: ignore[misc]
+def struck(time: float) -> Series:
     """The time to the failure, on the event that it strikes within ``time``: (1 - e^{-(1+s)t})/(1 + s)."""
     alive = passed(time)
-    whole = Series(-np.expm1(-time), -alive.c1, -alive.c2)
-    return Series(whole.c0, whole.c1 - whole.c0, whole.c2 - whole.c1 + whole.c0)
+    c0 = -np.expm1(-time)
+    c1 = -alive[1] - c0
+    c2 = -alive[2] - c1
+    return c0, c1, c2, -alive[3] - c2
 
 
-def geometric(ratio: Series, terms: int) -> tuple[Series, Series]:
+@njit  # type: ignore[misc]
+def geometric(ratio: Series, terms: int) -> tuple[Any, Any]:
     """Sum of ratio^r over r < terms, and ratio^terms; by doubling, O(log terms), sound at ratio 1."""
-    total, power = ZERO, ONE
-    for bit in format(terms, "b"):
-        total, power = total + power * total, power * power
-        if bit == "1":
-            total, power = total + power, power * ratio
+    total, power = (0.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
+    bit = 1
+    while bit <= terms // 2:
+        bit *= 2
+    while bit:
+        total, power = added(total, chained(power, total)), chained(power, power)
+        if terms & bit:
+            total, power = added(total, power), chained(power, ratio)
+        bit //= 2
     return total, power

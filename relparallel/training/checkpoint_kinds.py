@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.hardware import Cluster
-from relparallel.training._arguments import require_time
+from relparallel.training._arguments import require_single, require_time
 from relparallel.training.checkpoint_policies import Checkpointing, CheckpointLevel
 from relparallel.training.memory_replicas import domain_loss_probability, replica_holders
 
@@ -276,7 +276,7 @@ def just_in_time(save: float, restart: float, survives: Mapping[str, float]) -> 
     >>> just_in_time(save=5.0, restart=55.0, survives={"rack": 0.0}).restart
     60.0
     """
-    require_time(save=save, restart=restart)
+    require_time(single=True, save=save, restart=restart)
     require_instance(Mapping, survives=survives)
     return CheckpointLevel(name="just in time", cost=0.0, restart=save + restart, survives=survives)
 
@@ -323,7 +323,7 @@ def key_ranges(restart: float, cluster: Cluster, replicas: int, stride: int = 1)
     require_instance(Cluster, cluster=cluster)
     holders = replica_holders(cluster.nodes, replicas, "ring", stride)
     return CheckpointLevel(
-        name="key ranges", cost=0.0, restart=require_time(restart=restart),
+        name="key ranges", cost=0.0, restart=require_time(single=True, restart=restart),
         survives=_survival(holders, cluster, 1),
     )  # fmt: skip
 
@@ -378,6 +378,7 @@ def multi_level(
 def _transfer(size: float, bandwidth: float, name: str = "bandwidth") -> float:
     """Seconds to move so many bytes."""
     named: dict[str, Any] = {name: bandwidth}
+    require_single(size=size, **named)
     return float(require_real(size=size, above=0.0, at_most=1e18)) / float(
         require_real(**named, at_least=1.0, at_most=1e18)
     )

@@ -64,8 +64,8 @@ class Cause:
 
     def __post_init__(self) -> None:
         require_choice(LEVELS, level=self.level)
-        require_rate(rate=self.rate)
-        require_time(detection=self.detection, restart=self.restart)
+        require_rate(single=True, rate=self.rate)
+        require_time(single=True, detection=self.detection, restart=self.restart)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,7 +109,7 @@ class CheckpointLevel:
 
     def __post_init__(self) -> None:
         require_instance(str, name=self.name)
-        require_time(cost=self.cost, restart=self.restart, delay=self.delay)
+        require_time(single=True, cost=self.cost, restart=self.restart, delay=self.delay)
         require_instance(Mapping, survives=self.survives)
         for level, probability in self.survives.items():
             require_choice(LEVELS, survives=level)
@@ -164,7 +164,7 @@ class Checkpointing:
         if any(self.levels[-1].survival(level) < 1 for level in LEVELS):
             raise ValueError(f"levels must end with one that survives every failure, got {self.levels[-1]!r}")
         if self.interval is not None:
-            require_time(interval=self.interval, positive=True)
+            require_time(single=True, interval=self.interval, positive=True)
         if self.every is not None:
             require_instance(tuple, every=self.every)
             for count in self.every:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from relparallel.hardware import Cluster
 from relparallel.parallel import Placement
 from relparallel.training._rows import Rows, rows
 from relparallel.training.checkpoint_policies import Checkpointing
-from relparallel.training.failures import FailureModel
+from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.hit_parts import groups_per_part
 from relparallel.training.recovery_policies import Recovery
 from relparallel.units import DAY
@@ -65,15 +66,8 @@ def groups_behind(placement: Placement, cluster: Cluster, level: str) -> dict[st
     require_instance(Cluster, cluster=cluster)
     placement.strategy.for_gpus(cluster.gpus)
     width = cluster.gpus_per_part(level)
-    kinds = {
-        "tensor groups": placement.tensor_groups,
-        "stages": placement.stages,
-        "replicas": placement.replicas,
-        "expert groups": _expert_groups(placement),
-        "shard groups": placement.shard_groups,
-    }
     return {"ranks": width} | {
-        name: int(groups_per_part(groups, width).max()) for name, groups in kinds.items()
+        name: int(groups_per_part(groups, width).max()) for name, groups in _groups(placement).items()
     }
 
 
@@ -131,9 +125,7 @@ def consequences(
     place = model.placement
     assert place is not None  # its rows would have refused
     domains = [domain for domain in model.domains if domain.rate > 0]
-    behind = {
-        level: groups_behind(place, model.cluster, level) for level in {d.component.level for d in domains}
-    }
+    behind = _behind(place, model.cluster, domains)
     reading = _level_read(job)
     lost = np.where(job.back, (reading * _since_point(job)).sum(axis=1), 0.0)
     restart = job.restart_fixed + reading @ job.restart
@@ -145,7 +137,7 @@ def consequences(
         "effect": [d.component.effect for d in domains],
         "parts": [d.parts for d in domains],
         "per day": job.rate * DAY,
-        **{key: [behind[d.component.level][key] for d in domains] for key in next(iter(behind.values()), {})},
+        **{key: [found[key] for found in behind] for key in (behind[0] if behind else {})},
         "nodes missing": [d.nodes for d in domains],
         "state lost": [d.state_lost for d in domains],
         "goes back": job.back,
@@ -154,6 +146,33 @@ def consequences(
         "speed after": _speed_after(job, recovery),
     }
     return pd.DataFrame(harm, index=names)
+
+
+def _groups(placement: Placement) -> dict[str, NDArray[np.int64]]:
+    """All kinds of groups, GPUs of one in a row."""
+    return {
+        "tensor groups": placement.tensor_groups,
+        "stages": placement.stages,
+        "replicas": placement.replicas,
+        "expert groups": _expert_groups(placement),
+        "shard groups": placement.shard_groups,
+    }
+
+
+def _behind(placement: Placement, cluster: Cluster, domains: Sequence[Domain]) -> list[dict[str, int]]:
+    """`groups_behind` of every domain; of counted parts, groups with one of the GPUs that they cut off."""
+    parts = [d.component for d in domains]
+    levels = {entry.level for entry in parts if entry.parts is None}
+    known = {level: groups_behind(placement, cluster, level) for level in levels}
+    listed = {
+        entry.gpus: {"ranks": len(entry.gpus)} | {
+            name: int(np.isin(groups, entry.gpus).any(axis=1).sum())
+            for name, groups in _groups(placement).items()
+        }
+        for entry in parts
+        if entry.parts is not None
+    }  # fmt: skip
+    return [known[entry.level] if entry.parts is None else listed[entry.gpus] for entry in parts]
 
 
 def _expert_groups(placement: Placement) -> NDArray[np.int64]:

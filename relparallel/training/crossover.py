@@ -15,7 +15,7 @@ from relparallel._checks import (
     require_int,
     require_real,
 )
-from relparallel.training._arguments import MOST_NODES, require_time
+from relparallel.training._arguments import MOST_NODES, require_single, require_time
 from relparallel.training.domains import POLICIES
 from relparallel.training.goodput import Job, relative_goodput
 from relparallel.training.job_shape import JobShape
@@ -69,6 +69,7 @@ def break_even_repair(
             f"nodes_per_replica must exceed other_nodes_per_replica = {other_nodes_per_replica}, "
             f"got {nodes_per_replica}"
         )
+    require_single(speedup=speedup, node_rate=node_rate)
     require_real(speedup=speedup, at_least=1.0, at_most=1e30)
     require_real(node_rate=node_rate, at_least=1e-30, at_most=1e9)
     exponent = math.log(speedup) / (nodes_per_replica - other_nodes_per_replica)
@@ -122,6 +123,7 @@ def break_even_any(
     require_int(nodes_per_replica=nodes_per_replica, at_least=1, at_most=MOST_NODES)
     if require_int(nodes=nodes, at_least=1, at_most=MOST_NODES) % nodes_per_replica:
         raise ValueError(f"nodes must be a multiple of nodes_per_replica = {nodes_per_replica}, got {nodes}")
+    require_single(share=share, node_rate=node_rate, pause=pause)
     require_real(share=share, above=1e-30, at_most=1.0)
     require_real(node_rate=node_rate, at_least=1e-30, at_most=1e9)
     level = math.log(share) + math.log1p(nodes * node_rate * require_time(pause=pause))
@@ -181,7 +183,8 @@ def break_even_regroup(
     require_int(nodes=nodes, at_least=1, at_most=MOST_NODES)
     if nodes % nodes_per_replica or nodes % other_nodes_per_replica:
         raise ValueError(f"nodes must be a multiple of both replicas, got {nodes}")
-    require_real(speedup=speedup, above=1.0, at_most=1e30)
+    require_single(speedup=speedup, node_rate=node_rate)
+    speedup = require_real(speedup=speedup, above=1.0, at_most=1e30)
     require_real(node_rate=node_rate, at_least=1e-30, at_most=1e9)
     idle = speedup * (nodes_per_replica - 1) - (other_nodes_per_replica - 1)
     up = idle / (2 * nodes * (speedup - 1))
@@ -240,6 +243,7 @@ def break_even_rates(
     """
     require_instance(JobShape, shape=shape, other_shape=other_shape)
     require_instance(Recovery, recovery=recovery, other=other)
+    require_single(speedup=speedup, lowest=lowest, highest=highest)
     require_real(speedup=speedup, at_least=1e-6, at_most=1e6)
     require_real(lowest=lowest, highest=highest, at_least=1e-30, at_most=1e-3)
     if highest <= lowest:
@@ -307,6 +311,7 @@ def crossovers(
     """
     require_instance(Job, job=job, other=other)
     require_choice(POLICIES, policy=policy, other_policy=other_policy)
+    require_single(speedup=speedup, shortest=shortest, longest=longest)
     require_real(speedup=speedup, at_least=1e-6, at_most=1e6)
     require_time(shortest=shortest, longest=longest, positive=True)
     if longest <= shortest:

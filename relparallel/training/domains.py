@@ -29,7 +29,7 @@ from relparallel._checks import (
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training.failures import ComponentClass
-from relparallel.training.hit_parts import state_copies_lost
+from relparallel.training.hit_parts import behind, state_copies_lost
 
 __all__ = ["POLICIES", "BlastRadius", "DropRule", "blast_radius", "drop_rule", "expected_replicas_hit"]
 
@@ -239,9 +239,10 @@ def blast_radius(
     if not rule.allowed:
         return _whole_job(cluster, placement, rule.reason)
     width = cluster.gpus_per_part(component.level)
-    if state_copies_lost(placement, width).size:
+    listed = behind(placement, component.gpus, cluster.gpus_per_node)[2]
+    if listed if component.gpus else state_copies_lost(placement, width).size:
         return _whole_job(cluster, placement, f"all copies of a shard sit behind one {component.level}")
-    dropped = _dropped(placement, width, rule.replicas)
+    dropped = _dropped(placement, width, rule.replicas, component.gpus)
     held = placement.replica_nodes(cluster.gpus_per_node)
     replicas = int(dropped.sum(axis=1).max())
     return BlastRadius(
@@ -262,9 +263,14 @@ def _whole_job(cluster: Cluster, placement: Placement, reason: str) -> BlastRadi
     )  # fmt: skip
 
 
-def _dropped(placement: Placement, width: int, together: int) -> NDArray[np.bool_]:
-    """Return which replicas (columns) leave when a part with ``width`` consecutive GPUs fails (rows)."""
+def _dropped(
+    placement: Placement, width: int, together: int, gpus: tuple[int, ...] = ()
+) -> NDArray[np.bool_]:
+    """Return which replicas (columns) leave when a part with ``width`` consecutive GPUs, or these, fails."""
     replicas = placement.replicas
+    if gpus:
+        units = np.isin(replicas, gpus).reshape(1, -1, together * replicas.shape[1]).any(axis=2)
+        return np.repeat(units, together, axis=1)
     parts, count = -(-placement.strategy.gpus // width), len(replicas)
     hit = np.zeros((parts, count // together), dtype=np.bool_)
     hit[replicas // width, np.arange(count)[:, None] // together] = True

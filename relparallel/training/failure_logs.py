@@ -49,8 +49,9 @@ class FailureLog:
     Raises
     ------
     TypeError, ValueError
-        If the lengths differ, a time is negative, an end lies before its start, repairs of one node overlap,
-        more nodes failed than were watched, or the watch ends before the last failure. Rows count from 1.
+        If the lengths differ, a node has no name, a time is negative, an end lies before its start, repairs
+        of one node overlap or begin together, more nodes failed than were watched, or the watch ends before
+        the last failure. Rows count from 1.
 
     Notes
     -----
@@ -81,6 +82,10 @@ class FailureLog:
                 raise ValueError(f"{name} must have as many rows as node, {len(node)}, got {len(column)}")
         require_choice(OVERLAPS, overlaps=self.overlaps)
         notes = require_instance(tuple, notes=self.notes)
+        if (nameless := node == "").any():
+            raise ValueError(
+                f"node must have a name in every row, got '' in row {int(nameless.argmax()) + 1}"
+            )
         _refuse(end < start, "end must not lie before start", node, start, end)
         order = np.lexsort((end, start))
         table = pd.DataFrame({"node": node, "start": start, "end": end, "cause": cause}).iloc[order]
@@ -193,7 +198,8 @@ class FailureLog:
 def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Refuse, merge or keep failures of nodes that are still down; ``table`` is in order of time."""
     latest = table.groupby("node")["end"].cummax().groupby(table["node"]).shift()
-    inside = (table["start"] < latest).to_numpy()
+    again = table["start"] == table.groupby("node")["start"].shift()  # also where repairs take no time
+    inside = ((table["start"] < latest) | again).to_numpy()
     if not inside.any():
         return table, ()
     if overlaps == "refuse":

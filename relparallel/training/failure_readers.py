@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import bz2
+import csv
+import gzip
+import lzma
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Final
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -14,10 +20,59 @@ from relparallel._checks import require_choice, require_instance
 from relparallel.training.failure_logs import FailureLog, texts
 from relparallel.units import DAY, HOUR, MINUTE
 
-__all__ = ["CLOCKS", "read_failure_log", "read_lanl"]
+__all__ = ["CLOCKS", "read_failure_log", "read_lanl", "read_rows"]
 
 CLOCKS: Final = {"s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY}
 Times = NDArray[np.float64]
+OPENERS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+)
+NUMBER: Final = r"[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+(?:[eE][+-]?\d+)?"
+ZONE: Final = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
+
+
+def read_rows(path: str | PathLike[str]) -> list[list[str]]:
+    r"""Read all rows of a CSV file as text; blank lines hold none.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, in UTF-8, plain or as .gz, .bz2 or .xz.
+
+    Returns
+    -------
+    list of list of str
+        Fields without the blanks around them; as many in every row as in the first.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the file is empty or no text, or a row has more or fewer fields than the first.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text("a, b\n\n1,2\n")
+    >>> read_rows(path)
+    [['a', 'b'], ['1', '2']]
+    """
+    require_instance((str, PathLike), path=path)
+    name = Path(path)
+    try:
+        with OPENERS.get(name.suffix, open)(name, "rt", encoding="utf-8-sig", newline="") as file:
+            rows = [[field.strip() for field in row] for row in csv.reader(file, strict=True) if row]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"path must name a CSV file in UTF-8, got {path} ({error})") from None
+    if not rows:
+        raise ValueError(f"path must hold at least one row, got none in {path}")
+    for number, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise ValueError(
+                f"path must have {len(rows[0])} fields in every row, got {len(row)} in row {number} after "
+                f"the first: {row!r:.80}"
+            )
+    return rows
 
 
 def read_failure_log(
@@ -38,14 +93,14 @@ def read_failure_log(
     Parameters
     ----------
     path : str or path
-        The file; compressed files are read too.
+        The file; .gz, .bz2 and .xz are read too.
     population : int
         Nodes that were watched.
     node, start, end, cause : str
         Names of the columns.
     clock : str
         Unit of numbers ("s", "min", "h" or "d"), "iso" for ISO 8601 dates, or a format such as
-        "%m/%d/%Y %H:%M". Dates become seconds since the first failure.
+        "%m/%d/%Y %H:%M". Dates become seconds since the first failure; all of them give a zone, or none.
     finish : float, optional
         End of the watch [s since the watch began]; by default the last failure.
     overlaps : {"refuse", "merge", "keep"}
@@ -56,12 +111,13 @@ def read_failure_log(
     Returns
     -------
     FailureLog
-        All rows of the file.
+        All rows of the file. A failure without a cause is of the class "not given", and counted in its notes.
 
     Raises
     ------
     TypeError, ValueError
-        If a column is missing or not named, a time cannot be read, or a record is refused by `FailureLog`.
+        If a column is missing, not named or named twice, a row has another number of fields, a time cannot be
+        read, or a record is refused by `FailureLog`.
 
     Examples
     --------
@@ -71,26 +127,38 @@ def read_failure_log(
     >>> read_failure_log(path, population=8, clock="iso").repairs.tolist()
     [3600.0]
     """
-    require_instance((str, PathLike), path=path)
     wanted = {"node": node, "start": start, "end": end, "cause": cause}
     require_instance(str, clock=clock, **wanted)
     if clock not in CLOCKS and clock != "iso" and "%" not in clock:
         raise ValueError(f"clock must be one of {', '.join(CLOCKS)}, iso, or a date format, got {clock!r}")
     require_instance((list, tuple), ignore=ignore)
     ignored = set(texts(ignore=ignore).tolist()) if ignore else set()
-    table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    for name, column in wanted.items():
-        if column not in table:
-            raise ValueError(f"{name} must be one of {', '.join(map(str, table))}, got {column!r}")
-    if extra := [c for c in table if c not in {*wanted.values(), *ignored}]:
-        raise ValueError(f"ignore must name every column that is not used, got {', '.join(map(repr, extra))}")
-    if table.empty:
+    head, *rows = read_rows(path)
+    _require_columns(head, wanted, ignored)
+    if not rows:
         raise ValueError(f"path must hold at least one failure, got none in {path}")
+    table = pd.DataFrame(rows, columns=head, dtype=str)
     begun, ended = _clocked(table, start, end, clock)
+    causes = table[cause].to_numpy(dtype=np.str_)
+    blank = int(np.count_nonzero(causes == ""))
     return FailureLog(
         node=table[node].to_numpy(dtype=np.str_), start=begun, end=ended,
-        cause=table[cause].to_numpy(dtype=np.str_), population=population, finish=finish, overlaps=overlaps,
+        cause=np.where(causes == "", "not given", causes), population=population, finish=finish,
+        overlaps=overlaps, notes=(f"{blank} rows give no cause",) if blank else (),
     )  # fmt: skip
+
+
+def _require_columns(head: list[str], wanted: Mapping[str, str], ignored: set[str]) -> None:
+    """Refuse columns that are missing, there twice, read twice, or neither read nor ignored."""
+    if twice := [column for column in head if head.count(column) > 1]:
+        raise ValueError(f"path must name every column once, got {twice[0]!r} twice")
+    for number, (name, column) in enumerate(wanted.items()):
+        if column not in head:
+            raise ValueError(f"{name} must be one of {', '.join(head)}, got {column!r}")
+        if column in list(wanted.values())[:number]:
+            raise ValueError(f"{name} must be a column of its own, got {column!r} again")
+    if extra := [column for column in head if column not in {*wanted.values(), *ignored}]:
+        raise ValueError(f"ignore must name every column that is not used, got {', '.join(map(repr, extra))}")
 
 
 LANL_CAUSES: Final = {
@@ -163,6 +231,14 @@ def read_lanl(path: str | PathLike[str], system: int | None = None) -> FailureLo
 
 def _clocked(table: pd.DataFrame, start: str, end: str, clock: str) -> tuple[Times, Times]:
     """Both columns of times in seconds; dates count from the first failure."""
+    if clock == "iso":
+        zoned = pd.concat([table[start], table[end]]).str.contains(ZONE).to_numpy()
+        if zoned.any() and not zoned.all():
+            row, which = divmod(int(zoned.reshape(2, -1).T.argmin()), 2)
+            raise ValueError(
+                f"{('start', 'end')[which]} must give a time zone as other rows do, got "
+                f"{table[(start, end)[which]].iloc[row]!r} in row {row + 1}"
+            )
     begun, ended = _seconds(table[start], "start", clock), _seconds(table[end], "end", clock)
     origin = 0.0 if clock in CLOCKS else begun.min()
     return begun - origin, ended - origin
@@ -171,12 +247,13 @@ def _clocked(table: pd.DataFrame, start: str, end: str, clock: str) -> tuple[Tim
 def _seconds(column: pd.Series, name: str, clock: str) -> Times:
     """Seconds of a column of numbers or dates; a field that is neither is refused with its row."""
     if clock in CLOCKS:
-        read = pd.to_numeric(column.str.replace(",", ""), errors="coerce") * CLOCKS[clock]
+        plain = column.where(column.str.fullmatch(NUMBER)).str.replace(",", "")
+        read = pd.to_numeric(plain, errors="coerce") * CLOCKS[clock]
     else:
         layout = "ISO8601" if clock == "iso" else clock
         dates = pd.to_datetime(column, format=layout, errors="coerce", utc=True)
-        read = (dates - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
-    bad = read.isna().to_numpy()
+        read = (dates - pd.Timestamp("1970-01-01", tz="UTC")).dt.total_seconds()
+    bad = ~np.isfinite(read.to_numpy(dtype=np.float64))
     if bad.any():
         row = int(bad.argmax())
         raise ValueError(f"{name} must be a time ({clock}), got {column.iloc[row]!r} in row {row + 1}")

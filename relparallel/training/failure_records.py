@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 import pandas as pd
 
@@ -30,7 +32,8 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
     Raises
     ------
     TypeError, ValueError
-        If a column is missing, a value is no number or out of range, or two repairs of a node overlap.
+        If a column is missing or there twice, a value is no number (text, dates and booleans are none) or out
+        of range, or two repairs of a node overlap.
 
     Examples
     --------
@@ -44,21 +47,30 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
         raise ValueError(
             f"records must have the columns {', '.join(COLUMNS)}, got none called {missing[0]!r}"
         )
-    table = records[list(COLUMNS)].apply(pd.to_numeric, errors="coerce")
-    _refuse(records, ~np.isfinite(table).all(axis=1), "numbers")
+    if records.columns.duplicated().any():
+        twice = records.columns[records.columns.duplicated()][0]
+        raise ValueError(f"records must have every column once, got {twice!r} twice")
+    table = records[list(COLUMNS)].apply(_numbers)
+    _refuse(records, table.isna().any(axis=1) | (table.abs() == np.inf).any(axis=1), "numbers")
     _refuse(records, ~table["node"].isin(range(nodes)), f"nodes in 0 … {nodes - 1}")
     _refuse(records, table["start"] < 0, "starts >= 0")
     _refuse(records, table["end"] <= table["start"], "an end after the start")
-    order = table.sort_values(["node", "start"], kind="stable")
+    order = table.reset_index(drop=True).sort_values(["node", "start"], kind="stable")
     before = order.groupby("node")["end"].shift()
-    _refuse(
-        records, (order["start"] < before).reindex(records.index), "repairs of a node that do not overlap"
-    )
+    _refuse(records, (order["start"] < before).sort_index(), "repairs of a node that do not overlap")
     return records
+
+
+def _numbers(column: pd.Series) -> pd.Series:
+    """The same numbers as float64, NaN for anything else."""
+    real = column.map(lambda entry: isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_)))
+    kept = column.astype(object).where(real.to_numpy(dtype=bool), np.nan)
+    return pd.to_numeric(kept, errors="coerce").astype(np.float64)
 
 
 def _refuse(records: pd.DataFrame, bad: pd.Series, wanted: str) -> None:
     """Name the first bad row."""
     if bad.any():
-        row = bad[bad].index[0]
-        raise ValueError(f"records must have {wanted}, got row {row!r}: {records.loc[row].to_dict()}")
+        row = int(bad.to_numpy().argmax())
+        label, given = records.index.tolist()[row], records.iloc[row].to_dict()
+        raise ValueError(f"records must have {wanted}, got row {label!r}: {given}")

@@ -15,7 +15,7 @@ from relparallel._checks import require_choice, require_flag, require_instance, 
 from relparallel.hardware import LEVELS, Cluster, ComponentRates
 from relparallel.parallel import Placement
 from relparallel.training._arguments import require_rate, require_time
-from relparallel.training.hit_parts import part_kinds
+from relparallel.training.hit_parts import behind, part_kinds
 from relparallel.units import DAY, HOUR
 
 __all__ = ["EFFECTS", "ComponentClass", "Domain", "FailureModel"]
@@ -44,6 +44,13 @@ class ComponentClass:
         Mean time until the part works again [s]; that of the recovery policy where omitted.
     slowdown : float
         Time of a step beside the usual one while a part is degraded, at least 1; 1 with the other effects.
+    parts : int, optional
+        How many there are; as many as the cluster has of the level where omitted.
+    gpus : tuple of int
+        GPUs behind one of them, all others being alike; where empty, as many consecutive ones as are behind
+        a part of the level.
+    bound : bool
+        Whether the slowdown is an upper bound, the job being unknown.
 
     Raises
     ------
@@ -63,9 +70,19 @@ class ComponentClass:
     detection: float = 0.0
     repair: float | None = None
     slowdown: float = 1.0
+    parts: int | None = None
+    gpus: tuple[int, ...] = ()
+    bound: bool = False
 
     def __post_init__(self) -> None:
         require_instance(str, name=self.name)
+        require_flag(bound=self.bound)
+        if self.parts is not None:
+            require_int(parts=self.parts, at_least=1, at_most=10**10)
+        for gpu in require_instance(tuple, gpus=self.gpus):
+            require_int(gpus=gpu, at_least=0)
+        if self.parts is not None and self.local and not self.gpus:
+            raise ValueError("gpus must be given with parts that stop something, got ()")
         require_choice(LEVELS, level=self.level)
         require_rate(rate=self.rate)
         require_choice(EFFECTS, effect=self.effect)
@@ -180,6 +197,8 @@ class FailureModel:
         for entry in self.classes:
             require_instance(ComponentClass, classes=entry)
         require_instance(Cluster, cluster=self.cluster)
+        for gpu in (max(entry.gpus) for entry in self.classes if entry.gpus):
+            require_int(gpus=gpu, at_most=self.cluster.gpus - 1)
         require_instance((Placement, type(None)), placement=self.placement)
         if self.placement is not None:
             self.placement.strategy.for_gpus(self.cluster.gpus)
@@ -222,8 +241,8 @@ class FailureModel:
     @property
     def node_rate(self) -> float:
         """Failures per node and second that stop this node and leave the others alive."""
-        parts = {"gpu": self.cluster.gpus_per_node, "node": 1, "switch": 1, "rack": 1}
-        return sum(entry.rate * parts[entry.level] for entry in self.classes if entry.local)
+        stopped = (self.class_rate(entry) * self._nodes(entry) for entry in self.classes if entry.local)
+        return sum(stopped) / self.cluster.nodes
 
     @property
     def job_rate(self) -> float:
@@ -251,22 +270,63 @@ class FailureModel:
         """Entries of one class."""
         every, each = placement.strategy.data, placement.strategy.model_parallel
         if entry.effect == "corrupt" or entry.level == "job":
-            parts = self.cluster.parts(entry.level)
             lost = entry.effect == "corrupt"
             return [
                 Domain(
-                    component=entry, parts=parts, nodes=0, replicas=every, ranks=every * each, state_lost=lost
+                    component=entry,
+                    parts=self.parts(entry),
+                    nodes=0,
+                    replicas=every,
+                    ranks=every * each,
+                    state_lost=lost,
                 )
             ]
-        nodes = max(self.cluster.gpus_per_part(entry.level) // self.cluster.gpus_per_node, 1)
+        if entry.parts is not None or entry.gpus:
+            return [self._listed(entry, placement)]
         return [
             Domain(
-                component=entry, parts=kind.parts, nodes=nodes if entry.stops else 0,
+                component=entry, parts=kind.parts, nodes=self._nodes(entry) if entry.stops else 0,
                 replicas=kind.replicas, ranks=kind.replicas * each,
                 state_lost=kind.state_lost and entry.stops,
             )
             for kind in part_kinds(placement, self.cluster, entry.level)
         ]  # fmt: skip
+
+    def _listed(self, entry: ComponentClass, placement: Placement) -> Domain:
+        """Parts that are counted, with the GPUs behind one of them."""
+        nodes, replicas, lost = behind(placement, entry.gpus, self.cluster.gpus_per_node)
+        return Domain(
+            component=entry, parts=self.parts(entry), nodes=nodes, replicas=replicas,
+            ranks=replicas * placement.strategy.model_parallel, state_lost=lost,
+        )  # fmt: skip
+
+    def _nodes(self, entry: ComponentClass) -> int:
+        """Nodes behind a part of a class, the whole node of a GPU."""
+        each = self.cluster.gpus_per_node
+        if entry.gpus:
+            return len({gpu // each for gpu in entry.gpus})
+        return max(self.cluster.gpus_per_part(entry.level) // each, 1)
+
+    def parts(self, entry: ComponentClass) -> int:
+        """Return how many parts a class has.
+
+        Parameters
+        ----------
+        entry : ComponentClass
+            The class.
+
+        Returns
+        -------
+        int
+            Its own number, else that of its level in the cluster.
+
+        Raises
+        ------
+        TypeError
+            If it is no `ComponentClass`.
+        """
+        require_instance(ComponentClass, entry=entry)
+        return self.cluster.parts(entry.level) if entry.parts is None else entry.parts
 
     def class_rate(self, entry: ComponentClass) -> float:
         """Return the failures per second of all parts of a class together.
@@ -287,7 +347,7 @@ class FailureModel:
             If it is no `ComponentClass`.
         """
         require_instance(ComponentClass, entry=entry)
-        return entry.rate * self.cluster.parts(entry.level)
+        return entry.rate * self.parts(entry)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per class: level, effect, parts, interruptions per day, mean hours between them.
@@ -303,8 +363,15 @@ class FailureModel:
                 "class": [entry.name for entry in self.classes],
                 "level": [entry.level for entry in self.classes],
                 "effect": [entry.effect for entry in self.classes],
-                "parts": [self.cluster.parts(entry.level) for entry in self.classes],
+                "parts": [self.parts(entry) for entry in self.classes],
                 "per day": [rate * DAY for rate in rates],
                 "hours between": [1 / (rate * HOUR) if rate else float("inf") for rate in rates],
+                "repair": [entry.repair for entry in self.classes],
+                "slowdown": [entry.slowdown for entry in self.classes],
+                "slowdown is": [
+                    "bound" if entry.bound else "computed" if entry.slowdown > 1 else ""
+                    for entry in self.classes
+                ],
+                "nodes": [self._nodes(entry) if entry.local else 0 for entry in self.classes],
             }
         )

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from relparallel._checks import require_instance, require_int, require_probability, require_real, require_rng
 from relparallel.metrics import Estimate
 from relparallel.sweep import map_chunks, spawn_streams
-from relparallel.training._arguments import require_rate, require_time
+from relparallel.training._arguments import require_rate, require_single, require_time
 from relparallel.training._fleet_kernel import BUCKETS, run_fleet
 from relparallel.training._intervals import mean_interval
 from relparallel.units import DAY, MINUTE
@@ -43,7 +43,7 @@ class FleetStudy:
     Raises
     ------
     TypeError
-        If a field has the wrong type.
+        If a field has the wrong type, or there is not one number of failures for each row of buckets.
 
     Examples
     --------
@@ -58,6 +58,11 @@ class FleetStudy:
     def __post_init__(self) -> None:
         require_instance(np.ndarray, failures=self.failures)
         require_instance(pd.DataFrame, buckets=self.buckets)
+        if self.failures.dtype.kind not in "iu" or self.failures.shape != (len(self.buckets),):
+            raise TypeError(
+                f"failures must be one integer for each of the {len(self.buckets)} rows of buckets, got "
+                f"{self.failures!r:.80}"
+            )
 
     @property
     def total_time(self) -> NDArray[np.float64]:
@@ -154,14 +159,22 @@ class Fleet:
             working_pool=self.working_pool, at_least=self.servers + self.standbys, at_most=MOST_SERVERS
         )
         require_int(spare_pool=self.spare_pool, at_least=0, at_most=MOST_SERVERS)
-        require_time(recovery=self.recovery, selection=self.selection, preemption=self.preemption)
+        require_time(
+            single=True, recovery=self.recovery, selection=self.selection, preemption=self.preemption
+        )
         require_time(
             work=self.work,
             automatic_repair=self.automatic_repair,
             manual_repair=self.manual_repair,
             positive=True,
+            single=True,
         )
-        require_rate(failure_rate=self.failure_rate)
+        require_rate(single=True, failure_rate=self.failure_rate)
+        require_single(
+            bad_factor=self.bad_factor, bad_share=self.bad_share, to_manual=self.to_manual,
+            automatic_fails=self.automatic_fails, manual_fails=self.manual_fails, diagnosed=self.diagnosed,
+            misdiagnosed=self.misdiagnosed,
+        )  # fmt: skip
         require_real(bad_factor=self.bad_factor, at_least=0.0, at_most=1e6)
         require_probability(
             bad_share=self.bad_share, to_manual=self.to_manual, automatic_fails=self.automatic_fails,

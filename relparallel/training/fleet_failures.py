@@ -73,7 +73,7 @@ def fleet_failures(
     require_instance(Lifetime, lifetime=lifetime)
     require_int(parts=parts, replications=replications, at_least=1, at_most=MOST_PARTS)
     require_rng(rng=rng)
-    require_time(horizon=horizon, positive=True)
+    require_time(single=True, horizon=horizon, positive=True)
     require_flag(redraw=redraw)
     count = np.zeros(replications, dtype=np.int64)
     for repetition in range(replications):

@@ -5,6 +5,7 @@ Parts with the same harm are counted together, so that 131,072 GPUs are a few ki
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 
-__all__ = ["PartKind", "groups_per_part", "part_kinds", "state_copies_lost"]
+__all__ = ["PartKind", "behind", "groups_per_part", "part_kinds", "state_copies_lost"]
 
 
 class PartKind(NamedTuple):
@@ -53,7 +54,21 @@ def groups_per_part(groups: NDArray[np.int64], width: int) -> NDArray[np.int64]:
 
 def state_copies_lost(placement: Placement, width: int) -> NDArray[np.int64]:
     """Parts, of so many consecutive GPUs, that stand before every copy of some shard of the state."""
+    part = _copies(placement) // width
+    return np.unique(part[:, 0][(part == part[:, :1]).all(axis=1)])
+
+
+def behind(placement: Placement, gpus: Sequence[int], gpus_per_node: int) -> tuple[int, int, bool]:
+    """Nodes and replicas with a rank among these GPUs, and whether all copies of a shard are."""
+    hit = np.zeros(placement.strategy.gpus, dtype=np.bool_)
+    hit[list(gpus)] = True
+    nodes = int(hit.reshape(-1, gpus_per_node).any(axis=1).sum())
+    lost = hit[_copies(placement)].all(axis=1).any()
+    return nodes, int(hit[placement.replicas].any(axis=1).sum()), bool(lost)
+
+
+def _copies(placement: Placement) -> NDArray[np.int64]:
+    """GPUs with a copy of each shard of the state, [groups, copies, shards]."""
     strategy: Strategy = placement.strategy
     shards = strategy.shard_group if strategy.zero_stage else 1
-    part = placement.data_groups.reshape(-1, strategy.data // shards, shards) // width
-    return np.unique(part[:, 0][(part == part[:, :1]).all(axis=1)])
+    return placement.data_groups.reshape(-1, strategy.data // shards, shards)

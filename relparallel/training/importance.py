@@ -56,11 +56,15 @@ def importance(
     >>> table["share"].tolist(), table["birnbaum"].round(1).tolist()
     ([0.75, 0.25], [1350.0, 9000.0])
     """
-    kinds = pd.DataFrame(
-        {"rate": rates, "interrupts": interrupts, "elasticity": elasticities}, index=list(names)
-    )
-    table = kinds.groupby(level=0, sort=False).agg({"rate": "sum", "interrupts": "any", "elasticity": "sum"})
-    total = table["elasticity"].sum()
-    table["share"] = table["elasticity"] / total if total else 0.0
-    table["birnbaum"] = -goodput * table["elasticity"] / table["rate"]
-    return table
+    classes = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    kind = np.array([classes[name] for name in names], dtype=np.int64)
+    rate, elasticity = (np.bincount(kind, values, len(classes)) for values in (rates, elasticities))
+    total = elasticity.sum()
+    columns = {
+        "rate": rate,
+        "interrupts": np.bincount(kind, interrupts, len(classes)) > 0,
+        "elasticity": elasticity,
+        "share": elasticity / total if total else np.zeros(len(classes)),
+        "birnbaum": -goodput * elasticity / rate,
+    }
+    return pd.DataFrame(columns, index=list(classes))

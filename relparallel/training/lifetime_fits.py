@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
-from relparallel.training._arguments import require_time
+from relparallel.training._arguments import require_single, require_time
 from relparallel.training.failure_logs import FailureLog
 from relparallel.training.lifetimes import Lifetime
 
@@ -71,6 +71,10 @@ class LifetimeFit:
 
     def __post_init__(self) -> None:
         require_choice(LAWS, law=self.law)
+        require_single(
+            location=self.location, spread=self.spread, log_likelihood=self.log_likelihood,
+            distance=self.distance, p_value=self.p_value,
+        )  # fmt: skip
         require_real(location=self.location, log_likelihood=self.log_likelihood)
         require_real(spread=self.spread, above=0.0)
         if np.shape(require_real(covariance=self.covariance)) != (2, 2):
@@ -214,6 +218,9 @@ def fit_lifetimes(
     """
     ended = np.atleast_1d(require_time(positive=True, times=times))
     running = np.atleast_1d(require_time(censored=0.0 if censored is None else censored))
+    for name, given in (("times", ended), ("censored", running)):
+        if given.ndim != 1:
+            raise ValueError(f"{name} must be one column of lives, got shape {given.shape}: {given!r:.80}")
     running = running[running > 0]
     for law in require_instance(tuple, laws=laws):
         require_choice(LAWS, laws=law)

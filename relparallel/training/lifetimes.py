@@ -29,7 +29,7 @@ from relparallel._checks import (
     require_real,
     require_rng,
 )
-from relparallel.training._arguments import Real, plain, require_time
+from relparallel.training._arguments import Real, plain, require_single, require_time
 
 __all__ = ["AGES", "Ages", "Lifetime", "require_ages"]
 
@@ -78,7 +78,8 @@ class Lifetime:
 
     def __post_init__(self) -> None:
         require_int(kind=self.kind, at_least=WEIBULL, at_most=EMPIRICAL)
-        require_time(mean=self.mean, positive=True)
+        require_time(mean=self.mean, single=True, positive=True)
+        require_single(shape=self.shape)
         require_real(shape=self.shape, above=0.0, at_most=100.0)
         lives = np.empty(0)
         if not isinstance(self.lives, np.ndarray) or self.lives.size:

@@ -115,7 +115,8 @@ def _substituted(band: NDArray[np.float64], wide: int) -> NDArray[np.float64]:
         for i in range(max(0, state - wide), state):
             law[state] += law[i] * band[i, state - i + wide]
         if law[state] > 1e200:
-            law[: state + 1] /= 1e200
+            for i in range(state + 1):
+                law[i] /= 1e200
     return law
 
 

@@ -6,77 +6,32 @@ it; the step waits for the slowest of them. Parts of the same kind that carry th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_real
-from relparallel.hardware import LEVELS, Cluster
-from relparallel.parallel import Placement
-from relparallel.parallel.group_links import GroupLinks, group_links, rerouted
+from relparallel.hardware import Cluster
+from relparallel.parallel import Placement, Strategy
+from relparallel.parallel.group_links import group_links, groups_of
+from relparallel.parallel.pair_flows import PairFlows, Wiring
 from relparallel.parallel.step_time import communicating, slowed_step
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate, require_time
 from relparallel.training.failures import ComponentClass
-from relparallel.training.network_parts import Part, classes_of, cut_off, parts_of
+from relparallel.training.hit_parts import behind
+from relparallel.training.network_parts import NetworkPart, Part, classes_of, cut_off, parts_of
 from relparallel.workload import Transformer
 
-__all__ = ["NetworkImpact", "NetworkPart", "network_impact"]
+__all__ = ["NetworkImpact", "network_bounds", "network_impact"]
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NetworkPart:
-    """Network parts of one kind whose loss does the same.
-
-    Parameters
-    ----------
-    name : str
-        Kind of part: "nic" (all ports of a GPU), "gpu-leaf cable", the kind of a switch, a group of shared
-        risk.
-    count : int
-        How many there are.
-    stopped : tuple of int
-        GPUs of the job that one of them cuts off; none where the job goes on.
-    slowdown : float
-        Time of a step without the part over the usual one, at least 1; 1 where it stops ranks.
-    slowest : str
-        Degree whose groups lose most bandwidth; empty where none loses any.
-    left : float
-        Share of its bandwidth that this degree keeps.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
-
-    Examples
-    --------
-    >>> NetworkPart(name="leaf", count=16, slowdown=1.5, slowest="data", left=0.5).effect
-    'degrade'
-    """
-
-    name: str
-    count: int
-    stopped: tuple[int, ...] = ()
-    slowdown: float = 1.0
-    slowest: str = ""
-    left: float = 1.0
-
-    def __post_init__(self) -> None:
-        require_instance(str, name=self.name, slowest=self.slowest)
-        require_int(count=self.count, at_least=1, at_most=10**9)
-        for gpu in require_instance(tuple, stopped=self.stopped):
-            require_int(stopped=gpu, at_least=0)
-        require_instance(float, slowdown=require_real(slowdown=self.slowdown, at_least=1, at_most=1e9))
-        require_instance(float, left=require_real(left=self.left, at_least=0, at_most=1 + 1e-9))
-
-    @property
-    def effect(self) -> str:
-        """Whether its loss stops ranks ("stop"), slows the step ("degrade") or does nothing ("none")."""
-        return "stop" if self.stopped else "degrade" if self.slowdown > 1 else "none"
+Ints = NDArray[np.int64]
+_NOISE: Final = 1e-12  # of a bandwidth: rounding, not a loss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,7 +95,7 @@ class NetworkImpact:
         rates : Mapping of str to float
             Failures per part and second, by name of the part; parts that are not named never fail.
         cluster : Cluster
-            Whose levels say what stops.
+            Whose nodes say what stops.
         repair : float, optional
             Mean time until a part works again [s].
 
@@ -156,9 +111,9 @@ class NetworkImpact:
 
         Notes
         -----
-        A part that stops w GPUs is of the lowest level with at least w behind a part; one that slows is of
-        the level whose number of parts is nearest. The rate of all parts together is kept:
-        ``rate count / parts of the level``.
+        A class has as many parts as the network, each with its own rate, and the GPUs that one of them cuts
+        off: their nodes and replicas are what stops. Its level, which decides what checkpoints survive, is
+        "gpu" or "node" where no more is cut off, else "switch".
         """
         known = {part.name for part in self.parts}
         for name, rate in require_instance(Mapping, rates=rates).items():
@@ -221,10 +176,12 @@ def network_impact(
     Classes are parts of one kind that colour refinement of cables, loads and groups does not tell apart, with
     fewer rounds where it would find more than 256; members that are looked at and differ split a class. The
     slowdown is the time with the least bandwidth that a group of each degree has left (`group_links`) over
-    the time with what it had. Groups that do not cross a part keep their paths, the others are searched anew:
-    O(ranks of these x cables) for each part evaluated. Traffic takes shortest paths only, so a card with one
-    of two ports left keeps all its own, while the other cards of the server share that of a lost card. A
-    loss after which shortest paths happen to be spread better counts as harmless.
+    the time with what it had. Ranks whose paths do not cross a part keep them, the others are searched anew
+    from both ends: O(cables) and O(cables near these ranks) for each part evaluated. Hosts of the network
+    are GPUs or, where there are fewer, nodes with as many GPUs each, which limit nothing inside. Traffic
+    takes shortest paths only, so a card with one of two ports left keeps all its own, while the other cards
+    of the server share that of a lost card. A loss after which shortest paths happen to be spread better
+    counts as harmless.
 
     References
     ----------
@@ -247,71 +204,111 @@ def network_impact(
     require_instance(Topology, network=network)
     if samples is not None:
         require_int(samples=samples, at_least=1)
-    job = _Job.of(model, placement, cluster, global_batch, network, software)
-    kinds = classes_of(network, parts_of(network), job.links.values(), samples is None)
-    found = [entry for kind in kinds for entry in job.kinds(kind, samples)]
-    return NetworkImpact(parts=_merged(found), step=job.step)
+    time = _step_times(model, placement.strategy, cluster, global_batch, software)
+    return _impact(WiredJob.of(placement, cluster, network, time), samples)
+
+
+def network_bounds(
+    placement: Placement, cluster: Cluster, network: Topology, *, samples: int | None = 2
+) -> NetworkImpact:
+    """What the loss of every part of a network does at worst to any job: steps that only communicate.
+
+    As `network_impact`, with the slowdown 1/left: if the groups of some degree keep the share ``left`` of
+    their bandwidth, and those of the others more, no part of a step takes more than 1/left times as long.
+    """
+    usual: dict[str, float] = {}
+
+    def time(has: dict[str, float]) -> float:
+        finite = {degree: found for degree, found in has.items() if np.isfinite(found)}
+        return max((usual.setdefault(degree, found) / found for degree, found in finite.items()), default=1.0)
+
+    return _impact(WiredJob.of(placement, cluster, network, time), samples)
+
+
+def _impact(job: WiredJob, samples: int | None) -> NetworkImpact:
+    kinds = classes_of(job.network, parts_of(job.network), job.links.values(), samples is None)
+    return NetworkImpact(parts=job.merged(job.kinds(kinds, samples)), step=job.step)
+
+
+def _step_times(
+    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, software: str
+) -> Callable[[dict[str, float]], float]:
+    """Seconds of a step by the bandwidth of each degree; inside a node that of the cluster."""
+    default = Placement(strategy=strategy)
+    given = {
+        degree: float(group_links(default, cluster, degree, pattern=pattern).bandwidth.min())
+        for degree, pattern in communicating(strategy).items()
+    }
+
+    @cache
+    def seconds(has: tuple[tuple[str, float], ...]) -> float:
+        slow = {degree: given[degree] / found if np.isfinite(found) else 1.0 for degree, found in has}
+        return slowed_step(model, strategy, cluster, global_batch, slow, software)
+
+    return lambda has: seconds(tuple(has.items()))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Job:
+class WiredJob:
     """A job on its whole network, and times of steps by how much bandwidth is left."""
 
     placement: Placement
+    gpus_per_node: int
     network: Topology
-    links: dict[str, GroupLinks]
+    wiring: Wiring
+    share: int  # GPUs of a host
+    hosts: Ints
+    links: dict[str, PairFlows]
     usual: dict[str, float]
-    time: Any
+    time: Callable[[dict[str, float]], float]
     step: float
 
     @classmethod
     def of(
-        cls, model: Transformer, placement: Placement, cluster: Cluster, global_batch: int, network: Topology,
-        software: str,
-    ) -> _Job:  # fmt: skip
+        cls, placement: Placement, cluster: Cluster, network: Topology,
+        time: Callable[[dict[str, float]], float],
+    ) -> WiredJob:  # fmt: skip
         strategy = placement.strategy
-        degrees = communicating(strategy).items()
-        links = {d: group_links(placement, network, d, pattern=p) for d, p in degrees}
-        default = Placement(strategy=strategy)
-        given = {d: group_links(default, cluster, d, pattern=p).bandwidth.min() for d, p in degrees}
-        usual = {degree: float(found.bandwidth.min()) for degree, found in links.items()}
+        share = _gpus_per_host(strategy.gpus, network)
+        wiring = Wiring.of(network)
+        links = {
+            degree: PairFlows.of(
+                wiring, network, network.hosts[groups_of(placement, degree) // share], pattern
+            )
+            for degree, pattern in communicating(strategy).items()
+        }
+        usual = {degree: found.bandwidth for degree, found in links.items()}
         if not all(usual.values()):
             raise ValueError(f"network must join the groups of the placement, got {network!r}")
-        known: dict[tuple[float, ...], float] = {}
-
-        def time(has: dict[str, float]) -> float:
-            key = tuple(has.values())
-            if key not in known:
-                slow = {degree: float(given[degree] / has[degree]) for degree in has}
-                known[key] = slowed_step(model, strategy, cluster, global_batch, slow, software)
-            return known[key]
-
+        hosts = network.hosts[np.unique(placement.gpu // share)]
         return cls(
-            placement=placement, network=network, links=links, usual=usual, time=time, step=time(usual)
-        )
+            placement=placement, gpus_per_node=cluster.gpus_per_node, network=network, wiring=wiring,
+            share=share, hosts=hosts, links=links, usual=usual, time=time, step=float(time(usual)),
+        )  # fmt: skip
 
-    def kinds(self, kind: list[Part], samples: int | None) -> Iterator[NetworkPart]:
-        """What the parts of a class do: one entry where those that are looked at agree, else one for each."""
-        chosen = np.unique(np.linspace(0, len(kind) - 1, min(samples or 1, len(kind))).astype(int))
-        seen = [self.without(kind[i]) for i in chosen]
-        if len({_harm(entry) for entry in seen}) == 1:
-            yield _counted(seen[0], len(kind))
-        else:
-            yield from (self.without(part) for part in kind)
+    def kinds(self, kinds: list[list[Part]], samples: int | None) -> Iterator[NetworkPart]:
+        """What the parts of each class do: one entry where those looked at agree, else one for each."""
+        for kind in kinds:
+            chosen = np.unique(np.linspace(0, len(kind) - 1, min(samples or 1, len(kind))).astype(int))
+            seen = [self.without(kind[i]) for i in chosen]
+            if len({self.harm(entry) for entry in seen}) == 1:
+                yield replace(seen[0], count=len(kind))
+            else:
+                yield from (self.without(part) for part in kind)
 
     def without(self, part: Part) -> NetworkPart:
         """What the loss of one part does."""
         living, cables = part.left(self.network)
-        ranks = np.sort(self.placement.gpu.ravel())
-        lost = cut_off(self.network, living, cables, ranks)
-        if lost.size:
-            return NetworkPart(name=part.name, count=1, stopped=tuple(lost.tolist()), left=0.0)
-        links = {d: rerouted(found, self.network, living, cables) for d, found in self.links.items()}
-        torn = [found.groups[~found.joined].ravel() for found in links.values()]
-        if (apart := np.unique(np.concatenate([lost, *torn]))).size:
-            return NetworkPart(name=part.name, count=1, stopped=tuple(apart.tolist()), left=0.0)
-        has = {degree: float(found.bandwidth.min()) for degree, found in links.items()}
-        left = {degree: min(has[degree] / self.usual[degree], 1.0) for degree in has}
+        apart = cut_off(self.wiring, living, cables, self.hosts)
+        has = dict(self.usual)
+        for degree, found in self.links.items() if not apart.size else ():
+            bandwidth, torn = found.without(self.wiring, self.network, cables)
+            apart = np.union1d(apart, torn)
+            if abs(bandwidth - has[degree]) > _NOISE * has[degree]:
+                has[degree] = bandwidth
+        if apart.size:
+            return NetworkPart(name=part.name, count=1, stopped=self.gpus_of(apart), left=0.0)
+        left = {degree: min(has[degree] / self.usual[degree], 1.0) for degree in has if has[degree] < np.inf}
         slowest = min(left, key=left.__getitem__, default="")
         share = left.get(slowest, 1.0)
         slowdown = max(self.time(has) / self.step, 1.0)
@@ -319,38 +316,46 @@ class _Job:
             name=part.name, count=1, slowdown=slowdown, slowest=slowest if share < 1 else "", left=share
         )
 
+    def gpus_of(self, nodes: Ints) -> tuple[int, ...]:
+        """GPUs of the job at some hosts."""
+        place = np.searchsorted(self.network.hosts, nodes)
+        gpus = np.sort((place[:, None] * self.share + np.arange(self.share)).ravel())
+        return tuple(gpus.tolist())
 
-def _harm(part: NetworkPart) -> tuple[Any, ...]:
-    """What tells two kinds of one name apart."""
-    return (part.name, len(part.stopped), round(part.slowdown, 9), part.slowest, round(part.left, 9))
+    def harm(self, part: NetworkPart) -> tuple[Any, ...]:
+        """What tells two kinds of one name apart."""
+        hit = behind(self.placement, part.stopped, self.gpus_per_node) if part.stopped else ()
+        same = (len(part.stopped), round(part.slowdown, 9), part.slowest, round(part.left, 9))
+        return (part.name, *same, *hit)
+
+    def merged(self, found: Iterable[NetworkPart]) -> tuple[NetworkPart, ...]:
+        """Kinds with the same name and the same harm together, the worst of each name first."""
+        alike: dict[tuple[Any, ...], list[NetworkPart]] = {}
+        for part in found:
+            alike.setdefault(self.harm(part), []).append(part)
+        names = list(dict.fromkeys(same[0].name for same in alike.values()))
+        merged = [replace(same[0], count=sum(part.count for part in same)) for same in alike.values()]
+        return tuple(
+            sorted(merged, key=lambda part: (names.index(part.name), -len(part.stopped), -part.slowdown))
+        )
 
 
-def _counted(part: NetworkPart, count: int) -> NetworkPart:
-    return NetworkPart(
-        name=part.name, count=count, stopped=part.stopped, slowdown=part.slowdown, slowest=part.slowest,
-        left=part.left,
-    )  # fmt: skip
-
-
-def _merged(found: list[NetworkPart]) -> tuple[NetworkPart, ...]:
-    """Kinds with the same name and the same harm together, the worst of each name first."""
-    alike: dict[tuple[Any, ...], list[NetworkPart]] = {}
-    for part in found:
-        alike.setdefault(_harm(part), []).append(part)
-    names = list(dict.fromkeys(part.name for part in found))
-    merged = [_counted(same[0], sum(part.count for part in same)) for same in alike.values()]
-    return tuple(
-        sorted(merged, key=lambda part: (names.index(part.name), -len(part.stopped), -part.slowdown))
-    )
+def _gpus_per_host(gpus: int, network: Topology) -> int:
+    """One where the hosts are GPUs; where they are nodes, as many as each has."""
+    share = -(-gpus // network.num_hosts)
+    if gpus % share or (share > 1 and gpus != share * network.num_hosts):
+        raise ValueError(
+            f"network must have a host for each of {gpus} GPUs, or nodes with as many each, got "
+            f"{network.num_hosts} hosts"
+        )
+    return share
 
 
 def _component(part: NetworkPart, rate: float, cluster: Cluster, repair: float | None) -> ComponentClass:
-    """The class of a kind of part; the level keeps what it stops, or how many there are."""
-    if part.effect == "stop":
-        level = next(name for name in LEVELS if cluster.gpus_per_part(name) >= len(part.stopped))
-    else:
-        level = min(LEVELS, key=lambda name: abs(np.log(cluster.parts(name) / part.count)))
+    """The class of a kind of part; its level says which checkpoints survive what it stops."""
+    wide = len({gpu // cluster.gpus_per_node for gpu in part.stopped})
+    level = "switch" if wide != 1 else "node" if len(part.stopped) > 1 else "gpu"
     return ComponentClass(
-        name=part.name, level=level, rate=rate * part.count / cluster.parts(level), effect=part.effect,
-        repair=repair, slowdown=part.slowdown,
+        name=part.name, level=level, rate=rate, effect=part.effect, repair=repair, slowdown=part.slowdown,
+        parts=part.count, gpus=part.stopped,
     )  # fmt: skip

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
-from relparallel.parallel.group_links import GroupLinks
+from relparallel._checks import require_instance, require_int, require_real
+from relparallel.parallel.pair_flows import PairFlows, Wiring
 from relparallel.topology import Topology
+from relparallel.training._cut_kernel import apart_from_most
 
-__all__ = ["Part", "classes_of", "cut_off", "parts_of"]
+__all__ = ["NetworkPart", "Part", "classes_of", "cut_off", "outside", "parts_of"]
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -30,13 +31,67 @@ class Part(NamedTuple):
     pairs: tuple[int, ...] = ()
     bundles: bool = True
 
-    def left(self, t: Topology) -> tuple[NDArray[np.float64], Ints]:
+    def left(self, t: Topology) -> tuple[NDArray[np.bool_], Ints]:
         """Living hosts, and living cables of every pair."""
         nodes, cables = np.ones(t.num_nodes, dtype=np.bool_), t.multiplicity.copy()
         nodes[list(self.nodes)] = False
         pairs = list(self.pairs)
         cables[pairs] = 0 if self.bundles else cables[pairs] - 1
-        return (t.endpoint & nodes).astype(np.float64), cables * nodes[t.edges].all(axis=1)
+        if self.nodes:
+            cables *= nodes[t.edges[:, 0]] & nodes[t.edges[:, 1]]
+        return t.endpoint & nodes, cables
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkPart:
+    """Network parts of one kind whose loss does the same.
+
+    Parameters
+    ----------
+    name : str
+        Kind of part: "nic" (all ports of a GPU), "gpu-leaf cable", the kind of a switch, a group of shared
+        risk.
+    count : int
+        How many there are.
+    stopped : tuple of int
+        GPUs of the job that one of them cuts off; none where the job goes on.
+    slowdown : float
+        Time of a step without the part over the usual one, at least 1; 1 where it stops ranks.
+    slowest : str
+        Degree whose groups lose most bandwidth; empty where none loses any.
+    left : float
+        Share of its bandwidth that this degree keeps.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> NetworkPart(name="leaf", count=16, slowdown=1.5, slowest="data", left=0.5).effect
+    'degrade'
+    """
+
+    name: str
+    count: int
+    stopped: tuple[int, ...] = ()
+    slowdown: float = 1.0
+    slowest: str = ""
+    left: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_instance(str, name=self.name, slowest=self.slowest)
+        require_int(count=self.count, at_least=1, at_most=10**9)
+        for gpu in require_instance(tuple, stopped=self.stopped):
+            require_int(stopped=gpu, at_least=0)
+        require_instance(float, slowdown=require_real(slowdown=self.slowdown, at_least=1, at_most=1e9))
+        require_instance(float, left=require_real(left=self.left, at_least=0, at_most=1 + 1e-9))
+
+    @property
+    def effect(self) -> str:
+        """Whether its loss stops ranks ("stop"), slows the step ("degrade") or does nothing ("none")."""
+        return "stop" if self.stopped else "degrade" if self.slowdown > 1 else "none"
 
 
 def parts_of(t: Topology) -> list[Part]:
@@ -59,8 +114,17 @@ def parts_of(t: Topology) -> list[Part]:
     ]
 
 
+def outside(t: Topology, name: str) -> bool:
+    """Whether a kind of part is of the network, not of a server: beyond its cards, which count as network."""
+    if not name.endswith(" cable"):
+        return name != "nvswitch"
+    hosts = {t.kinds[kind] for kind in t.node_kind[t.hosts]}
+    ends = set(name.removesuffix(" cable").split("-"))
+    return "nvswitch" not in ends and not ("nic" in ends and ends & hosts)
+
+
 def classes_of(
-    t: Topology, parts: Iterable[Part], links: Iterable[GroupLinks], apart: bool = False
+    t: Topology, parts: Iterable[Part], links: Iterable[PairFlows], apart: bool = False
 ) -> list[list[Part]]:
     """Parts of one kind that look alike to the groups, first part first; all apart if wanted."""
     node, pair = _colours(t, list(links))
@@ -71,7 +135,7 @@ def classes_of(
     return list(alike.values())
 
 
-def _colours(t: Topology, links: list[GroupLinks]) -> tuple[Words, Words]:
+def _colours(t: Topology, links: list[PairFlows]) -> tuple[Words, Words]:
     """Colours of nodes and pairs: equal where cables, loads and neighbours in groups are, however far away.
 
     Colour refinement (Weisfeiler, Leman 1968) of the network with an arc from every rank to the next of each
@@ -92,7 +156,7 @@ def _colours(t: Topology, links: list[GroupLinks]) -> tuple[Words, Words]:
     return colour, seen[:m] + seen[m:]
 
 
-def _coloured_arcs(t: Topology, links: list[GroupLinks]) -> tuple[Ints, Ints, Words]:
+def _coloured_arcs(t: Topology, links: list[PairFlows]) -> tuple[Ints, Ints, Words]:
     """Tails, heads and labels: both directions of all pairs, then of all neighbours in groups."""
     tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
     label = _mixed(np.tile(np.round(t.capacity / t.capacity.max() * 1e6) * 1e6 + t.multiplicity, 2))
@@ -102,7 +166,7 @@ def _coloured_arcs(t: Topology, links: list[GroupLinks]) -> tuple[Ints, Ints, Wo
         label = _mixed(_mixed(label ^ _mixed(there)) ^ back.astype(np.uint64))
     tails, heads, labels = [tail], [head], [label]
     for degree, found in enumerate(links):
-        ranks = t.hosts[found.groups]
+        ranks = found.nodes
         last = ranks.shape[1] if found.pattern == "ring" else ranks.shape[1] - 1
         this, following = ranks[:, :last].ravel(), np.roll(ranks, -1, axis=1)[:, :last].ravel()
         tails += [this, following]
@@ -119,24 +183,11 @@ def _mixed(values: NDArray[Any]) -> Words:
     return x ^ (x >> np.uint64(31))
 
 
-def cut_off(t: Topology, living: NDArray[np.float64], cables: Ints, ranks: Ints) -> Ints:
-    """GPUs of a job that are not at the part of the network which most of them are at.
+def cut_off(wiring: Wiring, living: NDArray[np.bool_], cables: Ints, hosts: Ints) -> Ints:
+    """Hosts of a job that are not at the part of the network which most of them are at.
 
     Parts are what forwarding nodes hold together; a host that does not forward is at all its neighbours'.
+    O(cables).
     """
-    pairs = t.edges[cables > 0]
-    inner = pairs[t.transit[pairs].all(axis=1)]
-    shape = (t.num_nodes, t.num_nodes)
-    graph = csr_array((np.ones(len(inner), dtype=np.int8), (inner[:, 0], inner[:, 1])), shape=shape)
-    part = connected_components(graph, directed=False)[1]
-    tail, head = np.concatenate([pairs, pairs[:, ::-1]]).T
-    forwards = t.transit[head]
-    node = np.concatenate([tail[forwards], np.flatnonzero(t.transit)])
-    at = np.concatenate([part[head[forwards]], part[t.transit]])
-    hosts = t.hosts[ranks]
-    number = np.full(t.num_nodes, -1)
-    number[hosts] = np.where(living[hosts] > 0, np.arange(hosts.size), -1)
-    some = number[node] >= 0
-    seen = np.unique(np.stack([at[some], number[node[some]]]), axis=1)
-    most = np.argmax(np.bincount(seen[0], minlength=1))
-    return np.delete(ranks, seen[1, seen[0] == most])
+    indptr, head, link, transit = wiring
+    return np.asarray(hosts[apart_from_most(indptr, head, link, cables, transit, living, hosts)])

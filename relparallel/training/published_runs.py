@@ -19,6 +19,7 @@ from scipy.optimize import brentq
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_real
 from relparallel.published import data_folder
+from relparallel.training._arguments import require_single
 from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
 from relparallel.training.rollback import Rollback, rollback
 from relparallel.units import DAY, HOUR, MINUTE
@@ -79,6 +80,7 @@ class RunInput:
         require_instance(str, part=self.part, source=self.source)
         require_choice(KINDS, kind=self.kind)
         require_choice(QUANTITIES, quantity=self.quantity)
+        require_single(value=self.value, lowest=self.lowest, highest=self.highest)
         require_real(lowest=self.lowest, at_least=0.0, at_most=1e18)
         require_real(highest=self.highest, at_least=self.lowest, at_most=1e18)
         if self.value is not None:
@@ -332,6 +334,7 @@ def predict_runs(points: float = 2.0) -> pd.DataFrame:
     >>> bool(table.loc["GLM-130B", "sufficient"]), float(round(table.loc["GLM-130B", "error"], 1))
     (True, -1.4)
     """
+    require_single(points=points)
     require_real(points=points, above=0.0, at_most=100.0)
     return pd.DataFrame([_row(run, points) for run in published_runs().values()])
 

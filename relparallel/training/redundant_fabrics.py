@@ -27,6 +27,7 @@ def redundant_fabric(
     card: float = 400 * GBIT,
     nvlink: float = 450 * GB,
     relay: bool = True,
+    oversubscription: float = 1.0,
 ) -> Topology:
     """Two-tier fabric with as many rails and planes as wanted, at equal bandwidth.
 
@@ -52,6 +53,8 @@ def redundant_fabric(
     relay : bool
         Whether GPUs send on for others of their server, over NVLink, when a card or a leaf is lost. Without
         it a GPU whose card has no way left is cut off.
+    oversubscription : float
+        Bandwidth of the cards below a leaf over that of its up-links, at least 1.
 
     Returns
     -------
@@ -66,7 +69,8 @@ def redundant_fabric(
 
     Notes
     -----
-    A port has card/planes; an up-link card gpus servers_per_leaf/(rails planes spines). Cards are nodes, so
+    A port has card/planes; an up-link card gpus servers_per_leaf/(rails planes spines
+    oversubscription). Cards are nodes, so
     that NVLink is the shorter way between GPUs of a server. O(cables).
 
     References
@@ -83,6 +87,7 @@ def redundant_fabric(
     require_int(servers_per_leaf=servers_per_leaf, spines=spines, at_least=1, at_most=10**5)
     require_flag(relay=relay)
     require_real(card=card, nvlink=nvlink, above=0, at_most=1e18)
+    require_real(oversubscription=oversubscription, at_least=1, at_most=1e6)
     if gpus % rails:
         raise ValueError(f"rails must divide gpus = {gpus}, got {rails}")
     if servers % servers_per_leaf:
@@ -107,7 +112,7 @@ def redundant_fabric(
             parameters={"servers": servers, "rails": rails, "planes": planes, "relay": relay},
         ),
     )  # fmt: skip
-    uplink = card * gpus * servers_per_leaf / (rails * planes * spines)
+    uplink = card * gpus * servers_per_leaf / (rails * planes * spines * oversubscription)
     kind = t.node_kind[t.edges].max(axis=1)  # 1: card, 2: NVSwitch, 3: leaf, 4: spine
     capacity = np.select([kind == 1, kind == 2, kind == 3], [card, nvlink, card / planes], uplink)
     return replace(t, capacity=capacity, shared_risk=_planes(first, leaves, planes, spines))

@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
-from relparallel.training._arguments import require_time
-from relparallel.training.failure_readers import CLOCKS
+from relparallel.training._arguments import LONGEST, require_time
+from relparallel.training.failure_readers import CLOCKS, read_rows
 
 __all__ = ["SpotTrace", "TraceReplay", "best_replay", "read_spot_trace", "replay_gaps", "replay_sizes"]
 
@@ -52,7 +52,7 @@ class TraceReplay:
     restart: float
 
     def __post_init__(self) -> None:
-        require_time(positive=True, interval=self.interval)
+        require_time(positive=True, single=True, interval=self.interval)
         shares = {name: getattr(self, name) for name in ("productive", "checkpoint", "lost", "restart")}
         for name, share in shares.items():
             require_real(at_least=0.0, at_most=1.0, **{name: share})
@@ -97,9 +97,9 @@ def replay_gaps(
     >>> replay_gaps([3600.0], interval=600.0, checkpoint=60.0, restart=300.0).lost
     0.0
     """
-    recorded = np.atleast_1d(require_time(positive=True, gaps=gaps))
-    require_time(positive=True, interval=interval)
-    require_time(checkpoint=checkpoint, restart=restart)
+    recorded = _recorded(gaps)
+    require_time(positive=True, single=True, interval=interval)
+    require_time(single=True, checkpoint=checkpoint, restart=restart)
     standing = np.minimum(recorded, restart)
     segments = float(np.sum((recorded - standing) // (interval + checkpoint)))
     total = float(recorded.sum())
@@ -142,9 +142,9 @@ def best_replay(gaps: Sequence[float] | Times, checkpoint: float, restart: float
     >>> best_replay([1000.0, 250.0], checkpoint=10.0, restart=50.0).interval  # doctest: +ELLIPSIS
     179.99...
     """
-    recorded = np.atleast_1d(require_time(positive=True, gaps=gaps))
-    require_real(checkpoint=checkpoint, at_least=1e-3, at_most=1e18)
-    require_time(restart=restart)
+    recorded = _recorded(gaps)
+    require_time(single=True, checkpoint=checkpoint, restart=restart)
+    require_real(checkpoint=checkpoint, at_least=1e-3)
     room = recorded[recorded > restart + checkpoint] - restart
     most = np.ceil(room / checkpoint).astype(np.int64) - 1
     if not most.sum():
@@ -154,6 +154,14 @@ def best_replay(gaps: Sequence[float] | Times, checkpoint: float, restart: float
     best = float(bounds[np.argmax(bounds * np.arange(1, len(bounds) + 1))])
     # The bound itself: rounding must not push the last segment out of its gap.
     return replay_gaps(recorded, float(best * (1 - 1e-12)), checkpoint, restart) if best > 0 else _none(best)
+
+
+def _recorded(gaps: Sequence[float] | Times) -> Times:
+    """Gaps as one row of positive times."""
+    recorded: Times = np.atleast_1d(require_time(positive=True, gaps=gaps))
+    if recorded.ndim != 1:
+        raise ValueError(f"gaps must be one row of times, got shape {recorded.shape}: {gaps!r:.80}")
+    return recorded
 
 
 def _none(best: float) -> TraceReplay:
@@ -192,17 +200,22 @@ class SpotTrace:
     size: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        time = np.atleast_1d(require_time(time=self.time))
-        size = np.atleast_1d(require_real(size=self.size, at_least=0.0, at_most=1e9))
+        time = np.atleast_1d(require_real(time=self.time, at_least=-LONGEST, at_most=LONGEST))
+        size = np.atleast_1d(require_real(size=self.size, at_least=-1e9, at_most=1e9))
         if time.ndim != 1 or time.shape != size.shape:
             raise ValueError(
-                f"size must have one entry for each time, shape {time.shape}, got shape {size.shape}"
+                f"size must have one entry for each time {self.time!r:.60}, got {self.size!r:.60}"
             )
+        for name, column in (("time", time), ("size", size)):
+            if (bad := column < 0).any():
+                row = int(bad.argmax())
+                raise ValueError(f"{name} must be at least 0, got {column[row]:g} in row {row + 1}")
         if (late := np.diff(time) < 0).any():
             row = int(late.argmax()) + 1
             raise ValueError(f"time must not go back, got {time[row]:g} s in row {row + 1}")
-        if (size % 1).any():
-            raise ValueError(f"size must be whole numbers of nodes, got {size[size % 1 > 0][0]:g}")
+        if (part := size % 1 > 0).any():
+            row = int(part.argmax())
+            raise ValueError(f"size must be whole numbers of nodes, got {size[row]:g} in row {row + 1}")
         object.__setattr__(self, "time", time)
         object.__setattr__(self, "size", size.astype(np.int64))
 
@@ -256,15 +269,15 @@ def read_spot_trace(path: str | PathLike[str], clock: str = "s") -> SpotTrace:
     >>> read_spot_trace(path, clock="h").time.tolist()
     [0.0, 5400.0, 7200.0]
     """
-    require_instance((str, PathLike), path=path)
     require_choice(tuple(CLOCKS), clock=clock)
-    table = pd.read_csv(path, header=None, names=["time", "size"], dtype=str, keep_default_na=False)
+    table = pd.DataFrame(read_rows(path), dtype=str)
     read = table.apply(pd.to_numeric, errors="coerce")
-    if (bad := read.isna().any(axis=1).to_numpy()).any():
+    if (bad := ~np.isfinite(read).all(axis=1).to_numpy() | (table.shape[1] != 2)).any():
         row = int(bad.argmax())
         raise ValueError(
             f"path must hold a time and a size in every row, got {list(table.iloc[row])} in row {row + 1}"
         )
+    read.columns = pd.Index(["time", "size"])
     return SpotTrace(time=read["time"].to_numpy() * CLOCKS[clock], size=read["size"].to_numpy())
 
 

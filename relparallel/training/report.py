@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from relparallel._checks import (
     require_choice,
@@ -18,7 +17,12 @@ from relparallel._checks import (
     require_probability,
     require_real,
 )
-from relparallel.training._arguments import require_rate, require_time
+from relparallel.training._arguments import (
+    normal_percentiles,
+    require_rate,
+    require_time,
+    skewness_over,
+)
 from relparallel.units import DAY, HOUR
 
 __all__ = ["BUCKETS", "GoodputReport"]
@@ -68,6 +72,8 @@ class GoodputReport:
         Confidence interval of each bucket, where it was simulated.
     samples : numpy.ndarray, optional
         Productive shares of simulated runs of the horizon.
+    third_rate : float
+        Third central moment of the productive share over a long run, times the square of its length [s^2].
 
     Raises
     ------
@@ -76,8 +82,8 @@ class GoodputReport:
 
     Notes
     -----
-    The share over a run of length T is normal with variance ``variance_rate / T``, the central limit theorem
-    of renewal-reward processes: T must hold many failures.
+    The share over a run of length T is nearly normal with variance ``variance_rate / T``, the central limit
+    theorem of renewal-reward processes: T must hold many failures.
 
     References
     ----------
@@ -107,6 +113,7 @@ class GoodputReport:
     tokens_per_step: float | None = None
     brackets: Mapping[str, tuple[float, float]] | None = None
     samples: NDArray[np.float64] | None = None
+    third_rate: float = 0.0
 
     def __post_init__(self) -> None:
         require_instance(Mapping, buckets=self.buckets)
@@ -131,6 +138,7 @@ class GoodputReport:
             raise ValueError(f"brackets must name buckets, got {', '.join(map(str, self.brackets))}")
         if self.samples is not None:
             require_probability(samples=self.samples)
+        require_real(third_rate=self.third_rate, at_least=-1e60, at_most=1e60)
 
     @property
     def mean(self) -> float:
@@ -166,17 +174,18 @@ class GoodputReport:
 
         Notes
         -----
-        Of the simulated runs where there are any of this horizon, else of the normal law.
+        Of the simulated runs where there are any of this horizon, else of a nearly normal law with the
+        skewness third_rate / sqrt(variance_rate^3 T).
         """
         percent = require_real(levels=np.asarray(levels, dtype=np.float64), at_least=0, at_most=100)
         length = require_time(horizon=self.horizon if horizon is None else horizon, positive=True)
         if self.samples is not None and length == self.horizon:
             return np.asarray(np.percentile(self.samples, percent), dtype=np.float64)
-        spread = np.sqrt(self.variance_rate / length)
-        found: NDArray[np.float64] = np.clip(
-            self.mean + (spread * ndtri(percent / 100) if spread else 0.0 * percent), 0.0, 1.0
+        spread, skewness = (
+            np.sqrt(self.variance_rate / length),
+            skewness_over(length, self.variance_rate, self.third_rate),
         )
-        return found
+        return np.asarray(normal_percentiles(self.mean, spread, percent, skewness))
 
     @property
     def tokens_per_day(self) -> float:

@@ -1,31 +1,32 @@
 """What going back to checkpoints costs: exact for exponential failures and any number of levels.
 
 A block of a level is what lies between two checkpoints of that level or a higher one; it consists of blocks
-of the level below. Its transform (see `_series`) follows from theirs: a geometric series over the blocks
-inside, and a loop for the failures that send the job back to its begin.
+of the level below. Its transform (see `_series` and `_block_kernel`) follows from theirs: a geometric series
+over the blocks inside, and a loop for the failures that send the job back to its begin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_probability
-from relparallel.training._arguments import Real, normal_percentiles, plain, require_time
-from relparallel.training._series import ONE, ZERO, Series, geometric, passed, struck
+from relparallel._checks import require_instance, require_probability, require_real
+from relparallel.training._arguments import Real, normal_percentiles, plain, require_time, skewness_over
+from relparallel.training._block_kernel import block_times
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
 from relparallel.training.checkpointing import lost_share
 
-__all__ = ["Rollback", "rollback"]
+__all__ = ["Rollback", "rollback", "rollback_slopes"]
 
 BUCKETS: Final = ("productive", "checkpoint", "lost", "detection", "restart")
 SHORTEST: Final = 1e-6  # of the mean time between failures: the interval of a checkpoint that is free
 LONGEST: Final = 30.0
 STEPS: Final = (0.5, 0.9, 0.99, 1.01, 1.1, 2.0)
+_STEP: Final = 1e-3  # of a logarithm, in differences
 MOST: Final = 10**6  # checkpoints of one level for one of the next
 
 
@@ -46,6 +47,8 @@ class Rollback:
     buckets : dict of str to float
         Shares of the time: productive, checkpoint (standstill for those that are kept), lost (work and
         standstill done in vain), detection, restart; their sum is 1.
+    third_rate : float
+        Third central moment of the share times the square of the length [s^2].
 
     Raises
     ------
@@ -66,6 +69,7 @@ class Rollback:
     interval: float
     every: tuple[int, ...]
     buckets: dict[str, float]
+    third_rate: float = 0.0
 
     def __post_init__(self) -> None:
         require_probability(share=self.share)
@@ -74,14 +78,16 @@ class Rollback:
             require_time(interval=self.interval, positive=True)
         require_instance(tuple, every=self.every)
         require_instance(dict, buckets=self.buckets)
+        require_real(third_rate=self.third_rate, at_least=-1e60, at_most=1e60)
 
     def std(self, horizon: Real) -> Real:
         """Return the standard deviation of the share over a run of that length [s]."""
         return plain(np.sqrt(self.variance_rate / require_time(horizon=horizon, positive=True)))
 
     def percentiles(self, levels: Real, horizon: float) -> Real:
-        """Return percentiles (levels in (0, 100)) of the share over a run of that length [s]."""
-        return normal_percentiles(self.share, float(self.std(horizon)), levels)
+        """Return percentiles (levels in [0, 100]) of the share over a run of that length [s]."""
+        skewness = skewness_over(horizon, self.variance_rate, self.third_rate)
+        return normal_percentiles(self.share, float(self.std(horizon)), levels, skewness)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +108,11 @@ class _System:
         return np.asarray(share / (share @ np.exp(-self.delay)))
 
     @classmethod
-    def of(cls, checkpointing: Checkpointing, causes: Sequence[Cause]) -> _System:
-        rates = np.array([cause.rate for cause in causes])
+    def of(
+        cls, checkpointing: Checkpointing, causes: Sequence[Cause], rates: NDArray[np.float64] | None = None
+    ) -> _System:
+        """Compile; the rates may differ from those of the causes."""
+        rates = np.array([cause.rate for cause in causes]) if rates is None else rates
         rate = float(rates.sum())
         there = np.array([[x.survival(cause.level) for x in checkpointing.levels] for cause in causes])
         gone = np.cumprod(np.column_stack([np.ones(len(causes)), 1 - there[:, :-1]]), axis=1)
@@ -140,7 +149,12 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
     W + C takes e^{L d} (e^{L (W+C)} - 1)/(L q) with q = sum_j p_j e^{-L R_j} and the delay d. So the
     optimal W of `checkpoint_interval` holds for any causes and delay. Several levels: nested blocks, exact,
     O(n^2 log every + n causes) for n levels. The variance rate is that of the renewal-reward process,
-    (work)^2 Var(T)/E[T]^3 with the time T of a block of the last level.
+    (work)^2 Var(T)/E[T]^3 with the time T of a block of the last level, and the third cumulant
+    (work)^3 (3 Var(T)^2/E[T] - E[(T - E[T])^3])/E[T]^4.
+
+    A failure reads the newest checkpoint of the first level that survives. Where a higher level is durable
+    sooner than a lower one, its newer checkpoint would do: the share is then too small, by about
+    L (difference of the delays) / (checkpoints of the lower level for one of the higher).
 
     References
     ----------
@@ -165,18 +179,48 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
     system = _System.of(checkpointing, causes)
     interval, every = _chosen(checkpointing, system)
     work = interval * int(np.prod(every, dtype=object))
-    with np.errstate(all="ignore"):
-        time = _transform(system, interval * system.rate, every)
-    if not np.isfinite(time.c2):
+    _, c1, c2, c3 = _transform(system, interval * system.rate, every)[0]
+    if not np.isfinite(c2):
         raise ValueError("checkpointing must let the job get on, got one that takes 1e150 lives per block")
-    mean = -time.c1 / system.rate
-    variance = (2 * time.c2 - time.c1**2) / system.rate**2
+    mean = -c1 / system.rate
+    variance = max((2 * c2 - c1**2) / system.rate**2, 0.0)
+    third = (-6 * c3 + 6 * c1 * c2 - 2 * c1**3) / system.rate**3  # central moment of the time of a block
     share = float(work / mean)
     stalls = _stalls(every, system.cost / system.rate) / mean
     return Rollback(
-        share=share, variance_rate=float(max(share**2 * variance / mean, 0.0)), interval=interval,
-        every=every, buckets=_buckets(system, share, float(stalls)),
+        share=share, variance_rate=float(share**2 * variance / mean), interval=interval, every=every,
+        buckets=_buckets(system, share, float(stalls)),
+        third_rate=float(share**3 * (3 * variance**2 / mean - third) / mean),
     )  # fmt: skip
+
+
+def rollback_slopes(
+    checkpointing: Checkpointing, causes: Sequence[Cause]
+) -> tuple[NDArray[np.float64], float]:
+    """Slopes of ln(share) by the logarithms of all rates and of the interval, both fixed in the plan.
+
+    Where the interval is the best one, the first are those of the optimum too: its own slope is zero there.
+    Central differences, extrapolated once.
+    """
+    interval, every = checkpointing.interval, checkpointing.every
+    if interval is None or every is None:
+        raise ValueError(f"checkpointing must have an interval and frequencies, got {checkpointing!r}")
+    rates = np.array([cause.rate for cause in causes])
+
+    def change(moved: NDArray[np.float64], span: float) -> float:
+        ends = []
+        for sign in (1, -1):
+            system = _System.of(checkpointing, causes, rates * np.exp(sign * moved))
+            work = interval * np.exp(sign * span)
+            ends.append(_transform(system, work * system.rate, every)[0, 1] / (work * system.rate))
+        return float(np.log(ends[1] / ends[0]) / 2)
+
+    def slope(moved: NDArray[np.float64], span: float) -> float:
+        return (8 * change(moved / 2, span / 2) - change(moved, span)) / (3 * _STEP)
+
+    none = np.zeros(len(rates))
+    by_rate = [slope(np.where(np.arange(len(rates)) == j, _STEP, 0.0), 0.0) for j in range(len(rates))]
+    return np.array(by_rate), slope(none, _STEP)
 
 
 def _undisturbed(checkpointing: Checkpointing) -> Rollback:
@@ -192,59 +236,14 @@ def _undisturbed(checkpointing: Checkpointing) -> Rollback:
     )  # fmt: skip
 
 
-def _transform(system: _System, work: Real, every: tuple[int, ...]) -> Series:
-    """Time from one checkpoint of the last level to the next."""
-    levels = range(len(system.cost))
-    # By the level at the end: passing the block, and falling back to a level that the block cannot mend.
-    flow = [passed(work + system.cost[end]) for end in levels]
-    late = [passed(delay) for delay in system.delay]
-    fall = [[struck(work + system.cost[end]) * late[k] for k in levels] for end in levels]
-    for level in levels:
-        if level:
-            total, power = geometric(flow[level - 1], every[level - 1] - 1)
-            before = [total * lost for lost in fall[level - 1]]
-        else:
-            power, before = ONE, [ZERO for _ in levels]
-        again, higher = _restarted(system, level)
-        for end in levels[level:]:
-            turn = before[level] + power * fall[end][level]
-            through = power * flow[end]
-            rest = [before[k] + power * fall[end][k] + turn * higher[k] for k in levels]
-            # What does not turn passes or leaves: a sum of positive terms keeps the digits of the difference.
-            out = through.c0 + sum(rest[k].c0 * system.weight[k] for k in levels[level + 1 :])
-            loops = ONE / (ONE - turn * again).starting(out)
-            flow[end], fall[end] = through * loops, [lost * loops for lost in rest]
-    return flow[-1]
-
-
-def _restarted(system: _System, level: int) -> tuple[Series, list[Series]]:
-    """After a failure that reads ``level``, where a checkpoint of it is: on the way again, or a higher level.
-
-    A failure within ``delay`` of the restart finds nothing newer: it is one more turn at the same place.
-    """
-    levels, soon = range(len(system.cost)), [struck(delay) for delay in system.delay]
-    below = np.cumsum(system.read, axis=1)
-    up, out, turns, leaves = ZERO, ONE, ZERO, ZERO
-    for i in range(level, -1, -1):  # a restart that is struck goes on from the same level or a higher one
-        hit, done = struck(system.back[:, i]), passed(system.back[:, i])
-        above = system.read[:, i + 1 :].sum() + below[:, i] @ done.c0
-        again = (ONE - _mixed(below[:, i], hit)).starting(above)
-        entry = _mixed(system.read[:, i], hit) / again
-        run = _mixed(system.read[:, i], done) + entry * (_mixed(below[:, i], done) + up)
-        lost = entry * out
-        up, out = up + run, out + lost
-        turns, leaves = turns + soon[i] * run, leaves + soon[i] * lost
-        if i == level:
-            own_run, own_lost = run, lost
-    weight = system.weight[level + 1 :]
-    away = leaves.c0 * weight.sum() + sum(soon[k].c0 * system.weight[k] for k in levels[level + 1 :])
-    run = own_run / (ONE - turns).starting((1 + away) / system.weight.sum())
-    return run, [run * (leaves + soon[k]) + own_lost for k in levels]
-
-
-def _mixed(weights: NDArray[np.float64], series: Series) -> Series:
-    """Weighted sum over the causes."""
-    return Series(*(float(weights @ c) for c in (series.c0, series.c1, series.c2)))
+def _transform(system: _System, work: Any, every: tuple[int, ...]) -> NDArray[np.float64]:
+    """Time from one checkpoint of the last level to the next: coefficients, one row per interval."""
+    return np.asarray(
+        block_times(
+            np.atleast_1d(work), np.array((*every, 1), dtype=np.int64), system.read, system.back,
+            system.cost, system.delay, system.weight,
+        )
+    )  # fmt: skip
 
 
 def _stalls(every: tuple[int, ...], cost: NDArray[np.float64]) -> float:
@@ -324,17 +323,17 @@ def _best_interval(
     """Time per unit of work, and the interval with the least of it: a grid that is refined."""
     blocks = float(np.prod(every, dtype=object))
 
-    def per_work(work: Real) -> Real:
+    def per_work(work: Any) -> NDArray[np.float64]:
         with np.errstate(all="ignore"):
-            times = -_transform(system, work, every).c1 / (work * blocks)
-        return np.where(np.isfinite(times), times, np.inf)[()]
+            times = -_transform(system, work, every)[:, 1] / (work * blocks)
+        return np.where(np.isfinite(times), times, np.inf)
 
     if fixed is not None:
-        return float(per_work(fixed)), fixed
+        return float(per_work(fixed)[0]), fixed
     low, high = np.log(bounds)
     while high - low > tolerance:
         grid = np.linspace(low, high, 65)
         place = int(np.argmin(per_work(np.exp(grid))))
         low, high = grid[max(place - 1, 0)], grid[min(place + 1, 64)]
     work = float(np.exp((low + high) / 2))
-    return float(per_work(work)), work
+    return float(per_work(work)[0]), work

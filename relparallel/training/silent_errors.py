@@ -47,7 +47,7 @@ class VerifiedPattern:
     share: float
 
     def __post_init__(self) -> None:
-        require_time(interval=self.interval, positive=True)
+        require_time(single=True, interval=self.interval, positive=True)
         require_int(verifications=self.verifications, at_least=1)
         require_probability(share=self.share)
 
@@ -139,9 +139,9 @@ def best_verified_pattern(
     >>> pattern.verifications, round(pattern.interval, 1), round(pattern.share, 4)
     (1, 3160.5, 0.9288)
     """
-    mtbf, verification = require_time(mtbf=mtbf, verification=verification, positive=True)
-    checkpoint = require_time(checkpoint=checkpoint, positive=True)
-    restart = require_time(restart=restart)
+    mtbf, verification = require_time(single=True, mtbf=mtbf, verification=verification, positive=True)
+    checkpoint = require_time(single=True, checkpoint=checkpoint, positive=True)
+    restart = require_time(single=True, restart=restart)
 
     def best(parts: int) -> tuple[float, float]:
         first = np.sqrt((parts * verification + checkpoint) * mtbf * 2 * parts / (parts + 1))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
 from relparallel.parallel import StepTime
 from relparallel.sweep import map_chunks, spawn_streams
-from relparallel.training._arguments import require_time
+from relparallel.training._arguments import require_single, require_time
 from relparallel.training._count_kernel import run_counts
 from relparallel.training._identity_kernel import new_nodes, run_identities
 from relparallel.training._intervals import mean_interval
@@ -129,11 +129,12 @@ def simulate(
     Notes
     -----
     Failures strike at any time, also during checkpoints, detection and restarts. While a job waits for
-    nodes, its own do not fail; with hot spares they do. A failure during a standstill begins it anew. The
-    slowest degraded part sets the speed. Groups behind a part of several nodes fail together, whichever
-    nodes they are; with identities, groups are neighbours, spares included. Unless ages are given, the
-    first ten repair times, in whole horizons, do not count. A bucket of a horizon holds what was lost in it,
-    whenever it was done. O(rows) per failure on counts, O(log nodes) with identities.
+    nodes, its own do not fail; with hot spares they do. Parts become slow whether it waits or not. A failure
+    during a standstill begins it anew. The slowest degraded part sets the speed. Groups behind a part of
+    several nodes fail together, whichever nodes they are; with identities, groups are neighbours, spares
+    included. Unless ages are given, the first ten repair times, in whole horizons, do not count. A bucket of
+    a horizon holds what was lost in it, whenever it was done. O(rows) per failure on counts, O(log nodes)
+    with identities.
 
     References
     ----------
@@ -177,6 +178,9 @@ def simulate(
 def _check(step_time: Any, years: Any, level: Any, planned: Any, horizon: Any, replications: Any) -> None:
     """Refuse what is out of range."""
     require_instance((StepTime, float, int), step_time=step_time)
+    seconds = step_time.total if isinstance(step_time, StepTime) else step_time
+    require_time(step_time=seconds, positive=True)
+    require_single(years=years, horizon=horizon, planned=planned)
     require_real(years=years, above=0.0, at_most=1e9)
     require_choice(SIMULATION_LEVELS, level=level)
     require_time(horizon=horizon, positive=True)

@@ -28,6 +28,7 @@ from relparallel.training._arguments import (
     Real,
     plain,
     require_rate,
+    require_single,
     require_time,
     require_together,
 )
@@ -221,6 +222,7 @@ def spares_needed(
     """
     require_int(nodes=nodes, at_least=1, at_most=MOST_NODES)
     require_choice(KINDS, kind=kind)
+    require_single(shortage=shortage, node_rate=node_rate, repair=repair)
     allowed = float(require_probability(shortage=shortage))
     down = float(require_rate(node_rate=node_rate)) * float(require_time(repair=repair))
     at_once = _crews(crews)

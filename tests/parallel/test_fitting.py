@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,25 +12,27 @@ from relparallel.parallel.calibration import Calibration, Prior, calibration, pr
 from relparallel.parallel.fitting import calibrate, cross_validate, errors, prediction_scatter
 from relparallel.parallel.measured_runs import Run, measured_runs
 
-RUNS = {
-    family: tuple(run for run in measured_runs() if run.cluster.accelerator.name.startswith(family))
-    for family in ("a100", "h100")
-}
 IN_SAMPLE = {  # largest mean absolute error by source
     "Korthikanti": 0.0365, "PTD-P": 0.05, "BLOOM": 0.12, "MPT": 0.08, "vTrain, several nodes": 0.10,
     "vTrain, one node": 0.15, "MPT, H100": 0.08, "MPT, H100 fp8": 0.08, "Megatron-Bridge, H100": 0.08,
 }  # fmt: skip
 
 
+@cache
+def runs(family):
+    """Measured runs on accelerators of a family."""
+    return tuple(run for run in measured_runs() if run.cluster.accelerator.name.startswith(family))
+
+
 def shipped(family):
     """Runs whose rows the project ships."""
-    return tuple(run for run in RUNS[family] if not run.source.startswith("vTrain"))
+    return tuple(run for run in runs(family) if not run.source.startswith("vTrain"))
 
 
 @pytest.mark.parametrize("family", ["a100", "h100"])
 def test_one_parameter_set_explains_every_source(family):
     found = calibration(f"{family}-80gb")
-    table = errors(RUNS[family], found)
+    table = errors(runs(family), found)
     mean = table["error"].abs().groupby(table["source"]).mean()
     assert set(mean.index) <= set(IN_SAMPLE)
     assert {source: error for source, error in mean.items() if error > IN_SAMPLE[source]} == {}
@@ -47,7 +50,7 @@ def test_a_source_is_predicted_by_the_others_and_one_factor():
     "RELPARALLEL_DATA" not in os.environ, reason="RELPARALLEL_DATA names no folder with facts"
 )
 def test_all_sources_are_predicted_by_the_others_and_one_factor():
-    crossed = cross_validate(RUNS["a100"])
+    crossed = cross_validate(runs("a100"))
     size = crossed["one_factor"].abs().groupby(crossed["source"])
     assert size.mean()[["PTD-P", "Korthikanti", "BLOOM"]].max() <= 0.10
     assert size.median()["vTrain, several nodes"] <= 0.10
@@ -96,12 +99,12 @@ def test_the_declared_outlier_is_left_out_unless_wanted():
 
 def test_runs_of_two_families_are_refused():
     with pytest.raises(ValueError, match="one family"):
-        calibrate(RUNS["h100"][:2] + shipped("a100")[:2])
+        calibrate(runs("h100")[:2] + shipped("a100")[:2])
 
 
 def test_one_source_cannot_be_validated():
     with pytest.raises(ValueError, match="at least two sources"):
-        cross_validate([run for run in RUNS["h100"] if run.source == "MPT, H100"])
+        cross_validate([run for run in runs("h100") if run.source == "MPT, H100"])
 
 
 @pytest.mark.parametrize(
@@ -114,9 +117,9 @@ def test_one_source_cannot_be_validated():
         (lambda: calibration("v100-16gb"), "name must be of a family among"),
         (lambda: software("tensorflow"), "name must be one of"),
         (lambda: calibrate([1]), "runs must be Run"),
-        (lambda: errors(RUNS["h100"], None), "calibration must be Calibration"),
-        (lambda: replace(RUNS["h100"][0], time=0.0), "time must be"),
-        (lambda: replace(RUNS["h100"][0], precision="fp4"), "precision must be one of"),
+        (lambda: errors(runs("h100"), None), "calibration must be Calibration"),
+        (lambda: replace(runs("h100")[0], time=0.0), "time must be"),
+        (lambda: replace(runs("h100")[0], precision="fp4"), "precision must be one of"),
     ],
 )
 def test_bad_arguments_are_named(make, error):

@@ -19,7 +19,7 @@ from relparallel.training import (
     groups_behind,
     rollback,
 )
-from relparallel.training._rows import causes_of
+from relparallel.training._rows import causes_of, rows
 
 HALL = Cluster(nodes=64, nodes_per_switch=2, nodes_per_rack=4)
 SPLIT = Strategy(tensor=8, pipeline=4, data=16)
@@ -86,10 +86,11 @@ def test_work_done_twice_is_that_of_the_exact_account():
     model = failure_model(HALL, SPLIT, rates=CLASSES)
     found = table("spares", spares=64)
     back = found[found["goes back"]]
-    exact = rollback(STORAGE, causes_of(model, recovery))
+    causes = causes_of(model, recovery)
+    exact = rollback(replace(STORAGE, interval=rows(model, STORAGE, recovery, 64).interval), causes)
     level = CheckpointLevel(name="storage", cost=60.0, restart=0.0)
     free = Checkpointing(levels=(level,), interval=exact.interval)
-    instant = rollback(free, [replace(cause, detection=0.0) for cause in causes_of(model, recovery)])
+    instant = rollback(free, [replace(cause, detection=0.0) for cause in causes])
     lost = (back["work lost / s"] * back["per day"]).sum() / 86400
     assert lost == pytest.approx(1 - instant.share * (exact.interval + 60) / exact.interval, rel=1e-9)
 

@@ -5,11 +5,15 @@ from hypothesis import strategies as st
 
 import relparallel as rp
 from relparallel.training import (
+    Cause,
+    Checkpointing,
+    CheckpointLevel,
     EffectiveTime,
     checkpoint_interval,
     effective_training_time_ratio,
     expected_segment_time,
     optimal_training_time_ratio,
+    rollback,
 )
 
 DAY = 86400.0
@@ -194,21 +198,78 @@ def test_the_acceptance_call_with_a_horizon():
         effective_training_time_ratio(1e4, 900, 20, 600).sd  # noqa: B018
 
 
+def progress_of_windows(rng, runs, horizon, *, interval, checkpoint, restart, down):
+    """Work done less work undone in successive windows of one long run; in units of the MTBF."""
+    life = rng.exponential(1.0, int(1.02 * runs * horizon / (1 + down)) + 5000)
+    begins = np.concatenate([[0.0], np.cumsum(life + down)])
+    period = interval + checkpoint
+    saved = np.floor(np.clip(life - restart, 0.0, None) / period) * interval
+    before = np.concatenate([[0.0], np.cumsum(saved)])
+    times = 50.0 + horizon * np.arange(runs + 1)
+    assert begins[-1] > times[-1]
+    now = np.searchsorted(begins, times, side="right") - 1
+    held = np.clip(times - begins[now] - restart, 0.0, None)
+    full = np.floor(held / period)
+    done = full * interval + np.minimum(held - full * period, interval)
+    own = np.where(
+        times - begins[now] < life[now], done, saved[now]
+    )  # a life that is over holds what it saved
+    return np.diff(before[now] + own) / horizon
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize(("failures", "runs"), [(30, 240_000), (100, 80_000), (1000, 12_000)])
+@pytest.mark.parametrize(
+    ("restart", "interval", "checkpoint", "down"),
+    [
+        (0.01, 0.05, 0.002, 0.0),
+        (0.1, 0.1, 0.01, 0.0),
+        (0.05, 0.3, 0.05, 0.0),
+        (0.3, 0.3, 0.03, 0.0),
+        (0.45, 0.05, 0.002, 0.0),
+        (0.02, 0.9, 0.2, 0.0),
+        (0.1, 0.3, 0.04, 0.2),
+        (0.0, 0.1, 0.01, 0.4),
+        (0.2, 0.02, 0.0002, 0.0),
+    ],
+)
+def test_percentiles_are_those_of_simulated_runs(restart, interval, checkpoint, down, failures, runs):
+    parts = {"interval": interval, "checkpoint": checkpoint, "restart": restart, "down": down}
+    assert restart + down + interval / 2 < 0.5
+    rng = np.random.default_rng(failures)
+    shares = np.concatenate([progress_of_windows(rng, runs // 4, failures, **parts) for _ in range(4)])
+    model = effective_training_time_ratio(1.0, **parts, horizon=failures)
+    found = np.percentile(shares, [5, 50, 95])
+    np.testing.assert_allclose(model.percentiles([5, 50, 95]), found, rtol=0, atol=1e-3)
+    skewness = model.third_rate / model.variance_rate**1.5 / failures**0.5
+    error = 4 * np.sqrt(6 / runs) + 1.0 / failures  # of a sample, and of what begin and end add
+    assert np.mean((shares - shares.mean()) ** 3) / shares.std() ** 3 == pytest.approx(skewness, abs=error)
+
+
 @pytest.mark.parametrize(
     ("mtbf", "interval", "checkpoint", "restart", "days"),
     [
-        (1823.7, 600.0, 10.0, 300.0, 30.0),  # (R + W/2)/M = 0.33
-        (11131.6, 900.0, 20.0, 600.0, 54.0),  # 0.09
-        (1380.0, 370.0, 60.0, 500.0, 14.0),  # 0.50
-        (86400.0, 3600.0, 60.0, 900.0, 365.0),  # 0.03
+        (1823.7, 600.0, 10.0, 300.0, 3.0),
+        (1380.0, 370.0, 60.0, 500.0, 2.0),
+        (11131.6, 900.0, 20.0, 600.0, 54.0),
     ],
 )
-def test_percentiles_are_those_of_simulated_runs(mtbf, interval, checkpoint, restart, days):
+def test_a_run_that_begins_with_a_restart_and_counts_what_is_saved_reaches_little_less(
+    mtbf, interval, checkpoint, restart, days
+):
     parts = {"mtbf": mtbf, "interval": interval, "checkpoint": checkpoint, "restart": restart, "down": 0.0}
-    shares = np.concatenate([
-        simulated_shares(np.random.default_rng(seed), 5000, days * DAY, **parts) for seed in range(4)
-    ])  # fmt: skip
+    shares = simulated_shares(np.random.default_rng(5), 20_000, days * DAY, **parts)
     model = effective_training_time_ratio(**parts, horizon=days * DAY)
-    found = np.percentile(shares, [5, 50, 95])
-    np.testing.assert_allclose(model.percentiles([5, 50, 95]), found, rtol=0, atol=1e-3)
+    less = model.percentiles([5, 50, 95]) - np.percentile(shares, [5, 50, 95])
+    noise = 4 * 2.1 * model.sd / np.sqrt(20_000)
+    assert (less > -noise).all()
+    assert (less < (restart + interval) / (days * DAY) + noise).all()
+
+
+@given(restart=st.floats(0, 3), interval=st.floats(1e-3, 3), checkpoint=st.floats(1e-3, 0.5))
+def test_the_third_cumulant_is_that_of_the_blocks_of_checkpoints(restart, interval, checkpoint):
+    level = CheckpointLevel(name="storage", cost=1e4 * checkpoint, restart=1e4 * restart)
+    back = rollback(Checkpointing(levels=(level,), interval=1e4 * interval), [Cause(level="node", rate=1e-4)])
+    model = effective_training_time_ratio(1e4, 1e4 * interval, 1e4 * checkpoint, 1e4 * restart)
+    scale = model.variance_rate**1.5 / 1e2  # of one mean time between failures
+    assert model.third_rate == pytest.approx(back.third_rate, rel=1e-6, abs=1e-6 * scale * 1e4)

@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from relparallel.training import FailureLog, read_failure_log, read_lanl
@@ -31,11 +32,20 @@ def test_rows_come_in_order_of_time_whatever_their_order_in_the_file(tmp_path):
     assert found.to_frame()["failures"].tolist() == [2, 1]
 
 
-def test_dates_with_and_without_zones_are_the_same_moment(tmp_path):
-    text = HEAD + "a,2022-05-07T20:14:00+08:00,2022-05-07T13:44:59Z,x\nb,2022-05-08T00:00:00Z,2022-05-08,x\n"
+def test_dates_of_several_zones_are_moments_and_dates_without_a_zone_are_not_mixed_in(tmp_path):
+    text = (
+        HEAD + "a,2022-05-07T20:14:00+08:00,2022-05-07T13:44:59Z,x\nb,2022-05-08T00:00Z,2022-05-08T00-01,x\n"
+    )
     found = read(tmp_path, text, clock="iso")
     assert found.start.tolist() == [0.0, 42360.0]
-    assert found.repairs.tolist() == [5459.0, 0.0]
+    assert found.repairs.tolist() == [5459.0, 3600.0]
+    for bare in ("2022-05-09", "2022-05-09T01:00:00", "2022-05-09 01:00"):
+        with pytest.raises(
+            ValueError, match=f"end must give a time zone as other rows do, got '{bare}' in row 2"
+        ):
+            read(tmp_path, text.replace("2022-05-08T00-01", bare), clock="iso")
+    local = HEAD + "a,2022-05-07,2022-05-08,x\nb,2022-05-08 01:00,2022-05-08T02:00,x\n"
+    assert read(tmp_path, local, clock="iso").repairs.tolist() == [86400.0, 3600.0]
     with pytest.raises(ValueError, match=r"start must be a time \(%d.%m.%Y\), got '2022-05-07T.* in row 1"):
         read(tmp_path, text, clock="%d.%m.%Y")
 
@@ -49,6 +59,14 @@ def test_dates_with_and_without_zones_are_the_same_moment(tmp_path):
         ("a,1,2,x\nb,soon,4,x\n", r"start must be a time \(s\), got 'soon' in row 2"),
         ("a,1,,x\n", r"end must be a time \(s\), got '' in row 1"),
         ("", "path must hold at least one failure"),
+        ("a,1,2,x,7\nb,3,4,x,7\n", "path must have 4 fields in every row, got 5 in row 1"),
+        ("a,1,2,x\nb,3,4\n", "path must have 4 fields in every row, got 3 in row 2"),
+        ('a,1,2,x\nb,"3,5","4,5",x\n', r"start must be a time \(s\), got '3,5' in row 2"),
+        ("a,1,2,x\nb,3,inf,x\n", r"end must be a time \(s\), got 'inf' in row 2"),
+        ("a,1,2,x\n ,3,4,x\n", "node must have a name in every row, got '' in row 2"),
+        ("a,1,4,x\na ,3,5,x\n", r"got 3 s in row 2 \(node a\)"),
+        ("a,1,1,x\na,1,1,x\n", r"got 1 s in row 2 \(node a\)"),
+        ('a,1,2,"x\n', "path must name a CSV file in UTF-8"),
     ],
 )
 def test_impossible_records_are_refused_with_their_row(tmp_path, text, said):
@@ -63,6 +81,23 @@ def test_columns_are_named_or_refused(tmp_path):
     with pytest.raises(ValueError, match="ignore must name every column that is not used, got 'rack'"):
         read(tmp_path, text)
     assert read(tmp_path, text, ignore=["rack"]).node.tolist() == ["a"]
+    with pytest.raises(ValueError, match="path must name every column once, got 'rack' twice"):
+        read(tmp_path, "node,start,end,cause,rack,rack\na,1,2,x,r1,r2\n", ignore=["rack"])
+    with pytest.raises(ValueError, match="end must be a column of its own, got 'start' again"):
+        read(tmp_path, text, end="start", ignore=["rack", "end"])
+    with pytest.raises(ValueError, match="path must hold at least one row"):
+        read(tmp_path, "\n")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "csv.bz2", "csv.xz"])
+def test_compressed_files_and_numbers_with_separators_are_read_as_they_are(tmp_path, suffix):
+    table = pd.DataFrame({"node": ["a", "b"], "start": ["1,234.5", "1.5e4"], "end": ["2,000", "2e4"]})
+    table.assign(cause=["gpu", ""]).to_csv(tmp_path / f"log.{suffix}", index=False, encoding="utf-8-sig")
+    found = read_failure_log(tmp_path / f"log.{suffix}", population=9)
+    assert found.start.tolist() == [1234.5, 15000.0]
+    assert found.repairs.tolist() == [765.5, 5000.0]
+    assert found.cause.tolist() == ["gpu", "not given"]
+    assert found.notes == ("1 rows give no cause",)
 
 
 def test_more_failed_nodes_than_nodes_are_refused():

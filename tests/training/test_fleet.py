@@ -1,5 +1,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -7,28 +8,32 @@ import pytest
 from relparallel.training import Fleet
 from relparallel.units import DAY
 
-STUDY = Fleet().simulate(replications=1000, rng=np.random.default_rng(1))
+
+@cache
+def study():
+    """The default study."""
+    return Fleet().simulate(replications=1000, rng=np.random.default_rng(1))
 
 
 def test_the_default_study_has_the_failures_of_the_closed_form():
     # Bad servers of the spare pool come on top of the formula, those that are pre-empted.
-    fleet, preempted = Fleet(), STUDY.buckets["preemption"].to_numpy() / Fleet().preemption
+    fleet, preempted = Fleet(), study().buckets["preemption"].to_numpy() / Fleet().preemption
     more = fleet.bad_share * fleet.bad_factor / (1 + fleet.bad_factor) / fleet.repair_works
-    rest = STUDY.failures - more * preempted
+    rest = study().failures - more * preempted
     assert abs(rest.mean() - fleet.expected_failures) < 3 * rest.std() / rest.size**0.5
-    assert STUDY.mean_failures.value == pytest.approx(11170, rel=5e-3)
+    assert study().mean_failures.value == pytest.approx(11170, rel=5e-3)
 
 
 def test_time_is_closed():
-    spent = STUDY.buckets
+    spent = study().buckets
     assert (spent["work"] == 256 * DAY).all()
-    np.testing.assert_allclose(spent["recovery"], STUDY.failures * 1200.0, rtol=1e-12)
+    np.testing.assert_allclose(spent["recovery"], study().failures * 1200.0, rtol=1e-12)
     assert (spent["selection"] % 180 == 0).all()
-    assert STUDY.mean_total_time.value == pytest.approx(spent.sum(axis=1).mean(), rel=1e-12)
+    assert study().mean_total_time.value == pytest.approx(spent.sum(axis=1).mean(), rel=1e-12)
 
 
 def test_intervals_cover_the_mean():
-    rng, truth = np.random.default_rng(2), STUDY.mean_total_time.value
+    rng, truth = np.random.default_rng(2), study().mean_total_time.value
     covered = [
         (found := Fleet().simulate(replications=5, rng=rng).mean_total_time).lower <= truth <= found.upper
         for _ in range(100)

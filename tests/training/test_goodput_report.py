@@ -22,6 +22,7 @@ from relparallel.training import (
     failure_model,
     goodput,
 )
+from relparallel.training._cold_spares import cold_law
 from relparallel.training._missing import able_to_fail, missing_law
 
 DAY = 86400.0
@@ -82,15 +83,109 @@ def test_percentiles_without_simulation(policy):
     np.testing.assert_allclose(report.percentiles(), made.percentiles(), atol=1e-3)
 
 
-def test_several_sizes_of_failures_against_simulation_within_what_the_notes_say():
-    for policy, allowed in (("elastic", 3e-4), ("regroup", 3e-4), ("hot_spares", 2e-3), ("spares", 6e-3)):
-        spares = 4 if "spares" in policy else 0
-        report = goodput(model(EVERY), 5.0, STORAGE, way(policy), spares)
-        made = training.simulate(
-            model(EVERY), 5.0, STORAGE, way(policy), spares, years=300, rng=np.random.default_rng(3)
+@pytest.mark.slow
+@pytest.mark.parametrize("levels", [1, 2])
+def test_percentiles_of_thirty_failures_without_simulation(levels):
+    software = ComponentClass(name="software", level="job", rate=10 / DAY)
+    rack = ComponentClass(name="rack", level="rack", rate=1e-2 / DAY, repair=1.0)
+    near = CheckpointLevel(name="near", cost=100.0, restart=700.0, survives={"rack": 0.0})
+    far = CheckpointLevel(name="far", cost=300.0, restart=1500.0)
+    plan = Checkpointing(levels=(near, far)[-levels:], interval=2600.0, every=(2,) * (levels - 1))
+    parts = (model((software, rack)), 5.0, plan, Recovery("spares", repair=1.0), 40)
+    report = goodput(*parts, horizon=2.7 * DAY)
+    rate = report.importance["rate"].sum()
+    assert rate * report.horizon == pytest.approx(30, rel=0.1)
+    assert rate * (plan.levels[0].restart + 1300) < 0.5
+    made = training.simulate(*parts, years=900, rng=np.random.default_rng(6), horizon=2.7 * DAY)
+    np.testing.assert_allclose(report.percentiles(), made.percentiles(), atol=1e-3)
+
+
+@pytest.mark.parametrize(("policy", "spares"), [
+    ("spares", 0), ("spares", 2), ("spares", 4), ("spares", 8), ("hot_spares", 4), ("elastic", 0),
+    ("regroup", 0),
+])  # fmt: skip
+def test_several_sizes_of_failures_against_simulation(policy, spares):
+    report = goodput(model(EVERY), 5.0, STORAGE, way(policy), spares)
+    made = training.simulate(
+        model(EVERY), 5.0, STORAGE, way(policy), spares, years=300, rng=np.random.default_rng(3)
+    )
+    assert abs(report.mean - made.mean) < 3 * np.sqrt(made.variance_rate / (300 * 365 * DAY))
+
+
+@pytest.mark.parametrize("level", ["count", "identity"])
+@pytest.mark.parametrize(("policy", "spares"), [("restart", 0), ("hot_spares", 1)])
+def test_long_waits_with_every_class_against_simulation(policy, spares, level):
+    # What can fail while the job waits decides how long it waits, and how many parts are slow afterwards.
+    classes = tuple(
+        replace(part, rate=5 * part.rate, repair=DAY if part.effect == "degrade" else part.repair)
+        for part in EVERY
+        if part.name not in (("ToR", "rack") if policy == "restart" else ())
+    )
+    cluster = Cluster(nodes=64, nodes_per_switch=2, nodes_per_rack=4)
+    built = failure_model(cluster, Strategy(tensor=8, pipeline=4, data=16), rates=classes)
+    report = goodput(built, 5.0, STORAGE, way(policy), spares)
+    made = training.simulate(
+        built, 5.0, STORAGE, way(policy), spares, years=200, rng=np.random.default_rng(4), level=level
+    )
+    error = np.sqrt(made.variance_rate / (200 * 365 * DAY))
+    assert report.buckets["waiting"] > 0.25
+    for name in ("productive", "waiting", "degraded"):
+        assert abs(report.buckets[name] - made.buckets[name]) < 3.5 * error, name
+
+
+def test_a_slow_job_that_never_goes_back_writes_fewer_checkpoints():
+    slow = ComponentClass(
+        name="NIC", level="node", rate=1e-3 / DAY, effect="degrade", slowdown=2.0, repair=DAY
+    )
+    plan = Checkpointing(levels=STORAGE.levels, interval=180.0)
+    report = goodput(model((slow,)), 5.0, plan, way("elastic"))
+    fast = exp(-1e-3 * 512)
+    kept = fast + (1 - fast) / 2
+    assert report.mean == pytest.approx(180 / (180 / kept + 20), rel=1e-12)
+    rng = np.random.default_rng(1)
+    made = training.simulate(model((slow,)), 5.0, plan, way("elastic"), years=20, rng=rng)
+    assert abs(made.mean - report.mean) < 3.5 * np.sqrt(made.variance_rate / (20 * 365 * DAY))
+    assert report.importance.loc["NIC", "elasticity"] == pytest.approx(
+        -(1 - 20 / (180 / kept + 20)) * 1e-3 * 512 * fast / 2 / kept, rel=1e-6
+    )
+
+
+def test_a_higher_level_that_is_durable_sooner_makes_the_closed_form_too_small_by_little():
+    late = replace(MEMORY, delay=100.0, survives={})
+    storage = CheckpointLevel(name="storage", cost=5.0, restart=30.0)
+    plan = Checkpointing(levels=(late, storage), interval=600.0, every=(2,))
+    report = goodput(model(), 5.0, plan, way("spares"), 30)
+    made = training.simulate(model(), 5.0, plan, way("spares"), 30, years=200, rng=np.random.default_rng(2))
+    rate = report.importance["rate"][report.importance["interrupts"]].sum()
+    found = (made.mean - report.mean) / (rate * 100.0 / 2)
+    assert found == pytest.approx(1.0, abs=0.2)
+
+
+def test_cold_spares_with_parts_of_two_sizes_by_hand():
+    # No spare, a single node and a pair: three states that wait, and the pair's repair leads back at once.
+    law = cold_law({1: 0.2, 2: 0.3}, {1: 1.0, 2: 3.0}, 0)
+    np.testing.assert_allclose(law, np.array([1.0, 0.2, 0.3]) / 1.5, rtol=1e-12)
+    # One spare: a pair on top of a single node waits, and either may be back first.
+    flow = {  # (singles, pairs)
+        ((0, 0), (1, 0)): 0.2, ((0, 0), (0, 1)): 0.1, ((1, 0), (2, 0)): 0.2, ((1, 0), (1, 1)): 0.1,
+        ((1, 0), (0, 0)): 1.0, ((2, 0), (1, 0)): 2.0, ((0, 1), (0, 0)): 1 / 3, ((1, 1), (0, 1)): 1.0,
+        ((1, 1), (1, 0)): 1 / 3,
+    }  # fmt: skip
+    states = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1)]
+    balance = np.zeros((5, 5))
+    for (start, end), rate in flow.items():
+        balance[states.index(end), states.index(start)] += rate
+        balance[states.index(start), states.index(start)] -= rate
+    known = np.linalg.lstsq(np.vstack([balance, np.ones(5)]), np.eye(6)[-1], rcond=None)[0]
+    by_down = np.bincount([a + 2 * b for a, b in states], known)
+    np.testing.assert_allclose(cold_law({1: 0.2, 2: 0.3}, {1: 1.0, 2: 3.0}, 1), by_down, rtol=1e-10)
+    assert np.abs(missing_law({1: 0.2, 2: 0.3}, np.array([1.0, 1, 0, 0])) - by_down).max() > 1e-3
+    for spares in (0, 3, 9):  # parts of one size: Erlang's loss law
+        able = able_to_fail(np.arange(spares + 2), 64, spares, False, True)
+        np.testing.assert_allclose(
+            cold_law({1: 2.5}, {1: 7.0}, spares), missing_law({1: 2.5}, able), rtol=1e-11
         )
-        error = np.sqrt(made.variance_rate / (300 * 365 * DAY))
-        assert abs(report.mean - made.mean) < 3.5 * error + allowed, policy
+    assert cold_law({1: 2.5, 4: 1.0}, {1: 7.0, 4: 1.0}, 500) is None
 
 
 @pytest.mark.parametrize("spares", [0, 2, 6])
@@ -208,7 +303,8 @@ def test_nothing_fails():
     assert "100.00 %" in report.explain()
 
 
-def test_a_hundred_thousand_gpus_with_every_domain_take_fifty_milliseconds():
+@pytest.mark.parametrize("checkpointing", [STORAGE, LEVELS], ids=["one level", "two levels"])
+def test_a_hundred_thousand_gpus_with_every_domain_take_fifty_milliseconds(checkpointing):
     hall = Cluster(nodes=16384, nodes_per_switch=4, nodes_per_rack=8)
     large = failure_model(
         hall, Strategy(tensor=8, pipeline=16, data=1024, zero_stage=1, shard=64), rates=EVERY
@@ -217,7 +313,7 @@ def test_a_hundred_thousand_gpus_with_every_domain_take_fifty_milliseconds():
         spent = []
         for _ in range(6):
             start = time.process_time()
-            goodput(large, 5.0, STORAGE, way(policy), 64)
+            goodput(large, 5.0, checkpointing, way(policy), 64)
             spent.append(time.process_time() - start)
         assert min(spent) < 0.05, policy
 

@@ -5,7 +5,8 @@ import pytest
 
 from relparallel.hardware import Cluster, cluster
 from relparallel.parallel import Placement, Strategy, step_time
-from relparallel.parallel.group_links import group_links, rerouted
+from relparallel.parallel.group_links import group_links
+from relparallel.parallel.pair_flows import PairFlows, Wiring
 from relparallel.parallel.step_time import slowed_step
 from relparallel.topology import (
     dgx_superpod,
@@ -77,17 +78,26 @@ def test_a_part_does_what_the_step_without_it_takes(name, order):
         assert stops if slow == np.inf else min(abs(p.slowdown - slow) for p in kinds) < 1e-12, part
 
 
-def test_flows_after_a_loss_are_those_searched_anew():
-    network = FABRICS["rails and planes"]()
+@pytest.mark.parametrize("name", FABRICS)
+def test_flows_after_a_loss_are_those_searched_anew(name):
+    """Pairs searched from both ends against all groups searched from every receiver."""
+    network = FABRICS[name]()
+    wiring = Wiring.of(network)
     for degree, pattern in (("data", "ring"), ("pipeline", "chain"), ("tensor", "ring")):
         links = group_links(PLACE, network, degree, pattern=pattern)
-        for part in parts_of(network)[::17]:
-            living, cables = part.left(network)
+        pairs = PairFlows.of(wiring, network, network.hosts[links.groups], pattern)
+        assert np.allclose(pairs.load, links.load, rtol=1e-12, atol=1e-12)
+        for part in parts_of(network)[::7]:
+            _, cables = part.left(network)
             alive = np.concatenate([np.ones(network.num_nodes, dtype=bool), cables > 0])
+            if (cables[cables != network.multiplicity] > 0).any():
+                continue  # one of several cables: `alive` speaks of pairs
             fresh = group_links(PLACE, network, degree, pattern=pattern, alive=alive)
-            found = rerouted(links, network, living, cables)
-            assert np.allclose(found.bandwidth, fresh.bandwidth, rtol=1e-12)
-            assert (found.joined == fresh.joined).all()
+            bandwidth, torn = pairs.without(wiring, network, cables)
+            assert bandwidth == pytest.approx(fresh.bandwidth.min(), rel=1e-12)
+            apart = fresh.groups[~fresh.joined]
+            assert torn.size == 0 or set(torn.tolist()) <= set(network.hosts[apart].ravel().tolist())
+            assert (torn.size > 0) == (apart.size > 0)
 
 
 def without(place, network, alive):
@@ -162,6 +172,7 @@ def test_component_classes_keep_the_rate_and_what_stops():
     home = Cluster(nodes=8, gpus_per_node=4, nodes_per_switch=4)
     leaf, spine = found.component_classes({"spine": 1e-9, "leaf": 2e-9}, home, repair=3600.0)
     assert (leaf.name, leaf.level, leaf.effect, leaf.slowdown) == ("leaf", "switch", "stop", 1.0)
+    assert (leaf.parts, leaf.rate, len(leaf.gpus)) == (2, 2e-9, 16)
     model = FailureModel(classes=(leaf, spine), cluster=home, placement=PLACE)
     assert model.class_rate(leaf) == pytest.approx(2 * 2e-9)
     assert model.class_rate(spine) == pytest.approx(2 * 1e-9)

@@ -95,17 +95,30 @@ def test_sizes_are_counted_as_steps():
     assert (trace.preemptions, trace.nodes_lost, trace.mean_size) == (2, 3, (80 + 100 + 60) / 40)
     for time, size, said in (
         ([0.0, 5.0, 4.0], [1, 1, 1], "time must not go back, got 4 s in row 3"),
-        ([0.0, 5.0], [1.5, 1], "size must be whole numbers of nodes, got 1.5"),
+        ([0.0, 5.0], [1, 1.5], "size must be whole numbers of nodes, got 1.5 in row 2"),
+        ([0.0, -5.0], [1, 1], "time must be at least 0, got -5 in row 2"),
+        ([0.0, 5.0], [1, -1], "size must be at least 0, got -1 in row 2"),
         ([0.0, 5.0], [1], "size must have one entry for each time"),
     ):
         with pytest.raises(ValueError, match=said):
             SpotTrace(time=time, size=size)
 
 
-def test_a_row_without_two_numbers_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0,8\n1,\n", "path must hold a time and a size in every row.* in row 2"),
+        ("0,8\n1,inf\n", "path must hold a time and a size in every row.* in row 2"),
+        ("n,0,8\nn,1,7\n", "path must hold a time and a size in every row.* in row 1"),
+        ("0,8,9\n1,7,9\n", "path must hold a time and a size in every row.* in row 1"),
+        ("0,8\n1,7,9\n", "path must have 2 fields in every row, got 3 in row 1 after the first"),
+        ("", "path must hold at least one row"),
+    ],
+)
+def test_a_row_without_two_numbers_is_named(tmp_path, text, said):
     path = tmp_path / "trace.csv"
-    path.write_text("0,8\n1,\n")
-    with pytest.raises(ValueError, match=r"path must hold a time and a size in every row.* in row 2"):
+    path.write_text(text)
+    with pytest.raises(ValueError, match=said):
         read_spot_trace(path)
 
 
@@ -137,3 +150,12 @@ def test_policies_on_a_trace_equal_a_walk_by_the_second():
         replay_sizes(trace, 12, speeds, {"other": 1.0})
     with pytest.raises(ValueError, match="speeds must have 1 to 13 entries"):
         replay_sizes(trace, 12, {"long": np.ones(14)})
+
+
+def test_one_number_is_asked_for_where_a_formula_takes_one():
+    with pytest.raises(ValueError, match=r"gaps must be one row of times, got shape \(1, 2\)"):
+        replay_gaps(np.array([[10.0, 20.0]]), 5.0, 1.0, 1.0)
+    with pytest.raises(TypeError, match="checkpoint must be one number"):
+        best_replay([10.0, 20.0], [1.0, 2.0], 1.0)
+    with pytest.raises(TypeError, match="gaps must be a number"):
+        replay_gaps(np.ma.array([10.0, 20.0], mask=[False, True]), 5.0, 1.0, 1.0)

@@ -5,7 +5,15 @@ import pytest
 
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
-from relparallel.training import Checkpointing, CheckpointLevel, ComponentClass, Recovery, failure_model
+from relparallel.training import (
+    Checkpointing,
+    CheckpointLevel,
+    ComponentClass,
+    Recovery,
+    failure_model,
+    goodput,
+    simulate,
+)
 from relparallel.training._rows import rows
 
 LEVELS = (
@@ -48,6 +56,19 @@ def test_a_rack_inside_one_replica_is_one_loss_to_a_job_that_drops_replicas():
     assert rows(*job("elastic", APART)).nodes.tolist() == [1, 1, 0, 0]
     assert rows(*job("regroup", APART)).nodes.tolist() == [1, 4, 0, 0]
     assert rows(*job("spares", APART)).nodes.tolist() == [1, 4, 0, 0]
+
+
+def test_fewer_tensor_ranks_where_whole_nodes_fail_are_replicas_that_drop_out():
+    halves = [job("elastic", APART), job("reduced_tensor", APART, partial=0.0)]
+    assert rows(*halves[1]).nodes.tolist() == [1, 1, 0, 0]
+    assert rows(*job("reduced_tensor", APART, partial=0.5)).nodes.tolist() == [1, 4, 0, 0]
+    model, checkpointing, recovery = halves[1]
+    made = simulate(
+        model, 5.0, checkpointing, recovery, years=200, level="identity", rng=np.random.default_rng(8)
+    )
+    for one in halves:
+        report = goodput(one[0], 5.0, *one[1:])
+        assert abs(report.mean - made.mean) < 3 * np.sqrt(made.variance_rate / (200 * 365 * 86400))
 
 
 def test_levels_of_checkpoints_are_columns():

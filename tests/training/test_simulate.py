@@ -77,6 +77,16 @@ def test_going_back_and_cold_spares_have_the_exact_buckets(level, checkpointing)
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_a_checkpoint_of_the_last_level_each_time_serves_all_levels(level):
+    # With identities spares that stand in spread the job over more racks, which then hit it more often.
+    racks = (RACK,) if level == "count" else ()
+    model, recovery = job(SOFTWARE, *racks), Recovery("spares", repair=HOUR, restart=100.0)
+    every_time = Checkpointing(levels=(MEMORY, LATE), interval=1000.0, every=(1,))
+    report = run(model, every_time, recovery, spares=30, seed=4, level=level, years=300)
+    assert within(report, "lost", rollback(every_time, causes_of(model, recovery)).buckets["lost"])
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_hot_spares_fail_while_they_stand_by(level):
     report = run(job(), ONE, Recovery("hot_spares", repair=DAY), spares=3, level=level)
     assert within(report, "waiting", shortage_probability(NODES, 3, RATE, DAY, kind="hot"))

@@ -1,0 +1,150 @@
+"""Every joint choice one by one, by a linear system and the exact formula of one level of checkpoints."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from relparallel.hardware import cluster
+from relparallel.parallel import Placement, StrategyGrid, evaluate
+from relparallel.training import (
+    Checkpointing,
+    CheckpointLevel,
+    ComponentClass,
+    FailureModel,
+    JobShape,
+    Recovery,
+    optimal_training_time_ratio,
+)
+from relparallel.workload import Transformer
+
+GPT = Transformer(layers=12, hidden=4096, heads=16, vocabulary=51200, sequence=1024)
+BATCH = 12
+PLAIN = {
+    "schedule": ("1f1b", "interleaved_1f1b"), "micro_batch": (1, 2), "recompute": ("none", "full"),
+    "zero_stage": (0, 1),
+}  # fmt: skip
+SELENE = cluster("a100-80gb-selene", gpus=8)
+SIZES = [(4, 2, 1), (6, 2, 1), (8, 1, 1), (6, 2, 2), (8, 2, 2), (12, 1, 3)]
+BOUND = 1e-12
+
+
+def hall(nodes, per_node, per_rack):
+    return replace(SELENE, nodes=nodes, gpus_per_node=per_node, nodes_per_rack=per_rack)
+
+
+@cache
+def table(size, held):
+    """Every feasible row of every grid, one by one: the least time of those with equal degrees and copies."""
+    machine = replace(hall(*size), nodes=size[0] - held)
+    found = evaluate(GPT, StrategyGrid.all(machine.gpus, GPT, BATCH, **PLAIN), machine, BATCH)
+    least = {}
+    for row in np.flatnonzero(found.feasible).tolist():
+        s, time = found.grid[row], float(found.time[row])
+        key = (s.tensor, s.pipeline, s.data, s.context, s.state_copies)
+        least[key] = min(least.get(key, (s, time)), (s, time), key=lambda pair: pair[1])
+    return list(least.values())
+
+
+def unit_hits(placement, machine, more=()):
+    """What one failure per second of every kind of part hits under a placement, and how its job lies."""
+    kinds = [("node", "stop"), ("job", "stop"), ("gpu", "stop"), ("rack", "stop"), ("gpu", "corrupt")]
+    classes = tuple(ComponentClass(name=f"{a} {b}", level=a, rate=1.0, effect=b) for a, b in kinds)
+    domains = FailureModel(classes=classes + more, cluster=machine, placement=placement).domains
+    try:
+        return domains, JobShape.of(placement, machine)
+    except ValueError:
+        return domains, None
+
+
+@cache
+def hits(size, held, number):
+    machine = replace(hall(*size), nodes=size[0] - held, accelerator=None)
+    return unit_hits(Placement(strategy=table(size, held)[number][0]), machine)
+
+
+def drawn(rng):
+    size = SIZES[rng.integers(len(SIZES))]
+    rate = 10 ** rng.uniform(-7, -4)
+    classes = [
+        ComponentClass(name="node", level="node", rate=rate),
+        ComponentClass(name="job", level="job", rate=rate * rng.uniform(0.1, 3)),
+    ]
+    if rng.random() < 0.5:
+        classes.append(ComponentClass(name="gpu", level="gpu", rate=rate * rng.uniform(0, 1)))
+    if rng.random() < 0.5 and size[2] > 1:
+        classes.append(ComponentClass(name="rack", level="rack", rate=rate * rng.uniform(0, 2)))
+    if rng.random() < 0.3:
+        classes.append(ComponentClass(name="data", level="gpu", rate=rate * 0.1, effect="corrupt"))
+    save = rng.uniform(1, 200)
+    kinds = {
+        "storage": Checkpointing(levels=(CheckpointLevel(name="storage", cost=save, restart=4 * save),)),
+        "memory": Checkpointing(levels=(CheckpointLevel(name="memory", cost=save / 2, restart=9 * save),)),
+    }
+    return {
+        "size": size, "rates": tuple(classes), "checkpoints": kinds, "repair": 10 ** rng.uniform(2, 6),
+        "restart": rng.uniform(0, 900), "pause": rng.uniform(0, 120),
+        "spares": [s for s in (0, size[2], 2 * size[2]) if table(size, s)],
+    }  # fmt: skip
+
+
+def balanced(flow):
+    """Stationary distribution by linear algebra."""
+    flow = flow - np.diag(flow.sum(axis=1))
+    return np.linalg.lstsq(np.vstack([flow.T, np.ones(len(flow))]), np.eye(len(flow) + 1)[-1], rcond=None)[0]
+
+
+def shares(hit, shape, nodes, held, recovery, instance, known):
+    """What failures leave by checkpoints, from a linear system and the exact formula of one level.
+
+    ``hit`` lists failures per second, nodes that they take, and whether the job goes back.
+    """
+    held = 0 if recovery.policy == "restart" else held
+    most = held + (max(taken for _, taken, _ in hit) if recovery.waits else nodes)
+    births = np.bincount([taken for _, taken, _ in hit], [rate for rate, _, _ in hit], minlength=1)
+    back = sum(rate for rate, _, goes_back in hit if goes_back)
+    on = sum(rate for rate, _, goes_back in hit if not goes_back)
+    missing = np.minimum(np.maximum(np.arange(most + 1) - held, 0), nodes)
+    speed = recovery.speed(shape, int(missing[-1]))[missing]
+    key = (recovery.policy, held, nodes, births[1:].tobytes(), back, on, speed.tobytes())
+    if key not in known:
+        up = np.where(missing == 0, 1.0, 0.0) if recovery.waits else (nodes - missing) / nodes
+        flow = np.diag(np.arange(1, most + 1) / instance["repair"], -1)
+        for width in np.flatnonzero(births[1:]) + 1:
+            to = np.minimum(np.arange(most + 1) + width, most)
+            np.add.at(flow, (np.arange(most + 1), to), births[width] * up)
+        np.fill_diagonal(flow, 0)
+        running = balanced(flow) @ speed * np.exp(-on * recovery.pause)
+        levels = {name: one.levels[0] for name, one in instance["checkpoints"].items()}
+        known[key] = [
+            running * optimal_training_time_ratio(x.cost, 1 / back, recovery.restart + x.restart)
+            for x in levels.values()
+        ]
+    return known[key]
+
+
+def recoveries(instance):
+    return [
+        Recovery(policy, **{name: instance[name] for name in ("repair", "restart", "pause")})
+        for policy in ("restart", "spares", "elastic")
+    ]
+
+
+def one_piece(nodes):
+    return JobShape(nodes=nodes, replicas=1, stages=1, tensor=1, nodes_per_replica=nodes)
+
+
+def choices(instance):
+    """Throughput and shares of every row, policy and number of spares."""
+    known, rates = {}, {f"{c.level} {c.effect}": c.rate for c in instance["rates"]}
+    for held in instance["spares"]:
+        nodes = instance["size"][0] - held
+        for number, (_, time) in enumerate(table(instance["size"], held)):
+            domains, shape = hits(instance["size"], held, number)
+            seen = [(rates.get(d.component.name, 0.0) * d.rate, d) for d in domains]
+            for recovery in recoveries(instance):
+                lies = one_piece(nodes) if recovery.waits else shape
+                if lies is not None:
+                    hit = [(rate, d.nodes, recovery.goes_back(d, lies)) for rate, d in seen]
+                    for share in shares(hit, lies, nodes, held, recovery, instance, known):
+                        yield BATCH * GPT.sequence / time, share
