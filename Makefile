@@ -23,6 +23,7 @@ bench: .venv/.ready .venv/peers
 	@$(BIN)/python tests/benchmarks/run.py $(ARGS)
 	@PYTHONPATH=.venv/peers $(BIN)/python tests/benchmarks/strategies.py
 	@$(BIN)/python tests/benchmarks/simulation.py
+	@PYTHONPATH=.venv/peers $(BIN)/python tests/benchmarks/reliability.py
 
 lab: .venv/.ready
 	@$(BIN)/python -m jupyterlab notebooks/00_overview.ipynb $(ARGS)
@@ -43,4 +44,4 @@ clean:
 # index has them.
 .venv/peers: .venv/.ready
 	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $@ \
-		llm-analysis==0.2.2 fire==0.7.1 six==1.17.0 termcolor==3.3.0
+		llm-analysis==0.2.2 fire==0.7.1 six==1.17.0 termcolor==3.3.0 graphillion==2.1

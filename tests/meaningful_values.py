@@ -3,8 +3,10 @@
 Infinity where something may last for ever, text where a name is free.
 """
 
+import valid_availability
 import valid_checkpoints
 import valid_costs
+import valid_designs
 import valid_goodput
 import valid_network_failures
 import valid_real
@@ -30,6 +32,7 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas
     "parallel.rounds_time": {"rounds": {"empty"}},
     "parallel.zero_communication_bytes": {"data": {"infinite"}},
+    "reliability.failure_frequency": {"link_mtbf": {"infinite"}, "node_mtbf": {"infinite"}},  # never fails
     "topology.Design": {"name": FREE, "paper": FREE},
     "topology.SharedRisk": {"name": FREE, "nodes": {"empty"}, "edges": {"empty"}},
     "topology.Topology": {"shared_risk": {"empty"}},
@@ -45,6 +48,8 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     **valid_checkpoints.MEANINGFUL,
     **valid_goodput.MEANINGFUL,
     **valid_costs.MEANINGFUL,
+    **valid_availability.MEANINGFUL,
+    **valid_designs.MEANINGFUL,
     **valid_network_failures.MEANINGFUL,
     **valid_real.MEANINGFUL,
     "topology.BillOfMaterials": {"design": FREE},

@@ -13,9 +13,12 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import valid_availability
 import valid_checkpoints
+import valid_closed_forms
 import valid_collectives
 import valid_costs
+import valid_designs
 import valid_goodput
 import valid_joint
 import valid_layer_graphs
@@ -245,6 +248,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     # workload
     **valid_joint.CALLS,
     **valid_layer_graphs.CALLS,
+    **valid_availability.CALLS,
     **valid_network_failures.CALLS,
     **valid_search.CALLS,
     **valid_real.CALLS,
@@ -252,9 +256,11 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     **valid_simulation.CALLS,
     **valid_staleness.CALLS,
     **valid_checkpoints.CALLS,
+    **valid_closed_forms.CALLS,
     **valid_goodput.CALLS,
     **valid_workload.CALLS,
     **valid_costs.CALLS,
+    **valid_designs.CALLS,
     # parallel
     **valid_collectives.CALLS,
     **valid_schedules.CALLS,
@@ -293,11 +299,35 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
     # reliability
     "reliability.Reliability": lambda: fields(rp.reliability.evaluate(nx.cycle_graph(4), link_up=0.9)),
+    "reliability.UnreliabilityEstimate": lambda: fields(
+        rp.reliability.estimate(nx.cycle_graph(4), "all", 0.9, rng=np.random.default_rng(1), samples=100)
+    ),
     "reliability.availability": lambda: {"mtbf": 1e6, "mttr": 1e3, "needed": 2, "installed": 3},
+    "reliability.estimate": lambda: {
+        "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99,
+        "method": "permutation", "rng": np.random.default_rng(1), "rtol": 0.1, "confidence": 0.95,
+        "samples": 100, "max_work": 1e8, "executor": None,
+    },
+    "reliability.estimate (by chances of failure)": lambda: {
+        "graph": nx.cycle_graph(4), "link_down": 0.1, "node_down": 0.01, "rng": np.random.default_rng(1),
+    },
+    "reliability.estimator_table": lambda: {
+        "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99,
+        "methods": ("crude", "recursive"), "rng": np.random.default_rng(1), "samples": 100,
+        "confidence": 0.95,
+    },
+    "reliability.Bounds": lambda: fields(rp.reliability.bounds(nx.cycle_graph(4), link_up=0.9)),
+    "reliability.bounds": lambda: {
+        "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99, "method": "auto",
+        "rtol": 1e-3, "max_states": 100, "max_steps": 1000,
+    },
+    "reliability.bounds (by chances of failure)": lambda: {
+        "graph": nx.cycle_graph(4), "link_down": 0.1, "node_down": 0.01,
+    },
     "reliability.evaluate": lambda: {
         "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99, "method": "exact",
-        "routing": "any", "reductions": True, "max_states": 1000, "samples": 100, "confidence": 0.95,
-        "rng": None, "executor": None,
+        "routing": "any", "groups": None, "directed": False, "reductions": True, "max_states": 1000,
+        "max_seconds": 1.0, "rtol": 0.1, "samples": 100, "confidence": 0.95, "rng": None, "executor": None,
     },
     "reliability.evaluate (by chances of failure)": lambda: {
         "graph": nx.cycle_graph(4), "link_down": 0.1, "node_down": 0.01,
@@ -305,11 +335,29 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "reliability.evaluate (sampled)": lambda: {
         **CALLS["reliability.evaluate"](), "method": "monte_carlo", "rng": np.random.default_rng(1),
     },
+    "reliability.failure_frequency": lambda: {
+        "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_mtbf": 1e6, "link_mttr": 1e3,
+        "node_mtbf": {1: 1e7}, "node_mttr": 0.0, "max_states": 1000,
+    },
+    "reliability.fat_tree_connected": lambda: {
+        "k": 4, "core_up": 0.9, "aggregation_up": 0.9, "edge_up": 0.9, "core_link_up": 0.9,
+        "edge_link_up": 0.9, "host_up": 0.9, "host_link_up": 0.9,
+    },
     "reliability.fat_tree_edge_pair_connected": lambda: {
         "k": 4, "core_up": 0.9, "aggregation_up": 0.9, "edge_up": 0.9, "core_link_up": 0.9,
         "edge_link_up": 0.9, "same_pod": False,
     },
     "reliability.fat_tree_pods_connected": lambda: {"k": 4, "core_up": 0.9, "aggregation_up": 0.9},
+    "reliability.polynomial": lambda: {
+        "graph": nx.cycle_graph(4), "terminals": (0, 2), "parts": "links", "max_states": 1000,
+    },
+    "reliability.survival_signature": lambda: {
+        "graph": nx.cycle_graph(4), "classes": {1: "node", (2, 3): "link"}, "terminals": (0, 2),
+        "max_states": 1000,
+    },
+    "reliability.SurvivalSignature": lambda: fields(
+        rp.reliability.survival_signature(nx.cycle_graph(4))
+    ),
     "reliability.unavailability": lambda: {"mtbf": 1e6, "mttr": 1e3, "needed": 2, "installed": 3},
     # training
     "training.BlastRadius": lambda: fields(rp.training.blast_radius(component(), placement(), cluster())),

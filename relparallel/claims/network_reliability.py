@@ -14,8 +14,6 @@ from relparallel.claims.registry import reproduces, theorem
 from relparallel.reliability import (
     Reliability,
     evaluate,
-    fat_tree_edge_pair_connected,
-    fat_tree_pods_connected,
     unavailability,
 )
 from relparallel.reliability.frontier import compile_programme, run_programme
@@ -79,22 +77,6 @@ def rare_failure(graph: str, terminals: str, link_down: float) -> float:
     return _connected(graph, terminals, 1.0, link_down=link_down).unreliability
 
 
-@reproduces("NR-ftsw-*")
-def pods_apart(k: int, core_up: float, aggregation_up: float) -> float:
-    """Probability that switch failures part the pods of a fat-tree."""
-    return fat_tree_pods_connected(k, core_up, aggregation_up).unreliability
-
-
-@reproduces("NR-ftpair-*", quantity="*up-down*")
-def pair_apart(
-    k: int, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
-) -> float:
-    """Probability that two edge switches have no valley-free path."""
-    return fat_tree_edge_pair_connected(
-        k, core_up, aggregation_up, core_link_up=core_link_up, edge_link_up=edge_link_up
-    ).unreliability
-
-
 @reproduces("NR-ftpair-anypath")
 def pair_apart_any_path(
     k: int, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
@@ -103,25 +85,7 @@ def pair_apart_any_path(
     fabric = topology.fat_tree(k)
     first = int(np.flatnonzero(fabric.is_kind("edge"))[0])
     chances = _fat_tree_chances(fabric, core_up, aggregation_up, core_link_up, edge_link_up)
-    return evaluate(fabric, (first, first + k // 2), **chances).unreliability
-
-
-@reproduces("NR-mob-4-*")
-def pods_together(k: int, core_up: float, aggregation_up: float, core_link_down: float) -> float:
-    """Probability that all pods are connected: one edge switch speaks for each, its own links are perfect."""
-    fabric = topology.fat_tree(k)
-    speakers = np.flatnonzero(fabric.is_kind("edge"))[:: k // 2]
-    chances = _fat_tree_chances(fabric, core_up, aggregation_up, 1.0 - core_link_down, 1.0)
-    return evaluate(fabric, speakers, **chances).reliability
-
-
-@reproduces("NR-ls-16x8")
-def leaves_apart(leaves: int, spines: int, spine_up: float, link_down: float) -> float:
-    """Probability that some leaf switch is cut off, by the exact programme with failing spines."""
-    fabric = topology.leaf_spine(leaves, spines, 1)
-    node_up = np.where(fabric.is_kind("spine"), spine_up, 1.0)
-    leaf = np.flatnonzero(fabric.is_kind("leaf"))
-    return evaluate(fabric, leaf, 1.0 - link_down, node_up).unreliability
+    return evaluate(fabric, (first, first + k // 2), method="exact", **chances).unreliability
 
 
 def _fat_tree_chances(
@@ -145,21 +109,6 @@ def set_partitions(n: int) -> int:
     half, certain = np.full((len(edges), 2), 0.5), np.tile([1.0, 0.0], (n + 1, 1))
     programme = compile_programme(edges, half, certain, np.ones(n + 1, dtype=bool))
     return run_programme(programme, max_states=10**6).peak
-
-
-@theorem(
-    "THM-reliability-closed-form",
-    system="fat-tree",
-    statement="The epidemic closed form for pods and the exact programme on the k=6 fabric give the same U.",
-)
-def closed_form_equals_programme() -> tuple[float, float]:
-    """Switch failures, links perfect."""
-    fabric = topology.fat_tree(6)
-    speakers = np.flatnonzero(fabric.is_kind("edge"))[::3]
-    chances = _fat_tree_chances(fabric, 0.9, 0.85, 1.0, 1.0)
-    return fat_tree_pods_connected(6, 0.9, 0.85).unreliability, evaluate(
-        fabric, speakers, **chances
-    ).unreliability
 
 
 @theorem(

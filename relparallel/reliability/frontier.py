@@ -8,8 +8,9 @@ failure; a single block that holds every terminal is a success. Both are sums of
 failure mass keeps its relative accuracy at 1e-300, where 1 - R has none left from 1e-16.
 
 A state is two integers. Every live vertex owns a slot; nibble s of ``labels`` is 0 when slot s is empty or
-its vertex dead, else 1 + the first slot of its block. Bit s of ``flags`` says that the block led by slot s
-holds a terminal. Four bits per slot leave room for 15 live vertices.
+its vertex dead, else 1 + the first slot of its block. The low bit of nibble s of ``flags`` says that the
+block led by slot s holds a terminal. Four bits per slot leave room for 15 live vertices. The first slot of a
+block knows its own label, so in memory its nibble is free to say that the block is flagged: see `_pack`.
 
 References
 ----------
@@ -20,22 +21,43 @@ Transactions on Reliability 56, 2007.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numba
 import numpy as np
+from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
-__all__ = ["MAX_LIVE", "NotExactError", "Programme", "Sweep", "compile_programme", "run_programme"]
+__all__ = [
+    "MAX_LIVE",
+    "NotExactError",
+    "Programme",
+    "Sweep",
+    "compile_programme",
+    "compile_steps",
+    "gather",
+    "run_programme",
+    "sweep",
+]
 
 MAX_LIVE = 15  # live vertices that four-bit labels can tell apart
 
 _ONES = np.uint64(0x0111_1111_1111_1111)  # the low bit of each of the 15 nibbles
+_MOST = np.uint64(0x0011_1111_1111_1111)  # of the first 14, where a label of 15 cannot be the slot's own
+_OWN = np.uint64(0x0FED_CBA9_8765_4321)  # nibble s: the label of a block that slot s leads
+_LAST, _TOP = np.uint64(1 << 56), np.uint64(1 << 60)  # slot 14, and where memory keeps its flag
+_EMPTY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # no state: the three topmost bits of a state are 0
 _NIBBLE = np.uint64(15)
-_MIX_LABELS = np.uint64(0x9E37_79B9_7F4A_7C15)
-_MIX_FLAGS = np.uint64(0xC2B2_AE3D_27D4_EB4F)
-_U0, _U1, _U2, _U4, _U29 = (np.uint64(i) for i in (0, 1, 2, 4, 29))
+_MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
+_BATCH = 64  # states that are decided before what they become is stored
+_CACHED = 2**14  # states that the caches hold, so that nothing is gained by looking ahead
+_U0, _U1, _U2, _U4, _U32 = (np.uint64(i) for i in (0, 1, 2, 4, 32))
+_LONGEST = 48  # places to look for a state before the table grows
+
+
+_BYTES = 100  # of memory per state, where arrays have just grown
 
 
 class NotExactError(ValueError):
@@ -71,6 +93,14 @@ class Sweep(NamedTuple):
     visited: int
 
 
+class Ways(NamedTuple):
+    """How the entering vertices can be, up or down: mass, labels and flags that they add, [4]."""
+
+    weight: NDArray[np.float64]
+    labels: NDArray[np.uint64]
+    flags: NDArray[np.uint64]
+
+
 def compile_programme(
     edges: NDArray[np.int64],
     link: NDArray[np.float64],
@@ -78,34 +108,9 @@ def compile_programme(
     terminal: NDArray[np.bool_],
 ) -> Programme:
     """Turn links in processing order into a programme; ``link`` and ``node`` hold (up, down) per row."""
-    m = len(edges)
-    ends = edges.ravel().tolist()
-    first = {v: i for i, v in reversed(list(enumerate(ends)))}
-    last = {v: i for i, v in enumerate(ends)}
-    steps = np.full((m, 9), -1, dtype=np.int64)
-    steps[:, 2:4] = 0
-    chances = np.tile(np.array([1.0, 0.0]), (m, 3))
-    chances[:, 0:2] = link
-    slot: dict[int, int] = {}
-    free = list(range(len(first)))[::-1]
-    pending = int(terminal.sum())
-    width = 0
-    for i, v in enumerate(ends):
-        row, side = divmod(i, 2)
-        if first[v] == i:
-            slot[v] = free.pop()
-            pending -= int(terminal[v])
-            steps[row, side], steps[row, 2 + side] = slot[v], int(terminal[v])
-            chances[row, 2 + 2 * side : 4 + 2 * side] = node[v]
-            width = max(width, len(slot))
-        steps[row, 4 + side] = slot[v]
-        if side:
-            for end in (i - 1, i):
-                if last[ends[end]] == end:
-                    steps[row, 6 + (end & 1)] = slot[ends[end]]
-                    free.append(slot.pop(ends[end]))
-            steps[row, 8] = pending
-    return Programme(steps=steps, chances=chances, width=width)
+    m, n = len(edges), len(node)
+    steps, parts, width = compile_steps(np.asarray(edges), np.arange(m), np.arange(m, m + n), terminal)
+    return Programme(steps=steps, chances=gather(parts, np.concatenate([link, node])), width=width)
 
 
 def run_programme(programme: Programme, max_states: int) -> Sweep:
@@ -116,23 +121,101 @@ def run_programme(programme: Programme, max_states: int) -> Sweep:
     NotExactError
         If more than ``MAX_LIVE`` vertices are live at once or a layer holds more than ``max_states`` states.
     """
-    if programme.width > MAX_LIVE:
-        raise _too_large(f"{MAX_LIVE} live vertices", programme.width)
-    sweep = Sweep(*_sweep(programme.steps, programme.chances, max_states))
-    if sweep.peak > max_states:
-        raise _too_large(f"max_states={max_states} states in a layer", sweep.peak)
-    return sweep
+    require_fit(programme.width)
+    most = fitting(max_states)
+    found = Sweep(*sweep(programme.steps, programme.chances, most))
+    require_fit(programme.width, found.peak, most)
+    return found
 
 
-def _too_large(limit: str, found: int) -> NotExactError:
-    return NotExactError(
-        f"graph must need at most {limit} in the exact programme, got {found}; "
-        "use method='monte_carlo' with an rng"
-    )
+def fitting(max_states: int) -> int:
+    """The limit of states in a layer, lowered where they would need more than half of the memory."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not known on this system
+        return max_states
+    return min(max_states, memory // (2 * _BYTES))
+
+
+def require_fit(width: int, peak: int = 0, max_states: int = 0) -> None:
+    """Refuse a programme that is too wide or had too many states."""
+    limits = {f"{MAX_LIVE} live vertices": (width, MAX_LIVE)}
+    limits[f"max_states={max_states} states in a layer"] = (peak, max_states)
+    for limit, (found, most) in limits.items():
+        if found > most:
+            raise NotExactError(
+                f"graph must need at most {limit} in the exact programme, got {found}; "
+                "use method='monte_carlo' with an rng"
+            )
 
 
 @numba.njit(cache=True)
-def _same_label(labels, label):  # type: ignore[no-untyped-def]
+def compile_steps(edges, link, node, terminal):  # type: ignore[no-untyped-def]
+    """Rows of a programme and the parts whose chances they use.
+
+    Parameters
+    ----------
+    edges : int64[m, 2]
+        Links of a connected graph, in the order of the sweep.
+    link, node : int64[m], int64[n]
+        Slots of their chances; -1: never fails.
+    terminal : bool[n]
+        Which vertices must be connected.
+
+    Returns
+    -------
+    steps : int64[m, 9]
+        See `Programme`.
+    parts : int64[m, 3]
+        Slots of the link and of the entering vertices a and b; -1: never fails.
+    width : int
+        Largest number of live vertices.
+    """
+    m, n = len(edges), len(node)
+    left, place = np.zeros(n, np.int64), np.full(n, -1, np.int64)
+    for v in edges.flat:
+        left[v] += 1
+    steps, parts = np.full((m, 9), -1, np.int64), np.full((m, 3), -1, np.int64)
+    free, room = np.arange(n - 1, -1, -1), n
+    pending, width = terminal.sum(), 0
+    for row in range(m):
+        parts[row, 0] = link[row]
+        for side in range(2):
+            v = edges[row, side]
+            steps[row, 2 + side] = 0
+            if place[v] < 0:
+                room -= 1
+                place[v] = free[room]
+                pending -= terminal[v]
+                steps[row, side], steps[row, 2 + side] = place[v], terminal[v]
+                parts[row, 1 + side] = node[v]
+            steps[row, 4 + side] = place[v]
+            left[v] -= 1
+        width = max(width, n - room)
+        for side in range(2):
+            v = edges[row, side]
+            if left[v] == 0:
+                steps[row, 6 + side] = place[v]
+                free[room] = place[v]
+                room += 1
+        steps[row, 8] = pending
+    return steps, parts, width
+
+
+@numba.njit(cache=True)
+def gather(parts, chances):  # type: ignore[no-untyped-def]
+    """Chances float64[m, 6] of the parts of a programme, from slots of (up, down)."""
+    found = np.empty((len(parts), 6))
+    for row in range(len(parts)):
+        for k in range(3):
+            slot = parts[row, k]
+            found[row, 2 * k] = chances[slot, 0] if slot >= 0 else 1.0
+            found[row, 2 * k + 1] = chances[slot, 1] if slot >= 0 else 0.0
+    return found
+
+
+@numba.njit(cache=True)
+def same_label(labels, label):  # type: ignore[no-untyped-def]
     """Mark, in the low bit of its nibble, every slot that carries ``label``."""
     x = labels ^ (label * _ONES)
     x |= x >> _U1
@@ -141,51 +224,51 @@ def _same_label(labels, label):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _merge(labels, flags, x, y):  # type: ignore[no-untyped-def]
+def merge(labels, flags, x, y):  # type: ignore[no-untyped-def]
     """Join the blocks with labels x and y: the smaller label, which is the first slot's, survives."""
     low, high = min(x, y), max(x, y)
-    labels -= _same_label(labels, high) * (high - low)
-    bit = (flags >> (high - _U1)) & _U1
-    flags = (flags & ~(_U1 << (high - _U1))) | (bit << (low - _U1))
+    labels -= same_label(labels, high) * (high - low)
+    old = _U1 << ((high - _U1) * _U4)
+    if flags & old:
+        flags = (flags ^ old) | (_U1 << ((low - _U1) * _U4))
     return labels, flags
 
 
 @numba.njit(cache=True)
-def _leave(labels, flags, slot):  # type: ignore[no-untyped-def]
-    """Empty a slot; also return whether this closed a block that holds a terminal."""
-    shift = slot * _U4
+def leave(labels, flags, shift):  # type: ignore[no-untyped-def]
+    """Empty the slot at this bit; also return whether this closed a block that holds a terminal."""
     label = (labels >> shift) & _NIBBLE
     if label == _U0:
         return labels, flags, False
-    others = _same_label(labels, label) & ~(_U1 << shift)
+    own = _U1 << shift
+    others = same_label(labels, label) & ~own
     labels &= ~(_NIBBLE << shift)
     if others == _U0:
-        return labels, flags, (flags >> slot) & _U1 == _U1
-    if label == slot + _U1:  # the leader leaves: the next slot of the block leads
-        leader = label
-        while (others >> (leader * _U4)) & _U1 == _U0:
-            leader += _U1
-        labels += others * (leader + _U1 - label)
-        bit = (flags >> slot) & _U1
-        flags = (flags & ~(_U1 << slot)) | (bit << leader)
+        return labels, flags & ~own, flags & own != _U0
+    if label << _U2 == shift + _U4:  # the leader leaves: the next slot of the block leads
+        first = np.uint64(trailing_zeros(others))  # type: ignore[call-arg]
+        labels += others * ((first >> _U2) + _U1 - label)
+        flag = (flags >> shift) & _U1
+        flags = (flags & ~own) | flag << first
     return labels, flags, False
 
 
 @numba.njit(cache=True)
-def _store(labels, flags, weight, states, marks, masses, table, mask, count):  # type: ignore[no-untyped-def]
-    """Add ``weight`` to the state (labels, flags), which is appended when new; return the new count."""
-    h = labels * _MIX_LABELS ^ flags * _MIX_FLAGS
-    h = (h ^ (h >> _U29)) & mask
-    while True:
-        place = table[h]
-        if place < 0:
-            table[h] = count
-            states[count], marks[count], masses[count] = labels, flags, weight
-            return count + 1
-        if states[place] == labels and marks[place] == flags:
-            masses[place] += weight
-            return count
-        h = (h + _U1) & mask
+def pack(labels, flags):  # type: ignore[no-untyped-def]
+    """One integer for both: the leader of a flagged block is written as 15, for slot 14 with a bit on top.
+
+    No other slot than 14 can lead a block with label 15, and followers of slot 14 there are none.
+    """
+    return labels | flags * _NIBBLE | (flags & _LAST) << _U4
+
+
+@numba.njit(cache=True)
+def unpack(state):  # type: ignore[no-untyped-def]
+    """Labels and flags of a packed state."""
+    x = state & (state >> _U1)
+    flags = (x & (x >> _U2) & _MOST) | (state & _TOP) >> _U4
+    leaders = flags * _NIBBLE
+    return (state & ~leaders & ~_TOP) | (_OWN & leaders), flags
 
 
 @numba.njit(cache=True)
@@ -197,76 +280,155 @@ def _sum(total, rest, term):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _sweep(steps, chances, max_states):  # type: ignore[no-untyped-def]
-    """Process all links; stop early, with peak > max_states, when a layer grows too large."""
-    states, marks, masses = np.zeros(1, np.uint64), np.zeros(1, np.uint16), np.ones(1)
-    new_states, new_marks, new_masses = np.empty(0, np.uint64), np.empty(0, np.uint16), np.empty(0)
-    table = np.empty(0, np.int32)
-    count, peak, total = 1, 1, 0
-    success, failure, success_rest, failure_rest = 0.0, 0.0, 0.0, 0.0
+def sweep(steps, chances, max_states):  # type: ignore[no-untyped-def]
+    """Decide all links; stop early, with peak > max_states, when a layer grows too large.
+
+    Parameters
+    ----------
+    steps, chances : int64[m, 9], float64[m, 6]
+        See `Programme`.
+    max_states : int
+        Largest layer.
+
+    Returns
+    -------
+    success, failure : float
+        Mass in which the terminals are connected, and in which they are not.
+    peak, visited : int
+        States of the largest layer, and of all layers.
+    """
+    here, there = np.zeros(2, np.uint64), np.empty(32 * _BATCH, np.uint64)
+    here.view(np.float64)[1] = 1.0
+    table, buffer = np.empty(64, np.int32), np.empty(16 * _BATCH + 2, np.uint64)
+    count, peak, total, sums = 1, 1, 0, np.zeros(4)
+    ways = Ways(np.empty(4), np.empty(4, np.uint64), np.empty(4, np.uint64))
     for row in range(len(steps)):
-        enter_a, enter_b, terminal_a, terminal_b, at_a, at_b, leave_a, leave_b, pending = steps[row]
-        up, down, up_a, down_a, up_b, down_b = chances[row]
-        a, b = np.uint64(at_a), np.uint64(at_b)
-        born_a = np.uint64(enter_a + 1) << (a * _U4) if enter_a >= 0 else _U0
-        born_b = np.uint64(enter_b + 1) << (b * _U4) if enter_b >= 0 else _U0
-        flag_a, flag_b = np.uint64(terminal_a) << a, np.uint64(terminal_b) << b
-        ways = (1 + (down_a > 0.0)) * (1 + (down_b > 0.0)) * (1 + (down > 0.0 and up > 0.0))
-        room = count * ways
-        if len(new_states) < room:
-            new_states, new_marks = np.empty(room, np.uint64), np.empty(room, np.uint16)
-            new_masses = np.empty(room)
-        size = 16
-        while size < room + room // 2:
-            size *= 2
-        if len(table) < size:
-            table = np.empty(size, np.int32)
-        table[:size] = -1
-        mask = np.uint64(size - 1)
-        found = 0
-        for i in range(count):
-            for variant in range(4):
-                dead_a, dead_b = variant & 1, variant >> 1
-                weight = masses[i] * (down_a if dead_a else up_a) * (down_b if dead_b else up_b)
-                if weight == 0.0:
-                    continue
-                labels, flags = states[i], np.uint64(marks[i])
-                if not dead_a:
-                    labels, flags = labels | born_a, flags | flag_a
-                if not dead_b:
-                    labels, flags = labels | born_b, flags | flag_b
-                x, y = (labels >> (a * _U4)) & _NIBBLE, (labels >> (b * _U4)) & _NIBBLE
-                joins = x != _U0 and y != _U0 and x != y
-                for connected in range(2):
-                    after, held, share = labels, flags, weight
-                    if joins:
-                        share *= up if connected else down
-                        if connected:
-                            after, held = _merge(labels, flags, x, y)
-                            if pending == 0 and held & (held - _U1) == _U0 and held != _U0:
-                                success, success_rest = _sum(success, success_rest, share)
-                                continue
-                    elif connected:
-                        continue
-                    if share == 0.0:
-                        continue
-                    closed = False
-                    if leave_a >= 0:
-                        after, held, closed = _leave(after, held, a)
-                    if leave_b >= 0 and not closed:
-                        after, held, closed = _leave(after, held, b)
-                    if closed:
-                        failure, failure_rest = _sum(failure, failure_rest, share)
-                    else:
-                        found = _store(
-                            after, held, share, new_states, new_marks, new_masses, table, mask, found
-                        )
-        states, new_states = new_states, states
-        marks, new_marks = new_marks, marks
-        masses, new_masses = new_masses, masses
-        count = found
+        kinds, found = _ways(steps[row], chances[row], ways), 0
+        table, bits = _index(table, there, 0, 2 * count)
+        for start in range(0, count, _BATCH):
+            part = here[2 * start : 2 * min(start + _BATCH, count)]
+            made = _expand(part, steps[row], chances[row], ways, kinds, sums, buffer)
+            if len(there) < 2 * found + made:
+                larger = np.empty(3 * found + 2 * made, np.uint64)
+                larger[: 2 * found] = there[: 2 * found]
+                there = larger
+            if 2 * found + made > 1 << bits:
+                table, bits = _index(table, there, found, 3 * found + made)
+            if count > _CACHED:
+                _look_up(buffer, made, there, table, bits)
+            found = _insert(buffer, made, there, table, bits, found)
+            if found > max_states:
+                return sums[0], sums[2], found, total
+        here, there, count = there, here, found
         total += count
         peak = max(peak, count)
-        if count > max_states:
-            break
-    return success + success_rest, failure + failure_rest, peak, total
+    return sums[0] + sums[1], sums[2] + sums[3], peak, total
+
+
+@numba.njit(cache=True)
+def _index(table, there, found, room):  # type: ignore[no-untyped-def]
+    """Where to find the first states of a layer, with at least so many places; reuse the table if it fits."""
+    bits = 5
+    while (1 << bits) < room:
+        bits += 1
+    if len(table) < 1 << bits:
+        table = np.empty(1 << bits, np.int32)
+    table[: 1 << bits] = -1
+    shift, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
+    for entry in range(found):
+        place = (there[2 * entry] * _MIX) >> shift
+        while table[place] >= 0:
+            place = (place + _U1) & mask
+        table[place] = entry
+    return table, bits
+
+
+@numba.njit(cache=True)
+def _expand(here, step, chance, ways, kinds, sums, buffer):  # type: ignore[no-untyped-def]
+    """Decide one link in some states: write what they become to the buffer, return how many that are."""
+    old, new = here.view(np.float64), buffer.view(np.float64)
+    up, down = chance[0], chance[1]
+    a, b = np.uint64(4 * step[4]), np.uint64(4 * step[5])
+    leave_a, leave_b, last = step[6] >= 0, step[7] >= 0, step[8] == 0
+    made, success, failure, success_rest, failure_rest = 0, sums[0], sums[2], sums[1], sums[3]
+    for i in range(0, len(here), 2):
+        old_labels, old_flags = unpack(here[i])
+        for kind in range(kinds):
+            weight = old[i + 1] * ways.weight[kind]
+            labels, flags = old_labels | ways.labels[kind], old_flags | ways.flags[kind]
+            x, y = (labels >> a) & _NIBBLE, (labels >> b) & _NIBBLE
+            joins = x != _U0 and y != _U0 and x != y
+            for connected in range(2 if joins else 1):
+                after, held, share, closed = labels, flags, weight, False
+                if joins:
+                    share *= up if connected else down
+                    if connected:
+                        after, held = merge(labels, flags, x, y)
+                        if last and held & (held - _U1) == _U0 and held != _U0:
+                            success, success_rest = _sum(success, success_rest, share)
+                            continue
+                if share == 0.0:
+                    continue
+                if leave_a:
+                    after, held, closed = leave(after, held, a)
+                if leave_b and not closed:
+                    after, held, closed = leave(after, held, b)
+                if closed:
+                    failure, failure_rest = _sum(failure, failure_rest, share)
+                    continue
+                buffer[made], new[made + 1] = pack(after, held), share
+                made += 2
+    sums[0], sums[1], sums[2], sums[3] = success, success_rest, failure, failure_rest
+    return made
+
+
+@numba.njit(cache=True)
+def _look_up(buffer, made, there, table, bits):  # type: ignore[no-untyped-def]
+    """Touch the memory that `_insert` will need: all places at once, instead of one after the other."""
+    shift, seen = np.uint64(64 - bits), _U0
+    for i in range(0, made, 2):
+        seen ^= there[2 * max(table[(buffer[i] * _MIX) >> shift], 0)]
+    buffer[made] = seen  # so that no compiler leaves it out
+
+
+@numba.njit(cache=True)
+def _insert(buffer, made, there, table, bits, found):  # type: ignore[no-untyped-def]
+    """Add the masses in the buffer to the states of the new layer; return how many states it has."""
+    share, mass, shift = buffer.view(np.float64), there.view(np.float64), np.uint64(64 - bits)
+    mask = np.uint64((1 << bits) - 1)
+    for i in range(0, made, 2):
+        state = buffer[i]
+        place = (state * _MIX) >> shift
+        while True:
+            entry = 2 * np.int64(table[place])
+            if entry < 0:
+                table[place] = found
+                there[2 * found], mass[2 * found + 1] = state, share[i + 1]
+                found += 1
+                break
+            if there[entry] == state:
+                mass[entry + 1] += share[i + 1]
+                break
+            place = (place + _U1) & mask
+    return found
+
+
+@numba.njit(cache=True)
+def _ways(step, chance, ways):  # type: ignore[no-untyped-def]
+    """Fill in how the entering vertices can be: their mass, labels and flags; return the number of ways."""
+    kinds = 0
+    for dead in range(4):
+        weight, labels, flags = 1.0, _U0, _U0
+        for side in range(2):
+            if (dead >> side) & 1:
+                weight *= chance[3 + 2 * side]
+            else:
+                weight *= chance[2 + 2 * side]
+                if step[side] >= 0:
+                    shift = np.uint64(4 * step[side])
+                    labels |= np.uint64(step[side] + 1) << shift
+                    flags |= np.uint64(step[2 + side]) << shift
+        if weight > 0.0:
+            ways.weight[kinds], ways.labels[kinds], ways.flags[kinds] = weight, labels, flags
+            kinds += 1
+    return kinds

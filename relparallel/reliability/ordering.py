@@ -1,4 +1,4 @@
-"""In which order to sweep through a graph: a beam search for a narrow frontier.
+"""In which order to sweep through a graph: a beam search for a narrow frontier, within a budget.
 
 The work of the frontier programme grows by about a factor of four per live vertex, so the order decides
 between milliseconds and never. Vertices are added one by one; when one is added its links to earlier
@@ -6,7 +6,8 @@ vertices are decided, those first that let a vertex leave. The search keeps the 
 length; prefixes that look alike (equal cost, width and boundary: mirror images, mostly) share a small quota,
 without which symmetric graphs would fill the beam with copies of one bad idea. Two guides are tried: the
 cost so far, which suits complete and bipartite graphs, and one that also avoids cut links, which suits
-geometric graphs.
+geometric graphs. A wider beam is tried only while the sweep that the best order promises would take longer
+than the search; work is counted, not timed, so that the order is the same on every machine.
 """
 
 from __future__ import annotations
@@ -17,48 +18,104 @@ from numpy.typing import NDArray
 
 __all__ = ["link_order", "vertex_order"]
 
-# Beams, and the predicted numbers of states between which the next wider beam is worth its time.
-_BEAMS = ((8, 1e6, 1e24), (64, 1e10, 1e16), (512, 0.0, 0.0))
+_BEAMS = (1, 4, 16, 64, 256)
 _PULLS = (1.001, 1.2)  # factor of the score per cut link, one per guide
-_GROWTH = 4.0  # states per live vertex: the growth of the Catalan numbers, exact for planar graphs
 _QUOTA = 3  # prefixes kept that look alike
+_SHARE = 0.25  # of the work of the sweep that the next search may take
+_CANDIDATE = 4.0  # work of looking at one candidate, in states of the sweep
+_HOPELESS = 1e11  # states: too many for any sweep, so that better orders are not worth a long search
 _S7, _S13, _S17 = np.uint64(7), np.uint64(13), np.uint64(17)
 
 IntArray = NDArray[np.int64]
 
 
-def vertex_order(n: int, edges: IntArray) -> IntArray:
-    """Order the vertices of a connected graph for a narrow frontier; deterministic."""
+@numba.njit(cache=True)
+def vertex_order(n, edges):  # type: ignore[no-untyped-def]
+    """Order the vertices of a connected graph for a narrow frontier; deterministic.
+
+    Parameters
+    ----------
+    n : int
+        Number of vertices.
+    edges : int64[m, 2]
+        Links.
+
+    Returns
+    -------
+    int64[n]
+        Vertices in the order in which the sweep adds them.
+    """
     indptr, indices = _adjacency(n, edges)
+    states = _growth(n)
     best, cost = np.arange(n), np.inf
-    for beam, long, hopeless in _BEAMS:
+    for beam in _BEAMS:
+        looked = 0
         for pull in _PULLS:
-            order, total = _search(indptr, indices, beam, pull)
+            order, total, candidates = _search(indptr, indices, states, beam, pull)
+            looked += candidates
             if total < cost:
                 best, cost = order, total
-        if not long <= cost < hopeless:
+        work = looked * _CANDIDATE * 4.0  # of the next beam
+        if work > _SHARE * min(cost, _HOPELESS):
             break
     return best
 
 
-def link_order(order: IntArray, edges: IntArray) -> IntArray:
-    """Indices of the links in the order of the sweep: by later end, links that free a vertex first."""
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    early, late = np.sort(place[edges], axis=1).T
-    last = np.zeros(len(order), dtype=np.int64)
-    np.maximum.at(last, early, late)
-    np.maximum.at(last, late, early)
-    return np.lexsort((early, last[early] != late, late))
+@numba.njit(cache=True)
+def link_order(order, edges):  # type: ignore[no-untyped-def]
+    """Indices of the links in the order of the sweep: by later end, links that free a vertex first.
+
+    Parameters
+    ----------
+    order : int64[n]
+        Vertices as the sweep adds them.
+    edges : int64[m, 2]
+        Links.
+
+    Returns
+    -------
+    int64[m]
+        Rows of ``edges``.
+    """
+    n = len(order)
+    place, last = np.empty(n, np.int64), np.zeros(n, np.int64)
+    for i in range(n):
+        place[order[i]] = i
+    for e in range(len(edges)):
+        a, b = place[edges[e, 0]], place[edges[e, 1]]
+        last[min(a, b)] = max(last[min(a, b)], max(a, b))
+        last[max(a, b)] = max(last[max(a, b)], max(a, b))
+    rank = np.empty(len(edges), np.int64)
+    for e in range(len(edges)):
+        a, b = place[edges[e, 0]], place[edges[e, 1]]
+        early, late = min(a, b), max(a, b)
+        rank[e] = (late * 2 + (last[early] != late)) * n + early
+    return np.argsort(rank)
 
 
-def _adjacency(n: int, edges: IntArray) -> tuple[IntArray, IntArray]:
+@numba.njit(cache=True)
+def _adjacency(n, edges):  # type: ignore[no-untyped-def]
     """Compressed rows of neighbours, both directions."""
-    ends = np.concatenate([edges, edges[:, ::-1]])
-    ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
-    indptr = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(ends[:, 0], minlength=n), out=indptr[1:])
-    return indptr, np.ascontiguousarray(ends[:, 1])
+    indptr = np.zeros(n + 1, np.int64)
+    for v in edges.flat:
+        indptr[v + 1] += 1
+    indptr = np.cumsum(indptr)
+    indices, filled = np.empty(2 * len(edges), np.int64), indptr[:-1].copy()
+    for e in range(len(edges)):
+        for side in range(2):
+            v = edges[e, side]
+            indices[filled[v]] = edges[e, 1 - side]
+            filled[v] += 1
+    return indptr, indices
+
+
+@numba.njit(cache=True)
+def _growth(n):  # type: ignore[no-untyped-def]
+    """States per number of live vertices: Catalan numbers, exact for planar graphs."""
+    states = np.ones(n + 3)
+    for w in range(1, n + 3):
+        states[w] = min(states[w - 1] * (4 * w - 2) / (w + 1), 1e200)
+    return states
 
 
 @numba.njit(cache=True)
@@ -74,20 +131,21 @@ def _keys(n):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _price(v, indptr, indices, missing, width):  # type: ignore[no-untyped-def]
+def _price(v, indptr, indices, missing, width, states):  # type: ignore[no-untyped-def]
     """Cost of adding v, the width afterwards, and the change of the number of cut links.
 
     ``missing[u]`` counts the neighbours of u that are not yet added, as -1 - count once u itself is.
     """
     earlier, freed = 0, 0
     for i in range(indptr[v], indptr[v + 1]):
-        earlier += missing[indices[i]] < 0
-        freed += missing[indices[i]] == -2
+        count = missing[indices[i]]
+        earlier += count < 0
+        freed += count == -2
     stays = missing[v] > 0
     cost, live = 0.0, width + 1
     for i in range(earlier):  # one layer of states per link; the first `freed` links let a vertex leave
         live -= i < freed
-        cost += _GROWTH ** (live - (i == earlier - 1 and not stays))
+        cost += states[live - (i == earlier - 1 and not stays)]
     return cost, width + stays - freed, missing[v] - earlier
 
 
@@ -103,6 +161,9 @@ def _add(v, indptr, indices, missing):  # type: ignore[no-untyped-def]
 def _choose(score, member, cost, width, bound, beam):  # type: ignore[no-untyped-def]
     """Indices of the best candidates: no set twice, few that look alike."""
     chosen, taken = np.empty(beam, np.int64), 0
+    if beam == 1:
+        chosen[0] = np.argmin(score)
+        return chosen
     for i in np.argsort(score, kind="mergesort"):
         alike, seen = 0, False
         for j in chosen[:taken]:
@@ -117,13 +178,14 @@ def _choose(score, member, cost, width, bound, beam):  # type: ignore[no-untyped
 
 
 @numba.njit(cache=True)
-def _search(indptr, indices, beam, pull):  # type: ignore[no-untyped-def]
-    """Beam search; return the vertex order and its predicted number of states."""
+def _search(indptr, indices, states, beam, pull):  # type: ignore[no-untyped-def]
+    """Beam search; return the vertex order, its predicted number of states, and the candidates seen."""
     n, degree, keys = len(indptr) - 1, indptr[1:] - indptr[:-1], _keys(len(indptr) - 1)
     vertices, parents = np.zeros((n, beam), np.int64), np.zeros((n, beam), np.int64)
     missing, spare = np.empty((beam, n), np.int64), np.empty((beam, n), np.int64)
     missing[0] = degree
-    kept, costs, sets = 1, np.zeros(beam), np.zeros(beam, np.uint64)
+    factors = np.minimum(pull ** np.arange(len(indices) + 1), 1e90)
+    kept, costs, sets, looked = 1, np.zeros(beam), np.zeros(beam, np.uint64), 0
     widths, bounds = np.zeros(beam, np.int64), np.zeros(beam, np.int64)
     parent, vertex = np.empty(beam * n, np.int64), np.empty(beam * n, np.int64)
     width, bound = np.empty(beam * n, np.int64), np.empty(beam * n, np.int64)
@@ -134,13 +196,13 @@ def _search(indptr, indices, beam, pull):  # type: ignore[no-untyped-def]
             for v in range(n):
                 if missing[s, v] < 0 or (widths[s] > 0 and missing[s, v] == degree[v]):
                     continue  # added already, or not next to the frontier
-                price, live, cut = _price(v, indptr, indices, missing[s], widths[s])
+                price, live, cut = _price(v, indptr, indices, missing[s], widths[s], states)
                 parent[found], vertex[found], member[found] = s, v, sets[s] ^ keys[v]
                 cost[found], width[found], bound[found] = costs[s] + price, live, bounds[s] + cut
-                score[found] = (cost[found] + _GROWTH**live) * pull ** bound[found]
+                score[found] = (cost[found] + states[live]) * factors[bound[found]]
                 found += 1
         best = _choose(score[:found], member, cost, width, bound, beam)
-        kept = len(best)
+        kept, looked = len(best), looked + found
         for s in range(kept):
             i = best[s]
             vertices[step, s], parents[step, s] = vertex[i], parent[i]
@@ -152,4 +214,4 @@ def _search(indptr, indices, beam, pull):  # type: ignore[no-untyped-def]
     total = costs[s]
     for step in range(n - 1, -1, -1):
         order[step], s = vertices[step, s], parents[step, s]
-    return order, total
+    return order, total, looked

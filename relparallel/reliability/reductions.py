@@ -1,15 +1,14 @@
-"""Make a network smaller without changing its K-terminal reliability.
+"""Make a network smaller without changing its K-terminal reliability, and write down how.
 
-Every rule replaces the network by a smaller one and, at most, splits off a factor: the event "this part has
-already failed" with probability f, else the rest decides, U = f + (1 - f) U'. Up- and down-probabilities are
-carried side by side, so the failure mass keeps its relative accuracy.
+Every rule replaces the network by a smaller one and, at most, requires a part: without it everything fails,
+with it the rest decides. Chances play no role: the rules are written to a tape, which evaluates them for any
+chances (`relparallel.reliability.tape`).
 
 =============  =============================================================================================
 series         a non-terminal with two links becomes one link
 degree one     a non-terminal with one link goes; a terminal's only link must work, its neighbour takes over
 degree two     a terminal between two terminals: at least one link must work, then both are in series with it
 parallel       links between the same two nodes become one
-bridge points  the network falls into blocks that only share nodes; blocks off every path between terminals go
 =============  =============================================================================================
 
 References
@@ -20,145 +19,231 @@ networks", SIAM Journal on Computing 14, 1985.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
-import networkx as nx
+import numba
+import numpy as np
+from numpy.typing import NDArray
 
-from relparallel.reliability.chances import CERTAIN, Chance, parallel, series
+from relparallel.reliability.tape import BOTH, PARALLEL, SERIES
 
-__all__ = ["Links", "Network", "reduce", "split"]
+__all__ = ["Network", "Tape", "network_of", "reduce", "tape_of"]
 
-Links = dict[int, dict[int, Chance]]
+IntArray = NDArray[np.int64]
+_LINK, _NODE = 0, 1
+_ROWS, _REQUIRED, _SLOTS = 0, 1, 2
 
 
-@dataclass(kw_only=True, slots=True)
-class Network:
-    """A network under reduction: links and nodes with their chances, and what has been split off.
+class Network(NamedTuple):
+    """Links in doubly linked lists around their ends: half-links 2 e and 2 e + 1 belong to link e.
 
     Attributes
     ----------
-    links : dict of dict of Chance
-        Both directions.
-    nodes : dict of Chance
-        Terminals have been made certain: their failure is split off when they become terminals.
-    terminals : set
-        The nodes that must be connected.
-    alive, failed : number
-        Mass that is still undecided, and mass that has failed.
+    end : int64[2 m]
+        The node that a half-link is at.
+    after, before : int64[2 m]
+        The next and the previous half-link at the same node, -1 at the ends of the list.
+    head : int64[n]
+        First half-link of a node, -1 where there is none.
+    degree : int64[n]
+        Number of links; -1 once the node is removed.
+    link, node : int64[m], int64[n]
+        Slots of their chances; -1 for a node that never fails, as for every terminal: its failure has been
+        split off.
+    terminal : bool[n]
+        The nodes that have to be connected.
     """
 
-    links: Links
-    nodes: dict[int, Chance]
-    terminals: set[int] = field(default_factory=set)
-    alive: Any = 1
-    failed: Any = 0
-
-    def require(self, part: Chance) -> None:
-        """Split off an independent part without which everything fails."""
-        up, down = part
-        self.failed += self.alive * down
-        self.alive *= up
-
-    def make_terminal(self, v: int) -> None:
-        """Add a terminal; it must be up."""
-        self.require(self.nodes[v])
-        self.nodes[v] = CERTAIN
-        self.terminals.add(v)
-
-    def join(self, a: int, b: int, link: Chance) -> None:
-        """Add a link, in parallel to one that may be there."""
-        link = parallel(self.links[a][b], link) if b in self.links[a] else link
-        self.links[a][b] = self.links[b][a] = link
-
-    def remove(self, v: int) -> None:
-        """Remove a node with its links."""
-        for u in self.links.pop(v):
-            del self.links[u][v]
-        del self.nodes[v]
-        self.terminals.discard(v)
-
-    def restrict(self) -> bool:
-        """Remove nodes out of reach of the terminals; tell whether all terminals are within reach."""
-        reached: set[int] = set()
-        todo = [min(self.terminals)]
-        while todo:
-            v = todo.pop()
-            if v not in reached and self.nodes[v][0] > 0:
-                reached.add(v)
-                todo += self.links[v]
-        for v in self.links.keys() - reached - self.terminals:
-            self.remove(v)
-        return bool(self.alive > 0) and self.terminals <= reached
-
-    def part(self, block: set[int]) -> Network:
-        """The network on some of the nodes, with nothing split off yet."""
-        kept = [u for u in self.links if u in block]
-        return Network(
-            links={u: {v: x for v, x in self.links[u].items() if v in block} for u in kept},
-            nodes={u: self.nodes[u] for u in kept},
-            terminals=self.terminals & block,
-        )
+    end: IntArray
+    after: IntArray
+    before: IntArray
+    head: IntArray
+    degree: IntArray
+    link: IntArray
+    node: IntArray
+    terminal: NDArray[np.bool_]
 
 
-def reduce(network: Network) -> None:
-    """Apply the rules for nodes with at most two links, in place, until none fits."""
-    todo = list(network.links)
-    while todo:
-        v = todo.pop()
-        if v in network.links and len(network.terminals) > 1 and len(network.links[v]) <= 2:
-            todo += _reduce_node(network, v)
+class Tape(NamedTuple):
+    """Rows and required slots so far, in arrays with room to spare.
 
-
-def _reduce_node(network: Network, v: int) -> Iterable[int]:
-    """Remove v if a rule allows it; return the nodes whose links changed."""
-    near = dict(network.links[v])
-    if v not in network.terminals:
-        if len(near) == 2:
-            (a, to_a), (b, to_b) = near.items()
-            network.join(a, b, series(to_a, network.nodes[v], to_b))
-        network.remove(v)
-        return near
-    if len(near) == 1:
-        ((a, link),) = near.items()
-        network.require(link)
-        network.remove(v)
-        network.make_terminal(a)
-        return (a,)
-    if len(near) == 2 and near.keys() <= network.terminals:
-        (a, (up_a, down_a)), (b, (up_b, down_b)) = near.items()
-        some = up_a + down_a * up_b
-        network.require((some, down_a * down_b))
-        network.join(a, b, (up_a * up_b / some, (up_a * down_b + down_a * up_b) / some))
-        network.remove(v)
-        return near
-    return ()
-
-
-def split(network: Network) -> list[Network]:
-    """Cut a connected network into the blocks that lie on paths between terminals.
-
-    The nodes where blocks meet must be up and become terminals: their failure is split off from
-    ``network``, in place, and the reliability is ``alive`` times the product over the blocks.
+    Attributes
+    ----------
+    rows : int64[room, 5]
+        See `relparallel.reliability.tape.play`.
+    required : int64[room]
+        Slots of the parts that must be up.
+    counts : int64[3]
+        Rows, required slots, and slots in use.
     """
-    graph: nx.Graph[int] = nx.Graph((u, v) for u, near in network.links.items() for v in near)
-    found: Any = nx.biconnected_components(graph)  # an iterator of sets of nodes
-    blocks: list[set[int]] = list(found)
-    shared: Counter[int] = Counter(v for block in blocks for v in block)
-    while True:
-        idle = [
-            block
-            for block in blocks
-            if sum(shared[v] > 1 for v in block) < 2
-            and all(shared[v] > 1 or v not in network.terminals for v in block)
-        ]
-        if not idle:
-            break
-        blocks.remove(idle[0])
-        shared.subtract(idle[0])
-    for v, count in shared.items():
-        if count > 1 and v not in network.terminals:
-            network.make_terminal(v)
-    return [network.part(block) for block in blocks]
+
+    rows: IntArray
+    required: IntArray
+    counts: IntArray
+
+
+@numba.njit(cache=True)
+def tape_of(links, nodes):  # type: ignore[no-untyped-def]
+    """Return an empty tape with room for the reductions of a network in blocks.
+
+    A removed node writes at most three rows and requires at most two parts; blocks share at most n nodes.
+    """
+    room = 8 * nodes + 8
+    return Tape(
+        np.empty((room, 5), np.int64), np.empty(room, np.int64), np.array([0, 0, links + nodes], np.int64)
+    )
+
+
+@numba.njit(cache=True)
+def network_of(ends, link, node, terminal):  # type: ignore[no-untyped-def]
+    """Make a network of links ends[m, 2] with these slots; ``node`` and ``terminal`` become its own."""
+    m, n = len(ends), len(node)
+    network = Network(
+        np.empty(2 * m, np.int64), np.empty(2 * m, np.int64), np.empty(2 * m, np.int64),
+        np.full(n, -1, np.int64), np.zeros(n, np.int64), link, node, terminal,
+    )  # fmt: skip
+    for e in range(m - 1, -1, -1):  # so that lists run in the order of the links
+        attach(network, e, ends[e, 0], ends[e, 1])
+    return network
+
+
+@numba.njit(cache=True)
+def attach(network, e, u, v):  # type: ignore[no-untyped-def]
+    """Put link e between u and v."""
+    for half, at in ((2 * e, u), (2 * e + 1, v)):
+        first = network.head[at]
+        network.end[half], network.after[half], network.before[half] = at, first, -1
+        if first >= 0:
+            network.before[first] = half
+        network.head[at] = half
+        network.degree[at] += 1
+
+
+@numba.njit(cache=True)
+def detach(network, e):  # type: ignore[no-untyped-def]
+    """Take link e out."""
+    for half in (2 * e, 2 * e + 1):
+        before, after, at = network.before[half], network.after[half], network.end[half]
+        if before >= 0:
+            network.after[before] = after
+        else:
+            network.head[at] = after
+        if after >= 0:
+            network.before[after] = before
+        network.degree[at] -= 1
+
+
+@numba.njit(cache=True)
+def write(tape, code, a, b, c):  # type: ignore[no-untyped-def]
+    """Append a row; return the slot that it fills."""
+    row, made = tape.counts[_ROWS], tape.counts[_SLOTS]
+    tape.rows[row, 0], tape.rows[row, 1] = code, made
+    tape.rows[row, 2], tape.rows[row, 3], tape.rows[row, 4] = a, b, c
+    tape.counts[_ROWS], tape.counts[_SLOTS] = row + 1, made + 1
+    return made
+
+
+@numba.njit(cache=True)
+def require(tape, slot):  # type: ignore[no-untyped-def]
+    """Require that a part is up; -1 always is."""
+    if slot >= 0:
+        tape.required[tape.counts[_REQUIRED]] = slot
+        tape.counts[_REQUIRED] += 1
+
+
+@numba.njit(cache=True)
+def make_terminal(network, tape, v):  # type: ignore[no-untyped-def]
+    """Add a terminal, which must be up; return whether it is new."""
+    new = not network.terminal[v]
+    network.terminal[v] = True
+    require(tape, network.node[v])
+    network.node[v] = -1
+    return new
+
+
+@numba.njit(cache=True)
+def _join(network, tape, e, u, v):  # type: ignore[no-untyped-def]
+    """Put link e between u and v, in parallel to one that may be there."""
+    near, far = (u, v) if network.degree[u] <= network.degree[v] else (v, u)
+    half = network.head[near]
+    while half >= 0:
+        if network.end[half ^ 1] == far:
+            network.link[half // 2] = write(tape, PARALLEL, network.link[half // 2], network.link[e], -1)
+            return
+        half = network.after[half]
+    attach(network, e, u, v)
+
+
+@numba.njit(cache=True)
+def reduce(network, tape, terminals):  # type: ignore[no-untyped-def]
+    """Apply the rules for nodes with at most two links, in place, until none fits.
+
+    Parameters
+    ----------
+    network : Network
+        Simple: no two links join the same nodes.
+    tape : Tape
+        Grows.
+    terminals : int
+        Number of terminals.
+
+    Returns
+    -------
+    int
+        Number of terminals left; 1 if nothing is left to decide, 0 if a terminal is cut off.
+    """
+    n = len(network.degree)
+    todo, top = np.empty(4 * n + len(network.end), np.int64), 0
+    for v in range(n - 1, -1, -1):
+        if network.degree[v] <= 2:
+            todo[top] = v
+            top += 1
+    while top > 0 and terminals > 1:
+        top -= 1
+        v = todo[top]
+        if not 0 <= network.degree[v] <= 2:
+            continue
+        if network.degree[v] == 0:
+            if network.terminal[v]:
+                return 0
+            network.degree[v] = -1
+            continue
+        first = network.head[v]
+        second = network.after[first]
+        a = network.end[first ^ 1]
+        b = network.end[second ^ 1] if second >= 0 else a
+        if network.terminal[v] and second >= 0 and not (network.terminal[a] and network.terminal[b]):
+            continue
+        news = not network.terminal[a]
+        terminals += _remove(network, tape, v, first, second)
+        todo[top], todo[top + 1] = b, a
+        top += 2
+        half = network.head[a] if news and network.terminal[a] else -1
+        while half >= 0:  # a new terminal: the rule of degree two may fit next to it
+            todo[top] = network.end[half ^ 1]
+            top += 1
+            half = network.after[half]
+    return terminals
+
+
+@numba.njit(cache=True)
+def _remove(network, tape, v, first, second):  # type: ignore[no-untyped-def]
+    """Remove a node with its one or two half-links; return by how much the number of terminals changes."""
+    e, a, change = first // 2, network.end[first ^ 1], 0
+    detach(network, e)
+    if second < 0:
+        if network.terminal[v]:
+            require(tape, network.link[e])
+            change = make_terminal(network, tape, a) - 1
+    else:
+        f, b = second // 2, network.end[second ^ 1]
+        detach(network, f)
+        if network.terminal[v]:
+            require(tape, write(tape, PARALLEL, network.link[e], network.link[f], -1))
+            network.link[e] = write(tape, BOTH, network.link[e], network.link[f], -1)
+            change = -1
+        else:
+            network.link[e] = write(tape, SERIES, network.link[e], network.link[f], network.node[v])
+        _join(network, tape, e, a, b)
+    network.degree[v], network.terminal[v] = -1, False
+    return change

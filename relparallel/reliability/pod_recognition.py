@@ -1,0 +1,141 @@
+"""Recognise a fabric of alike pods under alike cores, from its wiring and its chances and not from its name.
+
+What is checked is what the exchange of pods, planes, cores and edge switches needs: the tiers are joined as
+`Fabric` says, and all parts of a class have the same chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Set
+from typing import Final
+
+import numpy as np
+
+from relparallel.reliability.chances import CERTAIN, Chance, series
+from relparallel.reliability.lumping import Fabric
+from relparallel.reliability.pod_partitions import count_layouts
+from relparallel.reliability.problem import Problem
+from relparallel.topology import Topology
+
+__all__ = ["recognise"]
+
+_MOST_SWITCHES: Final = 5  # aggregation switches of a pod: Bell(6) = 203 terms
+_MOST_PROFILES: Final = 1000  # (cores + 1)^planes: counting the layouts takes the square of it
+_MOST_LAYOUTS: Final = 300_000
+
+Links = dict[int, dict[int, Chance]]
+Tops = dict[frozenset[int], set[int]]  # nodes by the nodes that they are joined to
+
+
+def recognise(topology: Topology, problem: Problem) -> tuple[Fabric, Chance] | None:
+    """The fabric that a question is about, and the chance that what lies outside of it works.
+
+    Parameters
+    ----------
+    topology : Topology
+        Its highest tier of forwarding nodes are the cores; of a leaf-spine network, the spines.
+    problem : Problem
+        The same network with its chances and terminals: edge switches, or hosts with one cable.
+
+    Returns
+    -------
+    (Fabric, Chance) or None
+        None where the network is another one, its parts are not alike, fewer than two pods have terminals,
+        or its cores can be split in too many ways.
+
+    Examples
+    --------
+    >>> from relparallel.reliability.problem import read_problem
+    >>> from relparallel.topology import leaf_spine
+    >>> network = leaf_spine(leaves=3, spines=2, hosts_per_leaf=1)
+    >>> fabric, own = recognise(network, read_problem(network, "all", 0.9, 1.0))
+    >>> fabric.planes, fabric.cores, fabric.pods, round(own[0], 3)
+    (1, 2, ((3, 1, 0),), 0.729)
+    """
+    links = _links(problem)
+    top = max((topology.tier[v] for v in links), default=-1)
+    cores = {v for v in links if topology.tier[v] == top}
+    aggregations = {v for core in cores for v in links[core]}
+    edges = links.keys() - cores - aggregations
+    planes = _by_neighbours(links, cores)
+    pods = _by_neighbours(links, edges) if edges else {frozenset([v]): {v} for v in aggregations}
+    found = _seats(problem, edges or aggregations)
+    size = _size(planes, pods)
+    if found is None or size is None or not _in_tiers(links, aggregations, cores | edges):
+        return None
+    seats, hosts = found
+    count = Counter((len(seats & below), len(below - seats)) for below in pods.values())
+    if sum(number for (terminals, _), number in count.items() if terminals) < 2:
+        return None
+    node = dict(enumerate(map(tuple, problem.node.tolist())))
+    alike = {
+        "core": {node[v] for v in cores},
+        "aggregation": {node[v] for v in aggregations},
+        "edge": {node[v] for v in edges - seats},
+        "core_link": {chance for v in cores for chance in links[v].values()},
+        "edge_link": {chance for v in edges for chance in links[v].values()},
+    }
+    if max(map(len, alike.values())) > 1:
+        return None
+    fabric = Fabric(
+        planes=size[0],
+        cores=size[1],
+        aggregations=size[2],
+        pods=tuple((number, *ends) for ends, number in sorted(count.items())),
+        **{part: next(iter(chances), CERTAIN) for part, chances in alike.items()},
+    )
+    return fabric, series(hosts, *(node[v] for v in seats & edges))
+
+
+def _links(problem: Problem) -> Links:
+    """Chance of each link between forwarding nodes, from both ends."""
+    links: Links = {}
+    for (u, v), (up, down) in zip(problem.edges.tolist(), problem.link.tolist(), strict=True):
+        if problem.transit[u] and problem.transit[v]:
+            links.setdefault(u, {})[v] = links.setdefault(v, {})[u] = (up, down)
+    return links
+
+
+def _seats(problem: Problem, ends: Set[int]) -> tuple[set[int], Chance] | None:
+    """Edge switches that have to be joined, and the chance of the hosts behind them."""
+    seats, hosts = set(), CERTAIN
+    for v in problem.terminals.tolist():
+        if problem.transit[v]:
+            seats.add(v)
+            continue
+        row, side = np.nonzero(problem.edges == v)
+        if len(row) != 1:
+            return None
+        seats.add(int(problem.edges[row[0], 1 - side[0]]))
+        hosts = series(hosts, tuple(problem.node[v].tolist()), tuple(problem.link[row[0]].tolist()))
+    return (seats, hosts) if seats <= ends else None
+
+
+def _by_neighbours(links: Links, nodes: Set[int]) -> Tops:
+    """Nodes that are joined to the same others."""
+    groups: Tops = {}
+    for v in nodes:
+        groups.setdefault(frozenset(links[v]), set()).add(v)
+    return groups
+
+
+def _in_tiers(links: Links, middle: Set[int], outer: Set[int]) -> bool:
+    """Whether every link joins the middle tier to one of the others."""
+    return all(near.keys() <= (outer if v in middle else middle) for v, near in links.items())
+
+
+def _size(planes: Tops, pods: Tops) -> tuple[int, int, int] | None:
+    """Planes, cores of each, and aggregation switches of each pod in each, where all are alike."""
+    own = Counter(v for above in planes for v in above)
+    cores = {len(group) for group in planes.values()}
+    switches = {len(above & pod) for above in planes for pod in pods}
+    covered = Counter(v for pod in pods for v in pod)
+    if len(cores) != 1 or len(switches) != 1 or own != covered or max(own.values()) > 1:
+        return None
+    number, size, width = len(planes), cores.pop(), switches.pop()
+    if number * width > _MOST_SWITCHES or (size + 1) ** number > _MOST_PROFILES:
+        return None
+    few = count_layouts(number, size) <= _MOST_LAYOUTS * math.factorial(number)
+    return (number, size, width) if few else None
