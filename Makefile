@@ -1,6 +1,6 @@
 # make figures   re-execute every stale notebook and regenerate figures/ (the first call builds .venv)
 # make test      run every test
-# make bench     measure ours against other libraries, into data/benchmarks/ (about four minutes)
+# make bench     measure ours against other libraries, into data/benchmarks/ (about a quarter of an hour)
 # make lab       open the notebooks in JupyterLab
 # make clean     remove what can be made again
 #
@@ -23,6 +23,9 @@ bench: .venv/.ready .venv/peers
 	@$(BIN)/python tests/benchmarks/run.py $(ARGS)
 	@PYTHONPATH=.venv/peers $(BIN)/python tests/benchmarks/strategies.py
 	@$(BIN)/python tests/benchmarks/simulation.py
+	@$(BIN)/python tests/benchmarks/rare_events.py
+	@$(BIN)/python tests/benchmarks/coverage.py
+	@PYTHONPATH=.venv/peers $(BIN)/python tests/benchmarks/reliability.py
 
 lab: .venv/.ready
 	@$(BIN)/python -m jupyterlab notebooks/00_overview.ipynb $(ARGS)
@@ -43,4 +46,4 @@ clean:
 # index has them.
 .venv/peers: .venv/.ready
 	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $@ \
-		llm-analysis==0.2.2 fire==0.7.1 six==1.17.0 termcolor==3.3.0
+		llm-analysis==0.2.2 fire==0.7.1 six==1.17.0 termcolor==3.3.0 graphillion==2.1

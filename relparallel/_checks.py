@@ -10,6 +10,7 @@ Arrays are checked element by element and come back as float64 (or int64) arrays
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Collection
 from typing import Any
@@ -80,11 +81,7 @@ def require_real(
     ValueError: mtbf must be a number > 0, got -1.0
     """
     bounds = {">": above, ">=": at_least, "<": below, "<=": at_most}
-    allowed = "a number" + "".join(
-        f"{' and' if i else ''} {sign} {bound:g}"
-        for i, (sign, bound) in enumerate((s, b) for s, b in bounds.items() if b is not None)
-    )
-    return _each(named, lambda name, value: _real(name, value, allowed, bounds, infinite))
+    return _each(named, lambda name, value: _real(name, value, None, bounds, infinite))
 
 
 def require_probability(**named: Any) -> Any:
@@ -148,8 +145,8 @@ def require_rng(**named: Any) -> Any:
 
 def _each(named: dict[str, Any], check: Any) -> Any:
     """Check every named value; one value comes back bare, several as a tuple in the order given."""
-    values = tuple(check(name, value) for name, value in named.items())
-    return values[0] if len(values) == 1 else values
+    values = [check(name, value) for name, value in named.items()]
+    return values[0] if len(values) == 1 else tuple(values)
 
 
 def _integer(name: str, value: Any, allowed: str, at_least: int | None, at_most: int | None) -> int:
@@ -165,9 +162,18 @@ def _integer(name: str, value: Any, allowed: str, at_least: int | None, at_most:
 
 
 _COMPARE = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}
+_PLAIN = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 
 
-def _real(name: str, value: Any, allowed: str, bounds: dict[str, float | None], infinite: bool) -> Any:
+def _real(name: str, value: Any, allowed: str | None, bounds: dict[str, float | None], infinite: bool) -> Any:
+    """The value as a float or a float64 array; ``allowed`` says what the bounds are, None: the bounds."""
+    if type(value) is float and math.isfinite(value):  # most values: without the detour through an array
+        for sign, bound in bounds.items():
+            if bound is not None and not _PLAIN[sign](value, bound):
+                break
+        else:
+            return value
+    allowed = allowed or "a number" + " and".join(f" {s} {b:g}" for s, b in bounds.items() if b is not None)
     array = np.asarray(value)
     if array.dtype.kind not in "iuf" or array.size == 0 or np.ma.is_masked(value):  # a mask would be lost
         raise TypeError(f"{name} must be {allowed}, got {_shown(value)}")

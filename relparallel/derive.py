@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tarfile
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Final
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -20,9 +23,10 @@ from relparallel import training
 from relparallel.parallel.fitting import calibrate, cross_validate, errors, family_of, prediction_scatter
 from relparallel.parallel.measured_runs import Run, measured_runs
 from relparallel.published import data_folder
+from relparallel.reliability import evaluate
 from relparallel.units import DAY, HOUR, MINUTE
 
-__all__ = ["calibration_tables", "derive", "lanl_table", "spot_table"]
+__all__ = ["calibration_tables", "derive", "lanl_table", "spot_table", "zoo_table"]
 
 _DIGITS: Final = 6
 _WIDEST: Final = "a100"  # measured by most sources: its scatter stands for that of families with few
@@ -34,6 +38,8 @@ _ZONES: Final = {
     "p2-xlarge-2020-11-20-to-2020-11-23": "h",
     "p2-xlarge-us-east-1e-2020-11-23-1700-to-2020-11-24-0700": "s",
 }  # traces with preemptions, and the unit of their times
+_ZOO: Final = "data/topology-zoo/topology-zoo.tar.xz"
+_ZOO_UP: Final = 0.99
 _GOING_ON: Final = ("elastic", "regroup", "bamboo", "oobleck")
 
 
@@ -53,16 +59,16 @@ def derive(folder: Path | None = None) -> list[Path]:
     Raises
     ------
     ValueError
-        If ``RELPARALLEL_DATA`` names no folder with ``facts/parallelism-cost.csv``, ``data/lanl`` and
-        ``data/spot-traces``.
+        If ``RELPARALLEL_DATA`` names no folder with ``facts/parallelism-cost.csv``, ``data/lanl``,
+        ``data/spot-traces`` and ``data/topology-zoo``.
 
     Examples
     --------
     >>> [path.name for path in derive()]  # doctest: +SKIP
-    ['calibration.csv', 'calibration_errors.csv', 'failure_replays.csv']
+    ['calibration.csv', 'calibration_errors.csv', 'failure_replays.csv', 'topology_zoo.csv']
     """
     target = data_folder() / "derived" if folder is None else folder
-    source, record = _input("facts/parallelism-cost.csv"), _input(_LANL)
+    source, record, zoo = _input("facts/parallelism-cost.csv"), _input(_LANL), _input(_ZOO)
     traces = [_input(f"{_SPOT}-{zone}.csv") for zone in _ZONES]
     target.mkdir(parents=True, exist_ok=True)
     tables = calibration_tables(measured_runs())
@@ -72,7 +78,9 @@ def derive(folder: Path | None = None) -> list[Path]:
     ]
     replays = [lanl_table(record).assign(input_sha256=_digest(record))]
     replays += [spot_table(path).assign(input_sha256=_digest(path)) for path in traces]
-    return [*written, _write(pd.concat(replays), target / "failure_replays.csv")]
+    written.append(_write(pd.concat(replays), target / "failure_replays.csv"))
+    networks = zoo_table(zoo).assign(input_sha256=_digest(zoo))
+    return [*written, _write(networks, target / "topology_zoo.csv")]
 
 
 def lanl_table(path: Path) -> pd.DataFrame:
@@ -103,6 +111,39 @@ def lanl_table(path: Path) -> pd.DataFrame:
         log = training.read_lanl(path, int(number))
         rows += [(f"lanl {number}", name, value) for name, value in _system(log).items()]
     return pd.DataFrame(rows, columns=["subject", "quantity", "value"])
+
+
+def zoo_table(path: Path) -> pd.DataFrame:
+    """All-terminal reliability of every network of the Topology Zoo, its cables up with probability 0.99.
+
+    Parameters
+    ----------
+    path : Path
+        The archive of the Topology Zoo.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Of the largest part of each network, parallel cables as one: its name, nodes, links, and exact
+        reliability and unreliability to 13 digits.
+
+    Examples
+    --------
+    >>> zoo_table(Path("topology-zoo.tar.xz"))  # doctest: +SKIP
+    """
+    rows = []
+    with tarfile.open(path) as files:
+        for member in files:
+            if (file := files.extractfile(member)) is None or not member.name.endswith(".graphml"):
+                continue
+            given = nx.read_graphml(BytesIO(file.read()), force_multigraph=True)
+            whole: nx.Graph[str] = nx.Graph((u, v) for u, v in given.edges() if u != v)
+            part = nx.Graph(whole.edges(max(nx.connected_components(whole), key=len)))
+            found = evaluate(part, "nodes", _ZOO_UP, method="exact")
+            digits = f"{found.reliability:.13g}", f"{found.unreliability:.13g}"
+            rows.append((Path(member.name).stem, len(part), part.size(), _ZOO_UP, *digits))
+    columns = ["network", "nodes", "links", "link_up", "reliability", "unreliability"]
+    return pd.DataFrame(sorted(rows), columns=columns)
 
 
 def spot_table(path: Path) -> pd.DataFrame:

@@ -15,12 +15,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from relparallel import units
 from relparallel._checks import require_choice, require_instance
 
-__all__ = ["Agreement", "Fact", "Number", "agrees", "data_folder", "facts", "read_inputs", "topics"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Agreement",
+    "Fact",
+    "Number",
+    "agrees",
+    "component_table",
+    "data_folder",
+    "facts",
+    "read_inputs",
+    "topics",
+]
 
 Number = int | float
 Role = Literal["check", "input", "quoted"]
@@ -221,6 +234,35 @@ def topics() -> tuple[str, ...]:
     return tuple(sorted({fact.topic for fact in _all_facts().values()}))
 
 
+def component_table(name: str = "fyffe") -> pd.DataFrame:
+    """Parts that a redundancy allocation chooses from.
+
+    Parameters
+    ----------
+    name : {"fyffe"}
+        A table of ``data/published/components``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per part: subsystem, choice, reliability, cost, weight (units of the source), source, status.
+
+    Raises
+    ------
+    ValueError
+        If there is no such table.
+
+    Examples
+    --------
+    >>> len(component_table("fyffe"))
+    48
+    """
+    import pandas as pd
+
+    tables = {path.stem: path for path in sorted((data_folder() / "published/components").glob("*.csv"))}
+    return pd.read_csv(tables[require_choice(tuple(tables), name=name)])
+
+
 def agrees(fact: Fact, computed: Sequence[Number | None]) -> Agreement:
     """Compare computed values with a published row by the row's own tolerance.
 
@@ -261,9 +303,7 @@ def agrees(fact: Fact, computed: Sequence[Number | None]) -> Agreement:
         if published is None and value is None:
             continue
         if not isinstance(published, int | float) or not isinstance(value, int | float):
-            raise ValueError(
-                f"computed must match the numbers {fact.value_text!r} of {fact.id}, got {value!r}"
-            )
+            raise ValueError(f"computed must match {fact.value_text!r} of {fact.id}, got {value!r}")
         verdicts.append(_compare(token, published, value, kind, size))
     error = max((v.error for v in verdicts), default=0.0)
     return Agreement(error=error, within=None if kind == "none" else all(v.within for v in verdicts))

@@ -3,11 +3,14 @@
 Infinity where something may last for ever, text where a name is free.
 """
 
+import valid_availability
 import valid_checkpoints
 import valid_costs
+import valid_designs
 import valid_goodput
 import valid_network_failures
 import valid_real
+import valid_reliability
 import valid_workload
 
 FREE = {"text"}
@@ -45,8 +48,11 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     **valid_checkpoints.MEANINGFUL,
     **valid_goodput.MEANINGFUL,
     **valid_costs.MEANINGFUL,
+    **valid_availability.MEANINGFUL,
+    **valid_designs.MEANINGFUL,
     **valid_network_failures.MEANINGFUL,
     **valid_real.MEANINGFUL,
+    **valid_reliability.MEANINGFUL,
     "topology.BillOfMaterials": {"design": FREE},
     "topology.UnitPrices": {"name": FREE},
     "topology.lint_simai": {"path": FREE},

@@ -113,9 +113,33 @@ def test_the_bracket_of_a_pair_holds_its_exact_unavailability(t):
 def test_the_closed_form_of_a_fat_tree_lies_in_the_bracket_of_its_parts():
     card = rp.atlas.card(T.fat_tree(4), link_up=0.9, switch_up=0.8)
     free, tree = card["host-pair unavailability"], card["host-pair unavailability, up-down paths"]
-    inner = rp.reliability.fat_tree_edge_pair_connected(4, 0.8, 0.8, 0.8, 0.9, 0.9)
+    inner = rp.reliability.fat_tree_pair(4, 0.8, 0.8, 0.8, 0.9, 0.9)
     assert tree.value == pytest.approx(1 - 0.9**2 * inner.reliability, rel=1e-12)
     assert free.lower < tree.value
+
+
+@pytest.mark.parametrize("t", [T.leaf_spine(4, 3, 2), T.bcube(3, 1), T.dcell(3, 1)], ids=repr)
+def test_closed_forms_of_a_pair_close_the_bracket(t):
+    row = rp.atlas.card(t, link_up=0.9, switch_up=0.8, server_up=0.7)["host-pair unavailability"]
+    assert row.exact
+    assert row.how.startswith("closed form")
+
+
+@pytest.mark.parametrize("t", [T.leaf_spine(4, 3, 2), T.fat_tree(4)], ids=repr)
+@pytest.mark.parametrize("ups", [(0.9, 0.8), (0.999, 0.999)])
+def test_all_hosts_agree_with_the_exact_programme(t, ups):
+    row = rp.atlas.card(t, link_up=ups[0], switch_up=ups[1])["all-host unavailability"]
+    nodes = np.where(t.endpoint, 1.0, ups[1])
+    exact = rp.reliability.evaluate(t, "all", ups[0], nodes).unreliability
+    assert row.lower * (1 - 1e-12) <= exact <= row.upper * (1 + 1e-12)
+    assert row.exact == (t.meta.name == "leaf_spine")
+
+
+def test_the_share_out_of_reach_is_that_of_the_closed_form():
+    card = rp.atlas.card(T.dcell(4, 1), link_up=0.9, switch_up=0.8, server_up=0.7)
+    ratio = rp.reliability.accessible_servers(T.describe("dcell", n=4, k=1), 0.7, 0.8, 0.9)
+    assert card["mean share of hosts out of reach"].value == ratio.unreliability
+    assert all("share" not in row.quantity for row in rp.atlas.card(T.torus((3, 4))).rows)
 
 
 def test_parts_that_both_ends_hang_on_are_all_that_matters_in_one_rack():
@@ -126,14 +150,25 @@ def test_parts_that_both_ends_hang_on_are_all_that_matters_in_one_rack():
 
 
 def test_the_bracket_of_a_ring_by_hand():
-    """Both ways round are all paths, so the upper bound is exact; the lower one is the cut around one end."""
+    """Both ways round are all paths, so the upper bound is exact; the lower one sees more than one cut."""
     cable, server = 0.1, 0.3
     row = rp.atlas.card(nx.cycle_graph(5), link_up=1 - cable, server_up=1 - server)[
         "host-pair unavailability"
     ]
     way = 1 - (1 - cable) ** 4 * (1 - server) ** 3
     arm = 1 - (1 - cable) * (1 - server)
-    assert (row.lower, row.upper) == pytest.approx((cable * arm, cable * way), rel=1e-12)
+    assert row.upper == pytest.approx(cable * way, rel=1e-12)
+    assert cable * arm < row.lower <= row.upper
+
+
+def test_pairs_without_a_form_are_bracketed_closely():
+    """A three-level BCube: three ways out of either end."""
+    row = rp.atlas.card(T.bcube(3, 2), link_up=0.9999, switch_up=0.9999, server_up=0.999)[
+        "host-pair unavailability"
+    ]
+    assert not row.exact
+    assert row.upper < 1.01 * row.lower
+    assert 1.6e-11 < row.lower < 1.7e-11
 
 
 def test_a_large_network_of_forwarding_hosts_is_sampled_and_says_so():

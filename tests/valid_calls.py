@@ -13,15 +13,19 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import valid_availability
 import valid_checkpoints
+import valid_closed_forms
 import valid_collectives
 import valid_costs
+import valid_designs
 import valid_goodput
 import valid_joint
 import valid_layer_graphs
 import valid_network_failures
 import valid_real
 import valid_recovery
+import valid_reliability
 import valid_schedules
 import valid_search
 import valid_simulation
@@ -245,16 +249,20 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     # workload
     **valid_joint.CALLS,
     **valid_layer_graphs.CALLS,
+    **valid_availability.CALLS,
     **valid_network_failures.CALLS,
     **valid_search.CALLS,
     **valid_real.CALLS,
     **valid_recovery.CALLS,
+    **valid_reliability.CALLS,
     **valid_simulation.CALLS,
     **valid_staleness.CALLS,
     **valid_checkpoints.CALLS,
+    **valid_closed_forms.CALLS,
     **valid_goodput.CALLS,
     **valid_workload.CALLS,
     **valid_costs.CALLS,
+    **valid_designs.CALLS,
     # parallel
     **valid_collectives.CALLS,
     **valid_schedules.CALLS,
@@ -291,26 +299,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.zero_communication_bytes": lambda: {
         "parameters": 7.5e9, "data": 64, "zero_stage": 1, "element_bytes": 2.0,
     },
-    # reliability
-    "reliability.Reliability": lambda: fields(rp.reliability.evaluate(nx.cycle_graph(4), link_up=0.9)),
-    "reliability.availability": lambda: {"mtbf": 1e6, "mttr": 1e3, "needed": 2, "installed": 3},
-    "reliability.evaluate": lambda: {
-        "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99, "method": "exact",
-        "routing": "any", "reductions": True, "max_states": 1000, "samples": 100, "confidence": 0.95,
-        "rng": None, "executor": None,
-    },
-    "reliability.evaluate (by chances of failure)": lambda: {
-        "graph": nx.cycle_graph(4), "link_down": 0.1, "node_down": 0.01,
-    },
-    "reliability.evaluate (sampled)": lambda: {
-        **CALLS["reliability.evaluate"](), "method": "monte_carlo", "rng": np.random.default_rng(1),
-    },
-    "reliability.fat_tree_edge_pair_connected": lambda: {
-        "k": 4, "core_up": 0.9, "aggregation_up": 0.9, "edge_up": 0.9, "core_link_up": 0.9,
-        "edge_link_up": 0.9, "same_pod": False,
-    },
-    "reliability.fat_tree_pods_connected": lambda: {"k": 4, "core_up": 0.9, "aggregation_up": 0.9},
-    "reliability.unavailability": lambda: {"mtbf": 1e6, "mttr": 1e3, "needed": 2, "installed": 3},
     # training
     "training.BlastRadius": lambda: fields(rp.training.blast_radius(component(), placement(), cluster())),
     "training.ComponentClass": lambda: fields(component()),

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 from valid_workload import Arguments, fields
 
 import relparallel as rp
@@ -42,7 +41,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.groups_behind": lambda: {
         "placement": failing().placement, "cluster": failing().cluster, "level": "node"
     },
-    "training.stationary_distribution": lambda: {"generator": csr_array([[0.0, 1.0], [3.0, 0.0]])},
 }  # fmt: skip
 
 MEANINGFUL: dict[str, dict[str, set[str]]] = {

@@ -1,7 +1,8 @@
-"""Rows of a card for a pair of hosts: how often parts that fail on their own cut them off."""
+"""Rows of a card for what parts that fail on their own cut off: a pair of hosts, some host, a share."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,13 +12,24 @@ import numpy as np
 from relparallel.atlas.measures import exactly, hung
 from relparallel.atlas.result import Row
 from relparallel.metrics import disjoint_path_set
-from relparallel.reliability import fat_tree_edge_pair_connected
+from relparallel.reliability import (
+    accessible_servers,
+    bcube_pair,
+    bounds,
+    dcell_pair,
+    fat_tree_pair,
+    leaf_spine_leaves_connected,
+    leaf_spine_pair,
+)
+from relparallel.reliability.closed_forms.accessible_servers import has_pair_classes
 from relparallel.topology import Description, Topology
 from relparallel.topology._arrays import FloatArray
 
 __all__ = ["Downs", "availability_rows"]
 
-_QUANTITY = "host-pair unavailability"
+_QUANTITY, _EVERY = "host-pair unavailability", "all-host unavailability"
+_CERTIFIED, _STATES, _STEPS = 20_000, 2**10, 2**26  # cables, and the work that bounds take: below a second
+_PORTS, _QUICK = 16, 128  # sizes up to which a closed form takes less than a second
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,20 +55,81 @@ class Downs:
 def availability_rows(
     t: Topology, form: Description | None, pair: tuple[Hashable, Hashable], downs: Downs
 ) -> list[Row]:
-    """Bracket of the unavailability of a pair, and the closed form where its design has one."""
+    """Unavailability of a pair, of all hosts, and share out of reach, in closed form where there is one."""
     ends = [t.index_of(label) for label in pair]
+    found = None if form is None else _pair_form(form, downs)
     lower, upper = _bracket(t, ends, downs)
-    if lower == upper:
+    certified = found is None and lower < upper and len(t.edges) <= _CERTIFIED
+    if certified:
+        lower, upper = _closer(t, ends, downs, lower, upper)
+    if found is not None:
+        rows = [exactly(_QUANTITY, found, "probability", "closed form, any path")]
+    elif lower == upper:
         rows = [exactly(_QUANTITY, upper, "probability", "bracket closed: cuts and paths agree")]
     else:
-        how = "bracket: cuts around both ends, disjoint paths"
+        how = "bracket: likely cuts" if certified else "bracket: cuts around both ends"
+        how += ", disjoint paths"
         rows = [Row(quantity=_QUANTITY, value=upper, lower=lower, upper=upper, unit="probability", how=how)]
-    if form is not None and form.design == "fat_tree" and form.parameters["k"] <= 256:
-        k, switch, cable = form.parameters["k"], 1.0 - downs.switch, 1.0 - downs.cable
-        inner = fat_tree_edge_pair_connected(k, switch, switch, switch, cable, cable).unreliability
+    return rows if form is None else [*rows, *_fabric_rows(form, downs)]
+
+
+def _pair_form(form: Description, downs: Downs) -> float | None:
+    """Unavailability of the first and the last host over any path; None where no closed form is quick."""
+    given, server, switch, cable = form.parameters, 1.0 - downs.server, 1.0 - downs.switch, 1.0 - downs.cable
+    if form.design == "leaf_spine" and 2 <= given["leaves"] <= _QUICK and given["spines"] <= _QUICK:
+        inner = leaf_spine_pair(given["leaves"], given["spines"], switch, cable, switch).unreliability
+        return _any([downs.cable, downs.cable, inner])
+    if form.design not in ("bcube", "dcell") or given["k"] != 1 or given["n"] > _PORTS:
+        return None
+    last = (given["n"] if form.design == "bcube" else given["n"] + 1) * given["n"] - 1
+    pair = bcube_pair if form.design == "bcube" else dcell_pair
+    return pair(given["n"], 0, last, server, switch, cable, end_up=1.0).unreliability
+
+
+def _fabric_rows(form: Description, downs: Downs) -> list[Row]:
+    """What closed forms say of the fabric as a whole."""
+    given, switch, cable = form.parameters, 1.0 - downs.switch, 1.0 - downs.cable
+    rows = []
+    if form.design == "fat_tree" and given["k"] <= 256:
+        inner = fat_tree_pair(given["k"], switch, switch, switch, cable, cable).unreliability
         value = _any([downs.cable, downs.cable, inner])
         rows.append(exactly(f"{_QUANTITY}, up-down paths", value, "probability", "closed form"))
+        rows.append(_all_of_fat_tree(given["k"], downs))
+    if form.design == "leaf_spine" and max(given["leaves"], given["spines"]) <= _QUICK:
+        leaves, spines, hosts = given["leaves"], given["spines"], given["hosts_per_leaf"]
+        ups = (switch, cable, switch, cable)
+        every = leaf_spine_leaves_connected(leaves, spines, *ups, hosts_per_leaf=hosts).unreliability
+        rows.append(exactly(_EVERY, every, "probability", "closed form, hosts work"))
+    if has_pair_classes(form) and given.get("n", 0) <= _PORTS:
+        ratio = accessible_servers(form, 1.0 - downs.server, switch, cable)
+        how = "closed form over classes of pairs, hosts fail too"
+        rows.append(exactly("mean share of hosts out of reach", ratio.unreliability, "probability", how))
     return rows
+
+
+def _all_of_fat_tree(k: int, downs: Downs) -> Row:
+    """All hosts: their cables and edge switches, then at most the sum over all pairs of edge switches."""
+    h, switch, cable = k // 2, 1.0 - downs.switch, 1.0 - downs.cable
+    alone = [*[downs.cable] * (2 * h**3), *[downs.switch] * (2 * h**2)]
+    near, far = (
+        fat_tree_pair(k, switch, switch, 1.0, cable, cable, turn=turn).unreliability
+        for turn in ("aggregation", "core")
+    )
+    pairs = min(near * k * math.comb(h, 2) + far * h**2 * math.comb(k, 2), 1.0)
+    lower, upper = _any(alone), _any([*alone, pairs])
+    how = "bracket: what hosts hang on, sum over pairs of edge switches; hosts work"
+    return Row(quantity=_EVERY, value=upper, lower=lower, upper=upper, unit="probability", how=how)
+
+
+def _closer(
+    t: Topology, ends: Sequence[int], downs: Downs, lower: float, upper: float
+) -> tuple[float, float]:
+    """The same with certified bounds, which know all likely cuts."""
+    node = downs.nodes(t)
+    node[list(ends)] = 0.0
+    labels = [t.labels[v] for v in ends]
+    found = bounds(t, labels, link_down=downs.cable, node_down=node, max_states=_STATES, max_steps=_STEPS)
+    return max(lower, found.lower), min(upper, found.upper)
 
 
 def _bracket(t: Topology, ends: Sequence[int], downs: Downs) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Published reliabilities of networks: exact programme, counts of connecting subgraphs, closed forms."""
+"""Published reliabilities of networks: exact programme, counts of connecting subgraphs, real networks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any, Final
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 
 from relparallel import topology
 from relparallel.claims.registry import reproduces, theorem
+from relparallel.published import data_folder
 from relparallel.reliability import (
     Reliability,
     evaluate,
-    fat_tree_edge_pair_connected,
-    fat_tree_pods_connected,
+    polynomial,
     unavailability,
 )
-from relparallel.reliability.frontier import compile_programme, run_programme
-from relparallel.reliability.ordering import link_order
+from relparallel.reliability.programme.frontier import compile_programme, run_programme
+from relparallel.reliability.programme.ordering import link_order
 from relparallel.topology import Topology, as_topology
 
 #: What a row calls its graph, ``name(sizes)``; nodes are numbered from 0, hosts first.
@@ -64,35 +65,44 @@ def two_terminal(graph: str, source: int, target: int, link_up: float) -> float:
 @reproduces("NR-*-all-count")
 def connecting_subsets(graph: str, m: int, terminals: str) -> int:
     """R(1/2) 2^m: every mass is a whole number of subsets over a power of two, which floats hold exactly."""
-    return int(_connected(graph, terminals, 0.5, reductions=False).reliability * 2**m)
+    return int(_connected(graph, terminals, 0.5, method="exact", reductions=False).reliability * 2**m)
 
 
 @reproduces("NR-*-two-count")
 def joining_subsets(graph: str, m: int, source: int, target: int) -> int:
     """The same for two terminals."""
-    return int(_connected(graph, (source, target), 0.5, reductions=False).reliability * 2**m)
+    return int(_connected(graph, (source, target), 0.5, method="exact", reductions=False).reliability * 2**m)
+
+
+@reproduces("NR-*-all-poly")
+def connecting_subsets_by_size(graph: str, terminals: str) -> tuple[int, ...]:
+    """Coefficients of the reliability polynomial; of a fabric's switches, links of hosts are no part."""
+    network = _graph(graph).to_networkx()
+    if terminals == "switches":
+        network = network.subgraph(v for v, kind in network.nodes(data="endpoint") if not kind)
+    return polynomial(network, "nodes")
+
+
+@reproduces("NR-*-two-poly")
+def joining_subsets_by_size(graph: str, source: int, target: int) -> tuple[int, ...]:
+    """The same for two terminals."""
+    return polynomial(_graph(graph), (source, target))
+
+
+@reproduces("NR-zoo-*")
+def real_network(network: str, n: int, m: int, link_up: float) -> float:
+    """All-terminal reliability of a network of the Topology Zoo, derived from its file."""
+    table = pd.read_csv(data_folder() / "derived" / "topology_zoo.csv").set_index("network")
+    row = table.loc[network]
+    if (row["nodes"], row["links"], row["link_up"]) != (n, m, link_up):
+        raise ValueError(f"network must have {n} nodes and {m} links, got {row.to_dict()}")
+    return float(str(row["reliability"]))
 
 
 @reproduces("NR-U-*")
 def rare_failure(graph: str, terminals: str, link_down: float) -> float:
     """All-terminal unreliability of a well-kept network."""
     return _connected(graph, terminals, 1.0, link_down=link_down).unreliability
-
-
-@reproduces("NR-ftsw-*")
-def pods_apart(k: int, core_up: float, aggregation_up: float) -> float:
-    """Probability that switch failures part the pods of a fat-tree."""
-    return fat_tree_pods_connected(k, core_up, aggregation_up).unreliability
-
-
-@reproduces("NR-ftpair-*", quantity="*up-down*")
-def pair_apart(
-    k: int, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
-) -> float:
-    """Probability that two edge switches have no valley-free path."""
-    return fat_tree_edge_pair_connected(
-        k, core_up, aggregation_up, core_link_up=core_link_up, edge_link_up=edge_link_up
-    ).unreliability
 
 
 @reproduces("NR-ftpair-anypath")
@@ -103,25 +113,7 @@ def pair_apart_any_path(
     fabric = topology.fat_tree(k)
     first = int(np.flatnonzero(fabric.is_kind("edge"))[0])
     chances = _fat_tree_chances(fabric, core_up, aggregation_up, core_link_up, edge_link_up)
-    return evaluate(fabric, (first, first + k // 2), **chances).unreliability
-
-
-@reproduces("NR-mob-4-*")
-def pods_together(k: int, core_up: float, aggregation_up: float, core_link_down: float) -> float:
-    """Probability that all pods are connected: one edge switch speaks for each, its own links are perfect."""
-    fabric = topology.fat_tree(k)
-    speakers = np.flatnonzero(fabric.is_kind("edge"))[:: k // 2]
-    chances = _fat_tree_chances(fabric, core_up, aggregation_up, 1.0 - core_link_down, 1.0)
-    return evaluate(fabric, speakers, **chances).reliability
-
-
-@reproduces("NR-ls-16x8")
-def leaves_apart(leaves: int, spines: int, spine_up: float, link_down: float) -> float:
-    """Probability that some leaf switch is cut off, by the exact programme with failing spines."""
-    fabric = topology.leaf_spine(leaves, spines, 1)
-    node_up = np.where(fabric.is_kind("spine"), spine_up, 1.0)
-    leaf = np.flatnonzero(fabric.is_kind("leaf"))
-    return evaluate(fabric, leaf, 1.0 - link_down, node_up).unreliability
+    return evaluate(fabric, (first, first + k // 2), method="exact", **chances).unreliability
 
 
 def _fat_tree_chances(
@@ -139,27 +131,12 @@ def _fat_tree_chances(
 
 @reproduces("NR-bell9")
 def set_partitions(n: int) -> int:
-    """Largest layer of the programme on a complete graph of one vertex more: every partition occurs."""
+    """Largest layer on a complete graph of one vertex more, swept from its end: every partition occurs."""
     edges = np.array(nx.complete_graph(n + 1).edges, dtype=np.int64)
-    edges = edges[link_order(np.arange(n + 1), edges)]
+    edges = edges[link_order(np.arange(n + 1), edges)][::-1]
     half, certain = np.full((len(edges), 2), 0.5), np.tile([1.0, 0.0], (n + 1, 1))
     programme = compile_programme(edges, half, certain, np.ones(n + 1, dtype=bool))
     return run_programme(programme, max_states=10**6).peak
-
-
-@theorem(
-    "THM-reliability-closed-form",
-    system="fat-tree",
-    statement="The epidemic closed form for pods and the exact programme on the k=6 fabric give the same U.",
-)
-def closed_form_equals_programme() -> tuple[float, float]:
-    """Switch failures, links perfect."""
-    fabric = topology.fat_tree(6)
-    speakers = np.flatnonzero(fabric.is_kind("edge"))[::3]
-    chances = _fat_tree_chances(fabric, 0.9, 0.85, 1.0, 1.0)
-    return fat_tree_pods_connected(6, 0.9, 0.85).unreliability, evaluate(
-        fabric, speakers, **chances
-    ).unreliability
 
 
 @theorem(

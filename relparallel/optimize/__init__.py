@@ -1,8 +1,11 @@
 """Choosing: solvers that return an optimum with its proof."""
 
 from relparallel.optimize._joint_words import in_degrees
+from relparallel.optimize.disjoint_routes import RoutePair, disjoint_routes
+from relparallel.optimize.fabric_choice import FabricChoice, cheapest_fabric
 from relparallel.optimize.joint import JOINT_OBJECTIVES, JointPlan, joint
 from relparallel.optimize.joint_break_even import BreakEven, break_even_rate
+from relparallel.optimize.maintenance import MaintenancePlan, inspection_interval, replacement_interval
 from relparallel.optimize.measured_joint import (
     Candidate,
     JointOptimum,
@@ -10,26 +13,50 @@ from relparallel.optimize.measured_joint import (
     joint_optimum,
     published_candidate,
 )
+from relparallel.optimize.network_design import NetworkDesign
+from relparallel.optimize.redundancy_allocation import (
+    RedundancyAllocation,
+    redundancy_allocation,
+    redundancy_allocations,
+)
+from relparallel.optimize.reliable_network import reliable_network
 from relparallel.optimize.replica_placement import HallViolator, ReplicaPlacement, place_replicas
+from relparallel.optimize.spare_parts import SparesPlan, spares
 from relparallel.optimize.stage_split import best_stage_layers
 from relparallel.optimize.strategy_search import StrategyOptimum, best_strategy
+from relparallel.optimize.survivable_augmentation import survivable_augmentation
 
 __all__ = [
     "JOINT_OBJECTIVES",
     "BreakEven",
     "Candidate",
+    "FabricChoice",
     "HallViolator",
     "JointOptimum",
     "JointPlan",
+    "MaintenancePlan",
+    "NetworkDesign",
     "Plan",
+    "RedundancyAllocation",
     "ReplicaPlacement",
+    "RoutePair",
+    "SparesPlan",
     "StrategyOptimum",
     "best_stage_layers",
     "best_strategy",
     "break_even_rate",
+    "cheapest_fabric",
+    "disjoint_routes",
     "in_degrees",
+    "inspection_interval",
     "joint",
     "joint_optimum",
     "place_replicas",
     "published_candidate",
+    "redundancy_allocation",
+    "redundancy_allocations",
+    "reliable_network",
+    "replacement_interval",
+    "spares",
+    "survivable_augmentation",
 ]

@@ -9,27 +9,120 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from relparallel.reliability.closed_forms import fat_tree_edge_pair_connected, fat_tree_pods_connected
+    from relparallel.reliability.bounding.certified import Bounds, bounds
+    from relparallel.reliability.closed_forms.accessible_servers import accessible_servers
+    from relparallel.reliability.closed_forms.capacity_forms import (
+        fat_tree_pair_bandwidth,
+        fat_tree_pod_bandwidth,
+        leaf_spine_pair_bandwidth,
+    )
+    from relparallel.reliability.closed_forms.fat_tree_forms import fat_tree_pair, fat_tree_pods_connected
+    from relparallel.reliability.closed_forms.job_forms import job_connected
+    from relparallel.reliability.closed_forms.leaf_spine_forms import (
+        leaf_spine_leaves_connected,
+        leaf_spine_pair,
+    )
+    from relparallel.reliability.closed_forms.server_centric_forms import bcube_pair, dcell_pair, ring_pair
+    from relparallel.reliability.closed_forms.survivability import mean_time_to_isolation, smallest_cuts
     from relparallel.reliability.exact import evaluate
+    from relparallel.reliability.lumped.lumping import fat_tree_connected
+    from relparallel.reliability.questions.signature import SurvivalSignature, polynomial, survival_signature
+    from relparallel.reliability.repair.common_cause import (
+        common_cause_unavailability,
+        multiple_greek_letters,
+    )
+    from relparallel.reliability.repair.expected_delivery import Performability, performability
+    from relparallel.reliability.repair.markov_availability import RepairChain, RepairedParts, repair_chain
+    from relparallel.reliability.repair.stationary import mean_times, stationary_distribution
+    from relparallel.reliability.repair.steady_state import availability, unavailability
     from relparallel.reliability.result import Reliability
-    from relparallel.reliability.steady_state import availability, unavailability
+    from relparallel.reliability.sampling.estimation import estimate, estimator_table
+    from relparallel.reliability.sampling.moments import UnreliabilityEstimate
+    from relparallel.reliability.sensitivity.frequency import RepairableNetwork, failure_frequency
+    from relparallel.reliability.sensitivity.importance import Importance
 
 __all__ = [
+    "Bounds",
+    "Importance",
+    "Performability",
     "Reliability",
+    "RepairChain",
+    "RepairableNetwork",
+    "RepairedParts",
+    "SurvivalSignature",
+    "UnreliabilityEstimate",
+    "accessible_servers",
     "availability",
+    "bcube_pair",
+    "bounds",
+    "common_cause_unavailability",
+    "dcell_pair",
+    "estimate",
+    "estimator_table",
     "evaluate",
-    "fat_tree_edge_pair_connected",
+    "failure_frequency",
+    "fat_tree_connected",
+    "fat_tree_pair",
+    "fat_tree_pair_bandwidth",
+    "fat_tree_pod_bandwidth",
     "fat_tree_pods_connected",
+    "job_connected",
+    "leaf_spine_leaves_connected",
+    "leaf_spine_pair",
+    "leaf_spine_pair_bandwidth",
+    "mean_time_to_isolation",
+    "mean_times",
+    "multiple_greek_letters",
+    "performability",
+    "polynomial",
+    "repair_chain",
+    "ring_pair",
+    "smallest_cuts",
+    "stationary_distribution",
+    "survival_signature",
     "unavailability",
 ]
 
 _MODULES = {
+    "Bounds": "bounding.certified",
+    "Importance": "sensitivity.importance",
+    "Performability": "repair.expected_delivery",
     "Reliability": "result",
-    "availability": "steady_state",
+    "RepairChain": "repair.markov_availability",
+    "RepairableNetwork": "sensitivity.frequency",
+    "RepairedParts": "repair.markov_availability",
+    "SurvivalSignature": "questions.signature",
+    "UnreliabilityEstimate": "sampling.moments",
+    "accessible_servers": "closed_forms.accessible_servers",
+    "availability": "repair.steady_state",
+    "bcube_pair": "closed_forms.server_centric_forms",
+    "bounds": "bounding.certified",
+    "common_cause_unavailability": "repair.common_cause",
+    "dcell_pair": "closed_forms.server_centric_forms",
+    "estimate": "sampling.estimation",
+    "estimator_table": "sampling.estimation",
     "evaluate": "exact",
-    "fat_tree_edge_pair_connected": "closed_forms",
-    "fat_tree_pods_connected": "closed_forms",
-    "unavailability": "steady_state",
+    "failure_frequency": "sensitivity.frequency",
+    "fat_tree_connected": "lumped.lumping",
+    "fat_tree_pair": "closed_forms.fat_tree_forms",
+    "fat_tree_pair_bandwidth": "closed_forms.capacity_forms",
+    "fat_tree_pod_bandwidth": "closed_forms.capacity_forms",
+    "fat_tree_pods_connected": "closed_forms.fat_tree_forms",
+    "job_connected": "closed_forms.job_forms",
+    "leaf_spine_leaves_connected": "closed_forms.leaf_spine_forms",
+    "leaf_spine_pair": "closed_forms.leaf_spine_forms",
+    "leaf_spine_pair_bandwidth": "closed_forms.capacity_forms",
+    "mean_time_to_isolation": "closed_forms.survivability",
+    "mean_times": "repair.stationary",
+    "multiple_greek_letters": "repair.common_cause",
+    "performability": "repair.expected_delivery",
+    "polynomial": "questions.signature",
+    "repair_chain": "repair.markov_availability",
+    "ring_pair": "closed_forms.server_centric_forms",
+    "smallest_cuts": "closed_forms.survivability",
+    "stationary_distribution": "repair.stationary",
+    "survival_signature": "questions.signature",
+    "unavailability": "repair.steady_state",
 }
 
 

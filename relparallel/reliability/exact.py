@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import networkx as nx
 import numpy as np
 
-from relparallel._checks import require_choice, require_flag, require_int
-from relparallel.reliability.chances import Chance
-from relparallel.reliability.frontier import NotExactError, Programme, compile_programme, run_programme
-from relparallel.reliability.monte_carlo import SamplingPlan, estimate
-from relparallel.reliability.ordering import link_order, vertex_order
-from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
-from relparallel.reliability.reductions import Links, Network, reduce, split
-from relparallel.reliability.result import Reliability, exactly
+from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
+from relparallel.reliability.methods import Question, answer, up_and_down
+from relparallel.reliability.problem import (
+    LinkChance,
+    NodeChance,
+    Terminals,
+    read_problem,
+)
+from relparallel.reliability.questions.directed import Directed, solve_directed
+from relparallel.reliability.questions.fractions import has_fractions, in_fractions
+from relparallel.reliability.questions.grouped import answer_with_groups
+from relparallel.reliability.questions.groups import Groups, read_groups
+from relparallel.reliability.result import Reliability, Routing
+from relparallel.reliability.sampling.moments import Estimator
 from relparallel.topology import Topology
 
 __all__ = ["evaluate"]
@@ -26,14 +32,18 @@ def evaluate(
     terminals: Terminals = "all",
     link_up: LinkChance = 1.0,
     node_up: NodeChance = 1.0,
-    method: Literal["auto", "exact", "monte_carlo"] = "auto",
-    routing: Literal["any"] = "any",
+    method: Literal["exact", "closed_form", "bounds", "monte_carlo"] | Estimator = "auto",
+    routing: Routing = "any",
     *,
+    groups: Groups | None = None,
+    directed: bool | Literal["mutual"] = False,
     link_down: LinkChance | None = None,
     node_down: NodeChance | None = None,
     reductions: bool = True,
     max_states: int = 2**24,
-    samples: int = 100_000,
+    max_seconds: float = 10.0,
+    rtol: float = 1e-2,
+    samples: int | None = None,
     confidence: float = 0.95,
     rng: np.random.Generator | None = None,
     executor: Executor | None = None,
@@ -52,18 +62,37 @@ def evaluate(
         Of k parallel cables one has to be up.
     node_up : float, array [n], mapping or str
         Probability that a node is up, likewise. A terminal that is down is a failure of the system.
-    method : {"auto", "exact", "monte_carlo"}
-        "auto" is exact where the frontier fits; where it does not, it samples if ``rng`` is given.
-    routing : {"any"}
-        Any path counts.
+    method : {"auto", "exact", "closed_form", "bounds", "monte_carlo"} or an estimator of `estimate`
+        "closed_form" is for networks of tiers whose parts are alike, and for pairs of servers of a two-level
+        BCube or DCell or of a ring; it says why where it does not apply. "auto" takes a closed form where a
+        `Topology` has one, else lumps interchangeable parts by symmetry (see `fat_tree_connected`); else is
+        exact where the frontier programme fits ``max_states`` and ``max_seconds``; where it does not, it
+        bounds; where the bounds differ by more than ``rtol`` and ``rng`` is given, it estimates. The result
+        says which, and why. "monte_carlo" is "crude" with an interval that never errs more often than stated.
+    routing : {"any", "updown"}
+        Any path counts; or only one that climbs from tier to tier and then descends, between every two
+        terminals. The topology must say the ``tier`` of every node.
+    groups : float, mapping of name to float, or sequence of (members, float), optional
+        Groups of shared risk and the probability that each is *down*: all groups of ``Topology.shared_risk``,
+        those named, or groups of labels of nodes and pairs of labels. Members of a group that is down are.
+        They combine with all methods, fractions and up-down routing, not with ``directed``. Bounds and
+        samples are taken for each of the likeliest 64 states of the groups.
+    directed : bool or "mutual"
+        Read a directed networkx graph: the first terminal must reach the others (True), or every terminal
+        every other ("mutual").
     link_down, node_down : as link_up and node_up, optional
         Failure probabilities instead, for parts so good that 1 - up has lost digits.
     reductions : bool, optional
-        Whether to simplify the network first; the answer is the same.
+        Whether to simplify the network first, and to look for symmetry; the answer is the same.
     max_states : int, optional
-        Largest layer of the exact programme, at about 60 bytes a state.
+        Largest layer of the exact programme, at up to 100 bytes a state.
+    max_seconds : float, optional
+        With "auto", the time that the exact programme may be predicted to take, s.
+    rtol : float, optional
+        Relative width of the bracket, or half-width of the interval, to aim for.
     samples : int, optional
-        Sampled states of the network.
+        Sampled states of the network; by default 100 000 with "monte_carlo", and as many as ``rtol`` needs
+        with an estimator.
     confidence : float, optional
         Probability with which the sampled interval holds the unreliability, inside (0, 1).
     rng : numpy.random.Generator, optional
@@ -74,7 +103,8 @@ def evaluate(
     Returns
     -------
     Reliability
-        With the unreliability as its own sum, of full relative accuracy for the given chances.
+        With the unreliability as its own sum, of full relative accuracy for the given chances. Chances that
+        are `fractions.Fraction` give exact fractions.
 
     Raises
     ------
@@ -99,75 +129,49 @@ def evaluate(
     >>> print(f"{result.unreliability:.6e}")
     2.051974e-04
     """
-    require_choice(("auto", "exact", "monte_carlo"), method=method)
-    require_choice(("any",), routing=routing)
+    require_choice(("exact", "closed_form", "bounds", "monte_carlo", *get_args(Estimator)), method=method)
+    require_choice(("any", "updown"), routing=routing)
+    require_choice((False, True, "mutual"), directed=directed)
     require_flag(reductions=reductions)
     require_int(max_states=max_states, at_least=1, at_most=2**28)
-    plan = SamplingPlan(samples=samples, confidence=confidence, rng=rng, executor=executor)
-    problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
-    if method == "monte_carlo":
-        return estimate(problem, plan)
-    try:
-        return solve(problem, reductions, max_states)
-    except NotExactError:
-        if method == "exact" or rng is None:
-            raise
-        return estimate(problem, plan)
-
-
-def solve(problem: Problem, reductions: bool, max_states: int) -> Reliability:
-    """Reduce the network, cut it into blocks, and run the programme on every block."""
-    _require_relays(problem)
-    network = _network(problem)
-    if not network.restrict():
-        return exactly(0.0, 1.0, "exact")
-    if reductions:
-        reduce(network)
-    width = states = 0
-    for part in split(network) if reductions else [network.part(set(network.links))]:
-        if reductions:
-            reduce(part)
-        if len(part.terminals) > 1:
-            programme = _programme(part)
-            sweep = run_programme(programme, max_states)
-            part.require((sweep.success, sweep.failure))
-            width, states = max(width, programme.width), states + sweep.visited
-        network.require((part.alive, part.failed))
-    return exactly(network.alive, network.failed, "exact", width=width, states=states)
-
-
-def _require_relays(problem: Problem) -> None:
-    """Refuse what plain connectivity does not answer: see Notes of `evaluate`."""
-    links = np.bincount(problem.edges.ravel(), minlength=len(problem.node))
-    mute = [v for v in problem.terminals if not problem.transit[v] and links[v] > 1]
-    if mute and len(problem.terminals) > 2:
-        raise NotExactError(
-            "terminals must forward or have one link for the exact programme when there are three or more, "
-            f"got node {mute[0]} with {links[mute[0]]} links; use method='monte_carlo' with an rng"
+    require_real(max_seconds=max_seconds, above=0)
+    require_real(rtol=rtol, above=0, below=1)
+    if samples is not None:
+        require_int(samples=samples, at_least=1, at_most=10**12)
+    require_real(confidence=confidence, above=0, below=1)
+    require_instance((np.random.Generator, type(None)), rng=rng)
+    require_instance((Executor, type(None)), executor=executor)
+    fractions = has_fractions(link_up, node_up, link_down, node_down, groups=groups)
+    _require_one_kind(method, routing, fractions=fractions, groups=groups is not None, directed=directed)
+    chances = {"link_up": link_up, "node_up": node_up, "link_down": link_down, "node_down": node_down}
+    if directed:
+        kind: Directed = "mutual" if directed == "mutual" else "reach"
+        return solve_directed(graph, terminals, **chances, connection=kind, max_states=max_states)  # type: ignore[arg-type]
+    if fractions:
+        return in_fractions(
+            graph, terminals, **chances, groups=groups, reductions=reductions, max_states=max_states
         )
+    problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
+    question = Question(
+        graph=graph, problem=problem, reductions=reductions, max_states=max_states, max_seconds=max_seconds,
+        rtol=rtol, samples=samples, confidence=confidence, rng=rng, executor=executor,
+    )  # fmt: skip
+    if groups is not None:
+        return answer_with_groups(question, read_groups(graph, problem, groups), method, routing)
+    return up_and_down(question, method) if routing == "updown" else answer(question, method)
 
 
-def _network(problem: Problem) -> Network:
-    """The network with its terminals' own failures split off."""
-    links: Links = {v: {} for v in range(len(problem.node))}
-    for (u, v), (up, down) in zip(problem.edges.tolist(), problem.link.tolist(), strict=True):
-        links[u][v] = links[v][u] = (up, down)
-    nodes: dict[int, Chance] = {v: (up, down) for v, (up, down) in enumerate(problem.node.tolist())}
-    network = Network(links=links, nodes=nodes, alive=1.0, failed=0.0)
-    for terminal in problem.terminals.tolist():
-        network.make_terminal(terminal)
-    return network
-
-
-def _programme(part: Network) -> Programme:
-    """The sweep through a connected network, in a good order."""
-    place = {v: i for i, v in enumerate(part.links)}
-    pairs = [(u, v) for u, near in part.links.items() for v in near if place[u] < place[v]]
-    edges = np.array([(place[u], place[v]) for u, v in pairs], dtype=np.int64)
-    sequence = link_order(vertex_order(len(place), edges), edges)
-    return compile_programme(
-        edges=edges[sequence],
-        link=np.array([part.links[u][v] for u, v in pairs], dtype=np.float64)[sequence],
-        node=np.array([part.nodes[v] for v in place], dtype=np.float64),
-        terminal=np.array([v in part.terminals for v in place]),
-    )
+def _require_one_kind(method: str, routing: str, *, fractions: bool, groups: bool, directed: object) -> None:
+    """Refuse questions that go beyond the plain one in ways that no programme answers together."""
+    kinds = {"directed": bool(directed), "routing='updown'": routing == "updown", "fractions": fractions}
+    asked = [name for name, value in kinds.items() if value]
+    if directed and groups:
+        asked.append("groups")
+    if len(asked) > 1:
+        raise ValueError(f"{asked[0]} must not be combined with {asked[1]}, got both")
+    if method == "closed_form" and (asked in (["fractions"], ["directed"]) or groups):
+        raise ValueError(f"method 'closed_form' must not be combined with {[*asked, 'groups'][0]}, got both")
+    if asked == ["routing='updown'"] and method == "bounds" and not groups:
+        return
+    if asked and method not in ("auto", "exact", "closed_form"):
+        raise ValueError(f"method must be 'auto' or 'exact' with {asked[0]}, got {method!r}")

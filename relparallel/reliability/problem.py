@@ -12,14 +12,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_instance, require_probability
+from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.topology import Topology, as_topology
 
-__all__ = ["LinkChance", "NodeChance", "Problem", "Terminals", "read_problem"]
+__all__ = [
+    "LinkChance",
+    "NodeChance",
+    "Problem",
+    "Terminals",
+    "link_values",
+    "node_values",
+    "read_problem",
+    "require_relays",
+]
 
 FloatArray = NDArray[np.float64]
 Terminals = Literal["all", "switches", "nodes"] | Sequence[Hashable] | Set[Hashable] | NDArray[Any]
-LinkChance = ArrayLike | Mapping[tuple[Hashable, Hashable], float] | str
-NodeChance = ArrayLike | Mapping[Hashable, float] | str
+LinkChance = ArrayLike | Mapping[Any, float] | str  # Any: key types are invariant
+NodeChance = ArrayLike | Mapping[Any, float] | str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,14 +66,18 @@ def read_problem(
     node_down: NodeChance | None = None,
 ) -> Problem:
     """Check the arguments of `evaluate` and turn them into arrays; links that cannot help are left out."""
+    simple = _read_simple(graph, terminals, link_up, node_up, link_down, node_down)
+    if simple is not None:
+        return simple
     topology = as_topology(graph)
     chosen = _terminals(topology, terminals)
-    up, down = _either("link", link_up, link_down, partial(_links, topology, graph))
-    node = _either("node", node_up, node_down, partial(_nodes, topology))
+    up, down = _either("link", link_up, link_down, partial(link_values, topology, graph))
+    node = _either("node", node_up, node_down, partial(node_values, topology))
     cables = topology.multiplicity
     with np.errstate(divide="ignore"):  # log(0) of a perfect cable
         some = np.where(cables == 1, up, -np.expm1(cables * np.log1p(-up)))
     useful = topology.transit | np.isin(np.arange(topology.num_nodes), chosen)
+    useful &= node[0] > 0
     keep = useful[topology.edges].all(axis=1) & (some > 0)
     return Problem(
         edges=topology.edges[keep],
@@ -72,6 +86,90 @@ def read_problem(
         terminals=chosen,
         transit=topology.transit,
     )
+
+
+def _read_simple(
+    graph: Topology | nx.Graph[Any],
+    terminals: Terminals,
+    link_up: Any,
+    node_up: Any,
+    link_down: Any,
+    node_down: Any,
+) -> Problem | None:
+    """The problem of a bare networkx graph with one chance for all links and one for all nodes, read quickly.
+
+    None for every other, and for every mistake: the general way reads it, or says what is wrong.
+    """
+    link, node = _one_chance(link_up, link_down), _one_chance(node_up, node_down)
+    if type(graph) is not nx.Graph or link is None or node is None or len(graph) == 0:
+        return None
+    if not all(_FIELDS.isdisjoint(record) for _, record in graph.nodes(data=True) if record):
+        return None
+    n, index = len(graph), {label: i for i, label in enumerate(graph)}
+    pairs = []
+    for u, (_, near) in enumerate(graph.adjacency()):
+        for label, record in near.items():
+            v = index[label]
+            if u == v or (record and not _FIELDS.isdisjoint(record)):
+                return None
+            if u < v:
+                pairs.append(u * n + v)
+    chosen = _quick_terminals(terminals, index)
+    if chosen is None:
+        return None
+    edges = np.empty((len(pairs), 2), dtype=np.int64)
+    np.divmod(np.sort(np.array(pairs, dtype=np.int64)), n, out=(edges[:, 0], edges[:, 1]))
+    return Problem(
+        edges=edges,
+        link=np.full((len(pairs), 2), link),
+        node=np.full((n, 2), node),
+        terminals=chosen,
+        transit=np.ones(n, dtype=bool),
+    )
+
+
+#: Attributes with which a node or an edge of a networkx graph means more: see `as_topology`.
+_FIELDS = frozenset(
+    (
+        *("kind", "device_class", "endpoint", "transit", "tier", "pod", "rail", "shared_risk"),
+        *("multiplicity", "capacity", "latency"),
+    )
+)
+
+
+def _one_chance(up: Any, down: Any) -> tuple[float, float] | None:
+    """(up, down) of a number strictly between 0 and 1, or of 1; None of anything else."""
+    if down is None:
+        return (float(up), float(1.0 - up)) if isinstance(up, float) and 0.0 < up <= 1.0 else None
+    return (
+        (float(1.0 - down), float(down))
+        if isinstance(down, float) and 0.0 <= down < 1.0 and up == 1.0
+        else None
+    )
+
+
+def _quick_terminals(terminals: Any, index: Mapping[Hashable, int]) -> NDArray[np.int64] | None:
+    """Ascending indices of the terminals; None where they are not plainly given."""
+    if isinstance(terminals, str):
+        return np.arange(len(index)) if terminals in ("all", "nodes") else None
+    if type(terminals) not in (tuple, list, range) or not all(
+        type(t) in (int, str, tuple) for t in terminals
+    ):
+        return None
+    chosen = sorted(index.get(label, -1) for label in terminals)
+    distinct = len(set(chosen)) == len(chosen) > 0 <= chosen[0]
+    return np.array(chosen, dtype=np.int64) if distinct else None
+
+
+def require_relays(problem: Problem) -> None:
+    """Refuse what plain connectivity does not answer: see Notes of `evaluate`."""
+    links = np.bincount(problem.edges.ravel(), minlength=len(problem.node))
+    mute = [v for v in problem.terminals if not problem.transit[v] and links[v] > 1]
+    if mute and len(problem.terminals) > 2:
+        raise NotExactError(
+            "terminals must forward or have one link for the exact programme when there are three or more, "
+            f"got node {mute[0]} with {links[mute[0]]} links; use method='monte_carlo' with an rng"
+        )
 
 
 def _either(
@@ -108,7 +206,7 @@ def _index(argument: str, topology: Topology, label: Any) -> int:
         raise ValueError(f"{argument} must name nodes of {topology!r}, got {label!r}") from None
 
 
-def _links(
+def link_values(
     topology: Topology, graph: Topology | nx.Graph[Any], argument: str, given: LinkChance, rest: float
 ) -> FloatArray:
     """Probability for one cable of every joined pair; ``rest`` where a mapping says nothing."""
@@ -141,7 +239,7 @@ def _row(argument: str, topology: Topology, row: Mapping[Any, int], ends: Any) -
     return row[u, v]
 
 
-def _nodes(topology: Topology, argument: str, given: NodeChance, rest: float) -> FloatArray:
+def node_values(topology: Topology, argument: str, given: NodeChance, rest: float) -> FloatArray:
     """Probability for every node; ``rest`` where a mapping says nothing."""
     if isinstance(given, str):
         return _attribute(argument, topology.node_attributes, given)

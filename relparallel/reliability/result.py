@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from relparallel._checks import require_choice, require_int, require_probability
+from relparallel._checks import (
+    require_choice,
+    require_flag,
+    require_instance,
+    require_int,
+    require_probability,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from relparallel.reliability.sensitivity.importance import Importance
+
 __all__ = ["Method", "Reliability", "Routing"]
 
-Method = Literal["exact", "closed_form", "monte_carlo"]
+Method = Literal[
+    "exact", "closed_form", "bounds", "monte_carlo",
+    "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby",
+]  # fmt: skip
 Routing = Literal["any", "updown"]
 
 
@@ -24,11 +37,13 @@ class Reliability:
     ----------
     reliability, unreliability : float
         R and U. Both are sums of positive terms: U of 1e-300 has as many correct digits as R of 0.5.
+        `fractions.Fraction` where the question was asked in fractions; then they add up to 1.
     lower, upper : float
         Bracket of the *un*reliability: equal to it when the method is exact, a confidence interval when it
         samples.
-    method : {"exact", "closed_form", "monte_carlo"}
-        How it was computed.
+    method : {"exact", "closed_form", "bounds", "monte_carlo"} or name of an estimator
+        How it was computed. With "bounds" the unreliability is the middle of a bracket that holds for
+        certain.
     routing : {"any", "updown"}
         What counts as connected: any path, or only valley-free paths (up, then down).
     width : int
@@ -37,6 +52,8 @@ class Reliability:
         States that the exact programme visited; 0 where it did not run.
     samples : int
         Sampled states of the network; 0 where nothing was sampled.
+    reason : str
+        Why this method was chosen, with the numbers that decided; empty where the caller chose.
 
     Raises
     ------
@@ -59,23 +76,70 @@ class Reliability:
     width: int = 0
     states: int = 0
     samples: int = 0
+    reason: str = field(default="", compare=False)
+    _parts: Callable[..., Importance] | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("reliability", "unreliability", "lower", "upper"):
-            object.__setattr__(self, name, require_probability(**{name: getattr(self, name)}))
+        given = {name: getattr(self, name) for name in ("reliability", "unreliability", "lower", "upper")}
+        fractions = {name: float(value) for name, value in given.items() if isinstance(value, Fraction)}
+        for name, value in zip(given, require_probability(**{**given, **fractions}), strict=True):
+            if name not in fractions:
+                object.__setattr__(self, name, value)
         if not self.lower <= self.unreliability <= self.upper:
             raise ValueError(
                 f"lower and upper must hold unreliability {self.unreliability!r}, "
                 f"got [{self.lower!r}, {self.upper!r}]"
             )
-        require_choice(("exact", "closed_form", "monte_carlo"), method=self.method)
+        require_choice(get_args(Method), method=self.method)
         require_choice(("any", "updown"), routing=self.routing)
+        require_instance(str, reason=self.reason)
         require_int(width=self.width, states=self.states, samples=self.samples, at_least=0)
 
     @property
     def exact(self) -> bool:
         """Whether the bracket has width zero."""
         return self.lower == self.upper
+
+    def importance(self, *, perfect: bool = False) -> Importance:
+        """Importance of every link and node, from one sweep forth and one back, or by classes of alike parts.
+
+        Parameters
+        ----------
+        perfect : bool, optional
+            Whether to include parts that never fail; it can take much longer.
+
+        Returns
+        -------
+        Importance
+            Birnbaum's measure and what follows from it; ``to_frame()`` is the table.
+
+        Raises
+        ------
+        ValueError
+            If `evaluate` did not give the result exactly or in closed form for any path, or if the network is
+            too wide for the exact programme and no fabric whose parts are alike.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> from relparallel.reliability import evaluate
+        >>> bridge = nx.Graph(["sa", "sb", "ab", "at", "bt"])
+        >>> parts = evaluate(bridge, ("s", "t"), link_up=0.9).importance()
+        >>> for name, chance in zip(parts.names, parts.birnbaum):
+        ...     print(*name, f"{chance:.4f}")
+        s a 0.1062
+        s b 0.1062
+        a b 0.0162
+        a t 0.1062
+        b t 0.1062
+        """
+        require_flag(perfect=perfect)
+        if self._parts is None:
+            raise ValueError(
+                "method must be 'exact' for importance: evaluate(graph, ..., method='exact') with routing "
+                f"'any', without groups, fractions or directions; got {self.method!r}, {self.routing!r}"
+            )
+        return self._parts(perfect=perfect)
 
     def to_frame(self) -> pd.DataFrame:
         """One row: the table that a notebook shows."""
@@ -98,10 +162,21 @@ class Reliability:
 
 
 def exactly(
-    reliability: float, unreliability: float, method: Method, routing: Routing = "any", **work: int
+    reliability: Any,
+    unreliability: Any,
+    method: Method,
+    routing: Routing = "any",
+    *,
+    width: int = 0,
+    states: int = 0,
+    reason: str = "",
 ) -> Reliability:
     """Make a result without an interval; rounding may have lifted a probability just above 1."""
-    up, down = min(float(reliability), 1.0), min(float(unreliability), 1.0)
+    found: list[Any] = [
+        x if isinstance(x, Fraction) else min(float(x), 1.0) for x in (reliability, unreliability)
+    ]
+    up, down = found
     return Reliability(
-        reliability=up, unreliability=down, lower=down, upper=down, method=method, routing=routing, **work
-    )
+        reliability=up, unreliability=down, lower=down, upper=down,
+        method=method, routing=routing, width=width, states=states, reason=reason,
+    )  # fmt: skip

@@ -55,7 +55,7 @@ from relparallel.training.goodput_report import goodput
 from relparallel.training.job_shape import JobShape
 from relparallel.training.lifetime_fits import LifetimeFit, fit_by_cause, fit_lifetimes
 from relparallel.training.lifetimes import Lifetime
-from relparallel.training.markov import NodeChain, stationary_distribution
+from relparallel.training.markov import NodeChain
 from relparallel.training.memory_replicas import (
     PLACEMENTS,
     checkpoint_recovery_probability,
@@ -201,7 +201,6 @@ __all__ = [
     "slow_ranks",
     "spares_law",
     "spares_needed",
-    "stationary_distribution",
     "template_speed",
     "templates_cover",
     "time_to_pair_loss",

@@ -20,104 +20,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import expm_multiply
 
-from relparallel._checks import require_flag, require_instance, require_int, require_probability, require_real
+from relparallel._checks import require_flag, require_instance, require_int, require_probability
+from relparallel.reliability.repair.stationary import stationary_distribution
 from relparallel.training._arguments import Real, require_rate, require_time
 from relparallel.training._missing import able_to_fail, reach, speeds
 
-__all__ = ["NodeChain", "stationary_distribution"]
+__all__ = ["NodeChain"]
 
 _MOST: Final = 10**5  # states
 _TAIL: Final = 1e-16
-
-
-def stationary_distribution(generator: csr_array) -> NDArray[np.float64]:
-    """Stationary law of an irreducible continuous-time Markov chain.
-
-    Parameters
-    ----------
-    generator : scipy.sparse.csr_array
-        Rates from row to column [1/s], at least 0; the diagonal is ignored. Every state must lead to one
-        before it.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, one probability per state.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no square sparse array, a rate is negative or not finite, or a state leads to none before it.
-
-    Notes
-    -----
-    Grassmann, Taksar and Heyman: states are taken out from the last to the first without a subtraction, so
-    every probability, however small, has a relative error of a few roundings. O(n b^2) for bandwidth b.
-
-    References
-    ----------
-    Grassmann, Taksar, Heyman, Oper. Res. 33(5), 1985.
-
-    Examples
-    --------
-    >>> stationary_distribution(csr_array([[0.0, 1.0], [3.0, 0.0]])).tolist()
-    [0.75, 0.25]
-    """
-    require_instance(csr_array, generator=generator)
-    rows, columns = generator.shape
-    if rows != columns or rows == 0:
-        raise ValueError(f"generator must be square and have a state, got shape {generator.shape}")
-    table = generator.tocoo()
-    off = table.row != table.col
-    row, column, rate = table.row[off], table.col[off], np.asarray(table.data[off], dtype=np.float64)
-    require_real(generator=rate, at_least=0)
-    wide = int(np.abs(row - column).max(initial=1))
-    band = np.zeros((rows, 2 * wide + 1))
-    np.add.at(band, (row, column - row + wide), rate)
-    if not _eliminated(band, wide):
-        raise ValueError("generator must lead from every state to one before it, got one that does not")
-    law = _substituted(band, wide)
-    scaled: NDArray[np.float64] = law / law.sum()
-    return scaled
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _eliminated(band: NDArray[np.float64], wide: int) -> bool:
-    """Take out the states one by one; column ``j - i + wide`` of row i is the rate from i to j."""
-    for last in range(band.shape[0] - 1, 0, -1):
-        low = max(0, last - wide)
-        out = 0.0
-        for j in range(low, last):
-            out += band[last, j - last + wide]
-        if out <= 0.0:
-            return False
-        for i in range(low, last):
-            into = band[i, last - i + wide] / out
-            band[i, last - i + wide] = into
-            if into > 0.0:
-                for j in range(low, last):
-                    band[i, j - i + wide] += into * band[last, j - last + wide]
-    return True
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _substituted(band: NDArray[np.float64], wide: int) -> NDArray[np.float64]:
-    """Put the states back, scaled down where their weights grow beyond what a float holds."""
-    law = np.zeros(band.shape[0])
-    law[0] = 1.0
-    for state in range(1, band.shape[0]):
-        for i in range(max(0, state - wide), state):
-            law[state] += law[i] * band[i, state - i + wide]
-        if law[state] > 1e200:
-            for i in range(state + 1):
-                law[i] /= 1e200
-    return law
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -1,11 +1,12 @@
+import time
 from math import comb
 
 import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.reliability.frontier import compile_programme, run_programme
-from relparallel.reliability.ordering import link_order, vertex_order
+from relparallel.reliability.programme.frontier import compile_programme, run_programme
+from relparallel.reliability.programme.ordering import link_order, vertex_order
 
 
 def arrays(graph):
@@ -13,10 +14,11 @@ def arrays(graph):
     return len(graph), np.array([sorted(edge) for edge in graph.edges], dtype=np.int64)
 
 
-def programme(graph, order=None, up=0.9):
+def programme(graph, order=None, up=0.9, backwards=False):
     """Programme of an all-terminal problem with perfect vertices."""
     n, edges = arrays(graph)
     edges = edges[link_order(vertex_order(n, edges) if order is None else order, edges)]
+    edges = edges[::-1] if backwards else edges
     link, node = np.tile([up, 1 - up], (len(edges), 1)), np.tile([1.0, 0.0], (n, 1))
     return compile_programme(edges, link, node, np.ones(n, dtype=bool))
 
@@ -50,16 +52,27 @@ def test_orders_are_permutations_and_repeat():
         assert (order == vertex_order(n, edges)).all()
 
 
-def test_links_that_free_a_vertex_come_first():
-    # Vertex 3 has links to 0, 1 and 2; only 1 has no later neighbour.
-    edges = np.array([(0, 1), (0, 2), (0, 3), (1, 3), (2, 3), (0, 4), (2, 4), (3, 4)])
-    late = [edges[i].tolist() for i in link_order(np.arange(5), edges) if edges[i].max() == 3]
-    assert late[0] == [1, 3]
+def test_links_that_let_a_vertex_enter_come_last():
+    # Vertex 1 has links to 2, 3 and 4 that leave later; only 3 is not yet live.
+    edges = np.array([(0, 2), (0, 4), (1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)])
+    ordered = edges[link_order(np.arange(5), edges)].tolist()
+    assert [max(edge) for edge in ordered if min(edge) == 1] == [2, 4, 3]
+
+
+def test_a_hopeless_graph_is_not_searched_for_long():
+    n, edges = arrays(nx.grid_graph((8, 8, 8), periodic=True))
+    vertex_order(*arrays(nx.path_graph(3)))
+    start = time.process_time()
+    assert sorted(vertex_order(n, edges)) == list(range(n))
+    assert time.process_time() - start < 1.0
 
 
 @pytest.mark.parametrize(("n", "bell"), [(4, 15), (6, 203), (8, 4140), (9, 21147)])
 def test_the_largest_layer_of_a_complete_graph_is_a_bell_number(n, bell):
-    assert run_programme(programme(nx.complete_graph(n + 1), np.arange(n + 1)), 10**6).peak == bell
+    graph = nx.complete_graph(n + 1)
+    every = programme(graph, np.arange(n + 1), backwards=True)  # the links of a vertex when it enters
+    assert run_programme(every, 10**6).peak == bell
+    assert run_programme(programme(graph), 10**6).peak < bell
 
 
 @pytest.mark.parametrize("side", [3, 4, 5, 6, 8])

@@ -5,7 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from relparallel import training
-from relparallel.training import JobShape, NodeChain, Recovery, stationary_distribution
+from relparallel.reliability import stationary_distribution
+from relparallel.training import JobShape, NodeChain, Recovery
 
 ONE = np.array([1.0, 0.0])
 rng = np.random.default_rng(20)

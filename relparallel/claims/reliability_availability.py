@@ -1,0 +1,139 @@
+"""Availability, importance and performability: each by two routes that share no code."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import prod
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from relparallel import topology
+from relparallel.claims.registry import theorem
+from relparallel.reliability import (
+    RepairedParts,
+    common_cause_unavailability,
+    evaluate,
+    failure_frequency,
+    fat_tree_pod_bandwidth,
+    multiple_greek_letters,
+    performability,
+    repair_chain,
+    unavailability,
+)
+
+
+def _hosts(spares: int, dormancy: float = 1.0) -> RepairedParts:
+    """A job of 128 hosts; life and repair are powers of two, exact as fractions."""
+    return RepairedParts(
+        name="host", count=128 + spares, needed=128, mtbf=2.0**23, mttr=2.0**14, dormancy=dormancy
+    )
+
+
+@theorem(
+    "THM-availability-static",
+    system="Availability, MTBF/MTTR",
+    statement="With a crew for each host the repair chain gives the k-out-of-n formula.",
+)
+def crews_enough() -> tuple[float, float]:
+    """Elimination without a subtraction, and the binomial sum."""
+    chain = repair_chain([_hosts(8)])
+    return chain.unavailability, float(unavailability(2.0**23, 2.0**14, needed=128, installed=136))
+
+
+@theorem(
+    "THM-availability-crews",
+    system="Availability, MTBF/MTTR",
+    statement="One crew and spares switched off: the repair chain gives the product form in rationals.",
+)
+def one_crew() -> tuple[float, float]:
+    """128 hosts and 6 cold spares: one of min(134 - k, 128) that work fails, one of k is repaired."""
+    rates = [Fraction(min(134 - k, 128), 2**9) for k in range(134)]
+    weights = [prod(rates[:k], start=Fraction(1)) for k in range(135)]
+    return repair_chain([_hosts(6, 0.0)], crews=1).unavailability, float(sum(weights[7:]) / sum(weights))
+
+
+@theorem(
+    "THM-availability-frequency",
+    system="Availability, MTBF/MTTR",
+    statement="A ring fails as often by Birnbaum's measures of its cables as by the chain over their number.",
+)
+def ring_fails_as_often() -> tuple[float, float]:
+    """Sum of w B over 12 cables, and the flow of the chain from one cable down to two."""
+    ring = failure_frequency(nx.cycle_graph(12), link_mtbf=999.0, link_mttr=1.0)
+    cables = RepairedParts(name="cable", count=12, needed=11, mtbf=999.0, mttr=1.0)
+    return ring.frequency, repair_chain([cables]).frequency
+
+
+@theorem(
+    "THM-availability-common-cause",
+    system="Availability, MTBF/MTTR",
+    statement="Spines under the beta factor model are a group of shared risk: the same unreliability.",
+)
+def beta_factor_is_a_group() -> tuple[float, float]:
+    """Two leaves over four spines, a tenth of their failures in common."""
+    causes, spines = multiple_greek_letters(1e-3, 4, [0.1]), range(2, 6)
+    down: Any = dict.fromkeys(spines, float(causes[0]))
+    graph = nx.complete_bipartite_graph(2, 4)
+    shared = evaluate(graph, (0, 1), node_down=down, groups=[(tuple(spines), float(causes[3]))])
+    return shared.unreliability, common_cause_unavailability(1, causes)
+
+
+@theorem(
+    "THM-importance-conditioning",
+    system="Importance measures",
+    statement="Birnbaum's measures from one sweep are differences of two evaluations each.",
+)
+def importance_is_a_difference() -> tuple[float, float]:
+    """The sum over the core switches of a fat-tree with failing cables and switches."""
+    fabric, terminals = topology.fat_tree(4), (0, 5, 15)
+    core = fabric.is_kind("core")
+    down = np.where(core, 0.05, np.where(fabric.endpoint, 0.0, 0.02))
+    parts = evaluate(fabric, terminals, link_down=0.01, node_down=down, method="exact").importance()
+    switches = set(np.flatnonzero(core).tolist())
+    mine = [b for b, part in zip(parts.birnbaum.tolist(), parts.names, strict=True) if part in switches]
+    apart = 0.0
+    for switch, (sign, chance) in product(switches, ((1, 1.0), (-1, 0.0))):
+        fixed = np.where(np.arange(down.size) == switch, chance, down)
+        apart += sign * evaluate(fabric, terminals, link_down=0.01, node_down=fixed).unreliability
+    return sum(mine), apart
+
+
+@theorem(
+    "THM-performability-leaf-spine",
+    system="Performability",
+    statement="S spines leave S s l^2 uplinks between two leaves on average, whatever routes leaves take.",
+)
+def uplinks_left() -> tuple[float, float]:
+    """All 256 states of four spines and of the cables of one leaf; those of the other are perfect."""
+    graph = nx.complete_bipartite_graph(2, 4)
+    cables: Any = {(0, spine): 0.05 for spine in range(2, 6)}
+    spines: Any = dict.fromkeys(range(2, 6), 0.1)
+    ends: Any = {"sources": [0], "targets": [1]}
+    found = performability(graph, "max_flow", link_down=cables, node_down=spines, gap=0.0, **ends)
+    return found.value, 4 * 0.9 * 0.95
+
+
+@theorem(
+    "THM-performability-pods",
+    system="Performability",
+    statement="Two pods of a k=48 fat-tree are left k^2/4 a^2 c m^2 core links on average.",
+)
+def core_links_left() -> tuple[float, float]:
+    """The convolution of 24 groups, and the mean of each of 576 lanes."""
+    law = fat_tree_pod_bandwidth(48, 0.99, 0.98, 0.995)
+    return float(law @ np.arange(577)), 576 * 0.98**2 * 0.99 * 0.995**2
+
+
+@theorem(
+    "THM-performability-pairs",
+    system="Performability",
+    statement="The expected share of connected pairs over all states is the mean two-terminal reliability.",
+)
+def pairs_connected() -> tuple[float, float]:
+    """A ring of six with failing cables: 64 states, and three distances by the exact programme."""
+    ring = nx.cycle_graph(6)
+    pairs = [evaluate(ring, (0, other), link_up=0.8).reliability for other in range(1, 6)]
+    return performability(ring, link_up=0.8, gap=0.0).value, sum(pairs) / 5

@@ -1,0 +1,156 @@
+"""Published reliabilities of whole fabrics: closed forms, each beside the exact programme where it fits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from scipy.integrate import quad
+
+from relparallel import topology
+from relparallel.claims.registry import reproduces, theorem
+from relparallel.reliability import (
+    evaluate,
+    fat_tree_pair,
+    fat_tree_pods_connected,
+    job_connected,
+    leaf_spine_leaves_connected,
+    mean_time_to_isolation,
+    smallest_cuts,
+)
+
+
+@reproduces("NR-ftsw-*")
+def pods_apart(k: int, core_up: float, aggregation_up: float) -> float:
+    """Probability that switch failures part the pods of a fat-tree."""
+    return fat_tree_pods_connected(k, core_up, aggregation_up).unreliability
+
+
+@reproduces("NR-ftpair-*", quantity="*up-down*")
+def pair_apart(
+    k: int, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
+) -> float:
+    """Probability that two edge switches have no valley-free path."""
+    return fat_tree_pair(k, core_up, aggregation_up, 1.0, core_link_up, edge_link_up).unreliability
+
+
+@reproduces("NR-mob-4-*")
+def pods_together(k: int, core_up: float, aggregation_up: float, core_link_down: float) -> float:
+    """Probability that the pods are connected when their cables to the core fail too."""
+    return fat_tree_pods_connected(k, core_up, aggregation_up, 1.0 - core_link_down).reliability
+
+
+@reproduces("NR-mob-k*")
+def pods_not_together(k: int, core_up: float, aggregation_up: float, core_link_down: float) -> float:
+    """Probability that they are not."""
+    return fat_tree_pods_connected(k, core_up, aggregation_up, 1.0 - core_link_down).unreliability
+
+
+@reproduces("NR-ls-16x8")
+def leaves_apart(leaves: int, spines: int, spine_up: float, link_down: float) -> float:
+    """Probability that some leaf switch is cut off."""
+    return leaf_spine_leaves_connected(leaves, spines, spine_up, 1.0 - link_down).unreliability
+
+
+def _programme(k: int, core_up: float, aggregation_up: float, core_link_up: float) -> float:
+    """Unreliability of all pods by the exact programme; one edge switch speaks for each pod."""
+    fabric = topology.fat_tree(k)
+    core, aggregation = fabric.is_kind("core"), fabric.is_kind("aggregation")
+    links = np.where(core[fabric.edges].any(axis=1), core_link_up, 1.0)
+    nodes = np.where(core, core_up, np.where(aggregation, aggregation_up, 1.0))
+    return evaluate(fabric, np.flatnonzero(fabric.is_kind("edge"))[:: k // 2], links, nodes).unreliability
+
+
+@theorem(
+    "THM-reliability-closed-form",
+    system="fat-tree",
+    statement="The epidemic closed form for pods and the exact programme on the k=6 fabric give the same U.",
+)
+def closed_form_equals_programme() -> tuple[float, float]:
+    """Switch failures, links perfect."""
+    return fat_tree_pods_connected(6, 0.9, 0.85).unreliability, _programme(6, 0.9, 0.85, 1.0)
+
+
+@theorem(
+    "THM-reliability-partitions",
+    system="fat-tree",
+    statement="Moebius inversion over partitions of the pods and the exact programme agree on k=4.",
+)
+def partitions_equal_programme() -> tuple[float, float]:
+    """Cores, aggregation switches and the cables between them fail."""
+    return fat_tree_pods_connected(4, 0.9, 0.85, 0.8).unreliability, _programme(4, 0.9, 0.85, 0.8)
+
+
+@theorem(
+    "THM-reliability-leaf-spine",
+    system="leaf-spine",
+    statement="The outbreak closed form for leaves and the exact programme agree on 16 x 8 switches.",
+)
+def leaves_equal_programme() -> tuple[float, float]:
+    """Spines and cables fail."""
+    fabric = topology.leaf_spine(16, 8, 1)
+    nodes = np.where(fabric.is_kind("spine"), 0.999, 1.0)
+    exact = evaluate(fabric, np.flatnonzero(fabric.is_kind("leaf")), 0.99, nodes)
+    return leaf_spine_leaves_connected(16, 8, 0.999, 0.99).unreliability, exact.unreliability
+
+
+@theorem(
+    "THM-reliability-job",
+    system="fat-tree",
+    statement="Hosts of a job in three pods, any path: the closed form and the exact programme agree on k=4.",
+)
+def job_equals_programme() -> tuple[float, float]:
+    """Five hosts; cores, aggregation switches, the cables between them, and hosts fail."""
+    fabric, hosts = topology.fat_tree(4), (0, 1, 5, 8, 10)
+    core = fabric.is_kind("core")
+    nodes = np.select([core, fabric.is_kind("aggregation"), fabric.endpoint], [0.9, 0.85, 0.95], 1.0)
+    exact = evaluate(fabric, hosts, np.where(core[fabric.edges].any(axis=1), 0.8, 1.0), nodes)
+    return job_connected(4, hosts, 0.9, 0.85, 1.0, 0.8, host_up=0.95).unreliability, exact.unreliability
+
+
+@theorem(
+    "THM-reliability-burtin-pittel",
+    system="Couto et al. arXiv 1510.02735",
+    statement="(E/r) c^(-1/r) Gamma(1/r) is the integral of exp(-c (t/E)^r): mean time until the first cut.",
+)
+def life_is_the_integral() -> tuple[float, float]:
+    """Cuts of two out of parts that live a million hours, in a thousand places."""
+    area = quad(lambda t: math.exp(-1000 * t**2), 0.0, math.inf, epsabs=0.0, epsrel=1e-13)[0]
+    return mean_time_to_isolation(1e6, 2, 1000), 1e6 * area
+
+
+def _shorter(parts: Literal["links", "switches"]) -> tuple[float, float]:
+    """How much shorter servers of a DCell_1 are joined than those of a BCube_1, for as many servers.
+
+    By the closed counts of cuts, and by what the exact programme leaves of a rare failure.
+    """
+    lives, rare = [], []
+    for design, build in (("bcube", topology.bcube), ("dcell", topology.dcell)):
+        fabric = build(4, 1)
+        size, cuts = smallest_cuts(topology.describe(design, n=4, k=1), parts)
+        lives.append(mean_time_to_isolation(1.0, size, cuts) * fabric.num_hosts ** (1 / size))
+        down = np.where(fabric.endpoint, 0.0, 1e-15)
+        chances: dict[str, Any] = {"link_down": 1e-15} if parts == "links" else {"node_down": down}
+        rare.append(evaluate(fabric, "all", **chances).unreliability / fabric.num_hosts)
+    return lives[0] / lives[1], math.sqrt(rare[1] / rare[0])
+
+
+@theorem(
+    "THM-reliability-couto-links",
+    system="Couto et al. arXiv 1510.02735",
+    statement="BCube is best for link failures: sqrt(3/2) times the life of a DCell of as many servers.",
+)
+def bcube_is_best_for_links() -> tuple[float, float]:
+    """Three cuts of two cables for two servers of a DCell_1, two for two servers of a BCube_1."""
+    return _shorter("links")
+
+
+@theorem(
+    "THM-reliability-couto-switches",
+    system="Couto et al. arXiv 1510.02735",
+    statement="DCell is best for switch failures: half as many cuts of two switches as a BCube.",
+)
+def dcell_is_best_for_switches() -> tuple[float, float]:
+    """One cut of two switches for two servers of a DCell_1, two for two servers of a BCube_1."""
+    return _shorter("switches")

@@ -1,0 +1,109 @@
+"""Multisets of parts that a subsystem can be made of, and the choice of one for every subsystem."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import block_diag, csr_array, vstack
+
+from relparallel.optimize._choice_table import ChoiceTable, Options
+from relparallel.optimize._programme import least
+
+__all__ = ["by_programme", "by_table", "multisets"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MOST_OPTIONS: Final = 5000  # multisets of one subsystem, compared pair by pair
+
+
+@lru_cache(maxsize=256)
+def multisets(parts: tuple[tuple[float, ...], ...], needed: int, most: int) -> tuple[Options, IntArray]:
+    """Multisets that no other dominates, and how many of each part they hold."""
+    number = sum(math.comb(len(parts) + size - 1, size) for size in range(needed, most + 1))
+    if not 1 <= number <= MOST_OPTIONS:
+        raise ValueError(
+            f"most must allow from {needed} parts to {MOST_OPTIONS} multisets of {len(parts)}, got {most}"
+        )
+    counts = np.array(
+        [
+            np.bincount(held, minlength=len(parts))
+            for size in range(needed, most + 1)
+            for held in map(list, combinations_with_replacement(range(len(parts)), size))
+        ]
+    )
+    table = np.array(parts)
+    failed = _fewer_than(needed, counts, table[:, 1])
+    use = counts @ table[:, 2:]
+    keep = _undominated(np.column_stack([use, failed]))
+    with np.errstate(divide="ignore"):
+        gain = np.log1p(-failed[keep])
+    alive = gain > -np.inf
+    return Options(use=use[keep][alive], gain=gain[alive]), counts[keep][alive]
+
+
+def _fewer_than(needed: int, counts: IntArray, up: FloatArray) -> FloatArray:
+    """Probability that fewer than k of the parts work, for every multiset."""
+    working = np.zeros((len(counts), needed + 1))  # the last column gathers k and more
+    working[:, 0] = 1.0
+    for held, p in zip(counts.T, up, strict=True):
+        for turn in range(int(held.max())):
+            more = working * (1 - p)
+            more[:, 1:] += working[:, :-1] * p
+            more[:, -1] += working[:, -1] * p
+            working = np.where((held > turn)[:, None], more, working)
+    return np.asarray(working[:, :-1].sum(axis=1))
+
+
+def _undominated(rows: FloatArray) -> IntArray:
+    """Rows for which no other row is at most as large in every column; the first of equal ones."""
+    unique, first = np.unique(rows, axis=0, return_index=True)
+    below = np.ones((len(unique), len(unique)), dtype=np.bool_)
+    for column in unique.T:
+        below &= column[:, None] <= column[None, :]
+    return np.sort(first[below.sum(axis=0) == 1])
+
+
+def by_table(options: Sequence[Options], amounts: FloatArray, names: tuple[str, ...]) -> list[list[int]]:
+    """One option of every subsystem for every row of limits, from one table."""
+    if any((o.use % 1).any() for o in options):
+        raise ValueError(f"components must take whole amounts of {', '.join(names)}, or use method='milp'")
+    limits = np.floor(amounts + 1e-9).astype(np.int64)
+    floor = sum(o.use.min(axis=0, initial=np.inf) for o in options)
+    for row in amounts:
+        if (row < floor).any():
+            raise ValueError(_nothing_fits(names, row))
+    table = ChoiceTable.of(options, limits.max(axis=0))
+    picks = [table.best(row) for row in limits]
+    for pick, row in zip(picks, amounts, strict=True):
+        if pick is None:
+            raise ValueError(_nothing_fits(names, row))
+    return [pick for pick in picks if pick is not None]
+
+
+def _nothing_fits(names: tuple[str, ...], row: FloatArray) -> str:
+    shown = ", ".join(f"{name}_limit = {value:g}" for name, value in zip(names, row, strict=True))
+    return f"limits must leave room for parts in every subsystem, got {shown}"
+
+
+def by_programme(options: Sequence[Options], amounts: FloatArray, names: tuple[str, ...]) -> list[list[int]]:
+    """The same by one mixed-integer programme for every row of limits."""
+    one: Any = block_diag([np.ones((1, o.gain.size)) for o in options])
+    rows = vstack([one, csr_array(np.concatenate([o.use for o in options]).T)])
+    start = np.cumsum([0, *(o.gain.size for o in options)])
+    picks = []
+    for limit in amounts:
+        lower = np.r_[np.ones(len(options)), np.full(limit.size, -np.inf)]
+        x = least(
+            -np.concatenate([o.gain for o in options]), rows, lower, np.r_[np.ones(len(options)), limit]
+        )
+        if x is None:
+            raise ValueError(_nothing_fits(names, limit))
+        picks.append((np.flatnonzero(x) - start[:-1]).tolist())
+    return picks

@@ -1,0 +1,97 @@
+"""Mixed-integer programmes solved to the end: the optimum, or the knowledge that there is none."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
+
+__all__ = ["OutOfTimeError", "first_found", "least"]
+
+FloatArray = NDArray[np.float64]
+# HiGHS stops at an absolute gap of 1e-6 whatever the relative one: costs are scaled until that is rounding.
+_LARGEST_COST = 1e3
+
+
+class OutOfTimeError(RuntimeError):
+    """The time was up; ``bound`` is what the least cost cannot go below."""
+
+    def __init__(self, bound: float) -> None:
+        super().__init__(f"the programme was not solved in time; its optimum is at least {bound!r}")
+        self.bound = bound
+
+
+def least(
+    cost: FloatArray, rows: Any, lower: Any, upper: Any = np.inf, *, whole: bool = True, finer: float = 1.0
+) -> FloatArray | None:
+    """Variables in [0, 1] of least cost with ``lower <= rows x <= upper``; None where there are none.
+
+    Integral ones come back rounded, after a check that they were integral. The optimum is known to
+    1e-9 of the largest cost, or ``finer`` times finer.
+    """
+    return first_found(cost, rows, lower, upper, whole=whole, finer=finer)[0]
+
+
+def first_found(
+    cost: FloatArray,
+    rows: Any,
+    lower: Any,
+    upper: Any = np.inf,
+    *,
+    whole: bool = True,
+    finer: float = 1.0,
+    gap: float = 0.0,
+    seconds: float = np.inf,
+) -> tuple[FloatArray | None, float]:
+    """Variables whose cost is within a relative gap of the least, and a bound that no cost goes below."""
+    scale = finer * _LARGEST_COST / (np.abs(cost).max(initial=0.0) or 1.0)
+    with _silent():
+        found = milp(
+            cost * scale,
+            integrality=np.full(cost.size, int(whole)),
+            bounds=Bounds(0.0, 1.0),
+            constraints=LinearConstraint(csr_array(rows), lower, upper),
+            options={"mip_rel_gap": gap, "time_limit": seconds},
+        )
+    bound = found.fun if not whole else getattr(found, "mip_dual_bound", None)
+    low = -np.inf if bound is None else float(bound) / scale
+    if found.status == 1:
+        raise OutOfTimeError(low if whole else -np.inf)
+    if found.status == 2:
+        return None, low
+    if found.status != 0:
+        raise RuntimeError(f"the programme of {cost.size} variables was not solved: {found.message}")
+    x = np.asarray(found.x)
+    if not whole:
+        return x, low
+    if np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
+        raise RuntimeError(f"the programme of {cost.size} variables came back fractional")
+    return np.round(x), low
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep what the solver prints past Python out of sight: a line of HiGHS that no option turns off."""
+    if os.name != "posix":
+        yield
+        return
+    flush = ctypes.CDLL(None).fflush
+    sys.stdout.flush()
+    flush(None)
+    shown, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    try:
+        yield
+    finally:
+        flush(None)
+        os.dup2(shown, 1)
+        os.close(shown)
+        os.close(nothing)

@@ -1,0 +1,238 @@
+"""Two routes that no shared risk can break together, or that share as little risk as there has to be."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import block_diag, csr_array, hstack, vstack
+
+from relparallel._checks import require_instance, require_int, require_real
+from relparallel.optimize._programme import least
+from relparallel.optimize.network_design import LinkCost, edge_numbers
+from relparallel.topology import Topology, as_topology
+
+__all__ = ["RoutePair", "disjoint_routes"]
+
+Groups = Mapping[Any, Sequence[tuple[Hashable, Hashable]]]
+FORMULATION: Final = """first minimise  sum_g r_g w_g, then  sum_e c_e (x_e1 + x_e2) without raising it
+subject to  x_j is one unit of flow from the source to the target, j = 1, 2
+            z_gj >= x_ej            for every link e of risk group g, in either direction
+            w_g >= z_g1 + z_g2 - 1  for every group; every link is a group of its own
+            x, z, w in {{0, 1}}       ({groups} groups, {links} links)"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class RoutePair:
+    """Two routes with the least shared risk, and among these the shortest.
+
+    Parameters
+    ----------
+    routes : tuple of two tuples of labels
+        Nodes along each.
+    shared : tuple
+        Risk groups that break both: names of groups, or pairs of labels for single links.
+    risk : float
+        Sum of their risks.
+    cost : float
+        Of both routes.
+    formulation : str
+        The programme that was solved.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type, or there are not two routes.
+
+    Examples
+    --------
+    >>> pair = disjoint_routes(nx.cycle_graph(4), 0, 2)
+    >>> pair.routes, pair.shared
+    (((0, 1, 2), (0, 3, 2)), ())
+    """
+
+    routes: tuple[tuple[Any, ...], tuple[Any, ...]]
+    shared: tuple[Any, ...]
+    risk: float
+    cost: float
+    formulation: str
+
+    def __post_init__(self) -> None:
+        if len(require_instance(tuple, routes=self.routes)) != 2:
+            raise ValueError(f"routes must be two, got {self.routes!r}")
+        require_instance(tuple, shared=self.shared)
+        require_real(risk=self.risk, cost=self.cost, at_least=0)
+        require_instance(str, formulation=self.formulation)
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether no group breaks both."""
+        return not self.shared
+
+
+def disjoint_routes(
+    network: Topology | nx.Graph[Any],
+    source: Hashable,
+    target: Hashable,
+    groups: Groups | None = None,
+    *,
+    cost: LinkCost = 1.0,
+    risk: Mapping[Any, float] | None = None,
+    link_risk: float = 1.0,
+) -> RoutePair:
+    """Route twice between two nodes such that one failure breaks as little of both as possible.
+
+    Parameters
+    ----------
+    network : Topology or networkx.Graph
+        Undirected links.
+    source, target : hashable
+        Labels of two nodes.
+    groups : Mapping of name to pairs of labels, optional
+        Links that one event (a cut duct, a lost feed) takes together.
+    cost : str, float, array [m] or mapping
+        Length of every link.
+    risk : Mapping of name to float, optional
+        Probability or weight of every group, 1 where left out.
+    link_risk : float
+        Of every single link.
+
+    Returns
+    -------
+    RoutePair
+        Disjoint where possible, else of least shared risk; then of least cost.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as stated, or there is no route at all.
+
+    Notes
+    -----
+    Two link-disjoint routes are a flow problem; with groups of links the question is NP-hard, and a
+    mixed-integer programme answers it. A link that both routes use counts itself and all its groups.
+
+    References
+    ----------
+    Hu, "Diverse routing in optical mesh networks", IEEE Transactions on Communications 51, 2003.
+
+    Examples
+    --------
+    >>> ladder = nx.ladder_graph(3)  # 0-1-2 above 3-4-5
+    >>> pair = disjoint_routes(ladder, 0, 5, {"duct": [(0, 1), (3, 4)]}, link_risk=2.0)
+    >>> pair.shared, pair.risk
+    (('duct',), 1.0)
+    """
+    topology = as_topology(network, name="network")
+    ends = tuple(_node(topology, **{name: v}) for name, v in (("source", source), ("target", target)))
+    if ends[0] == ends[1]:
+        raise ValueError(f"target must differ from the source, got {target!r}")
+    lengths = edge_numbers("cost", cost, topology, network)
+    names, member, weights = _groups(topology, groups, risk, link_risk)
+    values = _solve(topology, ends, lengths, member, weights)
+    m, g = len(topology.edges), len(names)
+    flows = values[: 4 * m].reshape(2, 2 * m)
+    both = values[4 * m : 4 * m + 2 * g].reshape(2, g).all(axis=0)
+    routes = [_walk(topology, flow, *ends) for flow in flows]
+    first, second = sorted(routes, key=lambda route: (len(route), repr(route)))
+    return RoutePair(
+        routes=(first, second),
+        shared=tuple(names[i] for i in np.flatnonzero(both)),
+        risk=float(weights[both].sum()),
+        cost=float(flows.sum(axis=0) @ np.tile(lengths, 2)),
+        formulation=FORMULATION.format(groups=g, links=m),
+    )
+
+
+def _node(topology: Topology, **named: Any) -> int:
+    """Index of a node that an argument names."""
+    ((argument, label),) = named.items()
+    try:
+        return topology.index_of(label)
+    except (TypeError, ValueError):
+        raise ValueError(f"{argument} must be a node of {topology!r}, got {label!r}") from None
+
+
+def _groups(
+    topology: Topology, groups: Any, risk: Any, link_risk: Any
+) -> tuple[list[Any], csr_array, NDArray[np.float64]]:
+    """Name, links [groups, m] and weight of every group, those of single links last."""
+    given = {} if groups is None else require_instance(Mapping, groups=groups)
+    known = {} if risk is None else require_instance(Mapping, risk=risk)
+    if not set(known) <= set(given):
+        raise ValueError(f"risk must name groups ({', '.join(map(str, given))}), got {list(known)}")
+    single = require_real(link_risk=link_risk, at_least=0, at_most=1e9)
+    if np.ndim(single):
+        raise TypeError(f"link_risk must be one number, got {link_risk!r}")
+    row = {frozenset(pair): i for i, pair in enumerate(topology.edges.tolist())}
+    links: list[tuple[int, int]] = []
+    for number, (name, pairs) in enumerate(given.items()):
+        for pair in require_instance((list, tuple), groups=pairs):
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise TypeError(f"groups must hold pairs of labels, got {pair!r}")
+            found = row.get(frozenset(_node(topology, groups=end) for end in pair))
+            if found is None:
+                raise ValueError(f"groups must hold links of {topology!r}, got {pair!r} in {name!r}")
+            links.append((number, found))
+    m = len(row)
+    pairs = np.array(links, dtype=np.int64).reshape(-1, 2)
+    member = csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(given), m))
+    weights = [require_real(risk=known.get(name, 1.0), at_least=0, at_most=1e9) for name in given]
+    names = [*given, *((topology.labels[u], topology.labels[v]) for u, v in topology.edges.tolist())]
+    eye = csr_array((np.ones(m), (np.arange(m), np.arange(m))), shape=(m, m))
+    return names, csr_array(vstack([member, eye])), np.array([*weights, *([single] * m)], dtype=np.float64)
+
+
+def _solve(
+    topology: Topology, ends: tuple[int, ...], lengths: NDArray[np.float64], member: csr_array,
+    weights: NDArray[np.float64],
+) -> NDArray[np.float64]:  # fmt: skip
+    """Flows of both routes by arc, groups of both routes, shared groups: least risk, then least cost."""
+    n, m, g = topology.num_nodes, len(topology.edges), len(weights)
+    arcs = np.concatenate([topology.edges, topology.edges[:, ::-1]])
+    turn = np.arange(2 * m)
+    balance = csr_array(
+        (np.r_[np.ones(2 * m), -np.ones(2 * m)], (arcs.T.ravel(), np.r_[turn, turn])), shape=(n, 2 * m)
+    )
+    supply = np.zeros(n)
+    supply[list(ends)] = 1.0, -1.0
+    touch = member.tocoo()
+    used = csr_array((np.ones(touch.nnz), (np.arange(touch.nnz), touch.row)), shape=(touch.nnz, g))
+    link = csr_array((np.ones(touch.nnz), (np.arange(touch.nnz), touch.col)), shape=(touch.nnz, m))
+    one = hstack([link, link])
+    eye = csr_array((np.ones(g), (np.arange(g), np.arange(g))), shape=(g, g))
+    rows = vstack(
+        [
+            hstack([block_diag([balance, balance]), csr_array((2 * n, 3 * g))]),
+            hstack([block_diag([-one, -one]), block_diag([used, used]), csr_array((2 * touch.nnz, g))]),
+            hstack([csr_array((g, 4 * m)), -eye, -eye, eye]),
+        ]
+    )
+    lower = np.r_[supply, supply, np.zeros(2 * touch.nnz), -np.ones(g)]
+    upper = np.r_[supply, supply, np.full(2 * touch.nnz + g, np.inf)]
+    danger = np.r_[np.zeros(4 * m + 2 * g), weights]
+    # A trace of cost keeps groups that nothing uses at zero.
+    length = np.r_[np.tile(lengths, 4), np.full(2 * g, 1e-6 * (lengths.max() or 1.0) / g), np.zeros(g)]
+    first = least(danger, rows, lower, upper)
+    if first is None:
+        raise ValueError(f"target must be reachable from the source, got {topology.labels[ends[1]]!r}")
+    most = float(danger @ first) * (1 + 1e-9)
+    best = least(
+        length, vstack([rows, csr_array(danger[None])]), np.r_[lower, -np.inf], np.r_[upper, most], finer=1e3
+    )
+    return first if best is None else best
+
+
+def _walk(topology: Topology, flow: NDArray[np.float64], start: int, stop: int) -> tuple[Any, ...]:
+    """Labels along the arcs that carry the flow."""
+    arcs = np.concatenate([topology.edges, topology.edges[:, ::-1]])[flow > 0.5]
+    then = dict(arcs.tolist())
+    path = [start]
+    while path[-1] != stop:
+        require_int(step=len(path), at_most=topology.num_nodes)
+        path.append(then[path[-1]])
+    return tuple(topology.labels[v] for v in path)

@@ -1,0 +1,131 @@
+"""What a network design is made of: candidate links with their prices, and the links that are bought."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from relparallel._checks import require_instance, require_int, require_probability, require_real
+from relparallel.topology import Topology
+
+__all__ = ["LinkCost", "NetworkDesign", "edge_numbers"]
+
+LinkCost = ArrayLike | Mapping[tuple[Hashable, Hashable], float] | str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class NetworkDesign:
+    """The cheapest links that do what was asked, and the proof that nothing is cheaper.
+
+    Parameters
+    ----------
+    links : tuple of pairs of labels
+        What is bought.
+    cost : float
+        Of the links, in the unit of their prices.
+    bound : float
+        Cost that no design can go below: the optimum of the last relaxation.
+    unreliability : float, optional
+        Of the design, where it was asked for.
+    connectivity : int, optional
+        Edge or node connectivity that was asked for.
+    rows : int
+        Inequalities that the last relaxation held.
+    formulation : str
+        The programme that was solved.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type, or the cost is below its bound.
+
+    Examples
+    --------
+    >>> NetworkDesign(links=(("A", "B"),), cost=3.0, bound=3.0, rows=1, formulation="minimise ...").proven
+    True
+    """
+
+    links: tuple[tuple[Any, Any], ...]
+    cost: float
+    bound: float
+    unreliability: float | None = None
+    connectivity: int | None = None
+    rows: int
+    formulation: str
+
+    def __post_init__(self) -> None:
+        for pair in require_instance(tuple, links=self.links):
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise TypeError(f"links must be pairs of labels, got {pair!r}")
+        require_real(cost=self.cost, bound=self.bound, at_least=0)
+        if self.unreliability is not None:
+            require_probability(unreliability=self.unreliability)
+        if self.connectivity is not None:
+            require_int(connectivity=self.connectivity, at_least=0)
+        require_int(rows=self.rows, at_least=0)
+        require_instance(str, formulation=self.formulation)
+        if self.bound > self.cost * (1 + 1e-9):
+            raise ValueError(f"bound must be at most the cost {self.cost!r}, got {self.bound!r}")
+
+    @property
+    def proven(self) -> bool:
+        """Whether the cost meets its bound."""
+        return self.cost <= self.bound * (1 + 1e-9) + 1e-12
+
+    def to_networkx(self) -> nx.Graph[Any]:
+        """Return what is bought as a graph.
+
+        Returns
+        -------
+        networkx.Graph
+            Nodes without a bought link are left out.
+        """
+        return nx.Graph(list(self.links))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row per link.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``from`` and ``to``.
+        """
+        return pd.DataFrame(list(self.links), columns=["from", "to"])
+
+
+def edge_numbers(
+    argument: str, given: LinkCost, topology: Topology, graph: Topology | nx.Graph[Any]
+) -> NDArray[np.float64]:
+    """A number >= 0 for every row of ``topology.edges``: one, an array, a mapping or an attribute."""
+    if isinstance(given, str):
+        if given not in topology.edge_attributes:
+            known = ", ".join(topology.edge_attributes) or "there is none"
+            raise ValueError(f"{argument} must name an attribute of the links ({known}), got {given!r}")
+        given = topology.edge_attributes[given]
+    elif isinstance(given, Mapping):
+        given = [_found(argument, given, topology, pair) for pair in topology.edges.tolist()]
+    elif np.ndim(given) == 1 and not isinstance(graph, Topology):
+        pairs = {frozenset(map(topology.index_of, ends)): i for i, ends in enumerate(graph.edges())}
+        values = np.asarray(given)
+        if len(values) == len(pairs):
+            given = values[[pairs[frozenset(pair)] for pair in topology.edges.tolist()]]
+    named: dict[str, Any] = {argument: given}
+    numbers = np.asarray(require_real(**named, at_least=0, at_most=1e12))
+    if numbers.ndim and numbers.shape != (len(topology.edges),):
+        raise ValueError(f"{argument} must be one number or {len(topology.edges)}, got shape {numbers.shape}")
+    return np.broadcast_to(numbers, (len(topology.edges),)).astype(np.float64)
+
+
+def _found(argument: str, given: Mapping[Any, Any], topology: Topology, pair: list[int]) -> float:
+    """Value that a mapping gives a link, whichever end comes first."""
+    u, v = (topology.labels[end] for end in pair)
+    for ends in ((u, v), (v, u)):
+        if ends in given:
+            return float(require_real(**{argument: given[ends]}, at_least=0))
+    raise ValueError(f"{argument} must give every link a number, got none for {(u, v)!r}")

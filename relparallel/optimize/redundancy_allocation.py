@@ -1,0 +1,317 @@
+"""Redundancy allocation: which parts, and how many of each, make a series of subsystems most reliable.
+
+========  ============================================================  =====================
+letter    meaning                                                       argument
+========  ============================================================  =====================
+i         subsystem; the system works if all of them do                 column ``subsystem``
+o         a multiset of at most ``most`` parts of subsystem i
+q_io      probability that fewer than ``needed`` parts of o work
+a_ior     what o takes of resource r                                    column named r
+b_r       limit of resource r                                           ``limits[r]``
+x_io      1 if subsystem i is o
+========  ============================================================  =====================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from relparallel._checks import (
+    require_choice,
+    require_instance,
+    require_int,
+    require_probability,
+    require_real,
+)
+from relparallel.optimize._choice_table import Options
+from relparallel.optimize._multisets import by_programme, by_table, multisets
+
+__all__ = ["RedundancyAllocation", "redundancy_allocation", "redundancy_allocations"]
+
+METHODS: Final = ("table", "milp")
+LARGEST: Final = 1e9  # amount of a resource
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class RedundancyAllocation:
+    """The most reliable system within the limits, proven so.
+
+    Parameters
+    ----------
+    parts : tuple of tuple of int
+        For every subsystem the rows of the component table that are bought, each as often as it is bought.
+    reliability, unreliability : float
+        Of the system, the second as its own sum.
+    used, limits : Mapping of str to float
+        Amount of every resource.
+    options : int
+        Multisets that no other multiset of the subsystem dominates: binary variables of the programme.
+    method : {"table", "milp"}
+        What proved it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type, or a limit is exceeded.
+
+    Examples
+    --------
+    >>> import relparallel as rp
+    >>> table = rp.published.component_table("fyffe")
+    >>> best = redundancy_allocation(table, cost_limit=130, weight_limit=191)
+    >>> best.used
+    {'cost': 130.0, 'weight': 191.0}
+    """
+
+    parts: tuple[tuple[int, ...], ...]
+    reliability: float
+    unreliability: float
+    used: Mapping[str, float]
+    limits: Mapping[str, float]
+    options: int
+    method: str
+
+    def __post_init__(self) -> None:
+        for bought in require_instance(tuple, parts=self.parts):
+            for row in require_instance(tuple, parts=bought):
+                require_int(parts=row, at_least=0)
+        require_probability(reliability=self.reliability, unreliability=self.unreliability)
+        require_instance(Mapping, used=self.used, limits=self.limits)
+        require_int(options=self.options, at_least=1)
+        require_choice(METHODS, method=self.method)
+        over = {r: x for r, x in self.used.items() if x > self.limits.get(r, math.inf) + 1e-9}
+        if over:
+            raise ValueError(f"used must be within the limits {dict(self.limits)}, got {over}")
+
+    @property
+    def formulation(self) -> str:
+        """The programme that was solved."""
+        rows = "\n".join(f"            sum_io a_io,{r} x_io <= {b:g}" for r, b in self.limits.items())
+        return (
+            "maximise    sum_io log(1 - q_io) x_io\n"
+            f"subject to  sum_o x_io = 1           for each of the {len(self.parts)} subsystems i\n"
+            f"{rows}\n            x_io in {{0, 1}}           ({self.options} undominated multisets o)"
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row per subsystem: how many parts, and which rows of the component table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by the number of the subsystem, from 1.
+        """
+        counts = [len(bought) for bought in self.parts]
+        index = pd.RangeIndex(1, len(counts) + 1, name="subsystem")
+        return pd.DataFrame({"parts": counts, "rows": [list(bought) for bought in self.parts]}, index=index)
+
+
+def redundancy_allocation(
+    components: pd.DataFrame,
+    cost_limit: float | None = None,
+    weight_limit: float | None = None,
+    *,
+    limits: Mapping[str, float] | None = None,
+    needed: int | Sequence[int] = 1,
+    most: int = 8,
+    method: str = "table",
+) -> RedundancyAllocation:
+    """Choose parts, mixed as one likes, for the most reliable series of k-out-of-n subsystems.
+
+    Parameters
+    ----------
+    components : pandas.DataFrame
+        A row per part that can be bought, with columns subsystem, reliability and one per resource.
+    cost_limit, weight_limit : float, optional
+        Limits of the resources ``cost`` and ``weight``.
+    limits : Mapping of str to float, optional
+        Limits of any resources by column.
+    needed : int or sequence of int
+        Working parts k that a subsystem needs, of all or of each in the order of the table.
+    most : int
+        Largest number of parts of a subsystem.
+    method : {"table", "milp"}
+        Dynamic programme over whole amounts, or mixed-integer programme over any amounts.
+
+    Returns
+    -------
+    RedundancyAllocation
+        The optimum.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as stated, no limit is given, nothing fits, a subsystem has more than 5,000
+        multisets, or, for the table, an amount is not whole or there are too many cells.
+
+    Notes
+    -----
+    Parts are active and fail independently, so log R = sum_i log(1 - q_i): one multiple choice with as many
+    knapsack rows as resources. q of a k-out-of-n multiset is the lower tail of a Poisson binomial law, a sum
+    of positive terms. Multisets that cost at least as much of everything as a better one are left out. Table:
+    O(cells x multisets). The programme of HiGHS runs to gap 0, and is the second route to every answer.
+
+    References
+    ----------
+    Fyffe, Hines and Lee, "System reliability allocation and a computational algorithm", IEEE Transactions on
+    Reliability 17, 1968. Nakagawa and Miyazaki, IEEE Transactions on Reliability 30, 1981. Coit and Smith,
+    "Reliability optimization of series-parallel systems using a genetic algorithm", same 45, 1996.
+
+    Examples
+    --------
+    >>> import relparallel as rp
+    >>> table = rp.published.component_table("fyffe")
+    >>> best = redundancy_allocation(table, cost_limit=130, weight_limit=191)
+    >>> print(f"{best.reliability:.9f}")
+    0.986811016
+    """
+    others = limits.values() if isinstance(limits, Mapping) else ()
+    given: list[tuple[str, Any]] = [("cost_limit", cost_limit), ("weight_limit", weight_limit)]
+    for name, value in [*given, *(("limits", other) for other in others)]:
+        if np.ndim(value):
+            raise TypeError(f"{name} must be one number, got {value!r}")
+    (answer,) = redundancy_allocations(
+        components, cost_limit, weight_limit, limits=limits, needed=needed, most=most, method=method
+    )
+    return answer
+
+
+def redundancy_allocations(
+    components: pd.DataFrame,
+    cost_limit: ArrayLike | None = None,
+    weight_limit: ArrayLike | None = None,
+    *,
+    limits: Mapping[str, ArrayLike] | None = None,
+    needed: int | Sequence[int] = 1,
+    most: int = 8,
+    method: str = "table",
+) -> tuple[RedundancyAllocation, ...]:
+    """Answer many limits from one table: the frontier of reliability against budget.
+
+    Parameters
+    ----------
+    components : pandas.DataFrame
+        As in `redundancy_allocation`, like all other arguments.
+    cost_limit, weight_limit : float or array, optional
+        Limits; arrays broadcast.
+    limits : Mapping of str to float or array, optional
+        Limits of any resources.
+    needed : int or sequence of int
+        Working parts that a subsystem needs.
+    most : int
+        Largest number of parts of a subsystem.
+    method : {"table", "milp"}
+        One table for all, or one programme each.
+
+    Returns
+    -------
+    tuple of RedundancyAllocation
+        One for each limit.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `redundancy_allocation`.
+
+    Examples
+    --------
+    >>> import relparallel as rp
+    >>> table = rp.published.component_table("fyffe")
+    >>> found = redundancy_allocations(table, cost_limit=130, weight_limit=[159, 170, 191])
+    >>> [f"{best.reliability:.5f}" for best in found]
+    ['0.95456', '0.97076', '0.98681']
+    """
+    bounds = _limits(cost_limit, weight_limit, limits)
+    require_choice(METHODS, method=method)
+    subsystems = _subsystems(components, tuple(bounds))
+    choices = [
+        multisets(parts, k, require_int(most=most, at_least=1, at_most=100))
+        for parts, k in zip(subsystems.values(), _needed(needed, len(subsystems)), strict=True)
+    ]
+    amounts = np.stack(list(bounds.values()), axis=1)
+    options = [options for options, _ in choices]
+    solve = by_table if method == "table" else by_programme
+    picks = solve(options, amounts, tuple(bounds))
+    return tuple(
+        _answer(subsystems, choices, pick, dict(zip(bounds, row, strict=True)), method)
+        for pick, row in zip(picks, amounts.tolist(), strict=True)
+    )
+
+
+def _limits(cost: Any, weight: Any, others: Any) -> dict[str, NDArray[np.float64]]:
+    """All limits by resource, as arrays of one length."""
+    named = {"cost": ("cost_limit", cost), "weight": ("weight_limit", weight)}
+    given = {r: (argument, value) for r, (argument, value) in named.items() if value is not None}
+    for resource, value in ({} if others is None else require_instance(Mapping, limits=others)).items():
+        if require_instance(str, limits=resource) in given:
+            raise ValueError(f"limits must not limit {resource} twice, got {value!r}")
+        given[resource] = ("limits", value)
+    if not given:
+        raise ValueError(f"limits must name at least one resource, got {others!r}")
+    checked = [
+        np.atleast_1d(require_real(**{argument: value}, at_least=0, at_most=LARGEST))
+        for argument, value in given.values()
+    ]
+    if any(value.ndim > 1 for value in checked) or len({v.size for v in checked} - {1}) > 1:
+        names = " and ".join(sorted({argument for argument, _ in given.values()}))
+        raise ValueError(f"{names} must be numbers or rows of one length, got {[v.shape for v in checked]}")
+    return dict(zip(given, np.broadcast_arrays(*checked), strict=True))
+
+
+def _subsystems(components: Any, resources: tuple[str, ...]) -> dict[Any, tuple[tuple[float, ...], ...]]:
+    """Parts of every subsystem in table order: row, reliability, and the amount of every resource."""
+    require_instance(pd.DataFrame, components=components)
+    missing = {"subsystem", "reliability", *resources} - set(components)
+    if missing or components.empty:
+        raise ValueError(
+            f"components must have rows and the columns subsystem, reliability, {', '.join(resources)}, "
+            f"got {list(components)}"
+        )
+    numbers = components[["reliability", *resources]].to_numpy()
+    require_probability(components=numbers[:, 0])
+    require_real(components=numbers[:, 1:], at_least=0, at_most=LARGEST)
+    found: dict[Any, list[tuple[float, ...]]] = {}
+    for row, (label, values) in enumerate(zip(components["subsystem"], numbers.tolist(), strict=True)):
+        found.setdefault(label, []).append((row, *values))
+    return {label: tuple(parts) for label, parts in found.items()}
+
+
+def _needed(needed: Any, subsystems: int) -> list[int]:
+    """Working parts that each subsystem needs."""
+    every = [needed] * subsystems if not isinstance(needed, list | tuple) else list(needed)
+    if len(every) != subsystems:
+        raise ValueError(f"needed must be one number or {subsystems} of them, got {needed!r}")
+    return [require_int(needed=k, at_least=1, at_most=100) for k in every]
+
+
+def _answer(
+    subsystems: Mapping[Any, tuple[tuple[float, ...], ...]],
+    choices: Sequence[tuple[Options, NDArray[np.int64]]],
+    pick: Sequence[int],
+    limits: Mapping[str, float],
+    method: str,
+) -> RedundancyAllocation:
+    """What was chosen, and what it is worth."""
+    counts = [held[o] for (_, held), o in zip(choices, pick, strict=True)]
+    parts = tuple(
+        tuple(int(part[0]) for part, times in zip(of, held.tolist(), strict=True) for _ in range(times))
+        for of, held in zip(subsystems.values(), counts, strict=True)
+    )
+    used = sum(options.use[o] for (options, _), o in zip(choices, pick, strict=True))
+    log_up = math.fsum(float(options.gain[o]) for (options, _), o in zip(choices, pick, strict=True))
+    return RedundancyAllocation(
+        parts=parts,
+        reliability=math.exp(log_up),
+        unreliability=-math.expm1(log_up),
+        used=dict(zip(limits, np.asarray(used).tolist(), strict=True)),
+        limits=limits,
+        options=sum(options.gain.size for options, _ in choices),
+        method=method,
+    )

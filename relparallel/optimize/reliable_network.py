@@ -1,0 +1,278 @@
+"""The cheapest network that is reliable enough, out of candidate links with prices and failures.
+
+========  ============================================================  =====================
+letter    meaning                                                       argument
+========  ============================================================  =====================
+E         candidate links                                               ``candidates``
+c_e       price of link e                                               ``cost``
+d_e       probability that link e is down                               1 - ``link_up``
+U(Y)      probability that the links Y do not connect the terminals
+U0        largest admitted unreliability                                ``unreliability``
+x_e       1 if link e is bought
+========  ============================================================  =====================
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import require_int, require_real
+from relparallel.optimize._programme import OutOfTimeError, first_found
+from relparallel.optimize._reached import credits
+from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
+from relparallel.reliability import evaluate
+from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
+from relparallel.topology import Topology, as_topology
+
+__all__ = ["reliable_network"]
+
+FloatArray = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Oracle = Callable[[Mask], float]
+MOST_SPLIT: Final = 14  # nodes up to which every cut is looked at
+ROWS_A_ROUND: Final = 6
+THRESHOLDS: Final = (0.3, 0.5, 0.7)  # a fractional relaxation is rounded at, to see what it lacks
+FORMULATION: Final = """minimise    sum_e c_e x_e
+subject to  sum_(e not in X) min(a_e, b_X) x_e >= b_X   for every set X of links with U(X) > {target:g}
+            x_e in {{0, 1}}                               ({links} links)
+where       a_e = -log d_e,  b_X = log(U(X) / {target:g}); {rows} of the inequalities were needed"""
+
+
+def reliable_network(
+    candidates: Topology | nx.Graph[Any],
+    unreliability: float,
+    terminals: Terminals = "all",
+    link_up: LinkChance = 1.0,
+    node_up: NodeChance = 1.0,
+    *,
+    cost: LinkCost = "cost",
+    max_rounds: int = 2000,
+    max_seconds: float = 60.0,
+) -> NetworkDesign:
+    """Buy links for the least money such that the terminals are connected often enough.
+
+    Parameters
+    ----------
+    candidates : Topology or networkx.Graph
+        All links that can be bought.
+    unreliability : float
+        Largest admitted probability that the terminals are not connected, in (0, 1).
+    terminals : {"all", "switches", "nodes"} or collection of labels
+        Nodes that have to be connected.
+    link_up, node_up : float, array, mapping or str
+        Probability that a link or a node is up, as `relparallel.reliability.evaluate`.
+    cost : str, float, array [m] or mapping
+        Price of every link, by attribute, in the order of the links, or by pair of labels.
+    max_rounds : int
+        Relaxations after which the best network is returned with the bound that was reached.
+    max_seconds : float
+        Time after which it is, s.
+
+    Returns
+    -------
+    NetworkDesign
+        The optimum, with ``cost == bound``, unless ``max_rounds`` or ``max_seconds`` was too
+        small; then ``proven`` is False and the bound certified all the same.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as stated, or not even all candidates together are reliable enough.
+
+    Notes
+    -----
+    A set of links that fails with U(X) > U0 needs help: whatever Y adds, with probability prod d_e over
+    Y outside X all of it is down, so U(Y) >= U(X) prod d_e, and the logarithm is the inequality of the
+    formulation. X = all links but those of a cut gives U(X) = 1: the cut must be reliable by itself. These
+    are looked for first; a relaxation that satisfies them is evaluated exactly, and if it fails, links are
+    added to it in several orders for as long as it still fails, which makes the inequality strong. The
+    first relaxation whose optimum is reliable enough is the optimum. Coefficients are lowered to b_X, which
+    no 0-1 solution feels. Relaxations look only for what is cheaper than the best network, by one step where
+    all prices are whole; where nothing is, the best one is proven.
+
+    References
+    ----------
+    Problem: Jan, Hwang and Cheng, "Topological optimization of a communication network subject to a
+    reliability constraint", IEEE Transactions on Reliability 42, 1993. Cover inequalities: Balas, "Facets of
+    the knapsack polytope", Mathematical Programming 8, 1975.
+
+    Examples
+    --------
+    >>> ring = nx.complete_graph(5)
+    >>> nx.set_edge_attributes(ring, {(u, v): 1.0 + (v - u) % 5 // 2 for u, v in ring.edges}, "cost")
+    >>> design = reliable_network(ring, unreliability=0.1, link_up=0.9)
+    >>> len(design.links), design.proven, round(design.unreliability, 5)
+    (5, True, 0.08146)
+    """
+    topology = as_topology(candidates, name="candidates")
+    target = _one(unreliability=unreliability, above=0, below=1)
+    require_int(max_rounds=max_rounds, at_least=1)
+    until = time.monotonic() + _one(max_seconds=max_seconds, above=0, at_most=1e9)
+    prices = edge_numbers("cost", cost, topology, candidates)
+    problem = read_problem(candidates, terminals, link_up, node_up)
+    rows_of = {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
+    usable = np.array([rows_of[pair] for pair in map(tuple, problem.edges.tolist())], dtype=np.int64)
+    oracle = _oracle(topology, problem, usable)
+    if (floor := oracle(np.ones(usable.size, dtype=np.bool_))) > target:
+        raise ValueError(f"unreliability must be at least {floor!r}, that of all candidates, got {target!r}")
+    bought, bound, rows = _cutting_planes(problem, prices[usable], oracle, target, max_rounds, until)
+    chosen = topology.edges[usable[bought]].tolist()
+    return NetworkDesign(
+        links=tuple((topology.labels[u], topology.labels[v]) for u, v in chosen),
+        cost=float(prices[usable[bought]].sum()),
+        bound=bound,
+        unreliability=oracle(bought),
+        rows=rows,
+        formulation=FORMULATION.format(target=target, links=usable.size, rows=rows),
+    )
+
+
+def _one(*, above: float, **limits: Any) -> float:
+    """One number inside the bounds that are given with it."""
+    ((name, value),) = [item for item in limits.items() if item[0] not in ("below", "at_most")]
+    checked = require_real(**limits, above=above)
+    if np.ndim(checked):
+        raise TypeError(f"{name} must be one number, got {value!r}")
+    return float(checked)
+
+
+def _oracle(topology: Topology, problem: Problem, usable: NDArray[np.int64]) -> Oracle:
+    """Exact unreliability of a set of links, remembered."""
+    single = replace(topology, multiplicity=np.ones(len(topology.edges), dtype=np.int64))
+    terminals = [topology.labels[v] for v in problem.terminals.tolist()]
+    known: dict[bytes, float] = {}
+
+    def unreliability(chosen: Mask) -> float:
+        key = np.packbits(chosen).tobytes()
+        if key not in known:
+            down = np.ones(len(topology.edges))
+            down[usable[chosen]] = problem.link[chosen, 1]
+            found = evaluate(single, terminals, link_down=down, node_down=problem.node[:, 1], method="exact")
+            known[key] = found.unreliability
+        return known[key]
+
+    return unreliability
+
+
+def _cutting_planes(
+    problem: Problem, prices: FloatArray, oracle: Oracle, target: float, max_rounds: int, until: float
+) -> tuple[Mask, float, int]:
+    """The cheapest set that the oracle admits, the bound on its price, and the inequalities it took."""
+    sides = _sides(problem)
+    pool = np.where(sides, np.minimum(_strength(problem) / -np.log(target), 1.0), 0.0)
+    rows = pool[np.argsort(sides.sum(axis=1), kind="stable")[: len(problem.node)]]
+    best = _repaired(prices, oracle, np.zeros(prices.size, dtype=np.bool_), target)
+    step = _step(prices)
+    bound, whole = 0.0, False
+    for _ in range(max_rounds):
+        most = float(prices @ best)
+        try:
+            x, low = _cheaper(prices, rows, most - step, whole, until)
+        except OutOfTimeError as stopped:
+            bound = max(bound, stopped.bound)
+            break
+        if x is None:
+            bound = most
+            break
+        bound = max(bound, low)
+        found = [pool[np.argsort(pool @ x, kind="stable")[:ROWS_A_ROUND]]]
+        for threshold in (0.5,) if whole else THRESHOLDS:
+            chosen = x > threshold
+            if oracle(chosen) > target:
+                found.append(_lacking(problem, prices, oracle, chosen, target))
+            best = min(best, _repaired(prices, oracle, chosen, target), key=lambda links: prices @ links)
+        if prices @ best - step <= bound * (1 - 1e-9) or prices @ best <= bound * (1 + 1e-9):
+            bound = float(prices @ best)
+            break
+        cuts = np.concatenate(found)
+        deepest = np.argsort(cuts @ x, kind="stable")[: 2 * ROWS_A_ROUND]
+        deepest = deepest[cuts[deepest] @ x < 1 - (1e-6 if whole else 1e-2)]
+        whole = not whole and not deepest.size
+        rows = np.unique(np.concatenate([rows, cuts[deepest]]), axis=0)
+    return best, min(_rounded(bound, step), float(prices @ best)), len(rows)
+
+
+def _step(prices: FloatArray) -> float:
+    """What two different sums of prices differ by at least; 0 where that is not known."""
+    whole = bool((prices % 1 == 0).all()) and prices.max() < 2**31
+    return float(np.gcd.reduce(prices.astype(np.int64))) if whole else 0.0
+
+
+def _rounded(bound: float, step: float) -> float:
+    """The bound, raised to a sum that prices can have."""
+    return math.ceil(bound / step - 1e-6) * step if step else bound
+
+
+def _cheaper(
+    prices: FloatArray, rows: FloatArray, most: float, whole: bool, until: float
+) -> tuple[FloatArray | None, float]:
+    """A choice that satisfies the inequalities and costs at most so much, and a bound on all of them.
+
+    The cheapest fractions; of whole choices the first, which gives inequalities as good as the cheapest would
+    and is found much sooner. None if there is none.
+    """
+    left = until - time.monotonic()
+    if left <= 0:
+        raise OutOfTimeError(0.0)
+    scale = max(float(prices.max()), 1.0)
+    limited = np.concatenate([rows, -prices[None] / scale])
+    lower = np.r_[np.ones(len(rows)), -most / scale * (1 + 1e-9)]
+    return first_found(prices, limited, lower, whole=whole, gap=1.0, seconds=left)
+
+
+def _repaired(prices: FloatArray, oracle: Oracle, chosen: Mask, target: float) -> Mask:
+    """A reliable set near the choice: cheap links added until it is one, dear ones left out again."""
+    links = chosen.copy()
+    for link in np.argsort(prices, kind="stable"):
+        if oracle(links) <= target:
+            break
+        links[link] = True
+    for link in np.argsort(-prices, kind="stable"):
+        if links[link]:
+            links[link] = False
+            links[link] = oracle(links) > target
+    return links
+
+
+def _sides(problem: Problem) -> Mask:
+    """Links across every cut that parts the terminals [cuts, m]; only single nodes in a large network."""
+    count = len(problem.node)
+    ends = problem.edges
+    if count <= MOST_SPLIT:
+        codes = np.arange(1, 2 ** (count - 1), dtype=np.int64)
+        side = (codes[:, None] >> np.arange(count)) & 1 > 0
+    else:
+        side = np.eye(count, dtype=np.bool_)
+    share = side[:, problem.terminals].sum(axis=1)
+    side = side[(share > 0) & (share < problem.terminals.size)]
+    return np.asarray(np.unique(side[:, ends[:, 0]] != side[:, ends[:, 1]], axis=0))
+
+
+def _strength(problem: Problem) -> FloatArray:
+    """Logarithm by which a link lowers the failure of a cut."""
+    return np.asarray(-np.log(np.maximum(problem.link[:, 1], 1e-250)))
+
+
+def _lacking(problem: Problem, prices: FloatArray, oracle: Oracle, chosen: Mask, target: float) -> FloatArray:
+    """Inequalities that the choice breaks, from itself and from larger sets that fail too."""
+    found = []
+    free = np.flatnonzero(~chosen)
+    for order in (prices, -prices):
+        grown = chosen.copy()
+        for link in free[np.argsort(order[free], kind="stable")]:
+            grown[link] = True
+            grown[link] = oracle(grown) > target
+        found.append(np.where(grown, 0.0, 1.0))
+    bits = int((1 << problem.terminals).sum())
+    for root in problem.terminals.tolist():
+        failure, share = credits(problem.edges, problem.link[:, 1], chosen, problem.node, bits, root)
+        found.append(np.minimum(problem.link[:, 0] * share / (failure - target), 1.0))
+    return np.array(found)

@@ -1,0 +1,235 @@
+"""How many spares of every kind of part to keep, for the least money.
+
+Cold and hot spares of a running fleet are those of `relparallel.training.shortage_probability` (Erlang's
+loss formula, a binomial tail). Parts on a shelf follow Palm's theorem: with Poisson failures of rate n / MTBF
+and a lead time of mean L, the orders under way are Poisson with mean n L / MTBF, whatever the law of the lead
+time; S spares are not enough while more than S orders are under way.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import block_diag, csr_array, vstack
+from scipy.special import pdtrc
+
+from relparallel._checks import require_choice, require_instance, require_probability, require_real
+from relparallel.optimize._programme import least
+from relparallel.training import shortage_probability
+
+__all__ = ["SparesPlan", "spares"]
+
+FloatArray = NDArray[np.float64]
+KINDS: Final = ("shelf", "cold", "hot")
+MOST_SPARES: Final = 100_000
+FORMULATION: Final = """minimise    sum_i c_i S_i
+subject to  sum_i log(1 - P_i(S_i)) >= log({availability:.12g})
+            S_i = 0, 1, 2, ...    ({classes} kinds of parts, one binary for each of {levels} stock levels)
+where       P_i(S) is the probability that S spares of kind i are not enough ({kind})"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class SparesPlan:
+    """The cheapest stock that is enough.
+
+    Parameters
+    ----------
+    spares : tuple of int
+        Of every kind of part.
+    shortage : tuple of float
+        Probability that they are not enough, by kind.
+    availability : float
+        Probability that all of them are enough.
+    cost : float
+        Of all spares.
+    formulation : str
+        The programme that was solved.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> plan = spares(count=2048, mtbf=2.3e7, lead=86400.0, availability=0.999)
+    >>> plan.spares, round(plan.availability, 5)
+    ((18,), 0.99959)
+    """
+
+    spares: tuple[int, ...]
+    shortage: tuple[float, ...]
+    availability: float
+    cost: float
+    formulation: str
+
+    def __post_init__(self) -> None:
+        require_instance(tuple, spares=self.spares, shortage=self.shortage)
+        require_probability(availability=self.availability)
+        require_real(cost=self.cost, at_least=0)
+        require_instance(str, formulation=self.formulation)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row per kind of part.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns spares and shortage.
+        """
+        return pd.DataFrame({"spares": list(self.spares), "shortage": list(self.shortage)})
+
+
+def spares(
+    count: ArrayLike,
+    mtbf: ArrayLike,
+    lead: ArrayLike,
+    availability: float,
+    *,
+    price: ArrayLike = 1.0,
+    kind: str = "shelf",
+) -> SparesPlan:
+    """Stock every kind of part such that with a given probability none is short.
+
+    Parameters
+    ----------
+    count : int or array [i]
+        Parts in use.
+    mtbf : float or array [i]
+        Mean time between failures of one part [s].
+    lead : float or array [i]
+        Mean time until a failed part is replaced or repaired [s].
+    availability : float
+        Least probability that no kind is short, in (0, 1).
+    price : float or array [i]
+        Of one spare.
+    kind : {"shelf", "cold", "hot"}
+        Parts on a shelf for a fleet that goes on failing, or spares of a job that waits (cold), or spares
+        that run and fail themselves (hot).
+
+    Returns
+    -------
+    SparesPlan
+        The optimum.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as stated, or more than 100,000 spares of a kind would be needed.
+
+    Notes
+    -----
+    One kind of part: the smallest S with P(S) <= 1 - A. Several: a multiple choice with one knapsack row,
+    solved to gap 0; stock levels run from what is enough alone to what is enough if every kind gets the same
+    share of the shortage, and on while a level still can be cheaper. Greedy buying by gain per price only
+    finds the corners of the frontier.
+
+    References
+    ----------
+    Palm 1938; Sherbrooke, "METRIC: a multi-echelon technique for recoverable item control", Operations
+    Research 16, 1968; Erlang 1917.
+
+    Examples
+    --------
+    >>> plan = spares([1000, 100], mtbf=[1e8, 5e7], lead=[1e6, 1e6], availability=0.99, price=[1.0, 8.0])
+    >>> plan.spares, plan.cost
+    ((19, 6), 67.0)
+    """
+    require_choice(KINDS, kind=kind)
+    wanted = require_real(availability=availability, above=0, below=1)
+    if np.ndim(wanted):
+        raise TypeError(f"availability must be one number, got {availability!r}")
+    parts = _parts(count, mtbf, lead, price)
+    floors, tops = _levels(parts, kind, wanted)
+    short = [
+        np.array([_short(part, s, kind) for s in range(low, high + 1)])
+        for part, low, high in zip(parts, floors, tops, strict=True)
+    ]
+    prices = np.array([part[3] for part in parts])
+    stock = _cheapest(short, floors, prices, wanted)
+    lack = [float(short[i][s - floors[i]]) for i, s in enumerate(stock)]
+    return SparesPlan(
+        spares=tuple(stock),
+        shortage=tuple(lack),
+        availability=math.exp(sum(math.log1p(-p) for p in lack)),
+        cost=float(prices @ np.array(stock)),
+        formulation=FORMULATION.format(
+            availability=wanted, classes=len(parts), levels=sum(map(len, short)), kind=kind
+        ),
+    )
+
+
+def _parts(count: Any, mtbf: Any, lead: Any, price: Any) -> list[tuple[float, ...]]:
+    """Count, MTBF, lead time and price of every kind."""
+    checked = {
+        "count": require_real(count=count, at_least=1, at_most=1e9),
+        "mtbf": require_real(mtbf=mtbf, above=0, at_most=1e15),
+        "lead": require_real(lead=lead, at_least=0, at_most=1e15),
+        "price": require_real(price=price, at_least=0, at_most=1e12),
+    }
+    if (np.asarray(checked["count"]) % 1).any():
+        raise ValueError(f"count must be whole, got {count!r}")
+    rows = {name: np.atleast_1d(values) for name, values in checked.items()}
+    longest = max(values.size for values in rows.values())
+    for name, values in rows.items():
+        if values.ndim > 1 or values.size not in (1, longest):
+            raise ValueError(f"{name} must be a number or {longest} of them, got shape {values.shape}")
+    columns = np.broadcast_arrays(*rows.values())
+    return [tuple(row) for row in np.column_stack(columns).tolist()]
+
+
+def _short(part: tuple[float, ...], spares: int, kind: str) -> float:
+    """Probability that so many spares of a part are not enough."""
+    count, mtbf, lead, _ = part
+    if kind == "shelf":
+        return float(pdtrc(spares, count * lead / mtbf))
+    return float(shortage_probability(int(count), spares, 1 / mtbf, lead, kind))
+
+
+def _levels(parts: list[tuple[float, ...]], kind: str, wanted: float) -> tuple[list[int], list[int]]:
+    """Least stock that is enough alone, and most stock that an optimum holds, of every kind."""
+    alone = [_enough(part, kind, 1 - wanted) for part in parts]
+    shared = [_enough(part, kind, -math.expm1(math.log(wanted) / len(parts))) for part in parts]
+    budget = sum(part[3] * s for part, s in zip(parts, shared, strict=True))
+    spent = sum(part[3] * s for part, s in zip(parts, alone, strict=True))
+    tops = []
+    for part, low, fair in zip(parts, alone, shared, strict=True):
+        # No more than the whole budget allows beside the least stock of the others; free parts need no bound.
+        most = low + int((budget - spent) / part[3] + 1e-9) if part[3] else _enough(part, kind, 1e-15)
+        tops.append(max(fair, min(most, _enough(part, kind, 1e-15))))
+    return alone, tops
+
+
+def _enough(part: tuple[float, ...], kind: str, allowed: float) -> int:
+    """Smallest stock whose shortage is allowed, by doubling and bisection."""
+    low, high = -1, 1
+    while _short(part, high, kind) > allowed:
+        low, high = high, 2 * high
+        if high > MOST_SPARES:
+            raise ValueError(
+                f"lead must need at most {MOST_SPARES} spares, got {part[2]!r} s for {part[0]:g}"
+            )
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _short(part, middle, kind) <= allowed else (middle, high)
+    return high
+
+
+def _cheapest(short: list[FloatArray], floors: list[int], prices: FloatArray, wanted: float) -> list[int]:
+    """Stock of every kind: one level each, least cost, enough together."""
+    if len(short) == 1:
+        return [floors[0] + int(np.argmax(short[0] <= 1 - wanted))]
+    cost = np.concatenate([c * np.arange(levels.size) for c, levels in zip(prices, short, strict=True)])
+    gain = np.concatenate([np.log1p(-levels) for levels in short]) / -math.log(wanted)
+    rows = vstack([block_diag([np.ones((1, levels.size)) for levels in short]), csr_array(gain[None])])
+    ones = np.ones(len(short))
+    x = least(cost, rows, np.r_[ones, -1.0], np.r_[ones, np.inf])
+    if x is None:
+        raise RuntimeError("no stock is enough although equal shares are")
+    start = np.cumsum([0, *(levels.size for levels in short[:-1])])
+    return [int(o) for o in np.flatnonzero(x) - start + np.array(floors)]

@@ -1,0 +1,192 @@
+"""The cheapest links that make a network survive any k - 1 failures of links, or of nodes.
+
+========  ============================================================  =====================
+letter    meaning                                                       argument
+========  ============================================================  =====================
+G         what is there                                                 ``network``
+E         candidate links                                               ``candidates``
+k         connectivity wanted                                           ``connectivity``
+c_e       price of link e                                               ``cost``
+delta(S)  links with one end in the set S of nodes
+========  ============================================================  =====================
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+
+from relparallel._checks import require_choice, require_instance, require_int
+from relparallel.optimize._programme import least
+from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
+from relparallel.topology import as_topology
+
+__all__ = ["survivable_augmentation"]
+
+UNIT: Final = 2**20  # of a flow: fractions of links as integers
+FORMULATIONS: Final = {
+    "edge": """minimise    sum_e c_e x_e
+subject to  sum_(e in delta(S)) x_e >= {k} - |delta_G(S)|   for every set S of nodes, neither empty nor all
+            x_e in {{0, 1}}                                ({links} links); {rows} inequalities needed""",
+    "node": """minimise    sum_e c_e x_e
+subject to  sum_(e in delta(S) in G - Z) x_e >= {k} - |Z| - |delta_(G - Z)(S)|
+                for every set Z of fewer than {k} nodes and every set S of the others, neither empty nor all
+            x_e in {{0, 1}}                                ({links} links); {rows} inequalities needed""",
+}
+
+
+def survivable_augmentation(
+    network: nx.Graph[Any],
+    candidates: nx.Graph[Any],
+    connectivity: int = 2,
+    kind: str = "edge",
+    *,
+    cost: LinkCost = "cost",
+) -> NetworkDesign:
+    """Add links for the least money until no k - 1 failures part the network.
+
+    Parameters
+    ----------
+    network : networkx.Graph
+        What is there, and costs nothing.
+    candidates : networkx.Graph
+        Links that can be added; nodes of either graph are connected.
+    connectivity : int
+        Edge or node connectivity k to reach, at least 1.
+    kind : {"edge", "node"}
+        Whether links fail, or nodes (the links with them).
+    cost : str, float, array [m] or mapping
+        Price of every candidate, by attribute, in their order, or by pair of labels.
+
+    Returns
+    -------
+    NetworkDesign
+        The optimum; its connectivity is k.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as stated, or all candidates together do not reach k.
+
+    Notes
+    -----
+    Cutting planes: maximum flows from one terminal (k of them for nodes) to every other find the cuts that
+    the relaxation breaks, first over fractions of links, then over whole ones. By Menger's theorem the
+    inequalities of all cuts are what k disjoint paths between every two nodes ask for; a node that is split
+    in two with a link of capacity 1 between makes a cut of nodes a cut of links.
+
+    References
+    ----------
+    Grötschel, Monma and Stoer, "Design of survivable networks", Handbooks in OR and MS 7, 1995. Menger 1927.
+
+    Examples
+    --------
+    >>> path, closing = nx.path_graph(4), nx.Graph()
+    >>> closing.add_weighted_edges_from([(0, 3, 5.0), (0, 2, 2.0), (1, 3, 2.0)], weight="cost")
+    >>> design = survivable_augmentation(path, closing)
+    >>> design.links, design.cost
+    (((0, 2), (3, 1)), 4.0)
+    """
+    require_instance(nx.Graph, network=network, candidates=candidates)
+    wanted = require_int(connectivity=connectivity, at_least=1, at_most=100)
+    require_choice(tuple(FORMULATIONS), kind=kind)
+    given, offered = as_topology(network, name="network"), as_topology(candidates, name="candidates")
+    prices = edge_numbers("cost", cost, offered, candidates)
+    index = {label: i for i, label in enumerate(dict.fromkeys([*given.labels, *offered.labels]))}
+    if len(index) <= wanted:
+        raise ValueError(f"connectivity must be below the number of nodes {len(index)}, got {wanted}")
+    edges = np.array(
+        [[index[t.labels[u]], index[t.labels[v]]] for t in (given, offered) for u, v in t.edges.tolist()]
+    ).reshape(-1, 2)
+    free = np.arange(len(edges)) >= len(given.edges)
+    x, rows = _cutting_planes(len(index), edges, free, prices, wanted, kind)
+    labels = list(index)
+    total = float(prices @ x)
+    return NetworkDesign(
+        links=tuple((labels[u], labels[v]) for u, v in edges[free][x > 0.5].tolist()),
+        cost=total,
+        bound=total,
+        connectivity=wanted,
+        rows=rows,
+        formulation=FORMULATIONS[kind].format(k=wanted, links=prices.size, rows=rows),
+    )
+
+
+def _cutting_planes(
+    count: int, edges: NDArray[np.int64], free: NDArray[np.bool_], prices: NDArray[np.float64],
+    wanted: int, kind: str,
+) -> tuple[NDArray[np.float64], int]:  # fmt: skip
+    """Candidates that are bought, and the number of inequalities that it took."""
+    if _broken(count, edges, np.ones(len(edges)), wanted, kind):
+        raise ValueError(f"connectivity must be within reach of all candidates together, got {wanted}")
+    rows: dict[bytes, tuple[NDArray[np.float64], int]] = {}
+    whole, x = False, np.zeros(prices.size)
+    while True:
+        amount = np.ones(len(edges))
+        amount[free] = x
+        found = _broken(count, edges, amount, wanted, kind)
+        for crossing, need in found:
+            row = np.where(crossing, 1.0, 0.0)
+            rows[row.tobytes()] = (row[free], need - int(crossing[~free].sum()))
+        if not found and (whole or not x.any()):
+            return x, len(rows)
+        whole = not found
+        lower = np.array([need for _, need in rows.values()])
+        solved = least(prices, np.array([row for row, _ in rows.values()]), lower, whole=whole)
+        if solved is None:
+            raise RuntimeError("the relaxation has no solution although all candidates together are one")
+        x = solved
+
+
+def _broken(
+    count: int, edges: NDArray[np.int64], amount: NDArray[np.float64], wanted: int, kind: str
+) -> list[tuple[NDArray[np.bool_], int]]:
+    """Links across cuts that hold too little, and how many have to cross them."""
+    split = count if kind == "node" else 0
+    inner = np.arange(split)  # node v enters at v and leaves at v + split
+    tail = np.r_[edges[:, 0] + split, edges[:, 1] + split, inner]
+    head = np.r_[edges[:, 1], edges[:, 0], inner + split]
+    size = np.r_[amount, amount, np.ones(split)]
+    network = csr_array(
+        (np.round(size * UNIT).astype(np.int32), (tail, head)), shape=(count + split, count + split)
+    )
+    found = {}
+    for source in range(wanted if split else 1):
+        for sink in range(count):
+            if sink == source:
+                continue
+            flow = maximum_flow(network, source + split, sink)
+            if flow.flow_value < (wanted - 1e-4) * UNIT:
+                reached = _reached(network, flow.flow, source + split)
+                crossing, need = _cut(edges, reached, split, wanted, source, sink)
+                found[crossing.tobytes(), need] = (crossing, need)
+    return list(found.values())
+
+
+def _reached(network: csr_array, flow: csr_array, source: int) -> NDArray[np.bool_]:
+    """Nodes on the near side of the minimum cut."""
+    left = csr_array(network - flow)
+    left.data = np.maximum(left.data, 0)
+    left.eliminate_zeros()
+    near = np.zeros(network.shape[0], dtype=np.bool_)
+    near[breadth_first_order(left, source, return_predecessors=False)] = True
+    return near
+
+
+def _cut(
+    edges: NDArray[np.int64], near: NDArray[np.bool_], split: int, wanted: int, source: int, sink: int
+) -> tuple[NDArray[np.bool_], int]:
+    """Links from side to side that avoid the removed nodes, and how many are wanted beside those nodes."""
+    if not split:
+        return near[edges[:, 0]] != near[edges[:, 1]], wanted
+    enters, leaves = near[:split].copy(), near[split:].copy()
+    enters[source] = leaves[source] = True
+    enters[sink] = leaves[sink] = False
+    removed = enters & ~leaves
+    across = enters[edges[:, 0]] != enters[edges[:, 1]]
+    return across & ~removed[edges].any(axis=1), wanted - int(removed.sum())

@@ -1,0 +1,206 @@
+"""From cuts to bounds: how likely it is that at least one of the listed cuts is down.
+
+Cuts that share no part are independent, so the list falls into groups: the connected components of "share a
+part". Within a group the classical inequalities for a union of events A_1, A_2, ... apply, with
+S1 = sum P(A_i), S2 = sum over pairs P(A_i and A_j) and S_i = sum_j P(A_i and A_j) (j = i included):
+
+==================  ===========================================================  =======================
+Bonferroni          S1 - S2 <= P                                                 1936
+Dawson and Sankoff  2 S1 / (k + 1) - 2 S2 / (k (k + 1)) <= P, k = 1 + [2 S2/S1]  1967, never below it
+de Caen             sum_i P(A_i)**2 / S_i <= P                                   1997
+Boole               P <= S1
+Hunter, Worsley     P <= S1 - sum of P(A_i and A_j) over the pairs of a tree     1976, 1982
+==================  ===========================================================  =======================
+
+The lower bound of a group is the largest of the three, the upper one Hunter's with the heaviest tree. Lower
+bounds hold for any part of the list, so a very large group is judged by its likeliest cuts. Sums are widened
+by more than they can have been rounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from relparallel.reliability.bounding.cuts import MAX_STEPS, TINY, CutFamily, find_cuts, karger_tail
+from relparallel.reliability.problem import Problem
+from relparallel.reliability.programme.blocks import Bracket
+
+__all__ = ["PAIRED", "disjoint_cuts", "near_minimum_cuts", "part_chances", "rest_bound", "union_bracket"]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+_LOWER: Final = 1e-2  # the floor of the next search, as a multiple of the last
+PAIRED: Final = 4096  # cuts of a group that are compared in pairs
+_SLACK: Final = 1e-9  # relative; more than the rounding of ten million sums
+
+
+def part_chances(problem: Problem) -> FloatArray:
+    """Probability that each part is down: links, then nodes; a terminal never is."""
+    node = problem.node[:, 1].copy()
+    node[problem.terminals] = 0.0
+    return np.concatenate([problem.link[:, 1], node])
+
+
+def near_minimum_cuts(
+    problem: Problem, rtol: float, max_steps: int = MAX_STEPS, share: float = 0.0
+) -> CutFamily:
+    """List cuts until the bound on all others is at most ``rtol`` times the unreliability.
+
+    It is enough, too, if that bound is at most ``share`` times the width of `union_bracket`. The floor falls
+    from round to round, by a factor of a hundred or less, until then or until a round reaches its limits;
+    the last round costs about as much as all before it. Of two rounds that fall short the better one counts.
+    """
+    floor, best = _first_guess(problem), None
+    while True:
+        family = find_cuts(problem, floor, max_steps=max_steps)
+        if best is None or family.rest <= best.rest:
+            best = family
+        if family.stopped or floor < TINY:
+            around = _isolating(problem, best)
+            return best if best.chances.sum() >= around.chances.sum() else around
+        aim = max(rtol, share) * float(family.chances.sum())
+        if family.rest <= aim:
+            low, high = union_bracket(problem, family)
+            aim = max(rtol * low, share * (high - low))
+            if family.rest <= aim:
+                return best
+        floor *= max(_LOWER, 0.3 * aim / family.rest)
+
+
+def _weakest(problem: Problem) -> tuple[IntArray, IntArray, FloatArray]:
+    """For every terminal and neighbour of it: the terminal, the part that fails more easily, its chance."""
+    m, down = len(problem.link), part_chances(problem)
+    ends = np.concatenate([problem.edges, problem.edges[:, ::-1]])
+    links = np.tile(np.arange(m), 2)
+    parts = np.where(down[links] >= down[m + ends[:, 1]], links, m + ends[:, 1])
+    of_terminal = np.isin(ends[:, 0], problem.terminals)
+    order = np.flatnonzero(of_terminal)[np.argsort(ends[of_terminal, 0], kind="stable")]
+    return ends[order, 0], parts[order], down[parts[order]]
+
+
+def _first_guess(problem: Problem) -> float:
+    """A hundredth of the likeliest way to cut all neighbours of a terminal off."""
+    terminal, _, chances = _weakest(problem)
+    with np.errstate(divide="ignore"):
+        logs = np.bincount(terminal, np.log(chances), minlength=len(problem.node))
+    return max(_LOWER * float(np.exp(logs[problem.terminals].max())), TINY)
+
+
+def _isolating(problem: Problem, family: CutFamily) -> CutFamily:
+    """The cuts around single terminals, with the bound of a search that was stopped before it found them."""
+    terminal, parts, chances = _weakest(problem)
+    _, first = np.unique(terminal, return_index=True)
+    return replace(
+        family,
+        starts=np.append(first, len(parts)),
+        parts=parts,
+        chances=np.multiply.reduceat(chances, first),
+    )
+
+
+def union_bracket(problem: Problem, cuts: CutFamily) -> Bracket:
+    """Bounds of the probability that some listed cut is down; the cuts that are not listed are left out.
+
+    O(c**2 s) for groups of c <= 4096 cuts of s parts.
+    """
+    down, group = part_chances(problem), _groups(cuts, len(problem.link) + len(problem.node))
+    order = np.lexsort((-cuts.chances, group))
+    bounds = np.searchsorted(group[order], np.arange(group.max(initial=-1) + 2))
+    no_low = no_high = 0.0  # log of the probability that no group has failed
+    for first, last in pairwise(bounds):
+        low, high = _one_group(order[first:last], cuts, down)
+        if low >= 1.0:
+            return 1.0, 1.0
+        no_low += np.log1p(-low)
+        no_high = no_high + np.log1p(-high) if high < 1.0 else -np.inf
+    return float(-np.expm1(no_low) * (1 - _SLACK)), float(min(1.0, -np.expm1(no_high) * (1 + _SLACK)))
+
+
+def rest_bound(problem: Problem, cuts: CutFamily) -> float:
+    """Bound the probability that a cut is down that is not listed: by the search, or Karger's if smaller."""
+    n = len(problem.node)
+    if len(cuts) == 0 or cuts.stopped or len(problem.terminals) < n:
+        return cuts.rest
+    return min(cuts.rest, karger_tail(n, float(cuts.chances.max()), cuts.floor))
+
+
+def disjoint_cuts(cuts: CutFamily) -> float:
+    """Lower bound of the unreliability from cuts that share no part, the likeliest first.
+
+    1 - product of (1 - P(cut down)): the cuts are independent, and each one is enough.
+    """
+    taken: set[int] = set()
+    none = 0.0
+    for i in np.argsort(-cuts.chances, kind="stable"):
+        parts = cuts.parts[cuts.starts[i] : cuts.starts[i + 1]].tolist()
+        if taken.isdisjoint(parts):
+            taken.update(parts)
+            none += np.log1p(-cuts.chances[i]) if cuts.chances[i] < 1 else -np.inf
+    return float(-np.expm1(none) * (1 - _SLACK))
+
+
+def _groups(cuts: CutFamily, parts: int) -> IntArray:
+    """The component of every cut."""
+    owner = np.repeat(np.arange(len(cuts)), cuts.sizes)
+    size = len(cuts) + parts
+    graph = coo_array((np.ones(len(owner)), (owner, len(cuts) + cuts.parts)), shape=(size, size))
+    _, found = connected_components(graph, directed=False)
+    _, group = np.unique(found[: len(cuts)], return_inverse=True)
+    return group.astype(np.int64)
+
+
+def _one_group(members: IntArray, cuts: CutFamily, down: FloatArray) -> Bracket:
+    """Bounds for one group, its members from the likeliest to the least likely."""
+    chances = cuts.chances[members]
+    if len(members) == 1:
+        return float(chances[0]), float(chances[0])
+    head = members[:PAIRED]
+    single = np.ascontiguousarray(chances[: len(head)])
+    pairs, shares, tree = _pair_sums(head, cuts.starts, cuts.parts, down, single)
+    first = float(single.sum())
+    k = 1 + int(2 * pairs / first)
+    dawson = 2 * first * (1 - _SLACK) / (k + 1) - 2 * pairs * (1 + _SLACK) / (k * (k + 1))
+    de_caen = float((single**2 / np.maximum(shares, TINY)).sum()) * (1 - _SLACK)
+    upper = float(chances.sum()) * (1 + _SLACK) - tree * (1 - _SLACK)
+    low = max(dawson, de_caen, float(single[0]))
+    return min(low, 1.0), min(max(upper, low), 1.0)
+
+
+@numba.njit(cache=True)
+def _pair_sums(members, starts, parts, down, single):  # type: ignore[no-untyped-def]
+    """S2, the row sums S_i, and the weight of the heaviest spanning tree (Prim) of the pairs."""
+    c = len(members)
+    total, tree, shares = 0.0, 0.0, single.copy()
+    mark = np.full(len(down), -1, np.int64)
+    best, joined, at = np.full(c, -1.0), np.zeros(c, np.bool_), 0
+    for step in range(c):
+        joined[at] = True
+        for k in range(starts[members[at]], starts[members[at] + 1]):
+            mark[parts[k]] = step
+        following, weight = -1, -1.0
+        for j in range(c):
+            if joined[j]:
+                continue
+            both = single[at]
+            for k in range(starts[members[j]], starts[members[j] + 1]):
+                if mark[parts[k]] != step:
+                    both *= down[parts[k]]
+            total += both
+            shares[at] += both
+            shares[j] += both
+            best[j] = max(best[j], both)
+            if best[j] > weight:
+                following, weight = j, best[j]
+        if following >= 0:
+            tree += weight
+            at = following
+    return total, shares, tree

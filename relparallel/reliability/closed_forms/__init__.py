@@ -1,0 +1,1 @@
+"""Formulas of data-centre networks at full size."""

@@ -1,0 +1,153 @@
+"""How much bandwidth failures leave in leaf-spine and fat-tree networks, as closed laws at any size.
+
+Traffic climbs and then descends. Each law counts whole units of capacity, so "at least x of n" is a sum of
+its last entries: k-out-of-n with shares of bandwidth in the place of connection.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from relparallel._checks import require_instance, require_int, require_probability
+
+__all__ = ["fat_tree_pair_bandwidth", "fat_tree_pod_bandwidth", "leaf_spine_pair_bandwidth"]
+
+FloatArray = NDArray[np.float64]
+
+
+def leaf_spine_pair_bandwidth(spines: int, spine_up: float, link_up: float = 1.0) -> FloatArray:
+    """Law of the uplinks' worth of bandwidth between two leaves that are up.
+
+    Parameters
+    ----------
+    spines : int
+        S, 1 to 100,000; each is joined to every leaf by one link.
+    spine_up, link_up : float, optional
+        Probability that a spine, and that a link, is up.
+
+    Returns
+    -------
+    float array [S + 1]
+        Probability of 0, 1, ..., S units of one link.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    A spine carries one unit when it and both its links are up: Bin(S, s l^2).
+
+    Examples
+    --------
+    >>> leaf_spine_pair_bandwidth(2, 0.9).round(6).tolist()
+    [0.01, 0.18, 0.81]
+    """
+    require_int(spines=spines, at_least=1, at_most=100_000)
+    require_instance(float, spine_up=require_probability(spine_up=spine_up))
+    require_instance(float, link_up=require_probability(link_up=link_up))
+    return _binomial(spines, spine_up * link_up**2)
+
+
+def fat_tree_pair_bandwidth(
+    k: int, core_up: float, aggregation_up: float, core_link_up: float = 1.0, edge_link_up: float = 1.0
+) -> FloatArray:
+    """Law of the uplinks' worth of bandwidth between two edge switches in different pods that are up.
+
+    Parameters
+    ----------
+    k : int
+        Ports per switch, even, 4 to 1000.
+    core_up, aggregation_up : float
+        Probability that a switch is up.
+    core_link_up, edge_link_up : float, optional
+        Probability that a link of a core switch, and of an edge switch, is up.
+
+    Returns
+    -------
+    float array [k/2 + 1]
+        Probability of 0, 1, ..., k/2 units of one link.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Each of the h = k/2 groups carries one unit when both aggregation switches with their edge links and at
+    least one of its h cores with both its links are up, independently: Bin(h, (a l)^2 (1 - (1 - c m^2)^h)).
+
+    Examples
+    --------
+    >>> float(fat_tree_pair_bandwidth(4, 1.0, 0.9)[2].round(6))  # both groups: 0.9^4
+    0.6561
+    """
+    h, group, lane = _fabric(k, core_up, aggregation_up, core_link_up)
+    require_instance(float, edge_link_up=require_probability(edge_link_up=edge_link_up))
+    some = -np.expm1(h * np.log1p(-lane)) if lane < 1 else 1.0
+    return _binomial(h, float(group * edge_link_up**2 * some))
+
+
+def fat_tree_pod_bandwidth(
+    k: int, core_up: float, aggregation_up: float, core_link_up: float = 1.0
+) -> FloatArray:
+    """Law of the core links' worth of bandwidth between two pods.
+
+    Parameters
+    ----------
+    k : int
+        Ports per switch, even, 4 to 200.
+    core_up, aggregation_up : float
+        Probability that a switch is up.
+    core_link_up : float, optional
+        Probability that a link of a core switch is up.
+
+    Returns
+    -------
+    float array [k^2/4 + 1]
+        Probability of 0, 1, ..., k^2/4 units of one link.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    A group carries nothing unless both its aggregation switches are up, then Bin(h, c m^2) units: the sum of
+    h = k/2 independent groups, a convolution of positive terms, O(h^4).
+
+    Examples
+    --------
+    >>> fat_tree_pod_bandwidth(4, 1.0, 0.5).tolist()
+    [0.5625, 0.0, 0.375, 0.0, 0.0625]
+    """
+    h, group, lane = _fabric(k, core_up, aggregation_up, core_link_up)
+    require_int(k=k, at_most=200)
+    one = group * _binomial(h, lane)
+    one[0] += (1 - aggregation_up) * (1 + aggregation_up)
+    law = np.ones(1)
+    for _ in range(h):
+        law = np.convolve(law, one)
+    return law
+
+
+def _fabric(k: int, core_up: float, aggregation_up: float, core_link_up: float) -> tuple[int, float, float]:
+    """Groups, the chance that both aggregation switches of one are up, and that a core joins them."""
+    require_int(k=k, at_least=4, at_most=1000)
+    if k % 2:
+        raise ValueError(f"k must be an even integer in [4, 1000], got {k}")
+    require_instance(float, core_up=require_probability(core_up=core_up))
+    require_instance(float, aggregation_up=require_probability(aggregation_up=aggregation_up))
+    require_instance(float, core_link_up=require_probability(core_link_up=core_link_up))
+    return k // 2, aggregation_up**2, core_up * core_link_up**2
+
+
+def _binomial(count: int, up: float) -> FloatArray:
+    """Law of the number that are up, 0 to count."""
+    law: FloatArray = binom.pmf(np.arange(count + 1), count, up)
+    return law

@@ -1,0 +1,165 @@
+"""Closed forms for leaf-spine fabrics: two tiers of switches, every leaf joined to every spine.
+
+Leaves and working spines are the two sides of a random bipartite graph whose edges are the cables between
+them; `outbreaks` gives the chance that the leaves of a job are in one component.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relparallel._checks import require_choice, require_int
+from relparallel.reliability.chances import Chance, parallel, part, series
+from relparallel.reliability.closed_forms._arguments import single_probabilities
+from relparallel.reliability.closed_forms.outbreaks import (
+    binomial_weights,
+    row_set_together,
+    rows_together,
+)
+from relparallel.reliability.result import Reliability, Routing, exactly
+
+__all__ = ["leaf_spine_leaves_connected", "leaf_spine_pair"]
+
+_MOST = 256
+
+
+def leaf_spine_leaves_connected(
+    leaves: int,
+    spines: int,
+    spine_up: float = 1.0,
+    link_up: float = 1.0,
+    leaf_up: float = 1.0,
+    host_up: float = 1.0,
+    *,
+    hosts_per_leaf: int = 0,
+) -> Reliability:
+    """Probability that all leaves of a leaf-spine fabric, and all hosts below them, can reach each other.
+
+    Parameters
+    ----------
+    leaves, spines : int
+        Switches of each tier, 1 to 256.
+    spine_up, link_up, leaf_up : float, optional
+        Up-probability of a spine, of a cable between leaf and spine, and of a leaf.
+    host_up : float, optional
+        Up-probability of a host with its cable.
+    hosts_per_leaf : int, optional
+        Hosts of each leaf that have to be up as well.
+
+    Returns
+    -------
+    Reliability
+        Any path counts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a count is out of range or a probability is outside [0, 1].
+
+    Notes
+    -----
+    U = sum_j C(S, j) s^j (1-s)^(S-j) V(j), V(j) the probability that L leaves are not all together when j
+    spines are up. L leaves and their hosts stand in series with this. O(L^2 S^2) operations.
+
+    Examples
+    --------
+    >>> fabric = leaf_spine_leaves_connected(leaves=64, spines=32, spine_up=0.999, link_up=0.999)
+    >>> print(f"{fabric.unreliability:.3e}")
+    2.705e-85
+    """
+    require_int(leaves=leaves, spines=spines, at_least=1, at_most=_MOST)
+    require_int(hosts_per_leaf=hosts_per_leaf, at_least=0)
+    s, l, e, v = single_probabilities(  # noqa: E741
+        spine_up=spine_up, link_up=link_up, leaf_up=leaf_up, host_up=host_up
+    )
+    alive = binomial_weights(spines, part(s))
+    core = alive @ row_set_together(leaves, spines, part(l), leaves)
+    ends = series(_all(part(e), leaves), _all(part(v), leaves * hosts_per_leaf))
+    return exactly(*series((core[0], core[1]), ends), "closed_form")
+
+
+def leaf_spine_pair(
+    leaves: int,
+    spines: int,
+    spine_up: float = 1.0,
+    link_up: float = 1.0,
+    leaf_up: float = 1.0,
+    host_up: float = 1.0,
+    *,
+    routing: Routing = "any",
+    same_leaf: bool = False,
+) -> Reliability:
+    """Probability that two hosts of a leaf-spine fabric reach each other.
+
+    Parameters
+    ----------
+    leaves, spines : int
+        Switches of each tier, 1 to 256; two hosts of different leaves need two leaves.
+    spine_up, link_up, leaf_up : float, optional
+        Up-probability of a spine, of a cable between leaf and spine, and of a leaf.
+    host_up : float, optional
+        Up-probability of a host with its cable; at 1 the pair is that of the two leaves.
+    routing : {"any", "updown"}, optional
+        Whether a path may come down to a third leaf and climb again.
+    same_leaf : bool, optional
+        Whether the two hang at one leaf.
+
+    Returns
+    -------
+    Reliability
+        The leaves of the two hosts, and the hosts, have to be up.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a count is out of range, a probability is outside [0, 1], or the routing is unknown.
+
+    Notes
+    -----
+    Up-down, with l and s the up-probabilities of a cable and a spine: R = e^2 v^2 (1 - (1 - s l^2)^S). By
+    any path, the second leaf is the one that an outbreak from the first has to hit; the leaves
+    between them are up with probability e. O(L^2 S^2) operations.
+
+    Examples
+    --------
+    >>> ups = {"spine_up": 0.9, "link_up": 0.8}
+    >>> for routing in ("updown", "any"):
+    ...     print(f"{leaf_spine_pair(4, 3, **ups, routing=routing).unreliability:.6f}")
+    0.076225
+    0.044399
+    """
+    require_int(leaves=leaves, at_least=1 if same_leaf is True else 2, at_most=_MOST)
+    require_int(spines=spines, at_least=1, at_most=_MOST)
+    require_choice(("any", "updown"), routing=routing)
+    require_choice((True, False), same_leaf=same_leaf)
+    s, l, e, v = single_probabilities(  # noqa: E741
+        spine_up=spine_up, link_up=link_up, leaf_up=leaf_up, host_up=host_up
+    )
+    hosts = series(part(v), part(v), part(e))
+    if same_leaf:
+        return exactly(*hosts, "closed_form", routing)
+    if routing == "updown":
+        middle = parallel(*[series(part(s), part(l), part(l))] * spines)
+    else:
+        middle = _leaf_reached(leaves, spines, part(s), part(l), part(e))
+    return exactly(*series(hosts, part(e), middle), "closed_form", routing)
+
+
+def _leaf_reached(leaves: int, spines: int, spine: Chance, link: Chance, leaf: Chance) -> Chance:
+    """Chance that a path joins two leaves that are up; the other leaves fail and relay."""
+    ends = np.tile([0.0, 1.0], (leaves - 1, 1))
+    start = rows_together(leaves - 1, spines, link, ends, caught=np.array([1.0, 0.0]))
+    others = binomial_weights(leaves - 2, leaf)
+    up, down = np.einsum("s,t,stb->b", others, binomial_weights(spines, spine), start)
+    return float(up), float(down)
+
+
+def _all(chance: Chance, count: int) -> Chance:
+    """Chance that ``count`` independent parts are all up, in logarithmic digits."""
+    up, down = chance
+    if down == 0 or count == 0:
+        return 1.0, 0.0
+    if up == 0:
+        return 0.0, 1.0
+    logarithm = count * float(np.log1p(-down) if down < 0.5 else np.log(up))
+    return float(np.exp(logarithm)), float(-np.expm1(logarithm))

@@ -1,0 +1,1 @@
+"""Exact reliability of symmetric networks: interchangeable parts are counted, not told apart."""

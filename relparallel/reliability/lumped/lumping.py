@@ -1,0 +1,233 @@
+"""Exact reliability of data-centre fabrics by symmetry: interchangeable pods under interchangeable cores.
+
+Given how the cores hang together, the pods are independent. Let a *split* put some of the live cores into
+r >= 1 blocks and leave the others out, and let W(split) be the probability that one pod agrees with it (see
+`pod_tables`). Summed over all splits, with the Moebius weight (-1)^(r-1) (r-1)! of the lattice of partitions,
+the product of W over the pods is the probability that all terminals are joined: the components of the network
+that hold terminals can form only one block, and those that hold none can only be left out. So
+
+    R = sum over splits of P(the cores' states) (-1)^(r-1) (r-1)! W(split)^pods,
+
+a sum over orbits of the exchange of cores and of planes, whose length does not depend on the pods. Its terms
+have both signs. It is therefore summed in integers of as many bits as keep R and 1 - R to 16 digits; terms
+that floats show to be smaller than the last of these digits are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from itertools import product
+from typing import Final
+
+import numpy as np
+
+from relparallel._checks import require_instance, require_int, require_probability
+from relparallel.reliability.chances import CERTAIN, Chance, part, series
+from relparallel.reliability.lumped.pod_partitions import Layouts, layouts
+from relparallel.reliability.lumped.pod_sums import Floats, Scale, Uplinks, exact_up, signed_ways, to_power
+from relparallel.reliability.lumped.pod_tables import Table, agreement, power_sum_weights
+from relparallel.reliability.result import Reliability, exactly
+
+__all__ = ["Fabric", "connected", "fat_tree_connected", "floors", "terminals_connected"]
+
+_AT_ONCE: Final = 4096  # layouts per matrix product: bounds the memory
+_BLUR: Final = 1e-10  # more than the rounding of a pod's probability in floats
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fabric:
+    """Pods of edge and aggregation switches under planes of cores, alike in every pod and plane.
+
+    Attributes
+    ----------
+    planes, cores : int
+        Planes, and cores of each plane.
+    aggregations : int
+        Aggregation switches of each pod in each plane; each has a link to every core of its plane.
+    pods : tuple of (int, int, int)
+        Number of pods with so many terminal and so many other edge switches; each edge switch has a link to
+        every aggregation switch of its pod.
+    core, aggregation, edge, core_link, edge_link : Chance
+        Of a switch of each tier and of a link above and below the aggregation switches. The terminals' own
+        failures are not counted.
+    """
+
+    planes: int
+    cores: int
+    aggregations: int
+    pods: tuple[tuple[int, int, int], ...]
+    core: Chance
+    aggregation: Chance
+    edge: Chance
+    core_link: Chance
+    edge_link: Chance
+
+
+def fat_tree_connected(
+    k: int,
+    core_up: float = 1.0,
+    aggregation_up: float = 1.0,
+    edge_up: float = 1.0,
+    core_link_up: float = 1.0,
+    edge_link_up: float = 1.0,
+    host_up: float = 1.0,
+    host_link_up: float = 1.0,
+) -> Reliability:
+    """Probability that all hosts of a k-ary fat-tree are up and can communicate while everything fails.
+
+    Parameters
+    ----------
+    k : int
+        Ports per switch: 2, 4, 6 or 8.
+    core_up, aggregation_up, edge_up, host_up : float
+        Up-probability of a switch of each tier and of a host.
+    core_link_up, edge_link_up, host_link_up : float
+        Up-probability of a link between core and aggregation, between aggregation and edge, and between edge
+        switch and host.
+
+    Returns
+    -------
+    Reliability
+        Any path counts. ``states`` is the number of lumped splits of the cores.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If k is none of the above or a probability is outside [0, 1].
+
+    Notes
+    -----
+    See the module `lumping`. With k = 8 the partitions of 16 cores fall into 286 878
+    layouts, with the live cores outside of blocks 1.8e6 terms of 52 products; their list is made once.
+
+    Examples
+    --------
+    >>> fabric = fat_tree_connected(4, core_up=0.99, aggregation_up=0.99, edge_up=0.999, core_link_up=0.999)
+    >>> print(f"{fabric.unreliability:.6e}")
+    8.378339e-03
+    """
+    require_int(k=k)
+    if k not in (2, 4, 6, 8):
+        raise ValueError(f"k must be 2, 4, 6 or 8, got {k}: the states of larger fabrics are too many")
+    edge = _chance(edge_up=edge_up)
+    host, host_link = _chance(host_up=host_up), _chance(host_link_up=host_link_up)
+    half = k // 2
+    fabric = Fabric(
+        planes=half,
+        cores=half,
+        aggregations=1,
+        pods=((k, half, 0),),
+        core=_chance(core_up=core_up),
+        aggregation=_chance(aggregation_up=aggregation_up),
+        edge=edge,
+        core_link=_chance(core_link_up=core_link_up),
+        edge_link=_chance(edge_link_up=edge_link_up),
+    )
+    return terminals_connected(fabric, series(*[edge] * (k * half), *[host, host_link] * (k * half**2)))
+
+
+def terminals_connected(fabric: Fabric, own: Chance = CERTAIN) -> Reliability:
+    """Probability that the terminal edge switches of at least two pods are joined, and that ``own`` is up.
+
+    Raises
+    ------
+    ValueError
+        If fewer than two pods have terminals.
+    """
+    if sum(count for count, terminals, _ in fabric.pods if terminals) < 2:
+        raise ValueError(f"pods must hold terminals in two pods or more, got {fabric.pods}")
+    tree, cut = floors(fabric)
+    if tree == 0 or cut == 0:
+        return exactly(*series((0.0, 1.0) if tree == 0 else CERTAIN, own), "exact")
+    total, scale, terms = connected(fabric, min(tree, cut))
+    return exactly(*series(scale.chance(total), own), "exact", states=terms)
+
+
+def _chance(**named: float) -> Chance:
+    """The named argument, one probability, as a chance."""
+    up: float = require_instance(float, **{name: require_probability(**named) for name in named})
+    return part(up)
+
+
+def floors(fabric: Fabric) -> tuple[Fraction, Fraction]:
+    """Lower bounds of R, the chance of one tree, and of 1 - R, that of one cut; 0 only where they are 0.
+
+    The cuts: an edge switch from its pod, a pod from the cores, the cores from everything.
+    """
+    c, a, l, m = map(exact_up, (fabric.core, fabric.aggregation, fabric.core_link, fabric.edge_link))  # noqa: E741
+    width = fabric.planes * fabric.aggregations
+    pods = sum(count for count, terminals, _ in fabric.pods if terminals)
+    edges = sum(count * terminals for count, terminals, _ in fabric.pods)
+    apart = 1 - a + a * (1 - c * l) ** fabric.cores
+    cut = max((1 - a * m) ** width, apart**width, (1 - c) ** (fabric.planes * fabric.cores))
+    return c * (a * l) ** pods * m**edges, cut
+
+
+def connected(fabric: Fabric, smallest: Fraction) -> tuple[int, Scale, int]:
+    """Probability that the terminals are joined, and the number of terms.
+
+    A first look in floats bounds every term; those that all together are below the last digit are left out.
+
+    Parameters
+    ----------
+    fabric : Fabric
+        With terminals in two pods or more.
+    smallest : Fraction
+        At most R and 1 - R: 53 bits of it are right.
+
+    Returns
+    -------
+    (int, Scale, int)
+        R in units of the scale.
+    """
+    groups = [
+        (group, list(product(*(range(fabric.cores - n + 1) for n in group.sizes))))
+        for group in layouts(fabric.planes, fabric.cores)
+    ]
+    terms = sum(len(group.ways) * len(outside) for group, outside in groups)
+    least = float(smallest) * 2.0**-64 / terms
+    scale = Scale.of(fabric.planes * fabric.cores, sum(count for count, *_ in fabric.pods), smallest)
+    core, tables = exact_up(fabric.core), _tables(fabric)
+    exact, rough = _uplinks(fabric, scale), _uplinks(fabric, Floats())
+    total = 0
+    for group, outside in groups:
+        chances, likely = (pod.core_chances(group.sizes, outside, core) for pod in (exact, rough))
+        weights, nearly = (
+            [(count, pod.weights(group.sizes, outside, table)) for count, table in tables]
+            for pod in (exact, rough)
+        )
+        for some in _pieces(group):
+            bound = [(abs(agree) + _BLUR) ** count for count, agree in rough.agreements(some, nearly)]
+            size = abs(signed_ways(some)).astype(float)[:, None] * reduce(np.multiply, bound) * likely
+            kept = ~(size.max(axis=1) < least)
+            if kept.any():
+                seen = Layouts(group.sizes, some.blocks[kept], some.ways[kept])
+                agree = [to_power(agree, count, scale) for count, agree in exact.agreements(seen, weights)]
+                total += int((signed_ways(seen) @ reduce(scale.times, agree) @ chances) >> scale.bits)
+    return total, scale, terms
+
+
+def _pieces(group: Layouts) -> Iterator[Layouts]:
+    """The layouts in pieces that fit in memory."""
+    for start in range(0, len(group.ways), _AT_ONCE):
+        piece = slice(start, start + _AT_ONCE)
+        yield Layouts(group.sizes, group.blocks[piece], group.ways[piece])
+
+
+def _tables(fabric: Fabric) -> list[tuple[int, Table]]:
+    """For pods of each kind: how many, and what multiplies the power sums."""
+    width = fabric.planes * fabric.aggregations
+    edge, miss = exact_up(fabric.edge), 1 - exact_up(fabric.edge_link)
+    return [
+        (count, power_sum_weights(agreement(width, terminals, others, edge, miss)))
+        for count, terminals, others in fabric.pods
+    ]
+
+
+def _uplinks(fabric: Fabric, scale: Scale | Floats) -> Uplinks:
+    """The aggregation switches of one pod, in one of the two arithmetics."""
+    up, link_up = exact_up(fabric.aggregation), exact_up(fabric.core_link)
+    return Uplinks(fabric.planes, fabric.cores, fabric.aggregations, up, link_up, scale)

@@ -1,0 +1,253 @@
+"""Networks whose parts are interchangeable, recognised by their wiring and their chances, and lumped.
+
+Besides the fabrics of `pod_recognition` these are complete graphs and complete bipartite ones, where only the
+numbers of nodes reached count, and two-level BCubes: servers that join every row switch to every column
+switch.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.reliability.chances import CERTAIN, Chance, series
+from relparallel.reliability.closed_forms.outbreaks import all_together, binomial_weights, row_set_together
+from relparallel.reliability.lumped.lumping import terminals_connected
+from relparallel.reliability.lumped.pod_partitions import layouts
+from relparallel.reliability.lumped.pod_recognition import recognise
+from relparallel.reliability.lumped.pod_sums import Numbers, Scale, exact_up, signed_ways, to_power
+from relparallel.reliability.problem import Problem
+from relparallel.reliability.result import Reliability, exactly
+from relparallel.topology import Topology
+
+__all__ = ["bcube_connected", "complete_connected", "lumped", "twins"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_MOST_STEPS: Final = 10**8  # of the epidemic on a complete or complete bipartite graph
+_MOST_COLUMNS: Final = 30  # of a BCube: 28 629 integer partitions of at most so much
+
+
+def lumped(topology: Topology, problem: Problem) -> Reliability | None:
+    """The exact answer where the network has one of the known symmetries, else None.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from relparallel.reliability.problem import read_problem
+    >>> from relparallel.topology import as_topology
+    >>> network = as_topology(nx.complete_graph(40))
+    >>> print(f"{lumped(network, read_problem(network, 'all', 0.5, 1.0)).unreliability:.6e}")
+    7.275958e-11
+    """
+    fabric = recognise(topology, problem)
+    if fabric is not None:
+        return terminals_connected(*fabric)
+    return twins(problem) or _as_bcube(topology, problem)
+
+
+def twins(problem: Problem) -> Reliability | None:
+    """The exact answer where the network is complete, or complete between two sides of alike nodes.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from relparallel.reliability.problem import read_problem
+    >>> leaves_and_spines = nx.complete_bipartite_graph(64, 32)
+    >>> print(f"{twins(read_problem(leaves_and_spines, 'all', 0.9, 1.0)).unreliability:.6e}")
+    6.400000e-31
+    """
+    return _as_complete(problem) or _as_bipartite(problem)
+
+
+def complete_connected(terminals: int, others: int, link: Chance, other: Chance) -> tuple[Chance, int]:
+    """Chance that the terminals of a complete graph are connected, and the number of states.
+
+    Parameters
+    ----------
+    terminals, others : int
+        Nodes that have to be connected, which do not fail, and nodes that may help.
+    link, other : Chance
+        Of a link, and of one of the other nodes.
+
+    Returns
+    -------
+    (Chance, int)
+        Both entries are sums of positive terms.
+
+    Notes
+    -----
+    An epidemic starts at one terminal: x nodes reached last hit each node not yet reached with probability
+    1 - q^x, q the down-probability of a link. The states are the terminals and the others that are not yet
+    reached, and x. O(terminals^2 others^2 n) operations.
+
+    Examples
+    --------
+    >>> (up, down), states = complete_connected(2, 1, (0.5, 0.5), (1.0, 0.0))
+    >>> up, down
+    (0.625, 0.375)
+    """
+    n = terminals + others
+    miss, hit = _misses(n, link)
+    won, lost = (np.zeros((terminals, others + 1, n + 1)) for _ in range(2))
+    won[0], lost[1:, :, 0] = 1.0, 1.0
+    for t in range(1, terminals):
+        for m in range(others + 1):
+            i, j = np.ogrid[: t + 1, : m + 1]
+            seen, helped = _binomial(t, miss, hit), _binomial(m, miss, hit)
+            for mass in (won, lost):
+                mass[t, m, 1:] = np.einsum("xi,ij,xj->x", seen, mass[t - i, m - j, i + j], helped)[1:]
+    alive = _binomial(others, np.array([other[1]]), np.array([other[0]]))[0]
+    last = terminals - 1
+    return (float(alive @ won[last, :, 1]), float(alive @ lost[last, :, 1])), won.size
+
+
+def bcube_connected(
+    rows: int, columns: int, row: Chance, column: Chance, row_link: Chance, column_link: Chance
+) -> tuple[Chance, int]:
+    """Chance that all servers of a two-level BCube are joined, and the number of terms.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Switches of the two levels; one server for each pair, with a link to both. Servers do not fail.
+    row, column, row_link, column_link : Chance
+        Of a switch of each level and of a server's link to it.
+
+    Returns
+    -------
+    (Chance, int)
+        Both entries have 16 digits.
+
+    Notes
+    -----
+    The sum of `lumping` with the columns as cores and the rows as pods. A row agrees
+    with a split of the columns if its switch is joined to one block and no server joins it to another one;
+    or if its switch is down, or joined to nothing, and each server has its column in a block.
+
+    Examples
+    --------
+    >>> (up, down), _ = bcube_connected(2, 2, (0.9, 0.1), (0.9, 0.1), (1.0, 0.0), (1.0, 0.0))
+    >>> print(f"{down:.4f}")  # two switches are down, or more, but not both of one level
+    0.0523
+    """
+    r, c, l, m = map(exact_up, (row, column, row_link, column_link))  # noqa: E741
+    tree, cut = r * l**columns * (c * m**rows) ** columns, (1 - r * l) * (1 - c * m)
+    if tree == 0 or cut == 0:
+        return (0.0, 1.0) if tree == 0 else CERTAIN, 0
+    scale = Scale.of(columns, rows, min(tree, cut))
+    total = terms = 0
+    for group in layouts(1, columns):
+        (inside,) = group.sizes
+        missing = columns - inside
+        agree = to_power(_row_agrees(group.blocks[:, :, 0], columns, (r, l, m), scale), rows, scale)
+        ups = [
+            math.comb(missing, s) * c ** (inside + s) * (1 - c) ** (missing - s) for s in range(missing + 1)
+        ]
+        chances = np.array(list(map(scale.integer, ups)), dtype=object)
+        total += int((signed_ways(group) @ agree @ chances) >> scale.bits)
+        terms += agree.size
+    return scale.chance(total), terms
+
+
+def _row_agrees(blocks: IntArray, columns: int, ups: tuple[Fraction, ...], scale: Scale) -> Numbers:
+    """Probability that a row agrees, [layouts, columns outside]; blocks: columns of each block."""
+    row, link, far = ups  # of the row's switch, of a server's link to it, and of its link to the column
+    joined, single = 1 - (1 - link) * (1 - far), link * (1 - far) + far * (1 - link)
+    inside = int(blocks[0].sum())
+    colour = [row * single ** (inside - j) * (joined**j - single**j) for j in range(inside + 1)]
+    missing = range(columns - inside + 1)
+    rest = [(link * (1 - far)) ** s * link ** (columns - inside - s) for s in missing]
+    coloured = np.array(list(map(scale.integer, colour)), dtype=object)[blocks].sum(axis=1)
+    agree = scale.times(coloured[:, None], np.array(list(map(scale.integer, rest)), dtype=object))
+    if inside == columns:
+        agree = agree + scale.integer(row * (far * (1 - link)) ** columns + (1 - row) * far**columns)
+    return np.asarray(agree)
+
+
+def _misses(n: int, link: Chance) -> tuple[FloatArray, FloatArray]:
+    """Probability that x nodes all miss another, and that one of them hits it, for x = 0..n."""
+    up, down = link
+    x = np.arange(n + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):  # log(0) of a perfect link
+        fate = np.log(down) if down < up else np.log1p(-up)
+        return down**x, np.where(x > 0, -np.expm1(x * fate), 0.0)
+
+
+def _binomial(n: int, miss: FloatArray, hit: FloatArray) -> FloatArray:
+    """Distribution of the hits among n nodes, [x, n + 1]."""
+    count = np.arange(n + 1)
+    ways = np.array([float(math.comb(n, i)) for i in count])
+    return np.asarray(ways * hit[:, None] ** count * miss[:, None] ** (n - count))
+
+
+def _same(chances: FloatArray) -> Chance | None:
+    """The chance that all parts have, [parts, 2]; certain if there is none."""
+    distinct = set(map(tuple, chances.tolist())) or {CERTAIN}
+    return distinct.pop() if len(distinct) == 1 else None
+
+
+def _with_terminals(inner: tuple[Chance, int], problem: Problem) -> Reliability:
+    """The answer with the terminals' own failures."""
+    own = map(tuple, problem.node[problem.terminals].tolist())
+    return exactly(*series(inner[0], *own), "exact", states=inner[1])
+
+
+def _as_complete(problem: Problem) -> Reliability | None:
+    """The answer for a complete graph whose links are alike, and so the nodes that are no terminals."""
+    n, terminals = len(problem.node), len(problem.terminals)
+    if n < 3 or len(problem.edges) < math.comb(n, 2) or not problem.transit.all():
+        return None
+    link, other = _same(problem.link), _same(np.delete(problem.node, problem.terminals, axis=0))
+    if link is None or other is None or (terminals * (n - terminals + 1)) ** 2 * n > _MOST_STEPS:
+        return None
+    return _with_terminals(complete_connected(terminals, n - terminals, link, other), problem)
+
+
+def _as_bipartite(problem: Problem) -> Reliability | None:
+    """The answer for all nodes of a complete bipartite graph, or for nodes of one side."""
+    n, edges, asked = len(problem.node), problem.edges, problem.terminals
+    right = np.zeros(n, dtype=bool)
+    right[edges[edges[:, 0] == asked[0], 1]] = right[edges[edges[:, 1] == asked[0], 0]] = True
+    columns = int(right.sum())
+    rows = n - columns
+    if not columns or len(edges) != rows * columns or (right[edges[:, 0]] == right[edges[:, 1]]).any():
+        return None
+    link, other = _same(problem.link), _same(problem.node[right])
+    if link is None or not problem.transit.all() or (rows * columns) ** 2 > _MOST_STEPS:
+        return None
+    if len(asked) == n:
+        return _with_terminals((all_together(rows, columns, link), n), problem)
+    helpers = np.delete(~right, asked)  # of the terminals' own side: they must not fail
+    if right[asked].any() or other is None or (np.delete(problem.node, asked, axis=0)[helpers, 1] > 0).any():
+        return None
+    inner = binomial_weights(columns, other) @ row_set_together(rows, columns, link, len(asked))
+    return _with_terminals(((float(inner[0]), float(inner[1])), n), problem)
+
+
+def _as_bcube(topology: Topology, problem: Problem) -> Reliability | None:
+    """The answer for all servers of a two-level BCube whose parts are alike in each level."""
+    servers, edges = problem.terminals, problem.edges
+    rows, columns = (np.flatnonzero(topology.tier == level) for level in (1, 2))
+    size = len(rows) * len(columns)
+    if not 4 <= size == len(servers) == topology.num_hosts or len(columns) > _MOST_COLUMNS:
+        return None
+    low, high = (np.flatnonzero(np.isin(edges[:, 1], level)) for level in (rows, columns))
+    low, high = low[np.argsort(edges[low, 0])], high[np.argsort(edges[high, 0])]
+    if len(low) + len(high) < len(edges) or not problem.transit.all():
+        return None
+    if not np.array_equal(edges[low, 0], servers) or not np.array_equal(edges[high, 0], servers):
+        return None
+    if len(set(zip(edges[low, 1].tolist(), edges[high, 1].tolist(), strict=True))) < size:
+        return None
+    row, column = _same(problem.node[rows]), _same(problem.node[columns])
+    row_link, column_link = _same(problem.link[low]), _same(problem.link[high])
+    if row is None or column is None or row_link is None or column_link is None:
+        return None
+    inner = bcube_connected(len(rows), len(columns), row, column, row_link, column_link)
+    return _with_terminals(inner, problem)

@@ -1,0 +1,194 @@
+"""Exact K-terminal reliability by a dynamic programme over the frontier of a sweep through the links.
+
+Links are decided one after the other. A vertex is *live* between its first and its last link; all that the
+past tells the future is which live vertices are already connected, which of them are dead, and which of the
+connected blocks hold a terminal. States that agree in this are one state, and carry the probability of all
+the pasts that lead to them. A block with a terminal that closes while another terminal is outside is a
+failure; a single block that holds every terminal is a success. Both are sums of positive terms, so the
+failure mass keeps its relative accuracy at 1e-300, where 1 - R has none left from 1e-16.
+
+`labels` writes a state as two integers, `frontier_layers`
+sweeps through the layers; here links in their order become the rows of a programme, and its limits are kept.
+
+References
+----------
+Sekine, Imai and Tani, "Computing the Tutte polynomial of a graph of moderate size", ISAAC 1995.
+Hardy, Lucet and Limnios, "K-terminal network reliability measures with binary decision diagrams", IEEE
+Transactions on Reliability 56, 2007.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.reliability.programme.frontier_layers import sweep
+from relparallel.reliability.programme.labels import MAX_LIVE
+
+__all__ = [
+    "ANY",
+    "NotExactError",
+    "Programme",
+    "Sweep",
+    "compile_programme",
+    "compile_steps",
+    "fitting",
+    "gather",
+    "require_fit",
+    "run_programme",
+]
+
+ANY: Final = 2**62  # no limit
+_BYTES: Final = 100  # of memory per state, where arrays have just grown
+
+
+class NotExactError(ValueError):
+    """The exact programme does not fit this network."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Programme:
+    """The sweep as arrays: one row per link, in the order in which links are decided.
+
+    Attributes
+    ----------
+    steps : int64[m, 9]
+        Entering slots a and b (-1: none), their terminal bits, the link's two slots, leaving slots a and b
+        (-1: none), and the number of terminals that are still to enter after this row.
+    chances : float64[m, 6]
+        Up- and down-probability of the link and of the entering vertices a and b.
+    width : int
+        Largest number of live vertices.
+    """
+
+    steps: NDArray[np.int64]
+    chances: NDArray[np.float64]
+    width: int
+
+
+class Sweep(NamedTuple):
+    """Success and failure mass, the largest layer of states, and the states of all layers."""
+
+    success: float
+    failure: float
+    peak: int
+    visited: int
+
+
+def compile_programme(
+    edges: NDArray[np.int64],
+    link: NDArray[np.float64],
+    node: NDArray[np.float64],
+    terminal: NDArray[np.bool_],
+) -> Programme:
+    """Turn links in processing order into a programme; ``link`` and ``node`` hold (up, down) per row."""
+    m, n = len(edges), len(node)
+    steps, parts, width = compile_steps(np.asarray(edges), np.arange(m), np.arange(m, m + n), terminal)
+    return Programme(steps=steps, chances=gather(parts, np.concatenate([link, node])), width=width)
+
+
+def run_programme(programme: Programme, max_states: int) -> Sweep:
+    """Decide all links.
+
+    Raises
+    ------
+    NotExactError
+        If more than ``MAX_LIVE`` vertices are live at once or a layer holds more than ``max_states`` states.
+    """
+    require_fit(programme.width)
+    most = fitting(max_states)
+    found = Sweep(*sweep(programme.steps, programme.chances, most, ANY))
+    require_fit(programme.width, found.peak, most)
+    return found
+
+
+def fitting(max_states: int) -> int:
+    """The limit of states in a layer, lowered where they would need more than half of the memory."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not known on this system
+        return max_states
+    return min(max_states, memory // (2 * _BYTES))
+
+
+def require_fit(width: int, peak: int = 0, max_states: int = 0, visited: int = 0, visits: int = 0) -> None:
+    """Refuse a programme that is too wide or had too many states."""
+    limits = {f"{MAX_LIVE} live vertices": (width, MAX_LIVE)}
+    limits[f"max_states={max_states} states in a layer"] = (peak, max_states)
+    limits[f"{visits} states in all layers"] = (visited, visits)
+    for limit, (found, most) in limits.items():
+        if found > most:
+            raise NotExactError(
+                f"graph must need at most {limit} in the exact programme, got {found}; "
+                "use method='monte_carlo' with an rng"
+            )
+
+
+@numba.njit(cache=True)
+def compile_steps(edges, link, node, terminal):  # type: ignore[no-untyped-def]
+    """Rows of a programme and the parts whose chances they use.
+
+    Parameters
+    ----------
+    edges : int64[m, 2]
+        Links of a connected graph, in the order of the sweep.
+    link, node : int64[m], int64[n]
+        Slots of their chances; -1: never fails.
+    terminal : bool[n]
+        Which vertices must be connected.
+
+    Returns
+    -------
+    steps : int64[m, 9]
+        See `Programme`.
+    parts : int64[m, 3]
+        Slots of the link and of the entering vertices a and b; -1: never fails.
+    width : int
+        Largest number of live vertices.
+    """
+    m, n = len(edges), len(node)
+    left, place = np.zeros(n, np.int64), np.full(n, -1, np.int64)
+    for v in edges.flat:
+        left[v] += 1
+    steps, parts = np.full((m, 9), -1, np.int64), np.full((m, 3), -1, np.int64)
+    free, room = np.arange(n - 1, -1, -1), n
+    pending, width = terminal.sum(), 0
+    for row in range(m):
+        parts[row, 0] = link[row]
+        for side in range(2):
+            v = edges[row, side]
+            steps[row, 2 + side] = 0
+            if place[v] < 0:
+                room -= 1
+                place[v] = free[room]
+                pending -= terminal[v]
+                steps[row, side], steps[row, 2 + side] = place[v], terminal[v]
+                parts[row, 1 + side] = node[v]
+            steps[row, 4 + side] = place[v]
+            left[v] -= 1
+        width = max(width, n - room)
+        for side in range(2):
+            v = edges[row, side]
+            if left[v] == 0:
+                steps[row, 6 + side] = place[v]
+                free[room] = place[v]
+                room += 1
+        steps[row, 8] = pending
+    return steps, parts, width
+
+
+@numba.njit(cache=True)
+def gather(parts, chances):  # type: ignore[no-untyped-def]
+    """Chances float64[m, 6] of the parts of a programme, from slots of (up, down)."""
+    found = np.empty((len(parts), 6))
+    for row in range(len(parts)):
+        for k in range(3):
+            slot = parts[row, k]
+            found[row, 2 * k] = chances[slot, 0] if slot >= 0 else 1.0
+            found[row, 2 * k + 1] = chances[slot, 1] if slot >= 0 else 0.0
+    return found

@@ -1,0 +1,249 @@
+"""Make a network smaller without changing its K-terminal reliability, and write down how.
+
+Every rule replaces the network by a smaller one and, at most, requires a part: without it everything fails,
+with it the rest decides. Chances play no role: the rules are written to a tape, which evaluates them for any
+chances (`relparallel.reliability.programme.tape`).
+
+=============  =============================================================================================
+series         a non-terminal with two links becomes one link
+degree one     a non-terminal with one link goes; a terminal's only link must work, its neighbour takes over
+degree two     a terminal between two terminals: at least one link must work, then both are in series with it
+parallel       links between the same two nodes become one
+=============  =============================================================================================
+
+References
+----------
+Satyanarayana and Wood, "A linear-time algorithm for computing K-terminal reliability in series-parallel
+networks", SIAM Journal on Computing 14, 1985.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.reliability.programme.tape import BOTH, PARALLEL, SERIES
+
+__all__ = ["Network", "Tape", "network_of", "reduce", "tape_of"]
+
+IntArray = NDArray[np.int64]
+_LINK, _NODE = 0, 1
+_ROWS, _REQUIRED, _SLOTS = 0, 1, 2
+
+
+class Network(NamedTuple):
+    """Links in doubly linked lists around their ends: half-links 2 e and 2 e + 1 belong to link e.
+
+    Attributes
+    ----------
+    end : int64[2 m]
+        The node that a half-link is at.
+    after, before : int64[2 m]
+        The next and the previous half-link at the same node, -1 at the ends of the list.
+    head : int64[n]
+        First half-link of a node, -1 where there is none.
+    degree : int64[n]
+        Number of links; -1 once the node is removed.
+    link, node : int64[m], int64[n]
+        Slots of their chances; -1 for a node that never fails, as for every terminal: its failure has been
+        split off.
+    terminal : bool[n]
+        The nodes that have to be connected.
+    """
+
+    end: IntArray
+    after: IntArray
+    before: IntArray
+    head: IntArray
+    degree: IntArray
+    link: IntArray
+    node: IntArray
+    terminal: NDArray[np.bool_]
+
+
+class Tape(NamedTuple):
+    """Rows and required slots so far, in arrays with room to spare.
+
+    Attributes
+    ----------
+    rows : int64[room, 5]
+        See `relparallel.reliability.programme.tape.play`.
+    required : int64[room]
+        Slots of the parts that must be up.
+    counts : int64[3]
+        Rows, required slots, and slots in use.
+    """
+
+    rows: IntArray
+    required: IntArray
+    counts: IntArray
+
+
+@numba.njit(cache=True)
+def tape_of(links, nodes):  # type: ignore[no-untyped-def]
+    """Return an empty tape with room for the reductions of a network in blocks.
+
+    A removed node writes at most three rows and requires at most two parts; blocks share at most n nodes.
+    """
+    room = 8 * nodes + 8
+    return Tape(
+        np.empty((room, 5), np.int64), np.empty(room, np.int64), np.array([0, 0, links + nodes], np.int64)
+    )
+
+
+@numba.njit(cache=True)
+def network_of(ends, link, node, terminal):  # type: ignore[no-untyped-def]
+    """Make a network of links ends[m, 2] with these slots; ``node`` and ``terminal`` become its own."""
+    m, n = len(ends), len(node)
+    network = Network(
+        np.empty(2 * m, np.int64), np.empty(2 * m, np.int64), np.empty(2 * m, np.int64),
+        np.full(n, -1, np.int64), np.zeros(n, np.int64), link, node, terminal,
+    )  # fmt: skip
+    for e in range(m - 1, -1, -1):  # so that lists run in the order of the links
+        attach(network, e, ends[e, 0], ends[e, 1])
+    return network
+
+
+@numba.njit(cache=True)
+def attach(network, e, u, v):  # type: ignore[no-untyped-def]
+    """Put link e between u and v."""
+    for half, at in ((2 * e, u), (2 * e + 1, v)):
+        first = network.head[at]
+        network.end[half], network.after[half], network.before[half] = at, first, -1
+        if first >= 0:
+            network.before[first] = half
+        network.head[at] = half
+        network.degree[at] += 1
+
+
+@numba.njit(cache=True)
+def detach(network, e):  # type: ignore[no-untyped-def]
+    """Take link e out."""
+    for half in (2 * e, 2 * e + 1):
+        before, after, at = network.before[half], network.after[half], network.end[half]
+        if before >= 0:
+            network.after[before] = after
+        else:
+            network.head[at] = after
+        if after >= 0:
+            network.before[after] = before
+        network.degree[at] -= 1
+
+
+@numba.njit(cache=True)
+def write(tape, code, a, b, c):  # type: ignore[no-untyped-def]
+    """Append a row; return the slot that it fills."""
+    row, made = tape.counts[_ROWS], tape.counts[_SLOTS]
+    tape.rows[row, 0], tape.rows[row, 1] = code, made
+    tape.rows[row, 2], tape.rows[row, 3], tape.rows[row, 4] = a, b, c
+    tape.counts[_ROWS], tape.counts[_SLOTS] = row + 1, made + 1
+    return made
+
+
+@numba.njit(cache=True)
+def require(tape, slot):  # type: ignore[no-untyped-def]
+    """Require that a part is up; -1 always is."""
+    if slot >= 0:
+        tape.required[tape.counts[_REQUIRED]] = slot
+        tape.counts[_REQUIRED] += 1
+
+
+@numba.njit(cache=True)
+def make_terminal(network, tape, v):  # type: ignore[no-untyped-def]
+    """Add a terminal, which must be up; return whether it is new."""
+    new = not network.terminal[v]
+    network.terminal[v] = True
+    require(tape, network.node[v])
+    network.node[v] = -1
+    return new
+
+
+@numba.njit(cache=True)
+def _join(network, tape, e, u, v):  # type: ignore[no-untyped-def]
+    """Put link e between u and v, in parallel to one that may be there."""
+    near, far = (u, v) if network.degree[u] <= network.degree[v] else (v, u)
+    half = network.head[near]
+    while half >= 0:
+        if network.end[half ^ 1] == far:
+            network.link[half // 2] = write(tape, PARALLEL, network.link[half // 2], network.link[e], -1)
+            return
+        half = network.after[half]
+    attach(network, e, u, v)
+
+
+@numba.njit(cache=True)
+def reduce(network, tape, terminals):  # type: ignore[no-untyped-def]
+    """Apply the rules for nodes with at most two links, in place, until none fits.
+
+    Parameters
+    ----------
+    network : Network
+        Simple: no two links join the same nodes.
+    tape : Tape
+        Grows.
+    terminals : int
+        Number of terminals.
+
+    Returns
+    -------
+    int
+        Number of terminals left; 1 if nothing is left to decide, 0 if a terminal is cut off.
+    """
+    n = len(network.degree)
+    todo, top = np.empty(4 * n + len(network.end), np.int64), 0
+    for v in range(n - 1, -1, -1):
+        if network.degree[v] <= 2:
+            todo[top] = v
+            top += 1
+    while top > 0 and terminals > 1:
+        top -= 1
+        v = todo[top]
+        if not 0 <= network.degree[v] <= 2:
+            continue
+        if network.degree[v] == 0:
+            if network.terminal[v]:
+                return 0
+            network.degree[v] = -1
+            continue
+        first = network.head[v]
+        second = network.after[first]
+        a = network.end[first ^ 1]
+        b = network.end[second ^ 1] if second >= 0 else a
+        if network.terminal[v] and second >= 0 and not (network.terminal[a] and network.terminal[b]):
+            continue
+        news = not network.terminal[a]
+        terminals += _remove(network, tape, v, first, second)
+        todo[top], todo[top + 1] = b, a
+        top += 2
+        half = network.head[a] if news and network.terminal[a] else -1
+        while half >= 0:  # a new terminal: the rule of degree two may fit next to it
+            todo[top] = network.end[half ^ 1]
+            top += 1
+            half = network.after[half]
+    return terminals
+
+
+@numba.njit(cache=True)
+def _remove(network, tape, v, first, second):  # type: ignore[no-untyped-def]
+    """Remove a node with its one or two half-links; return by how much the number of terminals changes."""
+    e, a, change = first // 2, network.end[first ^ 1], 0
+    detach(network, e)
+    if second < 0:
+        if network.terminal[v]:
+            require(tape, network.link[e])
+            change = make_terminal(network, tape, a) - 1
+    else:
+        f, b = second // 2, network.end[second ^ 1]
+        detach(network, f)
+        if network.terminal[v]:
+            require(tape, write(tape, PARALLEL, network.link[e], network.link[f], -1))
+            network.link[e] = write(tape, BOTH, network.link[e], network.link[f], -1)
+            change = -1
+        else:
+            network.link[e] = write(tape, SERIES, network.link[e], network.link[f], network.node[v])
+        _join(network, tape, e, a, b)
+    network.degree[v], network.terminal[v] = -1, False
+    return change

@@ -1,0 +1,98 @@
+"""A tape of reductions: what a chance is combined from, so that new chances need no new structure.
+
+Every independent part has a *slot* that holds its chance (up, down): first the links, then the nodes, then
+what the reductions make of them. One row of the tape fills one slot from earlier ones. Some slots are
+*required*: the terminals are connected only if all of them are up.
+
+========  ====================================================================================
+series    a, b and c are up (-1: a part that never fails)
+parallel  a or b is up
+both      a and b are up, given that one of them is: the link that a node between two terminals
+          leaves behind, after "one of them is up" has been required
+========  ====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.reliability.chances import CERTAIN, Chance, parallel, series
+
+__all__ = ["BOTH", "PARALLEL", "SERIES", "play", "play_any"]
+
+SERIES: Final = 0
+PARALLEL: Final = 1
+BOTH: Final = 2
+
+
+@numba.njit(cache=True)
+def play(rows, chances):  # type: ignore[no-untyped-def]
+    """Fill the slots that the tape makes, in place.
+
+    Parameters
+    ----------
+    rows : int64[T, 5]
+        Operation, slot to fill, slots a, b and c (-1: never fails).
+    chances : float64[slots, 2]
+        Up- and down-probabilities; those of links and nodes come first and are given.
+    """
+    for row in range(len(rows)):
+        code, made, a, b, c = rows[row]
+        up_a, down_a = chances[a, 0], chances[a, 1]
+        up_b, down_b = chances[b, 0], chances[b, 1]
+        if code == SERIES:
+            up, down = up_a * up_b, down_a + up_a * down_b
+            if c >= 0:
+                down += up * chances[c, 1]
+                up *= chances[c, 0]
+        elif code == PARALLEL:
+            up, down = up_a + down_a * up_b, down_a * down_b
+        else:
+            some = up_a + down_a * up_b
+            up = up_a * up_b / some if some > 0.0 else 1.0  # certain: what is required has failed already
+            down = (up_a * down_b + down_a * up_b) / some if some > 0.0 else 0.0
+        chances[made, 0], chances[made, 1] = up, down
+
+
+def play_any(rows: NDArray[np.int64], given: Sequence[Chance], slots: int) -> list[Chance]:
+    """Fill the slots with chances of any kind of number, such as `fractions.Fraction`.
+
+    Parameters
+    ----------
+    rows : int64[T, 5]
+        As for `play`.
+    given : sequence of (up, down)
+        Chances of the links, then of the nodes.
+    slots : int
+        Number of slots.
+
+    Returns
+    -------
+    list of (up, down)
+        Slots that are no tape's business are certain.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> half = Fraction(1, 2), Fraction(1, 2)
+    >>> play_any(np.array([[SERIES, 2, 0, 1, -1]]), [half, half], 3)[2]
+    (Fraction(1, 4), Fraction(3, 4))
+    """
+    chances: list[Any] = [*given, *[CERTAIN] * (slots - len(given))]
+    for code, made, a, b, c in rows.tolist():
+        one, two, three = chances[a], chances[b], chances[c] if c >= 0 else CERTAIN
+        if code == SERIES:
+            chances[made] = series(one, two, three)
+            continue
+        chances[made] = parallel(one, two)
+        if code == BOTH:
+            some = chances[made][0]
+            (up_a, down_a), (up_b, down_b) = one, two
+            mixed = up_a * down_b + down_a * up_b
+            chances[made] = (up_a * up_b / some, mixed / some) if some else CERTAIN
+    return chances

@@ -1,0 +1,1 @@
+"""Exact answers to other questions: directed, up-down, shared risk, fractions, and counts by size."""

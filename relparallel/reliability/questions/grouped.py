@@ -1,0 +1,105 @@
+"""Questions with groups of shared risk, answered exactly or by any method for one state of them at a time.
+
+Whatever knows no groups is asked for each state of them, the likeliest first, and the answers are mixed
+(`relparallel.reliability.questions.mixture`). Sampled intervals are widened so that all of them hold at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from math import inf
+from typing import Final
+
+from relparallel.reliability.auto import Attempt, first_that_fits
+from relparallel.reliability.methods import Question, answer, estimated, up_and_down
+from relparallel.reliability.problem import Problem, require_relays
+from relparallel.reliability.questions.groups import absorbed, solve_groups
+from relparallel.reliability.questions.mixture import Group, ask_each_state
+from relparallel.reliability.result import Reliability, Routing
+
+__all__ = ["answer_with_groups"]
+
+_STATES: Final = 64  # of the groups that are asked for bounds or samples
+_UPDOWN_STATES: Final = 1024  # that are asked for the up-down programme
+
+
+def answer_with_groups(
+    question: Question, groups: Sequence[Group], method: str, routing: Routing
+) -> Reliability:
+    """Answer a question whose parts also fail in groups.
+
+    Parameters
+    ----------
+    question : Question
+        About the parts alone.
+    groups : sequence of Group
+        See `relparallel.reliability.questions.groups.read_groups`.
+    method : str
+        As for `relparallel.reliability.evaluate`.
+    routing : {"any", "updown"}
+        With "updown" the answer is exact, or a certified bracket where the groups have too many states.
+
+    Returns
+    -------
+    Reliability
+    """
+    if routing == "updown":
+
+        def ask(problem: Problem) -> Reliability:
+            return up_and_down(replace(question, problem=problem), method)
+
+        return _by_states(question.problem, groups, ask, _UPDOWN_STATES, 0.0)
+    if method == "exact":
+        return _exact(question, groups, inf)
+    if method == "auto":
+        return _first(question, groups)
+    return replace(_by_method(question, groups, method), reason="")
+
+
+def _first(question: Question, groups: Sequence[Group]) -> Reliability:
+    """The first of exact programme, bounds and estimate that fits its budget and is good enough."""
+
+    def tight(found: Reliability) -> bool:
+        return found.upper - found.lower <= question.rtol * found.unreliability
+
+    attempts = [
+        Attempt(name="exact", run=partial(_exact, question, groups, question.max_seconds), enough=tight),
+        Attempt(name="bounds", run=partial(_by_method, question, groups, "bounds"), enough=tight),
+    ]
+    if question.rng is not None:
+        attempts.append(Attempt(name="estimate", run=partial(_by_method, question, groups, "estimate")))
+    return first_that_fits(attempts)
+
+
+def _exact(question: Question, groups: Sequence[Group], max_seconds: float) -> Reliability:
+    """The programmes that know groups."""
+    require_relays(question.problem)
+    found = solve_groups(question.problem, groups, question.reductions, question.max_states, max_seconds)
+    return replace(found, reason=f"{len(groups)} groups of shared risk, width {found.width}")
+
+
+def _by_method(question: Question, groups: Sequence[Group], method: str) -> Reliability:
+    """Bounds or samples for each state of the groups."""
+    states = min(2 ** len(groups), _STATES)
+    asked = replace(question, confidence=1 - (1 - question.confidence) / states)
+
+    def ask(problem: Problem) -> Reliability:
+        about = replace(asked, problem=problem)
+        return estimated(about, "auto") if method == "estimate" else answer(about, method)
+
+    found = _by_states(question.problem, groups, ask, _STATES, question.rtol)
+    return replace(found, reason=f"at most {states} states of {len(groups)} groups of shared risk")
+
+
+def _by_states(
+    problem: Problem,
+    groups: Sequence[Group],
+    ask: Callable[[Problem], Reliability],
+    states: int,
+    rtol: float,
+) -> Reliability:
+    """Ask for the likeliest states of the groups, without those that are part of something else."""
+    always, left, shared = absorbed(problem, groups)
+    return ask_each_state(always, left, shared, ask, states, rtol)

@@ -1,0 +1,301 @@
+"""Groups of shared risk: nodes and links that fail together, by an event that all of them depend on.
+
+A part works if it is up itself and none of its groups is down. Two exact routes. *Conditioning* fixes the
+state of the groups, the likeliest first, and asks the compiled programme for the rest; a failed group that
+parts the terminals for good decides all of its branch, and what the budget leaves open is a certified
+remainder. The *programme* in plain Python keeps the state of a group like that of a vertex, from its first to
+its last member: its work grows with the groups that are live at once, not with all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import inf
+from typing import Any, Final
+
+import networkx as nx
+import numpy as np
+
+from relparallel._checks import require_instance, require_probability
+from relparallel.reliability.chances import CERTAIN, Chance, series
+from relparallel.reliability.problem import Problem
+from relparallel.reliability.programme.compiled import Compiled, compiled
+from relparallel.reliability.programme.frontier import NotExactError
+from relparallel.reliability.programme.plain_sweep import MAX_SLOTS, Risks, factors_of, weigh_states
+from relparallel.reliability.programme.tape import play_any
+from relparallel.reliability.questions.mixture import Group, Known, mixed, summed_up
+from relparallel.reliability.result import Reliability
+from relparallel.topology import SharedRisk, Topology, as_topology
+
+__all__ = ["Groups", "absorbed", "conditioned", "read_groups", "solve_groups", "swept"]
+
+Groups = float | Mapping[Hashable, float] | Sequence[tuple[Iterable[Any], float]]
+
+_FEW: Final = 10  # groups whose 2^10 states are soon asked one by one
+_STATES: Final = 2**20  # largest layer of the programme in plain Python
+_EVALUATIONS: Final = 20_000  # of the compiled programme before what is left is a remainder
+_STATE_SECONDS: Final = 1e-7  # of the compiled programme for one state, at most; plain Python: 200 times it
+
+
+def read_groups(graph: Topology | nx.Graph[Any], problem: Problem, groups: Groups) -> list[Group]:
+    """Check the argument ``groups`` of `evaluate`.
+
+    Parameters
+    ----------
+    graph : Topology or networkx.Graph
+        The network, whose ``shared_risk`` gives names to groups.
+    problem : Problem
+        The same as arrays.
+    groups : float, Mapping of name to float, or sequence of (members, float)
+        Probability that a group is down: of every group of ``shared_risk``; of those that are named; or of
+        groups given by their members, which are labels of nodes and pairs of labels.
+
+    Returns
+    -------
+    list of Group
+        Groups that can fail and have members that matter, no two with the same members.
+    """
+    topology = as_topology(graph)
+    n = topology.num_nodes
+    place = {code: i for i, code in enumerate((problem.edges @ np.array([n, 1])).tolist())}
+    rows = [place.get(code, -1) for code in (topology.edges @ np.array([n, 1])).tolist()]
+    found: dict[tuple[frozenset[int], frozenset[int]], Chance] = {}
+    for risk, down in _risks(topology, groups):
+        if np.ndim(down):
+            raise TypeError(f"groups must give one probability each, got {down!r}")
+        q = down if isinstance(down, Fraction) else require_probability(groups=down)
+        require_probability(groups=float(q))
+        members = frozenset(risk.nodes), frozenset(rows[e] for e in risk.edges) - {-1}
+        if q > 0 and any(members):
+            found[members] = series(found.get(members, CERTAIN), (1 - q, q))
+    return [Group(*members, chance) for members, chance in found.items()]
+
+
+def _risks(topology: Topology, groups: Groups) -> list[tuple[SharedRisk, Any]]:
+    """Every group with its down-probability."""
+    known = {risk.name: risk for risk in topology.shared_risk}
+    if isinstance(groups, int | float | np.number | Fraction):
+        require_probability(groups=float(groups))
+        return [(risk, groups) for risk in known.values()]
+    if isinstance(groups, Mapping):
+        if set(groups) - set(known):
+            raise ValueError(
+                f"groups must name groups of shared risk of the graph {sorted(known)!r}, got {list(groups)!r}"
+            )
+        return [(known[str(name)], down) for name, down in groups.items()]
+    require_instance((tuple, list), groups=groups)
+    label = {name: v for v, name in enumerate(topology.labels)}
+    row = {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
+    return [(_risk(topology, label, row, group), group[1]) for group in groups]
+
+
+def _risk(
+    topology: Topology, label: Mapping[Hashable, int], row: Mapping[Any, int], group: Any
+) -> SharedRisk:
+    """A group from the labels of its members."""
+    if not isinstance(group, tuple) or len(group) != 2 or isinstance(group[0], str):
+        raise TypeError(f"groups must hold pairs (members, probability), got {group!r}")
+    nodes, edges = [], []
+    for member in require_instance((tuple, list, set, frozenset), groups=group[0]):
+        pair = member if isinstance(member, tuple) and len(member) == 2 else ()
+        ends = tuple(sorted(label.get(end, -1) for end in pair))
+        if member in label:
+            nodes.append(label[member])
+        elif ends in row:
+            edges.append(row[ends])
+        else:
+            raise ValueError(f"groups must have nodes or links of {topology!r} as members, got {member!r}")
+    if not nodes and not edges:
+        raise ValueError(f"groups must have at least one member each, got {group!r}")
+    return SharedRisk(name="", nodes=tuple(nodes), edges=tuple(edges))
+
+
+def solve_groups(
+    problem: Problem,
+    groups: Sequence[Group],
+    reductions: bool,
+    max_states: int,
+    max_seconds: float = inf,
+) -> Reliability:
+    """Evaluate with groups: by conditioning where they are few, else by the programme that knows them.
+
+    Parameters
+    ----------
+    problem : Problem
+        The network with the chances of its parts.
+    groups : sequence of Group
+        See `read_groups`.
+    reductions, max_states
+        As for `evaluate`.
+    max_seconds : float, optional
+        Predicted time, s, above which a route is not taken.
+
+    Returns
+    -------
+    Reliability
+        Exact, or with method "bounds" if neither route fits: then the bracket is certified.
+
+    Raises
+    ------
+    NotExactError
+        If the network is too wide without groups.
+    """
+    always, problem, shared = absorbed(problem, groups)
+    structure = compiled(problem, reductions)
+    budget = max_seconds / (max(len(structure.steps), 1) * _STATE_SECONDS)
+    if len(shared) > _FEW:
+        try:
+            plain = compiled(problem, reductions=False)
+            most = min(max_states, _STATES, max(int(min(budget / 200, _STATES)), 1))
+            given = [*map(tuple, problem.link.tolist()), *map(tuple, problem.node.tolist())]
+            up, down = swept(plain, given, shared, most)
+            return summed_up(always, Known(up, down, 0.0, down), "any", structure.width)
+        except NotExactError:
+            pass
+    fits = max(int(min(max_states, budget)), 1)
+    states = structure.evaluate(problem.link, problem.node, fits).states
+    evaluations = max(int(min(_EVALUATIONS, max_seconds / (max(states, 1) * _STATE_SECONDS))), 1)
+    known = conditioned(structure, problem, shared, fits, evaluations)
+    return summed_up(always, known, "any", structure.width)
+
+
+def absorbed(problem: Problem, groups: Sequence[Group]) -> tuple[Chance, Problem, list[Group]]:
+    """Take groups into the chances of parts where that is possible.
+
+    Parameters
+    ----------
+    problem : Problem
+        The network with the chances of its parts, of any kind of number.
+    groups : sequence of Group
+        See `read_groups`.
+
+    Returns
+    -------
+    always : (up, down)
+        Of the groups that hold a terminal.
+    problem : Problem
+        With the groups of one part in that part's chance.
+    shared : list of Group
+        The others.
+    """
+    link, node, always, shared = problem.link.copy(), problem.node.copy(), CERTAIN, []
+    for group in groups:
+        if group.nodes & set(problem.terminals.tolist()):
+            always = series(always, group.chance)
+        elif len(group.nodes) + len(group.links) > 1:
+            shared.append(group)
+        else:
+            for values, members in ((node, group.nodes), (link, group.links)):
+                for i in members:
+                    values[i] = series(tuple(values[i]), group.chance)
+    return always, replace(problem, link=link, node=node), shared
+
+
+def conditioned(
+    structure: Compiled,
+    problem: Problem,
+    groups: Sequence[Group],
+    max_states: int,
+    evaluations: int = _EVALUATIONS,
+) -> Known:
+    """Fix the states of all groups, the likeliest first, and run the compiled programme for each.
+
+    Parameters
+    ----------
+    structure : Compiled
+        Of the problem.
+    problem : Problem
+        The network with the chances of its parts.
+    groups : sequence of Group
+        Without terminals.
+    max_states : int
+        Largest layer of a programme.
+    evaluations : int, optional
+        Most calls of the compiled programme.
+
+    Returns
+    -------
+    Known
+        Mass of success and of failure, and of what the states that were not asked for leave open.
+    """
+
+    def answer(failed: tuple[int, ...]) -> Known:
+        link, node = problem.link.copy(), problem.node.copy()
+        for i in failed:
+            link[list(groups[i].links)] = node[list(groups[i].nodes)] = 0.0, 1.0
+        up, down = structure.evaluate(link, node, max_states)[:2]
+        return Known(up, down, 0.0, down)
+
+    return mixed(groups, answer, evaluations)
+
+
+def swept(
+    structure: Compiled, given: Sequence[Chance], groups: Sequence[Group], max_states: int
+) -> tuple[Any, Any]:
+    """Sweep once with the groups in the state.
+
+    Parameters
+    ----------
+    structure : Compiled
+        The network, without reductions.
+    given : sequence of (up, down)
+        Chances of the links, then of the nodes, of any kind of number.
+    groups : sequence of Group
+        Without terminals.
+    max_states : int
+        Largest layer.
+
+    Returns
+    -------
+    up, down : float or Fraction
+        Mass of success and of failure.
+
+    Raises
+    ------
+    NotExactError
+        If a layer holds more states.
+    """
+    if not structure.connected:
+        return 0, 1
+    slots = play_any(structure.tape, given, structure.slots)
+    required = series(*(slots[i] for i in structure.required.tolist()))
+    if not len(structure.widths):
+        return required
+    risks, width = _risks_by_row(structure, groups)
+    if width > MAX_SLOTS:
+        raise NotExactError(f"graph must need at most {MAX_SLOTS} live parts in this programme, got {width}")
+    factors = factors_of(structure.parts, slots)
+    return series(required, weigh_states(structure.steps, factors, width, max_states, risks))
+
+
+def _risks_by_row(structure: Compiled, groups: Sequence[Group]) -> tuple[list[Risks], int]:
+    """What every row has to do with the groups, and the slots that vertices and groups need in all."""
+    parts = structure.parts.tolist()
+    of_part: dict[int, list[int]] = {}
+    for g, group in enumerate(groups):
+        for slot in (*group.links, *(structure.links + v for v in group.nodes)):
+            of_part.setdefault(slot, []).append(g)
+    touched = [[of_part.get(slot, []) for slot in row] for row in parts]
+    last = {g: i for i, row in enumerate(touched) for members in row for g in members}
+    place: dict[int, int] = {}
+    free: list[int] = []
+    top = int(structure.widths[0])
+    found = []
+    for i, row in enumerate(touched):
+        new = [g for g in dict.fromkeys(g for members in row for g in members) if g not in place]
+        for g in new:
+            place[g] = free.pop() if free else top
+            top = max(top, place[g] + 1)
+        gone = [g for g in dict.fromkeys(g for members in row for g in members) if last[g] == i]
+        link, a, b = (tuple(place[g] for g in members) for members in row)
+        found.append(
+            Risks(
+                enter=tuple((place[g], *groups[g].chance) for g in new),
+                needs=(link, a, b),
+                leave=tuple(place[g] for g in gone),
+            )
+        )
+        free += [place[g] for g in gone]
+    return found, top

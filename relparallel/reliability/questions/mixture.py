@@ -1,0 +1,160 @@
+"""Fix the states of groups of shared risk, the likeliest first, and ask any method for the rest.
+
+With the states of all groups fixed, parts fail independently, and every method applies: the compiled
+programme, the up-down programmes, certified bounds, estimators. The answers are mixed by the masses of the
+states. A failed group that parts the terminals for good decides all of its branch; what the budget leaves
+open is bracketed, for more failures cannot help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from relparallel.reliability.chances import Chance, series
+from relparallel.reliability.problem import Problem
+from relparallel.reliability.result import Reliability, exactly
+
+__all__ = ["Group", "Known", "ask_each_state", "mixed", "summed_up"]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Parts that fail together: indices of nodes, rows of ``Problem.edges``, and the chance of the event."""
+
+    nodes: frozenset[int]
+    links: frozenset[int]
+    chance: Chance
+
+
+class Known(NamedTuple):
+    """What is known: masses that surely work, surely fail, and are open; and the likeliest unreliability."""
+
+    up: float
+    down: float
+    open: float
+    value: float
+
+
+def mixed(
+    groups: Sequence[Group], answer: Callable[[tuple[int, ...]], Known], evaluations: int, rtol: float = 0.0
+) -> Known:
+    """Mix the answers for the states of the groups.
+
+    Parameters
+    ----------
+    groups : sequence of Group
+        Independent of one another.
+    answer : callable
+        From the groups that have failed to what is known if all others work.
+    evaluations : int
+        Most calls of ``answer``.
+    rtol : float, optional
+        Open mass, relative to the unreliability, at which to stop.
+
+    Returns
+    -------
+    Known
+
+    Examples
+    --------
+    >>> cut = Group(frozenset([1]), frozenset(), (0.75, 0.25))
+    >>> mixed([cut], lambda failed: Known(0.0, 1.0, 0.0, 1.0) if failed else Known(0.5, 0.5, 0.0, 0.5), 9)
+    Known(up=0.375, down=0.625, open=0.0, value=0.625)
+    """
+    alive = [prod(float(group.chance[0]) for group in groups[i:]) for i in range(len(groups) + 1)]
+    up = down = open_ = value = 0.0
+    heap: list[Any] = [(-1.0, 0, (), answer(()))]  # mass, groups decided, those that failed, what is known
+    asked = 1
+    while heap:
+        mass, decided, failed, known = heappop(heap)
+        certain = known.up == known.open == 0.0  # more failures cannot help
+        few = rtol > 0.0 and -sum(entry[0] for entry in heap) - mass <= rtol * value
+        stop = asked >= evaluations or few
+        if certain or decided == len(groups) or stop:
+            works = 1.0 if certain else alive[decided]  # of the groups that are not decided
+            up, down = up - mass * works * known.up, down - mass * known.down
+            rest = (1.0 - works) * known.up
+            open_, value = open_ - mass * (known.open + rest), value - mass * (known.value + 0.5 * rest)
+            continue
+        asked += 1
+        works, fails = groups[decided].chance
+        more = (*failed, decided)
+        heappush(heap, (mass * works, decided + 1, failed, known))
+        heappush(heap, (mass * fails, decided + 1, more, answer(more)))
+    return Known(up, down, open_, value)
+
+
+def ask_each_state(
+    always: Chance,
+    problem: Problem,
+    groups: Sequence[Group],
+    ask: Callable[[Problem], Reliability],
+    evaluations: int,
+    rtol: float,
+) -> Reliability:
+    """Ask a method that knows no groups for every state of the groups that matters.
+
+    Parameters
+    ----------
+    always : (up, down)
+        Of what must work in any case.
+    problem : Problem
+        The network with the chances of its parts.
+    groups : sequence of Group
+        Without terminals.
+    ask : callable
+        The method; an interval that it samples must be one for all states together.
+    evaluations : int
+        Most states to ask for.
+    rtol : float
+        Relative accuracy to aim for: a quarter of it may stay open.
+
+    Returns
+    -------
+    Reliability
+        Its method is that of the answers; "bounds" where states are left open, or "exact".
+    """
+    answers: list[Reliability] = []
+
+    def answer(failed: tuple[int, ...]) -> Known:
+        found = ask(without(problem, [groups[i] for i in failed]))
+        answers.append(found)
+        if found.exact and not found.samples:
+            return Known(found.reliability, found.unreliability, 0.0, found.unreliability)
+        return Known(1.0 - found.upper, found.lower, found.upper - found.lower, found.unreliability)
+
+    known = mixed(groups, answer, evaluations, rtol / 4)
+    found = summed_up(always, known, answers[0].routing, max(answer.width for answer in answers))
+    sampled = [answer for answer in answers if answer.samples]
+    if not sampled:
+        return found
+    samples = sum(answer.samples for answer in sampled)
+    return replace(found, method=sampled[0].method, samples=samples)
+
+
+def without(problem: Problem, failed: Sequence[Group]) -> Problem:
+    """The network without the parts of failed groups."""
+    nodes = sorted({v for group in failed for v in group.nodes})
+    kept = np.ones(len(problem.edges), dtype=bool)
+    kept[sorted({e for group in failed for e in group.links})] = False
+    kept &= ~np.isin(problem.edges, nodes).any(axis=1)
+    return replace(problem, edges=problem.edges[kept], link=problem.link[kept])
+
+
+def summed_up(always: Chance, known: Known, routing: Any, width: int) -> Reliability:
+    """The result, given that what must always work does."""
+    works, fails = series(always, (known.up, known.down))
+    if known.open <= 0.0:
+        return exactly(works, fails, "exact", routing, width=width)
+    upper = min(fails + always[0] * known.open, 1.0)
+    value = min(max(always[1] + always[0] * known.value, fails), upper)
+    return Reliability(
+        reliability=1.0 - value, unreliability=value, lower=fails, upper=upper, method="bounds",
+        routing=routing, width=width,
+    )  # fmt: skip

@@ -1,0 +1,149 @@
+"""States of independent parts, most probable first, and which of them a symmetry carries into each other."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+__all__ = ["fixing", "likely_sets", "orbits_of_sets"]
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+_STEPS = 64  # images of the marks from which symmetries that keep them are composed
+ROUNDING = 1e-14  # of the sum of the probabilities, more than enough
+
+
+def likely_sets(
+    up: FloatArray, down: FloatArray, gap: float, most: int
+) -> tuple[IntArray, FloatArray, BoolArray, float]:
+    """Sets of parts that differ from the most probable state, most probable first.
+
+    Returns the sets [N, w], each row ascending and filled with -1; their probabilities; which parts are down
+    in the most probable state; and a bound on the probability of all other states. A set with last part i
+    has two children, in the order of falling odds: i gives way to i + 1, or i + 1 joins. So each set is met
+    once, never before its parent: a heap, O(N log N).
+    """
+    base = down > up
+    likely, other = np.where(base, down, up), np.where(base, up, down)
+    odds = other / likely
+    order = np.argsort(-odds, kind="stable")
+    order = order[odds[order] > 0]
+    logs = np.where(other < 0.1, np.log1p(-other), np.log(likely))
+    sets, chances, all_seen = _best_first(odds[order], math.exp(math.fsum(logs)), gap, most)
+    found = np.where(sets >= 0, order[np.maximum(sets, 0)] if order.size else sets, -1)
+    rest = 0.0 if all_seen else max(1.0 - math.fsum(chances), 0.0) + ROUNDING
+    return found, chances, base, rest
+
+
+@numba.njit(cache=True)
+def _best_first(odds, start, gap, most):  # type: ignore[no-untyped-def]
+    """Sets of ranks, their chances, and whether these are all sets."""
+    parent, last, depth = [0], [-1], [0]
+    chance = [start]
+    order = [0]
+    left = 1.0 - start
+    heap = [(0.0, 0)]
+    heap.pop()
+    if odds.size:
+        parent.append(0)
+        last.append(0)
+        depth.append(1)
+        chance.append(start * odds[0])
+        heapq.heappush(heap, (-chance[1], 1))
+    while len(heap) and left > gap and len(order) < most:
+        v = heapq.heappop(heap)[1]
+        order.append(v)
+        left -= chance[v]
+        i = last[v] + 1
+        if i == odds.size:
+            continue
+        for above in (parent[v], v):
+            parent.append(above)
+            last.append(i)
+            depth.append(depth[above] + 1)
+            chance.append(chance[above] * odds[i])
+            heapq.heappush(heap, (-chance[-1], len(chance) - 1))
+    width = 1
+    for v in order:
+        width = max(width, depth[v])
+    sets = np.full((len(order), width), -1)
+    for row in range(len(order)):
+        v = order[row]
+        while v > 0:
+            sets[row, depth[v] - 1] = last[v]
+            v = parent[v]
+    return sets, np.array([chance[v] for v in order]), len(heap) == 0
+
+
+def fixing(generators: IntArray, marks: IntArray) -> IntArray:
+    """Symmetries, one per row, that carry every node to one of the same mark.
+
+    Where g carries the marks as u left them to where w leaves them, w^-1 g u keeps them (Schreier). A part of
+    these is enough: fewer symmetries only mean smaller orbits.
+    """
+    carried = {marks.tobytes(): np.arange(marks.size)}
+    queue = [marks.tobytes()]
+    while queue and len(carried) < _STEPS:
+        u = carried[queue.pop(0)]
+        for g in generators:
+            image = _moved(marks, g[u])
+            if image not in carried:
+                carried[image] = g[u]
+                queue.append(image)
+    back = {image: np.argsort(u) for image, u in carried.items()}
+    kept = [
+        back[there][g[u]]
+        for u in carried.values()
+        for g in generators
+        if (there := _moved(marks, g[u])) in back
+    ]
+    rows = np.array(kept, dtype=np.int64).reshape(-1, marks.size)
+    rows = np.unique(rows, axis=0)
+    kept_rows: IntArray = rows[(rows != np.arange(marks.size)).any(axis=1)]
+    return kept_rows
+
+
+def _moved(marks: IntArray, image: IntArray) -> bytes:
+    """Marks after the nodes have moved."""
+    moved = np.empty_like(marks)
+    moved[image] = marks
+    return moved.tobytes()
+
+
+def orbits_of_sets(sets: IntArray, permutations: Iterable[IntArray]) -> IntArray:
+    """Label [N] of each set; sets of one label are images of each other by permutations of the parts.
+
+    An image is looked up by a sum of hashed parts and then compared, so a clash of hashes can split an orbit
+    and never joins two. O(N w log N) per permutation.
+    """
+    count = len(sets)
+    key = _hashed(sets)
+    order = np.argsort(key)
+    rows = np.sort(sets, axis=1)
+    here, there = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    for permutation in permutations:
+        image = np.where(sets >= 0, permutation[np.maximum(sets, 0)], -1)
+        place = order[np.minimum(np.searchsorted(key[order], _hashed(image)), count - 1)]
+        same = np.flatnonzero((rows[place] == np.sort(image, axis=1)).all(axis=1))
+        here.append(same)
+        there.append(place[same])
+    start, end = np.concatenate(here), np.concatenate(there)
+    joined = coo_array((np.ones(start.size, dtype=np.int8), (start, end)), shape=(count, count))
+    return np.asarray(connected_components(joined.tocsr(), directed=False)[1], dtype=np.int64)
+
+
+def _hashed(sets: IntArray) -> NDArray[np.uint64]:
+    """Sum over the parts of a set of a well-mixed word (the finaliser of splitmix64)."""
+    word = (sets + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: NDArray[np.uint64] = (word ^ (word >> np.uint64(31))).sum(axis=1, dtype=np.uint64)
+    return mixed

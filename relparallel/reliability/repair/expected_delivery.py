@@ -1,0 +1,378 @@
+"""What a network is expected to deliver when its parts fail: most probable states first, with proved bounds.
+
+Between "connected" and "not connected" lies the share of the capacity that is left. The states that were not
+looked at could change an expectation by at most their probability times the range of the measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
+
+from relparallel._checks import require_flag, require_instance, require_int, require_real
+from relparallel.metrics import survival
+from relparallel.reliability.problem import LinkChance, NodeChance, read_problem
+from relparallel.reliability.repair._states import fixing, likely_sets, orbits_of_sets
+from relparallel.topology import Topology, as_topology
+from relparallel.topology.flows import node_index
+from relparallel.topology.symmetry import automorphisms
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Measure", "Performability", "performability"]
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Measure = Callable[[Topology, BoolArray], float]
+_MOST_UNITS: Final = 2**20  # of the smallest capacity in the largest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Performability:
+    """Expected value and law of what a network delivers, between proved bounds.
+
+    Parameters
+    ----------
+    delivered : float array [values]
+        Different values of the measure in the states that were looked at, falling.
+    probability : float array [values]
+        Probability of each.
+    remainder : float
+        Bound on the probability of all other states.
+    worst, best : float
+        No state delivers less or more.
+    states : int
+        States that were measured, one of each set of symmetric ones.
+    sets : int
+        States that they stand for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> found = Performability(delivered=np.array([2.0, 1.0]), probability=np.array([0.75, 0.125]),
+    ...                        remainder=0.125, worst=0.0, best=2.0, states=2, sets=3)
+    >>> found.lower, found.upper, found.at_least(2.0)
+    (1.625, 1.875, (0.75, 0.875))
+    """
+
+    delivered: FloatArray
+    probability: FloatArray
+    remainder: float
+    worst: float
+    best: float
+    states: int
+    sets: int
+
+    def __post_init__(self) -> None:
+        worst = require_instance(float, worst=require_real(worst=self.worst))
+        best = require_instance(float, best=require_real(best=self.best, at_least=worst))
+        delivered = np.asarray(require_real(delivered=self.delivered, at_least=worst, at_most=best))
+        probability = np.asarray(require_real(probability=self.probability, at_least=0, at_most=1))
+        if delivered.ndim != 1 or np.any(np.diff(delivered) >= 0):
+            raise ValueError(f"delivered must be one falling row of values, got {self.delivered!r}")
+        if probability.shape != delivered.shape:
+            raise ValueError(f"probability must hold {delivered.size} values, got shape {probability.shape}")
+        require_instance(float, remainder=require_real(remainder=self.remainder, at_least=0, at_most=1.0))
+        require_int(states=self.states, sets=self.sets, at_least=1)
+
+    @property
+    def loss(self) -> tuple[float, float]:
+        """Bounds on the expected shortfall from the best, sums of positive terms."""
+        seen = float(self.probability @ (self.best - self.delivered))
+        return seen, seen + self.remainder * (self.best - self.worst)
+
+    @property
+    def lower(self) -> float:
+        """Least expected value that the states not looked at allow."""
+        return max(self.best - self.loss[1], self.worst)
+
+    @property
+    def upper(self) -> float:
+        """Largest expected value that they allow."""
+        return self.best - self.loss[0]
+
+    @property
+    def value(self) -> float:
+        """Middle of the bounds."""
+        return (self.lower + self.upper) / 2
+
+    def at_least(self, threshold: float) -> tuple[float, float]:
+        """Bounds on the probability that at least so much is delivered.
+
+        Parameters
+        ----------
+        threshold : float
+            In units of the measure.
+
+        Returns
+        -------
+        tuple of float
+            Lower and upper.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is no finite number.
+
+        Examples
+        --------
+        >>> found = performability(nx.path_graph(2), "max_flow", link_up=0.5, sources=[0], targets=[1])
+        >>> found.at_least(1.0)
+        (0.5, 0.5)
+        """
+        require_instance(float, threshold=require_real(threshold=threshold))
+        seen = float(self.probability[self.delivered >= threshold].sum())
+        open_ended = self.remainder if self.worst < threshold <= self.best else 0.0
+        if threshold <= self.worst:
+            return 1.0, 1.0
+        return min(seen, 1.0), min(seen + open_ended, 1.0)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each value.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns delivered, probability, and bounds on the probability of at least so much.
+
+        Examples
+        --------
+        >>> performability(nx.path_graph(2), link_up=0.5).to_frame()["probability"].tolist()
+        [0.5, 0.5]
+        """
+        import pandas as pd
+
+        bounds = np.array([self.at_least(float(x)) for x in self.delivered])
+        return pd.DataFrame(
+            {
+                "delivered": self.delivered,
+                "probability": self.probability,
+                "at least, lower": bounds[:, 0],
+                "at least, upper": bounds[:, 1],
+            }
+        )
+
+    def _repr_html_(self) -> str:
+        head = f"<p>expected value in [{self.lower:.9g}, {self.upper:.9g}] from {self.states} states</p>"
+        return head + str(self.to_frame().to_html(index=False, float_format="{:.6g}".format))
+
+
+def performability(
+    graph: Topology | nx.Graph[Any],
+    measure: str | Measure = "connected_pairs",
+    link_up: LinkChance = 1.0,
+    node_up: NodeChance = 1.0,
+    *,
+    link_down: LinkChance | None = None,
+    node_down: NodeChance | None = None,
+    sources: Sequence[Hashable] | None = None,
+    targets: Sequence[Hashable] | None = None,
+    worst: float = 0.0,
+    best: float | None = None,
+    symmetric: bool = False,
+    gap: float = 1e-6,
+    most_states: int = 10_000,
+    most_sets: int = 1_000_000,
+) -> Performability:
+    """Expected value and law of what a network delivers when nodes and links fail independently.
+
+    Parameters
+    ----------
+    graph : Topology or networkx.Graph
+        The network. The parallel cables of a pair are one part, which fails when all of them do.
+    measure : {"connected_pairs", "max_flow"} or callable, optional
+        Share of the ordered pairs of hosts that a path joins; the most that flows from the sources to the
+        targets [the smallest capacity of a cable]; or a function of the topology and of bool [n + m],
+        which nodes, then
+        which rows of ``edges``, are up.
+    link_up, node_up, link_down, node_down : as in `evaluate`, optional
+        Probabilities.
+    sources, targets : sequence of labels, optional
+        Of the flow, distinct; required for it.
+    worst : float, optional
+        No state delivers less.
+    best : float, optional
+        No state delivers more. The intact network where omitted: right unless a failure can help.
+    symmetric : bool, optional
+        Whether a function measures the same in states that a symmetry of the network carries into each
+        other. The named measures know it of themselves.
+    gap : float, optional
+        Probability that may stay unseen, in [0, 1].
+    most_states, most_sets : int, optional
+        It also ends after so many measured states, and states that they stand for.
+
+    Returns
+    -------
+    Performability
+        With bounds that hold whatever the states do that were not looked at.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as stated, or the measure leaves the range from worst to best.
+
+    Notes
+    -----
+    E = sum_s P(s) v(s) over the states seen, and v between worst and best in the others. States come in
+    order of probability; those that a proved symmetry which keeps all probabilities (and the set of sources,
+    and of targets) carries into each other are measured once. O(N log N) for N states, and the measures.
+
+    References
+    ----------
+    Meyer, "On evaluating the performability of degradable computing systems", IEEE Trans. Comput. 29, 1980;
+    Li, Silvester, IEEE Trans. Commun. 32, 1984.
+
+    Examples
+    --------
+    >>> found = performability(nx.cycle_graph(4), "max_flow", link_up=0.9, sources=[0], targets=[2], gap=0)
+    >>> round(found.value, 12), found.states, found.sets  # two routes of 0.81
+    (1.62, 16, 16)
+    """
+    t = as_topology(graph, name="graph")
+    require_flag(symmetric=symmetric)
+    require_real(gap=gap, at_least=0, at_most=1)
+    require_int(most_states=most_states, most_sets=most_sets, at_least=1, at_most=10**8)
+    if not callable(measure) and measure not in ("connected_pairs", "max_flow"):
+        raise ValueError(f"measure must be connected_pairs, max_flow or a function, got {measure!r}")
+    marks = _marks(t, measure, sources, targets)
+    taken = _flow(t, marks) if measure == "max_flow" else measure
+    value: Measure = taken if callable(taken) else _connected_pairs
+    up, down = _chances(graph, t, link_up, node_up, link_down, node_down)
+    same = _permutations(t, up, down, marks) if symmetric or not callable(measure) else []
+    sets, chances, base, rest = likely_sets(up, down, gap, most_sets if len(same) else most_states)
+    label = orbits_of_sets(sets, same)
+    _, first, orbit = np.unique(label, return_index=True, return_inverse=True)
+    mass = np.bincount(orbit, chances)
+    chosen = np.argsort(-mass, kind="stable")[:most_states]
+    rest = min(rest + float(np.delete(mass, chosen).sum()), 1.0)
+    least = require_instance(float, worst=require_real(worst=worst))
+    most = float(value(t, np.ones(up.size, dtype=np.bool_))) if best is None else best
+    require_instance(float, best=require_real(best=most, at_least=least))
+    found = np.array([_measured(value, t, base, sets[first[i]], least, most) for i in chosen])
+    levels, level = np.unique(-found, return_inverse=True)
+    return Performability(
+        delivered=-levels,
+        probability=np.minimum(np.bincount(level, mass[chosen]), 1.0),
+        remainder=rest,
+        worst=least,
+        best=float(most),
+        states=len(chosen),
+        sets=int(np.bincount(orbit)[chosen].sum()),
+    )
+
+
+def _measured(
+    value: Measure, t: Topology, base: BoolArray, changed: IntArray, worst: float, best: float
+) -> float:
+    """The measure in one state, checked."""
+    alive = ~base
+    flipped = changed[changed >= 0]
+    alive[flipped] = ~alive[flipped]
+    found = float(require_real(measure=value(t, alive)))
+    slack = 1e-12 * max(abs(worst), abs(best))
+    if not worst - slack <= found <= best + slack:
+        raise ValueError(f"measure must stay between worst {worst:g} and best {best:g}, got {found!r}")
+    return min(max(found, worst), best)
+
+
+def _chances(
+    graph: Topology | nx.Graph[Any],
+    t: Topology,
+    link_up: LinkChance,
+    node_up: NodeChance,
+    link_down: LinkChance | None,
+    node_down: NodeChance | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Probabilities of being up and down of the nodes, then of the rows of ``edges``."""
+    problem = read_problem(graph, "nodes", link_up, node_up, link_down, node_down)
+    link = np.tile([0.0, 1.0], (len(t.edges), 1))  # links that are never up are not in the problem
+    key = t.edges[:, 0] * t.num_nodes + t.edges[:, 1]
+    rows = np.searchsorted(key, problem.edges[:, 0] * t.num_nodes + problem.edges[:, 1])
+    link[rows] = problem.link
+    both = np.concatenate([problem.node, link])
+    return both[:, 0], both[:, 1]
+
+
+def _marks(
+    t: Topology,
+    measure: str | Measure,
+    sources: Sequence[Hashable] | None,
+    targets: Sequence[Hashable] | None,
+) -> IntArray:
+    """1 for sources and 2 for targets; 0 elsewhere."""
+    marks = np.zeros(t.num_nodes, dtype=np.int64)
+    for mark, (name, labels) in enumerate((("sources", sources), ("targets", targets)), start=1):
+        if measure != "max_flow":
+            if labels is not None:
+                raise ValueError(f"{name} must be left out unless measure is max_flow, got {labels!r}")
+            continue
+        require_instance((tuple, list, range, np.ndarray), **{name: labels})
+        nodes = [node_index(t, name, label) for label in (() if labels is None else labels)]
+        if not nodes or len(set(nodes)) < len(nodes) or marks[nodes].any():
+            raise ValueError(f"{name} must be one or more nodes, each named once, got {labels!r}")
+        marks[nodes] = mark
+    return marks
+
+
+def _permutations(t: Topology, up: FloatArray, down: FloatArray, marks: IntArray) -> list[IntArray]:
+    """Proved symmetries as permutations of nodes and links that keep probabilities and marks."""
+    n = t.num_nodes
+    key = t.edges[:, 0] * n + t.edges[:, 1]
+    _, mark = np.unique(np.column_stack([marks, up[:n], down[:n]]), axis=0, return_inverse=True)
+    found = []
+    for g in fixing(automorphisms(t), mark.ravel().astype(np.int64)):
+        ends = np.sort(g[t.edges], axis=1)
+        whole = np.concatenate([g, n + np.searchsorted(key, ends[:, 0] * n + ends[:, 1])])
+        if np.array_equal(up, up[whole]) and np.array_equal(down, down[whole]):
+            found.append(whole)
+    return found
+
+
+def _connected_pairs(t: Topology, alive: BoolArray) -> float:
+    """Share of the ordered pairs of hosts that a path joins."""
+    return survival(t, alive).pairs
+
+
+def _flow(t: Topology, marks: IntArray) -> Measure:
+    """Largest flow between marked nodes as a function of the state, in smallest capacities."""
+    n = t.num_nodes
+    cable = [
+        Fraction(float(c)).limit_denominator(10**6) if c < 1e6 else Fraction(round(c)) for c in t.capacity
+    ]
+    smallest = min(cable, default=Fraction(1))
+    shares = [(c / smallest).limit_denominator(64) for c in cable]
+    parts = int(np.lcm.reduce([share.denominator for share in shares])) if shares else 1
+    units = np.array([int(share * parts) for share in shares], dtype=np.int64) * t.multiplicity
+    if units.sum() > _MOST_UNITS**2 or units.max(initial=0) > _MOST_UNITS or parts > _MOST_UNITS:
+        raise ValueError(f"graph must have capacities with a common unit, got {np.unique(t.capacity)[:4]}")
+    forwards = t.transit | (marks > 0)
+    ends = np.array([n, n + 1])
+    outer = np.minimum(units.sum() + 1, 2**30)
+
+    def flow(topology: Topology, alive: BoolArray) -> float:
+        node = alive[:n] & forwards
+        keep = alive[n:] & node[topology.edges].all(axis=1)
+        u, v = topology.edges[keep].T
+        start, goal = (np.flatnonzero(node & (marks == mark)) for mark in (1, 2))
+        tail = np.concatenate([u, v, np.full(start.size, ends[0]), goal])
+        head = np.concatenate([v, u, start, np.full(goal.size, ends[1])])
+        amount = np.concatenate([np.tile(units[keep], 2), np.full(start.size + goal.size, outer)])
+        arcs = csr_array((amount.astype(np.int32), (tail, head)), shape=(n + 2, n + 2))
+        arcs.indices, arcs.indptr = arcs.indices.astype(np.int32), arcs.indptr.astype(np.int32)
+        return float(maximum_flow(arcs, n, n + 1, method="dinic").flow_value / parts)
+
+    return flow

@@ -1,0 +1,1 @@
+"""Estimators with honest intervals."""

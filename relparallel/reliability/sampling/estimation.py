@@ -1,0 +1,341 @@
+"""Estimates of the unreliability by sampling, each with an interval that holds as often as it says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import networkx as nx
+import numpy as np
+from scipy.special import ndtri
+
+from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
+from relparallel.reliability.bounding.cuts import MAX_STEPS, TINY
+from relparallel.reliability.bounding.karp_luby import karp_luby
+from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
+from relparallel.reliability.programme.frontier import NotExactError
+from relparallel.reliability.sampling.moments import (
+    Estimator,
+    Moments,
+    UnreliabilityEstimate,
+    mean_interval,
+    share_interval,
+)
+from relparallel.reliability.sampling.samplers import PILOT_SHARE, Sampler, make_sampler
+from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
+from relparallel.topology import Topology
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ESTIMATORS", "estimate", "estimate_problem", "estimator_table"]
+
+ESTIMATORS: Final = get_args(Estimator)
+_SAMPLED: Final = ("recursive", "zero_variance", "permutation", "splitting", "crude")
+_MOST: Final = 10**9
+_LEAST_PILOT: Final = 2**4
+_FEW_STEPS: Final = 2**25  # of a search for cuts, a fifth of a second
+_SAFETY: Final = 1.2  # the pilot may underestimate the variance
+
+
+def estimate(
+    graph: Topology | nx.Graph[Any],
+    terminals: Terminals = "all",
+    link_up: LinkChance = 1.0,
+    node_up: NodeChance = 1.0,
+    method: Estimator = "auto",
+    *,
+    rng: np.random.Generator,
+    link_down: LinkChance | None = None,
+    node_down: NodeChance | None = None,
+    rtol: float = 1e-2,
+    confidence: float = 0.95,
+    samples: int | None = None,
+    max_work: float = 2e10,
+    executor: Executor | None = None,
+) -> UnreliabilityEstimate:
+    """Estimate the probability that not all terminals are up and can communicate.
+
+    Parameters
+    ----------
+    graph : Topology or networkx.Graph or networkx.MultiGraph
+        The network; this and what follows as for `relparallel.reliability.evaluate`.
+    terminals : {"all", "switches", "nodes"} or collection of labels
+        Nodes that must be connected.
+    link_up, node_up : float, array, mapping or str
+        Probability that a cable or a node is up.
+    method : {"auto", "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby"}
+        "auto" takes "karp_luby" where a short search for cuts leaves so little out that ``rtol`` is reached;
+        else it tries the others on a few samples and goes on with the one whose relative variance times work
+        is least.
+    rng : numpy.random.Generator
+        Source of all randomness.
+    link_down, node_down : as link_up and node_up, optional
+        Failure probabilities instead, for parts so good that 1 - up has lost digits.
+    rtol : float, optional
+        Half-width of the interval over the value to aim for, inside (0, 1).
+    confidence : float, optional
+        How often the interval holds the unreliability, inside (0, 1).
+    samples : int, optional
+        Samples to draw; by default as many as a pilot run finds necessary for ``rtol``.
+    max_work : float, optional
+        Limit of the elementary steps, of 2 to 10 ns each, so that the default takes some minutes at most; the
+        interval is as wide as it then is. A tenth of it has to be enough for the pilot run.
+    executor : concurrent.futures.Executor, optional
+        Where to sample; the answer does not depend on it.
+
+    Returns
+    -------
+    UnreliabilityEstimate
+        With the interval, the method and the work.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as stated; if a pilot run would take too much of ``max_work``; if three or more
+        terminals include one that does not forward and has several links and the method is not "crude".
+
+    Notes
+    -----
+    All estimators are unbiased; the modules named after them say why. The number of samples is fixed by a
+    pilot run whose samples are thrown away (two stages, after Stein), so that looking at the data does not
+    spoil the interval. It is Student's for the mean of independent samples, after Hall's correction for
+    skewness; for "crude" Wilson's, and that of Clopper and Pearson below ten failures, which holds more often
+    than stated. Where samples are nearly equal, as those of "recursive", values too rare to be drawn may
+    matter more than the spread: the interval then reaches 3 / samples of the value to either side (with 95 %
+    confidence such values have together a smaller chance than that), and the excess is ``bias_bound``.
+    Terminals that fail, and links that all depend on, are taken apart exactly beforehand.
+
+    References
+    ----------
+    Hall, "On the removal of skewness by transformation", Journal of the Royal Statistical Society B 54, 1992.
+    Stein, "A two-sample test for a linear hypothesis whose power is independent of the variance", Annals of
+    Mathematical Statistics 16, 1945. Wilson, Journal of the American Statistical Association 22, 1927.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> found = estimate(nx.complete_graph(5), (0, 1), 0.999, method="recursive", rng=rng)
+    >>> print(f"{found.value:.2e} {found.method} {found.relative_error < 0.01}")
+    2.00e-12 recursive True
+    """
+    require_choice(ESTIMATORS, method=method)
+    require_rng(rng=rng)
+    require_real(rtol=rtol, above=0, below=1)
+    require_real(confidence=confidence, above=0, below=1)
+    if samples is not None:
+        require_int(samples=samples, at_least=2, at_most=_MOST)
+    require_real(max_work=max_work, at_least=1)
+    require_instance((Executor, type(None)), executor=executor)
+    problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
+    return estimate_problem(problem, method, rng, rtol, confidence, samples, max_work, executor)
+
+
+def estimate_problem(
+    problem: Problem,
+    method: Estimator,
+    rng: np.random.Generator,
+    rtol: float = 1e-2,
+    confidence: float = 0.95,
+    samples: int | None = None,
+    max_work: float = 2e9,
+    executor: Executor | None = None,
+) -> UnreliabilityEstimate:
+    """Estimate the unreliability of a problem that has been read; arguments as for `estimate`."""
+    if method == "karp_luby":
+        return _by_cuts(problem, rng, rtol, confidence, samples)
+    cuts = _few_cuts(problem, rng, rtol, confidence, samples) if method == "auto" else None
+    if cuts is not None:
+        return cuts
+    sampler = (
+        choose(problem, rng, max_work) if method == "auto" else make_sampler(problem, method, rng, max_work)
+    )
+    if sampler.certain:
+        value = sampler.failed
+        return UnreliabilityEstimate(
+            value=value, lower=value, upper=value, method=sampler.method, confidence=confidence
+        )
+    spent = sampler.spent
+    if samples is None:
+        most = max(_affordable(sampler, rng, max_work), _LEAST_PILOT)
+        pilot = draw(sampler, min(sampler.pilot, most), rng, executor)
+        samples, spent = _needed(sampler, pilot, rtol, confidence, max_work), spent + pilot.work
+    drawn = draw(sampler, samples, rng, executor)
+    bracket = share_interval if sampler.method == "crude" else mean_interval
+    mean, lower, upper, bias = bracket(drawn, confidence)
+    failed, alive = sampler.failed, sampler.alive
+    return UnreliabilityEstimate(
+        value=min(failed + alive * mean, 1.0),
+        lower=min(failed + alive * lower, 1.0),
+        upper=min(failed + alive * upper, 1.0),
+        bias_bound=alive * bias,
+        method=sampler.method,
+        samples=samples,
+        work=float(spent + drawn.work),
+        confidence=confidence,
+    )
+
+
+def _few_cuts(
+    problem: Problem, rng: np.random.Generator, rtol: float, confidence: float, samples: int | None
+) -> UnreliabilityEstimate | None:
+    """The estimate by cuts where a short search leaves little out, so that the tolerance is reached."""
+    try:
+        found = _by_cuts(problem, rng, rtol, confidence, samples, _FEW_STEPS)
+    except NotExactError:
+        return None
+    return found if found.relative_error <= rtol else None
+
+
+def draw(sampler: Sampler, samples: int, rng: np.random.Generator, executor: Executor | None) -> Moments:
+    """Draw independent samples in chunks, each with a stream of its own."""
+    sizes = chunk_sizes(samples, sampler.chunk)
+    chunks = zip(sizes, spawn_streams(rng, len(sizes)), strict=True)
+    total = Moments(0, 0.0, 0.0, 0.0, 0)
+    for size, part in zip(sizes, map_chunks(partial(_chunk, sampler), chunks, executor), strict=True):
+        total = total.joined(Moments(size, *part))
+    return total
+
+
+def _chunk(sampler: Sampler, chunk: tuple[int, np.random.Generator]) -> tuple[float, float, float, int]:
+    """Samples of one chunk: mean, squared and cubed deviations, work."""
+    mean, square, cube, work = sampler.kernel(*sampler.arguments, *chunk)
+    return float(mean), float(square), float(cube), int(work)
+
+
+def _needed(sampler: Sampler, pilot: Moments, rtol: float, confidence: float, max_work: float) -> int:
+    """Samples for the second stage: enough for the tolerance, as many as the work allows."""
+    most = min(max_work * pilot.samples / max(pilot.work, 1), _MOST)
+    value = sampler.failed + sampler.alive * pilot.mean
+    if value == 0.0:
+        return max(int(most), 2)
+    share = sampler.alive * math.sqrt(pilot.variance) / (rtol * value)
+    level = -math.log2(1 - confidence) / 2.2  # close to the normal quantile, 1.96 at 0.95
+    wanted = max((level * share) ** 2, 3.2 * sampler.alive * pilot.mean / (rtol * value), sampler.least)
+    return max(int(min(_SAFETY * wanted, most)), 2)
+
+
+def _affordable(sampler: Sampler, rng: np.random.Generator, max_work: float) -> int:
+    """Samples of a pilot run that take a tenth of the work, by what two of them take."""
+    first = draw(sampler, 2, rng, None)
+    return int(max_work * PILOT_SHARE * first.samples / max(first.work, 1))
+
+
+def choose(problem: Problem, rng: np.random.Generator, max_work: float) -> Sampler:
+    """The estimator with the least product of relative variance and work in a short trial."""
+    best, least = None, math.inf
+    for method in _SAMPLED:
+        try:
+            sampler = make_sampler(problem, method, rng, max_work)
+        except ValueError:
+            continue
+        if sampler.certain:
+            return sampler
+        if method != "crude" and _affordable(sampler, rng, max_work) < sampler.pilot:
+            continue
+        trial = draw(sampler, sampler.pilot, rng, None)
+        value = sampler.failed + sampler.alive * trial.mean
+        if trial.mean == 0.0:
+            continue
+        spread = max(sampler.alive**2 * trial.variance / value**2, 1 / trial.samples)
+        if spread * trial.work / trial.samples < least:
+            best, least = sampler, spread * trial.work / trial.samples
+    return best or make_sampler(problem, "crude", rng, max_work)
+
+
+def estimator_table(
+    graph: Topology | nx.Graph[Any],
+    terminals: Terminals = "all",
+    link_up: LinkChance = 1.0,
+    node_up: NodeChance = 1.0,
+    *,
+    rng: np.random.Generator,
+    methods: Sequence[Estimator] = _SAMPLED,
+    samples: int = 1000,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    """Accuracy against work of several estimators on one network.
+
+    Parameters
+    ----------
+    graph : Topology or networkx.Graph or networkx.MultiGraph
+        The network; this and what follows as for `relparallel.reliability.evaluate`.
+    terminals : {"all", "switches", "nodes"} or collection of labels
+        Nodes that must be connected.
+    link_up, node_up : float, array, mapping or str
+        Probability that a cable or a node is up.
+    rng : numpy.random.Generator
+        Source of all randomness.
+    methods : tuple or list of str, optional
+        One or more estimators other than "auto".
+    samples : int, optional
+        Samples per estimator, two or more.
+    confidence : float, optional
+        Inside (0, 1).
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per method: those of `UnreliabilityEstimate.to_frame`, the elementary steps per sample
+        ``work_per_sample``, and their product with the relative variance of one sample ``work_variance``, the
+        steps that a relative standard error of 1 would take: less is better, at any number of samples. What
+        the interval was widened by for bias is no part of the variance.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as stated.
+
+    Examples
+    --------
+    >>> table = estimator_table(nx.petersen_graph(), "all", 0.99, rng=np.random.default_rng(1))
+    >>> bool(table.set_index("method").work_variance["recursive"] < 1e3)
+    True
+    """
+    import pandas as pd
+
+    require_int(samples=samples, at_least=2, at_most=_MOST)
+    require_instance((tuple, list), methods=methods)
+    if not methods:
+        raise ValueError(f"methods must be one estimator or more, got {methods!r}")
+    for method in methods:
+        require_choice(ESTIMATORS[1:], methods=method)
+    rows = []
+    for method in methods:
+        found = estimate(
+            graph, terminals, link_up, node_up, method, rng=rng, samples=samples, confidence=confidence
+        )
+        row = found.to_frame()
+        row["work_per_sample"] = found.work / max(found.samples, 1)
+        quantile = float(ndtri((1 + confidence) / 2))
+        spread = (found.relative_error - found.bias_bound / max(found.value, TINY)) / quantile
+        row["work_variance"] = spread**2 * found.work
+        rows.append(row)
+    return pd.concat(rows, ignore_index=True)
+
+
+def _by_cuts(
+    problem: Problem,
+    rng: np.random.Generator,
+    rtol: float,
+    confidence: float,
+    samples: int | None,
+    max_steps: int = MAX_STEPS,
+) -> UnreliabilityEstimate:
+    """Karp and Luby's estimate, whose interval holds its own bound on what cuts left out may add."""
+    found = karp_luby(
+        problem, rng=rng, rtol=rtol, confidence=confidence, samples=samples, max_steps=max_steps
+    )
+    return UnreliabilityEstimate(
+        value=found.value,
+        lower=found.lower,
+        upper=found.upper,
+        bias_bound=found.bias_bound,
+        method="karp_luby",
+        samples=found.samples,
+        work=float(found.work),
+        confidence=confidence,
+    )

@@ -1,0 +1,204 @@
+"""Moments of samples, the intervals made of them, and the estimate that is handed out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+from scipy.special import ndtri, stdtrit
+
+from relparallel._checks import require_choice, require_int, require_probability, require_real
+from relparallel.metrics import binomial_estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Estimator", "Moments", "UnreliabilityEstimate", "mean_interval", "share_interval"]
+
+Estimator = Literal["auto", "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby"]
+_FEW = 10  # failures below which Wilson's interval is too short for some unreliabilities
+
+
+class Moments(NamedTuple):
+    """Number of samples, their mean, sums of squared and cubed deviations from it, and elementary steps."""
+
+    samples: int
+    mean: float
+    square: float
+    cube: float
+    work: int
+
+    @property
+    def variance(self) -> float:
+        """Unbiased; 0 for one sample."""
+        return self.square / max(self.samples - 1, 1)
+
+    @property
+    def skewness(self) -> float:
+        """Third central moment over the cube of the standard deviation; 0 for equal samples."""
+        scale = math.sqrt(self.square / max(self.samples, 1)) ** 3
+        return self.cube / self.samples / scale if scale > 0.0 else 0.0
+
+    def joined(self, other: Moments) -> Moments:
+        """Moments of both samples together, after Chan, Golub and LeVeque, and Pebay."""
+        n, m = self.samples, other.samples
+        apart, both = other.mean - self.mean, n + m
+        bend = apart * apart * n * m / both
+        return Moments(
+            both,
+            self.mean + apart * m / both,
+            self.square + other.square + bend,
+            self.cube
+            + other.cube
+            + bend * apart * (n - m) / both
+            + 3 * apart * (n * other.square - m * self.square) / both,
+            self.work + other.work,
+        )
+
+
+def mean_interval(moments: Moments, confidence: float) -> tuple[float, float, float, float]:
+    """Mean of the samples, its interval, and by how much it was widened for values never drawn.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of two or more independent samples in [0, 1].
+    confidence : float
+        Inside (0, 1).
+
+    Returns
+    -------
+    tuple of float
+        Mean, lower, upper, allowance.
+
+    Notes
+    -----
+    Student's interval after Hall's transformation: with T = (mean - U) / s and the skewness g of the samples,
+    T + g T**2 / 3 + g**2 T**3 / 27 + g / (6 n) is symmetric but for terms of order 1 / n, and monotone in T.
+    A few large samples hold much of the mean of a rare event, which Student's interval alone misses upwards.
+
+    Values that together have a chance above -ln(1 - confidence) / n are drawn at least once with the stated
+    confidence. Rarer ones are taken to add at most that share of the mean. This matters where the samples are
+    nearly equal, and only there. Where all samples are 0, the upper end is that of Clopper and Pearson for
+    one side: no sample exceeds 1.
+    """
+    n, mean = moments.samples, moments.mean
+    if mean == 0.0:
+        return 0.0, 0.0, float(-math.expm1(math.log1p(-confidence) / n)), 0.0
+    reach = float(stdtrit(n - 1, (1 + confidence) / 2)) / math.sqrt(n)
+    skewness, deviation = moments.skewness, math.sqrt(moments.variance)
+    lower = mean - deviation * max(_before_transformation(reach, skewness, n), 0.0)
+    upper = mean - deviation * min(_before_transformation(-reach, skewness, n), 0.0)
+    unseen = -math.log1p(-confidence) / n
+    least, most = mean * math.exp(-unseen), mean * math.exp(unseen)
+    return mean, max(min(lower, least), 0.0), min(max(upper, most), 1.0), max(most - upper, 0.0)
+
+
+def _before_transformation(value: float, skewness: float, n: int) -> float:
+    """The T of which Hall's transformation is ``value``."""
+    if abs(skewness) < 1e-9:
+        return value
+    return 3 * (math.cbrt(1 + skewness * (value - skewness / (6 * n))) - 1) / skewness
+
+
+def share_interval(moments: Moments, confidence: float) -> tuple[float, float, float, float]:
+    """Share of failures with Wilson's interval, or that of Clopper and Pearson where there are few.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of samples that are 0 or 1.
+    confidence : float
+        Inside (0, 1).
+
+    Returns
+    -------
+    tuple of float
+        Share, lower, upper, and no allowance.
+
+    Notes
+    -----
+    Clopper and Pearson hold with at least the stated confidence and usually with more; Wilson's interval is
+    close to it on average, but too short for some chances when only a few samples fail or only a few do not.
+    """
+    n, mean = moments.samples, moments.mean
+    failures = round(mean * n)
+    if min(failures, n - failures) < _FEW:
+        exact = binomial_estimate(failures, n, confidence)
+        return mean, min(exact.lower, mean), max(exact.upper, mean), 0.0
+    z = float(ndtri((1 + confidence) / 2))
+    middle = (mean + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(mean * (1 - mean) / n + (z / (2 * n)) ** 2)
+    return mean, middle - half, middle + half, 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnreliabilityEstimate:
+    """An estimate of the unreliability with its interval.
+
+    Parameters
+    ----------
+    value, lower, upper : float
+        The estimate and the interval that holds the unreliability with the confidence stated.
+    method : str
+        The estimator.
+    confidence : float
+        Inside (0, 1).
+    bias_bound : float
+        What the interval has been widened by for what the samples cannot show: cuts left out ("karp_luby"),
+        or values too rare to be drawn.
+    samples : int
+        Independent samples in the answer; 0 where nothing had to be drawn.
+    work : float
+        Elementary steps in all: parts, arcs and terms looked at, pilot runs included.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a number is out of range or the interval does not hold the value.
+
+    Examples
+    --------
+    >>> found = UnreliabilityEstimate(
+    ...     value=2e-9, lower=1.9e-9, upper=2.1e-9, method="splitting", confidence=0.95
+    ... )
+    >>> round(found.relative_error, 6)
+    0.05
+    """
+
+    value: float
+    lower: float
+    upper: float
+    method: Estimator
+    confidence: float
+    bias_bound: float = 0.0
+    samples: int = 0
+    work: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("value", "lower", "upper"):
+            object.__setattr__(self, name, require_probability(**{name: getattr(self, name)}))
+        if not self.lower <= self.value <= self.upper:
+            raise ValueError(f"value must lie in [{self.lower!r}, {self.upper!r}], got {self.value!r}")
+        require_choice(get_args(Estimator), method=self.method)
+        require_real(confidence=self.confidence, above=0, below=1)
+        require_real(bias_bound=self.bias_bound, work=self.work, at_least=0)
+        require_int(samples=self.samples, at_least=0)
+
+    @property
+    def relative_error(self) -> float:
+        """Half the width of the interval over the value; 0 for a certain 0, infinity for an uncertain one."""
+        half = (self.upper - self.lower) / 2
+        return half / self.value if self.value > 0 else math.inf if half > 0 else 0.0
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row: the table that a notebook shows."""
+        import pandas as pd
+
+        names = ("method", "value", "lower", "upper", "relative_error", "bias_bound", "samples", "work")
+        return pd.DataFrame({name: [getattr(self, name)] for name in names})
+
+    def _repr_html_(self) -> str:
+        """The table of `to_frame`, numbers to six digits."""
+        return str(self.to_frame().to_html(index=False, float_format="{:.6g}".format))

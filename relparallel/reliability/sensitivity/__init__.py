@@ -1,0 +1,1 @@
+"""What every part contributes: importance, failure frequency and derivatives from one sweep back."""

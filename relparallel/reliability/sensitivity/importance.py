@@ -1,0 +1,259 @@
+"""Which part of a network matters most: importance measures of every link and node at once.
+
+=================  ==========================================================================================
+Birnbaum           B = U(part down) - U(part up): the chance that this part decides
+criticality        q B / U: the chance that a failed system would work again with this part repaired
+risk achievement   U(part down) / U: how many times likelier failure becomes without the part (RAW)
+risk reduction     U / U(part up): how many times rarer failure becomes with a perfect part (RRW)
+structural         Birnbaum's measure when every part that can fail is up half of the time
+=================  ==========================================================================================
+
+Fussell and Vesely's measure is used in two forms. Risk analysts compute (U - U(part up)) / U, which is the
+criticality: `Importance.fussell_vesely` is that. The original asks how probable it is, given failure, that
+all of some minimal cut with the part in it has failed. It is never smaller than the criticality, equals it
+to first order in small chances, and does not follow from Birnbaum's measure.
+
+References
+----------
+Birnbaum, "On the importance of different components in a multicomponent system", Multivariate Analysis II,
+1969.
+Kuo and Zhu, "Importance Measures in Reliability, Risk, and Optimization", Wiley 2012.
+van der Borst and Schoonakker, "An overview of PSA importance measures", Reliability Engineering and System
+Safety 72, 2001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import require_choice, require_instance, require_int, require_probability
+from relparallel.reliability.problem import Problem
+from relparallel.reliability.programme.compiled import Compiled
+from relparallel.reliability.programme.frontier import NotExactError
+from relparallel.reliability.sensitivity.adjoint import differentiate
+from relparallel.reliability.sensitivity.class_slopes import slopes_by_class
+from relparallel.topology import Topology, as_topology
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Importance", "importance"]
+
+FloatArray = NDArray[np.float64]
+Measure = Literal["birnbaum", "criticality", "risk_achievement", "risk_reduction", "structural"]
+_MEASURES = ("birnbaum", "criticality", "risk_achievement", "risk_reduction", "structural")
+_CLOSE = 0.999  # criticality from which U - q B loses digits
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Importance:
+    """Importance of parts; arrays have one entry per part, links first.
+
+    Attributes
+    ----------
+    structure : Compiled
+        The network taken apart.
+    problem : Problem
+        Chances of all links and nodes.
+    labels : sequence of hashable
+        Names of the nodes.
+    part : int64[P]
+        Rows of the parts: link 0..m-1 of the problem, then its nodes.
+    unreliability : float
+        U.
+    birnbaum : float64[P]
+        U(part down) - U(part up), with digits of its own however small it is beside U.
+    max_states : int
+        Largest layer of the exact programme.
+    """
+
+    structure: Compiled
+    problem: Problem
+    labels: tuple[Hashable, ...]
+    part: NDArray[np.int64]
+    unreliability: float
+    birnbaum: FloatArray
+    max_states: int = 2**24
+
+    def __post_init__(self) -> None:
+        require_instance(Compiled, structure=self.structure)
+        rows = sum(map(len, (require_instance(Problem, problem=self.problem).link, self.problem.node)))
+        if len(require_instance(tuple, labels=self.labels)) != len(self.problem.node):
+            raise ValueError(f"labels must be one for each node of problem, got {self.labels!r}")
+        part = require_instance(np.ndarray, part=self.part)
+        if part.ndim != 1 or part.dtype.kind != "i" or not ((part >= 0) & (part < rows)).all():
+            raise ValueError(f"part must hold rows from 0 to {rows - 1}, got {part!r}")
+        require_instance(float, unreliability=require_probability(unreliability=self.unreliability))
+        if require_instance(np.ndarray, birnbaum=self.birnbaum).shape != part.shape:
+            raise ValueError(f"birnbaum must be one for each part, got {self.birnbaum!r}")
+        if part.size:
+            require_probability(birnbaum=self.birnbaum)
+        require_int(max_states=self.max_states, at_least=1)
+
+    @property
+    def names(self) -> list[Any]:
+        """Pair of labels of a link, label of a node."""
+        m, edges = len(self.problem.link), self.problem.edges.tolist()
+        return [
+            tuple(self.labels[v] for v in edges[i]) if i < m else self.labels[i - m]
+            for i in self.part.tolist()
+        ]
+
+    @property
+    def kinds(self) -> list[str]:
+        """Whether a part is a "link" or a "node"."""
+        return ["link" if i < len(self.problem.link) else "node" for i in self.part.tolist()]
+
+    @property
+    def up(self) -> FloatArray:
+        """Up-probability of the parts."""
+        return np.concatenate([self.problem.link[:, 0], self.problem.node[:, 0]])[self.part]
+
+    @property
+    def down(self) -> FloatArray:
+        """Down-probability of the parts."""
+        return np.concatenate([self.problem.link[:, 1], self.problem.node[:, 1]])[self.part]
+
+    @property
+    def criticality(self) -> FloatArray:
+        """Chance that the part is down and decides, given that the system has failed; 0 if it never fails."""
+        return self.down * self.birnbaum / self.unreliability if self.unreliability > 0 else 0 * self.birnbaum
+
+    @property
+    def fussell_vesely(self) -> FloatArray:
+        """Share (U - U(part up)) / U of the unreliability that a perfect part removes: the criticality."""
+        return self.criticality
+
+    @property
+    def risk_achievement(self) -> FloatArray:
+        """How many times likelier failure is with the part down (RAW); infinite if U = 0."""
+        without = self.unreliability + self.up * self.birnbaum
+        return _ratio(without, np.full_like(without, self.unreliability))
+
+    @property
+    def risk_reduction(self) -> FloatArray:
+        """How many times rarer failure is with a perfect part (RRW); infinite if no other fails.
+
+        U - q B keeps its digits unless the part is in nearly every failure: then the network is
+        evaluated anew.
+        """
+        rest = np.maximum(self.unreliability - self.down * self.birnbaum, 0.0)
+        for i in np.flatnonzero(self.criticality > _CLOSE).tolist():
+            link, node = self.problem.link.copy(), self.problem.node.copy()
+            row, m = int(self.part[i]), len(link)
+            (link if row < m else node)[row if row < m else row - m] = 1.0, 0.0
+            rest[i] = self.structure.evaluate(link, node, self.max_states).unreliability
+        return _ratio(np.full_like(rest, self.unreliability), rest)
+
+    @property
+    def structural(self) -> FloatArray:
+        """Share of the states of the other parts that can fail in which this one decides (Banzhaf)."""
+        link, node = (np.where(part[:, 1:] > 0, 0.5, part) for part in (self.problem.link, self.problem.node))
+        wanted = np.zeros(len(link) + len(node), dtype=bool)
+        wanted[self.part] = True
+        found = differentiate(self.structure, link, node, wanted, self.max_states)
+        return np.concatenate([found.links, found.nodes])[self.part]
+
+    def to_frame(self, by: Measure = "criticality") -> pd.DataFrame:
+        """One row per part, the most important one first.
+
+        Parameters
+        ----------
+        by : str, optional
+            Column to sort by.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Part, kind, up- and down-probability, and the measures of this module; the structural one only
+            where the exact programme fits the network.
+        """
+        import pandas as pd
+
+        require_choice(_MEASURES, by=by)
+        table = {"part": self.names, "kind": self.kinds, "up": self.up, "down": self.down}
+        measures = {name: getattr(self, name) for name in _MEASURES if name != "structural"}
+        try:
+            measures["structural"] = self.structural
+        except NotExactError:  # a fabric known by its classes
+            if by == "structural":
+                raise
+        order = np.argsort(-measures[by], kind="stable")
+        return pd.DataFrame(table | measures).iloc[order].reset_index(drop=True)
+
+    def _repr_html_(self) -> str:
+        """The table of `to_frame`, to six digits."""
+        return str(self.to_frame().to_html(index=False, float_format="{:.6g}".format))
+
+
+def importance(
+    structure: Compiled,
+    problem: Problem,
+    graph: Topology | nx.Graph[Any],
+    max_states: int = 2**24,
+    *,
+    perfect: bool = False,
+) -> Importance:
+    """Importance of every part that can fail, by one sweep forth and one back, or class by class.
+
+    Parameters
+    ----------
+    structure : Compiled
+        The network taken apart.
+    problem : Problem
+        The network.
+    graph : Topology or networkx.Graph
+        Where the problem was read: it names the parts.
+    max_states : int, optional
+        Largest layer of the exact programme.
+    perfect : bool, optional
+        Whether to include parts that never fail. It makes the programme larger.
+
+    Returns
+    -------
+    Importance
+        Of each joined pair of nodes as a whole where cables are parallel; links that cannot help have no row.
+
+    Raises
+    ------
+    NotExactError
+        If the programme is too large, and the network is no fabric whose parts are alike in classes.
+    """
+    try:
+        found = differentiate(structure, problem.link, problem.node, perfect, max_states)
+        unreliability, slopes = found.unreliability, np.concatenate([found.links, found.nodes])
+    except NotExactError as why:
+        by_class = None if perfect else slopes_by_class(as_topology(graph), problem)
+        if by_class is None:
+            raise NotExactError(f"{why} for the importance of every part") from why
+        unreliability, slopes = by_class
+    down = np.concatenate([problem.link[:, 1], problem.node[:, 1]])
+    part = np.flatnonzero((down > 0) | perfect)
+    return Importance(
+        structure=structure,
+        problem=problem,
+        labels=_labels(graph),
+        part=part,
+        unreliability=unreliability,
+        birnbaum=slopes[part],
+        max_states=max_states,
+    )
+
+
+def _labels(graph: Topology | nx.Graph[Any]) -> tuple[Hashable, ...]:
+    """Labels of the nodes in the order of the problem, which is the graph's where no node has a role."""
+    if not isinstance(graph, Topology) and not any(record for _, record in graph.nodes(data=True)):
+        return tuple(graph)
+    return tuple(as_topology(graph).labels)
+
+
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Quotient; 1 where both are 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((above == 0) & (below == 0), 1.0, above / below)

@@ -1,0 +1,225 @@
+"""Exact reliability against graphillion: the same graphs, answers and machine, in turn.
+
+Both start from a graph in Python and end with the probability; ours finds its order in that time. graphillion
+runs with its own order ("greedy") and with ours ("as-is"), which is found for it beforehand. One thread each,
+and seconds of the processor; medians over the rounds. Every run has a process of its own that loads only what
+it needs, for graphillion keeps its universe and libraries count their threads when they are loaded.
+``peak_mb`` is the memory of that process after one evaluation and ``base_mb`` before it: ours holds numba,
+about 250 MB. A run that takes more than ``LIMIT`` seconds or ``MEMORY`` bytes is reported so. The Topology
+Zoo is one row, the sum over its networks, where ``RELPARALLEL_DATA`` names a folder with it. Run it by
+``make bench``; it writes ``data/benchmarks/reliability.csv``.
+"""
+
+import os
+
+if __name__ == "__main__":
+    for _library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
+        os.environ[f"{_library}_NUM_THREADS"] = "1"
+
+import argparse
+import json
+import re
+import resource
+import runpy
+import statistics
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import networkx as nx
+import pandas as pd
+
+from relparallel.reliability import evaluate
+from relparallel.reliability.problem import read_problem
+from relparallel.reliability.programme.ordering import link_order, vertex_order
+from relparallel.topology import Topology, bcube, dcell, fat_tree, torus
+
+OUTPUT = Path(__file__).resolve().parents[2] / "data" / "benchmarks" / "reliability.csv"
+PEER = Path(__file__).with_name("reliability_peer.py")
+ROUNDS, SPAN, LIMIT, MEMORY = 3, 0.1, 60, 6 * 10**9  # s of repeated calls in a round; s and bytes of one run
+UP, ZOO, ZOO_UP = 0.9, "Topology Zoo", 0.99
+LONG = 5  # s with our order, from which graphillion's own order is not tried
+
+
+def plain(topology: Topology, nodes: str = "nodes") -> nx.Graph:
+    """The cables between all nodes, or between the switches, without attributes."""
+    kept = set(range(topology.num_nodes) if nodes == "nodes" else topology.switches.tolist())
+    return nx.Graph([(u, v) for u, v in topology.edges.tolist() if {u, v} <= kept])
+
+
+GRAPHS: dict[str, Callable[[], nx.Graph]] = {
+    "grid 8x8": lambda: nx.grid_2d_graph(8, 8),
+    "grid 10x10": lambda: nx.grid_2d_graph(10, 10),
+    "K8": lambda: nx.complete_graph(8),
+    "K10": lambda: nx.complete_graph(10),
+    "K11": lambda: nx.complete_graph(11),
+    "dodecahedron": nx.dodecahedral_graph,
+    "Q4": lambda: nx.hypercube_graph(4),
+    "fat-tree 4": lambda: plain(fat_tree(4), "switches"),
+    "fat-tree 6": lambda: plain(fat_tree(6), "switches"),
+    "leaf-spine 16x8": lambda: nx.complete_bipartite_graph(16, 8),
+    "leaf-spine 24x8": lambda: nx.complete_bipartite_graph(24, 8),
+    "bcube(4,1)": lambda: plain(bcube(4, 1)),
+    "dcell(4,1)": lambda: plain(dcell(4, 1)),
+    "torus 5x5": lambda: plain(torus((5, 5))),
+    "torus 6x6": lambda: plain(torus((6, 6))),
+    "grid 12x12": lambda: nx.grid_2d_graph(12, 12),
+}
+TERMINALS = {name: ("all",) if name == "grid 12x12" else ("all", "two") for name in GRAPHS}
+METHODS = ("relparallel", "graphillion, our order", "graphillion, greedy")
+
+
+def case(name: str, terminals: str) -> tuple[nx.Graph, list[int]]:
+    """The graph with nodes 0..n-1, and its terminals: all, or node 0 and one farthest from it."""
+    graph = nx.convert_node_labels_to_integers(GRAPHS[name]())
+    hops = nx.single_source_shortest_path_length(graph, 0)
+    return graph, list(graph) if terminals == "all" else [0, max(graph, key=hops.__getitem__)]
+
+
+def zoo(data: Path) -> dict[str, nx.Graph]:
+    """The largest part of every network of the Topology Zoo, without loops and parallel cables."""
+    graphs = {}
+    with tarfile.open(data / "data/topology-zoo/topology-zoo.tar.xz") as archive:
+        for member in archive:
+            if member.name.endswith(".graphml"):
+                text = archive.extractfile(member).read()
+                graph = nx.Graph(nx.read_graphml(BytesIO(text), force_multigraph=True).edges())
+                graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+                largest = max(nx.connected_components(graph), key=len)
+                graphs[Path(member.name).stem] = nx.Graph(graph.subgraph(largest).edges)
+    return graphs
+
+
+def our_order(graph: nx.Graph) -> list[list[int]]:
+    """Edges in the order of our sweep."""
+    edges = read_problem(graph, "all", UP, 1.0).edges
+    return edges[link_order(vertex_order(len(graph), edges), edges)].tolist()
+
+
+def peak_mb() -> float:
+    """Largest memory of this process so far, MB; getrusage also counts the parent's before the fork."""
+    return int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
+
+
+def once(name: str, terminals: str) -> dict[str, float]:
+    """Ours: seconds of one call, the median over calls for ``SPAN`` seconds; the answer; and the memory."""
+    if name == ZOO:
+        cases = [(graph, list(graph), ZOO_UP) for graph in zoo(Path(os.environ["RELPARALLEL_DATA"])).values()]
+    else:
+        cases = [(*case(name, terminals), UP)]
+    evaluate(nx.cycle_graph(4), [0, 2], UP)  # load what is compiled
+    base, times = peak_mb(), []
+    while sum(times) < SPAN:
+        start = time.process_time()
+        found = [evaluate(*question).reliability for question in cases]
+        times.append(time.process_time() - start)
+        if len(times) == 1:
+            peak = peak_mb()
+    answer = statistics.fmean(found)
+    return {"seconds": statistics.median(times), "answer": answer, "peak_mb": peak, "base_mb": base}
+
+
+def in_process(method: str, name: str, terminals: str) -> dict[str, float] | str:
+    """One way in a process of its own; the reason if that fails."""
+    command, given = [sys.executable, __file__, "--once", name, terminals], None
+    if method != "relparallel":
+        graph, chosen = case(name, terminals)
+        greedy = method.endswith("greedy")
+        edges, traversal = (list(graph.edges), "greedy") if greedy else (our_order(graph), "as-is")
+        question = {"edges": edges, "terminals": chosen, "traversal": traversal, "up": UP, "span": SPAN}
+        command, given = [sys.executable, str(PEER)], json.dumps(question)
+    try:
+        done = subprocess.run(
+            command, input=given, capture_output=True, text=True, timeout=LIMIT, preexec_fn=_limited
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer within {LIMIT} s"
+    if done.returncode == 0:
+        found: dict[str, float] = json.loads(done.stdout)
+        return found
+    last = done.stderr.strip().splitlines()[-1:] or [""]
+    return last[0] if last[0].startswith("ModuleNotFoundError") else f"no answer within {LIMIT} s and 6 GB"
+
+
+def _limited() -> None:
+    """Limit the memory of this process; a limit of its CPU time would make the clock of that time coarse."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def measure(name: str, terminals: str) -> list[dict[str, object]]:
+    """One row for each way: medians over interleaved rounds, or why there are none."""
+    methods = METHODS if name in GRAPHS else METHODS[:1]
+    runs: dict[str, list[dict[str, float]]] = {method: [] for method in methods}
+    skipped = dict.fromkeys(methods, "")
+    for _ in range(ROUNDS):
+        for method in methods:
+            spent = sum(run["seconds"] for run in runs[method])
+            if method.endswith("greedy") and sum(run["seconds"] for run in runs[METHODS[1]]) > LONG:
+                skipped[method] = skipped[method] or ("" if runs[method] else f"over {LONG} s with our order")
+            elif not skipped[method] and spent < LIMIT / 4:
+                found = in_process(method, name, terminals)
+                if isinstance(found, str):
+                    skipped[method] = found
+                else:
+                    runs[method].append(found)
+    answer = runs["relparallel"][0]["answer"]
+    assert all(abs(run["answer"] - answer) < 1e-12 for each in runs.values() for run in each)
+    return [
+        _row(name, terminals, method, runs[method], skipped[method], runs["relparallel"])
+        for method in methods
+    ]
+
+
+def _row(
+    name: str,
+    terminals: str,
+    method: str,
+    runs: list[dict[str, float]],
+    skipped: str,
+    ours: list[dict[str, float]],
+) -> dict[str, object]:
+    """Medians of the runs, and the ratio of the seconds to ours."""
+    median = {key: statistics.median(run[key] for run in runs) for key in runs[0]} if runs else {}
+    seconds = statistics.median(run["seconds"] for run in ours)
+    return {
+        "graph": name, "terminals": terminals, "method": method, "rounds": len(runs),
+        "median_cpu_s": float(f"{median['seconds']:.4g}") if runs else None,
+        "peak_mb": round(median["peak_mb"]) if runs else None,
+        "base_mb": round(median["base_mb"]) if runs else None,
+        "ratio_to_ours": float(f"{median['seconds'] / seconds:.4g}") if runs else None,
+        "skipped": skipped,
+    }  # fmt: skip
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure the graphs, print the table, write it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("graphs", nargs="*", help=f"some of {', '.join([*GRAPHS, ZOO])}; all by default")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="CSV file to write")
+    parser.add_argument("--once", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.once:
+        print(json.dumps(once(*options.once)))  # noqa: T201
+        return
+    known = [*GRAPHS, *([ZOO] if os.environ.get("RELPARALLEL_DATA") else [])]
+    unknown = set(options.graphs) - set(known)
+    if unknown:
+        parser.error(f"graphs must be some of {', '.join(known)}, got {', '.join(sorted(unknown))}")
+    evaluate(nx.cycle_graph(4), [0, 2], UP, method="exact")  # compile here, not within the limit of a run
+    rows: list[dict[str, object]] = []
+    for name in options.graphs or known:
+        for terminals in TERMINALS.get(name, ("all",)):
+            rows += measure(name, terminals)
+            shown = pd.DataFrame(
+                [row for row in rows if (row["graph"], row["terminals"]) == (name, terminals)]
+            )
+            print(shown.drop(columns=["rounds"]).to_string(index=False), flush=True)  # noqa: T201
+    runpy.run_path(str(Path(__file__).with_name("run.py")))["write"](rows, options.output)
+
+
+if __name__ == "__main__":
+    main()

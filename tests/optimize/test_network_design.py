@@ -1,0 +1,82 @@
+"""Augmentation and disjoint routes against enumeration and networkx."""
+
+from itertools import combinations, pairwise, product
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from relparallel.optimize import disjoint_routes, survivable_augmentation
+
+
+def instance(seed: int) -> tuple[nx.Graph, nx.Graph]:
+    rng = np.random.default_rng(seed)
+    network = nx.random_labeled_tree(6, seed=seed)
+    candidates = nx.gnm_random_graph(6, 9, seed=seed + 1)
+    candidates.remove_edges_from(list(network.edges))
+    for pair in candidates.edges:
+        candidates.edges[pair]["cost"] = float(rng.integers(1, 10))
+    return network, candidates
+
+
+@pytest.mark.parametrize("kind", ["edge", "node"])
+@pytest.mark.parametrize("wanted", [2, 3])
+@pytest.mark.parametrize("seed", range(15))
+def test_the_augmentation_is_what_enumeration_finds(seed, wanted, kind):
+    network, candidates = instance(seed)
+    measure = nx.edge_connectivity if kind == "edge" else nx.node_connectivity
+    prices = {pair: candidates.edges[pair]["cost"] for pair in candidates.edges}
+    costs = [
+        sum(prices[pair] for pair in bought)
+        for size in range(len(prices) + 1)
+        for bought in combinations(prices, size)
+        if measure(nx.Graph([*network.edges, *bought])) >= wanted
+    ]
+    if not costs:
+        with pytest.raises(ValueError, match="connectivity must be within reach"):
+            survivable_augmentation(network, candidates, wanted, kind)
+        return
+    design = survivable_augmentation(network, candidates, wanted, kind)
+    assert design.cost == min(costs)
+    assert measure(nx.Graph([*network.edges, *design.links])) >= wanted
+
+
+def test_a_backbone_of_forty_nodes_is_augmented():
+    rng = np.random.default_rng(4)
+    network, candidates = nx.random_labeled_tree(40, seed=4), nx.gnm_random_graph(40, 220, seed=5)
+    candidates.remove_edges_from(list(network.edges))
+    prices = rng.integers(1, 50, candidates.number_of_edges()).astype(float)
+    design = survivable_augmentation(network, candidates, cost=prices)
+    assert nx.edge_connectivity(nx.Graph([*network.edges, *design.links])) == 2
+    assert design.cost < prices.sum() / 4
+
+
+def least_risk(graph: nx.Graph, groups: dict, risks: dict, link_risk: float) -> tuple[float, int]:
+    """Least shared risk, and then least length, over all pairs of simple paths."""
+    paths = [list(pairwise(p)) for p in nx.all_simple_paths(graph, 0, 5)]
+    links = [{frozenset(e) for e in path} for path in paths]
+    hit = [{g for g, pairs in groups.items() if any(frozenset(e) in path for e in pairs)} for path in links]
+    return min(
+        (round(sum(risks[g] for g in hit[i] & hit[j]) + link_risk * len(links[i] & links[j]), 9),
+         len(paths[i]) + len(paths[j]))
+        for i, j in product(range(len(paths)), repeat=2)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_routes_are_what_enumeration_finds(seed):
+    rng = np.random.default_rng(seed)
+    graph = nx.gnm_random_graph(6, 9, seed=seed)
+    if not nx.has_path(graph, 0, 5):
+        with pytest.raises(ValueError, match="target must be reachable"):
+            disjoint_routes(graph, 0, 5)
+        return
+    pairs = list(graph.edges)
+    groups = {name: [pairs[i] for i in rng.choice(9, 3, replace=False)] for name in "abc"}
+    risks = {name: float(rng.integers(1, 5)) for name in groups}
+    found = disjoint_routes(graph, 0, 5, groups, risk=risks, link_risk=2.0)
+    assert (round(found.risk, 9), round(found.cost)) == least_risk(graph, groups, risks, 2.0)
+    for route in found.routes:
+        assert nx.is_simple_path(graph, list(route))
+        assert (route[0], route[-1]) == (0, 5)
+    assert found.disjoint == (not found.shared)

@@ -1,0 +1,122 @@
+"""The cheapest reliable network is what enumeration of all subsets finds."""
+
+from itertools import product
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from relparallel.optimize import reliable_network
+from relparallel.optimize._reached import credits
+from relparallel.reliability import evaluate
+
+
+def instance(seed: int, nodes: int, links: int) -> nx.Graph:
+    rng = np.random.default_rng(seed)
+    graph = nx.gnm_random_graph(nodes, links, seed=seed)
+    for pair in graph.edges:
+        graph.edges[pair].update(cost=float(rng.integers(1, 20)), up=float(rng.choice([0.8, 0.9, 0.95])))
+    return graph
+
+
+def failure(graph: nx.Graph, links, terminals) -> float:
+    """Over all states of the links that are bought."""
+    total = 0.0
+    for state in product((True, False), repeat=len(links)):
+        alive = nx.Graph([pair for pair, up in zip(links, state, strict=True) if up])
+        alive.add_nodes_from(graph)
+        if not all(nx.has_path(alive, terminals[0], t) for t in terminals[1:]):
+            total += np.prod(
+                [
+                    graph.edges[pair]["up"] if up else 1 - graph.edges[pair]["up"]
+                    for pair, up in zip(links, state, strict=True)
+                ]
+            )
+    return float(total)
+
+
+def cheapest(graph: nx.Graph, admitted: float, terminals) -> float | None:
+    """Least price over all subsets, cheap ones first, with the exact index."""
+    pairs = list(graph.edges)
+    prices = np.array([graph.edges[pair]["cost"] for pair in pairs])
+    ups = np.array([graph.edges[pair]["up"] for pair in pairs])
+    subsets = np.array(list(product((0, 1), repeat=len(pairs))))
+    for subset in subsets[np.argsort(subsets @ prices, kind="stable")]:
+        bought = nx.Graph([pair for pair, taken in zip(pairs, subset, strict=True) if taken])
+        bought.add_nodes_from(graph)
+        joined = nx.node_connected_component(bought, terminals[0]) >= set(terminals)
+        if joined and evaluate(graph, terminals, np.where(subset, ups, 0.0)).unreliability <= admitted:
+            return float(subset @ prices)
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100))
+def test_it_is_what_enumeration_finds(seed):
+    nodes = 4 + seed % 3
+    graph = instance(seed, nodes, min(nodes * (nodes - 1) // 2, 9))
+    terminals = list(graph) if seed % 2 else [0, 1, 2]
+    admitted = (0.05, 0.1, 0.2)[seed % 3]
+    expected = cheapest(graph, admitted, terminals)
+    if expected is None:
+        with pytest.raises(ValueError, match="unreliability must be at least"):
+            reliable_network(graph, admitted, terminals, "up")
+        return
+    design = reliable_network(graph, admitted, terminals, "up")
+    assert design.proven
+    assert design.cost == pytest.approx(expected)
+    assert failure(graph, list(design.links), terminals) == pytest.approx(design.unreliability, rel=1e-10)
+    assert design.unreliability <= admitted
+
+
+@pytest.mark.slow
+def test_ten_nodes_and_20_links_are_proven():
+    graph = instance(5, 10, 20)
+    design = reliable_network(graph, 0.1, link_up="up")
+    assert design.proven
+    assert design.unreliability <= 0.1
+    for pair in design.links:  # nothing that was bought can be left out
+        rest = [p for p in design.links if p != pair]
+        up = {p: graph.edges[p]["up"] for p in rest} | {p: 0.0 for p in graph.edges if p not in rest}
+        assert evaluate(graph, link_up=up).unreliability > 0.1
+
+
+def test_too_few_rounds_give_an_honest_bracket():
+    design = reliable_network(instance(5, 10, 25), 0.06, link_up="up", max_rounds=2)
+    assert not design.proven
+    assert design.bound < design.cost
+    assert design.unreliability <= 0.06
+
+
+def test_too_little_time_gives_an_honest_bracket():
+    graph = instance(2, 12, 28)
+    design = reliable_network(graph, 0.2, link_up=0.9, max_seconds=1.0)
+    assert not design.proven
+    assert 0 < design.bound < design.cost
+    assert evaluate(graph.edge_subgraph(design.links), link_up=0.9).unreliability <= 0.2
+
+
+def test_the_solver_prints_nothing(capfd):
+    reliable_network(instance(4, 9, 16), 0.1, link_up="up")
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_failures_by_what_the_root_reaches_add_up_to_the_unreliability(seed):
+    graph = instance(seed, 6, 10)
+    rng = np.random.default_rng(seed)
+    edges = np.array(sorted(tuple(sorted(pair)) for pair in graph.edges))
+    up = np.array([graph.edges[u, v]["up"] for u, v in edges.tolist()])
+    node = rng.uniform(0.8, 1.0, 6)
+    bought = rng.random(10) < 0.7
+    chances = dict(zip(map(tuple, edges.tolist()), np.where(bought, up, 0.0), strict=True))
+    exact = evaluate(graph, (0, 3, 5), chances, node).unreliability
+    bits = sum(1 << t for t in (0, 3, 5))
+    found, share = credits(edges, 1 - up, bought, np.column_stack([node, 1 - node]), bits, 0)
+    # The terminals' own failures are inside: a terminal that is down is not reached.
+    assert found == pytest.approx(exact, rel=1e-10)
+    assert ((share >= 0) & (share <= found)).all()
+    for link in np.flatnonzero(~bought):  # the credit bounds what one more link can repair
+        more = chances | {tuple(edges[link].tolist()): up[link]}
+        repaired = exact - evaluate(graph, (0, 3, 5), more, node).unreliability
+        assert repaired <= up[link] * share[link] + 1e-12

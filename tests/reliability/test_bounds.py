@@ -1,0 +1,205 @@
+"""Bounds hold, and get tight with budget."""
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from relparallel.reliability import Bounds, bounds, evaluate
+from relparallel.reliability.bounding.anytime import run_truncated
+from relparallel.reliability.bounding.complexes import Counts, ball_provan, count, kruskal_katona
+from relparallel.reliability.problem import read_problem
+from relparallel.reliability.programme.blocks import into_blocks
+from relparallel.topology import fat_tree, torus
+
+BLOCKWISE = ("auto", "anytime", "bonferroni", "disjoint")
+COUNTED = ("ball_provan", "kruskal_katona")
+
+
+def random_networks(count, seed):
+    """Graphs of up to 11 nodes with all kinds of chances and terminals."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        n = int(rng.integers(2, 12))
+        graph = nx.gnm_random_graph(n, int(rng.integers(n - 1, 3 * n)), seed=int(rng.integers(2**31)))
+        m = graph.number_of_edges()
+        equal = rng.random() < 0.5
+        terminals = "all" if rng.random() < 0.3 else rng.choice(n, int(rng.integers(2, n + 1)), replace=False)
+        down = np.full(m, 10 ** rng.uniform(-4, -0.1)) if equal else 10 ** rng.uniform(-6, -0.1, m)
+        node = np.where(rng.random(n) < 0.5 * rng.integers(2), 10 ** rng.uniform(-6, -0.3, n), 0.0)
+        applies = equal and isinstance(terminals, str) and nx.is_connected(graph)
+        budget = {"max_states": int(rng.integers(1, 200)), "max_steps": int(10 ** rng.uniform(0, 6))}
+        yield graph, terminals, {"link_down": down, "node_down": node}, budget, applies
+
+
+@pytest.mark.parametrize("seed", range(11, 19))
+def test_they_hold_on_six_hundred_and_forty_random_networks(seed):
+    for graph, terminals, chances, budget, applies in random_networks(80, seed):
+        exact = evaluate(graph, terminals, **chances).unreliability
+        for method in BLOCKWISE + COUNTED * applies:
+            found = bounds(graph, terminals, method=method, **budget, **chances)
+            assert found.lower <= exact <= found.upper, method
+            assert method == "auto" or list(found.tried) in ([method], ["exact"])
+
+
+@pytest.mark.parametrize(
+    ("graph", "terminals", "down"),
+    [
+        (nx.dodecahedral_graph(), "all", 0.1),
+        (torus((5, 5)), "nodes", 0.01),
+        (fat_tree(4), "switches", 0.05),
+        (nx.grid_2d_graph(5, 5), ((0, 0), (4, 4)), 0.2),
+    ],
+)
+def test_more_states_and_more_steps_make_them_tight(graph, terminals, down):
+    exact = evaluate(graph, terminals, link_down=down).unreliability
+    gaps = []
+    for states in (2**4, 2**8, 2**16):
+        found = bounds(graph, terminals, link_down=down, method="anytime", max_states=states, rtol=1e-9)
+        assert found.lower <= exact <= found.upper
+        gaps.append(found.upper - found.lower)
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[-1] <= 1e-6 * exact
+    widths = []
+    for rtol in (0.5, 1e-2, 1e-6):
+        found = bounds(graph, terminals, link_down=down / 100, method="bonferroni", rtol=rtol)
+        widths.append(found.gap)
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] < 1e-3
+
+
+def test_more_states_never_loosen_the_anytime_bracket():
+    for graph, terminals, chances, _, _ in random_networks(60, 5):
+        found = [
+            bounds(graph, terminals, method="anytime", max_states=states, rtol=1e-12, **chances)
+            for states in (1, 4, 16, 64, 4096)
+        ]
+        lower, upper = ([getattr(x, end) for x in found] for end in ("lower", "upper"))
+        assert lower == pytest.approx(sorted(lower), rel=1e-11)
+        assert upper == pytest.approx(sorted(upper, reverse=True), rel=1e-11)
+        assert found[-1].upper <= found[-1].lower * (1 + 1e-9)
+
+
+def test_a_programme_that_drops_nothing_is_exact():
+    problem = read_problem(nx.dodecahedral_graph(), "all", 0.9, 0.99)
+    block = into_blocks(problem).blocks[0]
+    found = run_truncated(block.programme, 2**16)
+    assert found.dropped == 0
+    assert found.failure + found.success == pytest.approx(1, abs=1e-12)
+    some = run_truncated(block.programme, 20)
+    assert some.peak == 20
+    assert some.failure + some.success + some.dropped == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("graph", "trees"),
+    [
+        (nx.complete_graph(6), 6**4),
+        (nx.petersen_graph(), 2000),
+        (nx.complete_bipartite_graph(3, 4), 3**3 * 4**2),
+    ],
+)
+def test_counts(graph, trees):
+    found = count(read_problem(graph, "all", 0.5, 1.0))
+    smallest = nx.edge_connectivity(graph)
+    apart = 0
+    for some in combinations(graph.edges, smallest):
+        rest = graph.copy()
+        rest.remove_edges_from(some)
+        apart += not nx.is_connected(rest)
+    assert found == Counts(len(graph), graph.number_of_edges(), smallest, apart, trees)
+
+
+def bounded_by_counts(counts, q):
+    return kruskal_katona(counts, q), ball_provan(counts, q)
+
+
+def test_counts_that_say_everything_give_the_exact_value():
+    counts = count(read_problem(nx.cycle_graph(9), "all", 0.5, 1.0))
+    q = Fraction(1, 8)
+    exact = float(1 - (1 - q) ** 9 - 9 * q * (1 - q) ** 8)
+    for low, high in bounded_by_counts(counts, 0.125):
+        assert low <= exact <= high
+        assert high - low < 1e-15
+
+
+def test_ball_and_provan_are_tighter_than_kruskal_and_katona():
+    for graph in (nx.petersen_graph(), nx.hypercube_graph(4), nx.dodecahedral_graph()):
+        counts = count(read_problem(graph, "all", 0.5, 1.0))
+        for q in (1e-3, 0.03, 0.3):
+            (low, high), (ball_low, ball_high) = bounded_by_counts(counts, q)
+            assert low <= ball_low * (1 + 1e-12)
+            assert ball_high <= high * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("down", [1.64e-4, 1e-3, 0.0354])
+def test_the_torus_of_512_nodes(down):
+    found = bounds(torus((8, 8, 8)), link_down=down)
+    assert found.lower <= 512 * down**6 * (1 + 1e-9) + 1536 * down**10
+    assert found.upper >= 512 * down**6 * (1 - 256 * down**6 - 3 * down**5)
+    assert found.gap < 1e-3
+
+
+def test_the_fat_tree_with_nodes_that_fail():
+    network = fat_tree(4)
+    fails = np.where(np.isin(np.arange(network.num_nodes), network.hosts), 0.0, 0.01)
+    exact = evaluate(network, link_down=0.01, node_down=fails).unreliability
+    found = bounds(network, link_down=0.01, node_down=fails)
+    assert found.lower <= exact <= found.upper
+    assert found.gap < 1e-3
+
+
+def test_chances_too_small_for_one_minus_them():
+    found = bounds(torus((6, 6)), link_down=1e-60)
+    assert found.lower == pytest.approx(36e-240, rel=1e-9)
+    assert found.gap < 1e-3
+
+
+def test_a_network_that_is_apart_and_one_that_never_fails():
+    apart = nx.disjoint_union(nx.path_graph(2), nx.path_graph(2))
+    assert bounds(apart, link_up=0.9).lower == pytest.approx(1)
+    sure = bounds(nx.complete_graph(4))
+    assert (sure.lower, sure.upper, sure.gap) == (0, 0, 0)
+
+
+def test_the_table_lists_what_was_tried():
+    found = bounds(nx.petersen_graph(), link_up=0.7)
+    frame = found.to_frame()
+    assert set(frame.method) == set(found.tried) >= {"bonferroni", "disjoint", "anytime"}
+    assert (frame.lower.max(), frame.upper.min()) == (found.lower, found.upper)
+    assert "bonferroni" in found._repr_html_()
+    assert math.isinf(Bounds(lower=0, upper=1, method="auto", tried={}).gap)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"method": "kruskal_katona", "terminals": (0, 1)}, "terminals must be all"),
+        ({"method": "ball_provan", "link_up": np.linspace(0.5, 0.9, 15)}, "link_up must be the same"),
+        ({"method": "best"}, "method must be"),
+        ({"rtol": 0.0}, "rtol must be"),
+        ({"max_states": 0}, "max_states must be"),
+        ({"max_steps": 0}, "max_steps must be"),
+    ],
+)
+def test_what_does_not_apply_is_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        bounds(nx.petersen_graph(), **{"link_up": 0.9} | arguments)
+
+
+def test_hosts_with_two_links_that_forward_nothing_are_refused():
+    network = nx.complete_bipartite_graph(3, 2)
+    dual = {v: {"kind": "host" if v < 3 else "switch", "transit": v >= 3} for v in network}
+    nx.set_node_attributes(network, dual)
+    from relparallel.topology import Topology
+
+    with pytest.raises(ValueError, match="terminals must forward"):
+        bounds(Topology.from_networkx(network), link_up=0.9)
+
+
+def test_lower_above_upper_is_refused():
+    with pytest.raises(ValueError, match="lower must be"):
+        Bounds(lower=0.2, upper=0.1, method="auto", tried={})

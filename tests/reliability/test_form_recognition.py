@@ -1,0 +1,124 @@
+"""Closed forms by their wiring: each agrees with the exact programme, and what has none says why."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from relparallel.reliability import evaluate, fat_tree_pair, fat_tree_pods_connected
+from relparallel.topology import Topology, as_topology, bcube, dcell, fat_tree, leaf_spine, three_tier, torus
+
+TERMINALS = ["all", (0, 1), (0, 3), (0, 15), (0, 3, 7), (5,)]
+
+
+def alike(network, seed, perfect_cables=(), perfect_tiers=()):
+    """One random chance for each tier of switches and of cables, and one for each host."""
+    rng = np.random.default_rng(seed)
+    node = np.where(network.endpoint, rng.uniform(0.6, 0.99, network.num_nodes), 0.0)
+    by_tier, by_cable = rng.uniform(0.6, 0.99, 4), rng.uniform(0.6, 0.99, 4)
+    by_tier[list(perfect_tiers)], by_cable[list(perfect_cables)] = 1.0, 1.0
+    node = np.where(network.endpoint, node, by_tier[network.tier])
+    return by_cable[network.tier[network.edges].max(axis=1)], node
+
+
+def assert_agree(network, terminals, link, node, routing="any"):
+    closed = evaluate(network, terminals, link, node, method="closed_form", routing=routing)
+    exact = evaluate(network, terminals, link, node, method="exact", routing=routing)
+    assert (closed.method, closed.routing, closed.reason != "") == ("closed_form", routing, True)
+    assert closed.unreliability == pytest.approx(exact.unreliability, rel=1e-12)
+    assert closed.reliability == pytest.approx(exact.reliability, rel=1e-12)
+    assert evaluate(network, terminals, link, node, routing=routing).method == "closed_form"
+
+
+@pytest.mark.parametrize("terminals", TERMINALS)
+@pytest.mark.parametrize(
+    ("cables", "tiers"),
+    [((2,), (1,)), ((2, 3), (1,)), ((2,), (1, 2)), ((2, 3), (1, 2, 3))],
+    ids=["cables to cores fail", "switches fail", "cores and their cables fail", "hosts fail"],
+)
+def test_fat_trees(terminals, cables, tiers):
+    assert_agree(fat_tree(4), terminals, *alike(fat_tree(4), 1, cables, tiers))
+
+
+@pytest.mark.parametrize("terminals", TERMINALS[1:])
+def test_fat_trees_with_up_down_routing_and_all_parts_failing(terminals):
+    assert_agree(fat_tree(4), terminals, *alike(fat_tree(4), 2), "updown")
+
+
+@pytest.mark.parametrize("routing", ["any", "updown"])
+@pytest.mark.parametrize("terminals", ["all", (0, 1), (0, 9), (0, 3, 7), (2,)])
+def test_leaf_spines(terminals, routing):
+    network = leaf_spine(5, 4, 2)
+    assert_agree(network, terminals, *alike(network, 3), routing)
+
+
+def test_three_tiers_with_two_aggregation_switches_per_pod():
+    network = three_tier(3, 3, 3, 2)
+    assert_agree(network, "all", *alike(network, 4, perfect_cables=(2, 3)))
+    link, node = alike(network, 4, perfect_cables=(2,))
+    with pytest.raises(ValueError, match="pods must have one aggregation switch per plane"):
+        evaluate(network, "all", link, node, method="closed_form")
+
+
+@pytest.mark.parametrize("network", [bcube(3, 1), dcell(3, 1), dcell(4, 1)], ids=str)
+@pytest.mark.parametrize("pair", [(0, 1), (0, 3), (0, 5), (2, 7)])
+def test_pairs_of_servers(network, pair):
+    up = np.where(network.tier == 0, 0.9, 0.8)
+    up[pair[0]] = 0.7  # the two may fail otherwise than the others
+    assert_agree(network, pair, 0.95, up)
+
+
+def test_pairs_on_a_ring():
+    for far in (1, 3, 5):
+        assert_agree(as_topology(nx.cycle_graph(9)), (0, far), 0.9, 0.95)
+
+
+def test_tiny_failures_keep_their_digits():
+    network = leaf_spine(64, 32, 1)
+    down = np.where(network.tier == 2, 1e-3, 0.0)
+    cables = np.where(network.tier[network.edges].max(axis=1) == 2, 1e-3, 0.0)
+    found = evaluate(network, "all", node_down=down, link_down=cables)
+    assert (found.method, f"{found.unreliability:.3e}") == ("closed_form", "2.705e-85")
+    assert "outbreaks among 64 leaves and 32 spines" in found.reason
+
+
+def test_large_fat_trees_agree_with_the_forms_by_name():
+    network = fat_tree(16)
+    link = np.where(network.tier[network.edges].max(axis=1) == 3, 0.999, 1.0)
+    node = np.where(network.tier >= 2, 0.999, 1.0)
+    found = evaluate(network, "all", link, node)
+    assert found.method == "closed_form"
+    named = fat_tree_pods_connected(16, 0.999, 0.999, 0.999)
+    assert found.unreliability == pytest.approx(named.unreliability, rel=1e-12)
+    pair = evaluate(network, (0, 1023), 0.999, np.where(network.tier >= 1, 0.99, 1.0), routing="updown")
+    both = fat_tree_pair(16, 0.99, 0.99, 0.99, 0.999, 0.999, host_up=0.999)
+    assert pair.unreliability == pytest.approx(both.unreliability, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("network", "arguments", "words"),
+    [
+        (torus((3, 3)), {"link_up": 0.9}, "no fabric of tiers"),
+        (nx.petersen_graph(), {"terminals": (0, 1), "link_up": 0.9}, "nor a BCube"),
+        (fat_tree(4), {"link_up": 0.9}, "edge and aggregation switches"),
+        (fat_tree(4), {"link_up": 0.9, "routing": "updown"}, "no more than 5 edge switches"),
+        (bcube(3, 1), {"terminals": (0, 4), "link_down": 1e-20}, "last digit of 1 - up"),
+        (fat_tree(4), {"link_up": 0.9, "groups": 0.1}, "must not be combined"),
+        (nx.path_graph(3, create_using=nx.DiGraph), {"directed": True, "link_up": 0.9}, "directed"),
+    ],
+)
+def test_what_has_no_form_says_why(network, arguments, words):
+    with pytest.raises(ValueError, match=words):
+        evaluate(network, method="closed_form", **arguments)
+
+
+def test_other_wirings_are_not_mistaken_for_those():
+    twisted = nx.Graph(dcell(3, 1).to_networkx())
+    ends = [(u, v) for u, v in twisted.edges if u < 12 and v < 12]
+    (a, b), (c, d) = ends[0], ends[-1]
+    twisted.remove_edges_from([(a, b), (c, d)])
+    twisted.add_edges_from([(a, c), (b, d)])
+    with pytest.raises(ValueError, match="do not share"):
+        evaluate(Topology.from_networkx(twisted), (0, 5), 0.9, method="closed_form")
+    two = nx.disjoint_union(nx.cycle_graph(4), nx.cycle_graph(5))
+    with pytest.raises(ValueError, match="more than one ring"):
+        evaluate(two, (0, 2), 0.9, method="closed_form")

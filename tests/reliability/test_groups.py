@@ -1,0 +1,224 @@
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relparallel.reliability import evaluate
+from relparallel.reliability.problem import read_problem
+from relparallel.reliability.programme.compiled import compiled
+from relparallel.reliability.questions.groups import conditioned, read_groups, solve_groups, swept
+from relparallel.topology import SharedRisk, leaf_spine
+
+
+def enumerated(graph, terminals, link, node, groups):
+    """Reliability by all states of links, nodes and groups."""
+    parts = [(*link.items(),), (*node.items(),), (*((i, 1 - q) for i, (_, q) in enumerate(groups)),)]
+    events = [(kind, name, up) for kind, found in enumerate(parts) for name, up in found]
+    total = 0.0
+    for states in product((True, False), repeat=len(events)):
+        mass = np.prod([up if works else 1 - up for (*_, up), works in zip(events, states, strict=True)])
+        failed = {event[:2] for event, works in zip(events, states, strict=True) if not works}
+        down = {name for kind, name in failed if kind < 2}
+        down |= {member for kind, i in failed if kind == 2 for member in groups[i][0]}
+        alive = nx.Graph()
+        alive.add_nodes_from(v for v in graph if v not in down)
+        alive.add_edges_from(e for e in graph.edges if e not in down and not down & set(e))
+        reached = nx.node_connected_component(alive, terminals[0]) if terminals[0] in alive else set()
+        total += mass * (set(terminals) <= reached)
+    return total
+
+
+@st.composite
+def questions(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    graph = nx.gnm_random_graph(
+        int(rng.integers(3, 6)), int(rng.integers(2, 6)), seed=int(rng.integers(1000))
+    )
+    terminals = rng.permutation(list(graph))[: rng.integers(1, 4)].tolist()
+    link = {pair: float(rng.choice([0.5, 0.75, 0.9])) for pair in graph.edges}
+    node = {v: 0.875 for v in graph if rng.random() < 0.3}
+    parts = [*graph, *graph.edges]
+    groups = [
+        (
+            [parts[i] for i in rng.permutation(len(parts))[: rng.integers(1, 4)]],
+            float(rng.choice([0.25, 0.1])),
+        )
+        for _ in range(rng.integers(0, 4))
+    ]
+    return graph, terminals, link, node, groups
+
+
+@settings(max_examples=60)
+@given(questions())
+def test_both_routes_agree_with_enumeration(question):
+    graph, terminals, link, node, groups = question
+    exact = enumerated(*question)
+    found = evaluate(graph, terminals, link, node, groups=groups)
+    assert found.reliability == pytest.approx(exact, abs=1e-12)
+    assert found.unreliability == pytest.approx(1 - exact, abs=1e-12)
+    problem = read_problem(graph, terminals, link, node)
+    shared = [
+        group
+        for group in read_groups(graph, problem, groups)
+        if not group.nodes & {*problem.terminals.tolist()}
+    ]
+    up, down, rest, _ = conditioned(compiled(problem), problem, shared, 10**6)
+    assert rest == 0
+    assert by_sweep(problem, shared) == pytest.approx((up, down), abs=1e-13)
+    for few in range(1, 5):
+        _, low, open_, value = conditioned(compiled(problem), problem, shared, 10**6, evaluations=few)
+        assert low - 1e-15 <= down <= low + open_ + 1e-15
+        assert value == pytest.approx(low + open_ / 2)
+
+
+def by_sweep(problem, groups):
+    """Both masses by the programme that keeps the groups in its states."""
+    given = [*map(tuple, problem.link.tolist()), *map(tuple, problem.node.tolist())]
+    return swept(compiled(problem, reductions=False), given, groups, 10**6)
+
+
+@settings(max_examples=30)
+@given(questions())
+def test_fractions_with_groups_are_exact(question):
+    """All chances of these questions are multiples of 1/8, 1/10 and 1/4 in fractions."""
+    graph, terminals, link, node, groups = question
+    link, node = (
+        {part: Fraction(up).limit_denominator(20) for part, up in all_.items()} for all_ in (link, node)
+    )
+    groups = [(members, Fraction(q).limit_denominator(20)) for members, q in groups]
+    found = evaluate(graph, terminals, link, node or Fraction(1), groups=groups)
+    assert isinstance(found.unreliability, Fraction)
+    assert found.reliability + found.unreliability == 1
+    floats = [{part: float(up) for part, up in all_.items()} for all_ in (link, node)]
+    expected = evaluate(graph, terminals, *floats, groups=[(members, float(q)) for members, q in groups])
+    assert float(found.unreliability) == pytest.approx(expected.unreliability, rel=1e-12)
+
+
+@settings(max_examples=30)
+@given(questions(), st.integers(0, 2**32))
+def test_up_down_routing_with_groups_agrees_with_single_states(question, seed):
+    """Conditioning by hand: a group that is down takes its members from the network."""
+    graph, terminals, link, node, groups = question
+    rng = np.random.default_rng(seed)
+    nx.set_node_attributes(graph, {v: int(rng.integers(0, 3)) for v in graph}, "tier")
+    total = 0.0
+    for states in product((True, False), repeat=len(groups)):
+        down = {m for (members, _), works in zip(groups, states, strict=True) if not works for m in members}
+        mass = np.prod([1 - q if works else q for (_, q), works in zip(groups, states, strict=True)])
+        links = {pair: 0.0 if {pair, *pair} & down else up for pair, up in link.items()}
+        nodes = {v: 0.0 if v in down else node.get(v, 1.0) for v in graph}
+        total += mass * evaluate(graph, terminals, links, nodes, routing="updown").reliability
+    found = evaluate(graph, terminals, link, node, groups=groups, routing="updown")
+    assert (found.method, found.routing) == ("exact", "updown")
+    assert found.reliability == pytest.approx(total, abs=1e-13)
+
+
+@settings(max_examples=20)
+@given(questions())
+def test_bounds_with_groups_hold(question):
+    graph, terminals, link, node, groups = question
+    exact = evaluate(graph, terminals, link, node, groups=groups).unreliability
+    found = evaluate(graph, terminals, link, node, groups=groups, method="bounds")
+    assert found.lower - 1e-13 <= exact <= found.upper + 1e-13
+
+
+@pytest.mark.parametrize("method", ["monte_carlo", "crude", "permutation", "recursive"])
+def test_samples_with_groups_hold(method):
+    """Two conduits on a torus: what they do is exact, what the links do is sampled."""
+    graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(3, 3, periodic=True))
+    cut = [(0, v) for v in graph[0]]
+    groups = [(cut, 0.01), ([3, 4], 0.1), ([5, (6, 7)], 0.2)]
+    exact = evaluate(graph, (0, 8), 0.8, groups=groups)
+    sampling = {"rng": np.random.default_rng(7), "samples": 4000, "confidence": 0.999}
+    found = evaluate(graph, (0, 8), 0.8, groups=groups, method=method, **sampling)
+    assert found.method == method
+    assert found.samples > 4000
+    assert found.lower < exact.unreliability < found.upper
+    assert found.upper - found.lower < 0.7 * exact.unreliability
+
+
+def test_too_wide_a_network_with_groups_is_bounded_and_then_sampled():
+    """A 6x6x6 torus: the conduits' part is exact, and what links do is bracketed."""
+    torus = nx.convert_node_labels_to_integers(nx.grid_graph((6, 6, 6), periodic=True))
+    groups = [([(0, v) for v in torus[0]], 1e-9)]
+    found = evaluate(torus, (0, 1), link_down=1e-3, groups=groups, max_seconds=0.5)
+    assert found.method == "bounds"
+    assert "exact: " in found.reason
+    assert found.lower <= 1e-9 + 2e-18 <= found.upper
+    assert found.upper < 1.01e-9
+
+
+def ladder(rungs):
+    """Two parallel lines with rungs, a conduit under every pair of opposite links."""
+    graph = nx.ladder_graph(rungs)
+    conduits = [([(i, i + 1), (rungs + i, rungs + i + 1)], 1e-4) for i in range(rungs - 1)]
+    return graph, conduits
+
+
+def test_many_groups_stay_exact():
+    graph, conduits = ladder(30)
+    found = evaluate(graph, (0, 29), link_down=1e-3, groups=conduits)
+    assert found.exact
+    assert 29e-4 < found.unreliability < 29e-4 + 2e-4  # a conduit cuts the line, other cuts need two links
+    problem = read_problem(*ladder(8)[:1], (0, 7), 1.0, 1.0, 1e-3)
+    groups = read_groups(graph := ladder(8)[0], problem, ladder(8)[1])
+    up, down, *_ = conditioned(compiled(problem), problem, groups, 10**6)
+    assert evaluate(graph, (0, 7), link_down=1e-3, groups=ladder(8)[1]).unreliability == down
+    assert by_sweep(problem, groups) == pytest.approx((up, down), rel=1e-12)
+
+
+def test_too_many_live_groups_are_bounded():
+    graph = nx.complete_graph(8)
+    rng = np.random.default_rng(1)
+    pairs = list(graph.edges)
+    groups = [([pairs[i] for i in rng.permutation(len(pairs))[:3]], 1e-3) for _ in range(24)]
+    problem = read_problem(graph, (0, 1), 0.9, 1.0)
+    found = solve_groups(problem, read_groups(graph, problem, groups), True, 10**4)
+    assert found.method in ("bounds", "exact")
+    assert found.lower <= found.unreliability <= found.upper
+    assert found.upper - found.lower < 1e-6
+
+
+def test_groups_of_the_topology():
+    fabric = leaf_spine(leaves=2, spines=2, hosts_per_leaf=1)
+    spines = np.flatnonzero(fabric.is_kind("spine")).tolist()
+    power = replace(fabric, shared_risk=(SharedRisk(name="power", nodes=tuple(spines)),))
+    for groups in (0.25, {"power": 0.25}, [(spines, 0.25)], [(spines, 0.125), (spines[::-1], 1 / 7)]):
+        assert evaluate(power, groups=groups).unreliability == pytest.approx(0.25, rel=1e-15)
+    assert evaluate(power, groups={}).unreliability == 0.0
+    assert evaluate(power, groups=[([0, *spines], 0.25)]).unreliability == 0.25  # with a host
+    assert evaluate(fabric, groups=0.5).unreliability == 0.0  # has no groups
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        "power", {"power": 0.5}, [([0], 1.5)], [([99], 0.5)], [([(0, 2)], 0.5)], [([], 0.5)], [0.5],
+        [("ab", 0.5)], [([0], [0.5])], -0.5, object(),
+    ],
+)  # fmt: skip
+def test_bad_groups_are_refused(groups):
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {1: ["rack"]}, "shared_risk")
+    with pytest.raises((ValueError, TypeError), match="groups must"):
+        evaluate(graph, groups=groups)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"routing": "updown", "method": "bounds"},
+        {"routing": "updown", "link_up": Fraction(1, 2)},
+        {"directed": True},
+        {"directed": True, "groups": None, "routing": "updown"},
+        {"link_up": Fraction(1, 2), "method": "bounds"},
+    ],
+)
+def test_questions_that_do_not_combine(arguments):
+    with pytest.raises(ValueError, match=r"must (not be combined|be 'auto')"):
+        evaluate(nx.path_graph(3), **{"groups": [([1], 0.5)]} | arguments)

@@ -1,0 +1,201 @@
+from dataclasses import replace
+from itertools import combinations, product
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from relparallel.metrics import survival
+from relparallel.reliability import (
+    evaluate,
+    fat_tree_pair_bandwidth,
+    fat_tree_pod_bandwidth,
+    leaf_spine_pair_bandwidth,
+    performability,
+)
+from relparallel.reliability.repair._states import likely_sets, orbits_of_sets
+from relparallel.topology import as_topology, fat_tree, leaf_spine, torus
+
+
+def flow(graph, capacity, sources, targets):
+    """Maximum flow by the preflow-push algorithm of networkx."""
+    arcs = nx.DiGraph()
+    arcs.add_nodes_from(["from", "to"])
+    for u, v in graph.edges:
+        arcs.add_edge(u, v, capacity=capacity)
+        arcs.add_edge(v, u, capacity=capacity)
+    arcs.add_edges_from([("from", s) for s in sources if s in graph])
+    arcs.add_edges_from([(t, "to") for t in targets if t in graph])
+    return nx.maximum_flow_value(arcs, "from", "to")
+
+
+def enumerated(graph, link_down, node_down, value):
+    """Law of a value over all states of links and nodes."""
+    edges, nodes, law = list(graph.edges), list(graph.nodes), {}
+    for state in product((True, False), repeat=len(edges) + len(nodes)):
+        chance = np.prod([1 - link_down if up else link_down for up in state[: len(edges)]])
+        chance *= np.prod([1 - node_down if up else node_down for up in state[len(edges) :]])
+        left = graph.edge_subgraph([e for e, up in zip(edges, state, strict=False) if up]).copy()
+        left.add_nodes_from(nodes)
+        left.remove_nodes_from([v for v, up in zip(nodes, state[len(edges) :], strict=True) if not up])
+        found = value(left)
+        law[found] = law.get(found, 0.0) + chance
+    return law
+
+
+def test_flow_against_all_states():
+    graph = nx.Graph([(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)])
+    law = enumerated(graph, 0.2, 0.1, lambda left: flow(left, 1, [0], [3]))
+    found = performability(graph, "max_flow", link_down=0.2, node_down=0.1, sources=[0], targets=[3], gap=0)
+    assert found.remainder == 0
+    assert dict(zip(found.delivered, found.probability, strict=True)) == pytest.approx(law, rel=1e-12)
+    assert found.lower == found.upper == pytest.approx(sum(x * p for x, p in law.items()), rel=1e-12)
+
+
+def test_pairs_against_all_states_and_the_exact_programme():
+    ring = nx.cycle_graph(5)
+    mean = np.mean([evaluate(ring, (0, d), link_up=0.8).reliability for d in range(1, 5)])
+    whole = performability(ring, link_up=0.8, gap=0)
+    assert whole.value == pytest.approx(mean, rel=1e-12)
+    assert whole.at_least(1.0)[0] == pytest.approx(evaluate(ring, link_up=0.8).reliability, rel=1e-12)
+
+
+def test_early_bounds_hold_the_value_and_shrink():
+    mesh = nx.convert_node_labels_to_integers(nx.grid_2d_graph(3, 3))
+    whole = np.mean([evaluate(mesh, pair, link_up=0.9).reliability for pair in combinations(mesh, 2)])
+    widths = []
+    for states in (1, 10, 100, 400):
+        part = performability(mesh, link_up=0.9, gap=0, most_states=states)
+        assert part.lower <= whole <= part.upper
+        lower, upper = part.at_least(1.0)
+        assert lower <= evaluate(mesh, link_up=0.9).reliability <= upper
+        widths.append(part.upper - part.lower)
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] < 0.2 * widths[0]
+
+
+@pytest.mark.parametrize("network", [fat_tree(4), torus((3, 3)), leaf_spine(4, 3, 2)], ids=str)
+def test_symmetry_changes_no_bound(network):
+    given = {"link_down": 0.01, "node_down": 0.02, "gap": 1e-3, "most_states": 500, "most_sets": 500}
+    lumped = performability(network, **given)
+    single = performability(network, lambda t, alive: survival(t, alive).pairs, **given)
+    assert lumped.lower == pytest.approx(single.lower, rel=1e-12)
+    assert lumped.upper == pytest.approx(single.upper, rel=1e-12)
+    assert lumped.sets == single.sets
+    assert lumped.states < single.states / 3
+
+
+def test_symmetry_is_given_up_where_chances_differ():
+    ring = torus((5,))
+    mixed = performability(ring, link_down=np.linspace(0.01, 0.2, 5), gap=0)
+    chances = dict(zip(map(tuple, ring.edges.tolist()), np.linspace(0.01, 0.2, 5), strict=True))
+    plain = performability(nx.cycle_graph(5), link_down=chances, gap=0)
+    assert mixed.states == mixed.sets == 32
+    assert performability(ring, link_down=0.1, gap=0).states < 32
+    assert mixed.value == pytest.approx(plain.value, rel=1e-12)
+
+
+def test_sets_come_in_order_and_once():
+    dice = np.random.default_rng(5)
+    down = dice.random(9)
+    down[3] = 0.0
+    sets, chances, base, rest = likely_sets(1 - down, down, 0.0, 10**6)
+    assert rest == 0
+    assert len(sets) == 256 == len({tuple(row) for row in sets.tolist()})
+    assert chances.sum() == pytest.approx(1, rel=1e-13)
+    assert np.all(np.diff(chances) <= 1e-15 * chances[:-1])
+    failed = base.copy()
+    failed[sets[100][sets[100] >= 0]] ^= True
+    assert chances[100] == pytest.approx(np.prod(np.where(failed, down, 1 - down)), rel=1e-13)
+
+
+def test_orbits_of_pairs_on_a_ring():
+    pairs = np.array([(i, j) for i in range(6) for j in range(i + 1, 6)])
+    turn = np.roll(np.arange(6), 1)
+    label = orbits_of_sets(pairs, [turn])
+    distance = np.minimum(pairs[:, 1] - pairs[:, 0], 6 - pairs[:, 1] + pairs[:, 0])
+    assert len(np.unique(label)) == 3
+    assert len(np.unique(np.column_stack([label, distance]), axis=0)) == 3
+
+
+def test_leaf_spine_law():
+    graph = nx.complete_bipartite_graph(2, 4)
+    node = dict.fromkeys(range(2, 6), 0.1)
+    found = performability(graph, "max_flow", link_down=0.05, node_down=node, sources=[0], targets=[1], gap=0)
+    law = leaf_spine_pair_bandwidth(4, 0.9, 0.95)
+    np.testing.assert_allclose(found.probability[::-1], law, rtol=1e-11)
+
+
+def two_pods(h):
+    """Two edge switches, their pods' aggregation switches, and the cores."""
+    graph = nx.Graph()
+    for pod, group in product(range(2), range(h)):
+        graph.add_edge(("edge", pod), ("aggregation", pod, group))
+        for core in range(h):
+            graph.add_edge(("aggregation", pod, group), ("core", group, core))
+    return graph
+
+
+def test_fat_tree_laws():
+    graph = two_pods(2)
+    kinds = {"core": 0.015, "aggregation": 0.01, "edge": 0.0}
+    node = {v: kinds[v[0]] for v in graph}
+    edge = {(u, v): 0.005 if "edge" in (u[0], v[0]) else 0.002 for u, v in graph.edges}
+    given = {"node_down": node, "link_down": edge, "gap": 1e-4}
+    ends = {"sources": [("edge", 0)], "targets": [("edge", 1)]}
+    found = performability(graph, "max_flow", **given, **ends)
+    law = fat_tree_pair_bandwidth(4, 0.985, 0.99, 0.998, 0.995)
+    assert found.lower <= law @ np.arange(3) <= found.upper
+    for units in (1, 2):
+        lower, upper = found.at_least(float(units))
+        assert lower <= law[units:].sum() <= upper
+    assert found.upper - found.lower < 3e-4
+    inner = graph.subgraph([v for v in graph if v[0] != "edge"])
+    sets = [[v for v in inner if v[:2] == ("aggregation", pod)] for pod in (0, 1)]
+    whole = performability(
+        inner, "max_flow", node_down={v: node[v] for v in inner}, sources=sets[0], targets=sets[1], gap=0
+    )
+    pods = fat_tree_pod_bandwidth(4, 0.985, 0.99)
+    np.testing.assert_allclose(whole.probability[::-1], pods, rtol=1e-11)
+    assert fat_tree_pod_bandwidth(48, 0.99, 0.99, 0.999).sum() == pytest.approx(1, rel=1e-12)
+
+
+def test_a_large_fabric_against_its_closed_form():
+    fabric = fat_tree(8)  # 208 nodes and 384 cables
+    edge = np.flatnonzero(fabric.is_kind("edge"))
+    down = np.where(fabric.is_kind("core") | fabric.is_kind("aggregation"), 1e-4, 0.0)
+    ends = {"sources": edge[fabric.pod[edge] == 0], "targets": edge[fabric.pod[edge] == 1]}
+    found = performability(fabric, "max_flow", node_down=down, gap=1e-5, **ends)
+    assert found.best == 16
+    assert found.remainder < 1e-5
+    assert found.states < found.sets / 3
+    # The law is that of up-down routing; a second climb through a third pod helps where two switches failed.
+    law = fat_tree_pod_bandwidth(8, 1 - 1e-4, 1 - 1e-4)
+    climbing = law @ (16 - np.arange(17))
+    assert 0.995 * climbing < found.loss[0] < found.loss[1] < climbing + 2e-4
+
+
+def test_sources_may_be_an_array():
+    ring = nx.cycle_graph(4)
+    ends = {"sources": np.array([0, 1]), "targets": np.array([2])}
+    assert performability(ring, "max_flow", **ends).value == 2
+
+
+def test_unequal_capacities():
+    t = as_topology(nx.path_graph(3))
+    thick = replace(t, capacity=np.array([4e11, 1e11]))
+    assert performability(thick, "max_flow", sources=[0], targets=[2]).value == 1
+    assert performability(thick, "max_flow", sources=[0], targets=[1]).value == 4
+    odd = replace(t, capacity=np.array([1.0, 1e9]))
+    with pytest.raises(ValueError, match="common unit"):
+        performability(odd, "max_flow", sources=[0], targets=[2])
+
+
+def test_what_is_out_of_range_is_refused():
+    ring = nx.cycle_graph(4)
+    with pytest.raises(ValueError, match="measure must stay between"):
+        performability(ring, lambda t, alive: float((~alive).sum()), link_up=0.9)
+    with pytest.raises(ValueError, match="sources must be left out"):
+        performability(ring, link_up=0.9, sources=[0])
+    with pytest.raises(ValueError, match="targets must be"):
+        performability(ring, "max_flow", sources=[0], targets=[0])

@@ -1,0 +1,32 @@
+"""Valid calls of the closed forms of reliability; see `valid_calls`."""
+
+from collections.abc import Callable
+
+from valid_workload import Arguments
+
+import relparallel as rp
+
+TIERS = {"core_up": 0.9, "aggregation_up": 0.9}
+CABLES = {"core_link_up": 0.9, "edge_link_up": 0.9}
+LEAVES = {"leaves": 4, "spines": 3, "spine_up": 0.9, "link_up": 0.9, "leaf_up": 0.9, "host_up": 0.9}
+SERVERS = {"server_up": 0.9, "switch_up": 0.9, "link_up": 0.9}
+
+CALLS: dict[str, Callable[[], Arguments]] = {
+    "reliability.accessible_servers": lambda: {"form": rp.topology.describe("fat_tree", k=4), **SERVERS},
+    "reliability.bcube_pair": lambda: {"n": 3, "source": 0, "target": 4, **SERVERS, "end_up": 0.9},
+    "reliability.dcell_pair": lambda: {
+        "n": 3, "source": 0, "target": 4, **SERVERS, "cable_up": 0.9, "end_up": 0.9
+    },
+    "reliability.fat_tree_pair": lambda: {
+        "k": 4, **TIERS, "edge_up": 0.9, **CABLES, "host_up": 0.9, "turn": "core"
+    },
+    "reliability.fat_tree_pods_connected": lambda: {"k": 4, **TIERS, "core_link_up": 0.9, "pods": 3},
+    "reliability.job_connected": lambda: {
+        "k": 4, "hosts": (0, 3, 7), **TIERS, "edge_up": 0.9, **CABLES, "host_up": 0.9, "routing": "updown"
+    },
+    "reliability.leaf_spine_leaves_connected": lambda: {**LEAVES, "hosts_per_leaf": 2},
+    "reliability.leaf_spine_pair": lambda: {**LEAVES, "routing": "any", "same_leaf": False},
+    "reliability.mean_time_to_isolation": lambda: {"mean_life": 1e6, "cut_size": 2, "cuts": 16},
+    "reliability.ring_pair": lambda: {"n": 8, "hops": 3, "node_up": 0.9, "link_up": 0.9},
+    "reliability.smallest_cuts": lambda: {"form": rp.topology.describe("fat_tree", k=4), "parts": "links"},
+}  # fmt: skip

@@ -1,0 +1,84 @@
+"""Valid calls of evaluation, counting, bounds and estimates of reliability; see `valid_calls`."""
+
+from collections.abc import Callable
+
+import networkx as nx
+import numpy as np
+from valid_workload import Arguments, fields
+
+import relparallel as rp
+
+R = rp.reliability
+
+CALLS: dict[str, Callable[[], Arguments]] = {
+    "reliability.Reliability": lambda: fields(R.evaluate(nx.cycle_graph(4), link_up=0.9)),
+    "reliability.UnreliabilityEstimate": lambda: fields(
+        R.estimate(nx.cycle_graph(4), "all", 0.9, method="crude", rng=np.random.default_rng(1), samples=9)
+    ),
+    "reliability.availability": lambda: {"mtbf": 1e6, "mttr": 1e3, "needed": 2, "installed": 3},
+    "reliability.estimate": lambda: {
+        "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99,
+        "method": "permutation", "rng": np.random.default_rng(1), "rtol": 0.1, "confidence": 0.95,
+        "samples": 100, "max_work": 1e8, "executor": None,
+    },
+    "reliability.estimate (by chances of failure)": lambda: {
+        "graph": nx.cycle_graph(4), "link_down": 0.1, "node_down": 0.01, "rng": np.random.default_rng(1),
+    },
+    "reliability.estimator_table": lambda: {
+        "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99,
+        "methods": ("crude", "recursive"), "rng": np.random.default_rng(1), "samples": 100,
+        "confidence": 0.95,
+    },
+    "reliability.Bounds": lambda: fields(R.bounds(nx.cycle_graph(4), link_up=0.9)),
+    "reliability.bounds": lambda: {
+        "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99, "method": "auto",
+        "rtol": 1e-3, "max_states": 100, "max_steps": 1000,
+    },
+    "reliability.bounds (by chances of failure)": lambda: {
+        "graph": nx.cycle_graph(4), "link_down": 0.1, "node_down": 0.01,
+    },
+    "reliability.Importance": lambda: fields(R.evaluate(nx.cycle_graph(4), link_up=0.9).importance()),
+    "reliability.RepairableNetwork": lambda: fields(
+        R.failure_frequency(nx.cycle_graph(4), link_mtbf=1e6, link_mttr=1e3)
+    ),
+    "reliability.evaluate": lambda: {
+        "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99, "method": "exact",
+        "routing": "any", "groups": None, "directed": False, "reductions": True, "max_states": 1000,
+        "max_seconds": 1.0, "rtol": 0.1, "samples": 100, "confidence": 0.95, "rng": None, "executor": None,
+    },
+    "reliability.evaluate (by chances of failure)": lambda: {
+        "graph": nx.cycle_graph(4), "link_down": 0.1, "node_down": 0.01,
+    },
+    "reliability.evaluate (with groups)": lambda: {
+        **CALLS["reliability.evaluate"](), "method": "auto", "groups": [([1, (2, 3)], 0.1)],
+    },
+    "reliability.evaluate (sampled)": lambda: {
+        **CALLS["reliability.evaluate"](), "method": "monte_carlo", "rng": np.random.default_rng(1),
+    },
+    "reliability.failure_frequency": lambda: {
+        "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_mtbf": 1e6, "link_mttr": 1e3,
+        "node_mtbf": {1: 1e7}, "node_mttr": 0.0, "max_states": 1000,
+    },
+    "reliability.fat_tree_connected": lambda: {
+        "k": 4, "core_up": 0.9, "aggregation_up": 0.9, "edge_up": 0.9, "core_link_up": 0.9,
+        "edge_link_up": 0.9, "host_up": 0.9, "host_link_up": 0.9,
+    },
+    "reliability.polynomial": lambda: {
+        "graph": nx.cycle_graph(4), "terminals": (0, 2), "parts": "links", "max_states": 1000,
+    },
+    "reliability.survival_signature": lambda: {
+        "graph": nx.cycle_graph(4), "classes": {1: "node", (2, 3): "link"}, "terminals": (0, 2),
+        "max_states": 1000,
+    },
+    "reliability.SurvivalSignature": lambda: fields(
+        R.survival_signature(nx.cycle_graph(4))
+    ),
+    "reliability.unavailability": lambda: {"mtbf": 1e6, "mttr": 1e3, "needed": 2, "installed": 3},
+}  # fmt: skip
+MEANINGFUL = {
+    "reliability.Reliability": {"reason": {"text"}},
+    "reliability.evaluate": {"groups": {"empty"}},  # there are none
+    "reliability.evaluate (with groups)": {"groups": {"empty"}},
+    "reliability.evaluate (sampled)": {"groups": {"empty"}},
+    "reliability.failure_frequency": {"link_mtbf": {"infinite"}, "node_mtbf": {"infinite"}},  # never fails
+}  # fmt: skip
