@@ -71,7 +71,8 @@ def evaluate(
         says which, and why. "monte_carlo" is "crude" with an interval that never errs more often than stated.
     routing : {"any", "updown"}
         Any path counts; or only one that climbs from tier to tier and then descends, between every two
-        terminals. The topology must say the ``tier`` of every node.
+        terminals. The topology must say the ``tier`` of every node. Methods "auto", "exact", "closed_form"
+        and "bounds"; where layers are too large "auto" truncates them to a bracket that certifies.
     groups : float, mapping of name to float, or sequence of (members, float), optional
         Groups of shared risk and the probability that each is *down*: all groups of ``Topology.shared_risk``,
         those named, or groups of labels of nodes and pairs of labels. Members of a group that is down are.

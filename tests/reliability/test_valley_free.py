@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from relparallel.reliability import evaluate, fat_tree_pair
 from relparallel.reliability.problem import read_problem
+from relparallel.reliability.questions import valley_free
 from relparallel.reliability.questions.climbing import sweep_upwards
 from relparallel.reliability.questions.descending import sweep_downwards
 from relparallel.reliability.questions.tiers import roots, tiers_of
@@ -123,3 +124,19 @@ def test_what_is_too_wide_is_bounded_and_says_so():
     wide = evaluate(fat_tree(16), "all", 0.9999, routing="updown")
     assert (wide.method, wide.upper) == ("bounds", 1.0)
     assert wide.reason.endswith("any path: no better than over any path")
+
+
+def test_a_truncated_bracket_leaves_out_what_is_known(monkeypatch):
+    fabric = fat_tree(4)
+    problem = read_problem(fabric, "all", 0.97, 0.99)
+    always, left = roots(problem, climbs(fabric, problem))
+    tiers = tiers_of(problem, climbs(fabric, problem), left)
+    outcomes = sum(2 ** len(cables) for cables in tiers.above.values())
+    monkeypatch.setattr(valley_free, "_OUTCOMES", 8 * outcomes)
+    few, found = (
+        sweep_downwards(tiers, 8, True),
+        evaluate(fabric, "all", 0.97, 0.99, routing="updown", method="bounds"),
+    )
+    assert few.dropped > 0.01
+    assert found.lower == pytest.approx(always[1] + always[0] * few.chance[1], rel=1e-12)
+    assert 1 - found.upper == pytest.approx(always[0] * few.chance[0], rel=1e-9)
