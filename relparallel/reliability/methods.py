@@ -19,7 +19,7 @@ from relparallel.reliability.problem import Problem, require_relays
 from relparallel.reliability.programme.compiled import compiled
 from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.questions.valley_free import bound_updown, solve_updown
-from relparallel.reliability.result import Reliability, Routing, exactly
+from relparallel.reliability.result import Reliability, Routing, bracketed, exactly
 from relparallel.reliability.sampling.estimation import estimate_problem
 from relparallel.reliability.sampling.moments import Estimator
 from relparallel.reliability.sampling.monte_carlo import SamplingPlan, estimate
@@ -103,12 +103,7 @@ def up_and_down(question: Question, method: str) -> Reliability:
 
 def _at_least_as_bad(question: Question) -> Reliability:
     """Fewer paths cannot be more reliable: any path bounds up-down routing from one side."""
-    lower = bounded(question).lower
-    middle = (lower + 1) / 2
-    return Reliability(
-        reliability=1 - middle, unreliability=middle, lower=lower, upper=1.0,
-        method="bounds", routing="updown", reason="no better than over any path",
-    )  # fmt: skip
+    return bracketed(bounded(question).lower, 1.0, "updown", "no better than over any path")
 
 
 def exactly_solved(question: Question) -> Reliability:
@@ -124,12 +119,8 @@ def bounded(question: Question) -> Reliability:
     """The middle of a certified bracket."""
     require_relays(question.problem)
     found = bound_problem(question.problem, "auto", question.rtol, _BOUND_STATES, _BOUND_STEPS)
-    middle = (found.lower + found.upper) / 2
-    return Reliability(
-        reliability=1 - middle, unreliability=middle, lower=found.lower, upper=found.upper,
-        method="bounds", routing="any",
-        reason=f"a bracket with a relative width of {found.gap:.1e} from {', '.join(found.tried)}",
-    )  # fmt: skip
+    reason = f"a bracket with a relative width of {found.gap:.1e} from {', '.join(found.tried)}"
+    return bracketed(found.lower, found.upper, "any", reason)
 
 
 def estimated(question: Question, method: Estimator) -> Reliability:

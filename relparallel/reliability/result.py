@@ -161,6 +161,17 @@ class Reliability:
         return str(self.to_frame().to_html(index=False, float_format="{:.6g}".format))
 
 
+def bracketed(
+    lower: float, upper: float, routing: Routing, reason: str = "", *, width: int = 0, states: int = 0
+) -> Reliability:
+    """Make a result of certified bounds of the unreliability; its value is their middle."""
+    middle = (lower + upper) / 2
+    return Reliability(
+        reliability=1 - middle, unreliability=middle, lower=lower, upper=upper,
+        method="bounds", routing=routing, width=width, states=states, reason=reason,
+    )  # fmt: skip
+
+
 def exactly(
     reliability: Any,
     unreliability: Any,

@@ -17,7 +17,7 @@ from relparallel.reliability.closed_forms._arguments import single_probabilities
 from relparallel.reliability.closed_forms.fat_tree_forms import Turn, fat_tree_pair
 from relparallel.reliability.closed_forms.leaf_spine_forms import leaf_spine_pair
 from relparallel.reliability.closed_forms.server_centric_forms import bcube_pair, dcell_pair
-from relparallel.reliability.result import Reliability, exactly
+from relparallel.reliability.result import Reliability, bracketed, exactly
 from relparallel.topology import Description
 
 __all__ = ["accessible_servers", "has_pair_classes"]
@@ -129,12 +129,7 @@ def _bracketed_bcube(form: Description, server: float, switch: float, link: floa
         other = sum(n**level for level in range(differ))
         found = bounds(fabric, (0, other), link, node)
         lower, upper = lower + share * found.lower, upper + share * found.upper
-    upper = min(upper, 1.0)
-    middle = (lower + upper) / 2
-    return Reliability(
-        reliability=1.0 - middle, unreliability=middle, lower=lower, upper=upper, method="bounds",
-        routing="any",
-    )  # fmt: skip
+    return bracketed(lower, min(upper, 1.0), "any")
 
 
 def _dcell(form: Description, server: float, switch: float, link: float) -> Classes:

@@ -15,7 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.chances import CERTAIN, Chance, series
-from relparallel.reliability.closed_forms.outbreaks import all_together, binomial_weights, row_set_together
+from relparallel.reliability.closed_forms.outbreaks import (
+    all_together,
+    binomial_weights,
+    hit_table,
+    row_set_together,
+)
 from relparallel.reliability.lumped.lumping import terminals_connected
 from relparallel.reliability.lumped.pod_partitions import layouts
 from relparallel.reliability.lumped.pod_recognition import recognise
@@ -93,16 +98,15 @@ def complete_connected(terminals: int, others: int, link: Chance, other: Chance)
     (0.625, 0.375)
     """
     n = terminals + others
-    miss, hit = _misses(n, link)
+    hits = [hit_table(size, n, link) for size in range(max(terminals, others + 1))]
     won, lost = (np.zeros((terminals, others + 1, n + 1)) for _ in range(2))
     won[0], lost[1:, :, 0] = 1.0, 1.0
     for t in range(1, terminals):
         for m in range(others + 1):
             i, j = np.ogrid[: t + 1, : m + 1]
-            seen, helped = _binomial(t, miss, hit), _binomial(m, miss, hit)
             for mass in (won, lost):
-                mass[t, m, 1:] = np.einsum("xi,ij,xj->x", seen, mass[t - i, m - j, i + j], helped)[1:]
-    alive = _binomial(others, np.array([other[1]]), np.array([other[0]]))[0]
+                mass[t, m, 1:] = np.einsum("xi,ij,xj->x", hits[t], mass[t - i, m - j, i + j], hits[m])[1:]
+    alive = binomial_weights(others, other)
     last = terminals - 1
     return (float(alive @ won[last, :, 1]), float(alive @ lost[last, :, 1])), won.size
 
@@ -168,22 +172,6 @@ def _row_agrees(blocks: IntArray, columns: int, ups: tuple[Fraction, ...], scale
     if inside == columns:
         agree = agree + scale.integer(row * (far * (1 - link)) ** columns + (1 - row) * far**columns)
     return np.asarray(agree)
-
-
-def _misses(n: int, link: Chance) -> tuple[FloatArray, FloatArray]:
-    """Probability that x nodes all miss another, and that one of them hits it, for x = 0..n."""
-    up, down = link
-    x = np.arange(n + 1)
-    with np.errstate(divide="ignore", invalid="ignore"):  # log(0) of a perfect link
-        fate = np.log(down) if down < up else np.log1p(-up)
-        return down**x, np.where(x > 0, -np.expm1(x * fate), 0.0)
-
-
-def _binomial(n: int, miss: FloatArray, hit: FloatArray) -> FloatArray:
-    """Distribution of the hits among n nodes, [x, n + 1]."""
-    count = np.arange(n + 1)
-    ways = np.array([float(math.comb(n, i)) for i in count])
-    return np.asarray(ways * hit[:, None] ** count * miss[:, None] ** (n - count))
 
 
 def _same(chances: FloatArray) -> Chance | None:

@@ -20,7 +20,7 @@ from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.questions.climbing import sweep_upwards
 from relparallel.reliability.questions.descending import sweep_downwards
 from relparallel.reliability.questions.tiers import Swept, roots, tiers_of
-from relparallel.reliability.result import Reliability, exactly
+from relparallel.reliability.result import Reliability, bracketed, exactly
 from relparallel.topology import Topology, as_topology
 
 __all__ = ["bound_updown", "climbs", "solve_updown"]
@@ -120,12 +120,8 @@ def bound_updown(graph: Topology | nx.Graph[Any], problem: Problem) -> Reliabili
     always, found = _swept(graph, problem, _STATES, truncate=True)
     lower = series(always, found.chance)[1]
     upper = min(lower + always[0] * found.dropped, 1.0)
-    middle = (lower + upper) / 2
-    return Reliability(
-        reliability=1 - middle, unreliability=middle, lower=lower, upper=upper,
-        method="bounds", routing="updown", width=found.width, states=found.visited,
-        reason=f"all but a mass of {found.dropped:.1e} in {found.visited} states",
-    )  # fmt: skip
+    reason = f"all but a mass of {found.dropped:.1e} in {found.visited} states"
+    return bracketed(lower, upper, "updown", reason, width=found.width, states=found.visited)
 
 
 def _swept(
