@@ -1,6 +1,7 @@
 import pytest
 
 from relparallel.reliability import Reliability
+from relparallel.reliability.result import bracketed
 
 EXACT = {
     "reliability": 0.9, "unreliability": 0.1, "lower": 0.1, "upper": 0.1, "method": "exact", "routing": "any",
@@ -43,3 +44,10 @@ def test_only_an_interval_of_width_zero_is_exact():
 def test_bad_fields_are_refused_by_name(name, value):
     with pytest.raises((ValueError, TypeError), match=rf"{name}.* must"):
         Reliability(**EXACT | {name: value})
+
+
+def test_a_bracket_is_told_by_its_middle():
+    found = bracketed(0.25, 0.5, "updown", "why", width=3, states=7)
+    assert (found.lower, found.unreliability, found.upper) == (0.25, 0.375, 0.5)
+    assert (found.reliability, found.method, found.exact) == (0.625, "bounds", False)
+    assert (found.routing, found.reason, found.width, found.states) == ("updown", "why", 3, 7)
