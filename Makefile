@@ -24,7 +24,7 @@ bench: .venv/.ready .venv/peers
 	@PYTHONPATH=.venv/peers $(BIN)/python tests/benchmarks/strategies.py
 	@$(BIN)/python tests/benchmarks/simulation.py
 	@$(BIN)/python tests/benchmarks/rare_events.py
-	@$(BIN)/python tests/benchmarks/coverage.py
+	@$(BIN)/python tests/benchmarks/interval_coverage.py
 	@PYTHONPATH=.venv/peers $(BIN)/python tests/benchmarks/reliability.py
 
 lab: .venv/.ready

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -47,8 +47,7 @@ def require_int(*, at_least: int | None = None, at_most: int | None = None, **na
     ...
     ValueError: k must be an integer >= 2, got 1
     """
-    allowed = "an integer" + _range(at_least, at_most)
-    return _each(named, lambda name, value: _integer(name, value, allowed, at_least, at_most))
+    return _each(named, _integer, at_least, at_most)
 
 
 def require_real(
@@ -80,8 +79,7 @@ def require_real(
     ...
     ValueError: mtbf must be a number > 0, got -1.0
     """
-    bounds = {">": above, ">=": at_least, "<": below, "<=": at_most}
-    return _each(named, lambda name, value: _real(name, value, None, bounds, infinite))
+    return _each(named, _real, (above, at_least, below, at_most), infinite)
 
 
 def require_probability(**named: Any) -> Any:
@@ -92,10 +90,7 @@ def require_probability(**named: Any) -> Any:
     >>> require_probability(link_up=0.99)
     0.99
     """
-    return _each(
-        named,
-        lambda name, value: _real(name, value, "a probability in [0, 1]", {">=": 0.0, "<=": 1.0}, False),
-    )
+    return _each(named, _real, _UNIT, False, "a probability in [0, 1]")
 
 
 def require_choice(allowed: Collection[Any], /, **named: Any) -> Any:
@@ -106,36 +101,17 @@ def require_choice(allowed: Collection[Any], /, **named: Any) -> Any:
     >>> require_choice(("young", "daly"), method="young")
     'young'
     """
-
-    def check(name: str, value: Any) -> Any:
-        if not any(type(value) is type(option) and value == option for option in allowed):
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {_shown(value)}")
-        return value
-
-    return _each(named, check)
+    return _each(named, _choice, allowed)
 
 
 def require_flag(**named: Any) -> Any:
     """Return the named arguments if each is True or False."""
-
-    def check(name: str, value: Any) -> bool:
-        if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"{name} must be True or False, got {_shown(value)}")
-        return bool(value)
-
-    return _each(named, check)
+    return _each(named, _flag)
 
 
 def require_instance(kind: type | tuple[type, ...], /, **named: Any) -> Any:
     """Return the named arguments if each is an instance of ``kind``."""
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-
-    def check(name: str, value: Any) -> Any:
-        if not isinstance(value, kinds):
-            raise TypeError(f"{name} must be {' or '.join(k.__name__ for k in kinds)}, got {_shown(value)}")
-        return value
-
-    return _each(named, check)
+    return _each(named, _instance, kind)
 
 
 def require_rng(**named: Any) -> Any:
@@ -143,13 +119,36 @@ def require_rng(**named: Any) -> Any:
     return require_instance(np.random.Generator, **named)
 
 
-def _each(named: dict[str, Any], check: Any) -> Any:
+def _each(named: dict[str, Any], check: Any, *allowed: Any) -> Any:
     """Check every named value; one value comes back bare, several as a tuple in the order given."""
-    values = [check(name, value) for name, value in named.items()]
+    values = [check(name, value, *allowed) for name, value in named.items()]
     return values[0] if len(values) == 1 else tuple(values)
 
 
-def _integer(name: str, value: Any, allowed: str, at_least: int | None, at_most: int | None) -> int:
+def _choice(name: str, value: Any, allowed: Collection[Any]) -> Any:
+    for option in allowed:
+        if value is option or (type(value) is type(option) and value == option):
+            return value
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {_shown(value)}")
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {_shown(value)}")
+    return bool(value)
+
+
+def _instance(name: str, value: Any, kind: type | tuple[type, ...]) -> Any:
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        raise TypeError(f"{name} must be {' or '.join(k.__name__ for k in kinds)}, got {_shown(value)}")
+    return value
+
+
+def _integer(name: str, value: Any, at_least: int | None, at_most: int | None) -> int:
+    if type(value) is int and _inside(value, None, at_least, None, at_most):  # most values
+        return value
+    allowed = "an integer" + _range(at_least, at_most)
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
     try:
@@ -161,30 +160,43 @@ def _integer(name: str, value: Any, allowed: str, at_least: int | None, at_most:
     return number
 
 
-_COMPARE = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}
-_PLAIN = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+Bounds = tuple[float | None, float | None, float | None, float | None]  # above, at least, below, at most
+
+_UNIT: Final[Bounds] = (None, 0.0, None, 1.0)
+_SIGNS: Final = (">", ">=", "<", "<=")
+_COMPARE: Final = (np.greater, np.greater_equal, np.less, np.less_equal)
 
 
-def _real(name: str, value: Any, allowed: str | None, bounds: dict[str, float | None], infinite: bool) -> Any:
+def _real(name: str, value: Any, bounds: Bounds, infinite: bool, allowed: str | None = None) -> Any:
     """The value as a float or a float64 array; ``allowed`` says what the bounds are, None: the bounds."""
-    if type(value) is float and math.isfinite(value):  # most values: without the detour through an array
-        for sign, bound in bounds.items():
-            if bound is not None and not _PLAIN[sign](value, bound):
-                break
-        else:
-            return value
-    allowed = allowed or "a number" + " and".join(f" {s} {b:g}" for s, b in bounds.items() if b is not None)
+    if type(value) is float and _inside(value, *bounds):  # most values: without the detour through an array
+        return value
+    given = [(sign, bound) for sign, bound in zip(_SIGNS, bounds, strict=True) if bound is not None]
+    allowed = allowed or "a number" + " and".join(f" {sign} {bound:g}" for sign, bound in given)
     array = np.asarray(value)
     if array.dtype.kind not in "iuf" or array.size == 0 or np.ma.is_masked(value):  # a mask would be lost
         raise TypeError(f"{name} must be {allowed}, got {_shown(value)}")
     array = array.astype(np.float64)
     good = ~np.isnan(array) if infinite else np.isfinite(array)
-    for sign, bound in bounds.items():
+    for compare, bound in zip(_COMPARE, bounds, strict=True):
         if bound is not None:
-            good &= _COMPARE[sign](array, bound)
+            good &= compare(array, bound)
     if not good.all():
         raise ValueError(f"{name} must be {allowed}, got {_shown(array[~good].flat[0])}")
     return float(array) if array.ndim == 0 else array
+
+
+def _inside(
+    value: float, above: float | None, at_least: float | None, below: float | None, at_most: float | None
+) -> bool:
+    """Whether a number is finite and keeps the bounds."""
+    return (
+        -math.inf < value < math.inf
+        and (above is None or value > above)
+        and (at_least is None or value >= at_least)
+        and (below is None or value < below)
+        and (at_most is None or value <= at_most)
+    )
 
 
 def _range(at_least: float | None, at_most: float | None) -> str:

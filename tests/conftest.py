@@ -1,7 +1,10 @@
 """What all tests share: the same examples on every run, and figures without a display."""
 
+import gc
 import os
 import sys
+from itertools import chain
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -11,6 +14,37 @@ os.environ["MPLBACKEND"] = "Agg"
 os.environ |= {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=False)
 settings.load_profile("repeatable")
+
+# Two workers begin with one half of the tests each. In the order of the files both would compile the same
+# loops at the same time; so one begins with network reliability and the ledger, which compile most, the other
+# with what takes longest of the rest. What compiles little ends both halves: idle workers take from there.
+ROOT = Path(__file__).resolve().parents[1]
+ONE = ("tests/reliability", "tests/test_ledger.py", "tests/test_readme.py", "tests/test_atlas.py")
+OTHER = (
+    "tests/test_style.py", "tests/training", "tests/parallel", "tests/metrics", "tests/optimize",
+    "tests/test_notebooks.py", "tests/test_executors.py", "tests/reproduce", "tests/browser",
+    "tests/benchmarks", "tests/test_derive.py",
+)  # fmt: skip
+
+
+gc.disable()  # while ten thousand tests are collected there is nothing to throw away
+
+
+def pytest_collection_finish():
+    """Search for garbage again, but not among the tests themselves."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_collection_modifyitems(items):
+    """Put the tests into an order that two workers can halve."""
+    groups = [[] for _ in (*ONE, *OTHER, "others")]
+    for item in items:
+        path = item.path.relative_to(ROOT).as_posix()
+        groups[next((i for i, start in enumerate(ONE + OTHER) if path.startswith(start)), -1)].append(item)
+    one, other = (list(chain(*part)) for part in (groups[: len(ONE)], groups[len(ONE) : -1]))
+    filled = max((len(items) + 1) // 2 - len(one), 0)
+    items[:] = one + groups[-1][:filled] + other + groups[-1][filled:]
 
 
 @pytest.fixture(autouse=True)

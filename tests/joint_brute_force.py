@@ -137,12 +137,13 @@ def one_piece(nodes):
 def choices(instance):
     """Throughput and shares of every row, policy and number of spares."""
     known, rates = {}, {f"{c.level} {c.effect}": c.rate for c in instance["rates"]}
+    ways = recoveries(instance)
     for held in instance["spares"]:
         nodes = instance["size"][0] - held
         for number, (_, time) in enumerate(table(instance["size"], held)):
             domains, shape = hits(instance["size"], held, number)
             seen = [(rates.get(d.component.name, 0.0) * d.rate, d) for d in domains]
-            for recovery in recoveries(instance):
+            for recovery in ways:
                 lies = one_piece(nodes) if recovery.waits else shape
                 if lies is not None:
                     hit = [(rate, d.nodes, recovery.goes_back(d, lies)) for rate, d in seen]

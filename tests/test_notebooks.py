@@ -109,6 +109,11 @@ def test_it_is_stored_in_the_normal_form(notebook):
     assert notebook.raw == normal_form(notebook.content)
 
 
+def test_no_escape_has_eaten_a_letter(notebook):
+    text = "".join(map(source, notebook.content["cells"]))
+    assert re.search(r"[\x00-\x08\x0b-\x1f]", text) is None, "backslash f of a formula read as a form feed"
+
+
 def test_numbers_are_unique():
     numbers = [path.stem.partition("_")[0] for path in NOTEBOOKS]
     assert len(set(numbers)) == len(numbers) > 0

@@ -8,7 +8,6 @@ from relparallel import topology
 from relparallel.claims.registry import theorem
 from relparallel.reliability import evaluate, fat_tree_connected, fat_tree_pods_connected
 from relparallel.reliability.problem import read_problem
-from relparallel.reliability.programme.compiled import compiled
 from relparallel.reliability.sensitivity.class_slopes import slopes_by_class
 from relparallel.reliability.sensitivity.importance import importance
 
@@ -48,7 +47,7 @@ def classes_equal_the_sweep_back() -> tuple[float, float]:
     fabric = topology.fat_tree(4)
     problem = read_problem(fabric, "all", 0.97, np.array([0.999, 0.98, 0.9, 0.95])[fabric.tier])
     core = len(problem.edges) + int(np.flatnonzero(fabric.is_kind("core"))[0])
-    swept = importance(compiled(problem), problem, fabric)
+    swept = importance(problem, fabric)
     (row,) = np.flatnonzero(swept.part == core)
     by_class = slopes_by_class(fabric, problem)
     return 0.0 if by_class is None else float(by_class[1][core]), float(swept.birnbaum[row])

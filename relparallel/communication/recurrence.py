@@ -12,7 +12,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.communication._arguments import require_callable, require_number
@@ -121,6 +120,8 @@ def largest_stable_step(method: Callable[[float], Taps], smallest: float = 1e-6)
     >>> round(largest_stable_step(lambda step: {0: 1.0, 2: -step}), 9)
     0.618033989
     """
+    from scipy.optimize import brentq
+
     require_callable(method=method)
     low = require_number(smallest=smallest, above=0)
     if spectral_radius(method(low)) >= 1:

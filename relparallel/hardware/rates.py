@@ -7,14 +7,15 @@ printed percentages.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
-
-import pandas as pd
+from typing import TYPE_CHECKING, Final
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.hardware.cluster import LEVELS, Cluster
 from relparallel.published import Fact, facts
 from relparallel.units import DAY
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["ComponentRate", "ComponentRates", "llama3_interruptions", "observed_rate"]
 
@@ -175,6 +176,8 @@ class ComponentRates:
         pandas.DataFrame
             In the order of the table.
         """
+        import pandas as pd
+
         return pd.DataFrame(
             {
                 "cause": [row.cause for row in self.causes],

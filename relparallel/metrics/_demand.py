@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from relparallel.metrics._network import Network
 from relparallel.metrics._paths import distances
@@ -77,6 +76,8 @@ def permutation(net: Network, hosts: IntArray, rng: np.random.Generator) -> Prob
 
 def longest_matching(t: Topology, net: Network) -> Problem:
     """From every host to one other, each receiving once, such that the hops add up to the most."""
+    from scipy.optimize import linear_sum_assignment
+
     senders = np.flatnonzero(net.weight)
     many = net.weight[senders].astype(np.int64)
     alike = many.min() == many.max()  # then whole nodes can be matched

@@ -10,13 +10,15 @@ refinement", ESA 2014).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import coo_array, csr_array, hstack
 
 from relparallel.metrics._demand import Problem
 from relparallel.topology._arrays import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["Commodity", "commodities", "solve"]
 
@@ -47,6 +49,9 @@ def commodities(problem: Problem, most: int) -> list[Commodity]:
 
 def solve(problem: Problem, blocks: list[Commodity]) -> tuple[float, FloatArray]:
     """Throughput by interior points with crossover, and the price of every arc."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array, hstack
+
     rows = int(problem.arc_class.max()) + 1
     capacity = np.bincount(problem.arc_class, weights=problem.net.capacity, minlength=rows)
     kept = [_conservation(block) for block in blocks]
@@ -104,6 +109,8 @@ def _cells(problem: Problem, root: int) -> IntArray:
 
 def _refined(problem: Problem, cell: IntArray) -> IntArray:
     """Cells whose nodes had the same cell and as many arcs of every class into every cell."""
+    from scipy.sparse import coo_array
+
     net, size = problem.net, int(cell.max()) + 1
     _, kind = np.unique(problem.arc_class * size + cell[net.head], return_inverse=True)
     _, kind = np.unique(kind * size + cell[net.tail], return_inverse=True)
@@ -123,6 +130,8 @@ def _refined(problem: Problem, cell: IntArray) -> IntArray:
 
 def _conservation(block: Commodity) -> csr_array:
     """What enters a cell less what leaves it; nothing is asked of the source."""
+    from scipy.sparse import coo_array
+
     number, arcs = block.demand.size, np.arange(block.tail.size)
     signs = np.repeat([1.0, -1.0], arcs.size)
     entries = (signs, (np.concatenate([block.head, block.tail]), np.tile(arcs, 2)))
@@ -138,6 +147,8 @@ def _received(block: Commodity) -> FloatArray:
 
 def _uses(block: Commodity, rows: int) -> csr_array:
     """Capacity that a unit of every variable takes."""
+    from scipy.sparse import coo_array
+
     arcs = np.arange(block.tail.size)
     width = np.full(arcs.size, block.scale)
     return coo_array((width, (block.row, arcs)), shape=(rows, arcs.size)).tocsr()
@@ -145,6 +156,8 @@ def _uses(block: Commodity, rows: int) -> csr_array:
 
 def _stacked(kept: list[csr_array], offset: IntArray, received: FloatArray) -> csr_array:
     """Conservation of all roots, block by block, and the throughput in the last column."""
+    from scipy.sparse import coo_array, csr_array, hstack
+
     parts = [part.tocoo() for part in kept]
     below = np.cumsum([0, *(part.shape[0] for part in parts)])
     row = np.concatenate([part.coords[0] + start for part, start in zip(parts, below[:-1], strict=True)])

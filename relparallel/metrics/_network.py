@@ -7,13 +7,15 @@ for the class, with the cables of all. Exchanging twins changes nothing else, so
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 
 from relparallel.topology import Topology, as_topology
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, flags
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = [
     "Network",

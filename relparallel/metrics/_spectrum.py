@@ -7,15 +7,15 @@ L_ss x_s = -L_sh x_h; what remains on the hosts is the Schur complement L_hh - L
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, diags_array
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from relparallel.topology import Topology
 from relparallel.topology._arrays import FloatArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["DENSE", "modes", "second_eigenvalue"]
 
@@ -38,6 +38,9 @@ def second_eigenvalue(t: Topology) -> float:
 
 def modes(t: Topology) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues, ascending, and eigenvectors of the matrix on the hosts."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     laplacian = _laplacian(t).toarray()
     part = connected_components(csr_array(laplacian), directed=False)[1]
     h, s = t.hosts, t.switches[np.isin(part[t.switches], part[t.hosts])]
@@ -50,6 +53,8 @@ def modes(t: Topology) -> tuple[FloatArray, FloatArray]:
 
 
 def _laplacian(t: Topology) -> csr_array[Any, Any]:
+    from scipy.sparse import coo_array, csr_array, diags_array
+
     (u, v), cables = t.edges.T, t.multiplicity.astype(np.float64)
     ends = np.concatenate([u, v]), np.concatenate([v, u])
     joined = coo_array((np.tile(cables, 2), ends), shape=(t.num_nodes,) * 2)
@@ -58,6 +63,8 @@ def _laplacian(t: Topology) -> csr_array[Any, Any]:
 
 def _between_servers(t: Topology, laplacian: csr_array[Any, Any]) -> float:
     """Where switches join servers only."""
+    from scipy.sparse import csr_array
+
     rows = laplacian[t.hosts]
     inner, outer = csr_array(rows[:, t.hosts]), csr_array(rows[:, t.switches])
     share = 1.0 / np.maximum(t.degrees[t.switches], 1)
@@ -69,6 +76,8 @@ def _between_servers(t: Topology, laplacian: csr_array[Any, Any]) -> float:
 
 def _at_switches(t: Topology, laplacian: csr_array[Any, Any]) -> float:
     """Where every switch has p hosts of its own: an eigenvalue a of the switches becomes a/(p + a)."""
+    from scipy.sparse import csr_array, diags_array
+
     hosts, switches = t.hosts, t.switches
     at = np.bincount(t.indices[t.indptr[hosts]], minlength=t.num_nodes)[switches]
     if np.any(t.degrees[hosts] != 1) or np.any(at != at[0]) or at[0] == 0:
@@ -80,6 +89,7 @@ def _at_switches(t: Topology, laplacian: csr_array[Any, Any]) -> float:
 
 def _lanczos(apply: Callable[[FloatArray], FloatArray], size: int, largest: float) -> float:
     """Smallest eigenvalue beside that of the constant vector, less the residual of its vector."""
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     def lifted(x: FloatArray) -> FloatArray:
         flat = x.ravel()

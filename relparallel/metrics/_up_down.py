@@ -12,8 +12,6 @@ same way: a host sends 2 units at most to these switches, and takes 2 at most.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
@@ -40,6 +38,9 @@ def up_down(t: Topology) -> float:
 
 def _groups(t: Topology, reaches: BoolArray) -> tuple[IntArray, float]:
     """First host of the group in which each host spreads its traffic, and the load of a cable there."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     own, cables = np.arange(t.num_nodes), t.multiplicity.astype(np.float64)
     inside = t.endpoint[t.edges].any(axis=1) & ~reaches[t.edges].all(axis=1)
     if not inside.any():

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-import networkx as nx
 import numpy as np
-import pandas as pd
-from scipy.sparse import csr_array
 
 from relparallel._checks import (
     require_choice,
@@ -29,6 +26,11 @@ from relparallel.metrics._network import require_hosts
 from relparallel.metrics.resilience import survival
 from relparallel.topology import Topology, racks
 from relparallel.topology._arrays import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+    from scipy.sparse import csr_array
 
 __all__ = ["ResilienceCurve", "resilience_curve"]
 
@@ -91,11 +93,14 @@ class ResilienceCurve:
 
         Examples
         --------
+        >>> import networkx as nx
         >>> rng = np.random.default_rng(0)
         >>> curve = resilience_curve(nx.cycle_graph(6), "links", [0.0, 1.0], samples=4, rng=rng)
         >>> curve.to_frame()["accessible"].round(3).tolist()
         [1.0, 0.167]
         """
+        import pandas as pd
+
         columns: dict[str, Any] = {"failed": self.failed}
         for name, shares in {"pairs": self.pairs, "accessible": self.accessible}.items():
             columns[name] = shares.mean(axis=0)
@@ -197,6 +202,8 @@ def resilience_curve(
 
 def _parts(t: Topology, failing: Failing) -> tuple[csr_array[Any, Any], FloatArray]:
     """What each part takes along, as columns of a matrix [n + m, parts], and which parts fail first."""
+    from scipy.sparse import csr_array
+
     rule: Callable[[Topology], list[IntArray]] = {
         "links": _cables, "link_load": _cables, "racks": _racks, "pods": _pods, "shared_risk": _groups,
     }.get(failing, partial(_nodes, failing=failing))  # fmt: skip

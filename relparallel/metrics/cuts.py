@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from itertools import chain, combinations
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import networkx as nx
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from relparallel._checks import require_choice
 from relparallel.metrics.estimate import Estimate
@@ -17,6 +14,10 @@ from relparallel.topology import Topology, as_topology, disjoint_paths
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.flows import node_index
 from relparallel.topology.symmetry import orbits_that_fix
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from scipy.sparse import csr_array
 
 __all__ = ["disjoint_path_set", "edge_connectivity", "vertex_connectivity"]
 
@@ -103,6 +104,7 @@ def vertex_connectivity(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> from relparallel.topology import bcube
     >>> float(vertex_connectivity(bcube(n=4, k=2))), float(vertex_connectivity(nx.complete_graph(5)))
     (3.0, 4.0)
@@ -151,9 +153,12 @@ def disjoint_path_set(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> disjoint_path_set(nx.cycle_graph(5), 0, 2)
     [[0, 1, 2], [0, 4, 3, 2]]
     """
+    from scipy.sparse.csgraph import maximum_flow
+
     t = as_topology(topology, name="topology")
     require_choice(("ends", "nodes"), share=share)
     s, d = node_index(t, "source", source), node_index(t, "target", target)
@@ -174,6 +179,8 @@ def _both(source: Hashable | None, target: Hashable | None) -> tuple[Hashable, H
 
 def _arcs(t: Topology, s: int, d: int, share: Share) -> csr_array[Any, Any]:
     """Capacities: node v is entered at v and left at v + n; between them at most one path, or any number."""
+    from scipy.sparse import csr_array
+
     n, most = t.num_nodes, int(t.multiplicity.sum())
     tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
     cables = np.tile(t.multiplicity, 2) if share == "nodes" else np.ones(tail.size, dtype=np.int64)
@@ -236,6 +243,8 @@ def _fewest_nodes(t: Topology) -> int:
 
 def _separating(t: Topology, s: int, d: int) -> int:
     """Nodes whose loss separates two nodes that no cable joins."""
+    from scipy.sparse.csgraph import maximum_flow
+
     return int(maximum_flow(_arcs(t, s, d, "ends"), s + t.num_nodes, d, method="dinic").flow_value)
 
 
@@ -275,6 +284,9 @@ def _fewest_cables(t: Topology) -> int:
 
 def _reaches_all(t: Topology, first: int) -> bool:
     """Whether a forwarding node has a path to every other node."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
     tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
     arcs = t.transit[tail]
     graph = csr_array((np.ones(arcs.sum()), (tail[arcs], head[arcs])), shape=(t.num_nodes,) * 2)

@@ -8,12 +8,9 @@ fail singly. Letters of the papers: ``N`` hosts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import networkx as nx
 import numpy as np
-import pandas as pd
-from scipy.stats import t as student
 
 from relparallel._checks import require_choice, require_int, require_probability, require_rng
 from relparallel.metrics._network import require_hosts
@@ -21,6 +18,10 @@ from relparallel.metrics.estimate import Estimate
 from relparallel.metrics.load import Split, load_of
 from relparallel.topology import Topology
 from relparallel.topology._arrays import FloatArray, IntArray, read_only, reals
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
 
 __all__ = ["DegradedThroughput", "throughput_under_failures"]
 
@@ -65,6 +66,8 @@ class DegradedThroughput:
     @property
     def estimate(self) -> Estimate:
         """Mean throughput with its 95 % confidence interval over the scenarios (Student)."""
+        from scipy.stats import t as student
+
         n, mean = self.throughput.size, float(self.throughput.mean())
         width = float(student.ppf((1 + CONFIDENCE) / 2, n - 1) * self.throughput.std(ddof=1) / n**0.5)
         return Estimate(
@@ -88,6 +91,8 @@ class DegradedThroughput:
         >>> DegradedThroughput(throughput=[4.0, 6.0], unreachable=[0.0, 0.1], hosts=8).to_frame().shape
         (2, 2)
         """
+        import pandas as pd
+
         found = {"throughput": self.throughput, "unreachable": self.unreachable}
         return pd.DataFrame(found).rename_axis("scenario")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.special import betaincinv
-
 from relparallel._checks import require_flag, require_instance, require_int, require_real
 
 __all__ = ["Estimate", "binomial_estimate"]
@@ -91,6 +89,8 @@ def binomial_estimate(successes: int, trials: int, confidence: float) -> Estimat
     >>> binomial_estimate(9, 10, 0.95)
     Estimate(0.9 in [0.554984, 0.997471], 10 samples, 95 % interval)
     """
+    from scipy.special import betaincinv
+
     n = require_int(trials=trials, at_least=1)
     k = require_int(successes=successes, at_least=0, at_most=n)
     tail = (1 - require_real(confidence=confidence, above=0, below=1)) / 2

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import networkx as nx
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array
 
 from relparallel._checks import require_int
 from relparallel.topology import Topology, as_topology
 from relparallel.topology._arrays import IntArray, integers
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from scipy.sparse import csr_array
 
 __all__ = ["Expansion", "expansion"]
 
@@ -145,6 +146,8 @@ def _settled(small: Topology, large: Topology, image: IntArray) -> IntArray:
 
 def _traded(small: Topology, large: Topology, image: IntArray, rows: IntArray, columns: IntArray) -> IntArray:
     """Best places for these nodes while all others stay: one assignment problem."""
+    from scipy.optimize import linear_sum_assignment
+
     others = np.setdiff1d(np.arange(small.num_nodes), rows)
     now, then = _joined(small)[rows][:, others], _joined(large)[columns][:, image[others]]
     row, column = linear_sum_assignment((now @ then.T).toarray(), maximize=True)
@@ -155,6 +158,8 @@ def _traded(small: Topology, large: Topology, image: IntArray, rows: IntArray, c
 
 def _joined(t: Topology) -> csr_array[Any, Any]:
     """Which nodes are joined."""
+    from scipy.sparse import csr_array
+
     ends, ones = t.edges.T, np.ones(len(t.edges), dtype=np.int64)
     half = csr_array((ones, (ends[0], ends[1])), shape=(t.num_nodes,) * 2)
     return csr_array(half + half.T)

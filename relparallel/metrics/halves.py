@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-import networkx as nx
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 import relparallel.topology as designs
 from relparallel._checks import require_choice
@@ -25,6 +21,9 @@ from relparallel.metrics.estimate import Estimate
 from relparallel.metrics.load import ecmp_load
 from relparallel.topology import Topology, describe, orbits
 from relparallel.topology._arrays import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["bisection"]
 
@@ -123,6 +122,9 @@ def _lower(t: Topology, upper: int) -> int:
 
 def _joined(t: Topology) -> bool:
     """Whether cables join all hosts, so that at least one lies between any two halves."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     ones, ends = np.ones(len(t.edges), dtype=np.int8), (t.edges[:, 0], t.edges[:, 1])
     part = connected_components(csr_array((ones, ends), shape=(t.num_nodes,) * 2), directed=False)[1]
     return bool(np.all(part[t.hosts] == part[t.hosts[0]]))
@@ -164,6 +166,9 @@ def _upper(t: Topology) -> int:
 
 def _orders(t: Topology) -> Iterator[IntArray]:
     """Orders of the hosts whose first half is worth trying: numbered, boxes, spectral, by distance."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
     yield t.hosts
     yield from (t.hosts[order] for order in _boxes(_shape(t), t.num_hosts))
     if t.num_nodes <= DENSE:
@@ -200,6 +205,8 @@ def _shape(t: Topology) -> tuple[int, ...]:
 
 def _placed(t: Topology, order: IntArray) -> BoolArray:
     """Sides of all nodes: the first half of the hosts on one, every switch with most of what it joins."""
+    from scipy.sparse import csr_array
+
     position = np.zeros(t.num_nodes)
     position[order] = np.where(np.arange(order.size) < order.size // 2, 1.0, -1.0)
     degree = np.maximum(np.diff(t.indptr), 1)
@@ -212,6 +219,9 @@ def _placed(t: Topology, order: IntArray) -> BoolArray:
 
 def _solved(t: Topology, lower: int, upper: int, branches: int | None) -> tuple[int, int]:
     """Better bounds by the integer program, which looks for a halving below the upper bound."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_array
+
     n, m, (u, v) = t.num_nodes, len(t.edges), t.edges.T
     e, ones, half = np.arange(m), np.ones(m), t.num_hosts // 2
     host, cut = t.endpoint.astype(np.float64), np.concatenate([np.zeros(n), t.multiplicity])

@@ -11,11 +11,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import networkx as nx
 import numpy as np
-import pandas as pd
 
 from relparallel._checks import (
     require_choice,
@@ -29,6 +27,10 @@ from relparallel.metrics._bfs import count_levels
 from relparallel.metrics._twins import pairs_of_twins, subgraph, twins
 from relparallel.topology import Topology, as_topology, orbits
 from relparallel.topology._arrays import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
 
 __all__ = ["HopStatistics", "hop_statistics"]
 
@@ -112,9 +114,12 @@ class HopStatistics:
 
         Examples
         --------
+        >>> import networkx as nx
         >>> hop_statistics(nx.path_graph(3)).to_frame()["pairs"].tolist()
         [4, 2]
         """
+        import pandas as pd
+
         pairs = pd.Series(dict(self.histogram)).rename_axis("hops")
         return pd.DataFrame({"pairs": pairs, "share": pairs / self.pairs})
 

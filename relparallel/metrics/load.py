@@ -7,11 +7,9 @@ its capacity, in units of a host link. Letters of the papers: ``N`` hosts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import networkx as nx
 import numpy as np
-import pandas as pd
 
 from relparallel._checks import require_choice, require_int
 from relparallel.metrics._network import (
@@ -27,6 +25,10 @@ from relparallel.metrics._paths import spread
 from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, integers, read_only, reals
 from relparallel.topology.symmetry import arc_orbits, orbits
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
 
 __all__ = ["EdgeLoad", "Split", "ecmp_load", "load_of"]
 
@@ -98,9 +100,12 @@ class EdgeLoad:
 
         Examples
         --------
+        >>> import networkx as nx
         >>> ecmp_load(nx.path_graph(3)).to_frame()["load"].tolist()
         [2.0, 2.0, 2.0, 2.0]
         """
+        import pandas as pd
+
         ends = np.concatenate([self.edges, self.edges[:, ::-1]])
         found = {
             "source": ends[:, 0],

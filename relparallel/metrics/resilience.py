@@ -9,13 +9,10 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from relparallel._checks import (
     require_instance,
@@ -30,6 +27,10 @@ from relparallel.metrics.estimate import Estimate, binomial_estimate
 from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
 from relparallel.topology import Topology, sample_failures
 from relparallel.topology._arrays import BoolArray, IntArray, flags
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from scipy.sparse import csr_array
 
 __all__ = ["Survival", "hosts_connected", "survival"]
 
@@ -51,6 +52,7 @@ class Survival:
 
     Examples
     --------
+    >>> import networkx as nx
     >>> survival(nx.path_graph(4), np.array([True, False, True, True] + [True] * 3)).accessible
     0.5
     """
@@ -89,6 +91,7 @@ def survival(topology: Topology | nx.Graph[Any], alive: BoolArray) -> Survival:
 
     Examples
     --------
+    >>> import networkx as nx
     >>> survival(nx.path_graph(4), np.array([True] * 5 + [False, True])).pairs  # two pairs of six
     0.3333333333333333
     """
@@ -148,6 +151,7 @@ def hosts_connected(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> rng = np.random.default_rng(1)
     >>> found = hosts_connected(nx.cycle_graph(5), 10_000, rng, link_down=0.1)
     >>> found.lower < 0.9**5 + 5 * 0.1 * 0.9**4 < found.upper  # at most one cable of the ring is down
@@ -166,6 +170,9 @@ def hosts_connected(
 
 def _touched(t: Topology, nodes: BoolArray, edges: IntArray) -> tuple[IntArray, IntArray]:
     """Working hosts and the connected parts of forwarding nodes that they touch, each couple once."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     n, forwards = t.num_nodes, t.transit & nodes
     both = edges[forwards[edges].all(axis=1)]
     graph = coo_array((np.ones(len(both), dtype=np.int8), (both[:, 0], both[:, 1])), shape=(n, n))
@@ -179,6 +186,8 @@ def _touched(t: Topology, nodes: BoolArray, edges: IntArray) -> tuple[IntArray, 
 
 def _joined_pairs(t: Topology, edges: IntArray, host: IntArray, part: IntArray) -> int:
     """Ordered pairs of different hosts that share a part, or a cable between two that do not forward."""
+    from scipy.sparse import csr_array
+
     n = t.num_nodes
     incidence = csr_array((np.ones(host.size, dtype=np.int64), (host, part)), shape=(n, n))
     per_host = np.bincount(host, minlength=n)
@@ -192,6 +201,8 @@ def _joined_pairs(t: Topology, edges: IntArray, host: IntArray, part: IntArray) 
 
 def _around(incidence: csr_array[Any, Any], single: IntArray) -> int:
     """Ordered pairs with a host that touches several parts; such hosts with equal parts count together."""
+    from scipy.sparse import csr_array
+
     if incidence.shape[0] == 0:
         return 0
     kinds: dict[tuple[int, ...], int] = {}
@@ -237,6 +248,9 @@ def _arc_pairs(t: Topology) -> IntArray:
 
 def _outwards(t: Topology, start: int) -> IntArray:
     """All nodes, the nearest to the start first."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
     ones = np.ones(t.indices.size, dtype=np.int8)
     graph = csr_array((ones, t.indices, t.indptr), shape=(t.num_nodes,) * 2)
     near = breadth_first_order(graph, start, return_predecessors=False).astype(np.int64)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-import networkx as nx
 import numpy as np
 
 from relparallel._checks import require_choice, require_real, require_rng
@@ -24,6 +23,9 @@ from relparallel.metrics.estimate import Estimate
 from relparallel.metrics.load import Split, ecmp_load
 from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["aggregate_bottleneck_throughput", "concurrent_flow"]
 

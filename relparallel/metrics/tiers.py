@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
-import pandas as pd
 
 from relparallel.topology import Topology, as_topology
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
 
 __all__ = ["oversubscription"]
 
@@ -48,6 +50,8 @@ def oversubscription(topology: Topology | nx.Graph[Any]) -> pd.DataFrame:
     >>> oversubscription(leaf_spine(leaves=4, spines=2, hosts_per_leaf=8))["ratio"].tolist()
     [4.0]
     """
+    import pandas as pd
+
     t = as_topology(topology, name="topology")
     low, high = np.where(t.tier[t.edges[:, :1]] <= t.tier[t.edges[:, 1:]], t.edges, t.edges[:, ::-1]).T
     counts = (t.tier[low] >= 0) & (t.tier[low] < t.tier[high])

@@ -1,30 +1,39 @@
 """Choosing: solvers that return an optimum with its proof."""
 
-from relparallel.optimize._joint_words import in_degrees
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from relparallel._lazy import offered
+
+# Now, not when first used: the import of a module puts it in the place of its function of the same name.
 from relparallel.optimize.disjoint_routes import RoutePair, disjoint_routes
-from relparallel.optimize.fabric_choice import FabricChoice, cheapest_fabric
-from relparallel.optimize.joint import JOINT_OBJECTIVES, JointPlan, joint
-from relparallel.optimize.joint_break_even import BreakEven, break_even_rate
-from relparallel.optimize.maintenance import MaintenancePlan, inspection_interval, replacement_interval
-from relparallel.optimize.measured_joint import (
-    Candidate,
-    JointOptimum,
-    Plan,
-    joint_optimum,
-    published_candidate,
-)
-from relparallel.optimize.network_design import NetworkDesign
 from relparallel.optimize.redundancy_allocation import (
     RedundancyAllocation,
     redundancy_allocation,
     redundancy_allocations,
 )
 from relparallel.optimize.reliable_network import reliable_network
-from relparallel.optimize.replica_placement import HallViolator, ReplicaPlacement, place_replicas
-from relparallel.optimize.spare_parts import SparesPlan, spares
-from relparallel.optimize.stage_split import best_stage_layers
-from relparallel.optimize.strategy_search import StrategyOptimum, best_strategy
 from relparallel.optimize.survivable_augmentation import survivable_augmentation
+
+if TYPE_CHECKING:
+    from relparallel.optimize._joint_words import in_degrees
+    from relparallel.optimize.fabric_choice import FabricChoice, cheapest_fabric
+    from relparallel.optimize.joint_break_even import BreakEven, break_even_rate
+    from relparallel.optimize.joint_plans import JOINT_OBJECTIVES, JointPlan, joint
+    from relparallel.optimize.maintenance import MaintenancePlan, inspection_interval, replacement_interval
+    from relparallel.optimize.measured_joint import (
+        Candidate,
+        JointOptimum,
+        Plan,
+        joint_optimum,
+        published_candidate,
+    )
+    from relparallel.optimize.network_design import NetworkDesign
+    from relparallel.optimize.replica_placement import HallViolator, ReplicaPlacement, place_replicas
+    from relparallel.optimize.spare_parts import SparesPlan, spares
+    from relparallel.optimize.stage_split import best_stage_layers
+    from relparallel.optimize.strategy_search import StrategyOptimum, best_strategy
 
 __all__ = [
     "JOINT_OBJECTIVES",
@@ -60,3 +69,20 @@ __all__ = [
     "spares",
     "survivable_augmentation",
 ]
+
+__getattr__, __dir__ = offered(
+    __name__,
+    {
+        "_joint_words": ("in_degrees",),
+        "fabric_choice": ("FabricChoice", "cheapest_fabric"),
+        "joint_break_even": ("BreakEven", "break_even_rate"),
+        "joint_plans": ("JOINT_OBJECTIVES", "JointPlan", "joint"),
+        "maintenance": ("MaintenancePlan", "inspection_interval", "replacement_interval"),
+        "measured_joint": ("Candidate", "JointOptimum", "Plan", "joint_optimum", "published_candidate"),
+        "network_design": ("NetworkDesign",),
+        "replica_placement": ("HallViolator", "ReplicaPlacement", "place_replicas"),
+        "spare_parts": ("SparesPlan", "spares"),
+        "stage_split": ("best_stage_layers",),
+        "strategy_search": ("StrategyOptimum", "best_strategy"),
+    },
+)

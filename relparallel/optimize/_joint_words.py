@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from relparallel._checks import require_instance
 from relparallel.optimize.joint_search import Choice, JointSearch, Site
 from relparallel.optimize.joint_strategies import KEY
@@ -13,7 +11,9 @@ from relparallel.parallel import Strategy
 from relparallel.units import MINUTE
 
 if TYPE_CHECKING:
-    from relparallel.optimize.joint import JointPlan
+    import pandas as pd
+
+    from relparallel.optimize.joint_plans import JointPlan
 
 __all__ = ["alternatives", "in_degrees", "on_each_fabric", "sentences", "told"]
 
@@ -72,6 +72,8 @@ def _name(search: JointSearch, site: Site) -> str:
 
 def alternatives(search: JointSearch, winner: Choice) -> pd.DataFrame:
     """Best choice with another value of each axis, and what it loses."""
+    import pandas as pd
+
     rows, best = [], told(search, winner)
     for axis in CHOSEN:
         rows += _row(search, axis, winner, _without(search, axis, best[axis]))
@@ -83,6 +85,8 @@ def alternatives(search: JointSearch, winner: Choice) -> pd.DataFrame:
 
 def on_each_fabric(search: JointSearch) -> pd.DataFrame:
     """Best choice on every fabric."""
+    import pandas as pd
+
     found = [_on(search, name) for name in dict.fromkeys(site.fabric for site in search.sites)]
     kept = [(one, search.sites[one.site]) for one in found if one is not None]
     goodput = [one.throughput * one.outlook.share for one, _ in kept]

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import block_diag, csr_array, vstack
 
 from relparallel.optimize._choice_table import ChoiceTable, Options
 from relparallel.optimize._programme import least
@@ -94,6 +93,8 @@ def _nothing_fits(names: tuple[str, ...], row: FloatArray) -> str:
 
 def by_programme(options: Sequence[Options], amounts: FloatArray, names: tuple[str, ...]) -> list[list[int]]:
     """The same by one mixed-integer programme for every row of limits."""
+    from scipy.sparse import block_diag, csr_array, vstack
+
     one: Any = block_diag([np.ones((1, o.gain.size)) for o in options])
     rows = vstack([one, csr_array(np.concatenate([o.use for o in options]).T)])
     start = np.cumsum([0, *(o.gain.size for o in options)])

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array
 
 __all__ = ["OutOfTimeError", "first_found", "least"]
 
@@ -52,6 +50,9 @@ def first_found(
     seconds: float = np.inf,
 ) -> tuple[FloatArray | None, float]:
     """Variables whose cost is within a relative gap of the least, and a bound that no cost goes below."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array
+
     scale = finer * _LARGEST_COST / (np.abs(cost).max(initial=0.0) or 1.0)
     with _silent():
         found = milp(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
-
-import pandas as pd
+from typing import TYPE_CHECKING, Final
 
 from relparallel.parallel._kernel import PARTS
 from relparallel.parallel.grid import AXES
 from relparallel.units import GB
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["PART_TIMES", "broken_down", "compared", "listed", "named"]
 

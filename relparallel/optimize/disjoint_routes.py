@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import block_diag, csr_array, hstack, vstack
 
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.optimize._programme import least
 from relparallel.optimize.network_design import LinkCost, edge_numbers
 from relparallel.topology import Topology, as_topology
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from scipy.sparse import csr_array
 
 __all__ = ["RoutePair", "disjoint_routes"]
 
@@ -50,6 +52,7 @@ class RoutePair:
 
     Examples
     --------
+    >>> import networkx as nx
     >>> pair = disjoint_routes(nx.cycle_graph(4), 0, 2)
     >>> pair.routes, pair.shared
     (((0, 1, 2), (0, 3, 2)), ())
@@ -89,7 +92,7 @@ def disjoint_routes(
     Parameters
     ----------
     network : Topology or networkx.Graph
-        Undirected links.
+        Undirected links; parallel cables are one link.
     source, target : hashable
         Labels of two nodes.
     groups : Mapping of name to pairs of labels, optional
@@ -122,6 +125,7 @@ def disjoint_routes(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> ladder = nx.ladder_graph(3)  # 0-1-2 above 3-4-5
     >>> pair = disjoint_routes(ladder, 0, 5, {"duct": [(0, 1), (3, 4)]}, link_risk=2.0)
     >>> pair.shared, pair.risk
@@ -161,13 +165,13 @@ def _groups(
     topology: Topology, groups: Any, risk: Any, link_risk: Any
 ) -> tuple[list[Any], csr_array, NDArray[np.float64]]:
     """Name, links [groups, m] and weight of every group, those of single links last."""
+    from scipy.sparse import csr_array, vstack
+
     given = {} if groups is None else require_instance(Mapping, groups=groups)
     known = {} if risk is None else require_instance(Mapping, risk=risk)
     if not set(known) <= set(given):
         raise ValueError(f"risk must name groups ({', '.join(map(str, given))}), got {list(known)}")
-    single = require_real(link_risk=link_risk, at_least=0, at_most=1e9)
-    if np.ndim(single):
-        raise TypeError(f"link_risk must be one number, got {link_risk!r}")
+    single = _weight(link_risk=link_risk)
     row = {frozenset(pair): i for i, pair in enumerate(topology.edges.tolist())}
     links: list[tuple[int, int]] = []
     for number, (name, pairs) in enumerate(given.items()):
@@ -181,10 +185,19 @@ def _groups(
     m = len(row)
     pairs = np.array(links, dtype=np.int64).reshape(-1, 2)
     member = csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(given), m))
-    weights = [require_real(risk=known.get(name, 1.0), at_least=0, at_most=1e9) for name in given]
+    weights = [_weight(risk=known.get(name, 1.0)) for name in given]
     names = [*given, *((topology.labels[u], topology.labels[v]) for u, v in topology.edges.tolist())]
     eye = csr_array((np.ones(m), (np.arange(m), np.arange(m))), shape=(m, m))
     return names, csr_array(vstack([member, eye])), np.array([*weights, *([single] * m)], dtype=np.float64)
+
+
+def _weight(**named: Any) -> float:
+    """One risk."""
+    ((argument, value),) = named.items()
+    checked = require_real(**named, at_least=0, at_most=1e9)
+    if np.ndim(checked):
+        raise TypeError(f"{argument} must be one number, got {value!r}")
+    return float(checked)
 
 
 def _solve(
@@ -192,6 +205,8 @@ def _solve(
     weights: NDArray[np.float64],
 ) -> NDArray[np.float64]:  # fmt: skip
     """Flows of both routes by arc, groups of both routes, shared groups: least risk, then least cost."""
+    from scipy.sparse import block_diag, csr_array, hstack, vstack
+
     n, m, g = topology.num_nodes, len(topology.edges), len(weights)
     arcs = np.concatenate([topology.edges, topology.edges[:, ::-1]])
     turn = np.arange(2 * m)
@@ -216,8 +231,10 @@ def _solve(
     upper = np.r_[supply, supply, np.full(2 * touch.nnz + g, np.inf)]
     danger = np.r_[np.zeros(4 * m + 2 * g), weights]
     # A trace of cost keeps groups that nothing uses at zero.
-    length = np.r_[np.tile(lengths, 4), np.full(2 * g, 1e-6 * (lengths.max() or 1.0) / g), np.zeros(g)]
-    first = least(danger, rows, lower, upper)
+    length = np.r_[
+        np.tile(lengths, 4), np.full(2 * g, 1e-6 * (lengths.max(initial=0.0) or 1.0) / max(g, 1)), np.zeros(g)
+    ]
+    first = least(danger, rows, lower, upper) if m else None
     if first is None:
         raise ValueError(f"target must be reachable from the source, got {topology.labels[ends[1]]!r}")
     most = float(danger @ first) * (1 + 1e-9)

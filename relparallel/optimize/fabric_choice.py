@@ -13,11 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import networkx as nx
 import numpy as np
-import pandas as pd
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.optimize._fabric_index import REQUIREMENTS, index_bracket
@@ -29,6 +27,9 @@ from relparallel.topology import (
     equipped,
     unit_prices,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["FabricChoice", "cheapest_fabric"]
 
@@ -72,6 +73,8 @@ class FabricChoice:
     requirement: str = "pair"
 
     def __post_init__(self) -> None:
+        import pandas as pd
+
         columns = {"hosts", "cost", "lower", "upper"}
         if not columns <= set(require_instance(pd.DataFrame, table=self.table)):
             raise ValueError(f"table must have the columns {sorted(columns)}, got {list(self.table)}")
@@ -82,6 +85,8 @@ class FabricChoice:
     @property
     def verdicts(self) -> pd.Series[str]:
         """What is said of every fabric, in the order of cost."""
+        import pandas as pd
+
         large = (self.table["hosts"] >= self.hosts).to_numpy()
         good = large & (self.table["upper"] <= self.unavailability).to_numpy()
         bad = (self.table["lower"] > self.unavailability).to_numpy()
@@ -194,6 +199,8 @@ def cheapest_fabric(
     >>> choice.name, choice.proven
     ('2 spines', True)
     """
+    import pandas as pd
+
     if not require_instance(Mapping, catalogue=catalogue):
         raise ValueError("catalogue must hold at least one fabric, got none")
     require_int(hosts=hosts, at_least=2)
@@ -214,6 +221,8 @@ def _row(
     given: Any, hosts: int, requirement: str, prices: UnitPrices, mtbf: Any, mttr: Any
 ) -> tuple[float, ...]:
     """Hosts, cost, cost per host and bracket of one fabric."""
+    import networkx as nx
+
     fabric = as_topology(require_instance((Topology, nx.Graph), catalogue=given), name="catalogue")
     if fabric.num_hosts < 2:
         raise ValueError(f"catalogue must hold fabrics with two hosts or more, got {fabric!r}")

@@ -8,10 +8,9 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
-from relparallel.optimize.joint import JointPlan
+from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import JointSearch, Site
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import JobShape
@@ -102,6 +101,8 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     >>> found.nodes, found.other_nodes, abs(found.rate / found.closed_rate - 1) < 0.01
     (16, 8, True)
     """
+    from scipy.optimize import brentq
+
     search: JointSearch = require_instance(JointPlan, plan=plan).search
     require_choice(tuple(search.recoveries), policy="elastic")
     name = plan.checkpoint if checkpoint is None else checkpoint

@@ -27,7 +27,6 @@ from typing import Any, Final
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_banded
 
 from relparallel.training import Cause, Domain, FailureModel, JobShape, Recovery
 
@@ -236,6 +235,8 @@ def _variance_rate(
 
     h is 0 in the likeliest state; Q has repairs below its diagonal, failures of w nodes w above it. O(k w^2).
     """
+    from scipy.linalg import solve_banded
+
     last, widest = exposed.size - 1, births.size - 1
     states = np.arange(last + 1)
     band = np.zeros((widest + 2, last + 1))  # row widest + i - j holds entry (i, j)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
@@ -29,6 +28,9 @@ from relparallel.parallel.grid import (
 )
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "KEY",
@@ -191,6 +193,8 @@ def fastest_of_each_kind(
     checkpoint and number of spares, and may be left out. Between equally fast ones less memory wins, then the
     earlier row. O(rows that keep the rules).
     """
+    import pandas as pd
+
     costs = pricing(model, cluster, global_batch, **options)
     choices, large, asked = rule_keeping(
         cluster.gpus, model, global_batch, cluster.gpus_per_node, limits,
@@ -295,6 +299,8 @@ def _first_of_each(
     columns: list[Any], time: NDArray[np.float64], memory: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """Fastest row of each combination of the columns, the fastest of all first."""
+    import pandas as pd
+
     if time.size == 0:
         return np.empty(0, dtype=np.int64)
     codes = [np.searchsorted(np.sort(pd.unique(column)), column) for column in columns]

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammainc, lambertw
 
 from relparallel._checks import require_choice, require_instance, require_real
 
@@ -34,6 +32,7 @@ INSPECTION: Final = (
     "minimise over T  c_i / T + c_d (1 - (1 - exp(-lam T)) / (lam T)): failed, and not seen yet"
 )
 STEPS: Final = 1500  # of the renewal equation
+FEW: Final = 200  # steps up to the optimum, below which they are made shorter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -152,6 +151,9 @@ def _one(**named: float) -> float:
 
 def _age(b: float, c_p: float, c_f: float) -> tuple[float, float]:
     """Optimum age in scales, and its cost per scale."""
+    from scipy.optimize import brentq
+    from scipy.special import gammainc
+
     if b <= 1 or c_f <= c_p:
         return math.inf, math.inf
 
@@ -159,20 +161,30 @@ def _age(b: float, c_p: float, c_f: float) -> tuple[float, float]:
         return float(math.gamma(1 + 1 / b) * gammainc(1 / b, t**b))
 
     def slope(t: float) -> float:
-        return float(b * t ** (b - 1) * up(t) + math.exp(-(t**b)) - 1 - c_p / (c_f - c_p))
+        return float(b * t ** (b - 1) * up(t) + math.expm1(-(t**b)) - c_p / (c_f - c_p))
 
     high = 1.0
     while slope(high) < 0:
         high *= 2
         if high > 1e6:
             return math.inf, math.inf
-    best = float(brentq(slope, 0.0, high, xtol=1e-14, rtol=1e-14))
+    best = float(brentq(slope, 0.0, high, xtol=1e-200, rtol=1e-14, maxiter=1000))
     return best, (c_f - c_p) * b * best ** (b - 1)
 
 
 def _block(b: float, c_p: float, c_f: float) -> tuple[float, float]:
-    """Optimum block in scales, and its cost per scale."""
-    times = np.linspace(0.0, 3.0, STEPS + 1)
+    """Optimum block in scales, and its cost per scale: cheap replacements are due long before one scale."""
+    horizon = 3.0
+    while True:
+        best, cost, low = _block_within(horizon, b, c_p, c_f)
+        if low >= FEW or horizon < 1e-100:
+            return best, cost
+        horizon *= 4 * (low + 1) / STEPS
+
+
+def _block_within(horizon: float, b: float, c_p: float, c_f: float) -> tuple[float, float, int]:
+    """Optimum block up to a horizon in scales, its cost per scale, and the step that it lies at."""
+    times = np.linspace(0.0, horizon, STEPS + 1)
     life = -np.expm1(-(times**b))
     middle = -np.expm1(-((times + times[1] / 2) ** b))  # F half a step further
     renewals = np.zeros(STEPS + 1)
@@ -182,9 +194,11 @@ def _block(b: float, c_p: float, c_f: float) -> tuple[float, float]:
     rate = (c_p + c_f * renewals[1:]) / times[1:]
     low = int(rate.argmin())
     if low in (0, STEPS - 1):
-        return float(times[1 + low]), float(rate[low])
-    a, b, c = np.polyfit(times[low : low + 3], rate[low - 1 : low + 2], 2)  # the parabola of three points
-    return float(-b / (2 * a)), float(c - b * b / (4 * a))
+        return float(times[1 + low]), float(rate[low]), low
+    step = times[1]  # the parabola of three points, in steps: squares of seconds would leave the floats
+    bend, slope, least = np.polyfit(np.arange(low, low + 3), rate[low - 1 : low + 2], 2)
+    best = -slope / (2 * bend)
+    return float(best * step), float(least + slope * best / 2), low
 
 
 def inspection_interval(rate: float, inspection: float, downtime: float) -> MaintenancePlan:
@@ -225,6 +239,8 @@ def inspection_interval(rate: float, inspection: float, downtime: float) -> Main
     >>> round(plan.interval), round((2 * 50 / 1e-7) ** 0.5)
     (31656, 31623)
     """
+    from scipy.special import lambertw
+
     lam, c_i, c_d = (
         _one(rate=rate, above=0, at_most=1e6), _one(inspection=inspection, above=0, at_most=1e15),
         _one(downtime=downtime, above=0, at_most=1e15),

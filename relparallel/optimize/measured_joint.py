@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Cluster
@@ -30,6 +29,9 @@ from relparallel.training import (
 )
 from relparallel.units import TFLOP
 from relparallel.workload import Transformer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Candidate", "JointOptimum", "Plan", "joint_optimum", "published_candidate"]
 
@@ -282,6 +284,8 @@ class JointOptimum:
             Strategy, policy, nodes that stop together, spares, interval [s], throughput and goodput
             [tokens/s], share, and the bound on what was left out.
         """
+        import pandas as pd
+
         return pd.DataFrame(
             {
                 "strategy": [plan.candidate.name for plan in self.plans],

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_instance, require_int, require_probability, require_real
 from relparallel.topology import Topology
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
 
 __all__ = ["LinkCost", "NetworkDesign", "edge_numbers"]
 
@@ -86,6 +88,8 @@ class NetworkDesign:
         networkx.Graph
             Nodes without a bought link are left out.
         """
+        import networkx as nx
+
         return nx.Graph(list(self.links))
 
     def to_frame(self) -> pd.DataFrame:
@@ -96,6 +100,8 @@ class NetworkDesign:
         pandas.DataFrame
             Columns ``from`` and ``to``.
         """
+        import pandas as pd
+
         return pd.DataFrame(list(self.links), columns=["from", "to"])
 
 
@@ -104,6 +110,8 @@ def edge_numbers(
 ) -> NDArray[np.float64]:
     """A number >= 0 for every row of ``topology.edges``: one, an array, a mapping or an attribute."""
     if isinstance(given, str):
+        if not len(topology.edges):
+            return np.zeros(0)
         if given not in topology.edge_attributes:
             known = ", ".join(topology.edge_attributes) or "there is none"
             raise ValueError(f"{argument} must name an attribute of the links ({known}), got {given!r}")
@@ -127,5 +135,8 @@ def _found(argument: str, given: Mapping[Any, Any], topology: Topology, pair: li
     u, v = (topology.labels[end] for end in pair)
     for ends in ((u, v), (v, u)):
         if ends in given:
-            return float(require_real(**{argument: given[ends]}, at_least=0))
+            number = require_real(**{argument: given[ends]}, at_least=0)
+            if np.ndim(number):
+                raise TypeError(f"{argument} must give every link one number, got {number!r} for {ends!r}")
+            return float(number)
     raise ValueError(f"{argument} must give every link a number, got none for {(u, v)!r}")

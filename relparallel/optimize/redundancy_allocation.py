@@ -17,10 +17,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import (
@@ -32,6 +31,9 @@ from relparallel._checks import (
 )
 from relparallel.optimize._choice_table import Options
 from relparallel.optimize._multisets import by_programme, by_table, multisets
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["RedundancyAllocation", "redundancy_allocation", "redundancy_allocations"]
 
@@ -108,6 +110,8 @@ class RedundancyAllocation:
         pandas.DataFrame
             Indexed by the number of the subsystem, from 1.
         """
+        import pandas as pd
+
         counts = [len(bought) for bought in self.parts]
         index = pd.RangeIndex(1, len(counts) + 1, name="subsystem")
         return pd.DataFrame({"parts": counts, "rows": [list(bought) for bought in self.parts]}, index=index)
@@ -267,6 +271,8 @@ def _limits(cost: Any, weight: Any, others: Any) -> dict[str, NDArray[np.float64
 
 def _subsystems(components: Any, resources: tuple[str, ...]) -> dict[Any, tuple[tuple[float, ...], ...]]:
     """Parts of every subsystem in table order: row, reliability, and the amount of every resource."""
+    import pandas as pd
+
     require_instance(pd.DataFrame, components=components)
     missing = {"subsystem", "reliability", *resources} - set(components)
     if missing or components.empty:

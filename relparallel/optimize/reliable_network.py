@@ -18,9 +18,8 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +29,11 @@ from relparallel.optimize._reached import credits
 from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
 from relparallel.reliability import evaluate
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
+from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.topology import Topology, as_topology
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["reliable_network"]
 
@@ -106,6 +109,7 @@ def reliable_network(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> ring = nx.complete_graph(5)
     >>> nx.set_edge_attributes(ring, {(u, v): 1.0 + (v - u) % 5 // 2 for u, v in ring.edges}, "cost")
     >>> design = reliable_network(ring, unreliability=0.1, link_up=0.9)
@@ -121,9 +125,15 @@ def reliable_network(
     rows_of = {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
     usable = np.array([rows_of[pair] for pair in map(tuple, problem.edges.tolist())], dtype=np.int64)
     oracle = _oracle(topology, problem, usable)
-    if (floor := oracle(np.ones(usable.size, dtype=np.bool_))) > target:
+    try:
+        floor = oracle(np.ones(usable.size, dtype=np.bool_))
+    except NotExactError as why:
+        raise NotExactError(f"candidates must fit the exact programme: {str(why).partition(';')[0]}") from why
+    if floor > target:
         raise ValueError(f"unreliability must be at least {floor!r}, that of all candidates, got {target!r}")
-    bought, bound, rows = _cutting_planes(problem, prices[usable], oracle, target, max_rounds, until)
+    bought, bound, rows = np.zeros(0, dtype=np.bool_), 0.0, 0
+    if usable.size:
+        bought, bound, rows = _cutting_planes(problem, prices[usable], oracle, target, max_rounds, until)
     chosen = topology.edges[usable[bought]].tolist()
     return NetworkDesign(
         links=tuple((topology.labels[u], topology.labels[v]) for u, v in chosen),
@@ -153,8 +163,9 @@ def _oracle(topology: Topology, problem: Problem, usable: NDArray[np.int64]) -> 
     def unreliability(chosen: Mask) -> float:
         key = np.packbits(chosen).tobytes()
         if key not in known:
-            down = np.ones(len(topology.edges))
+            down: Any = np.ones(len(topology.edges))
             down[usable[chosen]] = problem.link[chosen, 1]
+            down = down if down.size else 1.0
             found = evaluate(single, terminals, link_down=down, node_down=problem.node[:, 1], method="exact")
             known[key] = found.unreliability
         return known[key]
@@ -271,8 +282,8 @@ def _lacking(problem: Problem, prices: FloatArray, oracle: Oracle, chosen: Mask,
             grown[link] = True
             grown[link] = oracle(grown) > target
         found.append(np.where(grown, 0.0, 1.0))
-    bits = int((1 << problem.terminals).sum())
+    bits, down = int((1 << problem.terminals).sum()), np.ascontiguousarray(problem.link[:, 1])
     for root in problem.terminals.tolist():
-        failure, share = credits(problem.edges, problem.link[:, 1], chosen, problem.node, bits, root)
+        failure, share = credits(problem.edges, down, chosen, problem.node, bits, root)
         found.append(np.minimum(problem.link[:, 0] * share / (failure - target), 1.0))
     return np.array(found)

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from relparallel._checks import require_instance, require_int
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["HallViolator", "ReplicaPlacement", "place_replicas"]
 
@@ -167,6 +167,8 @@ class ReplicaPlacement:
         pandas.DataFrame
             Empty columns where there is no placement.
         """
+        import pandas as pd
+
         table = pd.DataFrame(dict(self.domains)).rename_axis("node")
         if self.holders is None:
             return table
@@ -261,6 +263,9 @@ def _flow(
     apart: NDArray[np.bool_], sizes: NDArray[np.int64], copies: int, room: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Largest number of copies from class to class, and the owners before the minimum cut."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+
     count = len(sizes)
     start, stop = np.nonzero(apart)
     tail = np.r_[np.zeros(count), 1 + start, 1 + count + np.arange(count)].astype(np.int32)

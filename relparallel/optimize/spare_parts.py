@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import block_diag, csr_array, vstack
-from scipy.special import pdtrc
 
 from relparallel._checks import require_choice, require_instance, require_probability, require_real
 from relparallel.optimize._programme import least
 from relparallel.training import shortage_probability
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["SparesPlan", "spares"]
 
@@ -82,6 +82,8 @@ class SparesPlan:
         pandas.DataFrame
             Columns spares and shortage.
         """
+        import pandas as pd
+
         return pd.DataFrame({"spares": list(self.spares), "shortage": list(self.shortage)})
 
 
@@ -185,6 +187,8 @@ def _parts(count: Any, mtbf: Any, lead: Any, price: Any) -> list[tuple[float, ..
 
 def _short(part: tuple[float, ...], spares: int, kind: str) -> float:
     """Probability that so many spares of a part are not enough."""
+    from scipy.special import pdtrc
+
     count, mtbf, lead, _ = part
     if kind == "shelf":
         return float(pdtrc(spares, count * lead / mtbf))
@@ -222,6 +226,8 @@ def _enough(part: tuple[float, ...], kind: str, allowed: float) -> int:
 
 def _cheapest(short: list[FloatArray], floors: list[int], prices: FloatArray, wanted: float) -> list[int]:
     """Stock of every kind: one level each, least cost, enough together."""
+    from scipy.sparse import block_diag, csr_array, vstack
+
     if len(short) == 1:
         return [floors[0] + int(np.argmax(short[0] <= 1 - wanted))]
     cost = np.concatenate([c * np.arange(levels.size) for c, levels in zip(prices, short, strict=True)])

@@ -13,18 +13,19 @@ delta(S)  links with one end in the set S of nodes
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.optimize._programme import least
 from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
 from relparallel.topology import as_topology
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from scipy.sparse import csr_array
 
 __all__ = ["survivable_augmentation"]
 
@@ -86,12 +87,15 @@ def survivable_augmentation(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> path, closing = nx.path_graph(4), nx.Graph()
     >>> closing.add_weighted_edges_from([(0, 3, 5.0), (0, 2, 2.0), (1, 3, 2.0)], weight="cost")
     >>> design = survivable_augmentation(path, closing)
     >>> design.links, design.cost
     (((0, 2), (3, 1)), 4.0)
     """
+    import networkx as nx
+
     require_instance(nx.Graph, network=network, candidates=candidates)
     wanted = require_int(connectivity=connectivity, at_least=1, at_most=100)
     require_choice(tuple(FORMULATIONS), kind=kind)
@@ -147,6 +151,9 @@ def _broken(
     count: int, edges: NDArray[np.int64], amount: NDArray[np.float64], wanted: int, kind: str
 ) -> list[tuple[NDArray[np.bool_], int]]:
     """Links across cuts that hold too little, and how many have to cross them."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
     split = count if kind == "node" else 0
     inner = np.arange(split)  # node v enters at v and leaves at v + split
     tail = np.r_[edges[:, 0] + split, edges[:, 1] + split, inner]
@@ -170,6 +177,9 @@ def _broken(
 
 def _reached(network: csr_array, flow: csr_array, source: int) -> NDArray[np.bool_]:
     """Nodes on the near side of the minimum cut."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
     left = csr_array(network - flow)
     left.data = np.maximum(left.data, 0)
     left.eliminate_zeros()

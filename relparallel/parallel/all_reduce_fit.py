@@ -7,17 +7,18 @@ stands the error for every number of GPUs that the fit has not seen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import least_squares
 
 from relparallel._checks import require_real
 from relparallel.parallel._arguments import MOST_DEVICES, bare, require_number, require_whole
 from relparallel.published import facts
 from relparallel.units import GB, MICROSECOND
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["AllReduceFit", "all_reduce_errors", "fit_all_reduce", "measured_all_reduces"]
 
@@ -124,6 +125,8 @@ def fit_all_reduce(
     >>> round(fit.bandwidth / 1e9), round(fit.launch * 1e6), round(fit.latency * 1e6, 1)
     (226, 38, 2.2)
     """
+    from scipy.optimize import least_squares
+
     n = require_whole(ranks=ranks, at_least=2, at_most=MOST_DEVICES)
     number, seconds = (np.asarray(v) for v in require_real(size=size, time=time, above=0))
     require_number(highest_bandwidth=highest_bandwidth, above=0)
@@ -162,6 +165,8 @@ def measured_all_reduces() -> pd.DataFrame:
     >>> measured_all_reduces().loc["NCCL-AR-0042"].tolist()
     [8.0, 1073741824.0, 0.008193]
     """
+    import pandas as pd
+
     rows = {
         key: (fact.inputs["gpus"], fact.inputs["bytes"], fact.values[0])
         for key, fact in facts("parallelism-cost").items()
@@ -199,6 +204,8 @@ def all_reduce_errors(rows: pd.DataFrame, *, highest_bandwidth: float) -> pd.Dat
     >>> (100 * errors[["in_sample", "ranks_left_out", "size_left_out"]].abs().mean()).round(1).tolist()
     [5.4, 6.2, 7.2]
     """
+    import pandas as pd
+
     if not isinstance(rows, pd.DataFrame) or not {"ranks", "size", "time"} <= set(rows):
         raise TypeError(f"rows must be a table with columns ranks, size and time, got {str(rows)[:80]}")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_instance, require_real
@@ -144,6 +142,8 @@ def _fullest(
     sizes: NDArray[np.float64], available: NDArray[np.int64], length: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """How many tasks of each size (column) to put into each gap (row)."""
+    import scipy.sparse
+
     gaps, scale = length.size, length.max()
     each_gap = scipy.sparse.kron(scipy.sparse.eye_array(gaps), sizes[None] / scale)
     each_size = scipy.sparse.kron(np.ones((1, gaps)), scipy.sparse.eye_array(sizes.size))

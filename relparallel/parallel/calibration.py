@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
-
-import pandas as pd
+from typing import TYPE_CHECKING, Final
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Accelerator
 from relparallel.published import data_folder
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "HOST_BOUND",
@@ -298,6 +299,8 @@ def calibration(name: str) -> Calibration:
 
 @cache
 def _stored() -> pd.DataFrame:
+    import pandas as pd
+
     return pd.read_csv(data_folder() / "derived" / "calibration.csv")
 
 

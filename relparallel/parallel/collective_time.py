@@ -19,17 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.parallel._arguments import MOST_DEVICES, bare, require_number, require_whole
 from relparallel.parallel._level_sums import all_to_all_direct, all_to_all_ring, bruck, pipelined
 from relparallel.parallel.links import Links
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["ALGORITHMS", "BestCollective", "best_collective", "collective_time", "crossover_size"]
 
@@ -160,6 +161,8 @@ class BestCollective:
         pandas.DataFrame
             One column for each algorithm [s].
         """
+        import pandas as pd
+
         return pd.DataFrame({name: np.ravel(seconds) for name, seconds in self.times.items()})
 
 
@@ -238,6 +241,8 @@ def crossover_size(
     >>> round(crossover_size("all_reduce", "tree", "ring", 8, 8, links))  # 8 a = (6 - 14/8) N/B
     1882
     """
+    from scipy.optimize import brentq
+
     require_number(ranks=ranks, ranks_per_node=ranks_per_node)
 
     def gain(exponent: Any) -> Any:

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numba
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int
@@ -30,6 +29,9 @@ from relparallel.parallel.wired_degrees import degrees_of, slowdowns
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Evaluation", "Pricing", "evaluate", "pricing"]
 
@@ -98,6 +100,8 @@ class Evaluation:
         pandas.Series
             By reason, those that occur.
         """
+        import pandas as pd
+
         found = pd.Series(np.bincount(self.reason, minlength=len(REASONS)), index=REASONS, name="rows")
         return found[found > 0].rename_axis("reason")
 

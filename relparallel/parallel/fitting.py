@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from relparallel._checks import require_instance
 from relparallel.parallel._kernel import PARTS
 from relparallel.parallel._records import choice_record, machine_record, model_record, step_parts
 from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration, priors, software
 from relparallel.parallel.measured_runs import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["calibrate", "cross_validate", "errors", "family_of", "prediction_scatter"]
 
@@ -62,6 +63,8 @@ def calibrate(runs: Sequence[Run]) -> Calibration:
     >>> bool(errors(runs, found)["error"].abs().mean() < 0.05)
     True
     """
+    from scipy.optimize import least_squares
+
     problem = _Problem.of(_require_runs(runs))
     found = least_squares(problem.residuals, np.zeros(problem.size), max_nfev=80).x
     return problem.calibration(found)
@@ -93,6 +96,8 @@ def cross_validate(runs: Sequence[Run]) -> pd.DataFrame:
     >>> len(cross_validate(runs)) == len(runs)
     True
     """
+    import pandas as pd
+
     sources = sorted({run.source for run in _require_runs(runs)})
     if len(sources) < 2:
         raise ValueError(f"runs must come from at least two sources, got {sources}")
@@ -137,6 +142,8 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
     >>> bool(errors(runs, calibration("a100-80gb"))["error"].abs().max() < 0.06)
     True
     """
+    import pandas as pd
+
     require_instance(Calibration, calibration=calibration)
     models, machines, choices = _records(_require_runs(runs), calibration)
     parts = step_parts(models, machines, choices)
@@ -176,10 +183,13 @@ def prediction_scatter(crossed: pd.DataFrame) -> dict[str, dict[float, float]]:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> table = pd.DataFrame({"regime": ["kernels"] * 3, "one_factor": [0.0, 0.1, -0.1]})
     >>> round(prediction_scatter(table)["kernels"][0.99], 3)
     0.105
     """
+    import pandas as pd
+
     require_instance(pd.DataFrame, crossed=crossed)
     size = np.abs(np.log1p(crossed["one_factor"]))
     found = {}
@@ -209,6 +219,8 @@ class _Problem:
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> _Problem:
+        import pandas as pd
+
         families = {family_of(run_) for run_ in runs}
         if len(families) != 1:
             raise ValueError(f"runs must be on accelerators of one family, got {sorted(families)}")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int
@@ -17,6 +16,9 @@ from relparallel.parallel._kernel import CHOICE, RECOMPUTE_CODE
 from relparallel.parallel.schedules import ASYNCHRONOUS
 from relparallel.parallel.strategy import SCHEDULES, Strategy
 from relparallel.workload import Transformer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["AXES", "SYNCHRONOUS", "StrategyGrid"]
 
@@ -195,6 +197,8 @@ class StrategyGrid:
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:
         """Values of every axis that occur, in ascending order."""
+        import pandas as pd
+
         return {name: tuple(_names(name, np.sort(pd.unique(self.choices[name])))) for name in AXES}
 
     def where(self, **values: Any) -> StrategyGrid:
@@ -229,6 +233,8 @@ class StrategyGrid:
         pandas.DataFrame
             One column for each axis.
         """
+        import pandas as pd
+
         return pd.DataFrame({name: _names(name, self.choices[name]) for name in AXES})
 
     def __len__(self) -> int:

@@ -7,11 +7,10 @@ share its network. Ranks take the GPUs of a `Cluster` in order, or the hosts of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
 
 from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.hardware import Cluster
@@ -20,6 +19,9 @@ from relparallel.metrics._paths import spread
 from relparallel.parallel._arguments import require_indices, require_number
 from relparallel.parallel.strategy import Placement
 from relparallel.topology import Topology
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["DEGREES", "PATTERNS", "GroupLinks", "group_links", "groups_of"]
 
@@ -68,6 +70,8 @@ class GroupLinks:
     joined: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
+        from scipy.sparse import csr_array
+
         groups = np.asarray(self.groups)
         if groups.ndim != 2 or groups.dtype.kind not in "iu":
             raise TypeError(f"groups must be an int array [groups, ranks], got {str(self.groups)[:80]}")
@@ -280,6 +284,8 @@ def _pairs(ranks: int, pattern: str) -> Pairs:
 
 def _on_cluster(groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive: Any) -> dict[str, Any]:
     """Traffic on the links of GPUs, and on the networks of nodes."""
+    from scipy.sparse import csr_array
+
     if network.accelerator is None or network.network_bandwidth is None:
         raise ValueError(f"network must have an accelerator and a network_bandwidth, got {network!r}")
     source, target, amount = pairs
@@ -308,6 +314,8 @@ def _routed(
     groups: NDArray[np.int64], pairs: Pairs, network: Topology, living: Floats, cables: NDArray[np.int64]
 ) -> dict[str, Any]:
     """Flows of the groups over the living cables, from and to the living hosts."""
+    from scipy.sparse import csr_array
+
     arcs = _Arcs.of(network, cables)
     source, target, amount = pairs
     hosts = network.hosts[groups]

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
@@ -36,6 +35,9 @@ from relparallel.parallel.stage_layers import (
 from relparallel.parallel.strategy import SCHEDULES, Strategy
 from relparallel.units import GB
 from relparallel.workload import Transformer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["RESERVE", "StageMemory", "Verdict", "memory", "peak_memory", "stage_peaks", "storage_record"]
 
@@ -197,6 +199,8 @@ class StageMemory:
         pandas.DataFrame
             Indexed by stage, one column for each part, and the total.
         """
+        import pandas as pd
+
         columns = {name: getattr(self, name) for name in (*BYTES, "host", "nvme", "transfer")}
         return pd.DataFrame(columns).rename_axis("stage").assign(total=self.total)
 

@@ -7,14 +7,16 @@ the loads of the links.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, csr_array
 
 from relparallel.parallel._shortest_flows import shortest_flows
 from relparallel.topology import Topology
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csr_array
 
 __all__ = ["PairFlows", "Wiring"]
 
@@ -41,6 +43,8 @@ class Wiring(NamedTuple):
 
     def flows(self, cables: Ints, ends: Ints) -> csr_array:
         """Share of each pair of ends on every link, [pairs, links]: all shortest paths alike (ECMP)."""
+        from scipy.sparse import csr_array
+
         starts, links, shares = shortest_flows(*self[:3], cables.astype(np.float64), self.transit, ends)
         return csr_array((shares, links, starts), shape=(len(ends), 2 * cables.size))
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
@@ -27,6 +26,9 @@ from relparallel.parallel.stage_times import Rows, simulated_parts
 from relparallel.parallel.strategy import Placement, Strategy
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["StepTime", "communicating", "slowed_step", "step_rows", "step_time"]
 
@@ -133,6 +135,8 @@ class StepTime:
         pandas.DataFrame
             Indexed by part; seconds and share of the total.
         """
+        import pandas as pd
+
         seconds = pd.Series(self._parts()).rename_axis("part")
         return pd.DataFrame({"seconds": seconds, "share": seconds / self.total})
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_flag, require_int, require_real
 from relparallel.parallel._arguments import MOST_DEVICES, require_column, require_indices
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Timeline", "simulate_timeline"]
 
@@ -119,6 +121,8 @@ class Timeline:
         pandas.DataFrame
             Columns resource, kind, item, part, start, finish.
         """
+        import pandas as pd
+
         columns = ("resource", "kind", "item", "part", "start", "finish")
         table = pd.DataFrame({name: getattr(self, name) for name in columns})
         return table.sort_values(["resource", "start"], ignore_index=True)

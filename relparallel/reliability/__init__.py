@@ -5,8 +5,9 @@ Names load when they are first used: the closed forms need neither the compiler 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from relparallel._lazy import offered
 
 if TYPE_CHECKING:
     from relparallel.reliability.bounding.certified import Bounds, bounds
@@ -83,56 +84,33 @@ __all__ = [
     "unavailability",
 ]
 
-_MODULES = {
-    "Bounds": "bounding.certified",
-    "Importance": "sensitivity.importance",
-    "Performability": "repair.expected_delivery",
-    "Reliability": "result",
-    "RepairChain": "repair.markov_availability",
-    "RepairableNetwork": "sensitivity.frequency",
-    "RepairedParts": "repair.markov_availability",
-    "SurvivalSignature": "questions.signature",
-    "UnreliabilityEstimate": "sampling.moments",
-    "accessible_servers": "closed_forms.accessible_servers",
-    "availability": "repair.steady_state",
-    "bcube_pair": "closed_forms.server_centric_forms",
-    "bounds": "bounding.certified",
-    "common_cause_unavailability": "repair.common_cause",
-    "dcell_pair": "closed_forms.server_centric_forms",
-    "estimate": "sampling.estimation",
-    "estimator_table": "sampling.estimation",
-    "evaluate": "exact",
-    "failure_frequency": "sensitivity.frequency",
-    "fat_tree_connected": "lumped.lumping",
-    "fat_tree_pair": "closed_forms.fat_tree_forms",
-    "fat_tree_pair_bandwidth": "closed_forms.capacity_forms",
-    "fat_tree_pod_bandwidth": "closed_forms.capacity_forms",
-    "fat_tree_pods_connected": "closed_forms.fat_tree_forms",
-    "job_connected": "closed_forms.job_forms",
-    "leaf_spine_leaves_connected": "closed_forms.leaf_spine_forms",
-    "leaf_spine_pair": "closed_forms.leaf_spine_forms",
-    "leaf_spine_pair_bandwidth": "closed_forms.capacity_forms",
-    "mean_time_to_isolation": "closed_forms.survivability",
-    "mean_times": "repair.stationary",
-    "multiple_greek_letters": "repair.common_cause",
-    "performability": "repair.expected_delivery",
-    "polynomial": "questions.signature",
-    "repair_chain": "repair.markov_availability",
-    "ring_pair": "closed_forms.server_centric_forms",
-    "smallest_cuts": "closed_forms.survivability",
-    "stationary_distribution": "repair.stationary",
-    "survival_signature": "questions.signature",
-    "unavailability": "repair.steady_state",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = offered(
+    __name__,
+    {
+        "bounding.certified": ("Bounds", "bounds"),
+        "closed_forms.accessible_servers": ("accessible_servers",),
+        "closed_forms.capacity_forms": (
+            "fat_tree_pair_bandwidth",
+            "fat_tree_pod_bandwidth",
+            "leaf_spine_pair_bandwidth",
+        ),
+        "closed_forms.fat_tree_forms": ("fat_tree_pair", "fat_tree_pods_connected"),
+        "closed_forms.job_forms": ("job_connected",),
+        "closed_forms.leaf_spine_forms": ("leaf_spine_leaves_connected", "leaf_spine_pair"),
+        "closed_forms.server_centric_forms": ("bcube_pair", "dcell_pair", "ring_pair"),
+        "closed_forms.survivability": ("mean_time_to_isolation", "smallest_cuts"),
+        "exact": ("evaluate",),
+        "lumped.lumping": ("fat_tree_connected",),
+        "questions.signature": ("SurvivalSignature", "polynomial", "survival_signature"),
+        "repair.common_cause": ("common_cause_unavailability", "multiple_greek_letters"),
+        "repair.expected_delivery": ("Performability", "performability"),
+        "repair.markov_availability": ("RepairChain", "RepairedParts", "repair_chain"),
+        "repair.stationary": ("mean_times", "stationary_distribution"),
+        "repair.steady_state": ("availability", "unavailability"),
+        "result": ("Reliability",),
+        "sampling.estimation": ("estimate", "estimator_table"),
+        "sampling.moments": ("UnreliabilityEstimate",),
+        "sensitivity.frequency": ("RepairableNetwork", "failure_frequency"),
+        "sensitivity.importance": ("Importance",),
+    },
+)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.compiled import compiled
-from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.result import Reliability, exactly
+from relparallel.reliability.programme.compiled import solved
+from relparallel.reliability.programme.frontier import ANY, NotExactError, fitting, require_fit
+from relparallel.reliability.result import Reliability, exactly, explained
 
 __all__ = ["Attempt", "exact_within", "first_that_fits"]
 
-STATE_SECONDS: Final = 1e-7  # of the frontier programme, at most, for one state
+STATE_SECONDS: Final = 5e-8  # of the frontier programme for one state
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Attempt:
+def _always(_: Reliability) -> bool:
+    """Whether an exact result is good enough."""
+    return True
+
+
+class Attempt(NamedTuple):
     """One method to try.
 
     Attributes
@@ -25,15 +28,15 @@ class Attempt:
     name : str
         For the sentence that says what was chosen.
     run : callable
-        Takes nothing and returns the result with its reason, or raises `NotExactError` with why it does not
-        apply or would exceed its budget.
+        Takes nothing and returns the result with its reason; or None where there is nothing of the kind; or
+        raises `NotExactError` with why it does not apply or would exceed its budget.
     enough : callable
         Whether a result is good enough to stop at it; if not, the next method is tried.
     """
 
     name: str
-    run: Callable[[], Reliability]
-    enough: Callable[[Reliability], bool] = lambda _: True
+    run: Callable[[], Reliability | None]
+    enough: Callable[[Reliability], bool] = _always
 
 
 def first_that_fits(attempts: Iterable[Attempt]) -> Reliability:
@@ -42,7 +45,7 @@ def first_that_fits(attempts: Iterable[Attempt]) -> Reliability:
     Parameters
     ----------
     attempts : iterable of Attempt
-        The most exact first.
+        The most exact first; asked for the next one only if it is needed.
 
     Returns
     -------
@@ -57,16 +60,17 @@ def first_that_fits(attempts: Iterable[Attempt]) -> Reliability:
     """
     found: Reliability | None = None
     passed: list[str] = []
-    for attempt in attempts:
+    for name, run, enough in attempts:
         try:
-            result = attempt.run()
+            result = run()
         except NotExactError as why:
-            passed.append(f"{attempt.name}: {why}")
+            passed.append(f"{name}: {why}")
             continue
-        if attempt.enough(result):
-            return replace(result, reason="; ".join([*passed, f"{attempt.name}: {result.reason}"]))
-        passed.append(f"{attempt.name}: {result.reason}")
-        found = replace(result, reason="; ".join(passed))
+        passed.append(f"{name}: {'none' if result is None else result.reason}")
+        if result is not None:
+            found = explained(result, "; ".join(passed))
+            if enough(found):
+                return found
     if found is None:
         raise NotExactError("; ".join(passed))
     return found
@@ -98,17 +102,16 @@ def exact_within(problem: Problem, reductions: bool, max_states: int, max_second
 
     Notes
     -----
-    A state takes less than 100 ns, so that the programme stops after max_seconds / 100 ns states, or at the
+    A state takes 20 to 70 ns, so that the programme stops after max_seconds / 50 ns states, or at the
     first layer of more than ``max_states``. Predicting the states instead would need a bound that is close,
     and Bell's number of the width is not.
     """
-    structure = compiled(problem, reductions)
-    visits = max(int(max_seconds / STATE_SECONDS), 1)
+    most, visits = fitting(max_states), max(int(min(max_seconds / STATE_SECONDS, ANY)), 1)
+    found = solved(problem, reductions, most, visits)
     try:
-        outcome = structure.evaluate(problem.link, problem.node, max_states, visits)
+        require_fit(found.width, found.peak, most, found.states, visits)
     except NotExactError as why:
-        limits = f"{visits} states take up to {max_seconds:g} s, width {structure.width}"
+        limits = f"{visits} states take up to {max_seconds:g} s, width {found.width}"
         raise NotExactError(f"{str(why).partition(';')[0]}; {limits}") from why
-    layers = len(structure.steps)
-    work = f"{outcome.states} states in {layers} layers, {outcome.peak} at most in one"
-    return exactly(*outcome[:2], "exact", width=structure.width, states=outcome.states, reason=work)
+    work = f"{found.states} states in {found.layers} layers, {found.peak} at most in one"
+    return exactly(*found[:2], "exact", width=found.width, states=found.states, reason=work)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from typing import Any, Literal, get_args
+from operator import is_not
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-import networkx as nx
 import numpy as np
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
@@ -16,15 +16,18 @@ from relparallel.reliability.problem import (
     Terminals,
     read_problem,
 )
-from relparallel.reliability.questions.directed import Directed, solve_directed
-from relparallel.reliability.questions.fractions import has_fractions, in_fractions
-from relparallel.reliability.questions.grouped import answer_with_groups
-from relparallel.reliability.questions.groups import Groups, read_groups
-from relparallel.reliability.result import Reliability, Routing
-from relparallel.reliability.sampling.moments import Estimator
-from relparallel.topology import Topology
+from relparallel.reliability.questions.fraction_kind import has_fractions
+from relparallel.reliability.result import Estimator, Reliability, Routing
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from relparallel.reliability.questions.groups import Groups
+    from relparallel.topology import Topology
 
 __all__ = ["evaluate"]
+
+_METHODS: Final = ("exact", "closed_form", "bounds", "monte_carlo", *get_args(Estimator))
 
 
 def evaluate(
@@ -76,8 +79,8 @@ def evaluate(
     groups : float, mapping of name to float, or sequence of (members, float), optional
         Groups of shared risk and the probability that each is *down*: all groups of ``Topology.shared_risk``,
         those named, or groups of labels of nodes and pairs of labels. Members of a group that is down are.
-        They combine with all methods, fractions and up-down routing, not with ``directed``. Bounds and
-        samples are taken for each of the likeliest 64 states of the groups.
+        They combine with all methods but closed forms, with fractions and with up-down routing, not with
+        ``directed``. Bounds and samples are taken for each of the likeliest states of the groups.
     directed : bool or "mutual"
         Read a directed networkx graph: the first terminal must reach the others (True), or every terminal
         every other ("mutual").
@@ -117,7 +120,7 @@ def evaluate(
     -----
     A node without ``transit`` starts and ends paths but forwards nothing. Series, parallel and degree rules
     and the split at cut nodes come first; then a dynamic programme visits the links in an order found by
-    beam search. Time: 15 to 150 ns for each of at most Bell(w + 1) states per link, w the number of live
+    beam search. Time: 15 to 70 ns for each of at most Bell(w + 1) states per link, w the number of live
     vertices (at most 15); for planar graphs Catalan numbers take the place of Bell's.
 
     References
@@ -126,11 +129,58 @@ def evaluate(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> result = evaluate(nx.complete_graph(5), terminals=(0, 1), link_up=0.9)
     >>> print(f"{result.unreliability:.6e}")
     2.051974e-04
     """
-    require_choice(("exact", "closed_form", "bounds", "monte_carlo", *get_args(Estimator)), method=method)
+    require_choice(_METHODS, method=method)
+    limits = reductions, max_states, max_seconds, rtol, samples, confidence, rng, executor
+    if any(map(is_not, (routing, directed, *limits), _DEFAULTS)):
+        _require_settings(routing, directed, *limits)
+    fractions = has_fractions(link_up, node_up, link_down, node_down, groups=groups)
+    if directed or fractions or groups is not None or routing == "updown":
+        _require_one_kind(method, routing, fractions=fractions, groups=groups is not None, directed=directed)
+    if directed or fractions:
+        chances = {"link_up": link_up, "node_up": node_up, "link_down": link_down, "node_down": node_down}
+    if directed:
+        from relparallel.reliability.questions.directed import Directed, solve_directed
+
+        kind: Directed = "mutual" if directed == "mutual" else "reach"
+        return solve_directed(graph, terminals, **chances, connection=kind, max_states=max_states)  # type: ignore[arg-type]
+    if fractions:
+        from relparallel.reliability.questions.fractions import in_fractions
+
+        return in_fractions(
+            graph, terminals, **chances, groups=groups, reductions=reductions, max_states=max_states
+        )
+    problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
+    question = Question(graph, problem, *limits)
+    if groups is not None:
+        from relparallel.reliability.questions.grouped import answer_with_groups
+        from relparallel.reliability.questions.groups import read_groups
+
+        return answer_with_groups(question, read_groups(graph, problem, groups), method, routing)
+    return up_and_down(question, method) if routing == "updown" else answer(question, method)
+
+
+_SETTINGS: Final = ("directed", *Question._fields[2:])
+_DEFAULTS: Final = ("any", *map((evaluate.__kwdefaults__ or {}).__getitem__, _SETTINGS))
+
+
+def _require_settings(
+    routing: Any,
+    directed: Any,
+    reductions: Any,
+    max_states: Any,
+    max_seconds: Any,
+    rtol: Any,
+    samples: Any,
+    confidence: Any,
+    rng: Any,
+    executor: Any,
+) -> None:
+    """Check which kind of answer is asked for and how much it may cost."""
     require_choice(("any", "updown"), routing=routing)
     require_choice((False, True, "mutual"), directed=directed)
     require_flag(reductions=reductions)
@@ -142,24 +192,6 @@ def evaluate(
     require_real(confidence=confidence, above=0, below=1)
     require_instance((np.random.Generator, type(None)), rng=rng)
     require_instance((Executor, type(None)), executor=executor)
-    fractions = has_fractions(link_up, node_up, link_down, node_down, groups=groups)
-    _require_one_kind(method, routing, fractions=fractions, groups=groups is not None, directed=directed)
-    chances = {"link_up": link_up, "node_up": node_up, "link_down": link_down, "node_down": node_down}
-    if directed:
-        kind: Directed = "mutual" if directed == "mutual" else "reach"
-        return solve_directed(graph, terminals, **chances, connection=kind, max_states=max_states)  # type: ignore[arg-type]
-    if fractions:
-        return in_fractions(
-            graph, terminals, **chances, groups=groups, reductions=reductions, max_states=max_states
-        )
-    problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
-    question = Question(
-        graph=graph, problem=problem, reductions=reductions, max_states=max_states, max_seconds=max_seconds,
-        rtol=rtol, samples=samples, confidence=confidence, rng=rng, executor=executor,
-    )  # fmt: skip
-    if groups is not None:
-        return answer_with_groups(question, read_groups(graph, problem, groups), method, routing)
-    return up_and_down(question, method) if routing == "updown" else answer(question, method)
 
 
 def _require_one_kind(method: str, routing: str, *, fractions: bool, groups: bool, directed: object) -> None:
@@ -170,9 +202,11 @@ def _require_one_kind(method: str, routing: str, *, fractions: bool, groups: boo
         asked.append("groups")
     if len(asked) > 1:
         raise ValueError(f"{asked[0]} must not be combined with {asked[1]}, got both")
-    if method == "closed_form" and (asked in (["fractions"], ["directed"]) or groups):
-        raise ValueError(f"method 'closed_form' must not be combined with {[*asked, 'groups'][0]}, got both")
-    if asked == ["routing='updown'"] and method == "bounds" and not groups:
-        return
-    if asked and method not in ("auto", "exact", "closed_form"):
-        raise ValueError(f"method must be 'auto' or 'exact' with {asked[0]}, got {method!r}")
+    if method == "closed_form" and (groups or fractions or directed):
+        other = "groups" if groups else asked[0]
+        raise ValueError(f"method 'closed_form' must not be combined with {other}, got both")
+    plain = asked == ["routing='updown'"] and not groups
+    allowed = ("auto", "exact", "closed_form", "bounds") if plain else ("auto", "exact")
+    if asked and method not in allowed:
+        kind = f"{asked[0]} and groups" if groups else asked[0]
+        raise ValueError(f"method must be {' or '.join(map(repr, allowed))} with {kind}, got {method!r}")

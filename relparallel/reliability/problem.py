@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-import networkx as nx
+import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,7 +16,11 @@ from relparallel._checks import require_choice, require_instance, require_probab
 from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.topology import Topology, as_topology
 
+if TYPE_CHECKING:
+    import networkx as nx
+
 __all__ = [
+    "FIELDS",
     "LinkChance",
     "NodeChance",
     "Problem",
@@ -77,14 +82,15 @@ def read_problem(
     with np.errstate(divide="ignore"):  # log(0) of a perfect cable
         some = np.where(cables == 1, up, -np.expm1(cables * np.log1p(-up)))
     useful = topology.transit | np.isin(np.arange(topology.num_nodes), chosen)
-    useful &= node[0] > 0
-    keep = useful[topology.edges].all(axis=1) & (some > 0)
+    alive = (some > 0) & (node[0] > 0)[topology.edges].all(axis=1)
+    plain = topology.transit | (topology.degrees <= 1)  # others may become so without what is always down
+    keep = useful[topology.edges].all(axis=1) & (alive | plain[topology.edges].all(axis=1))
     return Problem(
         edges=topology.edges[keep],
         link=np.column_stack([some, down**cables])[keep],
         node=np.column_stack(node),
         terminals=chosen,
-        transit=topology.transit,
+        transit=topology.transit.copy(),  # not read-only, for which loops would be compiled anew
     )
 
 
@@ -101,35 +107,59 @@ def _read_simple(
     None for every other, and for every mistake: the general way reads it, or says what is wrong.
     """
     link, node = _one_chance(link_up, link_down), _one_chance(node_up, node_down)
-    if type(graph) is not nx.Graph or link is None or node is None or len(graph) == 0:
+    if isinstance(graph, Topology) or link is None or node is None:
         return None
-    if not all(_FIELDS.isdisjoint(record) for _, record in graph.nodes(data=True) if record):
+    import networkx as nx
+
+    if type(graph) is not nx.Graph or len(graph) == 0:
         return None
-    n, index = len(graph), {label: i for i, label in enumerate(graph)}
-    pairs = []
-    for u, (_, near) in enumerate(graph.adjacency()):
-        for label, record in near.items():
-            v = index[label]
-            if u == v or (record and not _FIELDS.isdisjoint(record)):
-                return None
-            if u < v:
-                pairs.append(u * n + v)
-    chosen = _quick_terminals(terminals, index)
+    nodes, near = dict(graph.nodes(data=True)), dict(graph.adjacency())
+    for records in (nodes, *near.values()):
+        if any(records.values()) and not all(map(FIELDS.isdisjoint, records.values())):
+            return None
+    n, ends = len(near), chain.from_iterable(near.values())
+    index = None if list(near) == list(range(n)) else dict(zip(near, range(n), strict=True))
+    chosen = _quick_terminals(terminals, near, index)
     if chosen is None:
         return None
-    edges = np.empty((len(pairs), 2), dtype=np.int64)
-    np.divmod(np.sort(np.array(pairs, dtype=np.int64)), n, out=(edges[:, 0], edges[:, 1]))
-    return Problem(
-        edges=edges,
-        link=np.full((len(pairs), 2), link),
-        node=np.full((n, 2), node),
-        terminals=chosen,
-        transit=np.ones(n, dtype=bool),
-    )
+    joined = np.array(list(ends if index is None else map(index.__getitem__, ends)), dtype=np.int64)
+    degree = np.fromiter(map(len, near.values()), np.int64, n)
+    edges, links, nodes_up, transit = _arrays(joined, degree, *link, *node)
+    if 2 * len(edges) < len(joined):  # there is a loop
+        return None
+    return Problem(edges=edges, link=links, node=nodes_up, terminals=chosen, transit=transit)
+
+
+@numba.njit(cache=True)
+def _arrays(joined, degree, link_up, link_down, node_up, node_down):  # type: ignore[no-untyped-def]
+    """Edges u < v in ascending order, chances of links and nodes, and transit, from lists of neighbours.
+
+    Going through the nodes in order finds the upper ends of every node's links in order.
+    """
+    n = len(degree)
+    place, row, found = np.zeros(n + 1, np.int64), 0, 0
+    for v in range(n):
+        place[v] = found
+        for _ in range(degree[v]):
+            found += joined[row] > v
+            row += 1
+    edges, links = np.empty((found, 2), np.int64), np.empty((found, 2))
+    links[:, 0], links[:, 1] = link_up, link_down
+    nodes = np.empty((n, 2))
+    nodes[:, 0], nodes[:, 1] = node_up, node_down
+    row = 0
+    for u in range(n):
+        for _ in range(degree[u]):
+            v = joined[row]
+            row += 1
+            if v < u:
+                edges[place[v], 0], edges[place[v], 1] = v, u
+                place[v] += 1
+    return edges, links, nodes, np.ones(n, np.bool_)
 
 
 #: Attributes with which a node or an edge of a networkx graph means more: see `as_topology`.
-_FIELDS = frozenset(
+FIELDS: Final = frozenset(
     (
         *("kind", "device_class", "endpoint", "transit", "tier", "pod", "rail", "shared_risk"),
         *("multiplicity", "capacity", "latency"),
@@ -138,34 +168,46 @@ _FIELDS = frozenset(
 
 
 def _one_chance(up: Any, down: Any) -> tuple[float, float] | None:
-    """(up, down) of a number strictly between 0 and 1, or of 1; None of anything else."""
+    """(up, down) of one number by which a part can be up; None of anything else."""
+    given = up if down is None else down
+    if not isinstance(given, float) and type(given) is not int:
+        return None
     if down is None:
-        return (float(up), float(1.0 - up)) if isinstance(up, float) and 0.0 < up <= 1.0 else None
+        return (float(up), float(1.0 - up)) if 0.0 < up <= 1.0 else None
     return (
         (float(1.0 - down), float(down))
-        if isinstance(down, float) and 0.0 <= down < 1.0 and up == 1.0
+        if isinstance(up, float) and up == 1.0 and 0.0 <= down < 1.0
         else None
     )
 
 
-def _quick_terminals(terminals: Any, index: Mapping[Hashable, int]) -> NDArray[np.int64] | None:
-    """Ascending indices of the terminals; None where they are not plainly given."""
+def _quick_terminals(
+    terminals: Any, nodes: Mapping[Hashable, Any], index: Mapping[Hashable, int] | None
+) -> NDArray[np.int64] | None:
+    """Ascending indices of the terminals; None where they are not plainly given.
+
+    Without an ``index`` nodes are named by their own.
+    """
     if isinstance(terminals, str):
-        return np.arange(len(index)) if terminals in ("all", "nodes") else None
-    if type(terminals) not in (tuple, list, range) or not all(
-        type(t) in (int, str, tuple) for t in terminals
-    ):
+        return np.arange(len(nodes)) if terminals in ("all", "nodes") else None
+    if type(terminals) not in (tuple, list, range) or not _NAMES.issuperset(map(type, terminals)):
         return None
-    chosen = sorted(index.get(label, -1) for label in terminals)
-    distinct = len(set(chosen)) == len(chosen) > 0 <= chosen[0]
-    return np.array(chosen, dtype=np.int64) if distinct else None
+    named = set(terminals)
+    if not 0 < len(named) == len(terminals) or not named <= nodes.keys():
+        return None
+    return np.array(sorted(named if index is None else map(index.__getitem__, named)), dtype=np.int64)
+
+
+_NAMES: Final = frozenset((int, str, tuple))  # types of labels
 
 
 def require_relays(problem: Problem) -> None:
     """Refuse what plain connectivity does not answer: see Notes of `evaluate`."""
+    if len(problem.terminals) <= 2 or 0 not in problem.transit.tobytes():  # all forward
+        return
     links = np.bincount(problem.edges.ravel(), minlength=len(problem.node))
     mute = [v for v in problem.terminals if not problem.transit[v] and links[v] > 1]
-    if mute and len(problem.terminals) > 2:
+    if mute:
         raise NotExactError(
             "terminals must forward or have one link for the exact programme when there are three or more, "
             f"got node {mute[0]} with {links[mute[0]]} links; use method='monte_carlo' with an rng"
@@ -214,9 +256,13 @@ def link_values(
         return _attribute(argument, topology.edge_attributes, given)
     row = {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
     if isinstance(given, Mapping):
-        values = np.full(len(row), rest)
+        values, named = np.full(len(row), rest), set()
         for ends, chance in given.items():
-            values[_row(argument, topology, row, ends)] = require_probability(**{argument: chance})
+            i = _row(argument, topology, row, ends)
+            if i in named:
+                raise ValueError(f"{argument} must name every link once, got {ends!r} a second time")
+            named.add(i)
+            values[i] = _single(argument, chance)
         return values
     values = _spread(argument, given, len(row))
     if np.ndim(given) == 0 or isinstance(graph, Topology):
@@ -247,8 +293,15 @@ def node_values(topology: Topology, argument: str, given: NodeChance, rest: floa
         return _spread(argument, given, topology.num_nodes)
     values = np.full(topology.num_nodes, rest)
     for label, chance in given.items():
-        values[_index(argument, topology, label)] = require_probability(**{argument: chance})
+        values[_index(argument, topology, label)] = _single(argument, chance)
     return values
+
+
+def _single(argument: str, chance: Any) -> float:
+    """One probability."""
+    if np.ndim(chance):
+        raise TypeError(f"{argument} must give one probability each, got {chance!r}")
+    return float(require_probability(**{argument: chance}))
 
 
 def _attribute(argument: str, attributes: Mapping[str, Any], name: str) -> FloatArray:
@@ -261,6 +314,8 @@ def _attribute(argument: str, attributes: Mapping[str, Any], name: str) -> Float
 
 def _spread(argument: str, values: ArrayLike, length: int) -> FloatArray:
     """One probability for all, or one each."""
+    if length == 0 and np.shape(values) == (0,):
+        return np.empty(0)
     chances = np.asarray(require_probability(**{argument: values}))
     if chances.ndim and chances.shape != (length,):
         raise ValueError(f"{argument} must be one probability or {length}, got shape {chances.shape}")

@@ -74,6 +74,16 @@ def names(name: str, values: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
+def adjacency(edges: IntArray, nodes: int) -> tuple[IntArray, IntArray]:
+    """Where each node's neighbours start, and the neighbours, ascending, of pairs u < v in order."""
+    from scipy.sparse import coo_array
+
+    u, v = edges.T
+    ends = np.concatenate([v, u]), np.concatenate([u, v])  # the lower neighbours first
+    rows = coo_array((np.ones(ends[0].size, dtype=np.int8), ends), shape=(nodes, nodes)).tocsr()
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
+
+
 def ordered_pairs(edges: ArrayLike, n: int) -> IntArray:
     """Check joined pairs u < v < n, ascending, each once."""
     pairs = integers("edges", edges, -1, 2, at_most=n - 1)

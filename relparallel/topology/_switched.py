@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from relparallel.topology._arrays import IntArray, joined
 from relparallel.topology.description import Description
@@ -69,5 +67,8 @@ def describe_switched(
 
 def connected(cables: IntArray, switches: int) -> bool:
     """Whether cables join all switches."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     graph = csr_array((np.ones(len(cables), dtype=np.int8), tuple(cables.T)), shape=(switches,) * 2)
     return int(connected_components(graph, directed=False)[0]) == 1

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from relparallel._checks import require_instance, require_int, require_real
@@ -20,6 +18,10 @@ from relparallel.topology import _arrays
 from relparallel.topology._arrays import FloatArray
 from relparallel.topology.fabric import Topology
 from relparallel.topology.optical import group_pairs, optics
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
 
 __all__ = ["CircuitSchedule", "schedule_circuits"]
 
@@ -100,6 +102,8 @@ class CircuitSchedule:
         1        0.0         1  5.000000e+10
         2        1.0         1  4.000000e+10
         """
+        import pandas as pd
+
         epoch = np.arange(len(self.matchings))
         columns = {
             "start": epoch * (self.hold_time + self.reconfiguration_time),
@@ -192,6 +196,8 @@ def _serve_heaviest(waiting: FloatArray, most: float) -> list[tuple[int, int]]:
 
 def _heaviest_matching(weight: FloatArray) -> list[tuple[int, int]]:
     """Pairs i < j of largest total weight in both directions."""
+    import networkx as nx
+
     both = np.triu(weight + weight.T, k=1)
     graph: nx.Graph[int] = nx.Graph()
     graph.add_weighted_edges_from((i, j, both[i, j].item()) for i, j in np.argwhere(both > 0).tolist())

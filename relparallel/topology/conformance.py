@@ -6,17 +6,17 @@ cables. The check therefore compares nodes and degrees of every kind, cables, co
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from relparallel._checks import require_choice, require_instance
 from relparallel.topology.description import describe, names
 from relparallel.topology.fabric import Topology
 from relparallel.topology.flows import disjoint_paths
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["check"]
 
@@ -57,6 +57,8 @@ def check(topology: Topology) -> pd.DataFrame:
     >>> print(check(fat_tree(k=4)).loc["links"].to_dict())
     {'described': 48, 'measured': 48}
     """
+    import pandas as pd
+
     t = require_instance(Topology, topology=topology)
     require_choice(names(), **{"topology.meta.name": t.meta.name})
     form = describe(t.meta.name, **t.meta.parameters)
@@ -87,6 +89,9 @@ def _degree(t: Topology, kind: str) -> Counts:
 
 
 def _components(t: Topology) -> int:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     ones = np.ones(len(t.edges), dtype=np.int8)
     graph = csr_array((ones, (t.edges[:, 0], t.edges[:, 1])), shape=(t.num_nodes,) * 2)
     return len(np.unique(connected_components(graph, directed=False)[1]))

@@ -13,11 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import signature
 from itertools import product
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-import networkx as nx
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_probability
@@ -26,6 +24,10 @@ from relparallel.topology.description import names
 from relparallel.topology.fabric import Topology
 from relparallel.topology.interchange import as_topology
 from relparallel.topology.prices import ITEMS, UnitPrices, unit_prices
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
 
 __all__ = ["BillOfMaterials", "Fittings", "bill_of_materials", "fittings", "require_priced"]
 
@@ -126,6 +128,8 @@ class BillOfMaterials:
         >>> bill.to_frame().loc["switch port"].tolist()
         [80.0, 5.0, 40000.0, 1000.0]
         """
+        import pandas as pd
+
         counts = pd.Series(self.counts, dtype=float).rename_axis("item")
         rows = pd.DataFrame(
             {
@@ -188,6 +192,8 @@ def bill_of_materials(
     >>> bill.cost, round(bill.power), bill.cables
     (22147200.0, 157158, 14016)
     """
+    import networkx as nx
+
     asked = unit_prices() if prices is None else require_instance(UnitPrices, prices=prices)
     require_instance((str, Topology, nx.Graph), design=design)
     if not isinstance(design, str):

@@ -10,18 +10,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from inspect import Parameter, signature
-from typing import Any, Final
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Final
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Description", "closed_form", "describe", "names"]
 
 Form = Callable[..., "Description"]
 
 _FORMS: Final[dict[str, Form]] = {}
+_DESIGNS: Final = (
+    "direct",
+    "finite_geometry",
+    "gpu_clusters",
+    "low_diameter",
+    "multi_rooted",
+    "optical",
+    "published_clusters",
+    "random_graphs",
+    "server_centric",
+    "switch_centric",
+)  # modules of designs: each loads when it is used, all of them when all closed forms are asked for
 _OPTIONAL: Final = ("diameter", "diameter_bound", "bisection", "host_connectivity")
 
 
@@ -66,7 +80,7 @@ class Description:
     host_connectivity: int | None = None
 
     def __post_init__(self) -> None:
-        require_choice(_FORMS, design=self.design)
+        require_choice(_all_forms(), design=self.design)
         require_instance(Mapping, parameters=self.parameters, nodes=self.nodes, degrees=self.degrees)
         for name in ("nodes", "degrees"):
             counts: Mapping[str, Any] = getattr(self, name)
@@ -105,6 +119,8 @@ class Description:
         >>> describe("bcube", n=4, k=1).to_frame().loc["mean hops", "value"]
         3.2
         """
+        import pandas as pd
+
         whole = ("hosts", "switches", "links", "diameter", "diameter_bound", "mean_hops", "bisection")
         rows = {name: getattr(self, name) for name in (*whole, "host_connectivity")}
         known = {name.replace("_", " "): value for name, value in rows.items() if value is not None}
@@ -122,6 +138,13 @@ def closed_form(design: str) -> Callable[[Form], Form]:
     return register
 
 
+def _all_forms() -> dict[str, Form]:
+    """Closed forms of every design."""
+    for module in _DESIGNS:
+        import_module(f"{__package__}.{module}")
+    return _FORMS
+
+
 def names() -> tuple[str, ...]:
     """Names of all designs, each that of its builder.
 
@@ -135,7 +158,7 @@ def names() -> tuple[str, ...]:
     >>> {"bcube", "dcell", "fat_tree", "torus"} <= set(names())
     True
     """
-    return tuple(sorted(_FORMS))
+    return tuple(sorted(_all_forms()))
 
 
 def describe(design: str, **parameters: Any) -> Description:
@@ -176,9 +199,10 @@ def describe(design: str, **parameters: Any) -> Description:
     3263442
     """
     require_choice(names(), design=design)
-    expected = signature(_FORMS[design]).parameters
+    form = _all_forms()[design]
+    expected = signature(form).parameters
     needed = {name for name, p in expected.items() if p.default is Parameter.empty}
     if not needed <= parameters.keys() <= expected.keys():
         given = ", ".join(parameters) or "none"
         raise ValueError(f"parameters of {design} must be {', '.join(expected)}, got {given}")
-    return _FORMS[design](**parameters)
+    return form(**parameters)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import networkx as nx
 import numpy as np
 
 from relparallel._checks import require_instance, require_real
@@ -23,6 +22,9 @@ from relparallel.topology.fabric import Topology
 from relparallel.topology.interchange import as_topology
 from relparallel.topology.prices import ITEMS, UnitPrices, price_rows, unit_prices
 from relparallel.units import MICROSECOND, MINUTE, MONTH
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["equipped", "mean_lives", "mean_repair"]
 

@@ -11,18 +11,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
 
-from relparallel._checks import require_flag, require_instance, require_int, require_real
+from relparallel._checks import require_instance, require_int, require_real
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 from relparallel.topology.parts import Design, SharedRisk, risk_groups
 from relparallel.units import GBIT
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["LINK_CAPACITY", "Topology"]
 
@@ -264,10 +265,7 @@ class Topology:
     @cached_property
     def _neighbours(self) -> tuple[IntArray, IntArray]:
         """Rows of the adjacency matrix: lower neighbours first, so each row is ascending."""
-        u, v = self.edges.T
-        ends = np.concatenate([v, u]), np.concatenate([u, v])
-        rows = coo_array((np.ones(ends[0].size, dtype=np.int8), ends), shape=(self.num_nodes,) * 2).tocsr()
-        return rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
+        return _arrays.adjacency(self.edges, self.num_nodes)
 
     @property
     def indptr(self) -> IntArray:
@@ -302,6 +300,7 @@ class Topology:
 
         Examples
         --------
+        >>> import networkx as nx
         >>> Topology.from_networkx(nx.path_graph(["a", "b", "c"])).index_of("c")
         2
         """
@@ -332,7 +331,7 @@ class Topology:
 
         Examples
         --------
-        >>> Topology.from_networkx(nx.path_graph(2)).is_kind("node").tolist()
+        >>> Topology.of(edges=[], node_kind={"server": 2}, meta=Design(name="two")).is_kind("server").tolist()
         [True, True]
         """
         if kind not in self.kinds:
@@ -351,8 +350,9 @@ class Topology:
 
         Examples
         --------
-        >>> Topology.from_networkx(nx.path_graph(2)).to_networkx().nodes[1]["kind"]
-        'node'
+        >>> pair = Topology.of(edges=[(0, 1)], node_kind={"server": 2}, meta=Design(name="cable"))
+        >>> pair.to_networkx().nodes[1]["kind"]
+        'server'
         """
         from relparallel.topology.interchange import to_networkx
 
@@ -381,13 +381,13 @@ class Topology:
 
         Examples
         --------
+        >>> import networkx as nx
         >>> Topology.from_networkx(nx.cycle_graph(3)).num_links
         3
         """
-        from relparallel.topology.interchange import as_topology, require_one_part
+        from relparallel.topology.interchange import from_networkx
 
-        found = as_topology(require_instance(nx.Graph, graph=graph))
-        return require_one_part("graph", found) if require_flag(strict=strict) else found
+        return from_networkx(graph, strict=strict)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Topology):

@@ -7,9 +7,8 @@ its parallel cables does; a group of shared risk takes all its members along.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +17,9 @@ from relparallel._checks import require_int, require_probability, require_rng
 from relparallel.topology._arrays import BoolArray, FloatArray
 from relparallel.topology.fabric import Topology
 from relparallel.topology.interchange import as_topology
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["Scenarios", "sample_failures"]
 
@@ -129,6 +131,7 @@ def sample_failures(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> found = sample_failures(nx.cycle_graph(4), 1000, np.random.default_rng(1), link_down=0.5)
     >>> found.pairs.shape, round(float(np.bitwise_count(found.pairs).mean()) / 62.5, 1)
     ((4, 16), 0.5)

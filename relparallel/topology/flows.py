@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from relparallel.topology.fabric import Topology
 from relparallel.topology.interchange import as_topology
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["disjoint_paths"]
 
@@ -43,9 +43,13 @@ def disjoint_paths(topology: Topology | nx.Graph[Any], source: Hashable, target:
 
     Examples
     --------
+    >>> import networkx as nx
     >>> disjoint_paths(nx.cycle_graph(5), 0, 2)
     2
     """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
     t = as_topology(topology, name="topology")
     s, d = node_index(t, "source", source), node_index(t, "target", target)
     if s == d:

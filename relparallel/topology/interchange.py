@@ -9,21 +9,21 @@ and ``device_classes`` order the names. Every other attribute is kept under its 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
-from relparallel._checks import require_instance
+from relparallel._checks import require_flag, require_instance
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.fabric import LINK_CAPACITY, Topology
 from relparallel.topology.parts import Design, SharedRisk
 
-__all__ = ["as_topology", "require_one_part", "to_networkx"]
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = ["as_topology", "from_networkx", "require_one_part", "to_networkx"]
 
 Attributes = Mapping[str, Any]
 
@@ -65,13 +65,16 @@ def as_topology(graph: Topology | nx.Graph[Any], *, name: str = "graph") -> Topo
 
     Examples
     --------
+    >>> import networkx as nx
     >>> as_topology(nx.MultiGraph([("a", "b"), ("b", "a"), ("b", "c")])).multiplicity.tolist()
     [2, 1]
     """
     require_instance(str, name=name)
-    require_instance((Topology, nx.Graph), **{name: graph})
     if isinstance(graph, Topology):
         return graph
+    import networkx as nx
+
+    require_instance((Topology, nx.Graph), **{name: graph})
     if graph.is_directed():
         raise ValueError(f"{name} must be undirected, got {graph}")
     if len(graph) == 0:
@@ -82,8 +85,19 @@ def as_topology(graph: Topology | nx.Graph[Any], *, name: str = "graph") -> Topo
     return _read(graph)
 
 
+def from_networkx(graph: nx.Graph[Any], *, strict: bool) -> Topology:
+    """Topology of a networkx graph alone; see `Topology.from_networkx`."""
+    import networkx as nx
+
+    found = as_topology(require_instance(nx.Graph, graph=graph))
+    return require_one_part("graph", found) if require_flag(strict=strict) else found
+
+
 def require_one_part(name: str, topology: Topology) -> Topology:
     """Return an imported topology if cables join all of its nodes."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     joined = np.ones(topology.indices.size, dtype=np.int8), topology.indices, topology.indptr
     parts, part = connected_components(csr_array(joined, shape=(topology.num_nodes,) * 2), directed=False)
     if parts > 1:
@@ -97,6 +111,8 @@ def require_one_part(name: str, topology: Topology) -> Topology:
 
 def to_networkx(topology: Topology) -> nx.Graph[Any]:
     """Graph with every attribute of the topology; see `Topology.to_networkx`."""
+    import networkx as nx
+
     t = topology
     nodes = {
         "kind": [t.kinds[code] for code in t.node_kind.tolist()],

@@ -10,12 +10,13 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
-
-import pandas as pd
+from typing import TYPE_CHECKING, Final
 
 from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.published import data_folder
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["ITEMS", "UnitPrices", "price_rows", "unit_prices"]
 
@@ -69,6 +70,8 @@ class UnitPrices:
 @cache
 def price_rows() -> pd.DataFrame:
     """Every row of the shipped price lists."""
+    import pandas as pd
+
     with (data_folder() / "devices.csv").open(newline="", encoding="utf-8") as file:
         return pd.DataFrame(list(csv.DictReader(file)))
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from relparallel._checks import require_int
 from relparallel.topology._arrays import BoolArray, IntArray, integers
 from relparallel.topology.fabric import Topology
 from relparallel.topology.interchange import as_topology
 from relparallel.topology.parts import SharedRisk
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["racks", "with_power_domains"]
 
@@ -127,6 +127,9 @@ def _first_switch(t: Topology) -> IntArray:
 
 def _whole_pods(t: Topology) -> bool:
     """Whether cables between hosts alone hold every pod of hosts together."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     pod = t.pod[t.hosts]
     inside = t.edges[t.endpoint[t.edges].all(axis=1) & (t.pod[t.edges[:, 0]] == t.pod[t.edges[:, 1]])]
     shape = (t.num_nodes, t.num_nodes)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import networkx as nx
 import numpy as np
 
 from relparallel._checks import require_instance, require_rng
@@ -20,6 +19,9 @@ from relparallel.topology.fabric import Topology
 from relparallel.topology.flows import node_index
 from relparallel.topology.interchange import as_topology
 from relparallel.topology.server_centric import dcell_servers, ficonn_servers
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["bcube_paths", "dcell_route", "ecmp_paths", "ficonn_route", "up_down_paths", "vl2_route"]
 
@@ -233,6 +235,7 @@ def ecmp_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Has
 
     Examples
     --------
+    >>> import networkx as nx
     >>> ecmp_paths(nx.cycle_graph(4), 0, 2)
     ((0, 1, 2), (0, 3, 2))
     """

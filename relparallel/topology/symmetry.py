@@ -8,14 +8,11 @@ nodes that the rest carry into each other form an orbit: what is measured from o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-import networkx as nx
 import numba
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import IntArray
@@ -23,6 +20,9 @@ from relparallel.topology._generators import RULES
 from relparallel.topology.description import describe
 from relparallel.topology.fabric import Topology
 from relparallel.topology.interchange import as_topology
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["arc_orbits", "automorphisms", "is_automorphism", "orbits", "orbits_that_fix"]
 
@@ -56,6 +56,7 @@ def is_automorphism(topology: Topology | nx.Graph[Any], permutation: ArrayLike) 
 
     Examples
     --------
+    >>> import networkx as nx
     >>> is_automorphism(nx.cycle_graph(4), [1, 2, 3, 0]), is_automorphism(nx.path_graph(3), [1, 2, 0])
     (True, False)
     """
@@ -232,6 +233,9 @@ def _keeps_neighbours(indptr, indices, image):  # type: ignore[no-untyped-def]
 
 def _components(images: IntArray) -> IntArray:
     """Orbits of 0..size-1 under the rows, numbered by first member."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     count, size = images.shape
     start, ones = np.tile(np.arange(size), count), np.ones(count * size, dtype=np.int8)
     graph = coo_array((ones, (start, images.ravel())), shape=(size, size)).tocsr()

@@ -6,7 +6,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from relparallel._checks import require_real
 
@@ -73,6 +72,8 @@ def normal_percentiles(mean: float, std: float, levels: Any, skewness: float = 0
     Wilson and Hilferty's cube for the law of this skewness: it agrees with Cornish and Fisher's series in
     the first order and rises at every level. A skewness beyond 2, that of a single loss, is taken as 2.
     """
+    from scipy.special import ndtri
+
     levels = require_real(levels=levels, at_least=0.0, at_most=100.0)
     skewness = min(max(skewness, -2.0), 2.0)
     if not std:

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
-from scipy.sparse.linalg import splu
 
 __all__ = ["cold_law"]
 
@@ -51,6 +49,9 @@ def cold_law(loads: Mapping[int, Any], repairs: Mapping[int, float], spares: int
 
 def _balanced(flows: list[tuple[Any, Any, Any]], states: int) -> NDArray[Any]:
     """Stationary law of a chain from (from, to, rate), that of state 0 first set to 1."""
+    from scipy.sparse import csc_array
+    from scipy.sparse.linalg import splu
+
     start, end, rate = (np.concatenate(column) for column in zip(*flows, strict=True))
     leave = np.zeros(states, dtype=rate.dtype)
     np.add.at(leave, start, rate)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from relparallel.metrics import Estimate
 
@@ -14,6 +13,8 @@ __all__ = ["mean_interval"]
 
 def mean_interval(values: Any) -> Estimate:
     """Mean of independent, equally distributed values with its 95 % interval."""
+    from scipy.special import stdtrit
+
     values = np.asarray(values, dtype=np.float64)
     mean = float(values.mean())
     half = float(stdtrit(values.size - 1, 0.975) * values.std(ddof=1) / np.sqrt(values.size))

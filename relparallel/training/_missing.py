@@ -8,7 +8,6 @@ from typing import Any
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solveh_banded
 
 __all__ = ["able_to_fail", "missing_law", "reach", "speed_spread", "speeds"]
 
@@ -81,6 +80,8 @@ def speed_spread(
     2 sum_K q f (v - E v), where f solves Poisson's equation of the reversible chain that moves between K and
     K + n as often as the law asks for. Exact for parts of one size and exponential repairs. O(K n^2).
     """
+    from scipy.linalg import solveh_banded
+
     known = np.flatnonzero(law > _RARE * law.max())
     window = slice(known[0], known[-1] + 1)
     law, able, speed = law[window], able[window], speed[window]

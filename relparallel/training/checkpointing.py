@@ -22,7 +22,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from scipy.special import lambertw
 
 from relparallel._checks import require_choice, require_real
 from relparallel.training._arguments import Real, plain, require_time, require_together
@@ -128,6 +127,8 @@ def checkpoint_interval(checkpoint: Real, mtbf: Real, method: str = "exact") -> 
 
 def lost_share(ratio: Real) -> Real:
     """Optimal W/M for a given C/M: the root y of -log(1 - y) - y = C/M."""
+    from scipy.special import lambertw
+
     ratio = np.asarray(ratio, dtype=np.float64)
     s = np.sqrt(2 * ratio)
     near = s * np.polynomial.polynomial.polyval(np.minimum(s, 0.1), _SERIES)

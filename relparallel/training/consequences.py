@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int
@@ -18,6 +17,9 @@ from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.hit_parts import groups_per_part
 from relparallel.training.recovery_policies import Recovery
 from relparallel.units import DAY
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["consequences", "groups_behind"]
 
@@ -120,6 +122,8 @@ def consequences(
     >>> int(table.loc["Faulty GPU", "replicas"]), float(table.loc["Faulty GPU", "stopped / s"])
     (1, 30.0)
     """
+    import pandas as pd
+
     require_int(spares=spares, at_least=0, at_most=10**6)
     job = rows(model, checkpointing, recovery, spares)
     place = model.placement

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from relparallel._checks import (
     require_choice,
@@ -331,6 +330,8 @@ def crossovers(
 
 def _roots(function: Callable[[Any], Any], low: float, high: float, points: int = 256) -> list[float]:
     """Changes of sign that a scan of so many points sees; stretches of exact equality are none."""
+    from scipy.optimize import brentq
+
     seen = np.linspace(low, high, points)
     values = function(seen)
     seen, signs = seen[values != 0], np.sign(values[values != 0])

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.metrics import Estimate
@@ -249,6 +248,8 @@ def _sorted_counts(
     parts: Sequence[RepairableParts],
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
     """Counts of every class by falling probability, and these; counts that never occur are left out."""
+    from scipy.stats import binom
+
     counts, chances = [], []
     for entry in parts:
         far = int(binom.isf(1e-18, entry.count, entry.down)) + 1 if entry.down else 0

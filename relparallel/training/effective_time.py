@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import numpy as np
-from scipy.special import exprel
 
 from relparallel._checks import require_choice, require_probability, require_real
 from relparallel.training._arguments import (
@@ -179,6 +178,8 @@ def expected_segment_time(
     >>> round(expected_segment_time(mtbf=9000, interval=1500, checkpoint=120, restart=900, down=300), 3)
     2027.018
     """
+    from scipy.special import exprel
+
     mtbf, interval, checkpoint, restart, down = _times(mtbf, interval, checkpoint, restart, down)
     period = interval + checkpoint
     with np.errstate(over="ignore"):
@@ -235,6 +236,8 @@ def effective_training_time_ratio(
     >>> round(year.sd, 5), year.percentiles((5, 50, 95)).round(4).tolist()
     (0.00203, [0.6993, 0.7026, 0.706])
     """
+    from scipy.special import exprel
+
     mtbf, interval, checkpoint, restart, down = _times(mtbf, interval, checkpoint, restart, down)
     require_time(interval=interval, positive=True)
     require_choice(MODELS, method=method)

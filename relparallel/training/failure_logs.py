@@ -7,15 +7,17 @@ A record that cannot be true is refused with its row named. What is merged or re
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import LONGEST
 from relparallel.units import DAY
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["FailureLog"]
 
@@ -75,6 +77,8 @@ class FailureLog:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        import pandas as pd
+
         node, cause = texts(node=self.node), texts(cause=self.cause)
         start, end = (_times(**{name: getattr(self, name)}) for name in ("start", "end"))
         for name, column in (("start", start), ("end", end), ("cause", cause)):
@@ -174,6 +178,8 @@ class FailureLog:
         pandas.DataFrame
             Node numbers from 0 in the order of their names, start and end [s]; every row of the log.
         """
+        import pandas as pd
+
         number = np.unique(self.node, return_inverse=True)[1]
         return pd.DataFrame({"node": number, "start": self.start, "end": self.end})
 
@@ -185,6 +191,8 @@ class FailureLog:
         pandas.DataFrame
             The most frequent class first; repairs in seconds.
         """
+        import pandas as pd
+
         groups = pd.Series(self.repairs).groupby(self.cause)
         table = groups.agg(failures="size", mean_repair="mean", median_repair="median")
         share = table["failures"] / len(self.start)
@@ -197,6 +205,8 @@ class FailureLog:
 
 def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Refuse, merge or keep failures of nodes that are still down; ``table`` is in order of time."""
+    import pandas as pd
+
     latest = table.groupby("node")["end"].cummax().groupby(table["node"]).shift()
     again = table["start"] == table.groupby("node")["start"].shift()  # also where repairs take no time
     inside = ((table["start"] < latest) | again).to_numpy()

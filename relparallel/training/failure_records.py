@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from relparallel._checks import require_instance, require_int
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["check_records"]
 
@@ -37,10 +40,13 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> records = pd.DataFrame({"node": [0, 0], "start": [5.0, 90.0], "end": [60.0, 95.0]})
     >>> len(check_records(records, nodes=1))
     2
     """
+    import pandas as pd
+
     require_instance(pd.DataFrame, records=records)
     require_int(nodes=nodes, at_least=1)
     if missing := [name for name in COLUMNS if name not in records]:
@@ -63,6 +69,8 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
 
 def _numbers(column: pd.Series) -> pd.Series:
     """The same numbers as float64, NaN for anything else."""
+    import pandas as pd
+
     real = column.map(lambda entry: isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_)))
     kept = column.astype(object).where(real.to_numpy(dtype=bool), np.nan)
     return pd.to_numeric(kept, errors="coerce").astype(np.float64)

@@ -7,9 +7,7 @@ evaluated class by class, however many GPUs it has.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
-
-import pandas as pd
+from typing import TYPE_CHECKING, Final
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
 from relparallel.hardware import LEVELS, Cluster, ComponentRates
@@ -17,6 +15,9 @@ from relparallel.parallel import Placement
 from relparallel.training._arguments import require_rate, require_time
 from relparallel.training.hit_parts import behind, part_kinds
 from relparallel.units import DAY, HOUR
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["EFFECTS", "ComponentClass", "Domain", "FailureModel"]
 
@@ -357,6 +358,8 @@ class FailureModel:
         pandas.DataFrame
             In the order of the classes.
         """
+        import pandas as pd
+
         rates = [self.class_rate(entry) for entry in self.classes]
         return pd.DataFrame(
             {

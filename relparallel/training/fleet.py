@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_probability, require_real, require_rng
@@ -23,6 +22,9 @@ from relparallel.training._arguments import require_rate, require_single, requir
 from relparallel.training._fleet_kernel import BUCKETS, run_fleet
 from relparallel.training._intervals import mean_interval
 from relparallel.units import DAY, MINUTE
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Fleet", "FleetStudy"]
 
@@ -56,6 +58,8 @@ class FleetStudy:
     buckets: pd.DataFrame
 
     def __post_init__(self) -> None:
+        import pandas as pd
+
         require_instance(np.ndarray, failures=self.failures)
         require_instance(pd.DataFrame, buckets=self.buckets)
         if self.failures.dtype.kind not in "iu" or self.failures.shape != (len(self.buckets),):
@@ -229,6 +233,8 @@ class Fleet:
         -----
         Nothing fails while the job stands still. 64-bit counts; about 60 ns per failure or repair.
         """
+        import pandas as pd
+
         require_int(replications=replications, at_least=2, at_most=10**6)
         require_rng(rng=rng)
         parts = map_chunks(self._run, spawn_streams(rng, replications), executor)

@@ -26,10 +26,9 @@ r         mean time until a failed node is back [s]                   argument `
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import (
@@ -47,6 +46,9 @@ from relparallel.training.domains import POLICIES, blast_radius
 from relparallel.training.failures import ComponentClass, FailureModel
 from relparallel.training.recovery import _check_batch, elastic_throughput
 from relparallel.training.spares import _erlang_b
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Goodput", "Job", "relative_goodput"]
 
@@ -227,6 +229,8 @@ class Goodput:
         pandas.DataFrame
             Columns policy, share, active, available, effective, elastic, spares, interval.
         """
+        import pandas as pd
+
         names = ("share", "active", "available", "effective", "elastic", "spares", "interval")
         columns = np.broadcast_arrays(*(np.atleast_1d(getattr(self, name)) for name in names))
         return pd.DataFrame(

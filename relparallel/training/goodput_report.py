@@ -14,10 +14,9 @@ undisturbed  mean throughput with slow parts: the slowest of them sets the pace.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
@@ -30,6 +29,9 @@ from relparallel.training.importance import importance
 from relparallel.training.recovery_policies import Recovery
 from relparallel.training.report import GoodputReport
 from relparallel.units import DAY
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["goodput"]
 
@@ -158,6 +160,8 @@ def goodput(
 
 def _mean_times(found: Sequence[str], rates: NDArray[np.float64], names: Sequence[str]) -> pd.Series:
     """Mean time between interruptions by class, infinite where none interrupts."""
+    import pandas as pd
+
     total = dict.fromkeys(names, 0.0)
     for name, rate in zip(found, rates, strict=True):
         total[name] += rate

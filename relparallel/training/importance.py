@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["importance"]
 
@@ -56,6 +59,8 @@ def importance(
     >>> table["share"].tolist(), table["birnbaum"].round(1).tolist()
     ([0.75, 0.25], [1350.0, 9000.0])
     """
+    import pandas as pd
+
     classes = {name: place for place, name in enumerate(dict.fromkeys(names))}
     kind = np.array([classes[name] for name in names], dtype=np.int64)
     rate, elasticity = (np.bincount(kind, values, len(classes)) for values in (rates, elasticities))

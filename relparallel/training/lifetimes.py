@@ -20,8 +20,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import quad
-from scipy.special import gamma, log_ndtr, ndtri_exp
 
 from relparallel._checks import (
     require_choice,
@@ -116,6 +114,8 @@ class Lifetime:
     @property
     def scale(self) -> float:
         """Weibull's scale s, or the median exp(mu) of the lognormal law [s]; for observed lives the mean."""
+        from scipy.special import gamma
+
         if self.kind == LOGNORMAL:
             return float(self.mean * np.exp(-(self.shape**2) / 2))
         return float(self.mean / gamma(1 + 1 / self.shape))
@@ -259,6 +259,8 @@ class Lifetime:
         ----------
         Galambos, "The Asymptotic Theory of Extreme Order Statistics", 1978.
         """
+        from scipy.integrate import quad
+
         require_int(parts=parts, at_least=1, at_most=MOST_PARTS)
         if self.kind == EMPIRICAL:
             steps = np.diff(self.lives, prepend=0.0)
@@ -286,6 +288,8 @@ class Lifetime:
 
     def _conditional(self, rng: np.random.Generator, ages: NDArray[np.float64]) -> NDArray[np.float64]:
         """X - age, given X > age."""
+        from scipy.special import ndtri_exp
+
         draws = rng.standard_exponential(ages.size)  # -log of S(X)/S(age)
         if self.kind == WEIBULL:
             return np.asarray(
@@ -304,6 +308,8 @@ class Lifetime:
 
     def _log_survival(self, time: Any) -> Any:
         """Log S(t) of the two laws that have a formula."""
+        from scipy.special import log_ndtr
+
         if self.kind == WEIBULL:
             return -((time / self.scale) ** self.shape)
         with np.errstate(divide="ignore"):

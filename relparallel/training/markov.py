@@ -18,17 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.linalg import expm_multiply
 
 from relparallel._checks import require_flag, require_instance, require_int, require_probability
 from relparallel.reliability.repair.stationary import stationary_distribution
 from relparallel.training._arguments import Real, require_rate, require_time
 from relparallel.training._missing import able_to_fail, reach, speeds
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["NodeChain"]
 
@@ -143,6 +144,8 @@ class NodeChain:
         ValueError
             If there were more than a hundred thousand states.
         """
+        from scipy.sparse import csr_array
+
         most = self._most()
         if 2 * most + 2 > _MOST:
             raise ValueError(f"nodes must leave at most {_MOST} states, got {2 * most + 2}")
@@ -236,6 +239,8 @@ class NodeChain:
         ----------
         Al-Mohy and Higham, SIAM J. Sci. Comput. 33(2), 2011.
         """
+        from scipy.sparse.linalg import expm_multiply
+
         when = np.atleast_1d(require_time(times=times))
         rates = self.generator()
         speed = np.zeros(rates.shape[0])

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_real
@@ -27,6 +26,9 @@ from relparallel.training.failures import ComponentClass
 from relparallel.training.hit_parts import behind
 from relparallel.training.network_parts import NetworkPart, Part, classes_of, cut_off, parts_of
 from relparallel.workload import Transformer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["NetworkImpact", "network_bounds", "network_impact"]
 
@@ -73,6 +75,8 @@ class NetworkImpact:
         pandas.DataFrame
             Part, count, effect, GPUs cut off, slowdown, slowest degree and the bandwidth that it keeps.
         """
+        import pandas as pd
+
         return pd.DataFrame(
             {
                 "part": [part.name for part in self.parts],

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.stats import binom, poisson
 
 from relparallel._checks import require_flag, require_instance, require_int, require_probability
 from relparallel.training._arguments import require_time
@@ -62,6 +61,8 @@ def usable_fraction(
     >>> round(usable_fraction(16, 0.99), 4), round(usable_fraction(16, 0.99, switched=False), 4)
     (0.7474, 0.0763)
     """
+    from scipy.stats import binom
+
     up = _cube_up(cubes_per_slice, host_up, cubes, hosts_per_cube)
     n = cubes_per_slice
     if not require_flag(switched=switched):
@@ -113,6 +114,8 @@ def slice_availability(
     >>> round(slice_availability(3, 16, 0.99), 4), round(slice_availability(3, 16, 0.99, switched=False), 4)
     (0.9894, 0.0017)
     """
+    from scipy.stats import binom
+
     up = _cube_up(cubes_per_slice, host_up, cubes, hosts_per_cube)
     if require_int(slices=slices, at_least=1) * cubes_per_slice > cubes:
         raise ValueError(f"slices must need at most {cubes} cubes, got {slices} of {cubes_per_slice}")
@@ -168,6 +171,8 @@ def rewired(
     >>> round(leaf.repair, 1)
     62.9
     """
+    from scipy.stats import poisson
+
     require_instance(FailureModel, model=model)
     require_time(time=time)
     require_int(spares=spares, at_least=0, at_most=10**6)

@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
-from scipy.optimize import brentq
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_real
 from relparallel.published import data_folder
@@ -23,6 +21,9 @@ from relparallel.training._arguments import require_single
 from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
 from relparallel.training.rollback import Rollback, rollback
 from relparallel.units import DAY, HOUR, MINUTE
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["PublishedRun", "RunInput", "predict_runs", "published_runs"]
 
@@ -205,6 +206,8 @@ class PublishedRun:
         ValueError
             If the run has no such input.
         """
+        from scipy.optimize import brentq
+
         require_choice(tuple(entry.name for entry in self.inputs), name=name)
         if self.effective is None:
             return float("nan")
@@ -245,6 +248,8 @@ class PublishedRun:
             Input, elasticity d ln(share) / d ln(input), and points of share between both ends of its range
             (half of it), the largest first; source.
         """
+        import pandas as pd
+
         rows = []
         for entry in self.uncertain:
             ends = [self.ratio({entry.name: end}) for end in (entry.lowest, entry.highest)]
@@ -290,6 +295,8 @@ def published_runs() -> Mapping[str, PublishedRun]:
     >>> [entry.value for entry in published_runs()["BLOOM-176B"].inputs if entry.quantity == "checkpoint"]
     [40.0]
     """
+    import pandas as pd
+
     table = pd.read_csv(data_folder() / "training_runs" / "inputs.csv", keep_default_na=False, dtype=str)
     rows: dict[str, list[RunInput]] = {}
     for row in table.to_dict("records"):
@@ -334,6 +341,8 @@ def predict_runs(points: float = 2.0) -> pd.DataFrame:
     >>> bool(table.loc["GLM-130B", "sufficient"]), float(round(table.loc["GLM-130B", "error"], 1))
     (True, -1.4)
     """
+    import pandas as pd
+
     require_single(points=points)
     require_real(points=points, above=0.0, at_most=100.0)
     return pd.DataFrame([_row(run, points) for run in published_runs().values()])

@@ -23,7 +23,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlog1py, xlogy
 
 from relparallel._checks import require_choice, require_flag, require_int
 from relparallel.training._arguments import (
@@ -141,6 +140,8 @@ def _speed(
 
 def _binomial(trials: int, success: Any) -> NDArray[np.float64]:
     """Binomial probabilities of 0 … trials along a new last axis."""
+    from scipy.special import gammaln, xlog1py, xlogy
+
     success = np.asarray(success, dtype=np.float64)[..., None]
     count = np.arange(trials + 1)
     choose = gammaln(trials + 1) - gammaln(count + 1) - gammaln(trials - count + 1)

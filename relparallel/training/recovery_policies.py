@@ -35,7 +35,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from relparallel._checks import (
     require_choice,
@@ -346,6 +345,8 @@ class Recovery:
         recycle 0.9819
         regroup 0.9895
         """
+        from scipy.stats import binom
+
         require_instance(JobShape, shape=shape)
         rate = float(require_rate(node_rate=node_rate))
         if self.waits:

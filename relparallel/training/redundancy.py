@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import poch
 
 from relparallel._checks import require_flag, require_int, require_probability, require_real
 from relparallel.training._arguments import Real, plain, require_time
@@ -163,6 +162,8 @@ def pair_failures(pairs: Real) -> Real:
     >>> pair_failures(1), round(pair_failures(100_000), 1)
     (3.0, 561.5)
     """
+    from scipy.special import poch
+
     pairs = require_real(pairs=pairs, at_least=1, at_most=1e12)
     if np.mod(pairs, 1).any():
         raise ValueError(f"pairs must be whole numbers, got {pairs!r}")

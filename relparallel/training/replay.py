@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import LONGEST, require_time
 from relparallel.training.failure_readers import CLOCKS, read_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["SpotTrace", "TraceReplay", "best_replay", "read_spot_trace", "replay_gaps", "replay_sizes"]
 
@@ -269,6 +272,8 @@ def read_spot_trace(path: str | PathLike[str], clock: str = "s") -> SpotTrace:
     >>> read_spot_trace(path, clock="h").time.tolist()
     [0.0, 5400.0, 7200.0]
     """
+    import pandas as pd
+
     require_choice(tuple(CLOCKS), clock=clock)
     table = pd.DataFrame(read_rows(path), dtype=str)
     read = table.apply(pd.to_numeric, errors="coerce")
@@ -328,6 +333,8 @@ def replay_sizes(
     >>> replay_sizes(trace, 4, {"stop": [1.0], "drop": [1.0, 0.5, 0.5]}, {"drop": 6.0})["throughput"].tolist()
     [0.5, 0.725]
     """
+    import pandas as pd
+
     require_instance(SpotTrace, trace=trace)
     require_int(nodes=nodes, at_least=1, at_most=10**7)
     if not isinstance(speeds, Mapping) or not speeds:

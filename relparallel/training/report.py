@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import (
@@ -24,6 +23,9 @@ from relparallel.training._arguments import (
     skewness_over,
 )
 from relparallel.units import DAY, HOUR
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["BUCKETS", "GoodputReport"]
 
@@ -91,6 +93,7 @@ class GoodputReport:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> report = GoodputReport(
     ...     buckets=dict.fromkeys(BUCKETS, 0.0) | {"productive": 0.9, "lost": 0.1}, variance_rate=40.0,
     ...     horizon=86400.0, step_time=5.0, gpus=16384, mtti=pd.Series({"GPU": 11132.0}), state_loss_rate=0.0,
@@ -116,6 +119,8 @@ class GoodputReport:
     third_rate: float = 0.0
 
     def __post_init__(self) -> None:
+        import pandas as pd
+
         require_instance(Mapping, buckets=self.buckets)
         if set(self.buckets) != set(BUCKETS):
             raise ValueError(f"buckets must be {', '.join(BUCKETS)}, got {', '.join(map(str, self.buckets))}")
@@ -248,6 +253,8 @@ class GoodputReport:
         pandas.DataFrame
             One row per bucket, in the order of `BUCKETS`.
         """
+        import pandas as pd
+
         frame = pd.DataFrame({"share": [self.buckets[name] for name in BUCKETS]}, index=list(BUCKETS))
         frame["hours per day"] = frame["share"] * DAY / HOUR
         if self.brackets is not None:

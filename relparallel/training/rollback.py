@@ -241,7 +241,7 @@ def _transform(system: _System, work: Any, every: tuple[int, ...]) -> NDArray[np
     return np.asarray(
         block_times(
             np.atleast_1d(work), np.array((*every, 1), dtype=np.int64), system.read, system.back,
-            system.cost, system.delay, system.weight,
+            np.ascontiguousarray(system.cost), np.ascontiguousarray(system.delay), system.weight,
         )
     )  # fmt: skip
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from relparallel._checks import require_int, require_probability
 from relparallel.training._arguments import Real, plain, require_time, require_together
@@ -139,6 +138,8 @@ def best_verified_pattern(
     >>> pattern.verifications, round(pattern.interval, 1), round(pattern.share, 4)
     (1, 3160.5, 0.9288)
     """
+    from scipy.optimize import minimize_scalar
+
     mtbf, verification = require_time(single=True, mtbf=mtbf, verification=verification, positive=True)
     checkpoint = require_time(single=True, checkpoint=checkpoint, positive=True)
     restart = require_time(single=True, restart=restart)

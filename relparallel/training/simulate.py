@@ -5,10 +5,9 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
@@ -27,6 +26,9 @@ from relparallel.training.lifetimes import Ages, Lifetime, require_ages
 from relparallel.training.recovery_policies import Recovery
 from relparallel.training.report import BUCKETS, GoodputReport
 from relparallel.units import DAY, YEAR
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["simulate"]
 
@@ -279,6 +281,8 @@ def _report(
     spares: int, tokens: float | None,
 ) -> GoodputReport:  # fmt: skip
     """Put the replications together."""
+    import pandas as pd
+
     shares = np.array([part[0] for part in found]) / run.window  # [replication, window, bucket]
     brackets = {}
     for place, name in enumerate(BUCKETS):

@@ -20,7 +20,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc, log_ndtr, ndtri, pdtr
 
 from relparallel._checks import require_choice, require_int, require_probability, require_real
 from relparallel.training._arguments import (
@@ -139,6 +138,8 @@ def shortage_probability(
     >>> round(shortage_probability(nodes=2048, spares=8, node_rate=0.00379, repair=1.0, crews=8), 6)
     0.177398
     """
+    from scipy.special import bdtrc
+
     require_int(nodes=nodes, at_least=1, at_most=MOST_NODES)
     require_int(spares=spares, at_least=0, at_most=MOST_NODES)
     require_choice(KINDS, kind=kind)
@@ -220,6 +221,8 @@ def spares_needed(
     >>> spares_needed(nodes=2048, node_rate=3.79e-3, repair=1.0, shortage=1e-3, crews=10)
     27
     """
+    from scipy.special import bdtrc
+
     require_int(nodes=nodes, at_least=1, at_most=MOST_NODES)
     require_choice(KINDS, kind=kind)
     require_single(shortage=shortage, node_rate=node_rate, repair=repair)
@@ -241,6 +244,8 @@ def spares_needed(
 
 def _least_shortage(nodes: int, down: float, kind: str, crews: float) -> float:
     """Shortage with infinitely many spares."""
+    from scipy.special import pdtr
+
     if math.isinf(crews) or not down:
         return 0.0
     return max(0.0, 1 - crews / (nodes * down)) if kind == "cold" else float(pdtr(nodes - 1, crews / down))
@@ -305,6 +310,8 @@ def spares_law(load: Real, shortage: Real, kind: str = "cold") -> Real:
     >>> np.round(spares_law(3.79e-3 * np.array([128, 2048, 12500]), shortage=1e-3), 1).tolist()
     [3.0, 16.5, 67.0]
     """
+    from scipy.special import ndtri
+
     require_choice(KINDS, kind=kind)
     require_together(load=load, shortage=shortage)
     root = np.sqrt(np.asarray(require_real(load=load, at_least=0, at_most=1e12)))
@@ -314,6 +321,8 @@ def spares_law(load: Real, shortage: Real, kind: str = "cold") -> Real:
 
 def _loss_quantile(hazard: Any) -> Any:
     """Where density(z) / P(Z < z) of a standard normal falls to a value; by bisection."""
+    from scipy.special import log_ndtr
+
     low, high = -1 - hazard, np.full(np.shape(hazard), 40.0)
     with np.errstate(divide="ignore"):
         wanted = np.log(hazard * math.sqrt(2 * math.pi))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import networkx as nx
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["components", "directed_pairs", "require_acyclic", "stages", "sums"]
 
@@ -30,6 +32,8 @@ def directed_pairs(edges: ArrayLike, n: int) -> IntArray:
 
 def require_acyclic(edges: IntArray, names: tuple[str, ...]) -> None:
     """Refuse edges that form a cycle, which the message shows."""
+    import networkx as nx
+
     graph: nx.DiGraph[int] = nx.DiGraph(edges.tolist())
     if not nx.is_directed_acyclic_graph(graph):
         cycle = [names[maker] for maker, _ in nx.find_cycle(graph)]
@@ -50,6 +54,9 @@ def stages(places: ArrayLike, edges: IntArray, names: tuple[str, ...]) -> IntArr
 
 def components(groups: IntArray, edges: IntArray) -> IntArray:
     """Strongly connected components of the quotient by groups, numbered by their first layer [n]."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     _, group = np.unique(groups, return_inverse=True)
     ends, count = group[edges], int(group.max()) + 1
     quotient = coo_array((np.ones(len(edges)), (ends[:, 0], ends[:, 1])), shape=(count, count))

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
-
-import pandas as pd
+from typing import TYPE_CHECKING, Final
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Accelerator
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["KINDS", "Operator", "OperatorTable"]
 
@@ -214,6 +215,8 @@ class OperatorTable:
 
     def shares(self) -> pd.DataFrame:
         """Return FLOPs and bytes of training by class of operator, as shares of the whole."""
+        import pandas as pd
+
         parts = {"flops": self.flops, "bytes": self.bytes}
         return pd.DataFrame(
             {name: [part("training", kind) / part() for kind in KINDS] for name, part in parts.items()},
@@ -222,6 +225,8 @@ class OperatorTable:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table: sizes, counts, FLOPs, bytes and FLOPs per byte of every operator."""
+        import pandas as pd
+
         frame = pd.DataFrame([self._line(row) for row in self.operators])
         moved = frame["bytes forward"] + frame["bytes backward"]
         frame["FLOP/byte"] = (frame["FLOPs forward"] + frame["FLOPs backward"]) / moved

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
 
@@ -152,6 +151,8 @@ def lost_gradients(
     >>> under.round(4)
     array([0.1545, 0.0527])
     """
+    from scipy.special import ndtr
+
     S = np.asarray(require_real(scale=scale, above=0, at_most=1e300))
     mu, sigma = require_real(mean=mean), require_real(deviation=deviation, above=0)
     require_instance(NumberFormat, number=number)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.workload.precision import state_bytes_per_parameter
 from relparallel.workload.transformer import Transformer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["MixedWorkload", "Phase", "rlhf"]
 
@@ -106,6 +108,8 @@ class MixedWorkload:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the phases with their FLOPs, least bytes read and FLOPs per byte."""
+        import pandas as pd
+
         fields = ("name", "model", "flops", "weight_reads", "bytes")
         frame = pd.DataFrame([{field: getattr(phase, field) for field in fields} for phase in self.phases])
         frame["FLOP/byte"] = frame["flops"] / frame["bytes"]

@@ -1,19 +1,22 @@
 """Exact reliability against graphillion: the same graphs, answers and machine, in turn.
 
 Both start from a graph in Python and end with the probability; ours finds its order in that time. graphillion
-runs with its own order ("greedy") and with ours ("as-is"), which is found for it beforehand. One thread each,
-and seconds of the processor; medians over the rounds. Every run has a process of its own that loads only what
-it needs, for graphillion keeps its universe and libraries count their threads when they are loaded.
-``peak_mb`` is the memory of that process after one evaluation and ``base_mb`` before it: ours holds numba,
-about 250 MB. A run that takes more than ``LIMIT`` seconds or ``MEMORY`` bytes is reported so. The Topology
-Zoo is one row, the sum over its networks, where ``RELPARALLEL_DATA`` names a folder with it. Run it by
+runs with our order ("as-is"), which is found for it beforehand, with its own ("greedy"), both on one thread,
+and with its defaults: its own order and as many threads as there are cores. Seconds of the processor, all
+threads together, and of the clock; medians over the rounds. Its threads wait for each other by spinning, so
+that the defaults want an idle machine. Every run has a process of its own that loads only what it needs, for
+graphillion keeps its universe and libraries count their threads when they are loaded. ``peak_mb`` is the
+most memory of that process up to the end of one evaluation, ``private_mb`` that without the pages of files,
+which are the code of libraries, and ``base_mb`` the most before it, where ours holds numba. A run that takes
+more than ``LIMIT`` seconds or ``MEMORY`` bytes is reported so. The Topology Zoo is one row, the sum over its
+networks, where ``RELPARALLEL_DATA`` names a folder with it. Run it by
 ``make bench``; it writes ``data/benchmarks/reliability.csv``.
 """
 
 import os
 
 if __name__ == "__main__":
-    for _library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
+    for _library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):  # what a run starts with, unless told otherwise
         os.environ[f"{_library}_NUM_THREADS"] = "1"
 
 import argparse
@@ -31,7 +34,6 @@ from io import BytesIO
 from pathlib import Path
 
 import networkx as nx
-import pandas as pd
 
 from relparallel.reliability import evaluate
 from relparallel.reliability.problem import read_problem
@@ -42,7 +44,7 @@ OUTPUT = Path(__file__).resolve().parents[2] / "data" / "benchmarks" / "reliabil
 PEER = Path(__file__).with_name("reliability_peer.py")
 ROUNDS, SPAN, LIMIT, MEMORY = 3, 0.1, 60, 6 * 10**9  # s of repeated calls in a round; s and bytes of one run
 UP, ZOO, ZOO_UP = 0.9, "Topology Zoo", 0.99
-LONG = 5  # s with our order, from which graphillion's own order is not tried
+THREADS = "OMP_NUM_THREADS"
 
 
 def plain(topology: Topology, nodes: str = "nodes") -> nx.Graph:
@@ -70,7 +72,9 @@ GRAPHS: dict[str, Callable[[], nx.Graph]] = {
     "grid 12x12": lambda: nx.grid_2d_graph(12, 12),
 }
 TERMINALS = {name: ("all",) if name == "grid 12x12" else ("all", "two") for name in GRAPHS}
-METHODS = ("relparallel", "graphillion, our order", "graphillion, greedy")
+GREEDY, DEFAULTS = "graphillion, greedy", "graphillion, defaults"
+METHODS = ("relparallel", "graphillion, our order", GREEDY, DEFAULTS)
+LONG = {METHODS[1]: 5, GREEDY: 10}  # s of one way from which graphillion's next is not tried
 
 
 def case(name: str, terminals: str) -> tuple[nx.Graph, list[int]]:
@@ -100,9 +104,9 @@ def our_order(graph: nx.Graph) -> list[list[int]]:
     return edges[link_order(vertex_order(len(graph), edges), edges)].tolist()
 
 
-def peak_mb() -> float:
-    """Largest memory of this process so far, MB; getrusage also counts the parent's before the fork."""
-    return int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
+def memory_mb(field: str) -> float:
+    """Memory of this process so far, MB; getrusage would also count the parent's before the fork."""
+    return int(re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
 
 
 def once(name: str, terminals: str) -> dict[str, float]:
@@ -111,31 +115,34 @@ def once(name: str, terminals: str) -> dict[str, float]:
         cases = [(graph, list(graph), ZOO_UP) for graph in zoo(Path(os.environ["RELPARALLEL_DATA"])).values()]
     else:
         cases = [(*case(name, terminals), UP)]
-    evaluate(nx.cycle_graph(4), [0, 2], UP)  # load what is compiled
-    base, times = peak_mb(), []
-    while sum(times) < SPAN:
-        start = time.process_time()
+    evaluate(nx.cycle_graph(5), [0, 2], UP)  # load what is compiled
+    base, times = memory_mb("VmHWM"), []
+    while sum(wall for _, wall in times) < SPAN:
+        start = time.process_time(), time.perf_counter()
         found = [evaluate(*question).reliability for question in cases]
-        times.append(time.process_time() - start)
+        times.append((time.process_time() - start[0], time.perf_counter() - start[1]))
         if len(times) == 1:
-            peak = peak_mb()
-    answer = statistics.fmean(found)
-    return {"seconds": statistics.median(times), "answer": answer, "peak_mb": peak, "base_mb": base}
+            peak, libraries = memory_mb("VmHWM"), memory_mb("RssFile")
+    seconds, wall = map(statistics.median, zip(*times, strict=True))
+    measured = {"seconds": seconds, "wall": wall, "answer": statistics.fmean(found)}
+    return measured | {"peak_mb": peak, "base_mb": base, "private_mb": peak - libraries}
 
 
 def in_process(method: str, name: str, terminals: str) -> dict[str, float] | str:
     """One way in a process of its own; the reason if that fails."""
     command, given = [sys.executable, __file__, "--once", name, terminals], None
+    environment = {key: value for key, value in os.environ.items() if key != THREADS or method != DEFAULTS}
     if method != "relparallel":
         graph, chosen = case(name, terminals)
-        greedy = method.endswith("greedy")
-        edges, traversal = (list(graph.edges), "greedy") if greedy else (our_order(graph), "as-is")
+        own = method in (GREEDY, DEFAULTS)
+        edges, traversal = (list(graph.edges), "greedy") if own else (our_order(graph), "as-is")
         question = {"edges": edges, "terminals": chosen, "traversal": traversal, "up": UP, "span": SPAN}
         command, given = [sys.executable, str(PEER)], json.dumps(question)
     try:
         done = subprocess.run(
-            command, input=given, capture_output=True, text=True, timeout=LIMIT, preexec_fn=_limited
-        )
+            command, input=given, capture_output=True, text=True, timeout=LIMIT, preexec_fn=_limited,
+            env=environment,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         return f"no answer within {LIMIT} s"
     if done.returncode == 0:
@@ -156,10 +163,14 @@ def measure(name: str, terminals: str) -> list[dict[str, object]]:
     runs: dict[str, list[dict[str, float]]] = {method: [] for method in methods}
     skipped = dict.fromkeys(methods, "")
     for _ in range(ROUNDS):
-        for method in methods:
+        for method, before in zip(methods, ("", "", METHODS[1], GREEDY), strict=False):
             spent = sum(run["seconds"] for run in runs[method])
-            if method.endswith("greedy") and sum(run["seconds"] for run in runs[METHODS[1]]) > LONG:
-                skipped[method] = skipped[method] or ("" if runs[method] else f"over {LONG} s with our order")
+            if before and skipped[before]:
+                skipped[method] = skipped[before]
+            elif before and statistics.median(run["seconds"] for run in runs[before]) > LONG[before]:
+                words = {METHODS[1]: "with our order", GREEDY: "on one thread"}[before]
+                reason = f"over {LONG[before]} s {words}"
+                skipped[method] = skipped[method] or ("" if runs[method] else reason)
             elif not skipped[method] and spent < LIMIT / 4:
                 found = in_process(method, name, terminals)
                 if isinstance(found, str):
@@ -188,8 +199,8 @@ def _row(
     return {
         "graph": name, "terminals": terminals, "method": method, "rounds": len(runs),
         "median_cpu_s": float(f"{median['seconds']:.4g}") if runs else None,
-        "peak_mb": round(median["peak_mb"]) if runs else None,
-        "base_mb": round(median["base_mb"]) if runs else None,
+        "median_wall_s": float(f"{median['wall']:.4g}") if runs else None,
+        **{key: round(median[key]) if runs else None for key in ("peak_mb", "private_mb", "base_mb")},
         "ratio_to_ours": float(f"{median['seconds'] / seconds:.4g}") if runs else None,
         "skipped": skipped,
     }  # fmt: skip
@@ -210,6 +221,8 @@ def main(arguments: list[str] | None = None) -> None:
     if unknown:
         parser.error(f"graphs must be some of {', '.join(known)}, got {', '.join(sorted(unknown))}")
     evaluate(nx.cycle_graph(4), [0, 2], UP, method="exact")  # compile here, not within the limit of a run
+    import pandas as pd  # not in the processes whose memory is measured
+
     rows: list[dict[str, object]] = []
     for name in options.graphs or known:
         for terminals in TERMINALS.get(name, ("all",)):

@@ -44,6 +44,11 @@ from relparallel.units import DAY
 from relparallel.workload import transformer
 
 
+@cache
+def grid_rows(gpus):
+    return len(StrategyGrid.all(gpus, GPT, BATCH, **PLAIN))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_optimum_equals_brute_force_on_five_hundred_instances(seed):
     rng = np.random.default_rng(seed)
@@ -54,10 +59,7 @@ def test_the_optimum_equals_brute_force_on_five_hundred_instances(seed):
         plan = joint(GPT, hall(*instance["size"]), global_batch=BATCH, limits=PLAIN, **options)
         best = max(throughput * share for throughput, share in choices(instance))
         assert plan.goodput == pytest.approx(best, rel=1e-9)
-        assert plan.counts.sum() == sum(
-            len(StrategyGrid.all((size[0] - held) * size[1], GPT, BATCH, **PLAIN))
-            for held in instance["spares"]
-        )
+        assert plan.counts.sum() == sum(grid_rows((size[0] - held) * size[1]) for held in instance["spares"])
 
 
 LLAMA, HALL = transformer("llama3-405b"), cluster("h100-80gb-dgx", gpus=16384)
@@ -216,9 +218,11 @@ def test_the_whole_grid_of_sixteen_thousand_gpus_takes_a_second():
         return process_time() - start, plan
 
     spent()
-    seconds, plan = min((spent() for _ in range(3)), key=lambda pair: pair[0])
+    seconds, plan = spent()
+    if seconds >= 3.0:  # 0.9 s on an idle core; a loaded one may take three times as long
+        seconds, plan = min((spent() for _ in range(2)), key=lambda pair: pair[0])
     assert plan.counts.sum() > 10**9
-    assert seconds < 3.0  # 0.9 s on an idle core; a loaded one may take three times as long
+    assert seconds < 3.0
 
 
 @pytest.mark.parametrize(

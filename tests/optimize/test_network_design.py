@@ -80,3 +80,25 @@ def test_the_routes_are_what_enumeration_finds(seed):
         assert nx.is_simple_path(graph, list(route))
         assert (route[0], route[-1]) == (0, 5)
     assert found.disjoint == (not found.shared)
+
+
+def test_nothing_to_choose_from():
+    nothing = nx.empty_graph(4)
+    assert survivable_augmentation(nx.cycle_graph(4), nothing).links == ()
+    with pytest.raises(ValueError, match="connectivity must be within reach"):
+        survivable_augmentation(nx.path_graph(4), nothing)
+    with pytest.raises(ValueError, match="target must be reachable"):
+        disjoint_routes(nothing, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("risk", {"groups": {"duct": [(0, 1)]}, "risk": {"duct": [1.0, 2.0]}}),
+        ("link_risk", {"link_risk": [1.0, 2.0]}),
+        ("cost", {"cost": {(0, 1): 1.0, (1, 2): [1.0, 2.0]}}),
+    ],
+)
+def test_one_number_each(name, arguments):
+    with pytest.raises(TypeError, match=f"{name} must"):
+        disjoint_routes(nx.path_graph(3), 0, 2, **arguments)

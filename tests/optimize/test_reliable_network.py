@@ -89,6 +89,7 @@ def test_too_few_rounds_give_an_honest_bracket():
 
 
 def test_too_little_time_gives_an_honest_bracket():
+    reliable_network(instance(2, 6, 10), 0.2, link_up=0.9)  # compile first
     graph = instance(2, 12, 28)
     design = reliable_network(graph, 0.2, link_up=0.9, max_seconds=1.0)
     assert not design.proven
@@ -120,3 +121,20 @@ def test_failures_by_what_the_root_reaches_add_up_to_the_unreliability(seed):
         more = chances | {tuple(edges[link].tolist()): up[link]}
         repaired = exact - evaluate(graph, (0, 3, 5), more, node).unreliability
         assert repaired <= up[link] * share[link] + 1e-12
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_terminal_needs_no_links(count):
+    found = reliable_network(nx.empty_graph(count), 0.1, (0,), node_up=0.99)
+    assert (found.links, found.cost, found.proven) == ((), 0.0, True)
+    assert found.unreliability == pytest.approx(0.01)
+
+
+def test_terminals_without_links_are_out_of_reach():
+    with pytest.raises(ValueError, match="unreliability must be at least 1"):
+        reliable_network(nx.empty_graph(2), 0.1)
+
+
+def test_what_is_too_wide_is_refused_by_its_name():
+    with pytest.raises(ValueError, match="candidates must fit the exact programme"):
+        reliable_network(nx.complete_graph(17), 0.1, link_up=0.9, cost=1.0)

@@ -84,3 +84,12 @@ def test_inspection_is_the_minimum_of_a_dense_grid(price):
 
 def test_a_look_that_costs_more_than_it_saves_is_never_taken():
     assert inspection_interval(1.0, 1.0, 1.0).interval == math.inf
+
+
+@pytest.mark.parametrize("policy", ["age", "block"])
+@pytest.mark.parametrize("price", [1e-5, 1e-9, 1e-15])
+def test_cheap_replacements_are_as_with_minimal_repair(policy, price):
+    # a part that is replaced long before it fails hardly fails twice: the closed form is the limit
+    plan, limit = (replacement_interval(2.0, 1e7, price, 1.0, name) for name in (policy, "minimal"))
+    assert plan.interval == pytest.approx(limit.interval, rel=1e-4)
+    assert plan.cost_rate == pytest.approx(limit.cost_rate, rel=1e-5)

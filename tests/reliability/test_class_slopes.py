@@ -1,4 +1,6 @@
-"""Importance of classes of alike parts against the sweep back, which knows no classes."""
+"""Importance of classes of alike parts against the sweep back and conditioning, which know no classes."""
+
+from time import process_time
 
 import numpy as np
 import pytest
@@ -28,7 +30,7 @@ def tiered(fabric, down):
     return 1 - down * np.array([1, 1, 2, 5])[fabric.tier[fabric.edges].max(axis=1)], node
 
 
-@pytest.mark.parametrize("down", [0.1, 1e-3, 1e-6])
+@pytest.mark.parametrize("down", [0.1, 1e-3, 1e-6, 1e-12])
 def test_every_part_of_a_fat_tree(down):
     fabric = fat_tree(4)
     (failed, slopes), (expected, swept) = both(fabric, "all", *tiered(fabric, down))
@@ -69,6 +71,66 @@ def test_a_fabric_that_is_too_wide_for_the_sweep_has_its_importances():
     assert table["node"] > 0.1  # a leaf or a host fails alone
     with pytest.raises(NotExactError, match="importance"):
         result.importance(perfect=True)
+
+
+@pytest.mark.parametrize("up", [0.9, 0.9999])
+def test_conditioning_on_one_part_of_each_class(up):
+    """The same fabric with one part down, and up, in which this part's class is no more alike."""
+    fabric = fat_tree(4)
+    problem = read_problem(fabric, "all", up, up)
+    _, slopes = slopes_by_class(fabric, problem)
+    structure = compiled(problem)
+    kinds = fabric.tier[fabric.edges].max(axis=1)
+    links = [int(np.flatnonzero(kinds == kind)[-1]) for kind in (1, 2, 3)]
+    nodes = [int(np.flatnonzero(fabric.tier == tier)[-1]) for tier in range(4)]
+    for row in (*links, *(len(problem.edges) + v for v in nodes)):
+        outcomes = []
+        for chance in ((0.0, 1.0), (1.0, 0.0)):
+            parts = np.concatenate([problem.link, problem.node])
+            parts[row] = chance
+            outcomes.append(structure.evaluate(*np.split(parts, [len(problem.edges)])))
+        without, perfect = outcomes
+        if without.unreliability < 0.5:  # the side that keeps more digits
+            assert slopes[row] == pytest.approx(
+                without.unreliability - perfect.unreliability, rel=1e-9, abs=0
+            )
+        else:
+            assert slopes[row] == pytest.approx(perfect.reliability - without.reliability, rel=1e-9, abs=0)
+
+
+def cost(up, k):
+    """CPU seconds of one evaluation and of all importances, the least of some in turn."""
+    fabric = fat_tree(k)
+    spent = []
+    for _ in range(4 if k < 8 else 2):
+        start = process_time()
+        result = evaluate(fabric, "all", up, up)
+        middle = process_time()
+        result.importance()
+        spent.append((middle - start, process_time() - middle))
+    return map(min, zip(*spent[1:], strict=True))
+
+
+@pytest.mark.parametrize("up", [0.9, 0.99, 0.9999])
+def test_all_importances_of_the_6_ary_fat_tree_cost_less_than_five_evaluations(up):
+    once, every = cost(up, 6)
+    assert every < 5 * once
+
+
+@pytest.mark.slow
+def test_all_importances_of_the_8_ary_fat_tree_cost_less_than_five_evaluations():
+    once, every = cost(0.99, 8)
+    assert every < 5 * once
+
+
+def test_the_sweep_and_the_classes_meet_in_one_question():
+    """Asked for the programme the sweep back is taken, otherwise the classes."""
+    fabric = leaf_spine(leaves=8, spines=7, hosts_per_leaf=1)
+    swept, alike = (evaluate(fabric, "all", 0.9, 0.95, method=m).importance() for m in ("exact", "auto"))
+    assert alike.names == swept.names
+    assert alike.birnbaum == pytest.approx(swept.birnbaum, rel=1e-12, abs=0)
+    spines = [i for i, v in enumerate(alike.names) if v in np.flatnonzero(fabric.is_kind("spine")).tolist()]
+    assert np.ptp(alike.birnbaum[spines]) == 0  # one number for the class
 
 
 def test_what_is_not_alike_is_refused():

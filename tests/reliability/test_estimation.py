@@ -227,3 +227,20 @@ def test_conditional_permutations_on_hundreds_of_reliable_parts():
         fabric, edge[[0, -1]], 0.999, 0.999, method="permutation", samples=100, rng=np.random.default_rng(1)
     )
     assert found.unreliability == pytest.approx(1 - 0.999**2, rel=1e-3)  # the two ends themselves
+
+
+@pytest.mark.parametrize("method", [name for name in ESTIMATORS if name != "auto"])
+@pytest.mark.parametrize("up", [0.0, 5e-324, 1e-17])
+def test_parts_that_are_nearly_never_up(method, up):
+    # two routes, of which one is as good as lost: 1 - up has no digits of up left
+    links = {(0, 1): 0.9, (1, 2): 0.9, (2, 3): up, (3, 0): 0.9}
+    found = estimate_in(links, method)
+    assert found.lower * (1 - 1e-12) <= 0.19 <= found.upper * (1 + 1e-12)
+    assert estimate_in(dict.fromkeys(links, up), method).upper > 1 - 1e-9
+
+
+def estimate_in(links, method):
+    rng = np.random.default_rng(5)
+    return rp.reliability.estimate(
+        nx.cycle_graph(4), (0, 2), links, method=method, rng=rng, samples=2000, confidence=0.9999
+    )

@@ -276,8 +276,7 @@ def test_what_does_not_fit_is_refused_or_bounded_never_wrong():
 def test_a_small_memory_is_not_exhausted(monkeypatch):
     grid = nx.grid_2d_graph(6, 6)
     exact = evaluate(grid, link_up=0.9)
-    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 4}
-    monkeypatch.setattr("relparallel.reliability.programme.frontier.os.sysconf", pages.__getitem__)
+    monkeypatch.setattr("relparallel.reliability.programme.frontier.memory", lambda: 4 * 4096)
     with pytest.raises(NotExactError, match="max_states=81 states in a layer"):
         evaluate(grid, link_up=0.9, method="exact")
     bounded = evaluate(grid, link_up=0.9)

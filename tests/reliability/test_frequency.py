@@ -171,3 +171,11 @@ def test_the_table_begins_with_the_best_repair():
 def test_times_that_do_not_fit_are_refused(argument, value):
     with pytest.raises(ValueError, match=rf"{argument} must"):
         failure_frequency(nx.cycle_graph(4), **{argument: value})
+
+
+def test_networks_without_links():
+    alone = failure_frequency(nx.empty_graph(1), node_mtbf=90.0, node_mttr=10.0)
+    assert alone.unavailability == pytest.approx(0.1)
+    assert alone.frequency == pytest.approx(0.01)
+    apart = failure_frequency(nx.empty_graph(2), node_mtbf=90.0, node_mttr=10.0)
+    assert (apart.unavailability, apart.frequency) == (1.0, 0.0)

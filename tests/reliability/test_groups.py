@@ -199,7 +199,7 @@ def test_groups_of_the_topology():
     "groups",
     [
         "power", {"power": 0.5}, [([0], 1.5)], [([99], 0.5)], [([(0, 2)], 0.5)], [([], 0.5)], [0.5],
-        [("ab", 0.5)], [([0], [0.5])], -0.5, object(),
+        [("ab", 0.5)], [([0], [0.5])], [([[0]], 0.5)], -0.5, True, object(),
     ],
 )  # fmt: skip
 def test_bad_groups_are_refused(groups):

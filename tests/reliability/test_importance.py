@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from statistics import median
 from time import process_time
 
 import networkx as nx
@@ -221,6 +222,24 @@ def test_the_table_is_sorted_and_names_parts():
         evaluate(graph, ("s", "t"), link_up=0.9).importance().to_frame(by="fame")
 
 
+def test_parts_that_tie_stand_in_their_own_order():
+    """All links of a torus are alike, and all nodes; rounding tells them apart."""
+    graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 4, periodic=True))
+    found = evaluate(graph, link_down=0.03, node_down=0.01).importance()
+    assert len(set(found.birnbaum.tolist())) > 2  # rounded in more than two ways
+    for by in ("birnbaum", "criticality", "risk_achievement", "structural"):
+        table = found.to_frame(by=by)
+        for kind in ("link", "node"):
+            ordered = [name for name, own in zip(found.names, found.kinds, strict=True) if own == kind]
+            assert table.loc[table["kind"] == kind, "part"].tolist() == ordered
+    parts = [(i, i + 1) for i in range(5)]
+    chain = evaluate(
+        nx.path_graph(6), (0, 5), link_down=dict(zip(parts, (0.1, 0.3, 0.1, 0.2, 0.3), strict=True))
+    )
+    table = chain.importance().to_frame()
+    assert table["part"].tolist() == [(1, 2), (4, 5), (3, 4), (0, 1), (2, 3)]
+
+
 def test_disconnected_terminals_depend_on_nothing():
     graph = nx.Graph([(0, 1), (2, 3)])
     found = evaluate(graph, (0, 3), link_up=0.9).importance(perfect=True)
@@ -275,28 +294,84 @@ def test_every_measure_against_conditioning_by_evaluate(measure):
         assert found.risk_reduction[i] == pytest.approx(whole.unreliability / perfect, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["grid", "torus", "complete"])
-def test_all_importances_cost_less_than_five_evaluations(name):
-    """CPU time in turn, the least of seven: 2 to 4 times on a quiet machine."""
-    graphs = {
-        "grid": nx.grid_2d_graph(8, 8),
-        "torus": nx.grid_2d_graph(5, 5, periodic=True),
-        "complete": nx.complete_graph(10),
-    }
-    problem = read_problem(graphs[name], "all", 1.0, 1.0, 0.01)
-    structure = compiled(problem)
-    seconds = {structure.evaluate: [], partial(differentiate, structure): []}
-    for _ in range(8):  # the first of them compiles
-        for run, spent in seconds.items():
+FIVE = {
+    "grid": (nx.convert_node_labels_to_integers(nx.grid_2d_graph(8, 8)), "all"),
+    "torus": (nx.convert_node_labels_to_integers(nx.grid_2d_graph(5, 5, periodic=True)), "all"),
+    "dodecahedron": (nx.dodecahedral_graph(), "all"),
+    "hypercube": (nx.convert_node_labels_to_integers(nx.hypercube_graph(4)), (0, 15)),
+    "dcell": (nx.Graph(topology.dcell(4, 1).edges.tolist()), "all"),
+    "cycle": (nx.cycle_graph(8), "all"),
+    "complete": (nx.complete_graph(10), "all"),
+    "complete, two": (nx.complete_graph(11), (0, 1)),
+    "two sides": (nx.complete_bipartite_graph(16, 8), "all"),
+    "two sides, two": (nx.complete_bipartite_graph(24, 8), (0, 1)),
+}
+
+
+def median_seconds(runs, rounds, repeats):
+    """Median CPU seconds of each run; all of them in turn, so that noise meets them alike."""
+    spent = [[] for _ in runs]
+    for _ in range(rounds):
+        for run, seconds in zip(runs, spent, strict=True):
             start = process_time()
-            run(problem.link, problem.node)
-            spent.append(process_time() - start)
-    once, all_parts = (min(spent[1:]) for spent in seconds.values())
-    assert all_parts < 5 * once
+            for _ in range(repeats):
+                run()
+            seconds.append((process_time() - start) / repeats)
+    return [median(seconds) for seconds in spent]
+
+
+@pytest.mark.parametrize("name", FIVE)
+def test_all_importances_cost_less_than_five_evaluations(name):
+    """0.5 to 3.5 times on a quiet machine; a second try where others disturbed the first."""
+    graph, terminals = FIVE[name]
+    once = partial(evaluate, graph, terminals, 0.99)
+    result = once()
+    result.importance()  # it may compile
+    start = process_time()
+    result.importance()
+    repeats = 1 if process_time() - start > 2e-3 else 20
+    for _ in range(2):
+        evaluation, importances = median_seconds((once, result.importance), 9, repeats)
+        if importances < 5 * evaluation:
+            return
+    pytest.fail(f"{importances:.1e} s against {evaluation:.1e} s")
 
 
 def test_labels_are_those_of_the_problem():
     fabric = topology.leaf_spine(leaves=3, spines=2, hosts_per_leaf=1)
-    for graph in (nx.path_graph(["c", "a", "b"]), fabric, fabric.to_networkx()):
+    sides = nx.complete_bipartite_graph(2, 3)  # nodes carry a side, which means nothing here
+    for graph in (nx.path_graph(["c", "a", "b"]), sides, fabric, fabric.to_networkx()):
         found = evaluate(graph, link_up=0.9, method="exact").importance()
         assert found.labels == tuple(topology.as_topology(graph).labels)
+
+
+@pytest.mark.parametrize("terminals", ["all", (0, 2), (0, 1, 3)])
+@pytest.mark.parametrize("dead", [(0, 1), (0, 1, 3), (0, 1, 2, 3)])
+def test_parts_that_are_always_down(terminals, dead):
+    # a node between two links that are both down: the rule of degree two divides by the chance of either
+    graph = nx.cycle_graph(4)
+    graph.add_edge(1, 3)
+    links = {pair: 0.0 if i in dead else 0.9 for i, pair in enumerate(graph.edges)}
+    problem = read_problem(graph, terminals, links, {2: 0.0} if 2 in dead and terminals != "all" else 0.9)
+    assert_agrees(problem)
+    assert_agrees(problem, reductions=False)
+
+
+def test_rounding_does_not_lift_a_probability_above_one():
+    graph = nx.Graph([(0, 1), (0, 3), (1, 2), (1, 3), (2, 3), (2, 4), (3, 4)])
+    links = [0.1, 0.01, 0.001, 0.01, 0.01, 0.001, 0.001]
+    found = evaluate(graph, "all", links, [0.3, 0.1, 0.001, 0.001, 0.001], "exact").importance()
+    assert 1 - 1e-9 < found.unreliability <= 1
+    assert found.birnbaum.max() < 1e-6
+
+
+def test_digits_where_success_is_rare():
+    # node 1 never works: what is left is a path 2 - 3 - 0 whose first cable and end are nearly always down
+    graph = nx.Graph([(0, 3), (0, 1), (3, 1), (1, 2), (2, 3)])
+    links = {(0, 1): 0.5, (2, 3): 1e-9}
+    parts = evaluate(graph, (2, 3, 0), links, {1: 0.0, 2: 1e-9, 3: 0.9}, "exact").importance()
+    found = dict(zip(parts.names, parts.birnbaum, strict=True))
+    assert found[2] == pytest.approx(0.9e-9, rel=1e-12)
+    assert found[3] == pytest.approx(1e-18, rel=1e-12)
+    assert found[3, 2] == pytest.approx(0.9e-9, rel=1e-12)
+    assert found[1] == pytest.approx(0.9e-9, rel=1e-8)  # either way to 2 is up: 1 - 1e-9 more

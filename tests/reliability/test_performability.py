@@ -199,3 +199,11 @@ def test_what_is_out_of_range_is_refused():
         performability(ring, link_up=0.9, sources=[0])
     with pytest.raises(ValueError, match="targets must be"):
         performability(ring, "max_flow", sources=[0], targets=[0])
+
+
+@pytest.mark.parametrize("wrong", ["a", None, [1.0, 2.0], float("nan")])
+def test_a_measure_returns_one_number(wrong):
+    with pytest.raises((TypeError, ValueError), match="measure must"):
+        performability(nx.cycle_graph(4), lambda t, alive: wrong, link_up=0.9)
+    with pytest.raises((TypeError, ValueError), match="measure must"):
+        performability(nx.cycle_graph(4), lambda t, alive: wrong, link_up=0.9, best=3.0)

@@ -1,7 +1,12 @@
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
 from relparallel.reliability import Reliability
-from relparallel.reliability.result import bracketed
+from relparallel.reliability.auto import Attempt, first_that_fits
+from relparallel.reliability.programme.frontier import NotExactError
+from relparallel.reliability.result import bracketed, exactly
 
 EXACT = {
     "reliability": 0.9, "unreliability": 0.1, "lower": 0.1, "upper": 0.1, "method": "exact", "routing": "any",
@@ -51,3 +56,33 @@ def test_a_bracket_is_told_by_its_middle():
     assert (found.lower, found.unreliability, found.upper) == (0.25, 0.375, 0.5)
     assert (found.reliability, found.method, found.exact) == (0.625, "bounds", False)
     assert (found.routing, found.reason, found.width, found.states) == ("updown", "why", 3, 7)
+
+
+def test_a_result_of_our_own_is_like_one_that_was_checked():
+    found = exactly(0.9, 0.1, "exact", width=3, states=7, reason="why")
+    checked = Reliability(**EXACT | {"unreliability": 0.1, "width": 3, "states": 7, "reason": "why"})
+    assert found == checked
+    assert repr(found) == repr(checked)
+    assert found.reason == checked.reason
+    with pytest.raises(ValueError, match="method must be 'exact' for importance"):
+        found.importance()
+
+
+def test_rounding_above_one_is_cut_and_fractions_stay():
+    assert exactly(np.float64(1 + 2**-52), 0, "closed_form").reliability == 1.0
+    assert type(exactly(np.float64(0.5), 0.5, "exact").reliability) is float
+    third = exactly(Fraction(1, 3), Fraction(2, 3), "exact")
+    assert (third.reliability, third.upper) == (Fraction(1, 3), Fraction(2, 3))
+
+
+def test_the_reason_names_what_was_passed_over():
+    def refused():
+        raise NotExactError("too wide")
+
+    result = exactly(0.9, 0.1, "exact", reason="why")
+    attempts = [Attempt("one", refused), Attempt("two", lambda: None), Attempt("three", lambda: result)]
+    assert first_that_fits(attempts).reason == "one: too wide; two: none; three: why"
+    with pytest.raises(NotExactError, match="one: too wide; two: none"):
+        first_that_fits(attempts[:2])
+    loose = Attempt("loose", lambda: bracketed(0.1, 0.2, "any", "wide"), lambda found: False)
+    assert first_that_fits([loose]).reason == "loose: wide"

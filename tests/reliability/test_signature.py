@@ -153,7 +153,7 @@ def test_what_is_too_large_is_refused():
 
 
 @pytest.mark.parametrize(
-    "classes", ["parts", {}, {99: "a"}, {(0, 2): "a"}, {(0, 1, 2): "a"}, 3, None], ids=str
+    "classes", ["parts", {}, {99: "a"}, {(0, 2): "a"}, {(0, 1, 2): "a"}, {0: [1]}, 3, None], ids=str
 )
 def test_bad_classes_are_refused(classes):
     with pytest.raises((ValueError, TypeError), match="classes must"):
@@ -166,3 +166,6 @@ def test_bad_chances_are_refused():
         ring.reliability(1.5)
     with pytest.raises(ValueError, match="up must name the classes"):
         ring.reliability({"nodes": 0.5})
+    for wrong in ([0.5], np.array([0.5, 0.6]), {"links": [0.5]}, True):
+        with pytest.raises(TypeError, match="up must be"):
+            ring.reliability(wrong)

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate
-from relparallel.reliability.lumped.symmetry import bcube_connected, complete_connected, lumped, twins
+from relparallel.reliability.closed_forms.outbreaks import row_set_together, rows_together
+from relparallel.reliability.lumped.alike_nodes import bipartite_connected, complete_connected, same, twins
+from relparallel.reliability.lumped.symmetry import bcube_connected, lumped
 from relparallel.reliability.problem import read_problem
 from relparallel.topology import Topology, as_topology, bcube, fat_tree, hyperx, three_tier
 
@@ -40,11 +42,11 @@ def test_some_nodes_of_a_complete_graph(n, up):
 
 @pytest.mark.parametrize(("n", "down"), [(12, 0.5), (40, 0.5), (60, 0.75), (30, 0.001)])
 def test_complete_graphs_that_are_too_wide_for_the_programme(n, down):
-    (up, apart), states = complete_connected(n, 0, (1 - down, down), (1.0, 0.0))
+    (up, apart), terms = complete_connected(n, 0, (1 - down, down), (1.0, 0.0))
     exact = gilbert(n, Fraction(down))
     assert apart == pytest.approx(float(exact), rel=1e-13, abs=0)
     assert up == pytest.approx(float(1 - exact), rel=1e-13)
-    assert states == n * (n + 1)
+    assert terms == n
     assert evaluate(nx.complete_graph(n), link_down=down).unreliability == pytest.approx(apart, rel=1e-14)
 
 
@@ -108,29 +110,71 @@ def test_nodes_that_do_not_forward_are_no_complete_graph():
     assert answer(graph, [0, 1], 0.9) is None
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(1, 3), (3, 1), (3, 4), (5, 2)])
+@pytest.mark.parametrize(("rows", "columns"), [(2, 3), (3, 2), (3, 4), (5, 2)])
 def test_complete_bipartite_graphs_against_the_programme(rows, columns):
-    graph = nx.complete_bipartite_graph(rows, columns)
-    relays = dict.fromkeys(range(rows, rows + columns), 0.8)
+    """All nodes, those of one side, and some of both; all may fail, and terminals each otherwise."""
+    graph, rng = nx.complete_bipartite_graph(rows, columns), np.random.default_rng(rows)
+    own = rng.uniform(0.5, 1.0, rows + columns)
     for link in (0.9, 0.5, 1e-3, 1 - 1e-9):
-        for terminals, up in (("nodes", 0.7), (range(rows), relays), (range(max(rows - 1, 1)), relays)):
-            exact = evaluate(graph, terminals, link, up, method="exact")
-            found = twins(read_problem(graph, terminals, link, up))
+        for asked in ("nodes", range(rows), range(max(rows - 1, 1)), [rows], [0, rows, rows + columns - 1]):
+            terminals = graph if asked == "nodes" else asked
+            up = {v: own[v] if v in terminals else 0.8 if v < rows else 0.7 for v in graph}
+            exact = evaluate(graph, asked, link, up, method="exact")
+            found = twins(read_problem(graph, asked, link, up))
             assert found.unreliability == pytest.approx(exact.unreliability, rel=1e-12)
             assert found.reliability == pytest.approx(exact.reliability, rel=1e-12)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 7), (16, 8), (8, 16), (30, 30)])
+@pytest.mark.parametrize("down", [0.1, 0.5, 0.9, 1e-9])
+def test_two_sides_by_components_and_by_epidemics(rows, columns, down):
+    """By the sizes of one component, and step by step from one terminal; some rows, and all nodes."""
+    link, certain, some = (1 - down, down), (1.0, 0.0), max(rows // 2, 1)
+    found = bipartite_connected((some, rows - some), (0, columns), link, certain, certain)
+    assert found == pytest.approx(row_set_together(rows, columns, link, some)[columns], rel=1e-13, abs=0)
+    worth = np.zeros((rows, columns + 1, 2))
+    worth[:, :, 1] = 1.0
+    worth[0, 0] = 1.0, 0.0
+    table = rows_together(rows, columns, link, worth)[rows - 1]
+    found = bipartite_connected((rows, 0), (columns, 0), link, certain, certain)
+    assert found == pytest.approx(table[columns], rel=1e-13, abs=0)
+
+
+def test_the_largest_networks_of_twins():
+    """500 nodes, whose binomial coefficients have 150 digits, by their smallest cuts; more are refused."""
+    found = twins(read_problem(nx.complete_graph(500), "nodes", 0.5, 1.0))
+    assert found.unreliability == pytest.approx(500 * 0.5**499, rel=1e-13, abs=0)
+    assert found.reliability == pytest.approx(1.0, rel=1e-13)
+    found = twins(read_problem(nx.complete_bipartite_graph(250, 4), "nodes", 1.0, 1.0, 1e-3))
+    assert found.unreliability == pytest.approx(-np.expm1(250 * np.log1p(-1e-12)), rel=1e-13, abs=0)
+    assert twins(read_problem(nx.complete_bipartite_graph(995, 6), "nodes", 0.5, 1.0)) is None
+
+
+def test_what_all_rows_share():
+    chances = np.array([[0.5, 0.5], [0.75, 0.25], [0.75, 0.25]])
+    assert same(chances) is None
+    assert same(chances[1:]) == (0.75, 0.25)
+    assert same(chances[:0]) == (1.0, 0.0)
+
+
 def test_what_is_no_complete_bipartite_graph_of_twins():
     graph = nx.complete_bipartite_graph(3, 4)
-    assert twins(read_problem(graph, [0, 1], 0.9, {2: 0.5})) is None  # a row that may fail and relays
-    assert twins(read_problem(graph, [0, 3], 0.9, 0.9)) is None  # of both sides, but not all
+    assert twins(read_problem(graph, [0], 0.9, {2: 0.5})) is None  # relays of a side that differ
+    assert twins(read_problem(graph, [0, 1], 0.9, {2: 0.5})) is not None
     assert twins(read_problem(graph, [0, 1], 0.9, {3: 0.5})) is None
+    assert twins(read_problem(graph, "nodes", {(0, 3): 0.5}, 1.0)) is None
     assert twins(read_problem(nx.cycle_graph(6), "nodes", 0.9, 1.0)) is None
     graph.remove_edge(0, 3)
     assert twins(read_problem(graph, "nodes", 0.9, 1.0)) is None
 
 
+def test_stars_are_left_to_the_programme():
+    star = nx.star_graph(2000)
+    assert twins(read_problem(star, "nodes", 0.9, 1.0)) is None
+    assert evaluate(star, [3, 4], 0.9).reliability == pytest.approx(0.81, rel=1e-15)
+
+
 def test_plain_graphs_of_twins_are_exact_at_any_size():
     found = evaluate(nx.complete_bipartite_graph(40, 20), "nodes", 0.9)
-    assert (found.method, found.reason) == ("exact", "twins: 60 lumped states")
+    assert (found.method, found.reason) == ("exact", "twins: 840 lumped states")
     assert found.unreliability / (40 * 0.1**20 + 20 * 0.1**40) == pytest.approx(1, abs=1e-12)

@@ -140,3 +140,12 @@ def test_a_truncated_bracket_leaves_out_what_is_known(monkeypatch):
     assert few.dropped > 0.01
     assert found.lower == pytest.approx(always[1] + always[0] * few.chance[1], rel=1e-12)
     assert 1 - found.upper == pytest.approx(always[0] * few.chance[0], rel=1e-9)
+
+
+def test_rounding_does_not_lift_a_bracket_above_one():
+    graph = nx.Graph([(0, 3), (1, 3), (2, 3)])
+    nx.set_node_attributes(graph, {0: 0, 1: 2, 2: 0, 3: 2}, "tier")
+    links = {(0, 3): 1e-9, (1, 3): 1e-9, (2, 3): 0.5}
+    found = evaluate(graph, "all", links, {1: 0.999999}, "bounds", "updown")
+    assert found.lower == pytest.approx(1, abs=1e-15)
+    assert found.upper == 1

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import relparallel as rp
 from relparallel.published import data_folder
-from relparallel.topology import Design, Topology, bcube, fat_tree, leaf_spine, torus
+from relparallel.topology import Design, Topology, bcube, costs, fat_tree, leaf_spine, torus
 
 bill_of_materials = rp.topology.bill_of_materials
 
@@ -117,7 +117,7 @@ def test_every_price_has_its_source_and_confidence():
     assert not rows.duplicated(["prices", "item", "quantity"]).any()
     assert set(rows["confidence"]) <= {"confirmed", "secondary", "memory-high", "convention"}
     wavelengths = rows[rows["quantity"] == "wavelengths"]["value"].astype(int).tolist()
-    assert wavelengths == [rp.topology.costs._WAVELENGTHS]
+    assert wavelengths == [costs._WAVELENGTHS]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import networkx as nx
 import numpy as np
 
 from relparallel._checks import (
@@ -31,6 +30,7 @@ from relparallel.reliability.programme.blocks import Bracket, combine, into_bloc
 from relparallel.topology import Topology
 
 if TYPE_CHECKING:
+    import networkx as nx
     import pandas as pd
 
 __all__ = ["Bounds", "bound_problem", "bounds"]
@@ -232,6 +232,8 @@ def _by_cuts(
 
 def _no_counts(problem: Problem) -> str:
     """Why the bounds from counts do not apply; empty where they do."""
+    import networkx as nx
+
     n, m = len(problem.node), len(problem.edges)
     if len(problem.terminals) < n:
         return f"terminals must be all {n} nodes"

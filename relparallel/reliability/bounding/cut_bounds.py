@@ -26,8 +26,6 @@ from typing import Final
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from relparallel.reliability.bounding.cuts import MAX_STEPS, TINY, CutFamily, find_cuts, karger_tail
 from relparallel.reliability.problem import Problem
@@ -150,6 +148,9 @@ def disjoint_cuts(cuts: CutFamily) -> float:
 
 def _groups(cuts: CutFamily, parts: int) -> IntArray:
     """The component of every cut."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     owner = np.repeat(np.arange(len(cuts)), cuts.sizes)
     size = len(cuts) + parts
     graph = coo_array((np.ones(len(owner)), (owner, len(cuts) + cuts.parts)), shape=(size, size))

@@ -44,8 +44,6 @@ from typing import Final
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from relparallel.reliability.problem import Problem
 
@@ -160,6 +158,9 @@ def _rows(n: int, edges: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 def _by_distance(n: int, edges: IntArray, terminals: IntArray) -> IntArray:
     """The terminals breadth first from the first of them: each is close to one before it."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import breadth_first_order
+
     graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n)).tocsr()
     reached = breadth_first_order(graph, int(terminals[0]), directed=False, return_predecessors=False)
     order = reached[np.isin(reached, terminals)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from relparallel._checks import require_instance, require_int, require_probability
 
@@ -149,5 +148,7 @@ def _fabric(k: int, core_up: float, aggregation_up: float, core_link_up: float) 
 
 def _binomial(count: int, up: float) -> FloatArray:
     """Law of the number that are up, 0 to count."""
+    from scipy.stats import binom
+
     law: FloatArray = binom.pmf(np.arange(count + 1), count, up)
     return law

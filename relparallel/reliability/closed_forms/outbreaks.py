@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from relparallel.reliability.chances import Chance
 
 __all__ = [
-    "all_together",
     "binomial_weights",
     "hit_table",
     "row_set_together",
@@ -108,18 +107,3 @@ def row_set_together(rows: int, columns: int, link: Chance, terminals: int) -> F
     """Chance that ``terminals`` of all ``rows`` are connected by j = 0..columns columns, [columns + 1, 2]."""
     start = rows_together(rows, columns, link, terminals_missed(rows, terminals))
     return np.asarray(start[rows - 1])
-
-
-def all_together(rows: int, columns: int, link: Chance) -> Chance:
-    """Chance that all rows and all columns are connected; both entries are sums of positive terms.
-
-    Examples
-    --------
-    >>> up, down = all_together(2, 2, (0.9, 0.1))
-    >>> print(f"{down:.4f}")  # two of the four links of a ring are down, or more
-    0.0523
-    """
-    worth = np.tile((0.0, 1.0), (rows, columns + 1, 1))
-    worth[0, 0] = 1.0, 0.0
-    up, down = rows_together(rows, columns, link, worth)[rows - 1, columns].tolist()
-    return up, down

@@ -15,19 +15,20 @@ that floats show to be smaller than the last of these digits are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from itertools import product
+from itertools import compress, product
 from typing import Final
 
 import numpy as np
 
 from relparallel._checks import require_instance, require_int, require_probability
 from relparallel.reliability.chances import CERTAIN, Chance, part, series
+from relparallel.reliability.lumped.arithmetic import Exact, Floats, Scale, exact_up, to_power
 from relparallel.reliability.lumped.pod_partitions import Layouts, layouts
-from relparallel.reliability.lumped.pod_sums import Floats, Scale, Uplinks, exact_up, signed_ways, to_power
+from relparallel.reliability.lumped.pod_sums import Outside, Uplinks, signed_ways
 from relparallel.reliability.lumped.pod_tables import Table, agreement, power_sum_weights
 from relparallel.reliability.result import Reliability, exactly
 
@@ -101,7 +102,7 @@ def fat_tree_connected(
     Notes
     -----
     See the module `lumping`. With k = 8 the partitions of 16 cores fall into 286 878
-    layouts, with the live cores outside of blocks 1.8e6 terms of 52 products; their list is made once.
+    layouts, with the live cores outside of blocks 1.8e6 terms of 34 products; their list is made once.
 
     Examples
     --------
@@ -169,8 +170,6 @@ def floors(fabric: Fabric) -> tuple[Fraction, Fraction]:
 def connected(fabric: Fabric, smallest: Fraction) -> tuple[int, Scale, int]:
     """Probability that the terminals are joined, and the number of terms.
 
-    A first look in floats bounds every term; those that all together are below the last digit are left out.
-
     Parameters
     ----------
     fabric : Fabric
@@ -183,31 +182,74 @@ def connected(fabric: Fabric, smallest: Fraction) -> tuple[int, Scale, int]:
     (int, Scale, int)
         R in units of the scale.
     """
-    groups = [
+    scale = Scale.of(fabric.planes * fabric.cores, sum(count for count, *_ in fabric.pods), smallest)
+    alive = states_of_cores(fabric, exact_up(fabric.core))
+    tables = [(pod[0], table_of(fabric, pod)) for pod in fabric.pods]
+    exact = uplinks(fabric, scale)
+    total = 0
+    for sizes, outside, pieces in large_terms(fabric, alive, float(smallest) * 2.0**-64):
+        chances = exact.core_chances(sizes, outside, alive)
+        weights = [(count, exact.weights(sizes, outside, table)) for count, table in tables]
+        for some in pieces:
+            agree = [to_power(agree, count, scale) for count, agree in exact.agreements(some, weights)]
+            total += int((signed_ways(some) @ reduce(scale.times, agree) @ chances) >> scale.bits)
+    return total, scale, sum(len(group.ways) * len(outside) for group, outside in _groups(fabric))
+
+
+def large_terms(
+    fabric: Fabric, alive: Sequence[Fraction], blur: float, rarest: float = 1.0
+) -> Iterator[tuple[tuple[int, ...], Outside, list[Layouts]]]:
+    """Layouts and choices of cores outside whose terms count; all others together are below ``blur``.
+
+    A first look in floats bounds every term: ``alive`` by the number of cores that are up, times the
+    probability W that a pod agrees for each of the pods, once min(1, W / rarest) in the place of W.
+    """
+    groups = _groups(fabric)
+    least = blur / sum(len(group.ways) * len(outside) for group, outside in groups)
+    rough = uplinks(fabric, Floats())
+    tables = [(pod[0], table_of(fabric, pod)) for pod in fabric.pods]
+    for group, outside in groups:
+        likely = rough.core_chances(group.sizes, outside, alive)
+        weights = [(count, rough.weights(group.sizes, outside, table)) for count, table in tables]
+        pieces, counts = [], np.zeros(len(outside), dtype=bool)
+        for some in _pieces(group):
+            found = [(count, abs(agree) + _BLUR) for count, agree in rough.agreements(some, weights)]
+            bound = [agree ** (count - 1) * np.minimum(agree / rarest, 1.0) for count, agree in found]
+            size = abs(signed_ways(some)).astype(float)[:, None] * reduce(np.multiply, bound) * likely
+            large = ~(size < least)
+            kept = large.any(axis=1)
+            if kept.any():
+                pieces.append(Layouts(group.sizes, some.blocks[kept], some.ways[kept]))
+                counts |= large.any(axis=0)
+        if pieces:
+            yield group.sizes, list(compress(outside, counts)), pieces
+
+
+def states_of_cores(fabric: Fabric, up: Exact) -> list[Exact]:
+    """Probability of one state of the cores, by the number of those that are up."""
+    cores = fabric.planes * fabric.cores
+    return [up**n * (1 - up) ** (cores - n) for n in range(cores + 1)]
+
+
+def table_of(fabric: Fabric, pod: tuple[int, int, int], link_up: Exact | None = None) -> Table:
+    """What multiplies the power sums of a kind of pods; ``link_up`` instead of the edge links' chance."""
+    width, (_, terminals, others) = fabric.planes * fabric.aggregations, pod
+    miss = 1 - (exact_up(fabric.edge_link) if link_up is None else link_up)
+    return power_sum_weights(agreement(width, terminals, others, exact_up(fabric.edge), miss))
+
+
+def uplinks(fabric: Fabric, scale: Scale | Floats) -> Uplinks:
+    """The aggregation switches of one pod, in one of the arithmetics of fractions."""
+    up, link_up = exact_up(fabric.aggregation), exact_up(fabric.core_link)
+    return Uplinks(fabric.planes, fabric.cores, fabric.aggregations, up, link_up, scale)
+
+
+def _groups(fabric: Fabric) -> list[tuple[Layouts, Outside]]:
+    """Layouts of equal sizes, and the numbers of live cores that may be left outside of them."""
+    return [
         (group, list(product(*(range(fabric.cores - n + 1) for n in group.sizes))))
         for group in layouts(fabric.planes, fabric.cores)
     ]
-    terms = sum(len(group.ways) * len(outside) for group, outside in groups)
-    least = float(smallest) * 2.0**-64 / terms
-    scale = Scale.of(fabric.planes * fabric.cores, sum(count for count, *_ in fabric.pods), smallest)
-    core, tables = exact_up(fabric.core), _tables(fabric)
-    exact, rough = _uplinks(fabric, scale), _uplinks(fabric, Floats())
-    total = 0
-    for group, outside in groups:
-        chances, likely = (pod.core_chances(group.sizes, outside, core) for pod in (exact, rough))
-        weights, nearly = (
-            [(count, pod.weights(group.sizes, outside, table)) for count, table in tables]
-            for pod in (exact, rough)
-        )
-        for some in _pieces(group):
-            bound = [(abs(agree) + _BLUR) ** count for count, agree in rough.agreements(some, nearly)]
-            size = abs(signed_ways(some)).astype(float)[:, None] * reduce(np.multiply, bound) * likely
-            kept = ~(size.max(axis=1) < least)
-            if kept.any():
-                seen = Layouts(group.sizes, some.blocks[kept], some.ways[kept])
-                agree = [to_power(agree, count, scale) for count, agree in exact.agreements(seen, weights)]
-                total += int((signed_ways(seen) @ reduce(scale.times, agree) @ chances) >> scale.bits)
-    return total, scale, terms
 
 
 def _pieces(group: Layouts) -> Iterator[Layouts]:
@@ -215,19 +257,3 @@ def _pieces(group: Layouts) -> Iterator[Layouts]:
     for start in range(0, len(group.ways), _AT_ONCE):
         piece = slice(start, start + _AT_ONCE)
         yield Layouts(group.sizes, group.blocks[piece], group.ways[piece])
-
-
-def _tables(fabric: Fabric) -> list[tuple[int, Table]]:
-    """For pods of each kind: how many, and what multiplies the power sums."""
-    width = fabric.planes * fabric.aggregations
-    edge, miss = exact_up(fabric.edge), 1 - exact_up(fabric.edge_link)
-    return [
-        (count, power_sum_weights(agreement(width, terminals, others, edge, miss)))
-        for count, terminals, others in fabric.pods
-    ]
-
-
-def _uplinks(fabric: Fabric, scale: Scale | Floats) -> Uplinks:
-    """The aggregation switches of one pod, in one of the two arithmetics."""
-    up, link_up = exact_up(fabric.aggregation), exact_up(fabric.core_link)
-    return Uplinks(fabric.planes, fabric.cores, fabric.aggregations, up, link_up, scale)

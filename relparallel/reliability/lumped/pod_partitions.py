@@ -76,6 +76,7 @@ def set_partitions(items: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
             yield [*blocks[:i], (head, *block), *blocks[i + 1 :]]
 
 
+@cache
 def count_layouts(planes: int, cores: int) -> int:
     """Number of multisets of profiles with at most ``cores`` cores of each plane, planes told apart.
 

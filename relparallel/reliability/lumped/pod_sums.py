@@ -1,105 +1,48 @@
-"""The terms of the sum over all splits of the cores, in integers of any length or in floats.
+"""The terms of the sum over all splits of the cores, in any of the arithmetics of `arithmetic`.
 
 Letters: q is the down-probability of a link between core and aggregation switch. In a plane with n cores in
 blocks and s live cores outside them, a switch that is up is coloured by a block of j cores with probability
 q^(n + s - j) (1 - q^j), free with q^(n + s), idle with q^n (1 - q^s).
+
+Arrays of duals have one axis more, the first: all others are counted from the last.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import combinations
-from typing import Any, Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from relparallel.reliability.chances import Chance
-from relparallel.reliability.lumped.pod_partitions import Layouts, set_partitions
+from relparallel.reliability.lumped.arithmetic import Duals, Exact, Floats, Numbers, Scale
+from relparallel.reliability.lumped.pod_partitions import Layouts, integer_partitions, set_partitions
 from relparallel.reliability.lumped.pod_tables import Table
 
-__all__ = ["Floats", "Numbers", "Scale", "Term", "Uplinks", "exact_up", "signed_ways", "to_power"]
+__all__ = ["Kind", "Outside", "Uplinks", "signed_ways"]
 
-Numbers = NDArray[Any]  # of floats, or of Python integers in units of 2^-bits
-States = tuple[Numbers, Numbers, Numbers, Numbers]  # no link to a core outside; down; free; idle
 Outside = Sequence[tuple[int, ...]]  # live cores of each plane outside the blocks, [choices, planes]
+Blocks = tuple[tuple[int, ...], ...]  # a set partition, sorted
+Switches = tuple[int, ...]  # by index in the pod
 
 
-class Term(NamedTuple):
-    """A set of aggregation switches, by index in the pod, in blocks that share a colour each."""
+class Kind(NamedTuple):
+    """Power sums that have one weight: which switches are coloured, and how many share each colour."""
 
-    coloured: tuple[int, ...]
-    blocks: tuple[tuple[int, ...], ...]
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Switches of each block, descending."""
-        return tuple(sorted(map(len, self.blocks), reverse=True))
+    coloured: Switches
+    sizes: tuple[int, ...]
 
 
-class Floats:
-    """Numbers as floats: the same arithmetic as `Scale` for a rough first look."""
+class States(NamedTuple):
+    """Chances of a switch, by the number of live cores of its plane outside the blocks."""
 
-    one: Final = 1.0
-
-    def array(self, values: Iterable[Fraction]) -> Numbers:
-        """The numbers in this representation."""
-        return np.array([float(x) for x in values])
-
-    def times(self, x: Any, y: Any) -> Any:
-        """Product of two numbers or arrays."""
-        return x * y
-
-    def product(self, x: Numbers, y: Numbers) -> Numbers:
-        """Product of two matrices."""
-        return np.asarray(x @ y)
-
-
-class Scale(NamedTuple):
-    """Numbers as integers in units of 2^-bits."""
-
-    bits: int
-
-    @property
-    def one(self) -> int:
-        """The number 1."""
-        return 1 << self.bits
-
-    @classmethod
-    def of(cls, cores: int, pods: int, smallest: Fraction) -> Scale:
-        """Enough bits for 53 correct ones in a result that is at least ``smallest``, or below all floats.
-
-        Rounding grows with the pods and with the sum of the weights (r - 1)! of all splits: at most the
-        number of ordered partitions of the cores and one more, n!/(2 (ln 2)^(n + 1)).
-        """
-        n = cores + 1
-        orders = math.lgamma(n + 1) / math.log(2.0) - (n + 1) * math.log2(math.log(2.0)) - 1.0
-        digits = math.log2(smallest.denominator) - math.log2(smallest.numerator)
-        return cls(53 + 24 + math.ceil(orders + math.log2(pods) + min(digits, 1100.0)))
-
-    def integer(self, x: Fraction) -> int:
-        """The number in units of 2^-bits."""
-        return (x.numerator << self.bits) // x.denominator
-
-    def array(self, values: Iterable[Fraction]) -> Numbers:
-        """The numbers in this representation."""
-        return np.array([self.integer(x) for x in values], dtype=object)
-
-    def times(self, x: Any, y: Any) -> Any:
-        """Product of two numbers or arrays."""
-        return (x * y) >> self.bits
-
-    def product(self, x: Numbers, y: Numbers) -> Numbers:
-        """Product of two matrices."""
-        return np.asarray((x @ y) >> self.bits)
-
-    def chance(self, up: int) -> Chance:
-        """Up- and down-probability as floats, each rounded once."""
-        return up / self.one, (self.one - up) / self.one
+    coloured: Numbers  # up and without a link to them; the block that it sees is in the power sums
+    down: Numbers
+    free: Numbers
+    idle: Numbers
 
 
 @dataclass(frozen=True)
@@ -110,58 +53,94 @@ class Uplinks:
     ----------
     planes, cores, switches : int
         Planes, cores of each plane, and aggregation switches of the pod in each plane.
-    up, link_up : Fraction
+    up, link_up : Fraction or Dual
         Of an aggregation switch, and of its link to a core.
-    scale : Scale or Floats
-        Of the numbers.
+    scale : Scale, Floats or Duals
+        Of the numbers; its `array` takes the fractions or duals above.
     """
 
     planes: int
     cores: int
     switches: int
-    up: Fraction
-    link_up: Fraction
-    scale: Scale | Floats
+    up: Exact
+    link_up: Exact
+    scale: Scale | Floats | Duals
 
     @cached_property
-    def terms(self) -> list[Term]:
+    def kinds(self) -> list[Kind]:
+        """Sets of coloured switches with the integer partitions of their number."""
+        chosen = self._chosen
+        return [Kind(some, sizes) for some in chosen for sizes in integer_partitions(len(some))]
+
+    @cached_property
+    def terms(self) -> list[tuple[Kind, Blocks]]:
         """All sets of coloured switches with all set partitions: Bell(number of switches + 1)."""
-        width = range(self.planes * self.switches)
-        chosen = (some for size in range(len(width) + 1) for some in combinations(width, size))
-        return [Term(some, tuple(blocks)) for some in chosen for blocks in set_partitions(some)]
+        found = [(some, tuple(sorted(blocks))) for some in self._chosen for blocks in set_partitions(some)]
+        return [(Kind(some, tuple(sorted(map(len, blocks), reverse=True))), blocks) for some, blocks in found]
 
     @cached_property
-    def miss(self) -> Numbers:
-        """q^j for all numbers j of cores."""
-        return self.scale.array((1 - self.link_up) ** j for j in range(self.cores + 1))
+    def _chosen(self) -> list[Switches]:
+        """All sets of switches, smaller ones first."""
+        width = range(self.planes * self.switches)
+        return [some for size in range(len(width) + 1) for some in combinations(width, size)]
 
-    def core_chances(self, sizes: tuple[int, ...], outside: Outside, core_up: Fraction) -> Numbers:
-        """Probability that the cores in the blocks are up and just so many others, [choices]."""
+    @cached_property
+    def _one(self) -> Numbers:
+        """The number 1, [1]."""
+        return self.scale.array([self.up**0])
+
+    @cached_property
+    def _links(self) -> tuple[Numbers, Numbers]:
+        """q^j and 1 - q^j for all numbers j of cores."""
+        miss = [(1 - self.link_up) ** j for j in range(self.cores + 1)]
+        return self.scale.array(miss), self.scale.array(1 - q for q in miss)
+
+    @cached_property
+    def colours(self) -> list[Numbers]:
+        """Chance of links to j cores of a block, of n in blocks, and to no other core in them: [n][j]."""
+        miss, seen = self._links
+        return [self.scale.times(miss[..., n::-1], seen[..., : n + 1]) for n in range(self.cores + 1)]
+
+    @cached_property
+    def states(self) -> list[States]:
+        """Chances of the other states, by the number of cores in blocks."""
+        miss, seen = self._links
+        down = self.scale.array([1 - self.up] * (self.cores + 1))
+        up = self.scale.times(self.scale.array([self.up]), miss)
+        alone = [up[..., n : n + 1] for n in range(self.cores + 1)]  # no link to a core in blocks
+        return [States(up, down, self.scale.times(x, miss), self.scale.times(x, seen)) for x in alone]
+
+    def core_chances(self, sizes: tuple[int, ...], outside: Outside, alive: Sequence[Exact]) -> Numbers:
+        """Probability that the cores in the blocks are up and just so many others, [choices].
+
+        ``alive``: by the number of cores that are up, the probability of any one such state.
+        """
         chances = []
         for others in outside:
-            up = sum(sizes) + sum(others)
             ways = math.prod(math.comb(self.cores - n, s) for n, s in zip(sizes, others, strict=True))
-            down = self.planes * self.cores - up
-            chances.append(ways * core_up**up * (1 - core_up) ** down)
+            chances.append(ways * alive[sum(sizes) + sum(others)])
         return self.scale.array(chances)
 
     def power_sums(self, some: Layouts) -> Numbers:
-        """Sum over the colours of the chance that all switches of a block have it, [layouts, terms].
+        """Sum over the colours of the chance that all switches of a block have it, [layouts, kinds].
 
-        One factor for each block of the term; switches that see no core outside the blocks.
+        One factor for each block of a set partition; added up over those of one kind. The switches are up.
         """
-        own = [self._colour(n)[some.blocks[:, :, plane]] for plane, n in enumerate(some.sizes)]
-        all_of: dict[tuple[int, ...], Numbers] = {}  # chance of each colour, [layouts, colours]
-        result = np.full((len(some.ways), len(self.terms)), self.scale.one, dtype=self.miss.dtype)
-        for coloured in filter(None, dict.fromkeys(term.coloured for term in self.terms)):
-            *others, last = coloured
-            chance = own[last // self.switches]
-            all_of[coloured] = self.scale.times(all_of[tuple(others)], chance) if others else chance
-        summed = {switches: chance.sum(axis=1) for switches, chance in all_of.items()}
-        for column, (_, blocks) in enumerate(self.terms):
+        profile = np.ravel_multi_index(np.moveaxis(some.blocks, 2, 0), [n + 1 for n in some.sizes])
+        summed = {
+            switches: chance[..., profile].sum(axis=-1)
+            for switches, chance in self._chances(some.sizes).items()
+        }
+        factors: dict[Blocks, Numbers] = {(): np.repeat(self._one, len(some.ways), axis=-1)}
+        sums: dict[Kind, Numbers] = {}
+        for kind, blocks in self.terms:
             if blocks:
-                result[:, column] = reduce(self.scale.times, [summed[block] for block in blocks])
-        return result
+                *before, last = blocks
+                factors[blocks] = (
+                    self.scale.times(factors[tuple(before)], summed[last]) if before else summed[last]
+                )
+            sums[kind] = sums[kind] + factors[blocks] if kind in sums else factors[blocks]
+        return np.stack([sums[kind] for kind in self.kinds], axis=-1)
 
     def agreements(
         self, some: Layouts, weights: Sequence[tuple[int, Numbers]]
@@ -171,54 +150,68 @@ class Uplinks:
         return ((count, self.scale.product(sums, weight)) for count, weight in weights)
 
     def weights(self, sizes: tuple[int, ...], outside: Outside, table: Table) -> Numbers:
-        """What multiplies each power sum in the probability that a pod agrees, [terms, choices]."""
-        entries = dict(zip(table, self.scale.array(table.values()), strict=True))
-        states = self._states(sizes, outside)
-        result = np.zeros((len(self.terms), len(outside)), dtype=self.miss.dtype)
-        rest: dict[tuple[int, ...], dict[tuple[int, int], Numbers]] = {}
-        for row, term in enumerate(self.terms):
-            if term.coloured not in rest:
-                rest[term.coloured] = self._uncoloured(term.coloured, states)
-            for (free, idle), chance in rest[term.coloured].items():
-                result[row] += self.scale.times(chance, entries[term.sizes, free, idle])
-        return result
+        """What multiplies each power sum in the probability that a pod agrees, [kinds, choices]."""
+        width = self.planes * self.switches
+        by_size = []
+        for size in range(width + 1):
+            rest = [(f, i) for f in range(width - size + 1) for i in range(width - size - f + 1)]
+            shapes = integer_partitions(size)
+            entries = self.scale.array(table[shape, f, i] for shape in shapes for f, i in rest)
+            by_size.append((rest, entries.reshape(*entries.shape[:-1], len(shapes), len(rest))))
+        uncoloured = self._uncoloured(sizes, outside)
+        parts = []
+        for coloured in self._chosen:
+            rest, entries = by_size[len(coloured)]
+            chances = np.stack([uncoloured[coloured][key] for key in rest], axis=-2)
+            parts.append(self.scale.product(entries, chances))
+        return np.concatenate(parts, axis=-2)
 
-    def _colour(self, n: int) -> Numbers:
-        """Chance that a switch has links to j cores of a block, of n in blocks, and to no other, [j]."""
-        q = 1 - self.link_up
-        return self.scale.array(self.up * q ** (n - j) * (1 - q**j) for j in range(n + 1))
+    def _chances(self, sizes: tuple[int, ...]) -> dict[Switches, Numbers]:
+        """Chance that all of some switches have a colour, by the profile of its block, [profiles]."""
+        own: list[Numbers] = []
+        for plane, n in enumerate(sizes):
+            shape = [n + 1 if other == plane else 1 for other in range(self.planes)]
+            own.append(self.colours[n].reshape(*self.colours[n].shape[:-1], *shape))
+        found: dict[Switches, Numbers] = {}
+        for switches in self._chosen[1:]:
+            *others, last = switches
+            chance = own[last // self.switches]
+            found[switches] = self.scale.times(found[tuple(others)], chance) if others else chance
+        profiles = tuple(n + 1 for n in sizes)
+        return {
+            switches: np.broadcast_to(chance, (*chance.shape[: -self.planes], *profiles)).reshape(
+                *chance.shape[: -self.planes], -1
+            )
+            for switches, chance in found.items()
+        }
 
-    def _states(self, sizes: tuple[int, ...], outside: Outside) -> list[States]:
-        """Chances of a switch of each plane, [choices]."""
-        up, dead = self.scale.array([self.up, 1 - self.up])
-        states: list[States] = []
-        for n, others in zip(sizes, np.array(outside, dtype=np.int64).T, strict=True):
-            unseen, down = self.miss[others], np.full(len(outside), dead, dtype=self.miss.dtype)
-            alone = self.scale.times(up, self.miss[n])
-            idle = self.scale.times(alone, self.scale.one - unseen)
-            states.append((unseen, down, self.scale.times(alone, unseen), idle))
-        return states
-
-    def _uncoloured(self, coloured: tuple[int, ...], states: list[States]) -> dict[tuple[int, int], Numbers]:
-        """Chance of so many free and idle switches among the uncoloured ones, by (free, idle), [choices]."""
-        sums: dict[tuple[int, int], Any] = {(0, 0): self.scale.one}
+    def _uncoloured(
+        self, sizes: tuple[int, ...], outside: Outside
+    ) -> dict[Switches, dict[tuple[int, int], Numbers]]:
+        """Chance of so many free and idle switches beside the coloured ones, by (free, idle), [choices]."""
+        seats = np.array(outside, dtype=np.int64)
+        found: dict[Switches, dict[tuple[int, int], Numbers]] = {(): {(0, 0): self._one}}
         for switch in range(self.planes * self.switches):
-            unseen, down, free, idle = states[switch // self.switches]
-            if switch in coloured:
-                sums = {key: self.scale.times(chance, unseen) for key, chance in sums.items()}
-                continue
-            after: dict[tuple[int, int], Any] = {}
-            for (f, i), chance in sums.items():
-                for key, factor in (((f, i), down), ((f + 1, i), free), ((f, i + 1), idle)):
-                    after[key] = after.get(key, 0) + self.scale.times(chance, factor)
-            sums = after
-        return sums
+            plane = switch // self.switches
+            states = States(*(chance[..., seats[:, plane]] for chance in self.states[sizes[plane]]))
+            before, found = found, {}
+            for coloured, sums in before.items():
+                found[coloured] = self._one_more(sums, states)
+                found[*coloured, switch] = {
+                    key: self.scale.times(chance, states.coloured) for key, chance in sums.items()
+                }
+        return found
 
-
-def exact_up(chance: Chance) -> Fraction:
-    """Up-probability as the fraction that the smaller of the two floats stands for."""
-    up, down = chance
-    return 1 - Fraction(down) if down < up else Fraction(up)
+    def _one_more(
+        self, sums: dict[tuple[int, int], Numbers], states: States
+    ) -> dict[tuple[int, int], Numbers]:
+        """The chances with one more switch that is not coloured."""
+        after: dict[tuple[int, int], Numbers] = {}
+        for (f, i), chance in sums.items():
+            for key, factor in (((f, i), states.down), ((f + 1, i), states.free), ((f, i + 1), states.idle)):
+                more = self.scale.times(chance, factor)
+                after[key] = after[key] + more if key in after else more
+        return after
 
 
 def signed_ways(some: Layouts) -> Numbers:
@@ -226,11 +219,3 @@ def signed_ways(some: Layouts) -> Numbers:
     blocks = some.blocks.any(axis=2).sum(axis=1)
     weights = [0, *((-1) ** (r - 1) * math.factorial(r - 1) for r in range(1, int(blocks.max()) + 1))]
     return np.asarray(some.ways * np.array(weights, dtype=object)[blocks])
-
-
-def to_power(x: Numbers, n: int, scale: Scale) -> Numbers:
-    """x^n for n >= 1, by squaring."""
-    if n == 1:
-        return x
-    square = to_power(scale.times(x, x), n // 2, scale)
-    return np.asarray(scale.times(square, x)) if n % 2 else square

@@ -1,8 +1,7 @@
 """Networks whose parts are interchangeable, recognised by their wiring and their chances, and lumped.
 
-Besides the fabrics of `pod_recognition` these are complete graphs and complete bipartite ones, where only the
-numbers of nodes reached count, and two-level BCubes: servers that join every row switch to every column
-switch.
+Besides the fabrics of `pod_recognition` these are the complete graphs and complete bipartite ones of
+`alike_nodes`, and two-level BCubes: servers that join every row switch to every column switch.
 """
 
 from __future__ import annotations
@@ -14,27 +13,22 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import CERTAIN, Chance, series
-from relparallel.reliability.closed_forms.outbreaks import (
-    all_together,
-    binomial_weights,
-    hit_table,
-    row_set_together,
-)
+from relparallel.reliability.chances import CERTAIN, Chance
+from relparallel.reliability.lumped.alike_nodes import same, twins, with_terminals
+from relparallel.reliability.lumped.arithmetic import Numbers, Scale, exact_up, to_power
 from relparallel.reliability.lumped.lumping import terminals_connected
 from relparallel.reliability.lumped.pod_partitions import layouts
 from relparallel.reliability.lumped.pod_recognition import recognise
-from relparallel.reliability.lumped.pod_sums import Numbers, Scale, exact_up, signed_ways, to_power
+from relparallel.reliability.lumped.pod_sums import signed_ways
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.result import Reliability, exactly
+from relparallel.reliability.result import Reliability
 from relparallel.topology import Topology
 
-__all__ = ["bcube_connected", "complete_connected", "lumped", "twins"]
+__all__ = ["bcube_connected", "lumped"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_MOST_STEPS: Final = 10**8  # of the epidemic on a complete or complete bipartite graph
 _MOST_COLUMNS: Final = 30  # of a BCube: 28 629 integer partitions of at most so much
 
 
@@ -54,61 +48,6 @@ def lumped(topology: Topology, problem: Problem) -> Reliability | None:
     if fabric is not None:
         return terminals_connected(*fabric)
     return twins(problem) or _as_bcube(topology, problem)
-
-
-def twins(problem: Problem) -> Reliability | None:
-    """The exact answer where the network is complete, or complete between two sides of alike nodes.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> from relparallel.reliability.problem import read_problem
-    >>> leaves_and_spines = nx.complete_bipartite_graph(64, 32)
-    >>> print(f"{twins(read_problem(leaves_and_spines, 'all', 0.9, 1.0)).unreliability:.6e}")
-    6.400000e-31
-    """
-    return _as_complete(problem) or _as_bipartite(problem)
-
-
-def complete_connected(terminals: int, others: int, link: Chance, other: Chance) -> tuple[Chance, int]:
-    """Chance that the terminals of a complete graph are connected, and the number of states.
-
-    Parameters
-    ----------
-    terminals, others : int
-        Nodes that have to be connected, which do not fail, and nodes that may help.
-    link, other : Chance
-        Of a link, and of one of the other nodes.
-
-    Returns
-    -------
-    (Chance, int)
-        Both entries are sums of positive terms.
-
-    Notes
-    -----
-    An epidemic starts at one terminal: x nodes reached last hit each node not yet reached with probability
-    1 - q^x, q the down-probability of a link. The states are the terminals and the others that are not yet
-    reached, and x. O(terminals^2 others^2 n) operations.
-
-    Examples
-    --------
-    >>> (up, down), states = complete_connected(2, 1, (0.5, 0.5), (1.0, 0.0))
-    >>> up, down
-    (0.625, 0.375)
-    """
-    n = terminals + others
-    hits = [hit_table(size, n, link) for size in range(max(terminals, others + 1))]
-    won, lost = (np.zeros((terminals, others + 1, n + 1)) for _ in range(2))
-    won[0], lost[1:, :, 0] = 1.0, 1.0
-    for t in range(1, terminals):
-        for m in range(others + 1):
-            i, j = np.ogrid[: t + 1, : m + 1]
-            for mass in (won, lost):
-                mass[t, m, 1:] = np.einsum("xi,ij,xj->x", hits[t], mass[t - i, m - j, i + j], hits[m])[1:]
-    alive = binomial_weights(others, other)
-    last = terminals - 1
-    return (float(alive @ won[last, :, 1]), float(alive @ lost[last, :, 1])), won.size
 
 
 def bcube_connected(
@@ -174,50 +113,6 @@ def _row_agrees(blocks: IntArray, columns: int, ups: tuple[Fraction, ...], scale
     return np.asarray(agree)
 
 
-def _same(chances: FloatArray) -> Chance | None:
-    """The chance that all parts have, [parts, 2]; certain if there is none."""
-    distinct = set(map(tuple, chances.tolist())) or {CERTAIN}
-    return distinct.pop() if len(distinct) == 1 else None
-
-
-def _with_terminals(inner: tuple[Chance, int], problem: Problem) -> Reliability:
-    """The answer with the terminals' own failures."""
-    own = map(tuple, problem.node[problem.terminals].tolist())
-    return exactly(*series(inner[0], *own), "exact", states=inner[1])
-
-
-def _as_complete(problem: Problem) -> Reliability | None:
-    """The answer for a complete graph whose links are alike, and so the nodes that are no terminals."""
-    n, terminals = len(problem.node), len(problem.terminals)
-    if n < 3 or len(problem.edges) < math.comb(n, 2) or not problem.transit.all():
-        return None
-    link, other = _same(problem.link), _same(np.delete(problem.node, problem.terminals, axis=0))
-    if link is None or other is None or (terminals * (n - terminals + 1)) ** 2 * n > _MOST_STEPS:
-        return None
-    return _with_terminals(complete_connected(terminals, n - terminals, link, other), problem)
-
-
-def _as_bipartite(problem: Problem) -> Reliability | None:
-    """The answer for all nodes of a complete bipartite graph, or for nodes of one side."""
-    n, edges, asked = len(problem.node), problem.edges, problem.terminals
-    right = np.zeros(n, dtype=bool)
-    right[edges[edges[:, 0] == asked[0], 1]] = right[edges[edges[:, 1] == asked[0], 0]] = True
-    columns = int(right.sum())
-    rows = n - columns
-    if not columns or len(edges) != rows * columns or (right[edges[:, 0]] == right[edges[:, 1]]).any():
-        return None
-    link, other = _same(problem.link), _same(problem.node[right])
-    if link is None or not problem.transit.all() or (rows * columns) ** 2 > _MOST_STEPS:
-        return None
-    if len(asked) == n:
-        return _with_terminals((all_together(rows, columns, link), n), problem)
-    helpers = np.delete(~right, asked)  # of the terminals' own side: they must not fail
-    if right[asked].any() or other is None or (np.delete(problem.node, asked, axis=0)[helpers, 1] > 0).any():
-        return None
-    inner = binomial_weights(columns, other) @ row_set_together(rows, columns, link, len(asked))
-    return _with_terminals(((float(inner[0]), float(inner[1])), n), problem)
-
-
 def _as_bcube(topology: Topology, problem: Problem) -> Reliability | None:
     """The answer for all servers of a two-level BCube whose parts are alike in each level."""
     servers, edges = problem.terminals, problem.edges
@@ -233,9 +128,9 @@ def _as_bcube(topology: Topology, problem: Problem) -> Reliability | None:
         return None
     if len(set(zip(edges[low, 1].tolist(), edges[high, 1].tolist(), strict=True))) < size:
         return None
-    row, column = _same(problem.node[rows]), _same(problem.node[columns])
-    row_link, column_link = _same(problem.link[low]), _same(problem.link[high])
+    row, column = same(problem.node[rows]), same(problem.node[columns])
+    row_link, column_link = same(problem.link[low]), same(problem.link[high])
     if row is None or column is None or row_link is None or column_link is None:
         return None
     inner = bcube_connected(len(rows), len(columns), row, column, row_link, column_link)
-    return _with_terminals(inner, problem)
+    return with_terminals(inner, problem)

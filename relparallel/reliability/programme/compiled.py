@@ -24,23 +24,29 @@ from relparallel.reliability.programme.frontier import (
     require_fit,
 )
 from relparallel.reliability.programme.frontier_layers import sweep
+from relparallel.reliability.programme.labels import MAX_LIVE
 from relparallel.reliability.programme.ordering import link_order, vertex_order
 from relparallel.reliability.programme.reductions import network_of, reduce, require, tape_of
 from relparallel.reliability.programme.tape import play
 
-__all__ = ["Compiled", "Outcome", "compiled"]
+__all__ = ["Compiled", "Outcome", "compiled", "solved", "take_apart"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 
 class Outcome(NamedTuple):
-    """Reliability and unreliability, each its own sum, and the work: largest layer and all states."""
+    """Reliability and unreliability, each its own sum, and the work.
+
+    The work is the largest layer, the states of all layers, the most live vertices and the layers.
+    """
 
     reliability: float
     unreliability: float
     peak: int
     states: int
+    width: int
+    layers: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -148,13 +154,13 @@ class Compiled:
             If more vertices are live at once or a layer holds more states than the programme can treat.
         """
         if not self.connected:
-            return Outcome(0.0, 1.0, 0, 0)
+            return Outcome(0.0, 1.0, 0, 0, 0, 0)
         require_fit(self.width)
         most = fitting(max_states)
         structure = self.tape, self.required, self.steps, self.parts, self.starts, self.slots
-        outcome = Outcome(*_evaluate(*structure, link, node, most, max_visits))
-        require_fit(self.width, outcome.peak, most, outcome.states, max_visits)
-        return outcome
+        up, down, peak, states = _evaluate(*structure, link, node, most, max_visits)
+        require_fit(self.width, peak, most, states, max_visits)
+        return Outcome(up, down, peak, states, self.width, len(self.steps))
 
 
 def compiled(problem: Problem, reductions: bool = True, ordered: bool = True) -> Compiled:
@@ -179,7 +185,7 @@ def compiled(problem: Problem, reductions: bool = True, ordered: bool = True) ->
     the programme.
     """
     m, n = len(problem.link), len(problem.node)
-    found = _compile(problem.edges, n, problem.terminals, reductions, ordered)
+    found = take_apart(problem.edges, n, problem.terminals, reductions, ordered)
     connected, slots, tape, required, steps, parts, starts, widths = found
     return Compiled(
         connected=connected, links=m, nodes=n, slots=slots, tape=tape, required=required,
@@ -187,8 +193,43 @@ def compiled(problem: Problem, reductions: bool = True, ordered: bool = True) ->
     )  # fmt: skip
 
 
+def solved(problem: Problem, reductions: bool, max_states: int, max_visits: int = ANY) -> Outcome:
+    """Reliability of a network whose structure is not asked for again.
+
+    Parameters
+    ----------
+    problem : Problem
+        The network.
+    reductions : bool
+        As for `compiled`.
+    max_states, max_visits : int
+        Largest layer of a programme, and most states of all layers, at which it stops.
+
+    Returns
+    -------
+    Outcome
+        The answer if the work keeps the limits: see `relparallel.reliability.programme.frontier.require_fit`.
+    """
+    network = problem.edges, problem.link, problem.node, problem.terminals
+    return Outcome(*_solve(*network, reductions, max_states, max_visits))
+
+
 @numba.njit(cache=True)
-def _compile(edges, n, terminals, reductions, ordered):  # type: ignore[no-untyped-def]
+def _solve(edges, link, node, terminals, reductions, max_states, max_visits):  # type: ignore[no-untyped-def]
+    """`Outcome` of a network: nothing but numbers leaves compiled code."""
+    found = take_apart(edges, len(node), terminals, reductions, True)
+    connected, slots, tape, required, steps, parts, starts, widths = found
+    width = 0
+    for k in range(len(widths)):
+        width = max(width, widths[k])
+    if not connected or width > MAX_LIVE:
+        return 0.0, 1.0, 0, 0, width, len(steps)
+    sums = _evaluate(tape, required, steps, parts, starts, slots, link, node, max_states, max_visits)
+    return sums[0], sums[1], sums[2], sums[3], width, len(steps)
+
+
+@numba.njit(cache=True)
+def take_apart(edges, n, terminals, reductions, ordered):  # type: ignore[no-untyped-def]
     """Everything in `Compiled` but the numbers of links and nodes, in its order."""
     m = len(edges)
     tape, terminal, node = tape_of(m, n), np.zeros(n, np.bool_), np.arange(m, m + n)

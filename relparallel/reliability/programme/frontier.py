@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, NamedTuple
 
 import numba
@@ -39,6 +40,7 @@ __all__ = [
     "compile_steps",
     "fitting",
     "gather",
+    "memory",
     "require_fit",
     "run_programme",
 ]
@@ -109,24 +111,30 @@ def run_programme(programme: Programme, max_states: int) -> Sweep:
 
 def fitting(max_states: int) -> int:
     """The limit of states in a layer, lowered where they would need more than half of the memory."""
+    return min(max_states, memory() // (2 * _BYTES))
+
+
+@cache
+def memory() -> int:
+    """Bytes of main memory; no limit where the system does not say."""
     try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not known on this system
-        return max_states
-    return min(max_states, memory // (2 * _BYTES))
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return ANY
 
 
 def require_fit(width: int, peak: int = 0, max_states: int = 0, visited: int = 0, visits: int = 0) -> None:
     """Refuse a programme that is too wide or had too many states."""
+    if width <= MAX_LIVE and peak <= max_states and visited <= visits:
+        return
     limits = {f"{MAX_LIVE} live vertices": (width, MAX_LIVE)}
     limits[f"max_states={max_states} states in a layer"] = (peak, max_states)
     limits[f"{visits} states in all layers"] = (visited, visits)
-    for limit, (found, most) in limits.items():
-        if found > most:
-            raise NotExactError(
-                f"graph must need at most {limit} in the exact programme, got {found}; "
-                "use method='monte_carlo' with an rng"
-            )
+    limit, found = next((limit, found) for limit, (found, most) in limits.items() if found > most)
+    raise NotExactError(
+        f"graph must need at most {limit} in the exact programme, got {found}; "
+        "use method='monte_carlo' with an rng"
+    )
 
 
 @numba.njit(cache=True)

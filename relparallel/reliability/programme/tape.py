@@ -54,8 +54,8 @@ def play(rows, chances):  # type: ignore[no-untyped-def]
             up, down = up_a + down_a * up_b, down_a * down_b
         else:
             some = up_a + down_a * up_b
-            up = up_a * up_b / some if some > 0.0 else 1.0  # certain: what is required has failed already
-            down = (up_a * down_b + down_a * up_b) / some if some > 0.0 else 0.0
+            up = up_a * up_b / some if some > 0.0 else 0.0  # down, as it stays if only one of them comes up
+            down = (up_a * down_b + down_a * up_b) / some if some > 0.0 else 1.0
         chances[made, 0], chances[made, 1] = up, down
 
 
@@ -94,5 +94,5 @@ def play_any(rows: NDArray[np.int64], given: Sequence[Chance], slots: int) -> li
             some = chances[made][0]
             (up_a, down_a), (up_b, down_b) = one, two
             mixed = up_a * down_b + down_a * up_b
-            chances[made] = (up_a * up_b / some, mixed / some) if some else CERTAIN
+            chances[made] = (up_a * up_b / some, mixed / some) if some else (0, 1)
     return chances

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Set
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-import networkx as nx
 import numpy as np
 
 from relparallel._checks import require_choice, require_instance, require_probability
@@ -13,6 +12,9 @@ from relparallel.reliability.chances import CERTAIN, Chance, parallel, series
 from relparallel.reliability.problem import LinkChance, NodeChance, Terminals
 from relparallel.reliability.questions.reachability import sweep_arcs
 from relparallel.reliability.result import Reliability, exactly
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["Directed", "solve_directed"]
 
@@ -67,10 +69,13 @@ def solve_directed(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> both_ways = nx.DiGraph([("s", "a"), ("a", "t"), ("s", "b"), ("b", "t"), ("a", "b"), ("b", "a")])
     >>> round(solve_directed(both_ways, ("s", "t"), 0.9).reliability, 6)
     0.97848
     """
+    import networkx as nx
+
     require_choice(("reach", "mutual"), connection=connection)
     if not isinstance(graph, nx.Graph) or not graph.is_directed():
         raise TypeError(f"graph must be a directed networkx graph, got {graph!r}")

@@ -8,35 +8,24 @@ from fractions import Fraction
 from functools import partial
 from math import prod
 from numbers import Rational
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.chances import series
 from relparallel.reliability.problem import Problem, Terminals, link_values, node_values, require_relays
 from relparallel.reliability.programme.compiled import compiled
+from relparallel.reliability.questions.fraction_kind import each_number
 from relparallel.reliability.questions.groups import Groups, absorbed, read_groups, swept
 from relparallel.reliability.questions.whole_numbers import structure_of, weigh
 from relparallel.reliability.result import Reliability, exactly
 from relparallel.topology import Topology
 
-__all__ = ["has_fractions", "in_fractions"]
+if TYPE_CHECKING:
+    import networkx as nx
 
-
-def has_fractions(*given: Any, groups: Any = None) -> bool:
-    """Whether some probability is a `fractions.Fraction`, of a part or of groups.
-
-    Examples
-    --------
-    >>> has_fractions(0.5, {(0, 1): Fraction(1, 3)}), has_fractions([0.5, 1], "up")
-    (True, False)
-    """
-    found = [value for values in given for value in _each(values)]
-    shared = groups if isinstance(groups, list | tuple) else _each(groups)
-    found += [group[-1] if isinstance(group, tuple) and group else group for group in shared]
-    return any(isinstance(value, Fraction) for value in found)
+__all__ = ["in_fractions"]
 
 
 def in_fractions(
@@ -72,6 +61,7 @@ def in_fractions(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> ring = in_fractions(nx.cycle_graph(3), "all", Fraction(9, 10))
     >>> ring.reliability, ring.unreliability
     (Fraction(243, 250), Fraction(7, 250))
@@ -108,7 +98,7 @@ def _down(part: str, up: Any, down: Any, read: Callable[[str, Any, float], NDArr
     """Down-probability of every part, from the one of the two that the caller gave."""
     if down is None:
         return 1 - _fractions(f"{part}_up", up, partial(read, f"{part}_up"), 1.0)
-    if _each(up) != [1]:
+    if each_number(up) != [1]:
         raise ValueError(f"{part}_up must be left at 1.0 where {part}_down is given, got {up!r}")
     return _fractions(f"{part}_down", down, partial(read, f"{part}_down"), 0.0)
 
@@ -119,7 +109,7 @@ def _fractions(
     """Fraction of every part; who gets which is asked with places in a list instead of values."""
     if isinstance(given, str):
         return np.array([Fraction(value) for value in read(given, rest).tolist()], dtype=object)
-    values = _each(given)
+    values = each_number(given)
     read(_like(given, [float(x) if isinstance(x, Rational) else x for x in values]), rest)  # refuses
     listed = [Fraction(0), *map(Fraction, values), Fraction(1)]
     if min(listed) < 0 or max(listed) > 1:
@@ -127,13 +117,6 @@ def _fractions(
     last = len(listed) - 1
     places = read(_like(given, [i / last for i in range(1, last)]), rest)
     return np.array([listed[round(place * last)] for place in places.tolist()], dtype=object)
-
-
-def _each(given: Any) -> list[Any]:
-    """The single numbers that an argument holds."""
-    if isinstance(given, Mapping):
-        return list(given.values())
-    return list(given) if isinstance(given, list | tuple | np.ndarray) and np.ndim(given) == 1 else [given]
 
 
 def _like(given: Any, values: list[Any]) -> Any:

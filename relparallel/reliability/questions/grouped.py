@@ -48,7 +48,7 @@ def answer_with_groups(
     if routing == "updown":
 
         def ask(problem: Problem) -> Reliability:
-            return up_and_down(replace(question, problem=problem), method)
+            return up_and_down(question._replace(problem=problem), method)
 
         return _by_states(question.problem, groups, ask, _UPDOWN_STATES, 0.0)
     if method == "exact":
@@ -83,10 +83,10 @@ def _exact(question: Question, groups: Sequence[Group], max_seconds: float) -> R
 def _by_method(question: Question, groups: Sequence[Group], method: str) -> Reliability:
     """Bounds or samples for each state of the groups."""
     states = min(2 ** len(groups), _STATES)
-    asked = replace(question, confidence=1 - (1 - question.confidence) / states)
+    asked = question._replace(confidence=1 - (1 - question.confidence) / states)
 
     def ask(problem: Problem) -> Reliability:
-        about = replace(asked, problem=problem)
+        about = asked._replace(problem=problem)
         return estimated(about, "auto") if method == "estimate" else answer(about, method)
 
     found = _by_states(question.problem, groups, ask, _STATES, question.rtol)

@@ -13,9 +13,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import inf
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import networkx as nx
 import numpy as np
 
 from relparallel._checks import require_instance, require_probability
@@ -28,6 +27,9 @@ from relparallel.reliability.programme.tape import play_any
 from relparallel.reliability.questions.mixture import Group, Known, mixed, summed_up
 from relparallel.reliability.result import Reliability
 from relparallel.topology import SharedRisk, Topology, as_topology
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["Groups", "absorbed", "conditioned", "read_groups", "solve_groups", "swept"]
 
@@ -77,7 +79,7 @@ def _risks(topology: Topology, groups: Groups) -> list[tuple[SharedRisk, Any]]:
     """Every group with its down-probability."""
     known = {risk.name: risk for risk in topology.shared_risk}
     if isinstance(groups, int | float | np.number | Fraction):
-        require_probability(groups=float(groups))
+        require_probability(groups=float(groups) if isinstance(groups, Fraction) else groups)
         return [(risk, groups) for risk in known.values()]
     if isinstance(groups, Mapping):
         if set(groups) - set(known):
@@ -99,10 +101,14 @@ def _risk(
         raise TypeError(f"groups must hold pairs (members, probability), got {group!r}")
     nodes, edges = [], []
     for member in require_instance((tuple, list, set, frozenset), groups=group[0]):
+        try:
+            node = label.get(member, -1)
+        except TypeError:
+            raise TypeError(f"groups must have labels or pairs of them as members, got {member!r}") from None
         pair = member if isinstance(member, tuple) and len(member) == 2 else ()
         ends = tuple(sorted(label.get(end, -1) for end in pair))
-        if member in label:
-            nodes.append(label[member])
+        if node >= 0:
+            nodes.append(node)
         elif ends in row:
             edges.append(row[ends])
         else:

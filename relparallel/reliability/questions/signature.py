@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 from math import comb, prod
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +24,9 @@ from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.questions.whole_numbers import Weights, structure_of, weigh
 from relparallel.reliability.result import Reliability, exactly
 from relparallel.topology import Topology
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["Classes", "SurvivalSignature", "polynomial", "survival_signature"]
 
@@ -47,6 +50,7 @@ class SurvivalSignature:
 
     Examples
     --------
+    >>> import networkx as nx
     >>> ring = survival_signature(nx.cycle_graph(4))
     >>> ring.counts.tolist(), ring.sizes
     ([0, 0, 0, 4, 1], (4,))
@@ -104,6 +108,7 @@ class SurvivalSignature:
 
         Examples
         --------
+        >>> import networkx as nx
         >>> ring = survival_signature(nx.cycle_graph(4))
         >>> print(f"{ring.reliability(0.99).unreliability:.6e}")
         5.920300e-04
@@ -114,7 +119,9 @@ class SurvivalSignature:
         works, fails = self.counts, self.sets - self.counts
         for name, size in zip(self.classes, self.sizes, strict=True):
             p = chosen[name]
-            require_probability(up=float(p) if hasattr(p, "denominator") else p)
+            if np.ndim(p):
+                raise TypeError(f"up must be one probability for each class, got {p!r} for {name!r}")
+            require_probability(up=float(p) if isinstance(p, Fraction) else p)
             weights = np.array([p**j * (1 - p) ** (size - j) for j in range(size + 1)], dtype=object)
             works, fails = np.tensordot(weights, works, 1), np.tensordot(weights, fails, 1)  # uses up an axis
         return exactly(works, fails, "exact")
@@ -166,6 +173,7 @@ def survival_signature(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> fabric = nx.complete_bipartite_graph(2, 2)  # two leaves, 0 and 1, below two spines, 2 and 3
     >>> survival_signature(fabric, {2: "spine", 3: "spine"}, terminals=(0, 1)).counts.tolist()
     [0, 2, 1]
@@ -235,6 +243,7 @@ def polynomial(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> polynomial(nx.complete_graph(6))
     (0, 0, 0, 0, 0, 1296, 3660, 5700, 6165, 4945, 2997, 1365, 455, 105, 15, 1)
     """
@@ -283,6 +292,8 @@ def _named(
     nodes, links = np.full(topology.num_nodes, -1), np.full(len(topology.edges), -1)
     row = {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
     label = {name: v for v, name in enumerate(topology.labels)}
+    for name in classes.values():
+        require_instance(Hashable, classes=name)
     names = list(dict.fromkeys(classes.values()))
     if not names:
         raise ValueError(f"classes must name at least one part, got {classes!r}")

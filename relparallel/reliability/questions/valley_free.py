@@ -8,9 +8,8 @@ other's check.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +21,9 @@ from relparallel.reliability.questions.descending import sweep_downwards
 from relparallel.reliability.questions.tiers import Swept, roots, tiers_of
 from relparallel.reliability.result import Reliability, bracketed, exactly
 from relparallel.topology import Topology, as_topology
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["bound_updown", "climbs", "solve_updown"]
 
@@ -118,7 +120,7 @@ def bound_updown(graph: Topology | nx.Graph[Any], problem: Problem) -> Reliabili
         If a node has no tier.
     """
     always, found = _swept(graph, problem, _STATES, truncate=True)
-    lower = series(always, found.chance)[1]
+    lower = min(series(always, found.chance)[1], 1.0)  # rounding may have lifted it
     upper = min(lower + always[0] * found.dropped, 1.0)
     reason = f"all but a mass of {found.dropped:.1e} in {found.visited} states"
     return bracketed(lower, upper, "updown", reason, width=found.width, states=found.visited)

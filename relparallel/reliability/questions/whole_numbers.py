@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +21,9 @@ from relparallel.reliability.programme.compiled import Compiled, compiled
 from relparallel.reliability.programme.plain_sweep import MAX_SLOTS, factors_of, too_many_states, weigh_states
 from relparallel.reliability.programme.tape import BOTH, SERIES
 from relparallel.topology import Topology, as_topology
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["Weights", "structure_of", "weigh"]
 

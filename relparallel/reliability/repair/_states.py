@@ -9,8 +9,6 @@ from collections.abc import Iterable
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 __all__ = ["fixing", "likely_sets", "orbits_of_sets"]
 
@@ -37,7 +35,7 @@ def likely_sets(
     order = np.argsort(-odds, kind="stable")
     order = order[odds[order] > 0]
     logs = np.where(other < 0.1, np.log1p(-other), np.log(likely))
-    sets, chances, all_seen = _best_first(odds[order], math.exp(math.fsum(logs)), gap, most)
+    sets, chances, all_seen = _best_first(odds[order], math.exp(math.fsum(logs)), float(gap), most)
     found = np.where(sets >= 0, order[np.maximum(sets, 0)] if order.size else sets, -1)
     rest = 0.0 if all_seen else max(1.0 - math.fsum(chances), 0.0) + ROUNDING
     return found, chances, base, rest
@@ -124,6 +122,9 @@ def orbits_of_sets(sets: IntArray, permutations: Iterable[IntArray]) -> IntArray
     An image is looked up by a sum of hashed parts and then compared, so a clash of hashes can split an orbit
     and never joins two. O(N w log N) per permutation.
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     count = len(sets)
     key = _hashed(sets)
     order = np.argsort(key)

@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from relparallel._checks import require_flag, require_instance, require_int, require_real
 from relparallel.metrics import survival
@@ -26,6 +23,7 @@ from relparallel.topology.flows import node_index
 from relparallel.topology.symmetry import automorphisms
 
 if TYPE_CHECKING:
+    import networkx as nx
     import pandas as pd
 
 __all__ = ["Measure", "Performability", "performability"]
@@ -130,6 +128,7 @@ class Performability:
 
         Examples
         --------
+        >>> import networkx as nx
         >>> found = performability(nx.path_graph(2), "max_flow", link_up=0.5, sources=[0], targets=[1])
         >>> found.at_least(1.0)
         (0.5, 0.5)
@@ -151,6 +150,7 @@ class Performability:
 
         Examples
         --------
+        >>> import networkx as nx
         >>> performability(nx.path_graph(2), link_up=0.5).to_frame()["probability"].tolist()
         [0.5, 0.5]
         """
@@ -238,6 +238,7 @@ def performability(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> found = performability(nx.cycle_graph(4), "max_flow", link_up=0.9, sources=[0], targets=[2], gap=0)
     >>> round(found.value, 12), found.states, found.sets  # two routes of 0.81
     (1.62, 16, 16)
@@ -260,7 +261,7 @@ def performability(
     chosen = np.argsort(-mass, kind="stable")[:most_states]
     rest = min(rest + float(np.delete(mass, chosen).sum()), 1.0)
     least = require_instance(float, worst=require_real(worst=worst))
-    most = float(value(t, np.ones(up.size, dtype=np.bool_))) if best is None else best
+    most = _value(value, t, np.ones(up.size, dtype=np.bool_)) if best is None else best
     require_instance(float, best=require_real(best=most, at_least=least))
     found = np.array([_measured(value, t, base, sets[first[i]], least, most) for i in chosen])
     levels, level = np.unique(-found, return_inverse=True)
@@ -275,6 +276,14 @@ def performability(
     )
 
 
+def _value(value: Measure, t: Topology, alive: BoolArray) -> float:
+    """What a measure returns, if it is one number."""
+    found = require_real(measure=value(t, alive))
+    if np.ndim(found):
+        raise TypeError(f"measure must return one number, got {found!r}")
+    return float(found)
+
+
 def _measured(
     value: Measure, t: Topology, base: BoolArray, changed: IntArray, worst: float, best: float
 ) -> float:
@@ -282,7 +291,7 @@ def _measured(
     alive = ~base
     flipped = changed[changed >= 0]
     alive[flipped] = ~alive[flipped]
-    found = float(require_real(measure=value(t, alive)))
+    found = _value(value, t, alive)
     slack = 1e-12 * max(abs(worst), abs(best))
     if not worst - slack <= found <= best + slack:
         raise ValueError(f"measure must stay between worst {worst:g} and best {best:g}, got {found!r}")
@@ -349,6 +358,9 @@ def _connected_pairs(t: Topology, alive: BoolArray) -> float:
 
 def _flow(t: Topology, marks: IntArray) -> Measure:
     """Largest flow between marked nodes as a function of the state, in smallest capacities."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
     n = t.num_nodes
     cable = [
         Fraction(float(c)).limit_denominator(10**6) if c < 1e6 else Fraction(round(c)) for c in t.capacity

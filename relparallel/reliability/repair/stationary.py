@@ -5,12 +5,16 @@ States are ordered so that rates run to near neighbours: the work grows with the
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from relparallel._checks import require_instance, require_real
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["mean_times", "stationary_distribution"]
 
@@ -45,9 +49,12 @@ def stationary_distribution(generator: csr_array) -> NDArray[np.float64]:
 
     Examples
     --------
+    >>> from scipy.sparse import csr_array
     >>> stationary_distribution(csr_array([[0.0, 1.0], [3.0, 0.0]])).tolist()
     [0.75, 0.25]
     """
+    from scipy.sparse import csr_array
+
     require_instance(csr_array, generator=generator)
     band, wide = _banded(generator)
     if not _eliminated(band, wide):
@@ -89,9 +96,12 @@ def mean_times(generator: csr_array, leaving: NDArray[np.float64]) -> NDArray[np
 
     Examples
     --------
+    >>> from scipy.sparse import csr_array
     >>> mean_times(csr_array([[0.0, 2.0], [1.0, 0.0]]), np.array([0.0, 1.0])).tolist()
     [2.0, 1.5]
     """
+    from scipy.sparse import csr_array
+
     require_instance(csr_array, generator=generator)
     band, wide = _banded(generator)
     way_out = np.atleast_1d(np.asarray(require_real(leaving=leaving, at_least=0)))

@@ -78,7 +78,7 @@ def flow_graph(network: Network) -> FlowGraph:
     """
     m, n = len(network.ends), len(network.terminal)
     weight = np.full(m + n, np.inf)
-    weight[network.down > 0] = -np.log(network.down[network.down > 0])
+    weight[network.rate > 0] = network.rate[network.rate > 0]
     most = 1.0 + weight[np.isfinite(weight)].sum()
     fails = network.down[m:] > 0
     exits = np.arange(n)

@@ -8,9 +8,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-import networkx as nx
 import numpy as np
-from scipy.special import ndtri
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
 from relparallel.reliability.bounding.cuts import MAX_STEPS, TINY
@@ -29,6 +27,7 @@ from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
 from relparallel.topology import Topology
 
 if TYPE_CHECKING:
+    import networkx as nx
     import pandas as pd
 
 __all__ = ["ESTIMATORS", "estimate", "estimate_problem", "estimator_table"]
@@ -117,6 +116,7 @@ def estimate(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> rng = np.random.default_rng(1)
     >>> found = estimate(nx.complete_graph(5), (0, 1), 0.999, method="recursive", rng=rng)
     >>> print(f"{found.value:.2e} {found.method} {found.relative_error < 0.01}")
@@ -291,11 +291,13 @@ def estimator_table(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> table = estimator_table(nx.petersen_graph(), "all", 0.99, rng=np.random.default_rng(1))
     >>> bool(table.set_index("method").work_variance["recursive"] < 1e3)
     True
     """
     import pandas as pd
+    from scipy.special import ndtri
 
     require_int(samples=samples, at_least=2, at_most=_MOST)
     require_instance((tuple, list), methods=methods)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
-
-from scipy.special import ndtri, stdtrit
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from relparallel._checks import require_choice, require_int, require_probability, require_real
 from relparallel.metrics import binomial_estimate
+from relparallel.reliability.result import Estimator
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Estimator", "Moments", "UnreliabilityEstimate", "mean_interval", "share_interval"]
 
-Estimator = Literal["auto", "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby"]
 _FEW = 10  # failures below which Wilson's interval is too short for some unreliabilities
 
 
@@ -83,6 +81,8 @@ def mean_interval(moments: Moments, confidence: float) -> tuple[float, float, fl
     nearly equal, and only there. Where all samples are 0, the upper end is that of Clopper and Pearson for
     one side: no sample exceeds 1.
     """
+    from scipy.special import stdtrit
+
     n, mean = moments.samples, moments.mean
     if mean == 0.0:
         return 0.0, 0.0, float(-math.expm1(math.log1p(-confidence) / n)), 0.0
@@ -122,6 +122,8 @@ def share_interval(moments: Moments, confidence: float) -> tuple[float, float, f
     Clopper and Pearson hold with at least the stated confidence and usually with more; Wilson's interval is
     close to it on average, but too short for some chances when only a few samples fail or only a few do not.
     """
+    from scipy.special import ndtri
+
     n, mean = moments.samples, moments.mean
     failures = round(mean * n)
     if min(failures, n - failures) < _FEW:

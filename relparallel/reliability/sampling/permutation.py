@@ -52,9 +52,7 @@ def sample_turnip(network, samples, rng):  # type: ignore[no-untyped-def]
         Mean of the samples, sums of their squared and cubed deviations from it, elementary steps.
     """
     parts, n = len(network.down), len(network.terminal)
-    rate, drawn = np.zeros(parts), np.flatnonzero(network.down > 0.0)
-    for part in drawn:
-        rate[part] = -math.log(network.down[part])
+    rate, drawn = network.rate, np.flatnonzero(network.rate > 0.0)
     times, totals, room = np.empty(len(drawn)), np.empty(parts + 1), np.empty(parts + 1)
     waits, root = np.empty(parts, np.bool_), np.empty((4, n), np.int64)
     mean, square, cube, work = 0.0, 0.0, 0.0, 0

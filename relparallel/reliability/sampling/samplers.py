@@ -112,8 +112,7 @@ _Prepared = tuple[Callable[..., Any], tuple[Any, ...], int, int, int]  # kernel,
 
 
 def _permutation(network: Network, _: np.random.Generator, max_work: float) -> _Prepared:
-    rates = -np.log(network.down[network.down > 0])
-    _require_work("permutation", 2**10 * float(rates.sum()), max_work)
+    _require_work("permutation", 2**10 * float(network.rate.sum()), max_work)
     return sample_turnip, (), 2**12, 2**10, 0
 
 

@@ -32,7 +32,9 @@ class Network(NamedTuple):
     first, around : int64[n + 1], int64[2 m]
         Links at node v: ``around[first[v] : first[v + 1]]``.
     up, down : float64[m + n]
-        Chances; down is 0 for terminals and below 1 for all.
+        Chances; up is above 0, and down is 0 for terminals.
+    rate : float64[m + n]
+        -ln(down), with digits of its own where down is nearly 1; 0 for parts that never fail.
     terminal : bool[n]
         Which nodes must be connected.
     """
@@ -42,6 +44,7 @@ class Network(NamedTuple):
     around: IntArray
     up: FloatArray
     down: FloatArray
+    rate: FloatArray
     terminal: NDArray[np.bool_]
 
 
@@ -133,13 +136,13 @@ def sampling_network(problem: Problem) -> Apart:
 
 
 def _draft(problem: Problem) -> _Draft:
-    """Links between nodes that can be up."""
+    """Links that can be up, between nodes that can."""
     nodes = {v: (up, down) for v, (up, down) in enumerate(problem.node.tolist())}
     wanted = set(problem.terminals.tolist())
     alive = [v for v, (up, _) in nodes.items() if up > 0 or v in wanted]
     draft = _Draft(links={v: {} for v in alive}, nodes=nodes, terminals=set())
     for (u, v), (up, down) in zip(problem.edges.tolist(), problem.link.tolist(), strict=True):
-        if u in draft.links and v in draft.links:
+        if up > 0 and u in draft.links and v in draft.links:
             draft.join(u, v, (up, down))
     return draft
 
@@ -184,14 +187,22 @@ def _arrays(draft: _Draft) -> Network:
     )
     ends = np.array([(u, v) for u, v, _ in rows], dtype=np.int64)
     chances = np.array([link for _, _, link in rows] + [draft.nodes[v] for v in place], dtype=np.float64)
-    n = len(place)
+    n, up, down = len(place), np.minimum(chances[:, 0], 1.0), chances[:, 1].copy()
     first = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(np.bincount(ends.ravel(), minlength=n), out=first[1:])
     return Network(
         ends=ends,
         first=first,
         around=np.argsort(ends.ravel(), kind="stable") // 2,
-        up=np.minimum(chances[:, 0], 1.0),
-        down=chances[:, 1].copy(),
+        up=up,
+        down=down,
+        rate=_rates(up, down),
         terminal=np.array([v in draft.terminals for v in place]),
     )
+
+
+def _rates(up: FloatArray, down: FloatArray) -> FloatArray:
+    """-ln(down), taken from the smaller of the two chances."""
+    rare = (down > 0.5) & (up < 0.5)
+    seldom = -np.log1p(-np.where(rare, up, 0.0))
+    return np.where(rare, seldom, -np.log(np.where(down > 0, down, 1.0)) + 0.0)

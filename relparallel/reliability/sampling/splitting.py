@@ -20,7 +20,6 @@ INFORMS Journal on Computing 25, 2013.
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import numba
@@ -56,7 +55,7 @@ def pilot_levels(network: Network, rng: np.random.Generator, states: int = 512) 
     -----
     Adaptive multilevel splitting. Its own estimate would be biased; only its levels are used.
     """
-    levels: FloatArray = _pilot(network, _rates(network), states, rng)
+    levels: FloatArray = _pilot(network, network.rate, states, rng)
     return levels
 
 
@@ -80,7 +79,7 @@ def sample_splitting(network, levels, samples, rng):  # type: ignore[no-untyped-
     tuple of float
         Mean of the replications, sums of their squared and cubed deviations from it, elementary steps.
     """
-    rate, last = _rates(network), len(levels) - 1
+    rate, last = network.rate, len(levels) - 1
     nodes_fail = rate[len(network.ends) :].sum() > 0.0
     states, left = np.empty((len(levels), len(rate))), np.zeros(len(levels), np.int64)
     labels, held, queue = _scratch(network, len(levels))
@@ -115,16 +114,6 @@ def sample_splitting(network, levels, samples, rng):  # type: ignore[no-untyped-
         value = reached * scale
         mean, square, cube = with_sample(mean, square, cube, sample, value)
     return mean, square, cube, work
-
-
-@numba.njit(cache=True)
-def _rates(network):  # type: ignore[no-untyped-def]
-    """-ln(q) per part, 0 for parts that never fail."""
-    rate = np.zeros(len(network.down))
-    for part in range(len(rate)):
-        if network.down[part] > 0.0:
-            rate[part] = -math.log(network.down[part])
-    return rate
 
 
 @numba.njit(cache=True)

@@ -19,15 +19,18 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.programme.compiled import Compiled
+from relparallel.reliability.problem import Problem
+from relparallel.reliability.programme.compiled import Compiled, take_apart
 from relparallel.reliability.programme.frontier import fitting, gather, require_fit
+from relparallel.reliability.programme.labels import MAX_LIVE
 from relparallel.reliability.programme.tape import PARALLEL, SERIES, play
-from relparallel.reliability.sensitivity.sensitivity_sweep import slopes
+from relparallel.reliability.sensitivity.sensitivity_sweep import slopes as swept
 
-__all__ = ["Derivatives", "differentiate"]
+__all__ = ["Derivatives", "differentiate", "swept_slopes"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 
 class Derivatives(NamedTuple):
@@ -42,7 +45,7 @@ def differentiate(
     structure: Compiled,
     link: FloatArray,
     node: FloatArray,
-    perfect: bool | NDArray[np.bool_] = False,
+    perfect: bool | BoolArray = False,
     max_states: int = 2**24,
     room: int = 2**26,
 ) -> Derivatives:
@@ -91,6 +94,52 @@ def differentiate(
     return Derivatives(failed, slope[:m], slope[m:])
 
 
+def swept_slopes(
+    problem: Problem, wanted: BoolArray, reductions: bool, max_states: int, room: int = 2**26
+) -> tuple[float, FloatArray]:
+    """The same for a network whose structure is not asked for again.
+
+    Parameters
+    ----------
+    problem : Problem
+        The network.
+    wanted : bool[m + n]
+        Links and nodes whose derivative is asked for; that of the others is 0.
+    reductions : bool
+        As for `compiled`.
+    max_states, room : int
+        As for `differentiate`.
+
+    Returns
+    -------
+    (float, float64[m + n])
+        Unreliability, and its derivatives.
+    """
+    most = fitting(max_states)
+    network = problem.edges, problem.link, problem.node, problem.terminals
+    failed, slope, peak, width = _slopes(*network, reductions, wanted, most, room)
+    require_fit(width, peak, most)
+    return failed, slope
+
+
+@numba.njit(cache=True)
+def _slopes(edges, link, node, terminals, reductions, wanted, max_states, room):  # type: ignore[no-untyped-def]
+    """Unreliability and wanted slopes of a network, its largest layer and its width."""
+    found = take_apart(edges, len(node), terminals, reductions, True)
+    connected, slots, tape, required, steps, parts, starts, widths = found
+    width, slopes = 0, np.zeros(len(wanted))
+    for k in range(len(widths)):
+        width = max(width, widths[k])
+    if not connected or width > MAX_LIVE:
+        return 1.0, slopes, 0, width
+    structure = tape, required, steps, parts, starts, slots
+    failed, slope, peak = _differentiate(*structure, link, node, wanted, max_states, room)
+    for i in range(len(wanted)):
+        if wanted[i]:
+            slopes[i] = slope[i]
+    return failed, slopes, peak, width
+
+
 @numba.njit(cache=True)
 def _differentiate(tape, required, steps, parts, starts, slots, link, node, given, max_states, room):  # type: ignore[no-untyped-def]
     """Unreliability, slope of every slot, and the largest layer."""
@@ -106,8 +155,8 @@ def _differentiate(tape, required, steps, parts, starts, slots, link, node, give
             for i in range(3):
                 part = parts[starts[k] + row, i]
                 free[row, i] = part >= 0 and wanted[part]
-        down, most = slopes(steps[rows], gather(parts[rows], chances), free, gain[rows], max_states, room)
-        chances[outcome, 0], chances[outcome, 1] = 1.0 - down, down
+        up, down, most = swept(steps[rows], gather(parts[rows], chances), free, gain[rows], max_states, room)
+        chances[outcome, 0], chances[outcome, 1] = up, down
         peak = max(peak, most)
         if peak > max_states:
             return 1.0, slope, peak

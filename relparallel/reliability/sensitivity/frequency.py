@@ -18,7 +18,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -30,6 +29,7 @@ from relparallel.reliability.sensitivity.importance import Importance
 from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:
+    import networkx as nx
     import pandas as pd
 
 __all__ = ["RepairableNetwork", "failure_frequency"]
@@ -167,6 +167,7 @@ def failure_frequency(
 
     Examples
     --------
+    >>> import networkx as nx
     >>> ring = failure_frequency(nx.cycle_graph(4), link_mtbf=3.6e6, link_mttr=3600.0)
     >>> print(f"every {ring.up_time / 3.6e6:.1f} thousand hours for {ring.down_time / 3600:.2f} hours")
     every 83.7 thousand hours for 0.50 hours
@@ -175,7 +176,8 @@ def failure_frequency(
     topology = as_topology(graph)
     life, repair = _times(topology, graph, (link_mtbf, node_mtbf), (link_mttr, node_mttr))
     m, often, down = len(topology.edges), 1.0 / (life + repair), repair / (life + repair)
-    chances: dict[str, Any] = {"link_down": down[:m], "node_down": down[m:], "max_states": max_states}
+    chances: dict[str, Any] = {"link_down": down[:m] if m else 0.0, "node_down": down[m:]}
+    chances["max_states"] = max_states
     try:
         found = evaluate(topology, terminals, **chances, method="exact")
     except NotExactError:  # a wide fabric may have a form, and classes of alike parts

@@ -25,29 +25,39 @@ Safety 72, 2001.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_probability
-from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.compiled import Compiled
-from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.sensitivity.adjoint import differentiate
+from relparallel._checks import (
+    require_choice,
+    require_flag,
+    require_instance,
+    require_int,
+    require_probability,
+)
+from relparallel.reliability.lumped.alike_nodes import twins
+from relparallel.reliability.lumped.alike_slopes import twin_slopes
+from relparallel.reliability.problem import FIELDS, Problem
+from relparallel.reliability.programme.compiled import compiled, solved
+from relparallel.reliability.programme.frontier import NotExactError, fitting, require_fit
+from relparallel.reliability.sensitivity.adjoint import swept_slopes
 from relparallel.reliability.sensitivity.class_slopes import slopes_by_class
 from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:
+    import networkx as nx
     import pandas as pd
 
-__all__ = ["Importance", "importance"]
+__all__ = ["Importance", "importance", "ranked"]
 
 FloatArray = NDArray[np.float64]
 Measure = Literal["birnbaum", "criticality", "risk_achievement", "risk_reduction", "structural"]
 _MEASURES = ("birnbaum", "criticality", "risk_achievement", "risk_reduction", "structural")
+_NARROW = 6  # live vertices up to which the sweep takes milliseconds
+_TIE = 1e-12  # relative difference that is rounding
 _CLOSE = 0.999  # criticality from which U - q B loses digits
 
 
@@ -57,8 +67,6 @@ class Importance:
 
     Attributes
     ----------
-    structure : Compiled
-        The network taken apart.
     problem : Problem
         Chances of all links and nodes.
     labels : sequence of hashable
@@ -69,20 +77,21 @@ class Importance:
         U.
     birnbaum : float64[P]
         U(part down) - U(part up), with digits of its own however small it is beside U.
+    reductions : bool
+        Whether what is computed anew simplifies the network first.
     max_states : int
         Largest layer of the exact programme.
     """
 
-    structure: Compiled
     problem: Problem
     labels: tuple[Hashable, ...]
     part: NDArray[np.int64]
     unreliability: float
     birnbaum: FloatArray
+    reductions: bool = True
     max_states: int = 2**24
 
     def __post_init__(self) -> None:
-        require_instance(Compiled, structure=self.structure)
         rows = sum(map(len, (require_instance(Problem, problem=self.problem).link, self.problem.node)))
         if len(require_instance(tuple, labels=self.labels)) != len(self.problem.node):
             raise ValueError(f"labels must be one for each node of problem, got {self.labels!r}")
@@ -94,6 +103,7 @@ class Importance:
             raise ValueError(f"birnbaum must be one for each part, got {self.birnbaum!r}")
         if part.size:
             require_probability(birnbaum=self.birnbaum)
+        require_flag(reductions=self.reductions)
         require_int(max_states=self.max_states, at_least=1)
 
     @property
@@ -148,7 +158,8 @@ class Importance:
             link, node = self.problem.link.copy(), self.problem.node.copy()
             row, m = int(self.part[i]), len(link)
             (link if row < m else node)[row if row < m else row - m] = 1.0, 0.0
-            rest[i] = self.structure.evaluate(link, node, self.max_states).unreliability
+            changed = replace(self.problem, link=link, node=node)
+            rest[i] = _unreliability(changed, self.reductions, self.max_states)
         return _ratio(np.full_like(rest, self.unreliability), rest)
 
     @property
@@ -157,8 +168,10 @@ class Importance:
         link, node = (np.where(part[:, 1:] > 0, 0.5, part) for part in (self.problem.link, self.problem.node))
         wanted = np.zeros(len(link) + len(node), dtype=bool)
         wanted[self.part] = True
-        found = differentiate(self.structure, link, node, wanted, self.max_states)
-        return np.concatenate([found.links, found.nodes])[self.part]
+        halves = replace(self.problem, link=link, node=node)
+        known = twin_slopes(halves) if self.reductions else None
+        _, slopes = known or swept_slopes(halves, wanted, self.reductions, self.max_states)
+        return slopes[self.part]
 
     def to_frame(self, by: Measure = "criticality") -> pd.DataFrame:
         """One row per part, the most important one first.
@@ -166,7 +179,8 @@ class Importance:
         Parameters
         ----------
         by : str, optional
-            Column to sort by.
+            Column to sort by. Parts that differ in it by rounding alone stand in their own order: links
+            first, then nodes.
 
         Returns
         -------
@@ -184,8 +198,7 @@ class Importance:
         except NotExactError:  # a fabric known by its classes
             if by == "structural":
                 raise
-        order = np.argsort(-measures[by], kind="stable")
-        return pd.DataFrame(table | measures).iloc[order].reset_index(drop=True)
+        return pd.DataFrame(table | measures).iloc[ranked(measures[by])].reset_index(drop=True)
 
     def _repr_html_(self) -> str:
         """The table of `to_frame`, to six digits."""
@@ -193,27 +206,31 @@ class Importance:
 
 
 def importance(
-    structure: Compiled,
     problem: Problem,
     graph: Topology | nx.Graph[Any],
+    reductions: bool = True,
     max_states: int = 2**24,
     *,
     perfect: bool = False,
+    alike: bool = False,
 ) -> Importance:
-    """Importance of every part that can fail, by one sweep forth and one back, or class by class.
+    """Importance of every part that can fail, class by class, or by one sweep forth and one back.
 
     Parameters
     ----------
-    structure : Compiled
-        The network taken apart.
     problem : Problem
         The network.
     graph : Topology or networkx.Graph
         Where the problem was read: it names the parts.
+    reductions : bool, optional
+        Whether to simplify the network first, and to treat a network of alike nodes by its classes.
     max_states : int, optional
         Largest layer of the exact programme.
     perfect : bool, optional
         Whether to include parts that never fail. It makes the programme larger.
+    alike : bool, optional
+        Whether to look for classes of a fabric first unless the programme is narrow, and not only where it is
+        too large.
 
     Returns
     -------
@@ -225,31 +242,69 @@ def importance(
     NotExactError
         If the programme is too large, and the network is no fabric whose parts are alike in classes.
     """
-    try:
-        found = differentiate(structure, problem.link, problem.node, perfect, max_states)
-        unreliability, slopes = found.unreliability, np.concatenate([found.links, found.nodes])
-    except NotExactError as why:
-        by_class = None if perfect else slopes_by_class(as_topology(graph), problem)
-        if by_class is None:
-            raise NotExactError(f"{why} for the importance of every part") from why
-        unreliability, slopes = by_class
-    down = np.concatenate([problem.link[:, 1], problem.node[:, 1]])
-    part = np.flatnonzero((down > 0) | perfect)
-    return Importance(
-        structure=structure,
-        problem=problem,
-        labels=_labels(graph),
-        part=part,
-        unreliability=unreliability,
-        birnbaum=slopes[part],
-        max_states=max_states,
-    )
+
+    def by_class() -> tuple[float, FloatArray] | None:
+        return None if perfect else slopes_by_class(as_topology(graph), problem)
+
+    wanted = np.concatenate([problem.link[:, 1], problem.node[:, 1]]) > 0
+    wanted |= perfect
+    known = twin_slopes(problem) if reductions else None
+    if known is None and alike and compiled(problem, reductions).width > _NARROW:
+        known = by_class()
+    if known is None:
+        try:
+            known = swept_slopes(problem, wanted, reductions, max_states)
+        except NotExactError as why:
+            known = by_class()
+            if known is None:
+                raise NotExactError(f"{why} for the importance of every part") from why
+    part = np.flatnonzero(wanted)
+    failed, slopes = min(known[0], 1.0), np.minimum(known[1][part], 1.0)  # rounding may have lifted them
+    return _made(problem, _labels(graph), part, failed, slopes, reductions, max_states)
+
+
+def _unreliability(problem: Problem, reductions: bool, max_states: int) -> float:
+    """That of the network, exact."""
+    found = twins(problem) if reductions else None
+    if found is not None:
+        return found.unreliability
+    most = fitting(max_states)
+    outcome = solved(problem, reductions, most)
+    require_fit(outcome.width, outcome.peak, most)
+    return outcome.unreliability
+
+
+_PUT: Final = [getattr(Importance, each.name).__set__ for each in fields(Importance)]
+
+
+def _made(*values: Any) -> Importance:
+    """Importances of all fields in their order; nothing is checked twice."""
+    found = object.__new__(Importance)
+    for put, value in zip(_PUT, values, strict=True):
+        put(found, value)
+    return found
+
+
+def ranked(values: FloatArray) -> NDArray[np.int64]:
+    """Positions of the values, largest first; those equal to 12 digits, one to the next, in their order.
+
+    Examples
+    --------
+    >>> ranked(np.array([0.1, 0.3, 0.1 + 0.2, 0.7])).tolist()
+    [3, 1, 2, 0]
+    """
+    order = np.argsort(-values, kind="stable")
+    falling = values[order]
+    rank = np.cumsum(np.append(False, falling[1:] < falling[:-1] * (1 - _TIE)))
+    return order[np.lexsort((order, rank[: len(order)]))]
 
 
 def _labels(graph: Topology | nx.Graph[Any]) -> tuple[Hashable, ...]:
     """Labels of the nodes in the order of the problem, which is the graph's where no node has a role."""
-    if not isinstance(graph, Topology) and not any(record for _, record in graph.nodes(data=True)):
-        return tuple(graph)
+    if not isinstance(graph, Topology):
+        records = dict(graph.nodes(data=True)).values()
+        if not any(records) or all(map(FIELDS.isdisjoint, records)):
+            return tuple(graph)
     return tuple(as_topology(graph).labels)
 
 

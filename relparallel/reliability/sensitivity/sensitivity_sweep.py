@@ -20,6 +20,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from relparallel.reliability.programme.layer_rows import KIND, MERGE, SUCCEED, planned_rows
 from relparallel.reliability.sensitivity.traced_sweep import ENDS, FAILURE, forth
 
 __all__ = ["slopes"]
@@ -46,19 +47,20 @@ def slopes(steps, chances, free, gain, max_states, room):  # type: ignore[no-unt
 
     Returns
     -------
-    failure : float
-        Probability that the terminals are not connected.
+    success, failure : float
+        Probability that the terminals are connected, and that they are not: both with digits of their own.
     peak : int
         States of the largest layer; above ``max_states`` if the sweep stopped for that.
     """
+    rows = planned_rows(steps, free)
     layer, row, peak = np.zeros(2, np.uint64), 0, 1
     layer.view(np.float64)[1] = 1.0
     begins, layers = [0], [layer]
     while True:
-        row, layer, trace, most = forth(steps, chances, free, row, layer, max_states, room)
+        row, layer, trace, most = forth(rows, chances, free, row, layer, max_states, room)
         peak = max(peak, most)
         if peak > max_states:
-            return 1.0, peak
+            return 0.0, 1.0, peak
         if row == len(steps):
             break
         begins.append(row)
@@ -68,19 +70,24 @@ def slopes(steps, chances, free, gain, max_states, room):  # type: ignore[no-unt
     while True:
         begin, layer = begins.pop(), layers.pop()
         if row < len(steps):
-            trace = forth(steps, chances, free, begin, layer, max_states, room)[2]
-        value, row = _back(chances, free, gain, begin, trace, value), begin
+            trace = forth(rows, chances, free, begin, layer, max_states, room)[2]
+        value, row = _back(rows, chances, free, gain, begin, trace, value), begin
         if begin == 0:
-            return value[2 * ENDS] + value[2 * ENDS + 1], peak
+            high, low = value[2 * ENDS], value[2 * ENDS + 1]
+            return max((1.0 - high) - low, 0.0), high + low, peak
 
 
 @numba.njit(cache=True)
-def _back(chances, free, gain, begin, trace, after):  # type: ignore[no-untyped-def]
+def _back(rows, chances, free, gain, begin, trace, after):  # type: ignore[no-untyped-def]
     """Failure probability of the states of layer ``begin``, high and low in turn behind those of the ends."""
     for i in range(len(trace.first) - 2, -1, -1):
         row = begin + i
         mass = trace.mass[trace.first[i] : trace.first[i + 1]]
         target = trace.target[trace.records[i] : trace.records[i + 1]]
+        if rows[row, KIND] >= MERGE:
+            gain[row, 0] = _recall_shares(after, chances[row], rows[row, KIND] == SUCCEED, mass, target)
+            after = after[: 2 * (trace.states[i] + ENDS)]
+            continue
         before = np.empty(2 * (len(mass) + ENDS))
         before[: 2 * ENDS] = after[: 2 * ENDS]
         if free[row, 1] or free[row, 2]:
@@ -94,6 +101,22 @@ def _back(chances, free, gain, begin, trace, after):  # type: ignore[no-untyped-
             gain[row, 0] = total
         after = before
     return after
+
+
+@numba.njit(cache=True)
+def _recall_shares(value, chance, succeeds, mass, target):  # type: ignore[no-untyped-def]
+    """The same for one row in place, whose states keep their places; return what the link gains.
+
+    What a state reads is not yet overwritten: nothing moves on from where a share of another moves to, but
+    for what fails, and that comes last.
+    """
+    total = 0.0
+    for record in range(len(mass)):
+        s, t = target[record, 0], target[record, 1]
+        d, u = (t, s) if succeeds else (s, t)
+        value[2 * s], value[2 * s + 1], change = _mixed(value, d, u, chance[0], chance[1])
+        total += mass[record] * change
+    return total
 
 
 @numba.njit(cache=True)

@@ -1,7 +1,8 @@
 """The sweep forth that is remembered: the frontier programme writes down where every state goes.
 
-It decides as `frontier` does. For each state of a layer, and each way in which the
-entering vertices can be, a record says to which state of the next layer the link leads when down and when up.
+It decides as `frontier_layers` does. Where a layer changes in place, a record says from which
+state to which a share moves. Otherwise, for each state of a layer, and each way in which the entering
+vertices can be, a record says to which state of the next layer the link leads when down and when up.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.reliability.programme.in_place import decide_in_place
 from relparallel.reliability.programme.labels import leave, merge, pack, unpack
+from relparallel.reliability.programme.layer_rows import KIND, MERGE, SUCCEED
+from relparallel.reliability.programme.layer_table import add_states, grown, indexed
 
 __all__ = ["ENDS", "FAILURE", "Trace", "forth"]
 
-_MIX, _NIBBLE = np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(15)
-_U0, _U1 = np.uint64(0), np.uint64(1)
+_NIBBLE, _U0, _U1 = np.uint64(15), np.uint64(0), np.uint64(1)
 _SUCCESS, FAILURE, ENDS = 0, 1, 2  # the two ends take the first places of a layer, its states the next
 _SAME = -1  # a record's other side
-_BATCH, _CACHED = 512, 2**14  # states at a time; states from which their memory is asked for in advance
+_BATCH = 256  # states at a time
 
 
 class Trace(NamedTuple):
@@ -29,95 +32,146 @@ class Trace(NamedTuple):
     Attributes
     ----------
     target : int32[records, 2]
-        Where a state goes with the link down and up, for each way in which the entering vertices can be.
-    mass : float64[states]
-        Probability to reach a state.
+        Of a row in place: from where to where a share moves; what ends comes last. Of another: where a state
+        goes with the link down and up, for each way in which the entering vertices can be.
+    mass : float64[masses]
+        Probability to reach the state of each record of a row in place, or each state before another row.
     first, records : int64[rows + 1]
-        First state and first record of a row.
+        First mass and first record of a row.
+    states : int64[rows]
+        States before each row.
     """
 
     target: NDArray[np.int32]
     mass: NDArray[np.float64]
     first: NDArray[np.int64]
     records: NDArray[np.int64]
+    states: NDArray[np.int64]
 
 
 @numba.njit(cache=True)
-def forth(steps, chances, free, begin, here, max_states, room):  # type: ignore[no-untyped-def]
+def forth(rows, chances, free, begin, layer, max_states, room):  # type: ignore[no-untyped-def]
     """Decide links from row ``begin`` on until the trace fills its room.
+
+    Parameters
+    ----------
+    rows, chances, free : int64[m, 10], float64[m, 6], bool[m, 3]
+        See `planned_rows` and `slopes`.
+    begin : int
+        First row.
+    layer : uint64[2 states]
+        State and mass, one after the other, of the layer before it.
+    max_states, room : int
+        Largest layer, and records to keep.
 
     Returns
     -------
     end : int
         First row that is not decided.
     layer : uint64[2 states]
-        State and mass, one after the other, of the layer before it.
+        The layer before it.
     trace : Trace
     peak : int
         Largest layer.
     """
-    target, mass = np.empty((64, 2), np.int32), np.empty(64)
-    first, records = np.zeros(len(steps) - begin + 1, np.int64), np.zeros(len(steps) - begin + 1, np.int64)
-    there, table, row, peak = np.empty(64, np.uint64), np.empty(64, np.int32), begin, 1
-    buffer = np.empty(24 * _BATCH + 1, np.uint64)
-    while row < len(steps) and (row == begin or records[row - begin] < room):
-        count, i = len(here) // 2, row - begin
-        ways = (1 + free[row, 1]) * (1 + free[row, 2])
-        first[i + 1], records[i + 1] = first[i] + count, records[i] + count * ways
-        if first[i + 1] > len(mass):
-            mass = np.concatenate((mass, np.empty(first[i + 1])))
-        if records[i + 1] > len(target):
-            target = np.concatenate((target, np.empty((records[i + 1], 2), np.int32)))
-        mass[first[i] : first[i + 1]] = here.view(np.float64)[1::2]
-        found, there, table = _decide(
-            here, steps[row], chances[row], free[row], target[records[i] : records[i + 1]], there, table,
-            buffer,
-        )  # fmt: skip
-        peak = max(peak, found)
+    rows_left = len(rows) - begin
+    first, records = np.zeros(rows_left + 1, np.int64), np.zeros(rows_left + 1, np.int64)
+    target, mass, states = np.empty((64, 2), np.int32), np.empty(64), np.empty(rows_left, np.int64)
+    here, there, table, bits = layer.copy(), np.empty(64, np.uint64), np.empty(64, np.int32), -1
+    buffer, origin = np.empty(16 * _BATCH, np.uint64), np.empty(8 * _BATCH, np.int64)
+    sums, sources, row, count, peak = np.zeros(4), np.empty(64, np.int32), begin, len(layer) // 2, 1
+    while row < len(rows) and (row == begin or records[row - begin] < room):
+        i, kind = row - begin, rows[row, KIND]
+        states[i], m, r = count, first[i], records[i]
+        if kind >= MERGE:
+            there = grown(there, 0, count)
+            if len(sources) < count:
+                sources = np.empty(2 * count, np.int32)
+            made, ends = decide_in_place(
+                here[: 2 * count], rows[row], chances[row], kind == SUCCEED, sums, there, sources
+            )
+            first[i + 1], records[i + 1] = m + made + ends, r + made + ends
+            end = FAILURE if kind == SUCCEED else _SUCCESS
+            target, mass = _with_room(target, mass, records[i + 1], first[i + 1])
+            _record_shares(here, there[: 2 * count], sources, made, ends, end, target[r:], mass[m:])
+            if bits < 0:
+                table, bits = indexed(table, here, count, 2 * count + made)
+            here, table, bits, found = add_states(there[: 2 * made], here, table, bits, count)
+            for k in range(made):
+                target[r + k, 1] = np.int64(there[2 * k]) + ENDS
+        else:
+            first[i + 1], records[i + 1] = m + count, r + count * (1 + free[row, 1]) * (1 + free[row, 2])
+            target, mass = _with_room(target, mass, records[i + 1], first[i + 1])
+            mass[m : m + count] = here.view(np.float64)[1 : 2 * count : 2]
+            there, table, bits, found = _decide(
+                here[: 2 * count], rows[row], chances[row], free[row], target[r : records[i + 1]],
+                there, table, buffer, origin,
+            )  # fmt: skip
+            here, there = there, here
+        peak, count = max(peak, found), found
         if peak > max_states:
             break
-        here = there[: 2 * found].copy()
         row += 1
     used = row - begin
-    return row, here, Trace(target, mass[: first[used]], first[: used + 1], records[: used + 1]), peak
+    trace = Trace(target, mass, first[: used + 1], records[: used + 1], states[:used])
+    return row, here[: 2 * count].copy(), trace, peak
 
 
 @numba.njit(cache=True)
-def _decide(here, step, chance, free, target, there, table, buffer):  # type: ignore[no-untyped-def]
+def _with_room(target, mass, records, masses):  # type: ignore[no-untyped-def]
+    """The same trace, with room for so many records and masses."""
+    if records > len(target):
+        target = np.concatenate((target, np.empty((records, 2), np.int32)))
+    if masses > len(mass):
+        mass = np.concatenate((mass, np.empty(masses)))
+    return target, mass
+
+
+@numba.njit(cache=True)
+def _record_shares(here, moved, sources, made, ends, end, target, mass):  # type: ignore[no-untyped-def]
+    """Write down from where shares move and the mass there was, which is that of both shares."""
+    stays, share = here.view(np.float64), moved.view(np.float64)
+    for k in range(made):
+        target[k, 0], mass[k] = ENDS + sources[k], share[2 * k + 1] + stays[2 * sources[k] + 1]
+    for k in range(ends):
+        at = len(moved) - 2 * (k + 1)
+        source = np.int64(moved[at])
+        target[made + k, 0], target[made + k, 1] = ENDS + source, end
+        mass[made + k] = share[at + 1] + stays[2 * source + 1]
+
+
+@numba.njit(cache=True)
+def _decide(here, row, chance, free, target, there, table, buffer, origin):  # type: ignore[no-untyped-def]
     """Decide one link in all states of a layer, a batch at a time.
 
     Returns
     -------
-    found : int
-        Number of states of the next layer.
     there : uint64[>= 2 found]
-        These states, state and mass one after the other.
-    table : int32[...]
-        To be reused.
+        States of the next layer, state and mass one after the other.
+    table, bits : int32[>= 2^bits], int
+        Where they are.
+    found : int
+        Their number.
     """
     states, ways, found = len(here) // 2, (1 + free[1]) * (1 + free[2]), 0
-    bits, table = _cleared(table, len(here))
+    table, bits = indexed(table, there, 0, len(here))
     for start in range(0, states, _BATCH):
         end = min(start + _BATCH, states)
         records = target[ways * start : ways * end]
-        made = _expand(here[2 * start : 2 * end], step, chance, free, records, buffer)
-        if 2 * (found + made) > len(there):
-            there = _grown(there, found, 3 * found + 2 * made)
-        if 2 * (found + made) > len(table):
-            bits, table = _larger(there, found, table, 3 * found + 2 * made)
-        if states > _CACHED:
-            _look_up(buffer, made, there, table, bits)
-        found = _store(buffer, made, there, table, bits, found, records)
+        made = _expand(here[2 * start : 2 * end], row, chance, free, records, buffer, origin)
+        there, table, bits, found = add_states(buffer[: 2 * made], there, table, bits, found)
+        for k in range(made):
+            records[origin[k] >> 1, origin[k] & 1] = np.int64(buffer[2 * k]) + ENDS
         for record in range(len(records)):
             for side in range(2):
                 if records[record, side] == _SAME:
                     records[record, side] = records[record, 1 - side]
-    return found, there, table
+    return there, table, bits, found
 
 
 @numba.njit(cache=True)
-def _expand(here, step, chance, free, target, buffer):  # type: ignore[no-untyped-def]
-    """Decide one link in some states: what they become goes to the buffer (state, mass, record and side).
+def _expand(here, step, chance, free, target, buffer, origin):  # type: ignore[no-untyped-def]
+    """Decide one link in some states: what they become goes to the buffer; whence: record and side.
 
     Returns
     -------
@@ -151,42 +205,11 @@ def _expand(here, step, chance, free, target, buffer):  # type: ignore[no-untype
                     target[record, side] = FAILURE
                     continue
                 share = old[i + 1] * weight
-                buffer[made], buffer[made + 2] = state, np.uint64(2 * record + side)
-                new[made + 1] = share * chance[1 - side] if joins else share
-                made += 3
+                buffer[2 * made], origin[made] = state, 2 * record + side
+                new[2 * made + 1] = share * chance[1 - side] if joins else share
+                made += 1
             record += 1
-    return made // 3
-
-
-@numba.njit(cache=True)
-def _look_up(buffer, made, there, table, bits):  # type: ignore[no-untyped-def]
-    """Touch the memory that `_store` will need: all places at once, instead of one after the other."""
-    shift, seen = np.uint64(64 - bits), _U0
-    for i in range(0, 3 * made, 3):
-        seen ^= there[2 * max(table[(buffer[i] * _MIX) >> shift], 0)]
-    buffer[3 * made] = seen  # so that no compiler leaves it out
-
-
-@numba.njit(cache=True)
-def _store(buffer, made, there, table, bits, found, target):  # type: ignore[no-untyped-def]
-    """Add the masses in the buffer to the next layer, write down where they went; return its states."""
-    share, mass, shift = buffer.view(np.float64), there.view(np.float64), np.uint64(64 - bits)
-    mask = np.uint64(len(table) - 1)
-    for i in range(0, 3 * made, 3):
-        state, place = buffer[i], (buffer[i] * _MIX) >> shift
-        while True:
-            entry = np.int64(table[place])
-            if entry < 0:
-                table[place] = entry = found
-                there[2 * found], mass[2 * found + 1] = state, share[i + 1]
-                found += 1
-                break
-            if there[2 * entry] == state:
-                mass[2 * entry + 1] += share[i + 1]
-                break
-            place = (place + _U1) & mask
-        target[np.int64(buffer[i + 2]) >> 1, np.int64(buffer[i + 2]) & 1] = entry + ENDS
-    return found
+    return made
 
 
 @numba.njit(cache=True)
@@ -213,38 +236,3 @@ def _depart(labels, flags, step):  # type: ignore[no-untyped-def]
     if step[7] >= 0 and not closed:
         labels, flags, closed = leave(labels, flags, np.uint64(4 * step[5]))
     return pack(labels, flags), not closed
-
-
-@numba.njit(cache=True)
-def _cleared(table, room):  # type: ignore[no-untyped-def]
-    """Bits of an address, and an empty table with at least so many places."""
-    bits = 6
-    while (1 << bits) < room:
-        bits += 1
-    if len(table) < 1 << bits:
-        table = np.empty(1 << bits, np.int32)
-    table = table[: 1 << bits]
-    table[:] = -1
-    return bits, table
-
-
-@numba.njit(cache=True)
-def _larger(there, found, table, room):  # type: ignore[no-untyped-def]
-    """At least so many places for the same states."""
-    bits, table = _cleared(table, room)
-    for entry in range(found):
-        place = (there[2 * entry] * _MIX) >> np.uint64(64 - bits)
-        while table[place] >= 0:
-            place = (place + _U1) & np.uint64(len(table) - 1)
-        table[place] = entry
-    return bits, table
-
-
-@numba.njit(cache=True)
-def _grown(there, found, room):  # type: ignore[no-untyped-def]
-    """The same states, with at least so much room."""
-    if len(there) >= room:
-        return there
-    larger = np.empty(room, np.uint64)
-    larger[: 2 * found] = there[: 2 * found]
-    return larger

@@ -16,10 +16,9 @@ import os
 from collections.abc import Hashable, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from xml.etree.ElementTree import ParseError
 
-import networkx as nx
 import numpy as np
 
 from relparallel._checks import require_flag
@@ -27,6 +26,9 @@ from relparallel.topology.fabric import Topology
 from relparallel.topology.formats import _text
 from relparallel.topology.interchange import as_topology, require_one_part
 from relparallel.topology.parts import Design
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["read_graphml", "write_graphml"]
 
@@ -61,6 +63,8 @@ def write_graphml(topology: Topology | nx.Graph[Any], path: str | os.PathLike[st
     ...     read_graphml(f"{folder}/tree.graphml") == fat_tree(k=4)
     True
     """
+    import networkx as nx
+
     t = as_topology(topology, name="topology")
     target = _text.require_path(path=path)
     graph = t.to_networkx()
@@ -110,12 +114,15 @@ def read_graphml(path: str | os.PathLike[str], *, strict: bool = True) -> Topolo
 
     Examples
     --------
+    >>> import networkx as nx
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     nx.write_graphml(nx.path_graph(["a", "b", "c"]), f"{folder}/path.graphml")
     ...     read_graphml(f"{folder}/path.graphml")
     <Topology graph(): 3 hosts, 0 switches, 2 links>
     """
+    import networkx as nx
+
     require_flag(strict=strict)
     file = _text.require_path(path=path)
     try:
@@ -135,6 +142,8 @@ def read_graphml(path: str | os.PathLike[str], *, strict: bool = True) -> Topolo
 
 def _decoded(graph: Any, file: Path) -> Topology:
     """Topology of the graph as read: literals evaluated, labels and the whole's attributes restored."""
+    import networkx as nx
+
     ours = graph.graph.pop(_OURS, None)
     for data in [*(d for _, d in graph.nodes(data=True)), *(d for *_, d in graph.edges(data=True))]:
         if ours is None:

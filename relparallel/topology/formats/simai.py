@@ -17,13 +17,9 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
-import pandas as pd
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from relparallel._checks import require_flag, require_instance, require_int
 from relparallel.topology._arrays import FloatArray, IntArray
@@ -32,6 +28,10 @@ from relparallel.topology.formats import _text
 from relparallel.topology.formats.simulators import cable_lines, hosts_first
 from relparallel.topology.interchange import as_topology
 from relparallel.topology.parts import Design
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
 
 __all__ = ["lint_simai", "read_simai", "write_simai"]
 
@@ -153,6 +153,8 @@ def lint_simai(path: str | os.PathLike[str]) -> pd.DataFrame:
     ...     lint_simai(file)["fault"].tolist()
     ['the first line promises 9 links, the file has 2']
     """
+    import pandas as pd
+
     rows = sorted(_faults(_parsed(_text.require_path(path=path))))
     return pd.DataFrame(rows, columns=["line", "rule", "fault", "remedy"])
 
@@ -338,6 +340,9 @@ def _unequal(file: _File) -> Iterator[tuple[int, str, str, str]]:
 
 def _parts(file: _File, degree: IntArray) -> int:
     """Parts of the network that have cables."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     ones = np.ones(len(file.ends), dtype=np.int8)
     graph = csr_array((ones, (file.ends[:, 0], file.ends[:, 1])), shape=(file.nodes,) * 2)
     return np.unique(connected_components(graph, directed=False)[1][degree > 0]).size

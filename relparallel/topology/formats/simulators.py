@@ -20,12 +20,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from relparallel._checks import require_real
 from relparallel.topology._arrays import BoolArray, IntArray
@@ -33,6 +30,9 @@ from relparallel.topology.fabric import Topology
 from relparallel.topology.formats import _text
 from relparallel.topology.interchange import as_topology
 from relparallel.units import GBIT
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["cable_lines", "hosts_first", "write_booksim", "write_htsim", "write_ns3"]
 
@@ -244,6 +244,9 @@ def _pod(t: Topology, order: IntArray, rank: IntArray) -> int:
 
 def _components(t: Topology, u: IntArray, v: IntArray, among: IntArray) -> tuple[int, IntArray]:
     """Number of parts that the cables make of the nodes, and the part of each node (-1 elsewhere)."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     graph = csr_array((np.ones(u.size, dtype=np.int8), (u, v)), shape=(t.num_nodes,) * 2)
     labels = np.asarray(connected_components(graph, directed=False)[1])
     found, part = np.unique(labels[among], return_inverse=True)

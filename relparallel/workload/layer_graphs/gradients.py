@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import FloatArray
 from relparallel.workload.layer_graph import LayerGraph
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["DataParallelCost", "Gradients", "data_parallel_cost", "gradients"]
 
@@ -66,6 +69,8 @@ class Gradients:
         >>> gradients(vgg_graph(16)).to_frame()["name"].tolist()[:2]
         ['fc8', 'fc7']
         """
+        import pandas as pd
+
         return pd.DataFrame({"name": self.names, "bytes": self.sizes, "ready": self.ready})
 
 
@@ -175,6 +180,8 @@ class DataParallelCost:
         >>> DataParallelCost(names=("a",), compute=[3.0], communication=[1.0]).to_frame().shape
         (1, 4)
         """
+        import pandas as pd
+
         columns = {"compute": self.compute, "communication": self.communication, "share": self.share}
         return pd.DataFrame({"name": self.names, **columns})
 

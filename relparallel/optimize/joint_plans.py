@@ -19,9 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Final
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Cluster, ComponentRates
@@ -42,6 +40,9 @@ from relparallel.training import Checkpointing, Recovery
 from relparallel.training._arguments import require_time
 from relparallel.units import DAY
 from relparallel.workload import Transformer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["JOINT_OBJECTIVES", "JointPlan", "joint"]
 
@@ -99,6 +100,8 @@ class JointPlan:
     choice: Any = field(repr=False)
 
     def __post_init__(self) -> None:
+        import pandas as pd
+
         require_instance(Strategy, strategy=self.strategy)
         require_instance(Cluster, cluster=self.cluster)
         require_int(spares=self.spares, at_least=0, at_most=10**6)
@@ -224,6 +227,8 @@ class JointPlan:
         pandas.DataFrame
             Cluster, degrees, copies, spares, policy, checkpoint, interval [s], throughput, share, goodput.
         """
+        import pandas as pd
+
         ranked = sorted(self.search.evaluated.values(), key=lambda choice: -choice.score)
         return pd.DataFrame([told(self.search, choice) for choice in ranked])
 

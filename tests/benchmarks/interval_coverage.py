@@ -4,7 +4,7 @@ Networks have exact answers from 1e-11 to 0.3; links and nodes fail. ``covered``
 whose 95 % interval holds it, ``below`` and ``above`` the shares whose interval lies below and above it;
 ``half_width`` is the mean of half the interval over the exact value, ``bias_share`` the mean share of the
 bias bound in the upper half of the interval. "karp_luby" and "recursive" add such a bound and hold more often
-than they say. Run it by ``python tests/benchmarks/coverage.py`` (ten minutes); it writes
+than they say. Run it by ``python tests/benchmarks/interval_coverage.py`` (ten minutes); it writes
 ``data/derived/estimator_coverage.csv``.
 """
 

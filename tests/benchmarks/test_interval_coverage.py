@@ -9,7 +9,7 @@ import pytest
 from relparallel.published import data_folder
 from relparallel.reliability.sampling.estimation import ESTIMATORS
 
-RUN = runpy.run_path(str(Path(__file__).with_name("coverage.py")))
+RUN = runpy.run_path(str(Path(__file__).with_name("interval_coverage.py")))
 STORED = pd.read_csv(data_folder() / "derived" / "estimator_coverage.csv")
 
 

@@ -1,0 +1,159 @@
+"""Numbers of the lumped sums: integers of any length, floats for a rough first look, and both with slopes.
+
+The sums of `lumping` have terms of both signs, so that they are made of integers in units of 2^-bits. A
+*dual* number holds a value and its derivatives by some chances; sums and products of duals obey the product
+rule, so that a sum written once gives its slopes as well, as exact as itself and without any difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.reliability.chances import Chance
+
+__all__ = ["Dual", "Duals", "Exact", "Floats", "Numbers", "Scale", "exact_up", "to_power"]
+
+Numbers = NDArray[Any]  # of floats, or of Python integers in units of 2^-bits
+Exact = Any  # Fraction, Dual or int
+
+
+@dataclass(frozen=True, slots=True)
+class Dual:
+    """A fraction and its derivatives by some variables; of x itself the derivative is 1.
+
+    Examples
+    --------
+    >>> x = Dual(Fraction(1, 3), (Fraction(1),))
+    >>> (1 - x) * x**2 + 5
+    Dual(value=Fraction(137, 27), slopes=(Fraction(1, 3),))
+    """
+
+    value: Fraction
+    slopes: tuple[Fraction, ...]
+
+    def __add__(self, other: Exact) -> Dual:
+        if not isinstance(other, Dual):
+            return Dual(self.value + other, self.slopes)
+        return Dual(self.value + other.value, tuple(map(Fraction.__add__, self.slopes, other.slopes)))
+
+    def __mul__(self, other: Exact) -> Dual:
+        if not isinstance(other, Dual):
+            return Dual(self.value * other, tuple(slope * other for slope in self.slopes))
+        pairs = zip(self.slopes, other.slopes, strict=True)
+        return Dual(self.value * other.value, tuple(x * other.value + self.value * y for x, y in pairs))
+
+    def __pow__(self, n: int) -> Dual:
+        inner = Fraction(n) * self.value ** max(n - 1, 0)
+        return Dual(self.value**n, tuple(inner * slope for slope in self.slopes))
+
+    def __rsub__(self, other: Exact) -> Dual:
+        return self.__mul__(-1).__add__(other)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+
+class Floats:
+    """Numbers as floats: the same arithmetic as `Scale` for a rough first look."""
+
+    def array(self, values: Iterable[Exact]) -> Numbers:
+        """The numbers in this representation."""
+        return np.array([float(x) for x in values])
+
+    def times(self, x: Any, y: Any) -> Any:
+        """Product of two numbers or arrays."""
+        return x * y
+
+    def product(self, x: Numbers, y: Numbers) -> Numbers:
+        """Product of two matrices."""
+        return np.asarray(x @ y)
+
+
+class Scale(NamedTuple):
+    """Numbers as integers in units of 2^-bits."""
+
+    bits: int
+
+    @property
+    def one(self) -> int:
+        """The number 1."""
+        return 1 << self.bits
+
+    @classmethod
+    def of(cls, cores: int, pods: int, smallest: Fraction) -> Scale:
+        """Enough bits for 53 correct ones in a result that is at least ``smallest``, or below all floats.
+
+        Rounding grows with the pods and with the sum of the weights (r - 1)! of all splits: at most the
+        number of ordered partitions of the cores and one more, n!/(2 (ln 2)^(n + 1)).
+        """
+        n = cores + 1
+        orders = math.lgamma(n + 1) / math.log(2.0) - (n + 1) * math.log2(math.log(2.0)) - 1.0
+        digits = math.log2(smallest.denominator) - math.log2(smallest.numerator)
+        return cls(53 + 24 + math.ceil(orders + math.log2(pods) + min(digits, 1100.0)))
+
+    def integer(self, x: Fraction) -> int:
+        """The number in units of 2^-bits."""
+        return (x.numerator << self.bits) // x.denominator
+
+    def array(self, values: Iterable[Exact]) -> Numbers:
+        """The numbers in this representation."""
+        return np.array([self.integer(x) for x in values], dtype=object)
+
+    def times(self, x: Any, y: Any) -> Any:
+        """Product of two numbers or arrays."""
+        return (x * y) >> self.bits
+
+    def product(self, x: Numbers, y: Numbers) -> Numbers:
+        """Product of two matrices."""
+        return np.asarray((x @ y) >> self.bits)
+
+    def chance(self, up: int) -> Chance:
+        """Up- and down-probability as floats, each rounded once."""
+        return up / self.one, (self.one - up) / self.one
+
+
+class Duals(NamedTuple):
+    """Duals as integers in units of 2^-bits: the first axis holds the value and then the slopes."""
+
+    bits: int
+    slopes: int
+
+    def array(self, values: Iterable[Exact]) -> Numbers:
+        """The numbers in this representation, [1 + slopes, numbers]; of a fraction the slopes are 0."""
+        flat = Dual(Fraction(0), (Fraction(0),) * self.slopes)
+        duals = [x if isinstance(x, Dual) else flat + x for x in values]
+        return np.stack(
+            [
+                Scale(self.bits).array(line)
+                for line in zip(*((x.value, *x.slopes) for x in duals), strict=True)
+            ]
+        )
+
+    def times(self, x: Any, y: Any) -> Any:
+        """Product of two arrays."""
+        return np.concatenate([x[:1] * y[:1], x[1:] * y[:1] + x[:1] * y[1:]]) >> self.bits
+
+    def product(self, x: Numbers, y: Numbers) -> Numbers:
+        """Products of two stacks of matrices."""
+        return np.concatenate([x[:1] @ y[:1], x[1:] @ y[:1] + x[:1] @ y[1:]]) >> self.bits
+
+
+def exact_up(chance: Chance) -> Fraction:
+    """Up-probability as the fraction that the smaller of the two floats stands for."""
+    up, down = chance
+    return 1 - Fraction(down) if down < up else Fraction(up)
+
+
+def to_power(x: Numbers, n: int, scale: Scale) -> Numbers:
+    """x^n for n >= 1, by squaring."""
+    if n == 1:
+        return x
+    square = to_power(scale.times(x, x), n // 2, scale)
+    return np.asarray(scale.times(square, x)) if n % 2 else square

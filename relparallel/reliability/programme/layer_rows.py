@@ -1,0 +1,85 @@
+"""How each row of a programme is decided, and in which slots, so that most states stay where they are.
+
+A link between two live vertices leaves a state as it is when it is down. A vertex that enters by a link to
+one that leaves with it can take over its slot; then the state stays as it is when the link is up. In both
+cases only the other outcome has to be looked up, and a layer becomes the next one in place.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numba
+import numpy as np
+
+__all__ = ["FRESH", "GENERAL", "KIND", "MERGE", "SUCCEED", "planned_rows"]
+
+KIND: Final = 9  # column of a row that says how it is decided
+GENERAL, FRESH, MERGE, SUCCEED = 0, 1, 2, 3  # from MERGE on in place
+_SLOTS = 16
+
+
+@numba.njit(cache=True)
+def planned_rows(steps, fails):  # type: ignore[no-untyped-def]
+    """Choose slots anew, so that vertices take over from those that leave, and how to decide each row.
+
+    Parameters
+    ----------
+    steps : int64[m, 9]
+        See `relparallel.reliability.programme.frontier.Programme`.
+    fails : bool[m, 3]
+        Whether the link, and the entering vertices a and b, may be down.
+
+    Returns
+    -------
+    int64[m, 10]
+        The same with other slots, and a last column: MERGE if neither end enters nor leaves; SUCCEED if the
+        one end enters where the other leaves; FRESH if vertices enter and none leaves, so that states that
+        differ still do; GENERAL otherwise.
+    """
+    rows = np.empty((len(steps), KIND + 1), np.int64)
+    place, free, room = np.full(_SLOTS, -1, np.int64), np.arange(_SLOTS - 1, -1, -1), _SLOTS
+    mortal, flagged = np.zeros(_SLOTS, np.bool_), True  # may be dead; all vertices so far are terminals
+    for r in range(len(steps)):
+        step, row = steps[r], rows[r]
+        for side in range(2):
+            flagged &= step[side] < 0 or step[2 + side] == 1
+        kind = _kind(step, fails[r], place, mortal, flagged)
+        row[2:4], row[8], row[KIND] = step[2:4], step[8], kind
+        for side in range(2):
+            row[side] = -1
+            if step[side] >= 0:
+                if kind == SUCCEED:
+                    slot = place[step[5 - side]]
+                else:
+                    room -= 1
+                    slot = free[room]
+                row[side] = place[step[side]] = slot
+                mortal[slot] = fails[r, 1 + side]
+        for side in range(2):
+            row[4 + side], row[6 + side] = place[step[4 + side]], -1
+            if step[6 + side] >= 0:
+                row[6 + side] = place[step[6 + side]]
+                if kind != SUCCEED:
+                    free[room] = row[6 + side]
+                    room += 1
+    return rows
+
+
+@numba.njit(cache=True)
+def _kind(step, fails, place, mortal, flagged):  # type: ignore[no-untyped-def]
+    """How one row is decided."""
+    enters = (step[0] >= 0) + (step[1] >= 0)
+    leaves = (step[6] >= 0) + (step[7] >= 0)
+    if enters == 0:
+        return MERGE if leaves == 0 and fails[0] else GENERAL
+    if not flagged and (step[2] == 1 or step[3] == 1):  # the new terminal may flag a block: then it differs
+        return GENERAL
+    if leaves == 0:
+        return FRESH
+    side = 0 if step[0] >= 0 else 1
+    if enters == 2 or leaves == 2 or step[6 + side] >= 0 or not fails[0] or fails[1 + side]:
+        return GENERAL
+    if mortal[place[step[5 - side]]] or (step[2 + side] == 1 and step[8] == 0):  # the last may be a success
+        return GENERAL
+    return SUCCEED

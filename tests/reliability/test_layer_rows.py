@@ -1,0 +1,82 @@
+"""Rows that change a layer in place: their plan, and the sweep against the one in plain Python."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from relparallel.reliability.programme.frontier import ANY, compile_programme
+from relparallel.reliability.programme.frontier_layers import sweep
+from relparallel.reliability.programme.layer_rows import FRESH, GENERAL, KIND, MERGE, SUCCEED, planned_rows
+from relparallel.reliability.programme.plain_sweep import weigh_states
+from relparallel.reliability.sensitivity.sensitivity_sweep import slopes
+
+
+def programme_of(edges, terminals, link_up, node_up):
+    node_up = np.asarray(node_up, dtype=float)
+    terminal = np.isin(np.arange(len(node_up)), terminals)
+    link, node = (np.column_stack([up, 1 - up]) for up in (np.asarray(link_up, dtype=float), node_up))
+    return compile_programme(np.array(edges), link, node, terminal)
+
+
+def kinds(programme):
+    return planned_rows(programme.steps, programme.chances[:, 1::2] > 0)[:, KIND].tolist()
+
+
+def test_a_ladder_takes_over_slots_and_merges_in_place():
+    rungs = [(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (3, 5), (4, 5)]
+    programme = programme_of(rungs, range(6), [0.9] * 7, [1.0] * 6)
+    assert kinds(programme) == [FRESH, SUCCEED, SUCCEED, MERGE, SUCCEED, GENERAL, GENERAL]
+    rows = planned_rows(programme.steps, programme.chances[:, 1::2] > 0)
+    over = rows[rows[:, KIND] == SUCCEED]
+    assert (over[:, :2].max(axis=1) == over[:, 6:8].max(axis=1)).all()
+    assert (over[:, :2].max(axis=1) >= 0).all()
+
+
+def test_what_may_be_dead_or_cannot_fail_is_decided_the_general_way():
+    path = [(0, 1), (1, 2), (2, 3)]
+    assert SUCCEED in kinds(programme_of(path, [0, 3], [0.9] * 3, [1.0] * 4))
+    assert SUCCEED not in kinds(programme_of(path, [0, 3], [0.9] * 3, [1, 0.9, 0.9, 1]))
+    assert SUCCEED not in kinds(programme_of(path, [0, 3], [1.0] * 3, [1.0] * 4))
+
+
+def random_programmes(count, seed):
+    """Connected graphs with links in any order, some perfect, nodes that fail or not, any terminals."""
+    rng = np.random.default_rng(seed)
+    while count:
+        n = int(rng.integers(3, 8))
+        graph = nx.gnp_random_graph(n, rng.uniform(0.3, 1), seed=int(rng.integers(2**30)))
+        if not nx.is_connected(graph):
+            continue
+        edges = rng.permutation(np.array(graph.edges))
+        link_up = np.where(rng.random(len(edges)) < 0.2, 1.0, rng.uniform(0.05, 0.999, len(edges)))
+        terminals = rng.choice(n, rng.integers(2, n + 1), replace=False)
+        fails = (rng.random(n) < rng.choice([0, 0.5])) & ~np.isin(np.arange(n), terminals)
+        yield programme_of(edges, terminals, link_up, np.where(fails, rng.uniform(0.3, 1, n), 1.0))
+        count -= 1
+
+
+def test_the_sweep_in_place_equals_the_plain_one_on_random_programmes():
+    seen = set()
+    for programme in random_programmes(300, 3):
+        chances = [tuple(map(tuple, row.reshape(3, 2).tolist())) for row in programme.chances]
+        success, failure = weigh_states(programme.steps, chances, programme.width, 2**20)
+        found = sweep(programme.steps, programme.chances, 2**20, ANY)
+        assert found[:2] == pytest.approx((success, failure), rel=1e-13, abs=1e-300)
+        seen |= set(kinds(programme))
+    assert seen == {GENERAL, FRESH, MERGE, SUCCEED}
+
+
+@pytest.mark.parametrize("room", [1, 40, 10**6])
+def test_slopes_in_place_are_differences_whatever_is_remembered(room):
+    for programme in random_programmes(40, 8):
+        steps, chances = programme.steps, programme.chances
+        free, gain = chances[:, 1::2] > 0, np.zeros((len(steps), 3))
+        _, failure, _ = slopes(steps, chances, free, gain, 2**20, room)
+        assert failure == pytest.approx(sweep(steps, chances, 2**20, ANY)[1], rel=1e-13, abs=1e-300)
+        for row in np.flatnonzero(free[:, 0]):
+            outcomes = []
+            for up in (0.0, 1.0):
+                certain = chances.copy()
+                certain[row, :2] = up, 1 - up
+                outcomes.append(sweep(steps, certain, 2**20, ANY)[1])
+            assert gain[row, 0] == pytest.approx(outcomes[0] - outcomes[1], rel=1e-11, abs=1e-14)

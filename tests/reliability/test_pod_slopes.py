@@ -1,0 +1,167 @@
+"""Slopes of the lumped sum against its differences, against the sweep back, and against their floors."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relparallel.reliability import evaluate
+from relparallel.reliability.chances import CERTAIN, part
+from relparallel.reliability.lumped.arithmetic import Dual, Duals, Scale, exact_up
+from relparallel.reliability.lumped.lumping import Fabric, connected
+from relparallel.reliability.lumped.pod_slopes import CLASSES, connected_slopes, slope_floors
+
+STEP = Fraction(1, 2**80)  # of a class's smaller chance
+SMALL = Fraction(1, 2**160)  # so that all bits of a difference are kept
+
+
+def fabric(planes, cores, aggregations, pods, terminals, chances):
+    return Fabric(
+        planes=planes,
+        cores=cores,
+        aggregations=aggregations,
+        pods=((pods, terminals, 0),),
+        edge=CERTAIN,
+        **dict(zip(CLASSES, chances, strict=True)),
+    )
+
+
+def rare(*downs):
+    return [(1.0 - down, down) for down in downs]
+
+
+def by_differences(some, name):
+    """R and its slope: two sums of so many more bits that their difference has all digits of a float."""
+    up, down = exact_up(getattr(some, name)), 1 - exact_up(getattr(some, name))
+    step = min(up, down) * STEP
+    worse = replace(some, **{name: (up - step, down + step)})
+    smallest = min(slope_floors(some)[name], Fraction(1, 2**60)) * STEP * STEP * min(up, down)
+    before, after = (
+        Fraction(total, scale.one) for total, scale, _ in (connected(f, smallest) for f in (some, worse))
+    )
+    return before, (before - after) / step
+
+
+FABRICS = {
+    "reliable": fabric(2, 2, 1, 4, 2, [part(0.9999)] * 4),
+    "unreliable": fabric(2, 2, 1, 4, 2, [part(0.9)] * 4),
+    "hopeless": fabric(2, 2, 1, 3, 2, [part(x) for x in (1e-3, 1e-4, 1e-5, 0.01)]),
+    "a core in 1e50": fabric(2, 2, 1, 4, 2, rare(1e-50, 1e-3, 1e-2, 1e-4)),
+    "a link in 1e40": fabric(2, 2, 1, 4, 2, rare(1e-2, 1e-3, 1e-40, 1e-9)),
+    "all in 1e30": fabric(2, 3, 1, 3, 2, rare(1e-30, 1e-30, 1e-30, 1e-30)),
+    "two switches in a plane": fabric(2, 2, 2, 3, 2, [part(x) for x in (0.99, 0.97, 0.95, 0.9)]),
+    "one plane": fabric(1, 6, 2, 5, 3, [part(x) for x in (0.99, 0.9999, 0.9, 0.999)]),
+    "6-ary": fabric(3, 3, 1, 6, 3, [part(x) for x in (0.999, 0.9999, 0.99, 0.9)]),
+    "6-ary, unreliable": fabric(3, 3, 1, 6, 3, [part(0.9)] * 4),
+    "leaves under spines": fabric(1, 8, 1, 30, 1, [part(0.999), part(0.9999), part(0.99), CERTAIN]),
+}
+
+
+@pytest.mark.parametrize("name", FABRICS)
+def test_slopes_are_quotients_of_differences(name):
+    some = FABRICS[name]
+    joined, slopes = connected_slopes(some)
+    for of in CLASSES:
+        if getattr(some, of)[1] > 0:
+            whole, expected = by_differences(some, of)
+            assert float(abs(slopes[of] / expected - 1)) < 1e-14
+            assert slopes[of] >= slope_floors(some)[of] * (1 - Fraction(1, 2**50))
+    assert float(abs(joined / whole - 1)) < 1e-15
+    assert float(abs((1 - joined) / (1 - whole) - 1)) < 1e-15
+
+
+@pytest.mark.slow
+def test_slopes_of_the_8_ary_fat_tree_are_a_difference_in_all_chances_at_once():
+    some, shift = fabric(4, 4, 1, 8, 4, rare(0.01, 0.008, 0.002, 0.004)), Fraction(1, 2**40)
+    steps = {of: (1 - exact_up(getattr(some, of))) * shift for of in CLASSES}
+    joined = []
+    for side in (1, -1):
+        ups = {of: exact_up(getattr(some, of)) + side * step for of, step in steps.items()}
+        total, scale, _ = connected(replace(some, **{of: (up, 1 - up) for of, up in ups.items()}), SMALL)
+        joined.append(Fraction(total, scale.one))
+    expected, (_, slopes) = float(joined[0] - joined[1]) / 2, connected_slopes(some)
+    assert sum(float(slopes[of] * step) for of, step in steps.items()) == pytest.approx(expected, rel=1e-12)
+
+
+def swept(some):
+    """Slope of every class: those of its parts, by the sweep back, added up."""
+    graph, ((pods, terminals, _),) = nx.Graph(), some.pods
+    width = some.planes * some.aggregations
+    for pod in range(pods):
+        for switch in range(width):
+            above = [("core", switch // some.aggregations, c) for c in range(some.cores)]
+            graph.add_edges_from((core, ("aggregation", pod, switch), {"of": "core_link"}) for core in above)
+            below = [("terminal", pod, t) for t in range(terminals)]
+            graph.add_edges_from((edge, ("aggregation", pod, switch), {"of": "edge_link"}) for edge in below)
+    links = {(u, v): getattr(some, of)[1] for u, v, of in graph.edges(data="of")}
+    nodes = {v: getattr(some, v[0])[1] for v in graph if v[0] != "terminal"}
+    ends = [v for v in graph if v[0] == "terminal"]
+    found = evaluate(graph, ends, link_down=links, node_down=nodes, method="exact").importance(perfect=True)
+    slopes = dict.fromkeys((*CLASSES, "terminal"), 0.0)
+    for name, kind, slope in zip(found.names, found.kinds, found.birnbaum.tolist(), strict=True):
+        slopes[graph.edges[name]["of"] if kind == "link" else name[0]] += slope
+    return found.unreliability, slopes
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    shape=st.sampled_from([(1, 1, 1), (1, 2, 2), (1, 3, 2), (2, 2, 1), (2, 1, 2), (3, 1, 1)]),
+    pods=st.integers(2, 3),
+    terminals=st.integers(1, 2),
+    downs=st.tuples(*[st.sampled_from([1e-20, 1e-3, 0.2, 0.5, 0.75])] * 4),
+)
+def test_slopes_are_those_of_the_sweep_back(shape, pods, terminals, downs):
+    some = fabric(*shape, pods, terminals, rare(*downs))
+    joined, slopes = connected_slopes(some)
+    failed, expected = swept(some)
+    assert float(1 - joined) == pytest.approx(failed, rel=1e-13, abs=0)
+    floors = slope_floors(some)
+    for of in CLASSES:
+        assert float(slopes[of]) == pytest.approx(expected[of], rel=1e-12, abs=0)
+        assert 0 < floors[of] <= slopes[of] * (1 + Fraction(1, 2**50))
+
+
+@pytest.mark.parametrize("perfect", CLASSES)
+def test_a_class_that_never_fails_changes_nothing_for_the_others(perfect):
+    some = replace(fabric(2, 2, 1, 3, 2, [part(0.99)] * 4), **{perfect: CERTAIN})
+    found, (_, expected) = connected_slopes(some)[1], swept(some)
+    for of in set(CLASSES) - {perfect}:
+        assert float(found[of]) == pytest.approx(expected[of], rel=1e-12, abs=0)
+
+
+def test_duals_of_integers_are_those_of_fractions():
+    x, y = Dual(Fraction(1, 3), (Fraction(1), Fraction(0))), Dual(Fraction(2, 7), (Fraction(0), Fraction(1)))
+    numbers, scale = Duals(200, 2), Scale(200)
+    for exact, found in (
+        (x * y, numbers.times(numbers.array([x]), numbers.array([y]))),
+        (x * y + y * y, numbers.product(numbers.array([x, y])[:, None], numbers.array([y, y])[:, :, None])),
+        (1 - x**3 * y**0, numbers.array([1 - x**3])),
+        (Dual(Fraction(3), (Fraction(0),) * 2), numbers.array([Fraction(3)])),
+    ):
+        assert found.reshape(3).tolist() == pytest.approx(
+            [scale.integer(part) for part in (exact.value, *exact.slopes)], abs=4
+        )
+
+
+def test_floors_are_near_where_parts_are_reliable():
+    """Of two planes with two cores each: the other switch fails, and the other core or the link to it."""
+    x = 1e-6
+    floors = slope_floors(fabric(2, 2, 1, 4, 2, rare(x, x, x, x)))
+    cut = {"core": x * 2 * x, "aggregation": 2 * x, "core_link": x * 2 * x, "edge_link": 2 * x}
+    first = {name: count * cut[name] for name, count in zip(CLASSES, (4, 8, 16, 16), strict=True)}
+    for name, floor in floors.items():
+        assert math.isclose(float(floor), first[name], rel_tol=1e-4)
+
+
+def test_links_of_one_plane_are_no_worse_than_the_cut_they_are_in():
+    """With one core the core, its links and the switches below are in series."""
+    some = fabric(1, 1, 1, 2, 1, [part(x) for x in (0.5, 0.75, 0.875, 0.9375)])
+    joined, slopes = connected_slopes(some)
+    assert joined == Fraction(1, 2) * Fraction(3, 4) ** 2 * Fraction(7, 8) ** 2 * Fraction(15, 16) ** 2
+    expected = np.array([1, 2, 2, 2]) / [0.5, 0.75, 0.875, 0.9375]
+    assert [float(slopes[name] / joined) for name in CLASSES] == pytest.approx(expected, rel=1e-15)

@@ -1,0 +1,74 @@
+"""What a use of the package loads, each in a fresh interpreter: memory and waiting are part of its cost."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import relparallel
+from relparallel.topology import description
+
+TABLES = {"pandas", "matplotlib", "seaborn"}
+SCIPY = {"scipy.stats", "scipy.optimize", "scipy.sparse", "scipy.special", "scipy.integrate"}
+COMPILER = {"numba", "llvmlite"}
+GRID = "import networkx as nx; from relparallel.reliability import evaluate; "
+USES = {
+    "import relparallel": {"numpy", "networkx", *TABLES, *SCIPY, *COMPILER},
+    "import relparallel as rp; rp.topology.fat_tree(4)": {"networkx", "scipy", *TABLES, *COMPILER},
+    "import relparallel as rp; rp.workload.transformer": {"networkx", "scipy", *TABLES, *COMPILER},
+    "import relparallel as rp; rp.parallel.step_time": {"networkx", *TABLES, *SCIPY},
+    "import relparallel as rp; rp.training.goodput": {"networkx", *TABLES, *SCIPY},
+    "import relparallel as rp; rp.optimize.redundancy_allocation": {"networkx", *TABLES, *SCIPY},
+    "import relparallel as rp; rp.optimize.spares": {"networkx", *TABLES, *SCIPY},
+    "import relparallel as rp; rp.metrics.hop_statistics": {"networkx", *TABLES, *SCIPY},
+    "from relparallel.reliability import fat_tree_pair": {"networkx", *TABLES, *SCIPY, *COMPILER},
+    GRID + "evaluate(nx.grid_2d_graph(3, 3), [(0, 0), (2, 2)], 0.9, method='exact')": TABLES | SCIPY,
+    GRID + "evaluate(nx.grid_2d_graph(3, 3), 'all', 0.9, 0.99)": TABLES | SCIPY,
+}
+LAZY = ("metrics", "optimize", "parallel", "reliability", "topology", "training", "workload")
+
+
+def loaded(statements: str) -> set[str]:
+    """Modules in memory after the statements."""
+    command = [sys.executable, "-c", f"{statements}; import sys; print(*sys.modules)"]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+
+
+@pytest.mark.parametrize("statements", USES, ids=lambda text: text.rpartition("; ")[2].partition("(")[0])
+def test_nothing_is_loaded_that_is_not_used(statements):
+    found = loaded(statements)
+    assert "relparallel" in found
+    assert found & USES[statements] == set()
+
+
+def test_a_table_loads_what_makes_it():
+    table = "import relparallel as rp; rp.topology.describe('torus', dims=(4, 4)).to_frame()"
+    assert {"pandas", "relparallel.topology.direct"} <= loaded(table)
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_no_module_hides_a_name_of_its_package(package):
+    """In a fresh interpreter, since the first import of a module is the one that sets its name."""
+    load = (
+        f"import relparallel.{package} as p, pkgutil, importlib; "
+        "[importlib.import_module(f'{p.__name__}.{m.name}') for m in pkgutil.iter_modules(p.__path__)]; "
+        "print(*(name for name in p.__all__ if type(getattr(p, name)) is type(p)))"
+    )
+    done = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_a_package_lists_what_it_offers_and_refuses_the_rest(package):
+    module = importlib.import_module(f"relparallel.{package}")
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match=f"'relparallel.{package}' has no attribute 'no_such'"):
+        module.no_such  # noqa: B018
+
+
+def test_every_module_of_designs_is_known_before_it_is_loaded():
+    folder = Path(relparallel.__path__[0]) / "topology"
+    registering = {path.stem for path in folder.glob("*.py") if "\n@closed_form(" in path.read_text()}
+    assert registering == set(description._DESIGNS)
