@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from relparallel._checks import (
     require_choice,
@@ -29,6 +30,7 @@ Method = Literal[
 Estimator = Literal["auto", "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby"]
 Routing = Literal["any", "updown"]
 _METHODS = get_args(Method)
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -204,7 +206,7 @@ def exactly(
 ) -> Reliability:
     """Make a result without an interval; rounding may have lifted a probability just above 1."""
     up, down = _at_most_one(reliability), _at_most_one(unreliability)
-    return _made(up, down, down, down, method, routing, width, states, 0, reason, None)
+    return unchecked(Reliability, up, down, down, down, method, routing, width, states, 0, reason, None)
 
 
 def _at_most_one(chance: Any) -> Any:
@@ -214,12 +216,15 @@ def _at_most_one(chance: Any) -> Any:
     return min(float(chance), 1.0)
 
 
-_PUT: Final = [getattr(Reliability, each.name).__set__ for each in fields(Reliability)]
-
-
-def _made(*values: Any) -> Reliability:
-    """A result of all its fields in their order; nothing is checked twice."""
-    found = object.__new__(Reliability)
-    for put, value in zip(_PUT, values, strict=True):
+def unchecked(kind: type[_Kind], *values: Any) -> _Kind:
+    """A frozen dataclass with these values of all its fields in their order; nothing is checked twice."""
+    found = object.__new__(kind)
+    for put, value in zip(_setters(kind), values, strict=True):  # type: ignore[arg-type]
         put(found, value)
     return found
+
+
+@cache
+def _setters(kind: type[Any]) -> list[Any]:
+    """What sets each field of a dataclass with slots."""
+    return [getattr(kind, each.name).__set__ for each in fields(kind)]

@@ -25,8 +25,8 @@ Safety 72, 2001.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ from relparallel.reliability.lumped.alike_slopes import twin_slopes
 from relparallel.reliability.problem import FIELDS, Problem
 from relparallel.reliability.programme.compiled import compiled, solved
 from relparallel.reliability.programme.frontier import NotExactError, fitting, require_fit
+from relparallel.reliability.result import unchecked
 from relparallel.reliability.sensitivity.adjoint import swept_slopes
 from relparallel.reliability.sensitivity.class_slopes import slopes_by_class
 from relparallel.topology import Topology, as_topology
@@ -260,7 +261,8 @@ def importance(
                 raise NotExactError(f"{why} for the importance of every part") from why
     part = np.flatnonzero(wanted)
     failed, slopes = min(known[0], 1.0), np.minimum(known[1][part], 1.0)  # rounding may have lifted them
-    return _made(problem, _labels(graph), part, failed, slopes, reductions, max_states)
+    values = problem, _labels(graph), part, failed, slopes, reductions, max_states
+    return unchecked(Importance, *values)
 
 
 def _unreliability(problem: Problem, reductions: bool, max_states: int) -> float:
@@ -272,17 +274,6 @@ def _unreliability(problem: Problem, reductions: bool, max_states: int) -> float
     outcome = solved(problem, reductions, most)
     require_fit(outcome.width, outcome.peak, most)
     return outcome.unreliability
-
-
-_PUT: Final = [getattr(Importance, each.name).__set__ for each in fields(Importance)]
-
-
-def _made(*values: Any) -> Importance:
-    """Importances of all fields in their order; nothing is checked twice."""
-    found = object.__new__(Importance)
-    for put, value in zip(_PUT, values, strict=True):
-        put(found, value)
-    return found
 
 
 def ranked(values: FloatArray) -> NDArray[np.int64]:
