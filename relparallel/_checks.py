@@ -116,7 +116,7 @@ def require_instance(kind: type | tuple[type, ...], /, **named: Any) -> Any:
 
 def require_rng(**named: Any) -> Any:
     """Return the named arguments if each is a ``numpy.random.Generator``."""
-    return require_instance(np.random.Generator, **named)
+    return _each(named, _generator)
 
 
 def _each(named: dict[str, Any], check: Any, *allowed: Any) -> Any:
@@ -130,6 +130,12 @@ def _choice(name: str, value: Any, allowed: Collection[Any]) -> Any:
         if value is option or (type(value) is type(option) and value == option):
             return value
     raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {_shown(value)}")
+
+
+def _generator(name: str, value: Any) -> np.random.Generator:
+    if not isinstance(value, np.random.Generator):
+        raise TypeError(f"{name} must be Generator from numpy.random.default_rng(seed), got {_shown(value)}")
+    return value
 
 
 def _flag(name: str, value: Any) -> bool:

@@ -68,5 +68,5 @@ def test_choices_flags_instances_and_generators():
         require_flag(exact=1)
     with pytest.raises(TypeError, match="name must be str, got 3"):
         require_instance(str, name=3)
-    with pytest.raises(TypeError, match="rng must be Generator, got 0"):
+    with pytest.raises(TypeError, match=r"must be Generator from numpy.random.default_rng\(seed\), got 0"):
         require_rng(rng=0)

@@ -2,10 +2,12 @@
 
 import ast
 import re
+from inspect import isfunction
 from pathlib import Path
 
 import pytest
 
+import relparallel
 from relparallel.ledger import ledger
 
 ROOT = Path(__file__).parent.parent
@@ -30,6 +32,13 @@ def test_every_line_of_the_snippet_gives_the_number_written_beside_it(name):
         assert float(f"{eval(text, namespace):.{digits - 1}e}") == float(promised), text
         checked += 1
     assert checked == 9
+
+
+@pytest.mark.parametrize("package", [relparallel.reliability, relparallel.optimize])
+def test_the_first_page_of_help_leads_to_every_function(package):
+    named = set(re.findall(r"`(\w+)`", package.__doc__))
+    assert named - {"formulation"} <= set(package.__all__)
+    assert {n for n in package.__all__ if isfunction(getattr(package, n))} - named <= {"in_degrees"}
 
 
 @pytest.mark.parametrize("name", READMES)

@@ -44,7 +44,7 @@ def cuts_of_the_fat_tree() -> tuple[float, float]:
 def anytime_is_exact() -> tuple[float, float]:
     """Torus 5x5 with failing links and nodes."""
     torus = topology.torus((5, 5))
-    found = bounds(torus, (0, 7, 12), link_up=0.9, node_up=0.95, method="anytime", max_states=2**18)
+    found = bounds(torus, (0, 7, 12), 0.9, 0.95, method="anytime", max_states=2**18, rtol=1e-15)
     return (found.lower + found.upper) / 2, evaluate(torus, (0, 7, 12), 0.9, 0.95).unreliability
 
 

@@ -1,4 +1,19 @@
-"""Choosing: solvers that return an optimum with its proof."""
+"""Choosing: solvers that return an optimum with its proof.
+
+Where to begin, by what is bought:
+
+- Redundant parts within budgets: `redundancy_allocation`; for many budgets at once `redundancy_allocations`.
+- The cheapest links that are reliable enough: `reliable_network`; that survive k - 1 failures:
+  `survivable_augmentation`.
+- Two routes that no one event breaks: `disjoint_routes`.
+- The cheapest fabric for so many hosts: `cheapest_fabric`.
+- Spares: `spares`; when to replace or to look: `replacement_interval`, `inspection_interval`.
+- Where to keep copies of checkpoints: `place_replicas`.
+- How to split and run a training job: `best_strategy`, `best_stage_layers`, `joint`, `break_even_rate`; from
+  measured speeds `published_candidate` and `joint_optimum`.
+
+Most results carry the ``formulation`` that was solved, or ``explain()`` themselves, and have ``to_frame()``.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -62,7 +62,7 @@ class RoutePair:
     shared: tuple[Any, ...]
     risk: float
     cost: float
-    formulation: str
+    formulation: str = field(repr=False)
 
     def __post_init__(self) -> None:
         if len(require_instance(tuple, routes=self.routes)) != 2:

@@ -19,6 +19,7 @@ import numpy as np
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.optimize._fabric_index import REQUIREMENTS, index_bracket
+from relparallel.optimize._shown import shown
 from relparallel.topology import (
     Topology,
     UnitPrices,
@@ -142,6 +143,10 @@ class FabricChoice:
             By cost.
         """
         return self.table.assign(verdict=self.verdicts)
+
+    def _repr_html_(self) -> str:
+        chosen = f"{self.name}, {'proven' if self.proven else 'not proven'}" if self.name else "no fabric"
+        return shown(f"u of {self.requirement} at most {self.unavailability:g}: {chosen}", self.to_frame())
 
 
 def cheapest_fabric(

@@ -14,7 +14,7 @@ H, M      cumulated hazard (T/eta)^b; expected renewals in T
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -65,7 +65,7 @@ class MaintenancePlan:
     interval: float
     cost_rate: float
     unplanned: float
-    formulation: str
+    formulation: str = field(repr=False)
 
     def __post_init__(self) -> None:
         require_real(interval=self.interval, above=0, infinite=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_instance, require_int, require_probability, require_real
+from relparallel.optimize._shown import shown
 from relparallel.topology import Topology
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class NetworkDesign:
     unreliability: float | None = None
     connectivity: int | None = None
     rows: int
-    formulation: str
+    formulation: str = field(repr=False)
 
     def __post_init__(self) -> None:
         for pair in require_instance(tuple, links=self.links):
@@ -103,6 +104,11 @@ class NetworkDesign:
         import pandas as pd
 
         return pd.DataFrame(list(self.links), columns=["from", "to"])
+
+    def _repr_html_(self) -> str:
+        proof = "proven" if self.proven else f"no design below {self.bound:g}"
+        reached = "" if self.unreliability is None else f", U = {self.unreliability:.6g}"
+        return shown(f"{len(self.links)} links, price {self.cost:g} ({proof}){reached}", self.to_frame())
 
 
 def edge_numbers(

@@ -15,7 +15,7 @@ x_io      1 if subsystem i is o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +31,7 @@ from relparallel._checks import (
 )
 from relparallel.optimize._choice_table import Options
 from relparallel.optimize._multisets import by_programme, by_table, multisets
+from relparallel.optimize._shown import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +58,8 @@ class RedundancyAllocation:
         Multisets that no other multiset of the subsystem dominates: binary variables of the programme.
     method : {"table", "milp"}
         What proved it.
+    subsystems : tuple, optional
+        Their names in the component table; 1, 2, ... where omitted.
 
     Raises
     ------
@@ -79,6 +82,7 @@ class RedundancyAllocation:
     limits: Mapping[str, float]
     options: int
     method: str
+    subsystems: tuple[Hashable, ...] = ()
 
     def __post_init__(self) -> None:
         for bought in require_instance(tuple, parts=self.parts):
@@ -88,6 +92,8 @@ class RedundancyAllocation:
         require_instance(Mapping, used=self.used, limits=self.limits)
         require_int(options=self.options, at_least=1)
         require_choice(METHODS, method=self.method)
+        if len(require_instance(tuple, subsystems=self.subsystems)) not in (0, len(self.parts)):
+            raise ValueError(f"subsystems must name all {len(self.parts)}, got {self.subsystems!r}")
         over = {r: x for r, x in self.used.items() if x > self.limits.get(r, math.inf) + 1e-9}
         if over:
             raise ValueError(f"used must be within the limits {dict(self.limits)}, got {over}")
@@ -108,13 +114,19 @@ class RedundancyAllocation:
         Returns
         -------
         pandas.DataFrame
-            Indexed by the number of the subsystem, from 1.
+            Indexed by the subsystem.
         """
         import pandas as pd
 
         counts = [len(bought) for bought in self.parts]
-        index = pd.RangeIndex(1, len(counts) + 1, name="subsystem")
+        index = pd.Index(self.subsystems or range(1, len(counts) + 1), name="subsystem")
         return pd.DataFrame({"parts": counts, "rows": [list(bought) for bought in self.parts]}, index=index)
+
+    def _repr_html_(self) -> str:
+        spent = ", ".join(
+            f"{resource} {amount:g} of {self.limits[resource]:g}" for resource, amount in self.used.items()
+        )
+        return shown(f"U = {self.unreliability:.6g}, proven by {self.method}; {spent}", self.to_frame())
 
 
 def redundancy_allocation(
@@ -140,7 +152,7 @@ def redundancy_allocation(
     needed : int or sequence of int
         Working parts k that a subsystem needs, of all or of each in the order of the table.
     most : int
-        Largest number of parts of a subsystem.
+        Largest number of parts of a subsystem; where one has as many, a larger number may find better.
     method : {"table", "milp"}
         Dynamic programme over whole amounts, or mixed-integer programme over any amounts.
 
@@ -210,7 +222,7 @@ def redundancy_allocations(
     needed : int or sequence of int
         Working parts that a subsystem needs.
     most : int
-        Largest number of parts of a subsystem.
+        Largest number of parts of a subsystem; where one has as many, a larger number may find better.
     method : {"table", "milp"}
         One table for all, or one programme each.
 
@@ -320,4 +332,5 @@ def _answer(
         limits=limits,
         options=sum(options.gain.size for options, _ in choices),
         method=method,
+        subsystems=tuple(subsystems),
     )

@@ -82,8 +82,8 @@ def reliable_network(
     Returns
     -------
     NetworkDesign
-        The optimum, with ``cost == bound``, unless ``max_rounds`` or ``max_seconds`` was too
-        small; then ``proven`` is False and the bound certified all the same.
+        The optimum (any of them where several cost the same), with ``cost == bound``, unless ``max_rounds``
+        or ``max_seconds`` was too small; then ``proven`` is False and the bound certified all the same.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def _cutting_planes(
     for _ in range(max_rounds):
         most = float(prices @ best)
         try:
-            x, low = _cheaper(prices, rows, most - step, whole, until)
+            x, low = _cheaper(prices, rows, most - step, whole, until, gap=1.0 if step else 0.0)
         except OutOfTimeError as stopped:
             bound = max(bound, stopped.bound)
             break
@@ -200,7 +200,7 @@ def _cutting_planes(
             if oracle(chosen) > target:
                 found.append(_lacking(problem, prices, oracle, chosen, target))
             best = min(best, _repaired(prices, oracle, chosen, target), key=lambda links: prices @ links)
-        if prices @ best - step <= bound * (1 - 1e-9) or prices @ best <= bound * (1 + 1e-9):
+        if prices @ best - step <= bound * (1 - 1e-9) or prices @ best <= bound + 1e-8 * prices.max():
             bound = float(prices @ best)
             break
         cuts = np.concatenate(found)
@@ -208,13 +208,17 @@ def _cutting_planes(
         deepest = deepest[cuts[deepest] @ x < 1 - (1e-6 if whole else 1e-2)]
         whole = not whole and not deepest.size
         rows = np.unique(np.concatenate([rows, cuts[deepest]]), axis=0)
-    return best, min(_rounded(bound, step), float(prices @ best)), len(rows)
+    return best, min(float(_rounded(bound, step)), float(prices @ best)), len(rows)
 
 
 def _step(prices: FloatArray) -> float:
-    """What two different sums of prices differ by at least; 0 where that is not known."""
-    whole = bool((prices % 1 == 0).all()) and prices.max() < 2**31
-    return float(np.gcd.reduce(prices.astype(np.int64))) if whole else 0.0
+    """What two different sums of prices differ by at least; 0 where that is not known, or too little."""
+    for parts in (1, 2, 4, 5, 10, 100, 1000):
+        units = np.round(prices * parts)
+        common = int(np.gcd.reduce(units.astype(np.int64))) if units.max() < 2**31 else 0
+        if np.abs(prices * parts - units).max() <= 1e-12 * units.max() < common * 1e-6:
+            return common / parts
+    return 0.0
 
 
 def _rounded(bound: float, step: float) -> float:
@@ -223,12 +227,12 @@ def _rounded(bound: float, step: float) -> float:
 
 
 def _cheaper(
-    prices: FloatArray, rows: FloatArray, most: float, whole: bool, until: float
+    prices: FloatArray, rows: FloatArray, most: float, whole: bool, until: float, gap: float
 ) -> tuple[FloatArray | None, float]:
     """A choice that satisfies the inequalities and costs at most so much, and a bound on all of them.
 
-    The cheapest fractions; of whole choices the first, which gives inequalities as good as the cheapest would
-    and is found much sooner. None if there is none.
+    The cheapest fractions; of whole choices the first (with a gap of 1), which gives inequalities as good as
+    the cheapest would and is found much sooner. None if there is none.
     """
     left = until - time.monotonic()
     if left <= 0:
@@ -236,7 +240,7 @@ def _cheaper(
     scale = max(float(prices.max()), 1.0)
     limited = np.concatenate([rows, -prices[None] / scale])
     lower = np.r_[np.ones(len(rows)), -most / scale * (1 + 1e-9)]
-    return first_found(prices, limited, lower, whole=whole, gap=1.0, seconds=left)
+    return first_found(prices, limited, lower, whole=whole, gap=gap, seconds=left)
 
 
 def _repaired(prices: FloatArray, oracle: Oracle, chosen: Mask, target: float) -> Mask:

@@ -9,7 +9,7 @@ time; S spares are not enough while more than S orders are under way.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_instance, require_probability, require_real
 from relparallel.optimize._programme import least
+from relparallel.optimize._shown import shown
 from relparallel.training import shortage_probability
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class SparesPlan:
     shortage: tuple[float, ...]
     availability: float
     cost: float
-    formulation: str
+    formulation: str = field(repr=False)
 
     def __post_init__(self) -> None:
         require_instance(tuple, spares=self.spares, shortage=self.shortage)
@@ -85,6 +86,11 @@ class SparesPlan:
         import pandas as pd
 
         return pd.DataFrame({"spares": list(self.spares), "shortage": list(self.shortage)})
+
+    def _repr_html_(self) -> str:
+        return shown(
+            f"none short with probability {self.availability:.6g}, price {self.cost:g}", self.to_frame()
+        )
 
 
 def spares(

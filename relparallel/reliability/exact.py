@@ -56,7 +56,8 @@ def evaluate(
     Parameters
     ----------
     graph : Topology or networkx.Graph or networkx.MultiGraph
-        The network. Every node of a networkx graph is a host and forwards.
+        The network. Every node of a networkx graph is a host and forwards, every link is one cable, unless
+        attributes ``endpoint``, ``transit`` (nodes), ``multiplicity`` (links) and so on say otherwise.
     terminals : {"all", "switches", "nodes"} or collection of labels
         Nodes that must be connected: all hosts, all switches, all nodes, or the nodes named.
     link_up : float, array [m], mapping or str

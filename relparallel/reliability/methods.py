@@ -8,24 +8,27 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relparallel._checks import require_rng
 from relparallel.reliability.auto import Attempt, exact_within, first_that_fits
 from relparallel.reliability.lumped.alike_nodes import twins
 from relparallel.reliability.problem import Problem, require_relays
 from relparallel.reliability.programme.compiled import solved
-from relparallel.reliability.programme.frontier import fitting, require_fit
+from relparallel.reliability.programme.frontier import NotExactError, fitting, require_fit
 from relparallel.reliability.result import Estimator, Reliability, Routing, bracketed, exactly, explained
 from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
 
-    from relparallel.reliability.sensitivity.importance import Importance
+    from relparallel.reliability.sensitivity.importance import ByClass, Importance
 
 __all__ = ["Question", "answer", "up_and_down"]
 
-_BOUND_STATES, _BOUND_STEPS = 2**13, 2**29
+_BOUND_STATES, _BOUND_STEPS = 2**16, 10**7  # per layer, and links to look at per second that may be spent
+_MOST_STEPS = 2**62
+_MOST_LINKS = 2**17  # of a plain graph in which to look for a fabric
 
 
 class Question(NamedTuple):
@@ -47,10 +50,9 @@ def answer(question: Question, method: str) -> Reliability:
     """Answer by the method named; the reason is given where the method was not."""
     if method == "auto":
         found = first_that_fits(_from_the_most_exact(question))
-        lumped = found.width == 0 and (found.states > 0 or found.method == "closed_form")
-        return _with_importance(found, question, alike=lumped)
+        return _with_importance(found, question, alike=found.width == 0 and found.states > 0)
     if method == "closed_form":
-        return _with_importance(by_form(question), question)
+        return by_form(question)
     if method == "exact":
         return _with_importance(exactly_solved(question), question)
     if method == "bounds":
@@ -70,7 +72,7 @@ def _from_the_most_exact(question: Question) -> Iterator[Attempt]:
     elif question.reductions:
         yield Attempt("twins", partial(twins, question.problem))
     yield Attempt("exact", partial(_exactly_within_budget, question))
-    if not known:
+    if not known and len(question.problem.edges) <= _MOST_LINKS:
         yield Attempt("symmetry", partial(_by_symmetry, question))
     yield Attempt("bounds", partial(bounded, question), partial(_tight, question))
     if question.rng is not None:
@@ -79,9 +81,21 @@ def _from_the_most_exact(question: Question) -> Iterator[Attempt]:
 
 def by_form(question: Question, routing: Routing = "any") -> Reliability:
     """The closed form that applies."""
-    from relparallel.reliability.closed_forms.form_recognition import closed_form
+    from relparallel.reliability.closed_forms.form_recognition import read_form
 
-    return closed_form(as_topology(question.graph), question.problem, routing)
+    topology = as_topology(question.graph)
+    form = read_form(topology, question.problem, routing)
+
+    def again(problem: Problem) -> tuple[float, NDArray[np.float64]] | None:
+        from relparallel.reliability.sensitivity.class_slopes import slopes_by_form
+
+        known = form if problem is question.problem else None
+        found = slopes_by_form(topology, problem, routing, known)
+        if found is None and routing == "updown":  # what else there is counts any path
+            raise NotExactError("parts must stay alike in their classes for importance over up-down paths")
+        return found
+
+    return _with_importance(form.answer(routing), question, again=again)
 
 
 def up_and_down(question: Question, method: str) -> Reliability:
@@ -122,7 +136,8 @@ def bounded(question: Question) -> Reliability:
     from relparallel.reliability.bounding.certified import bound_problem
 
     require_relays(question.problem)
-    found = bound_problem(question.problem, "auto", question.rtol, _BOUND_STATES, _BOUND_STEPS)
+    steps = int(min(max(_BOUND_STEPS * question.max_seconds, 1), _MOST_STEPS))
+    found = bound_problem(question.problem, "auto", question.rtol, _BOUND_STATES, steps)
     reason = f"a bracket with a relative width of {found.gap:.1e} from {', '.join(found.tried)}"
     return bracketed(found.lower, found.upper, "any", reason)
 
@@ -167,16 +182,20 @@ def _exactly_within_budget(question: Question) -> Reliability:
     return exact_within(question.problem, question.reductions, question.max_states, question.max_seconds)
 
 
-def _with_importance(found: Reliability, question: Question, *, alike: bool = False) -> Reliability:
-    """The result, which can tell how important every part is if it is exact."""
+def _with_importance(
+    found: Reliability, question: Question, *, alike: bool = False, again: ByClass | None = None
+) -> Reliability:
+    """The result, which can tell how important every part is if it is exact: by ``again`` if that can."""
 
     def parts(*, perfect: bool) -> Importance:
         from relparallel.reliability.sensitivity.importance import importance
 
+        if perfect and found.routing == "updown":
+            raise NotExactError("perfect must be False for importance over up-down paths, got True")
         asked = question.problem, question.graph, question.reductions, question.max_states
-        return importance(*asked, perfect=perfect, alike=alike)
+        return importance(*asked, perfect=perfect, alike=alike, again=again)
 
-    if found.method in ("exact", "closed_form"):
+    if found.method in ("exact", "closed_form") and found._parts is None:
         object.__setattr__(found, "_parts", parts)
     return found
 

@@ -195,6 +195,8 @@ def _quick_terminals(
     named = set(terminals)
     if not 0 < len(named) == len(terminals) or not named <= nodes.keys():
         return None
+    if len(named) == len(nodes):
+        return np.arange(len(nodes))
     return np.array(sorted(named if index is None else map(index.__getitem__, named)), dtype=np.int64)
 
 
@@ -308,7 +310,7 @@ def _attribute(argument: str, attributes: Mapping[str, Any], name: str) -> Float
     """A column of the topology as probabilities."""
     if name not in attributes:
         known = ", ".join(attributes) or "there is none"
-        raise ValueError(f"{argument} must name an attribute ({known}), got {name!r}")
+        raise ValueError(f"{argument} must be a probability or name an attribute ({known}), got {name!r}")
     return np.asarray(require_probability(**{argument: attributes[name]}))
 
 

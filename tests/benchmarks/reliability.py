@@ -34,6 +34,7 @@ from io import BytesIO
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
 
 from relparallel.reliability import evaluate
 from relparallel.reliability.problem import read_problem
@@ -98,10 +99,10 @@ def zoo(data: Path) -> dict[str, nx.Graph]:
     return graphs
 
 
-def our_order(graph: nx.Graph) -> list[list[int]]:
-    """Edges in the order of our sweep."""
-    edges = read_problem(graph, "all", UP, 1.0).edges
-    return edges[link_order(vertex_order(len(graph), edges), edges)].tolist()
+def our_order(graph: nx.Graph, terminals: list[int]) -> list[list[int]]:
+    """Edges in the order of our sweep for these terminals."""
+    edges, wanted = read_problem(graph, "all", UP, 1.0).edges, np.isin(np.arange(len(graph)), terminals)
+    return edges[link_order(vertex_order(edges, wanted, 1.0), edges)].tolist()
 
 
 def memory_mb(field: str) -> float:
@@ -135,7 +136,7 @@ def in_process(method: str, name: str, terminals: str) -> dict[str, float] | str
     if method != "relparallel":
         graph, chosen = case(name, terminals)
         own = method in (GREEDY, DEFAULTS)
-        edges, traversal = (list(graph.edges), "greedy") if own else (our_order(graph), "as-is")
+        edges, traversal = (list(graph.edges), "greedy") if own else (our_order(graph, chosen), "as-is")
         question = {"edges": edges, "terminals": chosen, "traversal": traversal, "up": UP, "span": SPAN}
         command, given = [sys.executable, str(PEER)], json.dumps(question)
     try:
@@ -202,7 +203,7 @@ def _row(
         "median_wall_s": float(f"{median['wall']:.4g}") if runs else None,
         **{key: round(median[key]) if runs else None for key in ("peak_mb", "private_mb", "base_mb")},
         "ratio_to_ours": float(f"{median['seconds'] / seconds:.4g}") if runs else None,
-        "skipped": skipped,
+        "skipped": skipped, "threads": os.cpu_count() if method == DEFAULTS else 1,
     }  # fmt: skip
 
 
@@ -230,7 +231,7 @@ def main(arguments: list[str] | None = None) -> None:
             shown = pd.DataFrame(
                 [row for row in rows if (row["graph"], row["terminals"]) == (name, terminals)]
             )
-            print(shown.drop(columns=["rounds"]).to_string(index=False), flush=True)  # noqa: T201
+            print(shown.drop(columns=["rounds", "threads"]).to_string(index=False), flush=True)  # noqa: T201
     runpy.run_path(str(Path(__file__).with_name("run.py")))["write"](rows, options.output)
 
 

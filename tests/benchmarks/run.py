@@ -205,20 +205,23 @@ def measure(name: str, t: Topology) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
-def processor() -> str:
-    """Name of the processor, and how many of its cores this process may use."""
+def processor(threads: int = 1) -> str:
+    """Name of the processor, how many of its cores this process may use, and how many threads it used."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         name = platform.processor() or platform.machine()
-    return f"{name}, {len(os.sched_getaffinity(0))} cores, one thread used"
+    used = "one thread" if threads == 1 else f"{threads} threads"
+    return f"{name}, {len(os.sched_getaffinity(0))} cores, {used} used"
 
 
 def write(rows: list[dict[str, object]], path: Path) -> None:
-    """Write beside the file and move into place."""
+    """Write beside the file and move into place; rows may tell how many ``threads`` they took."""
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
-    frame = pd.DataFrame(rows).assign(date=day, python=platform.python_version(), machine=processor())
+    frame = pd.DataFrame(rows).assign(date=day, python=platform.python_version())
+    frame["machine"] = [processor(row.get("threads", 1)) for row in rows]
+    frame = frame.drop(columns="threads", errors="ignore")
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -69,6 +69,19 @@ def test_it_is_what_enumeration_finds(seed):
     assert design.unreliability <= admitted
 
 
+@pytest.mark.parametrize("extra", [0.0, 3e-4], ids=["halves", "no common coin"])
+def test_prices_need_not_be_whole_for_a_proof(extra):
+    graph = nx.Graph()
+    for u, v, cost, up in (
+        *((0, 1, 1, 1.0), (0, 2, 3, 0.99), (0, 3, 2, 1.0), (0, 4, 1.5, 0.99), (1, 2, 3, 0.9)),
+        *((1, 3, 1, 1.0), (1, 4, 1, 0.8), (2, 3, 2, 0.8), (2, 4, 1.5, 0.5), (3, 4, 3, 0.5)),
+    ):
+        graph.add_edge(u, v, cost=cost + extra, up=up)
+    design = reliable_network(graph, 0.2, link_up="up", max_rounds=60)
+    assert design.proven
+    assert design.cost == pytest.approx(cheapest(graph, 0.2, list(graph)), rel=1e-12)
+
+
 @pytest.mark.slow
 def test_ten_nodes_and_20_links_are_proven():
     graph = instance(5, 10, 20)

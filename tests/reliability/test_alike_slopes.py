@@ -117,3 +117,12 @@ def test_what_has_no_such_classes():
     assert twin_slopes(read_problem(graph, (0, 1), 0.9, {3: 0.5})) is None
     assert twin_slopes(read_problem(nx.petersen_graph(), "all", 0.9, 1.0)) is None
     assert twin_slopes(read_problem(nx.complete_graph(620), (0, 1), 0.5, 1.0)) is None
+
+
+@pytest.mark.parametrize("graph", [nx.complete_graph(5), nx.complete_bipartite_graph(3, 3)], ids=str)
+def test_nodes_that_are_never_up(graph):
+    """Their own slope counts what they would join."""
+    dead = dict.fromkeys(range(2, len(graph)), 0.0)
+    parts = [evaluate(graph, (0, 1), 0.9, dead, reductions=simple).importance() for simple in (True, False)]
+    assert parts[0].names == parts[1].names
+    assert parts[0].birnbaum == pytest.approx(parts[1].birnbaum, rel=1e-12, abs=0)

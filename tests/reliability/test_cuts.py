@@ -7,6 +7,7 @@ import numba
 import numpy as np
 import pytest
 
+from relparallel.reliability.bounding import cut_bounds
 from relparallel.reliability.bounding.cut_bounds import (
     disjoint_cuts,
     near_minimum_cuts,
@@ -179,3 +180,26 @@ def test_terminals_apart_are_an_empty_cut(terminals):
     graph = nx.disjoint_union(nx.cycle_graph(5), nx.cycle_graph(5))
     family = find_cuts(read_problem(graph, terminals, 1.0, 1.0, 0.1), 0.0)
     assert 1.0 in family.chances
+
+
+def test_large_groups_of_cuts_are_bounded_by_the_pairs_that_share_a_part(monkeypatch):
+    for graph, down, floor in ((nx.grid_2d_graph(12, 12), 0.05, 1e-6), (nx.petersen_graph(), 0.2, 0.0)):
+        problem = read_problem(graph, "all", 1.0, 0.99, down)
+        family, chances = find_cuts(problem, floor), cut_bounds.part_chances(problem)
+        order = np.argsort(-family.chances, kind="stable")
+        network = order, family.starts, family.parts, chances, family.chances[order]
+        (pairs, shares, tree), (few, same, branches) = (
+            cut_bounds._pair_sums(*network),
+            cut_bounds._sparse_sums(*network),
+        )
+        assert few == pytest.approx(pairs, rel=1e-9)
+        np.testing.assert_allclose(same, shares, rtol=1e-9)
+        assert 0.9 * tree <= branches <= tree * (1 + 1e-12)
+        all_pairs = union_bracket(problem, family)
+        monkeypatch.setattr(cut_bounds, "PAIRED", 3)
+        sparse = union_bracket(problem, family)
+        monkeypatch.setattr(cut_bounds, "_MOST_OVERLAPS", 0)
+        likeliest = union_bracket(problem, family)
+        monkeypatch.undo()
+        assert likeliest[0] <= sparse[0] <= sparse[1] <= likeliest[1]
+        assert sparse == pytest.approx(all_pairs, rel=0.02)

@@ -244,3 +244,20 @@ def estimate_in(links, method):
     return rp.reliability.estimate(
         nx.cycle_graph(4), (0, 2), links, method=method, rng=rng, samples=2000, confidence=0.9999
     )
+
+
+@pytest.mark.parametrize("method", ESTIMATORS[1:])
+def test_a_perfect_link_to_a_node_that_becomes_a_terminal_is_up_from_the_start(method):
+    """Node 0 hangs between terminal 1 and the rest, so it is required; its link to 2 is certain."""
+    up = {(0, 1): 0.9, (0, 4): 0.9, (0, 2): 1.0, (2, 4): 0.5}
+    found = rp.reliability.estimate(
+        nx.Graph(list(up)),
+        [1, 2],
+        up,
+        {0: 0.5, 2: 0.8, 4: 0.9},
+        method=method,
+        rng=np.random.default_rng(5),
+        samples=2000,
+        confidence=0.9999,
+    )
+    assert found.lower <= 1 - 0.5 * 0.9 * 0.8 <= found.upper

@@ -78,7 +78,7 @@ def test_tiny_failures_keep_their_digits():
     cables = np.where(network.tier[network.edges].max(axis=1) == 2, 1e-3, 0.0)
     found = evaluate(network, "all", node_down=down, link_down=cables)
     assert (found.method, f"{found.unreliability:.3e}") == ("closed_form", "2.705e-85")
-    assert "outbreaks among 64 leaves and 32 spines" in found.reason
+    assert "components among 64 leaves and 32 spines" in found.reason
 
 
 def test_large_fat_trees_agree_with_the_forms_by_name():

@@ -6,7 +6,15 @@ import pytest
 
 from relparallel.reliability.programme.frontier import ANY, compile_programme
 from relparallel.reliability.programme.frontier_layers import sweep
-from relparallel.reliability.programme.layer_rows import FRESH, GENERAL, KIND, MERGE, SUCCEED, planned_rows
+from relparallel.reliability.programme.layer_rows import (
+    FRESH,
+    GENERAL,
+    KIND,
+    LEAVE,
+    MERGE,
+    SUCCEED,
+    planned_rows,
+)
 from relparallel.reliability.programme.plain_sweep import weigh_states
 from relparallel.reliability.sensitivity.sensitivity_sweep import slopes
 
@@ -63,7 +71,7 @@ def test_the_sweep_in_place_equals_the_plain_one_on_random_programmes():
         found = sweep(programme.steps, programme.chances, 2**20, ANY)
         assert found[:2] == pytest.approx((success, failure), rel=1e-13, abs=1e-300)
         seen |= set(kinds(programme))
-    assert seen == {GENERAL, FRESH, MERGE, SUCCEED}
+    assert seen == {GENERAL, FRESH, LEAVE, MERGE, SUCCEED}
 
 
 @pytest.mark.parametrize("room", [1, 40, 10**6])

@@ -14,7 +14,8 @@ from relparallel.reliability import (
     performability,
 )
 from relparallel.reliability.repair._states import likely_sets, orbits_of_sets
-from relparallel.topology import as_topology, fat_tree, leaf_spine, torus
+from relparallel.reliability.repair.host_pairs import pairs_measure
+from relparallel.topology import as_topology, bcube, fat_tree, hpn7, leaf_spine, torus
 
 
 def flow(graph, capacity, sources, targets):
@@ -41,6 +42,20 @@ def enumerated(graph, link_down, node_down, value):
         found = value(left)
         law[found] = law.get(found, 0.0) + chance
     return law
+
+
+@pytest.mark.parametrize(
+    "network",
+    [fat_tree(4), torus((3, 3)), bcube(3, 1), hpn7(1), nx.Graph([(0, 1), (2, 3)])],
+    ids=["fat-tree", "torus", "BCube", "HPN", "two pairs"],
+)
+def test_joined_pairs_are_those_that_survive(network):
+    t, rng = as_topology(network), np.random.default_rng(3)
+    measure = pairs_measure(t)
+    for up in (0.3, 0.6, 0.9, 1.0):
+        for _ in range(5):
+            alive = rng.random(t.num_nodes + len(t.edges)) < up
+            assert measure(t, alive) == pytest.approx(survival(t, alive).pairs, rel=1e-14)
 
 
 def test_flow_against_all_states():

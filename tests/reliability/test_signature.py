@@ -146,8 +146,10 @@ def test_every_published_polynomial():
 
 
 def test_what_is_too_large_is_refused():
-    with pytest.raises(ValueError, match="states in a layer"):
+    with pytest.raises(ValueError, match=r"10 states in a layer .* for max_states; `evaluate` takes wider"):
         polynomial(nx.complete_graph(9), max_states=10)
+    with pytest.raises(ValueError, match="for the memory that whole numbers of this length take"):
+        polynomial(nx.grid_2d_graph(16, 16))
     with pytest.raises(ValueError, match="classes must leave a table"):
         survival_signature(nx.path_graph(60), {(i, i + 1): i for i in range(59)})
 

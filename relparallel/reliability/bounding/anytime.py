@@ -1,14 +1,17 @@
 """The frontier programme with a limit on its states: bounds at any time, exact when nothing was dropped.
 
-The programme of `frontier` stops where a layer holds too many states. Here a layer
-that grows beyond the limit keeps its likeliest states and drops the others. The mass that has failed and the
-mass that has succeeded are then lower bounds of U and R, and the mass that was dropped is all that is open:
+The programme of `frontier` stops where a layer holds too many states. Here a layer that grows beyond the
+limit keeps its likeliest states; the others are replaced. Two masses go with every state.
 
-    failed <= U <= failed + dropped .
+* *Lifted* mass moves on from a state that is replaced to the best one, in which all live vertices are up and
+  connected. From there the network fails no more often: what fails of it is a lower bound of U. It is a close
+  one, for what is most likely to fail is what fails next.
+* *Lowered* mass moves on to a worse state, of which there are few (see `truncation`), and is dropped where
+  there is no place for that one either: failed + dropped is an upper bound of U.
 
-A state is a row of bytes, one per slot of a live vertex: 0 when the slot is empty or its vertex dead, else
-1 + the first slot of its block, plus 128 when the block holds a terminal. That is slower than the four-bit
-labels of the exact programme, and has room for 126 live vertices.
+States that are together less likely than what the bracket may be wide are dropped without need. Work is
+counted, not timed: each layer may have as many states as an even share of the work that is left affords, so
+that the bounds are the same on every machine. `packed_rows` says how a state is written.
 """
 
 from __future__ import annotations
@@ -18,24 +21,29 @@ from typing import Final, NamedTuple
 import numba
 import numpy as np
 
+from relparallel.reliability.bounding.packed_rows import MAX_WIDTH, decide, row_bits
+from relparallel.reliability.bounding.truncation import Live, truncate
 from relparallel.reliability.programme.blocks import Bracket
-from relparallel.reliability.programme.frontier import Programme
+from relparallel.reliability.programme.frontier import ANY, Programme
 
-__all__ = ["Truncated", "anytime_bracket", "run_truncated"]
+__all__ = ["FIRST", "Truncated", "anytime_bracket", "run_truncated"]
 
-MAX_WIDTH: Final = 126
-_FIRST: Final = 2**10  # states of the first round
-_GROWTH: Final = 8
+FIRST: Final = 64  # states of the sweep that says how large U is at least
+_FEWEST: Final = 32  # states that every layer may have, whatever the work
+_OVERHEAD: Final = 8  # work of a state beyond its words
+_SPARE: Final = 0.1  # part of the bracket's width that may be dropped without need
 _ROUNDING: Final = 2.0**-49  # relative, per visited state: each takes at most eight products and sums
-_B0, _LABEL, _FLAG = np.uint8(0), np.uint8(127), np.uint8(128)
+_GROUPS: Final = (8, 1)  # small and large ones among the live vertices, about
+_U1: Final = np.uint64(1)
 
 
 class Truncated(NamedTuple):
-    """Mass that failed, succeeded and was dropped, the largest layer, and the states of all layers."""
+    """Lowered mass that failed, succeeded, was dropped; lifted mass that failed; states, most and all."""
 
     failure: float
     success: float
     dropped: float
+    lifted: float
     peak: int
     visited: int
 
@@ -43,163 +51,114 @@ class Truncated(NamedTuple):
     def bracket(self) -> Bracket:
         """Bounds of the unreliability."""
         slack = 1e-12 + _ROUNDING * self.visited
-        return self.failure * (1 - slack), min((self.failure + self.dropped) * (1 + slack), 1.0)
+        return self.lifted * (1 - slack), min((self.failure + self.dropped) * (1 + slack), 1.0)
 
 
-def anytime_bracket(programme: Programme, rtol: float, max_states: int) -> Truncated:
-    """Keep eight times as many states per round until the bracket is tight or ``max_states`` are not enough.
+def anytime_bracket(
+    programme: Programme, rtol: float, max_states: int, max_work: int = ANY, lower: float = 0.0
+) -> Bracket:
+    """Bounds of the unreliability, which is known to be at least ``lower``, from at most so much work.
 
     A programme with more than 126 live vertices leaves everything open.
     """
     if programme.width > MAX_WIDTH:
-        return Truncated(0.0, 0.0, 1.0, 0, 0)
-    states = min(_FIRST, max_states)
-    while True:
-        found = run_truncated(programme, states)
-        if found.dropped <= rtol * found.failure or states >= max_states:
-            return found
-        states = min(states * _GROWTH, max_states)
+        return lower, 1.0
+    low, high = lower, 1.0
+    if lower <= 0.0:
+        low, high = run_truncated(programme, min(FIRST, max_states), max_work).bracket
+        if high - low <= rtol * low or max_states <= FIRST:
+            return low, high
+    found = run_truncated(programme, max_states, max_work, _SPARE * rtol * low).bracket
+    return max(low, found[0]), min(high, found[1])
 
 
-def run_truncated(programme: Programme, max_states: int) -> Truncated:
-    """Decide all links, with at most ``max_states`` states kept per layer."""
-    return Truncated(
-        *_sweep(np.ascontiguousarray(programme.steps[:, :9]), programme.chances, programme.width, max_states)
-    )
+def run_truncated(
+    programme: Programme, max_states: int, max_work: int = ANY, negligible: float = 0.0
+) -> Truncated:
+    """Decide all links, with at most ``max_states`` states kept per layer.
 
+    Parameters
+    ----------
+    programme : Programme
+        Of at most 126 live vertices.
+    max_states : int
+        Largest layer.
+    max_work : int, optional
+        Words of states to go through, about; a few nanoseconds each.
+    negligible : float, optional
+        Mass that may be dropped without need.
 
-@numba.njit(cache=True)
-def _merge(row, x, y, pending):  # type: ignore[no-untyped-def]
-    """Join the blocks with labels x and y, in place; tell whether this connects all terminals."""
-    low, high, flag = min(x, y), max(x, y), _B0
-    for byte in row:
-        if byte & _LABEL in (low, high):
-            flag |= byte & _FLAG
-    alone = pending == 0 and flag != _B0
-    for s in range(len(row)):
-        label = row[s] & _LABEL
-        if label in (low, high):
-            row[s] = low | flag
-        elif row[s] & _FLAG:
-            alone = False
-    return alone
-
-
-@numba.njit(cache=True)
-def _leave(row, slot):  # type: ignore[no-untyped-def]
-    """Empty a slot, in place; tell whether this closed a block that holds a terminal."""
-    label, flag, leader = row[slot] & _LABEL, row[slot] & _FLAG, _B0
-    row[slot] = _B0
-    if label == _B0:
-        return False
-    for s in range(len(row)):
-        if row[s] & _LABEL == label:
-            if leader == _B0:
-                leader = np.uint8(s + 1)
-            row[s] = leader | flag
-    return leader == _B0 and flag != _B0
+    Returns
+    -------
+    Truncated
+        Exact if nothing was dropped.
+    """
+    limits = np.array([max_states, max_work]), negligible
+    return Truncated(*_sweep(programme.steps[:, :9].copy(), programme.chances, programme.width, *limits))
 
 
 @numba.njit(cache=True)
-def _store(row, share, states, masses, table, count):  # type: ignore[no-untyped-def]
-    """Add a state, which is appended when new; return the new count."""
-    h = np.uint64(14695981039346656037)
-    for byte in row:
-        h = (h ^ np.uint64(byte)) * np.uint64(1099511628211)
-    mask = np.uint64(len(table) - 1)
-    h = (h ^ (h >> np.uint64(29))) & mask
-    while True:
-        place = table[h]
-        if place < 0:
-            table[h], masses[count] = count, share
-            states[count] = row
-            return count + 1
-        same = True
-        for s in range(len(row)):
-            if states[place, s] != row[s]:
-                same = False
-                break
-        if same:
-            masses[place] += share
-            return count
-        h = (h + np.uint64(1)) & mask
-
-
-@numba.njit(cache=True)
-def _truncate(states, masses, count, most):  # type: ignore[no-untyped-def]
-    """Keep the likeliest states, in place and in their order; return their number and the mass dropped."""
-    if count <= most:
-        return count, 0.0
-    bar = np.partition(masses[:count], count - most)[count - most]
-    ties, dropped, kept = most - np.sum(masses[:count] > bar), 0.0, 0
-    for i in range(count):
-        tie = masses[i] == bar
-        if masses[i] > bar or (tie and ties > 0):
-            ties -= tie
-            states[kept], masses[kept] = states[i], masses[i]
-            kept += 1
-        else:
-            dropped += masses[i]
-    return kept, dropped
-
-
-@numba.njit(cache=True)
-def _branch(row, step, chance, weight, states, masses, table, count):  # type: ignore[no-untyped-def]
-    """Follow one state through one link; return the count, and the mass that succeeded and failed."""
-    enter_a, enter_b, terminal_a, terminal_b, at_a, at_b, leave_a, leave_b, pending = step
-    up, down, up_a, down_a, up_b, down_b = chance
-    success, failure, now = 0.0, 0.0, np.empty_like(row)
-    for variant in range(8):
-        dead_a, dead_b, connected = variant & 1, (variant >> 1) & 1, variant >> 2
-        share = weight * (down_a if dead_a else up_a) * (down_b if dead_b else up_b)
-        if share == 0.0:
-            continue
-        now[:] = row
-        if enter_a >= 0 and not dead_a:
-            now[enter_a] = np.uint8(enter_a + 1 + 128 * terminal_a)
-        if enter_b >= 0 and not dead_b:
-            now[enter_b] = np.uint8(enter_b + 1 + 128 * terminal_b)
-        x, y = now[at_a] & _LABEL, now[at_b] & _LABEL
-        if x != _B0 and y != _B0 and x != y:
-            share *= up if connected else down
-            if share == 0.0:
-                continue
-            if connected and _merge(now, x, y, pending):
-                success += share
-                continue
-        elif connected:
-            continue
-        closed = leave_a >= 0 and _leave(now, leave_a)
-        closed = closed or (leave_b >= 0 and _leave(now, leave_b))
-        if closed:
-            failure += share
-        else:
-            count = _store(now, share, states, masses, table, count)
-    return count, success, failure
-
-
-@numba.njit(cache=True)
-def _sweep(steps, chances, width, max_states):  # type: ignore[no-untyped-def]
-    """Process all links."""
-    states, masses, count = np.zeros((1, width), np.uint8), np.ones(1), 1
-    success, failure, lost, peak, total = 0.0, 0.0, 0.0, 1, 0
+def _turns(steps):  # type: ignore[no-untyped-def]
+    """When each vertex leaves, counted in vertices, where it enters: int64[rows, 2]."""
+    turns, entered = np.full((len(steps), 2), -1, np.int64), np.empty((128, 2), np.int64)
+    turn = 0
     for r in range(len(steps)):
-        _, down, _, down_a, _, down_b = chances[r]
-        room = count * (1 + (down_a > 0.0)) * (1 + (down_b > 0.0)) * (1 + (down > 0.0))
-        size = 16
+        for side in range(2):
+            if steps[r, side] >= 0:
+                entered[steps[r, side]] = r, side
+        for side in range(2):
+            if steps[r, 6 + side] >= 0:
+                row, at = entered[steps[r, 6 + side]]
+                turns[row, at] = turn
+                turn += 1
+    return turns
+
+
+@numba.njit(cache=True)
+def _enter_and_leave(step, turns, live):  # type: ignore[no-untyped-def]
+    """Bring up to date what is in the slots."""
+    for side in range(2):
+        if step[side] >= 0:
+            slot = step[side]
+            live.here[slot], live.terminal[slot] = True, 128 * step[2 + side]
+            for level in range(2):
+                group = turns[side] * _GROUPS[level] // len(live.here)
+                live.group[level, slot] = _U1 << np.uint64(group & 63)
+    for side in range(2):
+        if step[6 + side] >= 0:
+            slot = step[6 + side]
+            live.here[slot], live.terminal[slot] = False, 0
+
+
+@numba.njit(cache=True)
+def _sweep(steps, chances, width, limits, negligible):  # type: ignore[no-untyped-def]
+    """Decide all links."""
+    words, (max_states, work), terminals = (width + 7) // 8, limits, steps[:, 2:4].sum()
+    states, masses, count = np.zeros((1, words), np.uint64), np.ones((1, 2)), 1
+    into, share, table = np.empty((1, words), np.uint64), np.empty((1, 2)), np.empty(16, np.int32)
+    live = Live(np.zeros(width, np.bool_), np.zeros(width, np.uint8), np.zeros((2, width), np.uint64))
+    sums, peak, total, turns = np.zeros((3, 2)), 1, 0, _turns(steps)
+    bits, weights = np.empty((4, words), np.uint64), np.empty(4)
+    for r in range(len(steps)):
+        step, chance = steps[r], chances[r]
+        kinds = row_bits(step, chance, bits, weights)
+        room, size = 2 * kinds * count + 1, 16
+        if len(into) < room:
+            into, share = np.empty((2 * room, words), np.uint64), np.empty((2 * room, 2))
         while size < 2 * room:
             size *= 2
-        table = np.full(size, -1, np.int32)
-        new_states, new_masses, found = np.empty((room, width), np.uint8), np.empty(room), 0
-        for i in range(count):
-            found, worked, failed = _branch(
-                states[i], steps[r], chances[r], masses[i], new_states, new_masses, table, found
-            )
-            success += worked
-            failure += failed
-        count, dropped = _truncate(new_states, new_masses, found, max_states)
-        states, masses = new_states[:count], new_masses[:count]
-        lost += dropped
-        total += count
+        if len(table) < size:
+            table = np.empty(size, np.int32)
+        table[:size] = -1
+        layer = into, share, table[:size]
+        found = decide(states, masses, count, step, chance, (bits, weights, kinds), layer, sums)
+        _enter_and_leave(step, turns[r], live)
+        work -= found * (words + _OVERHEAD)
+        most = max(work // ((len(steps) - r) * (words + _OVERHEAD)), _FEWEST)
+        spare = negligible * (r + 1) / len(steps) - sums[2, 0]
+        most, begun = min(max_states, most), step[8] < terminals
+        count = truncate(layer, found, most, spare, live, step[8], begun, sums)
+        states, masses, into, share = into, share, states, masses
+        total += found
         peak = max(peak, count)
-    return failure, success, lost, peak, total
+    return sums[0, 0], sums[1, 0], sums[2, 0], sums[0, 1], peak, total

@@ -15,18 +15,22 @@ from relparallel._checks import (
     require_probability,
     require_real,
 )
-from relparallel.reliability.bounding.anytime import anytime_bracket
+from relparallel.reliability.bounding.anytime import FIRST, anytime_bracket
 from relparallel.reliability.bounding.complexes import MAX_CYCLES, Counts, ball_provan, count, kruskal_katona
 from relparallel.reliability.bounding.connections import disjoint_connections
+from relparallel.reliability.bounding.corridors import corridor_bound
 from relparallel.reliability.bounding.cut_bounds import (
     disjoint_cuts,
     near_minimum_cuts,
     rest_bound,
     union_bracket,
 )
-from relparallel.reliability.bounding.cuts import MAX_STEPS
+from relparallel.reliability.bounding.cut_search import FEW
+from relparallel.reliability.bounding.cuts import MAX_STEPS, CutFamily
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
-from relparallel.reliability.programme.blocks import Bracket, combine, into_blocks
+from relparallel.reliability.programme.blocks import Block, Bracket, combine, into_blocks
+from relparallel.reliability.programme.frontier_layers import sweep
+from relparallel.reliability.programme.labels import MAX_LIVE
 from relparallel.topology import Topology
 
 if TYPE_CHECKING:
@@ -35,8 +39,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Bounds", "bound_problem", "bounds"]
 
-Method = Literal["auto", "anytime", "ball_provan", "bonferroni", "disjoint", "kruskal_katona"]
-_METHODS: Final = ("auto", "anytime", "ball_provan", "bonferroni", "disjoint", "kruskal_katona")
+Method = Literal["auto", "anytime", "ball_provan", "bonferroni", "corridor", "disjoint", "kruskal_katona"]
+_METHODS: Final = ("auto", "anytime", "ball_provan", "bonferroni", "corridor", "disjoint", "kruskal_katona")
+_SWEEP: Final = 8  # links that a search looks at in the time of a state of the exact programme
+_CACHED: Final = 2**16  # links that the caches hold; to look at one of more takes longer
+_FEW_NODES, _FEW_CYCLES = 128, 24  # that are counted without being asked for
+_ROUNDING: Final = 1e-10  # relative; more than that of the exact programme of a narrow block
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,11 +131,12 @@ def bounds(
         Nodes that must be connected.
     link_up, node_up : float, array, mapping or str
         Probability that a cable or a node is up, as for `evaluate`.
-    method : {"auto", "anytime", "ball_provan", "bonferroni", "disjoint", "kruskal_katona"}
+    method : {"auto", "anytime", "ball_provan", "bonferroni", "corridor", "disjoint", "kruskal_katona"}
         "bonferroni": likely cuts and a bound on all others; "anytime": the frontier programme with its
-        likeliest states; "disjoint": cuts and connections that share nothing; "kruskal_katona" and
-        "ball_provan": from counts, for equal links and all nodes as terminals. "auto" starts with the cuts
-        and adds the other methods that apply until the bracket is tight.
+        likeliest states; "disjoint": cuts and connections that share nothing; "corridor": an upper bound from
+        a narrow part of the network; "kruskal_katona" and "ball_provan": from counts, for equal links and all
+        nodes as terminals. "auto" starts with the cuts, or with a corridor where terminals are few, and adds
+        the other methods that apply until the bracket is tight.
     link_down, node_down : as link_up and node_up, optional
         Failure probabilities instead, for parts so good that 1 - up has lost digits.
     rtol : float, optional
@@ -135,7 +144,8 @@ def bounds(
     max_states : int, optional
         States that the anytime programme keeps per layer, at about 8 w bytes each, w the live vertices.
     max_steps : int, optional
-        Links that one search for cuts looks at; 2**29 take a second or two.
+        Links that the searches for cuts look at, and twice the words of states that the anytime programme
+        goes through: 2**29 take up to ten seconds.
 
     Returns
     -------
@@ -151,8 +161,8 @@ def bounds(
     Notes
     -----
     Degree, series and cut-node rules come first; the bounds of the independent blocks are combined. What is
-    proved, and how, is said in the modules ``cuts``, ``cut_bounds``, ``anytime``, ``connections`` and
-    ``complexes``. Floating-point sums are widened by more than they can have been rounded.
+    proved, and how, is said in the modules ``cuts``, ``cut_bounds``, ``anytime``, ``corridors``,
+    ``connections`` and ``complexes``. Sums of floats are widened by more than they can have been rounded.
 
     References
     ----------
@@ -183,7 +193,7 @@ def bound_problem(problem: Problem, method: Method, rtol: float, max_states: int
     else:
         tried = _by_blocks(problem, method, rtol, max_states, max_steps)
     lower, upper = _best(tried)
-    if method == "auto" and upper - lower > rtol * lower and not _no_counts(problem):
+    if method == "auto" and upper - lower > rtol * lower and _few(problem) and not _no_counts(problem):
         counts = count(problem)
         tried |= {name: _by_counts(problem, counts, name) for name in ("ball_provan", "kruskal_katona")}
         lower, upper = _best(tried)
@@ -199,35 +209,98 @@ def _best(tried: dict[str, Bracket]) -> Bracket:
 def _by_blocks(
     problem: Problem, method: Method, rtol: float, max_states: int, max_steps: int
 ) -> dict[str, Bracket]:
-    """Brackets of the whole by the methods that work on independent blocks."""
-    apart, blocks = into_blocks(problem)
-    found = {"exact": combine(apart, ())} if not blocks else {}
-    if blocks and method != "anytime":
-        found |= _by_cuts([block.problem for block in blocks], apart, method, rtol, max_steps)
-    lower, upper = _best(found) if found else (0.0, 1.0)
-    if blocks and (method == "anytime" or (method == "auto" and upper - lower > rtol * lower)):
-        apart, blocks = into_blocks(problem, ordered=True)
-        states = [anytime_bracket(block.programme, rtol, max_states).bracket for block in blocks]
-        found["anytime"] = combine(apart, states)
+    """Brackets of the whole by the methods that work on independent blocks, each with a share of the work."""
+    apart, blocks = into_blocks(problem, ordered=method in ("auto", "anytime"))
+    narrow: list[Bracket] = []
+    if method == "auto" and len(blocks) > 1:
+        narrow, blocks = _without_narrow(blocks, max_steps // _SWEEP)
+    if not blocks:
+        return {"exact": combine(apart, narrow)}
+    found: dict[str, Bracket] = {}
+    families: dict[int, CutFamily] = {}
+    best: list[Bracket] = [(0.0, 1.0)] * len(blocks)
+    for name, whole in _rounds(problem) if method == "auto" else [(method, True)]:
+        wide = _not_tight(best, rtol * combine(apart, narrow + best)[0])
+        if name in ("bonferroni", "disjoint"):
+            families |= _likely_cuts(blocks, [i for i in wide if i not in families], rtol, max_steps)
+        shares = _shares([len(blocks[i].problem.link) for i in wide])
+        for i, share in zip(wide, shares, strict=True):
+            if name == "anytime":
+                states = max_states if whole else min(FIRST, max_states)
+                work = max(int(max_steps * share) // 2, 1)
+                new = anytime_bracket(blocks[i].programme, rtol, states, work, best[i][0])
+            elif name == "corridor":
+                new = 0.0, corridor_bound(blocks[i].problem, int(max_steps * share) // _SWEEP)
+            elif name == "bonferroni":
+                new = _by_union(blocks[i].problem, families[i])
+            else:
+                new = disjoint_cuts(families[i]), disjoint_connections(blocks[i].problem)
+            low = max(best[i][0], new[0])
+            best[i] = low, max(low, min(best[i][1], new[1]))
+        found[name] = combine(apart, narrow + best)
+        lower, upper = found[name]
+        if upper - lower <= rtol * lower:
+            break
     return found
 
 
-def _by_cuts(
-    blocks: list[Problem], apart: tuple[float, float], method: Method, rtol: float, max_steps: int
-) -> dict[str, Bracket]:
-    """Brackets of the whole by likely cuts, and by cuts and connections that share nothing."""
-    families = [near_minimum_cuts(block, rtol / 4, max_steps, share=0.1) for block in blocks]
-    found = {}
-    if method != "disjoint":
-        unions = []
-        for block, family in zip(blocks, families, strict=True):
-            low, high = union_bracket(block, family)
-            unions.append((low, min(high + rest_bound(block, family), 1.0)))
-        found["bonferroni"] = combine(apart, unions)
-    if method != "bonferroni":
-        pairs = [(disjoint_cuts(f), disjoint_connections(b)) for b, f in zip(blocks, families, strict=True)]
-        found["disjoint"] = combine(apart, pairs)
-    return found
+def _rounds(problem: Problem) -> list[tuple[Method, bool]]:
+    """Methods in the order in which "auto" tries them, and whether they may do all their work."""
+    rounds: list[tuple[Method, bool]] = [("bonferroni", True), ("disjoint", True), ("anytime", True)]
+    few = len(problem.terminals) <= FEW
+    return [("corridor", True), ("anytime", False), *rounds] if few else rounds
+
+
+def _not_tight(brackets: list[Bracket], gap: float) -> list[int]:
+    """Which blocks leave more open than their part of a gap; if none does, the one that leaves most."""
+    widths = [high - low for low, high in brackets]
+    wide = [i for i, width in enumerate(widths) if width > gap / len(widths)]
+    return wide or [int(np.argmax(widths))]
+
+
+def _shares(sizes: list[int]) -> list[float]:
+    """Part of the whole of each."""
+    return [size / sum(sizes) for size in sizes]
+
+
+def _without_narrow(blocks: list[Block], max_visits: int) -> tuple[list[Bracket], list[Block]]:
+    """Brackets of the blocks that the exact programme can do with little work, and the other blocks."""
+    done, left = [], []
+    for block in sorted(blocks, key=lambda block: block.programme.width):
+        programme = block.programme
+        if programme.width <= MAX_LIVE and max_visits > 0:
+            _, failure, _, visited = sweep(programme.steps, programme.chances, max_visits, max_visits)
+            max_visits -= visited
+            if max_visits >= 0:
+                done.append((failure * (1 - _ROUNDING), min(failure * (1 + _ROUNDING), 1.0)))
+                continue
+        left.append(block)
+    return done, left
+
+
+def _likely_cuts(blocks: list[Block], which: list[int], rtol: float, max_steps: int) -> dict[int, CutFamily]:
+    """Cuts of some blocks; what one leaves of its share goes to those after it."""
+    families: dict[int, CutFamily] = {}
+    left = sum(len(blocks[i].problem.link) for i in which)
+    for i in sorted(which, key=lambda i: len(blocks[i].problem.link)):
+        size = len(blocks[i].problem.link)
+        slower = 1 + size // _CACHED
+        steps = max(max_steps * size // left // slower, 1)
+        families[i] = near_minimum_cuts(blocks[i].problem, rtol / 4, steps, 0.1)
+        max_steps, left = max(max_steps - families[i].steps * slower, 0), left - size
+    return families
+
+
+def _by_union(problem: Problem, family: CutFamily) -> Bracket:
+    """Bracket by the listed cuts and the bound on all others."""
+    low, high = union_bracket(problem, family)
+    return low, min(high + rest_bound(problem, family), 1.0)
+
+
+def _few(problem: Problem) -> bool:
+    """Whether counting takes a moment only."""
+    n, m = len(problem.node), len(problem.edges)
+    return n <= _FEW_NODES and m - n + 1 <= _FEW_CYCLES
 
 
 def _no_counts(problem: Problem) -> str:

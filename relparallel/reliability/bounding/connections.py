@@ -19,85 +19,108 @@ from __future__ import annotations
 
 import math
 from heapq import heappop, heappush
-from itertools import pairwise
-from typing import NamedTuple
+from typing import Final
 
-from relparallel.reliability.chances import CERTAIN, Chance, series
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.reliability.bounding.cuts import TINY, rows_of
 from relparallel.reliability.problem import Problem
 
-__all__ = ["disjoint_connections"]
+__all__ = ["disjoint_connections", "likeliest_tree"]
 
-_ROUNDING = 1 + 1e-12  # relative; far more than the rounding of the products
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
-
-class _Rest(NamedTuple):
-    """What the trees so far have left: links by node, and chances of the nodes."""
-
-    links: list[dict[int, Chance]]
-    nodes: list[Chance]
+_ROUNDING: Final = 1 + 1e-9  # relative; far more than the rounding of a million products and sums
 
 
 def disjoint_connections(problem: Problem) -> float:
-    """Upper bound of the unreliability of a block, O(trees * terminals * m log n)."""
-    rest = _Rest([{} for _ in problem.node], [(up, down) for up, down in problem.node.tolist()])
-    for v in problem.terminals.tolist():
-        rest.nodes[v] = (1.0, 0.0)
-    for (u, v), (up, down) in zip(problem.edges.tolist(), problem.link.tolist(), strict=True):
-        rest.links[u][v] = rest.links[v][u] = (up, down)
+    """Upper bound of the unreliability of a block, O(trees * m log n)."""
+    rows = rows_of(len(problem.node), problem.edges)
+    return min(float(_packed(rows, problem.link, *_nodes(problem))), 1.0)
+
+
+def likeliest_tree(problem: Problem, rows: tuple[IntArray, IntArray, IntArray]) -> BoolArray:
+    """Which nodes a likely tree that joins the terminals goes through; ``rows`` as from `rows_of`."""
+    n, m = len(problem.node), len(problem.link)
+    inside = np.empty(n, np.bool_)
+    _grow(
+        rows,
+        problem.link,
+        *_nodes(problem),
+        np.zeros(m, np.bool_),
+        np.zeros(n, np.bool_),
+        inside,
+        np.empty(n, np.int64),
+    )
+    return inside
+
+
+def _nodes(problem: Problem) -> tuple[NDArray[np.float64], BoolArray]:
+    """Chances of the nodes, terminals certain, and which are terminals."""
+    terminal = np.zeros(len(problem.node), np.bool_)
+    terminal[problem.terminals] = True
+    return np.where(terminal[:, None], [1.0, 0.0], problem.node), terminal
+
+
+@numba.njit(cache=True)
+def _packed(rows, link, node, terminal):  # type: ignore[no-untyped-def]
+    """Product over disjoint trees of the chance that a part of the tree is down."""
+    used, gone = np.zeros(len(link), np.bool_), np.zeros(len(node), np.bool_)
+    tree, inside = np.empty(len(node), np.int64), np.empty(len(node), np.bool_)
     bound = 1.0
-    terminals = set(problem.terminals.tolist())
     while bound > 0.0:
-        tree = _tree(rest, terminals)
-        if tree is None:
+        size = _grow(rows, link, node, terminal, used, gone, inside, tree)
+        if size < 0:
             break
-        _, down = series(*tree)
-        bound *= min(float(down) * _ROUNDING, 1.0)
-    return min(bound, 1.0)
+        works, broken = 1.0, 0.0
+        for e in tree[:size]:
+            broken += works * link[e, 1]
+            works *= link[e, 0]
+            used[e] = link[e, 1] > 0.0
+        for v in range(len(node)):
+            if inside[v]:
+                broken += works * node[v, 1]
+                works *= node[v, 0]
+                gone[v] = node[v, 1] > 0.0
+        bound = max(bound * min(broken * _ROUNDING, 1.0), TINY) if broken > 0.0 else 0.0
+    return bound
 
 
-def _tree(rest: _Rest, terminals: set[int]) -> list[Chance] | None:
-    """Take the parts of a tree that joins the terminals out of the rest; None where they are cut off."""
-    root = min(terminals)
-    inside, missing = {root}, terminals - {root}
-    tree: list[tuple[int, int]] = []
-    while missing:
-        path = _nearest(rest, inside, missing)
-        if path is None:
-            return None
-        tree += pairwise(path)
-        inside.update(path)
-        missing.difference_update(path)
-    chances = [CERTAIN, *(rest.links[u][v] for u, v in tree)]
-    for v in inside - terminals:
-        chances.append(rest.nodes[v])
-        if rest.nodes[v][1] > 0:
-            for u in rest.links[v]:
-                del rest.links[u][v]
-            rest.links[v].clear()
-    for u, v in tree:
-        if v in rest.links[u] and rest.links[u][v][1] > 0:
-            del rest.links[u][v], rest.links[v][u]
-    return chances
+@numba.njit(cache=True)
+def _grow(rows, link, node, terminal, used, gone, inside, tree):  # type: ignore[no-untyped-def]
+    """Fill in the links and nodes of a tree that joins the terminals; return its size, -1 if there is none.
 
-
-def _nearest(rest: _Rest, inside: set[int], missing: set[int]) -> list[int] | None:
-    """The likeliest path from the tree to a terminal that it lacks (Dijkstra on -log of the chances)."""
-    before: dict[int, int] = {}
-    done: set[int] = set()
-    heap = [(0.0, v, v) for v in sorted(inside)]
-    while heap:
-        length, v, via = heappop(heap)
-        if v in done:
+    Dijkstra's algorithm on -log of the chances; when it reaches a terminal, the path becomes part of the
+    tree and the search goes on from there as well.
+    """
+    indptr, near, which = rows
+    length, parent = np.full(len(node), np.inf), np.empty(len(node), np.int64)
+    via, root = np.empty(len(node), np.int64), np.argmax(terminal)
+    inside[:] = False
+    inside[root], length[root], size, missing = True, 0.0, 0, terminal.sum() - 1
+    heap = [(0.0, root)]
+    while missing > 0 and len(heap) > 0:
+        so_far, v = heappop(heap)
+        if so_far > length[v]:
             continue
-        done.add(v)
-        before[v] = via
-        if v in missing:
-            path = [v]
-            while path[-1] not in inside:
-                path.append(before[path[-1]])
-            return path
-        for u, (up, _) in rest.links[v].items():
-            works = up * rest.nodes[u][0]
-            if u not in done and u not in inside and works > 0:
-                heappush(heap, (length - math.log(works), u, v))
-    return None
+        if terminal[v] and not inside[v]:
+            while not inside[v]:
+                inside[v], length[v], tree[size] = True, 0.0, via[v]
+                heappush(heap, (0.0, v))
+                missing -= terminal[v]
+                size += 1
+                v = parent[v]
+            continue
+        for k in range(indptr[v], indptr[v + 1]):
+            u, e = near[k], which[k]
+            works = link[e, 0] * node[u, 0]
+            if used[e] or gone[u] or inside[u] or works <= 0.0:
+                continue
+            longer = so_far - math.log(works)
+            if longer < length[u]:
+                length[u], parent[u], via[u] = longer, v, e
+                heappush(heap, (longer, u))
+    return size if missing == 0 else -1

@@ -13,8 +13,8 @@ Hunter, Worsley     P <= S1 - sum of P(A_i and A_j) over the pairs of a tree    
 ==================  ===========================================================  =======================
 
 The lower bound of a group is the largest of the three, the upper one Hunter's with the heaviest tree. Lower
-bounds hold for any part of the list, so a very large group is judged by its likeliest cuts. Sums are widened
-by more than they can have been rounded.
+bounds hold for any part of the list, so a large group in which many pairs share parts is judged by its
+likeliest cuts. Sums are widened by more than they can have been rounded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 _LOWER: Final = 1e-2  # the floor of the next search, as a multiple of the last
-PAIRED: Final = 4096  # cuts of a group that are compared in pairs
+PAIRED: Final = 4096  # cuts of a group of which all pairs are compared
+_MOST_OVERLAPS: Final = 2**23  # parts that pairs of a larger group may have in common
 _SLACK: Final = 1e-9  # relative; more than the rounding of ten million sums
 
 
@@ -54,14 +55,18 @@ def near_minimum_cuts(
     """List cuts until the bound on all others is at most ``rtol`` times the unreliability.
 
     It is enough, too, if that bound is at most ``share`` times the width of `union_bracket`. The floor falls
-    from round to round, by a factor of a hundred or less, until then or until a round reaches its limits;
-    the last round costs about as much as all before it. Of two rounds that fall short the better one counts.
+    from round to round, by a factor of a hundred or less, until then or until all rounds together have looked
+    at ``max_steps`` links; the last round costs about as much as all before it. Of two rounds that fall short
+    the better one counts; its ``steps`` are those of all.
     """
-    floor, best = _first_guess(problem), None
+    floor, best, steps = _first_guess(problem), None, 0
     while True:
-        family = find_cuts(problem, floor, max_steps=max_steps)
+        family = find_cuts(problem, floor, max_steps=max_steps - steps)
+        steps += family.steps
+        family = replace(family, steps=steps)
         if best is None or family.rest <= best.rest:
             best = family
+        best = replace(best, steps=steps)
         if family.stopped or floor < TINY:
             around = _isolating(problem, best)
             return best if best.chances.sum() >= around.chances.sum() else around
@@ -108,7 +113,7 @@ def _isolating(problem: Problem, family: CutFamily) -> CutFamily:
 def union_bracket(problem: Problem, cuts: CutFamily) -> Bracket:
     """Bounds of the probability that some listed cut is down; the cuts that are not listed are left out.
 
-    O(c**2 s) for groups of c <= 4096 cuts of s parts.
+    O(c**2 s) for groups of c <= 4096 cuts of s parts; larger ones by the pairs that share a part.
     """
     down, group = part_chances(problem), _groups(cuts, len(problem.link) + len(problem.node))
     order = np.lexsort((-cuts.chances, group))
@@ -136,14 +141,24 @@ def disjoint_cuts(cuts: CutFamily) -> float:
 
     1 - product of (1 - P(cut down)): the cuts are independent, and each one is enough.
     """
-    taken: set[int] = set()
-    none = 0.0
-    for i in np.argsort(-cuts.chances, kind="stable"):
-        parts = cuts.parts[cuts.starts[i] : cuts.starts[i + 1]].tolist()
-        if taken.isdisjoint(parts):
-            taken.update(parts)
-            none += np.log1p(-cuts.chances[i]) if cuts.chances[i] < 1 else -np.inf
-    return float(-np.expm1(none) * (1 - _SLACK))
+    order = np.argsort(-cuts.chances, kind="stable")
+    apart = cuts.chances[_disjoint(order, cuts.starts, cuts.parts, int(cuts.parts.max(initial=-1)) + 1)]
+    if apart.max(initial=0.0) >= 1.0:
+        return 1.0 - _SLACK
+    return float(-np.expm1(np.log1p(-apart).sum()) * (1 - _SLACK))
+
+
+@numba.njit(cache=True)
+def _disjoint(order, starts, parts, most):  # type: ignore[no-untyped-def]
+    """Those cuts, taken in order, that share no part with one that was taken before."""
+    taken, found, count = np.zeros(most, np.bool_), np.empty(len(order), np.int64), 0
+    for i in order:
+        mine = parts[starts[i] : starts[i + 1]]
+        if not taken[mine].any():
+            taken[mine] = True
+            found[count] = i
+            count += 1
+    return found[:count]
 
 
 def _groups(cuts: CutFamily, parts: int) -> IntArray:
@@ -164,16 +179,75 @@ def _one_group(members: IntArray, cuts: CutFamily, down: FloatArray) -> Bracket:
     chances = cuts.chances[members]
     if len(members) == 1:
         return float(chances[0]), float(chances[0])
-    head = members[:PAIRED]
+    head = members
+    if len(members) > PAIRED and _overlaps(members, cuts, len(down)) > _MOST_OVERLAPS:
+        head = members[:PAIRED]
     single = np.ascontiguousarray(chances[: len(head)])
-    pairs, shares, tree = _pair_sums(head, cuts.starts, cuts.parts, down, single)
+    sums = _pair_sums if len(head) <= PAIRED else _sparse_sums
+    pairs, shares, tree = sums(head, cuts.starts, cuts.parts, down, single)
     first = float(single.sum())
+    if first == 0.0:
+        return 0.0, 0.0
     k = 1 + int(2 * pairs / first)
     dawson = 2 * first * (1 - _SLACK) / (k + 1) - 2 * pairs * (1 + _SLACK) / (k * (k + 1))
     de_caen = float((single**2 / np.maximum(shares, TINY)).sum()) * (1 - _SLACK)
     upper = float(chances.sum()) * (1 + _SLACK) - tree * (1 - _SLACK)
     low = max(dawson, de_caen, float(single[0]))
     return min(low, 1.0), min(max(upper, low), 1.0)
+
+
+def _overlaps(members: IntArray, cuts: CutFamily, parts: int) -> int:
+    """How many parts pairs of cuts have in common, pairs taken both ways."""
+    sizes = np.diff(cuts.starts)
+    inside = np.zeros(len(cuts), dtype=np.bool_)
+    inside[members] = True
+    return int((np.bincount(cuts.parts[np.repeat(inside, sizes)], minlength=parts) ** 2).sum())
+
+
+@numba.njit(cache=True)
+def _sparse_sums(members, starts, parts, down, single):  # type: ignore[no-untyped-def]
+    """As `_pair_sums` where few pairs share a part; all others are independent.
+
+    Every cut is joined to the one before it with which it is most likely down: a tree, if not the heaviest.
+    """
+    first, cuts_of = _by_part(members, starts, parts, len(down))
+    mark, seen = np.full(len(down), -1, np.int64), np.full(len(members), -1, np.int64)
+    total, shares, tree = single.sum(), np.empty(len(members)), 0.0
+    for i in range(len(members)):
+        mine = parts[starts[members[i]] : starts[members[i] + 1]]
+        mark[mine], seen[i] = i, i
+        best, share = single[i] * single[0] if i > 0 else 0.0, single[i] + single[i] * (total - single[i])
+        for part in mine:
+            for j in cuts_of[first[part] : first[part + 1]]:
+                if seen[j] == i:
+                    continue
+                seen[j] = i
+                both = single[i]
+                for k in range(starts[members[j]], starts[members[j] + 1]):
+                    if mark[parts[k]] != i:
+                        both *= down[parts[k]]
+                share += both - single[i] * single[j]
+                if j < i:
+                    best = max(best, both)
+        shares[i] = share
+        tree += best
+    return max((shares - single).sum() / 2, 0.0), shares, tree
+
+
+@numba.njit(cache=True)
+def _by_part(members, starts, parts, size):  # type: ignore[no-untyped-def]
+    """Cuts that hold each part: ``cuts_of[first[part] : first[part + 1]]``."""
+    first = np.zeros(size + 2, np.int64)
+    for i in members:
+        for part in parts[starts[i] : starts[i + 1]]:
+            first[part + 2] += 1
+    first = np.cumsum(first)
+    cuts_of = np.empty(first[-1], np.int64)
+    for at in range(len(members)):
+        for part in parts[starts[members[at]] : starts[members[at] + 1]]:
+            cuts_of[first[part + 1]] = at
+            first[part + 1] += 1
+    return first, cuts_of
 
 
 @numba.njit(cache=True)

@@ -25,7 +25,7 @@ from functools import cache
 from operator import mul
 from typing import Final, NamedTuple
 
-__all__ = ["Bracket", "pods_apart"]
+__all__ = ["Bracket", "Group", "arrangements", "digits_alone", "partitions", "pods_apart", "rounding"]
 
 _PARTITIONS: Final = 10_000  # all 8,349 of 32 pods; fewer of larger fabrics, where each is more work
 _KEPT: Final = 56  # bits of both results that rounding must leave alone
@@ -39,38 +39,43 @@ class Bracket(NamedTuple):
     upper: float
 
 
-class _Group:
+class Group:
     """One group of cores in whole numbers over ``one``: chances of cores, and of a block to touch some."""
 
     def __init__(self, k: int, core_up: float, aggregation_up: float, link_up: float, bits: int) -> None:
         self.k, self.h, self.bits, self.one = k, k // 2, bits, 1 << bits
         c, a, link = (int(Fraction(p) * self.one) for p in (core_up, aggregation_up, link_up))
-        core = [self._powers(p, self.h) for p in (c, self.one - c)]
+        core = [self.powers(p, self.h) for p in (c, self.one - c)]
         self.live = [
-            math.comb(self.h, j) * self._times(core[0][j], core[1][-1 - j]) for j in range(self.h + 1)
+            math.comb(self.h, j) * self.times(core[0][j], core[1][-1 - j]) for j in range(self.h + 1)
         ]
-        misses = self._powers(self.one - link, self.h)
-        self._missed = [self._powers(self.one - a + self._times(a, miss), k) for miss in misses]
+        misses = self.powers(self.one - link, self.h)
+        self.missed = [self.powers(self.one - a + self.times(a, miss), k) for miss in misses]
         self.touched, self.shares, self.last = cache(self._touched), cache(self._shares), cache(self._last)
 
-    def _times(self, x: int, y: int) -> int:
+    def times(self, x: int, y: int) -> int:
+        """Product of two chances."""
         return (x * y) >> self.bits
 
-    def _powers(self, x: int, most: int) -> list[int]:
+    def powers(self, x: int, most: int) -> list[int]:
+        """Powers 0..most of a chance."""
         powers = [self.one]
         for _ in range(most):
-            powers.append(self._times(powers[-1], x))
+            powers.append(self.times(powers[-1], x))
         return powers
 
     def _touched(self, s: int) -> list[list[int]]:
         """Chance that s pods touch i given cores of j, and no other of them, over i!; reversed in i."""
-        missed = [row[s] for row in self._missed]
+        return [[max(x, 0) for x in row] for row in self.exactly([row[s] for row in self.missed])]
 
-        def exactly(i: int, rest: int) -> int:
-            total = sum((-1) ** r * math.comb(i, r) * missed[rest + r] for r in range(i + 1))
-            return int(max(total, 0)) // math.factorial(i)
+    def exactly(self, missed: list[int]) -> list[list[int]]:
+        """The same from the chance to miss m given cores, or from a derivative of it."""
 
-        return [[exactly(i, j - i) for i in range(j, -1, -1)] for j in range(self.h + 1)]
+        def touched(i: int, rest: int) -> int:
+            total: int = sum((-1) ** r * math.comb(i, r) * missed[rest + r] for r in range(i + 1))
+            return total // math.factorial(i)
+
+        return [[touched(i, j - i) for i in range(j, -1, -1)] for j in range(self.h + 1)]
 
     def _shares(self, sizes: tuple[int, ...]) -> list[list[int]]:
         """Chance that the blocks touch d given cores of j, each core one block at most, over d!."""
@@ -95,16 +100,22 @@ class _Group:
             for j, (mine, rest) in enumerate(zip(self.touched(sizes[0]), self.last(sizes[1:]), strict=True))
         ]
 
-    def no_crossing(self, parts: tuple[int, ...]) -> int:
-        """Phi to the power h. The last two blocks, and all of one or two pods, recur: they are kept apart."""
-        cut = min(len(parts) - 2, sum(s > 2 for s in parts))
-        phi = sum(
-            self._times(live, sum(map(mul, share, weights)) >> self.bits)
-            for live, share, weights in zip(
-                self.live, self.shares(parts[:cut]), self.last(parts[cut:]), strict=True
-            )
-        )
-        return self._powers(min(phi, self.one), self.h)[-1]
+    def cut(self, parts: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The last two blocks, and all of one or two pods, recur: they are kept apart."""
+        most = min(len(parts) - 2, sum(s > 2 for s in parts))
+        return parts[:most], parts[most:]
+
+    def phis(self, first: tuple[int, ...], last: tuple[int, ...]) -> list[int]:
+        """Chance that no core joins two blocks, by the number of live cores."""
+        return [
+            sum(map(mul, share, weights)) >> self.bits
+            for share, weights in zip(self.shares(first), self.last(last), strict=True)
+        ]
+
+    def phi(self, phis: list[int]) -> int:
+        """The same for any number of live cores."""
+        phi: int = sum(map(mul, self.live, phis)) >> self.bits
+        return min(phi, self.one)
 
 
 def pods_apart(k: int, core_up: float, aggregation_up: float, core_link_up: float, terminals: int) -> Bracket:
@@ -113,7 +124,7 @@ def pods_apart(k: int, core_up: float, aggregation_up: float, core_link_up: floa
     The bracket has a width only where k > 32 and failures are too frequent for partitions into few blocks.
     """
     chances = (core_up, aggregation_up, core_link_up)
-    digits = min(_alone(k, *chances), 1074)
+    digits = min(digits_alone(k, *chances), 1074)
     while True:
         lower, upper = _alternating(k, chances, terminals, digits + _KEPT)
         together = 1 - (lower + upper) / 2
@@ -126,19 +137,23 @@ def _alternating(
     k: int, chances: tuple[float, float, float], terminals: int, digits: int
 ) -> tuple[Fraction, Fraction]:
     """Least and largest unreliability by the partial sums, each off by less than 2^-digits."""
-    ways, visited, groups = math.comb(k, terminals), 0, dict[int, _Group]()
+    ways, visited, groups = math.comb(k, terminals), 0, dict[int, Group]()
     joins = [ways - math.comb(k - s, terminals) for s in range(k + 1)]
     before = total = Fraction(0)
     for b in range(2, k + 1):
         visited += _count(k, b, k)
         if visited * max(k / 32, 1) ** 3 > _PARTITIONS and b > 3:
             break
-        bits = -(-(digits + _rounding(k, b)) // 128) * 128  # few different groups, whose tables are shared
-        group = groups.setdefault(bits, _Group(k, *chances, bits))
+        bits = -(-(digits + rounding(k, b)) // 128) * 128  # few different groups, whose tables are shared
+        group = groups.setdefault(bits, Group(k, *chances, bits))
         term = 0
-        for parts in _partitions(k, b, k):
+        for parts in partitions(k, b, k):
             separate = sum(joins[s] for s in parts) - ways
-            term += _arrangements(k, parts) * separate * group.no_crossing(parts)
+            term += (
+                arrangements(k, parts)
+                * separate
+                * group.powers(group.phi(group.phis(*group.cut(parts))), k // 2)[-1]
+            )
         step = Fraction(term * math.factorial(b - 2), ways << group.bits)
         before, total = total, total + (-1) ** b * step
         if step * 2**digits < 1:
@@ -148,7 +163,7 @@ def _alternating(
     return min(before, total), max(before, total)
 
 
-def _rounding(k: int, b: int) -> int:
+def rounding(k: int, b: int) -> int:
     """Bits that rounding can spoil in the term of b blocks.
 
     A power of a chance is off by at most k (h + 4), a sum over touched cores by 2^h of these, a share or
@@ -161,17 +176,17 @@ def _rounding(k: int, b: int) -> int:
     return int(phi * b ** (k - 1) * k).bit_length() + 1
 
 
-def _partitions(n: int, parts: int, largest: int) -> Iterator[tuple[int, ...]]:
+def partitions(n: int, parts: int, largest: int) -> Iterator[tuple[int, ...]]:
     """Descending sizes, none above ``largest``, of so many parts of n."""
     if parts == 1:
         yield (n,)
         return
     for s in range(-(-n // parts), min(largest, n - parts + 1) + 1):
-        for rest in _partitions(n - s, parts - 1, s):
+        for rest in partitions(n - s, parts - 1, s):
             yield (s, *rest)
 
 
-def _arrangements(k: int, parts: tuple[int, ...]) -> int:
+def arrangements(k: int, parts: tuple[int, ...]) -> int:
     """Set partitions of k pods with these block sizes."""
     alike = math.prod(map(math.factorial, Counter(parts).values()))
     return math.factorial(k) // math.prod(map(math.factorial, parts)) // alike
@@ -185,7 +200,7 @@ def _count(n: int, parts: int, largest: int) -> int:
     return _count(n - largest, parts - 1, largest) + _count(n, parts, largest - 1)
 
 
-def _alone(k: int, c: float, a: float, link: float) -> int:
+def digits_alone(k: int, c: float, a: float, link: float) -> int:
     """Bits before the first digit of the chance that one pod is cut off."""
     h = k // 2
     return int(-h * math.log2(max(1.0 - a + a * (1.0 - c * link) ** h, 2.0**-200))) + 1

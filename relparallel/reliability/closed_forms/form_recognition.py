@@ -6,16 +6,18 @@ then depends on the parts that fail and on the terminals; where none does, the r
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
-
-import numpy as np
 
 from relparallel.reliability.chances import CERTAIN, Chance, parallel, part, series
 from relparallel.reliability.closed_forms.fat_tree_partitions import pods_apart
+from relparallel.reliability.closed_forms.form_slopes import ClassSlopes, Sides
 from relparallel.reliability.closed_forms.job_forms import JOINED_EXACTLY, pairs_joined
-from relparallel.reliability.closed_forms.outbreaks import binomial_weights, row_set_together
+from relparallel.reliability.closed_forms.pair_slopes import slopes_of_pairs
+from relparallel.reliability.closed_forms.partition_slopes import slopes_of_partitions
 from relparallel.reliability.closed_forms.server_recognition import server_pair
+from relparallel.reliability.lumped.alike_nodes import bipartite_connected
 from relparallel.reliability.lumped.lumping import Fabric
 from relparallel.reliability.lumped.pod_recognition import Seen, see
 from relparallel.reliability.problem import Problem
@@ -23,22 +25,48 @@ from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.result import Reliability, Routing, exactly
 from relparallel.topology import Topology
 
-__all__ = ["closed_form"]
+__all__ = ["Form", "read_form"]
 
-_MOST: Final = 256  # vertices of a side of an outbreak
-_MOST_STEPS: Final = 10**9  # of all outbreaks, a second or two
+_MOST: Final = 256  # vertices of a side: a second or two
 _MOST_PODS: Final = 32  # whose partitions are all summed, so that the answer is exact
 
 
 class _Inner(NamedTuple):
-    """Chance that what lies between the terminals joins them, and by which form."""
+    """A form as in `Form`, and the chance of switches of the fabric that must work in any case."""
 
     chance: Chance
     form: str
+    slopes: Callable[[], ClassSlopes] | None = None
+    needed: Chance = CERTAIN
 
 
-def closed_form(topology: Topology, problem: Problem, routing: Routing) -> Reliability:
-    """Answer by a closed form.
+class Form(NamedTuple):
+    """A closed form that answers a question.
+
+    Attributes
+    ----------
+    inner : Chance
+        That what lies between the terminals joins them.
+    own : Chance
+        That terminals, and what else must work in any case, do.
+    name : str
+        Which form.
+    slopes : callable or None
+        Gives the slopes of the classes of the fabric; None where that is not known.
+    """
+
+    inner: Chance
+    own: Chance
+    name: str
+    slopes: Callable[[], ClassSlopes] | None = None
+
+    def answer(self, routing: Routing) -> Reliability:
+        """As a result."""
+        return exactly(*series(self.inner, self.own), "closed_form", routing, reason=self.name)
+
+
+def read_form(topology: Topology, problem: Problem, routing: Routing) -> Form:
+    """The closed form that answers a question.
 
     Parameters
     ----------
@@ -51,8 +79,8 @@ def closed_form(topology: Topology, problem: Problem, routing: Routing) -> Relia
 
     Returns
     -------
-    Reliability
-        Method "closed_form"; the reason names the form.
+    Form
+        Its ``answer`` is the result.
 
     Raises
     ------
@@ -66,21 +94,19 @@ def closed_form(topology: Topology, problem: Problem, routing: Routing) -> Relia
     >>> network = leaf_spine(leaves=64, spines=32, hosts_per_leaf=1)
     >>> leaves = [v for v in network.switches if network.tier[v] == 1]
     >>> up = {int(v): 0.999 for v in network.switches if v not in leaves}  # leaves are perfect
-    >>> found = closed_form(network, read_problem(network, leaves, 0.999, up), "any")
+    >>> found = read_form(network, read_problem(network, leaves, 0.999, up), "any").answer("any")
     >>> print(f"{found.unreliability:.3e} by {found.reason}")
-    2.705e-85 by outbreaks among 64 leaves and 32 spines
+    2.705e-85 by components among 64 leaves and 32 spines
     """
     own = [tuple(chances) for chances in problem.node[problem.terminals].tolist()]
     seen = see(topology, problem) if len(own) > 1 else None
     if len(own) == 1:
-        chance, form = CERTAIN, "the one terminal"
-    elif seen is None:
-        chance, form = server_pair(topology, problem, routing)
-    else:
-        chance, form = _two_tiers(seen, routing) if seen.two_tiers else _three_tiers(seen.fabric, routing)
-        own = [seen.outside]
-    found = exactly(*series(chance, *own), "closed_form", routing)
-    return replace(found, reason=form)
+        return Form(CERTAIN, own[0], "the one terminal")
+    if seen is None:
+        chance, name = server_pair(topology, problem, routing)
+        return Form(chance, series(*own), name)
+    inner = _two_tiers(seen, routing) if seen.two_tiers else _three_tiers(seen.fabric, routing)
+    return Form(inner.chance, series(seen.outside, inner.needed), inner.form, inner.slopes)
 
 
 def _two_tiers(seen: Seen, routing: Routing) -> _Inner:
@@ -91,21 +117,23 @@ def _two_tiers(seen: Seen, routing: Routing) -> _Inner:
     leaf, spine, link = fabric.aggregation, fabric.core, fabric.core_link
     own = series(*[leaf] * terminals)
     if terminals == 1:
-        return _Inner(own, "the one leaf")
+        return _Inner(CERTAIN, "the one leaf", partial(ClassSlopes, needed=True), own)
     if routing == "updown":
         if terminals > JOINED_EXACTLY:
             raise NotExactError(_few_pairs("leaves", terminals))
-        together = pairs_joined(1, spines, range(terminals), spine, CERTAIN, link, CERTAIN)
-        return _Inner(series(own, together), f"every pair of {terminals} leaves below {spines} spines")
-    together = _outbreaks(terminals, others, spines, leaf, spine, link)
-    return _Inner(series(own, together), f"outbreaks among {terminals + others} leaves and {spines} spines")
+        asked = 1, spines, range(terminals), spine, CERTAIN, link, CERTAIN
+        name = f"every pair of {terminals} leaves below {spines} spines"
+        return _Inner(pairs_joined(*asked), name, partial(slopes_of_pairs, *asked, needed=True), own)
+    sides = Sides(terminals, others, spines, leaf, spine, link)
+    name = f"components among {terminals + others} leaves and {spines} spines"
+    return _Inner(_joined(sides), name, sides.link_slopes, own)
 
 
 def _three_tiers(fabric: Fabric, routing: Routing) -> _Inner:
     """Edge switches in pods under planes of cores."""
     pods = [ends for count, ends, _ in fabric.pods for _ in range(count) if ends]
     if sum(pods) == 1:
-        return _Inner(CERTAIN, "the one edge switch")
+        return _Inner(CERTAIN, "the one edge switch", ClassSlopes)
     if routing == "updown":
         return _by_pairs(fabric, pods)
     idle = sum(count for count, ends, rest in fabric.pods if not ends and rest)
@@ -116,7 +144,9 @@ def _three_tiers(fabric: Fabric, routing: Routing) -> _Inner:
         )
     width = parallel(*[fabric.aggregation] * fabric.aggregations)
     if len(pods) == 1:
-        return _Inner(parallel(*[width] * fabric.planes), f"{fabric.planes} planes of one pod")
+        inner, switches = parallel(*[width] * fabric.planes), fabric.planes * fabric.aggregations
+        slopes = partial(ClassSlopes, near=fabric.aggregation[1] ** (switches - 1))
+        return _Inner(inner, f"{fabric.planes} planes of one pod", slopes)
     return _pods_together(fabric, width, len(pods), idle)
 
 
@@ -125,13 +155,15 @@ def _pods_together(fabric: Fabric, width: Chance, pods: int, idle: int) -> _Inne
     every, planes, cores = pods + idle, fabric.planes, fabric.cores
     text = f"{every} pods and {planes} planes"
     if fabric.core_link == CERTAIN:
-        plane = parallel(*[fabric.core] * cores)
-        return _Inner(_outbreaks(pods, idle, planes, CERTAIN, plane, width), f"outbreaks among {text}")
+        sides = Sides(pods, idle, planes, CERTAIN, parallel(*[fabric.core] * cores), width)
+        lost = fabric.aggregation[1] ** (fabric.aggregations - 1), fabric.core[1] ** (cores - 1)
+        return _Inner(_joined(sides), f"components among {text}", partial(sides.switch_slopes, *lost))
     if fabric.aggregations > 1:
         raise NotExactError("pods must have one aggregation switch per plane where cables to cores fail")
     if planes == 1:
-        together = _outbreaks(pods, idle, cores, width, fabric.core, fabric.core_link)
-        return _Inner(series(*[width] * pods, together), f"outbreaks among {every} pods and {cores} cores")
+        sides, own = Sides(pods, idle, cores, width, fabric.core, fabric.core_link), series(*[width] * pods)
+        name = f"components among {every} pods and {cores} cores"
+        return _Inner(_joined(sides), name, sides.link_slopes, own)
     core, aggregation, link = chances = fabric.core, fabric.aggregation, fabric.core_link
     if planes != cores or every != 2 * cores or every > _MOST_PODS:
         raise NotExactError(
@@ -140,10 +172,12 @@ def _pods_together(fabric: Fabric, width: Chance, pods: int, idle: int) -> _Inne
         )
     if any(chance != part(chance[0]) for chance in chances):
         raise NotExactError("chances of failure must not be smaller than the last digit of 1 - up")
-    found = pods_apart(every, core[0], aggregation[0], link[0], pods)
+    ups = core[0], aggregation[0], link[0]
+    found = pods_apart(every, *ups, pods)
     if found.lower < found.upper:
         raise NotExactError(f"failures are too frequent for the partitions of {every} pods")
-    return _Inner((found.together, found.upper), f"partitions of {text} of {cores} cores")
+    slopes = partial(slopes_of_partitions, every, *ups, pods) if min(ups) > 0 else None
+    return _Inner((found.together, found.upper), f"partitions of {text} of {cores} cores", slopes)
 
 
 def _by_pairs(fabric: Fabric, pods: list[int]) -> _Inner:
@@ -153,30 +187,21 @@ def _by_pairs(fabric: Fabric, pods: list[int]) -> _Inner:
         raise NotExactError(_few_pairs("edge switches", len(seats)))
     if fabric.aggregations > 1:
         raise NotExactError("pods must have one aggregation switch per plane for a closed form of up-down")
-    together = pairs_joined(
-        fabric.planes, fabric.cores, seats, fabric.core, fabric.aggregation, fabric.core_link,
-        fabric.edge_link,
-    )  # fmt: skip
-    return _Inner(together, f"every pair of {len(seats)} edge switches below {fabric.planes} planes")
+    chances = fabric.core, fabric.aggregation, fabric.core_link, fabric.edge_link
+    asked = fabric.planes, fabric.cores, seats, *chances
+    name = f"every pair of {len(seats)} edge switches below {fabric.planes} planes"
+    return _Inner(pairs_joined(*asked), name, partial(slopes_of_pairs, *asked))
 
 
-def _outbreaks(rows: int, others: int, columns: int, other: Chance, column: Chance, link: Chance) -> Chance:
+def _joined(sides: Sides) -> Chance:
     """Chance that rows which are up are connected by columns and by other rows that may fail."""
-    counts = [others] if other == CERTAIN else range(others + 1)
-    steps = sum(((rows + count) * columns) ** 2 for count in counts)
-    if max(rows + others, columns) > _MOST or steps > _MOST_STEPS:
+    rows, others, columns, other, column, link = sides
+    if max(rows + others, columns) > _MOST:
         raise NotExactError(
-            f"sides must have at most {_MOST} alike vertices and take at most {_MOST_STEPS:.0e} steps for a "
-            f"closed form, got {rows + others} and {columns}"
+            f"sides must have at most {_MOST} alike vertices for a closed form, "
+            f"got {rows + others} and {columns}"
         )
-    weights = binomial_weights(others, other) if len(counts) > 1 else np.ones(1)
-    alive = binomial_weights(columns, column)
-    found = [
-        weight * (alive @ row_set_together(rows + count, columns, link, rows))
-        for count, weight in zip(counts, weights, strict=True)
-    ]
-    up, down = np.sum(found, axis=0)
-    return float(up), float(down)
+    return bipartite_connected((rows, others), (0, columns), link, other, column)
 
 
 def _few_pairs(kind: str, count: int) -> str:

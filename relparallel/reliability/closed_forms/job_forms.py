@@ -21,7 +21,7 @@ from relparallel.reliability.closed_forms.fat_tree_forms import fat_tree_pair, p
 from relparallel.reliability.closed_forms.fat_tree_partitions import Bracket
 from relparallel.reliability.result import Reliability, Routing
 
-__all__ = ["JOINED_EXACTLY", "job_connected", "pairs_joined"]
+__all__ = ["JOINED_EXACTLY", "bridged", "job_connected", "pairs_joined", "unions"]
 
 JOINED_EXACTLY: Final = 5  # edge switches whose ten pairs are followed one by one
 
@@ -129,7 +129,10 @@ def _any_path(k: int, pods: Sequence[int], c: float, a: float, m: float, l: floa
     if len(pods) < 2:
         return _exactly(CERTAIN)
     if l < 1.0:
-        raise ValueError(f"edge_link_up must be 1.0 where any path counts, got {l}")
+        raise ValueError(
+            f"edge_link_up must be 1.0 where any path counts, got {l}; routing='updown' takes it, and so "
+            "does evaluate(topology.fat_tree(k), hosts, ...)"
+        )
     if len(set(pods)) == 1:
         return _exactly(parallel(*[part(a)] * (k // 2)))
     return pods_together(k, c, a, m, len(set(pods)))
@@ -168,15 +171,15 @@ def pairs_joined(
         chance = _reached(pods, reached, aggregation, link)
         above = sorted({pod for pod, there in zip(pods, reached, strict=True) if there})
         bridges = [*combinations(above, 2)]
-        for mask, weight in enumerate(_bridged(cores, above, core, core_link)):
-            bridged = {pair for i, pair in enumerate(bridges) if mask >> i & 1}
+        for mask, weight in enumerate(bridged(cores, above, core, core_link)):
+            across = {pair for i, pair in enumerate(bridges) if mask >> i & 1}
             joined = sum(
                 1 << i
                 for i, (x, y) in enumerate(pairs)
-                if reached[x] and reached[y] and (pods[x] == pods[y] or (pods[x], pods[y]) in bridged)
+                if reached[x] and reached[y] and (pods[x] == pods[y] or (pods[x], pods[y]) in across)
             )
             one_group[joined] += chance * weight
-    state = _unions(one_group, groups)
+    state = unions(one_group, groups)
     return float(state[-1]), float(state[:-1].sum())
 
 
@@ -190,7 +193,7 @@ def _reached(pods: Sequence[int], reached: Sequence[bool], aggregation: Chance, 
     return total
 
 
-def _bridged(h: int, pods: Sequence[int], core: Chance, core_link: Chance) -> FloatArray:
+def bridged(h: int, pods: Sequence[int], core: Chance, core_link: Chance) -> FloatArray:
     """Distribution of the set of pairs of pods, as a bit mask, that h cores join."""
     pairs = [*combinations(range(len(pods)), 2)]
     one_core = np.zeros(2 ** len(pairs))
@@ -198,10 +201,10 @@ def _bridged(h: int, pods: Sequence[int], core: Chance, core_link: Chance) -> Fl
     for wired in product((True, False), repeat=len(pods)):
         joined = sum(1 << i for i, (x, y) in enumerate(pairs) if wired[x] and wired[y])
         one_core[joined] += core[0] * math.prod(core_link[not there] for there in wired)
-    return _unions(one_core, h)
+    return unions(one_core, h)
 
 
-def _unions(one: FloatArray, count: int) -> FloatArray:
+def unions(one: FloatArray, count: int) -> FloatArray:
     """Distribution of the union of ``count`` independent sets, given as bit masks."""
     masks, state = np.arange(one.size), np.zeros(one.size)
     state[0] = 1.0

@@ -142,7 +142,7 @@ def bipartite_connected(
     Returns
     -------
     Chance
-        Both entries are sums of positive terms.
+        The smaller entry is a sum of positive terms, the other one what it lacks to 1.
 
     Notes
     -----
@@ -155,7 +155,7 @@ def bipartite_connected(
     """
     chances, table = np.array([link, row, column], dtype=np.float64), choices(sum(rows) + sum(columns))
     up, down = bipartite_sum(table, np.array([rows, columns]), chances[0], chances[1:])
-    return up, down
+    return (1.0 - down, down) if down < up else (up, 1.0 - up)
 
 
 def same(chances: FloatArray) -> Chance | None:

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.lumped.alike_nodes import recognised
 from relparallel.reliability.lumped.alike_sums import (
-    bipartite_sum,
     choices,
     complete_sum,
+    component_sum,
     escapes,
     hits,
     joined_complete,
-    joined_sides,
     powers,
+    tables,
 )
 from relparallel.reliability.problem import Problem
 
-__all__ = ["twin_slopes"]
+__all__ = ["bipartite_slopes", "twin_slopes"]
 
 FloatArray = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def twin_slopes(problem: Problem) -> tuple[float, FloatArray] | None:
     Notes
     -----
     With T terminals of n nodes O(n^2 + T (n - T)^2) operations if the graph is complete; if it is bipartite,
-    the product of that for both sides at most.
+    O(rows^2 columns^2), as for the chance alone.
 
     Examples
     --------
@@ -63,10 +63,10 @@ def twin_slopes(problem: Problem) -> tuple[float, FloatArray] | None:
     found = recognised(problem)
     if found is None:
         return None
-    steps = int(((found.size[:, 0] + 1) * (found.size[:, 1] + 1) ** 2).prod())
-    if steps > _MOST_STEPS or len(problem.node) > _MOST_NODES:
+    splits = (found.size[:, 0] + 1) * (found.size[:, 1] + 1) + found.size[:, 1] * (found.size[:, 1] + 1) // 2
+    if splits.prod() > _MOST_STEPS or len(problem.node) > _MOST_NODES:
         return None
-    sums = _complete_slopes if found.complete else _bipartite_slopes
+    sums = _complete_slopes if found.complete else bipartite_slopes
     inner = sums(choices(len(problem.node)), found.size, found.link, found.other)
     network = problem.edges, problem.node, problem.terminals
     return _by_class(*inner, *network, found.right)  # type: ignore[no-any-return, call-arg]
@@ -80,74 +80,150 @@ def _complete_slopes(ways, size, link, other):  # type: ignore[no-untyped-def]
     ``nodes[side]`` the others of a side.
     """
     terminals, others = size[0]
-    n, up = terminals + others, other[0, 0]
+    n = terminals + others
     hit, miss = hits(n, link[0], link[1]), powers(n * n // 4, link[1])
     joined, escape = joined_complete(ways, n, hit, miss), escapes(n, others, other[0], miss)
-    relay, links, nodes = powers(others, up), np.zeros((2, 2)), np.zeros(2)
+    relay, links, nodes = powers(others, other[0, 0]), np.zeros((2, 2)), np.zeros(2)
     for t in range(1, terminals):
         for h in range(others + 1):
             a = t + h
             some = ways[terminals, t] * ways[others, h] * joined[a]
             for g in range(others - h + 1):
                 b = terminals - t + g
-                mass = some * ways[others - h, g] * joined[b] * relay[h + g] * escape[a + b, others - h - g]
-                apart = mass * miss[a * b - 1]
+                mass = some * ways[others - h, g] * joined[b] * escape[a + b, others - h - g]
+                apart = mass * relay[h + g] * miss[a * b - 1]
                 links[0, 0] += apart * t * (terminals - t)
                 links[0, 1] += apart * t * g
                 links[1, 1] += apart * h * g
-                nodes[0] += mass * miss[a * (b - 1)] * hit[a] * t * g
+                nodes[0] += mass * relay[max(h + g - 1, 0)] * miss[a * (b - 1)] * hit[a] * t * g
     links[0, 0] /= max(terminals * (terminals - 1), 1)
     links[0, 1] /= max(terminals * others, 1)
     links[1, 1] /= max(others * (others - 1), 1)
     links[1, 0] = links[0, 1]
-    nodes[0] /= max(terminals * others, 1) * up
+    nodes[0] /= max(terminals * others, 1)
     return complete_sum(ways, terminals, others, link, other[0]), links, nodes
 
 
 @numba.njit(cache=True)
-def _bipartite_slopes(ways, size, link, other):  # type: ignore[no-untyped-def]
-    """The same for two sides: rows s, h, k and columns t, g, l are terminals and others in components."""
+def bipartite_slopes(ways, size, link, other):  # type: ignore[no-untyped-def]
+    """The same for two sides: i rows and j columns are in one component, x and y in the other.
+
+    How many of them are terminals matters only to the class that a part belongs to: `_shares` knows that.
+    For each number of rows in both, the sums over j and y are products of matrices: `found` has by i and kind
+    what multiplies the rows' shares, for links to terminals and to others, other rows, and other columns.
+    """
     (a, more), (b, rest) = size
-    rows, columns = a + more, b + rest
-    miss, links, nodes = powers(rows * columns, link[1]), np.zeros((2, 2)), np.zeros(2)
-    hit = hits(max(rows, columns), link[0], link[1])
-    joined = joined_sides(ways, rows, columns, hit, miss)
-    below, above = escapes(columns, more, other[0], miss), escapes(rows, rest, other[1], miss)
-    row_up, column_up = powers(more, other[0, 0]), powers(rest, other[1, 0])
-    for s in range(a + 1):
-        for h in range(more + 1):
-            for k in range(more - h + 1):
-                out, i, x = more - h - k, s + h, a - s + k
-                some = ways[a, s] * ways[more, h] * ways[more - h, k] * row_up[h + k]
-                for t in range(b + 1):
-                    if s + t == 0 or s + t == a + b:
-                        continue
-                    for g in range(rest + 1):
-                        j = t + g
-                        if joined[i, j] == 0.0:
-                            continue
-                        one = some * ways[b, t] * ways[rest, g] * joined[i, j]
-                        for l in range(rest - g + 1):  # noqa: E741
-                            y = b - t + l
-                            if joined[x, y] == 0.0:
-                                continue
-                            mass = one * ways[rest - g, l] * column_up[g + l] * joined[x, y]
-                            mass *= below[j + y, out] * above[i + x, rest - g - l]
-                            cut = i * y + j * x
-                            if i > 0 and y > 0:
-                                apart = mass * miss[cut - 1]
-                                links[0, 0] += apart * s * (b - t)
-                                links[0, 1] += apart * s * l
-                                links[1, 0] += apart * h * (b - t)
-                                links[1, 1] += apart * h * l
-                            nodes[0] += mass * miss[cut - j] * hit[j] * s * k
-                            nodes[1] += mass * miss[cut - i] * hit[i] * s * l
-    for row in range(2):
-        for column in range(2):
-            links[row, column] /= max(size[0, row] * size[1, column], 1)
-    nodes[0] /= max(a * more, 1) * other[0, 0]
-    nodes[1] /= max(a * rest, 1) * other[1, 0]
-    return bipartite_sum(ways, size, link, other), links, nodes
+    rows, known = a + more, tables(ways, size, link, other)
+    row_ways, row = _shares(ways, a, more)
+    column_ways, column = _shares(ways, b, rest)
+    row_up, links, nodes = powers(more, other[0, 0]), np.zeros((2, 2)), np.zeros(2)
+    for both in range(a, rows + 1):
+        most = 0.0
+        for i in range(both + 1):
+            most = max(most, row_ways[i, both - i])
+        inner = _columns_within(both, rows - both, size, other[1], known, most * column_ways, column)
+        left, right = _rows_within(both, size, known)
+        for i in range(both + 1):
+            left[:, i] *= row_ways[i, both - i] / most * row_up[max(both - a - 1, 0)]
+        left[:2] *= row_up[min(both - a, 1)]
+        left[3] *= row_up[min(both - a, 1)]
+        found = np.zeros((both + 1, len(inner), 4))
+        for c in range(len(inner)):
+            for k in range(0 if b > 0 else 1, 4):
+                found[:, c, k] = ((left[k] @ inner[c, k]) * right[k]).sum(axis=1)
+        for i in range(both + 1):
+            _share_out(row[i, both - i], found[i], links, nodes)
+    for side in range(2):
+        for far in range(2):
+            links[side, far] /= max(size[0, side] * size[1, far], 1)
+    nodes[0] /= max(a * more, 1)
+    nodes[1] /= max(a * rest, 1)
+    return component_sum(ways, size, other, *known), links, nodes
+
+
+@numba.njit(cache=True)
+def _columns_within(both, out, size, chance, known, ways, column):  # type: ignore[no-untyped-def]
+    """Weight of y and j columns in the components by kind: [kind, 4, y, j]; ``both`` rows are in them."""
+    b, rest = size[1]
+    _, _, _, below, above = known
+    columns, kinds, up = b + rest, column.shape[2], powers(rest, chance[0])
+    found = np.zeros((kinds, 4, columns + 1, columns + 1))
+    for y in range(columns + 1):
+        for j in range(max(b - y, 0), columns - y + 1):
+            m = j + y - b
+            mass = ways[j, y] * below[j + y, out] * above[both, rest - m] * up[max(m - 1, 0)]
+            alive = mass * up[min(m, 1)]
+            for c in range(kinds):
+                found[c, 0, y, j] = alive * column[j, y, c, 1]
+                found[c, 1, y, j] = alive * column[j, y, c, 3]
+                found[c, 2, y, j] = alive * column[j, y, c, 5]
+                found[c, 3, y, j] = mass * column[j, y, c, 3]
+    return found
+
+
+@numba.njit(cache=True)
+def _rows_within(both, size, known):  # type: ignore[no-untyped-def]
+    """Chances that y columns are joined to x rows and miss i others, and that j are to i and miss x.
+
+    Two arrays [4, i, y] and [4, i, j], x = both - i; one link is left out, or the links of one node, which
+    hits the other component.
+    """
+    miss, hit, joined, _, _ = known
+    columns = size[1].sum()
+    left, right = np.zeros((4, both + 1, columns + 1)), np.zeros((4, both + 1, columns + 1))
+    for i in range(both + 1):
+        x = both - i
+        for y in range(columns + 1):
+            if i * y > 0:
+                left[0, i, y] = left[1, i, y] = joined[x, y] * miss[i * y - 1]
+            if x > 0:
+                left[2, i, y] = joined[x, y] * miss[i * y]
+            if y > 0:
+                left[3, i, y] = joined[x, y] * miss[i * (y - 1)]
+        for j in range(columns + 1):
+            apart = joined[i, j] * miss[j * x]
+            right[0, i, j] = right[1, i, j] = apart
+            if x > 0:
+                right[2, i, j] = joined[i, j] * miss[j * (x - 1)] * hit[j]
+            right[3, i, j] = apart * hit[i]
+    return left, right
+
+
+@numba.njit(cache=True)
+def _shares(ways, terminals, others):  # type: ignore[no-untyped-def]
+    """Ways to put all terminals, and some others, of a side into two components of i and x of its nodes.
+
+    And, in the mean over these ways, how many terminals are in the first and in the second component, others
+    in the first and in the second, terminals in the first times others in the second, and 1: [i, x, kind, 6].
+    The kind is 0 where no terminal is in the first, 2 where all are, else 1; it is 0 alone without terminals.
+    """
+    n = terminals + others
+    count, mean = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1, 3 if terminals > 0 else 1, 6))
+    for i in range(n + 1):
+        for x in range(max(terminals - i, 0), n - i + 1):
+            for s in range(max(0, i - others, terminals - x), min(terminals, i) + 1):
+                h, k = i - s, x - terminals + s
+                some = ways[terminals, s] * ways[others, h] * ways[others - h, k]
+                count[i, x] += some
+                kind = int(s > 0) + int(s == terminals and s > 0)
+                for q, value in enumerate((s, terminals - s, h, k, s * k, 1)):
+                    mean[i, x, kind, q] += some * value
+            mean[i, x] /= count[i, x]
+    return count, mean
+
+
+@numba.njit(cache=True)
+def _share_out(row, found, links, nodes):  # type: ignore[no-untyped-def]
+    """Add up all kinds of rows and columns of which both components have a terminal."""
+    for r in range(3):
+        for c in range(len(found)):
+            if r == 1 or (len(found) == 3 and c != r):
+                links[0, 0] += row[r, 0] * found[c, 0]
+                links[0, 1] += row[r, 0] * found[c, 1]
+                links[1, 0] += row[r, 2] * found[c, 0]
+                links[1, 1] += row[r, 2] * found[c, 1]
+                nodes[0] += row[r, 4] * found[c, 2]
+                nodes[1] += row[r, 0] * found[c, 3]
 
 
 @numba.njit(cache=True)

@@ -23,11 +23,13 @@ __all__ = [
     "bipartite_sum",
     "choices",
     "complete_sum",
+    "component_sum",
     "escapes",
     "hits",
     "joined_complete",
     "joined_sides",
     "powers",
+    "tables",
 ]
 
 
@@ -127,11 +129,23 @@ def bipartite_sum(ways, size, link, other):  # type: ignore[no-untyped-def]
 
     ``size[side]`` are the terminals and the others of a side, ``other[side]`` the chances of the latter.
     """
+    return component_sum(ways, size, other, *tables(ways, size, link, other))
+
+
+@numba.njit(cache=True)
+def tables(ways, size, link, other):  # type: ignore[no-untyped-def]
+    """What sums over components of two sides look up: `powers`, `hits`, `joined_sides`, `escapes` of both."""
     (a, more), (b, rest) = size
     rows, columns = a + more, b + rest
-    miss = powers(rows * columns, link[1])
-    joined = joined_sides(ways, rows, columns, hits(columns, link[0], link[1]), miss)
-    below, above = escapes(columns, more, other[0], miss), escapes(rows, rest, other[1], miss)
+    miss, hit = powers(rows * columns, link[1]), hits(max(rows, columns), link[0], link[1])
+    joined = joined_sides(ways, rows, columns, hit, miss)
+    return miss, hit, joined, escapes(columns, more, other[0], miss), escapes(rows, rest, other[1], miss)
+
+
+@numba.njit(cache=True)
+def component_sum(ways, size, other, miss, hit, joined, below, above):  # type: ignore[no-untyped-def]
+    """The sum of `bipartite_sum` from its `tables`."""
+    (a, more), (b, rest) = size
     row_up, column_up = powers(more, other[0, 0]), powers(rest, other[1, 0])
     up, down = 0.0, 0.0
     for s in range(1, a + 1):

@@ -175,8 +175,10 @@ def _size(planes: Tops, pods: Tops) -> tuple[int, int, int] | None:
     """Planes, cores of each, and aggregation switches of each pod in each, where all are alike."""
     own = Counter(v for above in planes for v in above)
     cores = {len(group) for group in planes.values()}
-    switches = {len(above & pod) for above in planes for pod in pods}
     covered = Counter(v for pod in pods for v in pod)
-    if len(cores) != 1 or len(switches) != 1 or own != covered or max(own.values()) > 1:
+    if len(cores) != 1 or own != covered or max(own.values()) > 1:
+        return None
+    switches = {len(above & pod) for above in planes for pod in pods}
+    if len(switches) != 1:
         return None
     return len(planes), cores.pop(), switches.pop()

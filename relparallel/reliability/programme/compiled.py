@@ -250,7 +250,8 @@ def take_apart(edges, n, terminals, reductions, ordered):  # type: ignore[no-unt
         order, first = _grouped(block, blocks)
         for k in range(blocks if connected else 0):
             rows = order[first[k] : first[k + 1]]
-            more_steps, more_parts, width = _programme(whole, rows, tape, reductions, ordered)
+            share = len(rows) / len(order) if ordered else 0.0
+            more_steps, more_parts, width = _programme(whole, rows, tape, reductions, share)
             if width > 0:
                 start = starts[programmes]
                 end = start + len(more_steps)
@@ -281,8 +282,11 @@ def _grouped(block, blocks):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _programme(whole, rows, tape, reductions, ordered):  # type: ignore[no-untyped-def]
-    """Steps, parts and width of the programme of one block; width 0 if reductions leave none."""
+def _programme(whole, rows, tape, reductions, share):  # type: ignore[no-untyped-def]
+    """Steps, parts and width of the programme of one block; width 0 if reductions leave none.
+
+    ``share`` is that of the time to find an order; 0: none is looked for.
+    """
     ends, place = np.empty((len(rows), 2), np.int64), np.full(len(whole.node), -1, np.int64)
     node, n = np.empty(2 * len(rows), np.int64), 0
     terminal, terminals = np.zeros(2 * len(rows), np.bool_), 0
@@ -305,8 +309,8 @@ def _programme(whole, rows, tape, reductions, ordered):  # type: ignore[no-untyp
             ends[count, 0], ends[count, 1], rows[count] = place[u], place[v], part.link[e]
             count += 1
     order = np.arange(count)
-    if ordered:
-        order = link_order(vertex_order(len(kept), ends[:count]), ends[:count])
+    if share > 0.0:
+        order = link_order(vertex_order(ends[:count], part.terminal[kept], share), ends[:count])
     return compile_steps(ends[order], rows[order], part.node[kept], part.terminal[kept])
 
 

@@ -133,7 +133,7 @@ def require_fit(width: int, peak: int = 0, max_states: int = 0, visited: int = 0
     limit, found = next((limit, found) for limit, (found, most) in limits.items() if found > most)
     raise NotExactError(
         f"graph must need at most {limit} in the exact programme, got {found}; "
-        "use method='monte_carlo' with an rng"
+        "use method='bounds', or 'monte_carlo' with an rng"
     )
 
 

@@ -13,16 +13,25 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.programme.in_place import decide_in_place, two_sum
-from relparallel.reliability.programme.labels import leave, merge, pack, unpack
-from relparallel.reliability.programme.layer_rows import FRESH, GENERAL, KIND, MERGE, SUCCEED, planned_rows
+from relparallel.reliability.programme.in_place import decide_in_place, tell_apart, two_sum
+from relparallel.reliability.programme.labels import (
+    ALL,
+    depart,
+    merge,
+    pack,
+    regroup,
+    same_label,
+    together,
+    unpack,
+)
+from relparallel.reliability.programme.layer_rows import FRESH, HOLDS, KIND, LEAVE, MERGE, planned_rows
 from relparallel.reliability.programme.layer_table import add_states, grown, indexed
 
 __all__ = ["sweep"]
 
-_NIBBLE = np.uint64(15)
+_NIBBLE, _U1 = np.uint64(15), np.uint64(1)
 _BATCH = 256  # states that are decided before what they become is stored
-_U0, _U1 = np.uint64(0), np.uint64(1)
+_U0 = np.uint64(0)
 
 
 class Ways(NamedTuple):
@@ -52,22 +61,26 @@ def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-de
         States of the largest layer, and of all layers.
     """
     rows, nothing = planned_rows(steps, chances[:, 1::2] > 0.0), np.empty(0, np.int32)
-    here, there = np.zeros(2, np.uint64), np.empty(32 * _BATCH, np.uint64)
+    here, there = np.zeros(2, np.uint64), np.empty(64, np.uint64)
     here.view(np.float64)[1] = 1.0
-    table, bits, buffer = np.empty(64, np.int32), -1, np.empty(16 * _BATCH, np.uint64)
+    table, bits, buffer = np.empty(64, np.int32), -1, np.empty(64, np.uint64)
     count, peak, total, sums = 1, 1, 0, np.zeros(4)
     ways = Ways(np.empty(4), np.empty(4, np.uint64), np.empty(4, np.uint64))
     for r in range(len(rows)):
         row, chance, kind, most = rows[r], chances[r], rows[r, KIND], min(max_states, max_visits - total)
+        if r > 0 and rows[r - 1, HOLDS] == ALL != row[HOLDS]:
+            tell_apart(here[: 2 * count])
+            bits = -1
         if kind >= MERGE:
             there = grown(there, 0, count)
-            made, _ = decide_in_place(here[: 2 * count], row, chance, kind == SUCCEED, sums, there, nothing)
+            made, _ = decide_in_place(here[: 2 * count], row, chance, sums, there, nothing)
             if bits < 0:
                 table, bits = indexed(table, here, count, 2 * count + made)
             here, table, bits, found = add_states(there[: 2 * made], here, table, bits, count)
         else:
             kinds, found, bits = _ways(row, chance, ways), 0, -1
-            if kind == GENERAL:
+            buffer = grown(buffer, 0, 8 * min(count, _BATCH))
+            if kind != FRESH:
                 table, bits = indexed(table, there, 0, 2 * count)
             for start in range(0, 2 * count, 2 * _BATCH):
                 part = here[start : min(start + 2 * _BATCH, 2 * count)]
@@ -75,7 +88,10 @@ def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-de
                     there = grown(there, found, 4 * len(part))
                     found += _expand(part, row, chance, ways, kinds, sums, there[2 * found :]) // 2
                 else:
-                    made = _expand(part, row, chance, ways, kinds, sums, buffer)
+                    if kind == LEAVE:
+                        made = _let_go(part, row, chance, sums, buffer)
+                    else:
+                        made = _expand(part, row, chance, ways, kinds, sums, buffer)
                     there, table, bits, found = add_states(buffer[:made], there, table, bits, found)
                 if found > most:
                     break
@@ -89,7 +105,7 @@ def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-de
 
 
 @numba.njit(cache=True)
-def _ways(step, chance, ways):  # type: ignore[no-untyped-def]
+def _ways(row, chance, ways):  # type: ignore[no-untyped-def]
     """Fill in how the entering vertices can be: their mass, labels and flags; return the number of ways."""
     kinds = 0
     for dead in range(4):
@@ -99,10 +115,10 @@ def _ways(step, chance, ways):  # type: ignore[no-untyped-def]
                 weight *= chance[3 + 2 * side]
             else:
                 weight *= chance[2 + 2 * side]
-                if step[side] >= 0:
-                    shift = np.uint64(4 * step[side])
-                    labels |= np.uint64(step[side] + 1) << shift
-                    flags |= np.uint64(step[2 + side]) << shift
+                if row[side] >= 0:
+                    shift = np.uint64(4 * row[side])
+                    labels |= np.uint64(row[side] + 1) << shift
+                    flags |= np.uint64(row[2 + side]) << shift
         if weight > 0.0:
             ways.weight[kinds], ways.labels[kinds], ways.flags[kinds] = weight, labels, flags
             kinds += 1
@@ -110,39 +126,72 @@ def _ways(step, chance, ways):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _expand(here, step, chance, ways, kinds, sums, buffer):  # type: ignore[no-untyped-def]
+def _expand(here, row, chance, ways, kinds, sums, buffer):  # type: ignore[no-untyped-def]
     """Decide one link in some states: write what they become to the buffer, return how many that are."""
     old, new = here.view(np.float64), buffer.view(np.float64)
-    up, down = chance[0], chance[1]
-    a, b = np.uint64(4 * step[4]), np.uint64(4 * step[5])
-    leave_a, leave_b, last = step[6] >= 0, step[7] >= 0, step[8] == 0
+    up, down, last, holds = chance[0], chance[1], row[8] == 0, row[HOLDS]
+    a, b = np.uint64(4 * row[4]), np.uint64(4 * row[5])
     made, success, failure, success_rest, failure_rest = 0, sums[0], sums[2], sums[1], sums[3]
     for i in range(0, len(here), 2):
-        old_labels, old_flags = unpack(here[i])
+        old_labels, old_flags = unpack(here[i], holds)
         for kind in range(kinds):
             weight = old[i + 1] * ways.weight[kind]
             labels, flags = old_labels | ways.labels[kind], old_flags | ways.flags[kind]
             x, y = (labels >> a) & _NIBBLE, (labels >> b) & _NIBBLE
             joins = x != _U0 and y != _U0 and x != y
             for connected in range(2 if joins else 1):
-                after, held, share, closed = labels, flags, weight, False
+                after, held, share = labels, flags, weight
                 if joins:
                     share *= up if connected else down
                     if connected:
                         after, held = merge(labels, flags, x, y)
-                        if last and held & (held - _U1) == _U0 and held != _U0:
+                        if last and together(after, held, holds):
                             success, success_rest = two_sum(success, success_rest, share)
                             continue
                 if share == 0.0:
                     continue
-                if leave_a:
-                    after, held, closed = leave(after, held, a)
-                if leave_b and not closed:
-                    after, held, closed = leave(after, held, b)
+                after, held, closed = depart(after, held, row, holds)
                 if closed:
                     failure, failure_rest = two_sum(failure, failure_rest, share)
                     continue
                 buffer[made], new[made + 1] = pack(after, held), share
                 made += 2
+    sums[0], sums[1], sums[2], sums[3] = success, success_rest, failure, failure_rest
+    return made
+
+
+@numba.njit(cache=True)
+def _let_go(here, row, chance, sums, buffer):  # type: ignore[no-untyped-def]
+    """The same for the last link of a vertex to one that stays: take it out, then join what it leaves."""
+    old, new = here.view(np.float64), buffer.view(np.float64)
+    up, down, last, holds, side = chance[0], chance[1], row[8] == 0, row[HOLDS], 0 if row[6] >= 0 else 1
+    at, to = np.uint64(4 * row[4 + side]), np.uint64(4 * row[5 - side])
+    own = _U1 << at
+    made, success, failure, success_rest, failure_rest = 0, sums[0], sums[2], sums[1], sums[3]
+    for i in range(0, len(here), 2):
+        labels, flags = unpack(here[i], holds)
+        x, y, share = (labels >> at) & _NIBBLE, (labels >> to) & _NIBBLE, old[i + 1]
+        block = same_label(labels, x)
+        if x != _U0 and y != _U0 and x != y:
+            both = block | same_label(labels, y)
+            after, held = regroup(labels, flags, both, both & ~own)
+            if last and together(after, held, holds):
+                success, success_rest = two_sum(success, success_rest, share * up)
+            else:
+                buffer[made], new[made + 1] = pack(after, held), share * up
+                made += 2
+            share *= down
+            if share == 0.0:
+                continue
+        if x != _U0:
+            if block != own:
+                labels, flags = regroup(labels, flags, block, block & ~own)
+            elif flags & own != _U0 or holds == ALL:
+                failure, failure_rest = two_sum(failure, failure_rest, share)
+                continue
+            else:
+                labels ^= x << at
+        buffer[made], new[made + 1] = pack(labels, flags), share
+        made += 2
     sums[0], sums[1], sums[2], sums[3] = success, success_rest, failure, failure_rest
     return made

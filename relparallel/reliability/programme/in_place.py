@@ -9,27 +9,26 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from relparallel.reliability.programme.labels import leave, merge, pack, unpack
+from relparallel.reliability.programme.labels import flagged, leave, merge, pack, together, unpack
+from relparallel.reliability.programme.layer_rows import HOLDS, KIND, SUCCEED
 
-__all__ = ["decide_in_place", "two_sum"]
+__all__ = ["decide_in_place", "tell_apart", "two_sum"]
 
 _NIBBLE = np.uint64(15)
-_U0, _U1 = np.uint64(0), np.uint64(1)
+_U0 = np.uint64(0)
 
 
 @numba.njit(cache=True)
-def decide_in_place(layer, row, chance, succeeds, sums, moved, sources):  # type: ignore[no-untyped-def]
+def decide_in_place(layer, row, chance, sums, moved, sources):  # type: ignore[no-untyped-def]
     """Decide one link in all states of a layer.
 
     Parameters
     ----------
     layer : uint64[2 states]
         State and mass in turn; the masses become those of the states that stay.
-    row, chance : int64[10], float64[6]
-        See `relparallel.reliability.programme.layer_rows.planned_rows` and
+    row, chance : int64[11], float64[6]
+        See `relparallel.reliability.programme.layer_rows.planned_rows`, of kind MERGE or SUCCEED, and
         `relparallel.reliability.programme.frontier.Programme`.
-    succeeds : bool
-        Whether the row is SUCCEED, else it is MERGE.
     sums : float64[4]
         Success and failure, each with what rounding lost: to be added to.
     moved : uint64[2 states]
@@ -42,7 +41,7 @@ def decide_in_place(layer, row, chance, succeeds, sums, moved, sources):  # type
     int, int
         How many move and how many end.
     """
-    if succeeds:
+    if row[KIND] == SUCCEED:
         return _succeed(layer, row, chance, sums, moved, sources)
     return _merge(layer, row, chance, sums, moved, sources)
 
@@ -51,18 +50,18 @@ def decide_in_place(layer, row, chance, succeeds, sums, moved, sources):  # type
 def _merge(layer, row, chance, sums, moved, sources):  # type: ignore[no-untyped-def]
     """Decide a link between vertices that stay: down, nothing changes; up, their blocks become one."""
     mass, share = layer.view(np.float64), moved.view(np.float64)
-    up, down, last, traced = chance[0], chance[1], row[8] == 0, len(sources) > 0
+    up, down, last, holds, traced = chance[0], chance[1], row[8] == 0, row[HOLDS], len(sources) > 0
     a, b = np.uint64(4 * row[4]), np.uint64(4 * row[5])
     made, ends, success, rest = 0, 0, sums[0], sums[1]
     for i in range(0, len(layer), 2):
-        labels, flags = unpack(layer[i])
+        labels, flags = unpack(layer[i], holds)
         x, y = (labels >> a) & _NIBBLE, (labels >> b) & _NIBBLE
         if x in (_U0, y) or y == _U0:
             continue
         part = mass[i + 1] * up
         mass[i + 1] *= down
         labels, flags = merge(labels, flags, x, y)
-        if last and flags & (flags - _U1) == _U0 and flags != _U0:
+        if last and together(labels, flags, holds):
             success, rest = two_sum(success, rest, part)
             ends += 1
             moved[len(layer) - 2 * ends], share[len(layer) - 2 * ends + 1] = i >> 1, part
@@ -80,12 +79,13 @@ def _succeed(layer, row, chance, sums, moved, sources):  # type: ignore[no-untyp
     """Decide the last link of a vertex, whose slot the other end takes over: up, nothing changes."""
     mass, share = layer.view(np.float64), moved.view(np.float64)
     up, down, side, traced = chance[0], chance[1], 0 if row[0] >= 0 else 1, len(sources) > 0
+    holds = row[HOLDS]
     at = np.uint64(4 * row[side])
     alone, flag = np.uint64(row[side] + 1) << at, np.uint64(row[2 + side]) << at
     made, ends, failure, rest = 0, 0, sums[2], sums[3]
     for i in range(0, len(layer), 2):
-        labels, flags = unpack(layer[i])
-        labels, flags, closed = leave(labels, flags, at)
+        labels, flags = unpack(layer[i], holds)
+        labels, flags, closed = leave(labels, flags, at, holds)
         part = mass[i + 1] * down
         if closed:
             failure, rest = two_sum(failure, rest, part)
@@ -102,6 +102,13 @@ def _succeed(layer, row, chance, sums, moved, sources):  # type: ignore[no-untyp
         mass[i + 1] *= up
     sums[2], sums[3] = failure, rest
     return made, ends
+
+
+@numba.njit(cache=True)
+def tell_apart(layer):  # type: ignore[no-untyped-def]
+    """Write flags into states, all of whose blocks hold a terminal, in place."""
+    for i in range(0, len(layer), 2):
+        layer[i] = flagged(layer[i])
 
 
 @numba.njit(cache=True)

@@ -7,15 +7,15 @@ cases only the other outcome has to be looked up, and a layer becomes the next o
 
 from __future__ import annotations
 
-from typing import Final
-
 import numba
 import numpy as np
 
-__all__ = ["FRESH", "GENERAL", "KIND", "MERGE", "SUCCEED", "planned_rows"]
+from relparallel.reliability.programme.labels import ALL, NONE, SOME
 
-KIND: Final = 9  # column of a row that says how it is decided
-GENERAL, FRESH, MERGE, SUCCEED = 0, 1, 2, 3  # from MERGE on in place
+__all__ = ["FRESH", "GENERAL", "HOLDS", "KIND", "LEAVE", "MERGE", "SUCCEED", "planned_rows"]
+
+KIND, HOLDS = 9, 10  # columns of a row that say how it is decided, and which blocks hold a terminal
+GENERAL, FRESH, LEAVE, MERGE, SUCCEED = 0, 1, 2, 3, 4  # from MERGE on in place
 _SLOTS = 16
 
 
@@ -32,20 +32,26 @@ def planned_rows(steps, fails):  # type: ignore[no-untyped-def]
 
     Returns
     -------
-    int64[m, 10]
-        The same with other slots, and a last column: MERGE if neither end enters nor leaves; SUCCEED if the
-        one end enters where the other leaves; FRESH if vertices enter and none leaves, so that states that
+    int64[m, 11]
+        The same with other slots, terminal bits only where they tell blocks apart, and two columns more.
+        KIND is MERGE if neither end enters nor leaves; SUCCEED if the one end enters where the other leaves;
+        LEAVE if one end leaves and none enters; FRESH if vertices enter and none leaves, so that states that
         differ still do; GENERAL otherwise.
+        HOLDS is ALL while nothing but terminals that never fail has entered, NONE before the first terminal,
+        else SOME.
     """
-    rows = np.empty((len(steps), KIND + 1), np.int64)
+    rows = np.empty((len(steps), HOLDS + 1), np.int64)
     place, free, room = np.full(_SLOTS, -1, np.int64), np.arange(_SLOTS - 1, -1, -1), _SLOTS
-    mortal, flagged = np.zeros(_SLOTS, np.bool_), True  # may be dead; all vertices so far are terminals
+    mortal, alike, any_yet = np.zeros(_SLOTS, np.bool_), True, False  # may be dead; all are terminals; one is
     for r in range(len(steps)):
         step, row = steps[r], rows[r]
         for side in range(2):
-            flagged &= step[side] < 0 or step[2 + side] == 1
-        kind = _kind(step, fails[r], place, mortal, flagged)
-        row[2:4], row[8], row[KIND] = step[2:4], step[8], kind
+            alike &= step[side] < 0 or (step[2 + side] == 1 and not fails[r, 1 + side])
+            any_yet |= step[2 + side] == 1
+        holds = ALL if alike else SOME if any_yet else NONE
+        kind = _kind(step, fails[r], place, mortal, holds)
+        row[8], row[KIND], row[HOLDS] = step[8], kind, holds
+        row[2], row[3] = (step[2], step[3]) if holds == SOME else (0, 0)
         for side in range(2):
             row[side] = -1
             if step[side] >= 0:
@@ -67,13 +73,15 @@ def planned_rows(steps, fails):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _kind(step, fails, place, mortal, flagged):  # type: ignore[no-untyped-def]
+def _kind(step, fails, place, mortal, holds):  # type: ignore[no-untyped-def]
     """How one row is decided."""
     enters = (step[0] >= 0) + (step[1] >= 0)
     leaves = (step[6] >= 0) + (step[7] >= 0)
     if enters == 0:
+        if leaves == 1:
+            return LEAVE
         return MERGE if leaves == 0 and fails[0] else GENERAL
-    if not flagged and (step[2] == 1 or step[3] == 1):  # the new terminal may flag a block: then it differs
+    if holds == SOME and (step[2] == 1 or step[3] == 1):  # the new terminal may flag a block: then it differs
         return GENERAL
     if leaves == 0:
         return FRESH

@@ -5,10 +5,14 @@ between milliseconds and never. Vertices leave one by one; before one leaves, it
 still to leave are decided, those first that let no new vertex enter. (Deciding the links of a vertex when it
 enters has the same frontiers, but more states: nothing keeps blocks apart that have no past.)
 
+How many states a width means depends on the terminals. Once one has left, a block may hold it or not, and
+every way to tell is a state of its own; so terminals had better leave late.
+
 The search builds the sweep from its end and keeps the cheapest endings of every length. Endings that look
 alike (equal cost, width and boundary: mirror images, mostly) share a small quota, without which symmetric
 graphs would fill the beam with copies of one bad idea. Two guides are tried: the cost so far, which suits
-complete and bipartite graphs, and one that also avoids cut links, which suits geometric graphs. A wider beam
+complete and bipartite graphs, and one that also avoids cut links, which suits geometric graphs; and both once
+more from an end as far from the terminals as there is, of which the better goes on. A wider beam
 is tried only while the sweep that the best order promises would take longer than the search, while the search
 finds better orders, and only for a moment where no sweep can be hoped for. Work is counted, not timed, so
 that the order is the same on every machine.
@@ -27,45 +31,65 @@ _ENOUGH = 16  # beam from which another that finds nothing better is the last
 _PULLS = (1.001, 1.2)  # factor of the score per cut link, one per guide
 _QUOTA = 3  # prefixes kept that look alike
 _SHARE = 0.25  # of the work of the sweep that the next search may take
-_CANDIDATE = 3.0  # work of looking at one candidate, in states of the sweep
+_CANDIDATE = 5.0  # work of looking at one candidate, in states of the sweep
 _HOPELESS, _EFFORT = 1e10, 1e7  # states that no sweep can visit; work of the search in spite of that
+_COPIED = 64.0  # vertices of an ending that are copied in the time of a candidate
+_GONE = 4  # terminals that have left, from which more make no difference
 _S7, _S13, _S17 = np.uint64(7), np.uint64(13), np.uint64(17)
 
 IntArray = NDArray[np.int64]
 
 
 @numba.njit(cache=True)
-def vertex_order(n, edges):  # type: ignore[no-untyped-def]
+def vertex_order(edges, terminal, share):  # type: ignore[no-untyped-def]
     """Order the vertices of a connected graph for a narrow frontier; deterministic.
 
     Parameters
     ----------
-    n : int
-        Number of vertices.
     edges : int64[m, 2]
         Links.
+    terminal : bool[n]
+        Which vertices must be connected.
+    share : float
+        Part of the time for searches without hope that this one may take: 1 if there is no other.
 
     Returns
     -------
     int64[n]
         Vertices in the order in which they leave.
     """
-    indptr, indices = _adjacency(n, edges)
-    states = _growth(n)
-    best, cost = np.arange(n), np.inf
+    n, (indptr, indices) = len(terminal), _adjacency(len(terminal), edges)
+    chosen, every = np.flatnonzero(terminal), np.arange(n)
+    far = every[:0]
+    if 0 < len(chosen) < n:
+        far = every.copy()
+        far[: len(chosen)] = chosen
+        _finish(far, len(chosen), indptr, indices)
+    states, best, cost = _growth(n, len(chosen)), every, np.inf
+    guides = len(_PULLS) * (1 + (len(far) > 0))
+    tried, prices = np.arange(guides), np.full(guides, np.inf)
     for beam in _BEAMS:
-        looked, before = 0, cost
-        for pull in _PULLS:
-            order, total, candidates = _search(indptr, indices, states, beam, pull)
-            looked += candidates
-            if total < cost:
-                best, cost = order, total
-        if beam > _ENOUGH and cost == before:
+        before, looked, work = cost, 0.0, 0.0
+        for k in tried:
+            if not _too_long(work / 2, cost, share):
+                ends, pull = every if k < len(_PULLS) else far[-1:], _PULLS[k % len(_PULLS)]
+                order, prices[k], work = _search(indptr, indices, terminal, states, ends, beam, pull, share)
+                looked += work
+                if prices[k] < cost:
+                    best, cost = order, prices[k]
+        kept = guides if cost > _HOPELESS else len(_PULLS)
+        growth = 4.0 if beam > 1 else 2.0  # the first step gains most
+        if _too_long(growth * looked * kept / len(tried), cost, share) or (beam > _ENOUGH and cost == before):
             break
-        work = looked * _CANDIDATE * 4.0  # of the next beam
-        if work > (_SHARE * cost if cost < _HOPELESS else _EFFORT):
-            break
+        if kept < len(tried):  # for each pull the better end
+            tried = np.arange(kept) + kept * (prices[kept:] < prices[:kept])
     return best[::-1].copy()
+
+
+@numba.njit(cache=True)
+def _too_long(candidates, cost, share):  # type: ignore[no-untyped-def]
+    """Whether another search costs more than it may save of the states of the best sweep so far."""
+    return candidates * _CANDIDATE > (_SHARE * cost if cost < _HOPELESS else _EFFORT * share)
 
 
 @numba.njit(cache=True)
@@ -116,11 +140,24 @@ def _adjacency(n, edges):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _growth(n):  # type: ignore[no-untyped-def]
-    """States per number of live vertices: Catalan numbers, exact for planar graphs."""
-    states = np.ones(n + 3)
+def _growth(n, terminals):  # type: ignore[no-untyped-def]
+    """States by the number of terminals that have left and of live vertices, [most + 1, n + 3].
+
+    Partitions of w live vertices count as Catalan numbers, which is exact for planar graphs, and have
+    (w + 1) / 2 blocks on average. Where a terminal is live, its block holds one; any of the other blocks may
+    hold those that have left, and at least two do once all have. Of these ways about the root is met.
+    """
+    most = min(terminals, _GONE) if terminals < n else 0
+    states, others = np.ones((most + 1, n + 3)), 1.0 - terminals / n
     for w in range(1, n + 3):
-        states[w] = min(states[w - 1] * (4 * w - 2) / (w + 1), 1e200)
+        states[0, w] = min(states[0, w - 1] * (4 * w - 2) / (w + 1), 1e200)
+        blocks = others * (w + 1) / 2
+        for gone in range(1, most + 1):
+            ways, term = 0.0, 1.0
+            for j in range(1, gone + 1):
+                term *= max(blocks - j + 1, 0.0) / j
+                ways += term if j > 1 or gone < terminals else 0.0
+            states[gone, w] = states[0, w] * np.sqrt(max(ways, 1.0))
     return states
 
 
@@ -137,7 +174,7 @@ def _keys(n):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _price(v, indptr, indices, missing, width, states):  # type: ignore[no-untyped-def]
+def _price(v, indptr, indices, missing, width, states, gone):  # type: ignore[no-untyped-def]
     """Cost of adding v to an ending, the width before it, and the change of the number of cut links.
 
     ``missing[u]`` counts the neighbours of u that are not yet added, as -1 - count once u itself is.
@@ -151,16 +188,51 @@ def _price(v, indptr, indices, missing, width, states):  # type: ignore[no-untyp
     cost, live = 0.0, width + 1
     for i in range(earlier):  # one layer of states per link; `freed` links let a vertex enter
         live -= i < freed
-        cost += states[live - (i == earlier - 1 and not stays)]
+        cost += states[gone, live - (i == earlier - 1 and not stays)]
     return cost, width + stays - freed, missing[v] - earlier
 
 
 @numba.njit(cache=True)
-def _add(v, indptr, indices, missing):  # type: ignore[no-untyped-def]
-    """Mark v as added, in place."""
+def _add(v, indptr, indices, missing, near, length):  # type: ignore[no-untyped-def]
+    """Mark v as added, in place; return how many vertices are next to the ending now, or 1 apart from it."""
+    kept = 0
+    for i in range(length):
+        if near[i] != v:
+            near[kept] = near[i]
+            kept += 1
     for i in range(indptr[v], indptr[v + 1]):
-        missing[indices[i]] += 1 if missing[indices[i]] < 0 else -1
+        u = indices[i]
+        missing[u] += 1 if missing[u] < 0 else -1
+        if missing[u] == indptr[u + 1] - indptr[u] - 1:
+            at = kept
+            while at > 0 and near[at - 1] > u:
+                near[at] = near[at - 1]
+                at -= 1
+            near[at] = u
+            kept += 1
     missing[v] = -1 - missing[v]
+    if kept == 0 and (missing >= 0).any():
+        near[0], kept = np.argmax(missing >= 0), 1
+    return kept
+
+
+@numba.njit(cache=True)
+def _finish(order, found, indptr, indices):  # type: ignore[no-untyped-def]
+    """Fill up an order by the distance from what it has, in place."""
+    seen, at = np.zeros(len(order), np.bool_), 0
+    for i in range(found):
+        seen[order[i]] = True
+    for root in range(-1, len(order)):  # one is enough where the graph is connected
+        if root >= 0 and not seen[root]:
+            order[found], seen[root] = root, True
+            found += 1
+        while at < found:
+            for i in range(indptr[order[at]], indptr[order[at] + 1]):
+                u = indices[i]
+                if not seen[u]:
+                    order[found], seen[u] = u, True
+                    found += 1
+            at += 1
 
 
 @numba.njit(cache=True)
@@ -190,40 +262,58 @@ def _choose(score, member, cost, width, bound, beam):  # type: ignore[no-untyped
 
 
 @numba.njit(cache=True)
-def _search(indptr, indices, states, beam, pull):  # type: ignore[no-untyped-def]
-    """Beam search; return the vertices from the last on, the predicted states, and the candidates seen."""
-    n, degree, keys = len(indptr) - 1, indptr[1:] - indptr[:-1], _keys(len(indptr) - 1)
-    vertices, parents = np.zeros((n, beam), np.int64), np.zeros((n, beam), np.int64)
-    missing, spare = np.empty((beam, n), np.int64), np.empty((beam, n), np.int64)
-    missing[0] = degree
+def _search(indptr, indices, terminal, states, ends, beam, pull, share):  # type: ignore[no-untyped-def]
+    """Beam search; return the vertices from the last on, the predicted states, and the work in candidates.
+
+    It stops where it has worked for long on what has no hope; then vertices follow by their distance.
+    """
+    n, degree, keys, most = len(terminal), indptr[1:] - indptr[:-1], _keys(len(terminal)), len(states) - 1
+    vertices, parents = np.empty((n, beam), np.int64), np.empty((n, beam), np.int64)
+    missing, near = np.empty((beam, n), np.int64), np.empty((beam, n), np.int64)
+    spare, other = (missing, near) if beam == 1 else (missing.copy(), near.copy())
+    missing[0], near[0, : len(ends)] = degree, ends
     factors = np.minimum(pull ** np.arange(len(indices) + 1), 1e90)
-    kept, costs, sets, looked = 1, np.zeros(beam), np.zeros(beam, np.uint64), 0
-    widths, bounds = np.zeros(beam, np.int64), np.zeros(beam, np.int64)
-    parent, vertex = np.empty(beam * n, np.int64), np.empty(beam * n, np.int64)
-    width, bound = np.empty(beam * n, np.int64), np.empty(beam * n, np.int64)
-    cost, score, member = np.empty(beam * n), np.empty(beam * n), np.empty(beam * n, np.uint64)
-    for step in range(n):
+    kept, costs, sets, work, step = 1, np.zeros(beam), np.zeros(beam, np.uint64), 0.0, 0
+    ending = np.zeros((5, beam), np.int64)
+    widths, bounds, lengths, gone, longer = ending[0], ending[1], ending[2], ending[3], ending[4]
+    lengths[0], gone[0] = len(ends), np.count_nonzero(terminal)
+    found_int, found_float = np.empty((5, beam * n), np.int64), np.empty((2, beam * n))
+    parent, vertex, left = found_int[0], found_int[1], found_int[2]
+    width, bound, cost, score = found_int[3], found_int[4], found_float[0], found_float[1]
+    member = np.empty(beam * n, np.uint64)
+    while step < n and (work * _CANDIDATE < _EFFORT * share or costs[:kept].min() < _HOPELESS):
         found = 0
         for s in range(kept):
-            for v in range(n):
-                if missing[s, v] < 0 or (widths[s] > 0 and missing[s, v] == degree[v]):
-                    continue  # added already, or not next to the frontier
-                price, live, cut = _price(v, indptr, indices, missing[s], widths[s], states)
+            absent = missing[s]
+            for i in range(lengths[s]):
+                v = near[s, i]
+                left[found] = gone[s] - terminal[v]
+                row = min(left[found], most)
+                price, live, cut = _price(v, indptr, indices, absent, widths[s], states, row)
                 parent[found], vertex[found], member[found] = s, v, sets[s] ^ keys[v]
                 cost[found], width[found], bound[found] = costs[s] + price, live, bounds[s] + cut
-                score[found] = (cost[found] + states[live]) * factors[bound[found]]
+                score[found] = (cost[found] + states[row, live]) * factors[bound[found]]
                 found += 1
         best = _choose(score[:found], member, cost, width, bound, beam)
-        kept, looked = len(best), looked + found
+        kept, work = len(best), work + found + (len(best) * n / _COPIED if beam > 1 else 0.0)
         for s in range(kept):
             i = best[s]
             vertices[step, s], parents[step, s] = vertex[i], parent[i]
-            costs[s], sets[s], widths[s], bounds[s] = cost[i], member[i], width[i], bound[i]
-            spare[s] = missing[parent[i]]
-            _add(vertex[i], indptr, indices, spare[s])
-        missing, spare = spare, missing
+            costs[s], sets[s], widths[s], bounds[s], gone[s] = cost[i], member[i], width[i], bound[i], left[i]
+            if beam > 1:  # a single ending grows where it is
+                spare[s], other[s, : lengths[parent[i]]] = (
+                    missing[parent[i]],
+                    near[parent[i], : lengths[parent[i]]],
+                )
+        if beam > 1:
+            missing, spare, near, other = spare, missing, other, near
+        for s in range(kept):
+            length = lengths[parent[best[s]]] if step > 0 else 0
+            longer[s] = _add(vertex[best[s]], indptr, indices, missing[s], near[s], length)
+        lengths, longer, step = longer, lengths, step + 1
     order, s = np.empty(n, np.int64), int(np.argmin(costs[:kept]))
-    total = costs[s]
-    for step in range(n - 1, -1, -1):
-        order[step], s = vertices[step, s], parents[step, s]
-    return order, total, looked
+    total = costs[s] if step == n else np.inf
+    for i in range(step - 1, -1, -1):
+        order[i], s = vertices[i, s], parents[i, s]
+    _finish(order, step, indptr, indices)
+    return order, total, work

@@ -84,7 +84,8 @@ def _risks(topology: Topology, groups: Groups) -> list[tuple[SharedRisk, Any]]:
     if isinstance(groups, Mapping):
         if set(groups) - set(known):
             raise ValueError(
-                f"groups must name groups of shared risk of the graph {sorted(known)!r}, got {list(groups)!r}"
+                f"groups must name groups of shared risk of the graph {sorted(known)!r}, or be a list of "
+                f"(members, probability), got {list(groups)!r}"
             )
         return [(known[str(name)], down) for name, down in groups.items()]
     require_instance((tuple, list), groups=groups)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability, exactly
 
 __all__ = ["Group", "Known", "ask_each_state", "mixed", "summed_up"]
+
+_SLACK: Final = 1e-12  # relative; more than the rounding of the sums over states of the groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +154,9 @@ def summed_up(always: Chance, known: Known, routing: Any, width: int) -> Reliabi
     works, fails = series(always, (known.up, known.down))
     if known.open <= 0.0:
         return exactly(works, fails, "exact", routing, width=width)
-    upper = min(fails + always[0] * known.open, 1.0)
-    value = min(max(always[1] + always[0] * known.value, fails), upper)
+    lower, upper = fails * (1 - _SLACK), min((fails + always[0] * known.open) * (1 + _SLACK), 1.0)
+    value = min(max(always[1] + always[0] * known.value, lower), upper)
     return Reliability(
-        reliability=1.0 - value, unreliability=value, lower=fails, upper=upper, method="bounds",
+        reliability=1.0 - value, unreliability=value, lower=lower, upper=upper, method="bounds",
         routing=routing, width=width,
     )  # fmt: skip

@@ -109,7 +109,7 @@ def _steps(
     number = {v: i for i, v in enumerate(nodes)}
     pairs = sorted({(min(arc), max(arc)) for arc in arcs})
     edges = np.array([[number[u], number[v]] for u, v in pairs], dtype=np.int64)
-    order = link_order(vertex_order(len(nodes), edges), edges).tolist()
+    order = link_order(vertex_order(edges, np.isin(nodes, list(targets)), 1.0), edges).tolist()
     last = {v: i for i, row in enumerate(order) for v in pairs[row]}
     place, free, width, pending = {source: _SOURCE}, list[int](), 1, set(targets)
     steps = []

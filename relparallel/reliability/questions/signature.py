@@ -188,7 +188,8 @@ def survival_signature(
     width = -(-(sum(sizes) + 1) // 8)  # bytes of a coefficient: there are 2^sum sets
     if prod(lengths) * width > _LARGEST:
         raise NotExactError(
-            f"classes must leave a table of at most {_LARGEST} bytes, got {prod(lengths)} integers of {width}"
+            f"classes must leave a table of at most {_LARGEST} bytes, got {prod(lengths)} integers of "
+            f"{width}; merge classes, or leave out parts that never fail"
         )
     strides = [8 * width * prod(lengths[:i]) for i in range(len(names))]
     weights = [
@@ -197,7 +198,11 @@ def survival_signature(
     given = [weights[row] for row in rows.tolist()]
     given += [(1 << strides[i], 1) if i >= 0 else (1, 0) for i in node]
     room = _ROOM // (2 * prod(lengths) * width + _STATE)
-    total = weigh(problem, given, min(max_states, room))
+    try:
+        total = weigh(problem, given, min(max_states, room))
+    except NotExactError as why:
+        limit = "max_states" if max_states < room else "the memory that whole numbers of this length take"
+        raise NotExactError(f"{why}, for {limit}; `evaluate` takes wider networks") from why
     idle = np.setdiff1d(np.arange(len(link)), rows)
     total *= prod(sum(weights[row]) for row in idle.tolist())
     return SurvivalSignature(classes=tuple(names), counts=_unpacked(total, lengths, width))

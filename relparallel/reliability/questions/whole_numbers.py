@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.problem import Problem, Terminals, read_problem
 from relparallel.reliability.programme.compiled import Compiled, compiled
-from relparallel.reliability.programme.plain_sweep import MAX_SLOTS, factors_of, too_many_states, weigh_states
+from relparallel.reliability.programme.frontier import NotExactError
+from relparallel.reliability.programme.plain_sweep import MAX_SLOTS, factors_of, weigh_states
 from relparallel.reliability.programme.tape import BOTH, SERIES
 from relparallel.topology import Topology, as_topology
 
@@ -84,7 +85,10 @@ def weigh(problem: Problem, given: Sequence[Weights], max_states: int, reduction
     if not structure.connected:
         return 0
     if structure.width > MAX_SLOTS:
-        raise too_many_states(max_states)
+        raise NotExactError(
+            f"graph must need at most {MAX_SLOTS} live vertices where whole numbers are counted, got "
+            f"{structure.width}; `evaluate` with floats falls back to certified bounds"
+        )
     slots = _play(structure.tape, given, structure.slots - len(structure.widths))
     total: int = prod(up + down for up, down in _unused(structure, slots))
     required = structure.required[structure.required < len(slots)]

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_flag, require_instance, require_int, require_real
-from relparallel.metrics import survival
 from relparallel.reliability.problem import LinkChance, NodeChance, read_problem
 from relparallel.reliability.repair._states import fixing, likely_sets, orbits_of_sets
+from relparallel.reliability.repair.host_pairs import pairs_measure
 from relparallel.topology import Topology, as_topology
 from relparallel.topology.flows import node_index
 from relparallel.topology.symmetry import automorphisms
@@ -251,7 +251,7 @@ def performability(
         raise ValueError(f"measure must be connected_pairs, max_flow or a function, got {measure!r}")
     marks = _marks(t, measure, sources, targets)
     taken = _flow(t, marks) if measure == "max_flow" else measure
-    value: Measure = taken if callable(taken) else _connected_pairs
+    value: Measure = taken if callable(taken) else pairs_measure(t)
     up, down = _chances(graph, t, link_up, node_up, link_down, node_down)
     same = _permutations(t, up, down, marks) if symmetric or not callable(measure) else []
     sets, chances, base, rest = likely_sets(up, down, gap, most_sets if len(same) else most_states)
@@ -329,8 +329,10 @@ def _marks(
             if labels is not None:
                 raise ValueError(f"{name} must be left out unless measure is max_flow, got {labels!r}")
             continue
+        if labels is None:
+            raise TypeError(f"{name} must be one or more nodes with measure 'max_flow', got None")
         require_instance((tuple, list, range, np.ndarray), **{name: labels})
-        nodes = [node_index(t, name, label) for label in (() if labels is None else labels)]
+        nodes = [node_index(t, name, label) for label in labels]
         if not nodes or len(set(nodes)) < len(nodes) or marks[nodes].any():
             raise ValueError(f"{name} must be one or more nodes, each named once, got {labels!r}")
         marks[nodes] = mark
@@ -349,11 +351,6 @@ def _permutations(t: Topology, up: FloatArray, down: FloatArray, marks: IntArray
         if np.array_equal(up, up[whole]) and np.array_equal(down, down[whole]):
             found.append(whole)
     return found
-
-
-def _connected_pairs(t: Topology, alive: BoolArray) -> float:
-    """Share of the ordered pairs of hosts that a path joins."""
-    return survival(t, alive).pairs
 
 
 def _flow(t: Topology, marks: IntArray) -> Measure:

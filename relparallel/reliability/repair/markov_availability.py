@@ -17,7 +17,7 @@ r         repairs at once                                  ``crews``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -171,8 +171,8 @@ class RepairChain:
     """
 
     parts: tuple[RepairedParts, ...]
-    down: NDArray[np.int64]
-    generator: csr_array
+    down: NDArray[np.int64] = field(repr=False)
+    generator: csr_array = field(repr=False)
 
     def __post_init__(self) -> None:
         for part in require_instance(tuple, parts=self.parts):

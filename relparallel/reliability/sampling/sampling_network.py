@@ -7,6 +7,7 @@ one. What was set apart enters the answer exactly: U = failed + alive * U(networ
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -129,8 +130,11 @@ def sampling_network(problem: Problem) -> Apart:
         return Apart(0.0, 1.0, None)
     for v in draft.links.keys() - found:
         draft.remove(v)
-    _contract(draft)
-    _strip(draft)
+    size = math.inf
+    while len(draft.links) < size:  # a node that became a terminal no longer fails: its links may be perfect
+        size = len(draft.links)
+        _contract(draft)
+        _strip(draft)
     network = _arrays(draft) if len(draft.terminals) > 1 else None
     return Apart(float(draft.apart[0]), float(draft.apart[1]), network)
 

@@ -1,7 +1,8 @@
 """Importance where a fabric is too wide for the programme: all parts of a class matter alike.
 
 If exchanging parts maps any of a class to any other, each has the class's share of the derivative of the
-lumped sum, which `relparallel.reliability.lumped.pod_slopes` finds together with the sum.
+lumped sum, which `relparallel.reliability.lumped.pod_slopes` finds together with the sum; where a closed form
+is known, `relparallel.reliability.closed_forms.form_slopes` has its derivative by one part of each class.
 """
 
 from __future__ import annotations
@@ -9,15 +10,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.reliability.chances import Chance, series
+from relparallel.reliability.closed_forms.form_recognition import Form, read_form
 from relparallel.reliability.lumped.lumping import floors
 from relparallel.reliability.lumped.pod_recognition import recognise
 from relparallel.reliability.lumped.pod_slopes import connected_slopes
 from relparallel.reliability.problem import Problem
+from relparallel.reliability.programme.frontier import NotExactError
+from relparallel.reliability.result import Routing
 from relparallel.topology import Topology
 
-__all__ = ["slopes_by_class"]
+__all__ = ["slopes_by_class", "slopes_by_form"]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 def slopes_by_class(topology: Topology, problem: Problem) -> tuple[float, FloatArray] | None:
@@ -52,44 +58,101 @@ def slopes_by_class(topology: Topology, problem: Problem) -> tuple[float, FloatA
     found = recognise(topology, problem)
     if found is None or len(found[0].pods) > 1 or found[0].pods[0][2] > 0:
         return None
-    fabric, (own, lost) = found
+    fabric, outside = found
     tree, cut = floors(fabric)
     if tree == 0 or cut == 0:
         return None
     classes = _rows(topology, problem)
-    alone = classes.pop("alone")
-    fails = np.concatenate([problem.link[:, 1], problem.node[:, 1]]) > 0
     joined, by_class = connected_slopes(fabric)
-    slopes = np.zeros(len(fails))
+    by_class |= {"near": by_class["aggregation"], "near_link": by_class["core_link"]}  # all have terminals
+    slopes = np.zeros(len(problem.edges) + len(problem.node))
     for name, rows in classes.items():
-        if len(rows):
-            slopes[rows] = own * float(by_class[name]) / len(rows)
+        if len(rows) and name in by_class:
+            slopes[rows] = outside[0] * float(by_class[name]) / len(rows)
+    return _with_outside((float(joined), float(1 - joined)), outside, slopes, classes["alone"], problem)
+
+
+def slopes_by_form(
+    topology: Topology, problem: Problem, routing: Routing = "any", form: Form | None = None
+) -> tuple[float, FloatArray] | None:
+    """The same where a closed form, found before or now, answers; None where its slopes are not known."""
+    if form is None:
+        try:
+            form = read_form(topology, problem, routing)
+        except NotExactError:
+            return None
+    slopes, m = np.zeros(len(problem.edges) + len(problem.node)), len(problem.edges)
+    if len(problem.terminals) == 1:
+        slopes[m + problem.terminals] = 1.0
+        return float(form.own[1]), slopes
+    if form.slopes is None:
+        return None
+    classes, by_class = _rows(topology, problem), form.slopes()
+    for name, slope in by_class._asdict().items():
+        if name in classes:
+            slopes[classes[name]] = form.own[0] * slope
+    if by_class.seats is not None:
+        _by_seats(by_class.seats, classes, problem, slopes, form.own[0])
+    alone = [classes["alone"], classes["near"]] if by_class.needed else [classes["alone"]]
+    return _with_outside(form.inner, form.own, slopes, np.concatenate(alone), problem)
+
+
+def _by_seats(
+    seats: dict[int, tuple[float, float, float]],
+    classes: dict[str, IntArray],
+    problem: Problem,
+    slopes: FloatArray,
+    own: float,
+) -> None:
+    """Set the slopes of parts of pods, which depend on how many edge switches of a pod have to be joined."""
+    m, switches = len(problem.edges), classes["near"] - len(problem.edges)
+    count = np.bincount(problem.edges[classes["seat_link"]].ravel(), minlength=len(problem.node))
+    count, inside = np.maximum(count, 1), np.zeros(len(count), dtype=bool)  # in two tiers a leaf is its own
+    inside[switches] = True
+    table = np.zeros((max(seats) + 1, 3))
+    table[list(seats)] = list(seats.values())
+    slopes[m + switches] = own * table[count[switches], 0]
+    for column, name in enumerate(("near_link", "seat_link"), 1):
+        ends = problem.edges[classes[name]]
+        switch = np.where(inside[ends[:, 0]], *ends.T)
+        slopes[classes[name]] = own * table[count[switch], column]
+
+
+def _with_outside(
+    inner: Chance, outside: Chance, slopes: FloatArray, alone: IntArray, problem: Problem
+) -> tuple[float, FloatArray]:
+    """Unreliability, and slopes with those of parts that must work in any case; 0 for what never fails."""
     up = np.concatenate([problem.link[:, 0], problem.node[:, 0]])[alone]
     before, after = (np.concatenate([[1.0], np.cumprod(ups)])[:-1] for ups in (up, up[::-1]))
-    slopes[alone] = float(joined) * before * after[::-1]
-    failed = float(1 - joined) + float(joined) * lost
-    return failed, np.where(fails, slopes, 0.0)
+    slopes[alone] = inner[0] * before * after[::-1]
+    fails = np.concatenate([problem.link[:, 1], problem.node[:, 1]]) > 0
+    return float(series(inner, outside)[1]), np.where(fails, slopes, 0.0)
 
 
-def _rows(topology: Topology, problem: Problem) -> dict[str, NDArray[np.int64]]:
-    """Rows of the parts of every class, links first and then nodes; "alone": what must work in any case."""
-    m, edges = len(problem.edges), problem.edges
+def _rows(topology: Topology, problem: Problem) -> dict[str, IntArray]:
+    """Rows of the parts of every class, links first and then nodes; "alone": what must work in any case.
+
+    Aggregation switches of pods with terminals are "near", those of the others "far", and so are their links
+    to the cores. In two tiers these are the leaves.
+    """
+    m, edges, tier = len(problem.edges), problem.edges, topology.tier
     relays = problem.transit[edges].all(axis=1)
-    core = np.zeros(len(problem.node), dtype=bool)
-    core[edges[relays]] = topology.tier[edges[relays]] == topology.tier[edges[relays]].max()
+    core, seat, middle, near, host = np.zeros((5, len(problem.node)), dtype=bool)
+    core[edges[relays]] = tier[edges[relays]] == tier[edges[relays]].max(initial=0)
+    host[problem.terminals] = seat[problem.terminals] = True
+    seat[edges[~relays]] = True
+    seat &= problem.transit
     upper = relays & core[edges].any(axis=1)
-    middle = np.zeros_like(core)
     middle[edges[upper]] = True
     middle &= ~core
-    lower = np.zeros_like(core)
-    lower[edges[relays]] = True
-    lower[problem.terminals] = True
-    found = {
-        "core_link": upper,
-        "edge_link": relays & ~upper,
-        "core": core,
-        "aggregation": middle,
-    }
-    rows = {name: np.flatnonzero(parts) for name, parts in found.items()}
-    rows["alone"] = np.concatenate([np.flatnonzero(~relays), m + np.flatnonzero(lower & ~core & ~middle)])
-    return rows | {name: m + rows[name] for name in ("core", "aggregation")}
+    seat_link = relays & ~upper & seat[edges].any(axis=1)
+    near[edges[seat_link]] = True
+    near = middle & (near | seat)
+    near_link = upper & near[edges].any(axis=1)
+    links = {"near_link": near_link, "far_link": upper & ~near_link, "edge_link": relays & ~upper}
+    links["seat_link"] = seat_link
+    nodes = {"core": core, "near": near, "far": middle & ~near}
+    rows = {name: np.flatnonzero(parts) for name, parts in links.items()}
+    rows |= {name: m + np.flatnonzero(parts) for name, parts in nodes.items()}
+    alone = (host & ~problem.transit) | (seat & ~middle)
+    return rows | {"alone": np.concatenate([np.flatnonzero(~relays), m + np.flatnonzero(alone)])}

@@ -24,7 +24,8 @@ Safety 72, 2001.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import math
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,6 +39,7 @@ from relparallel._checks import (
     require_int,
     require_probability,
 )
+from relparallel.reliability.auto import exact_within
 from relparallel.reliability.lumped.alike_nodes import twins
 from relparallel.reliability.lumped.alike_slopes import twin_slopes
 from relparallel.reliability.problem import FIELDS, Problem
@@ -55,10 +57,14 @@ if TYPE_CHECKING:
 __all__ = ["Importance", "importance", "ranked"]
 
 FloatArray = NDArray[np.float64]
+ByClass = Callable[[Problem], tuple[float, FloatArray] | None]
 Measure = Literal["birnbaum", "criticality", "risk_achievement", "risk_reduction", "structural"]
 _MEASURES = ("birnbaum", "criticality", "risk_achievement", "risk_reduction", "structural")
 _NARROW = 6  # live vertices up to which the sweep takes milliseconds
+_SHORT = 10  # live vertices up to which it takes less than a second
+_SECONDS = 5.0  # that the programme may take, and the sweep some of them, where a form took milliseconds
 _TIE = 1e-12  # relative difference that is rounding
+_NOISE = 1e-9  # of U, below which U - q B has too few digits
 _CLOSE = 0.999  # criticality from which U - q B loses digits
 
 
@@ -82,6 +88,8 @@ class Importance:
         Whether what is computed anew simplifies the network first.
     max_states : int
         Largest layer of the exact programme.
+    again : callable, optional
+        Unreliability and slopes of the same network with other chances, or None, where a closed form answers.
     """
 
     problem: Problem
@@ -91,6 +99,7 @@ class Importance:
     birnbaum: FloatArray
     reductions: bool = True
     max_states: int = 2**24
+    again: ByClass | None = None
 
     def __post_init__(self) -> None:
         rows = sum(map(len, (require_instance(Problem, problem=self.problem).link, self.problem.node)))
@@ -106,6 +115,8 @@ class Importance:
             require_probability(birnbaum=self.birnbaum)
         require_flag(reductions=self.reductions)
         require_int(max_states=self.max_states, at_least=1)
+        if self.again is not None and not callable(self.again):
+            raise TypeError(f"again must be callable or None, got {self.again!r}")
 
     @property
     def names(self) -> list[Any]:
@@ -152,16 +163,27 @@ class Importance:
         """How many times rarer failure is with a perfect part (RRW); infinite if no other fails.
 
         U - q B keeps its digits unless the part is in nearly every failure: then the network is
-        evaluated anew.
+        evaluated anew. NaN where that takes a programme which is too large, and no digit is left.
         """
         rest = np.maximum(self.unreliability - self.down * self.birnbaum, 0.0)
+        known: dict[tuple[float, float], float] = {}  # alike parts leave the same rest
         for i in np.flatnonzero(self.criticality > _CLOSE).tolist():
-            link, node = self.problem.link.copy(), self.problem.node.copy()
-            row, m = int(self.part[i]), len(link)
-            (link if row < m else node)[row if row < m else row - m] = 1.0, 0.0
-            changed = replace(self.problem, link=link, node=node)
-            rest[i] = _unreliability(changed, self.reductions, self.max_states)
+            alike = float(self.down[i]), float(self.birnbaum[i])
+            if alike not in known:
+                known[alike] = self._with_perfect(int(self.part[i]), float(rest[i]))
+            rest[i] = known[alike]
         return _ratio(np.full_like(rest, self.unreliability), rest)
+
+    def _with_perfect(self, row: int, difference: float) -> float:
+        """Unreliability with a perfect part, or the difference that is it where that has digits."""
+        link, node, m = self.problem.link.copy(), self.problem.node.copy(), len(self.problem.link)
+        (link if row < m else node)[row if row < m else row - m] = 1.0, 0.0
+        changed = replace(self.problem, link=link, node=node)
+        try:
+            found = self.again(changed) if self.again else None
+            return found[0] if found else _unreliability(changed, self.reductions, self.max_states)
+        except NotExactError:
+            return difference if difference > _NOISE * self.unreliability else math.nan
 
     @property
     def structural(self) -> FloatArray:
@@ -170,7 +192,9 @@ class Importance:
         wanted = np.zeros(len(link) + len(node), dtype=bool)
         wanted[self.part] = True
         halves = replace(self.problem, link=link, node=node)
-        known = twin_slopes(halves) if self.reductions else None
+        known = self.again(halves) if self.again else None
+        if known is None and self.reductions:
+            known = twin_slopes(halves)
         _, slopes = known or swept_slopes(halves, wanted, self.reductions, self.max_states)
         return slopes[self.part]
 
@@ -214,6 +238,7 @@ def importance(
     *,
     perfect: bool = False,
     alike: bool = False,
+    again: ByClass | None = None,
 ) -> Importance:
     """Importance of every part that can fail, class by class, or by one sweep forth and one back.
 
@@ -232,6 +257,8 @@ def importance(
     alike : bool, optional
         Whether to look for classes of a fabric first unless the programme is narrow, and not only where it is
         too large.
+    again : callable, optional
+        As in `Importance`; asked first.
 
     Returns
     -------
@@ -241,7 +268,8 @@ def importance(
     Raises
     ------
     NotExactError
-        If the programme is too large, and the network is no fabric whose parts are alike in classes.
+        If the programme is too large, and the network is no fabric whose parts are alike in classes; where a
+        closed form answers without its slopes, also if the programme would take more than some seconds.
     """
 
     def by_class() -> tuple[float, FloatArray] | None:
@@ -249,11 +277,15 @@ def importance(
 
     wanted = np.concatenate([problem.link[:, 1], problem.node[:, 1]]) > 0
     wanted |= perfect
-    known = twin_slopes(problem) if reductions else None
+    known = again(problem) if again and not perfect else None
+    if known is None and reductions:
+        known = twin_slopes(problem)
     if known is None and alike and compiled(problem, reductions).width > _NARROW:
         known = by_class()
     if known is None:
         try:
+            if again and compiled(problem, reductions).width > _SHORT:
+                exact_within(problem, reductions, max_states, _SECONDS)
             known = swept_slopes(problem, wanted, reductions, max_states)
         except NotExactError as why:
             known = by_class()
@@ -261,7 +293,7 @@ def importance(
                 raise NotExactError(f"{why} for the importance of every part") from why
     part = np.flatnonzero(wanted)
     failed, slopes = min(known[0], 1.0), np.minimum(known[1][part], 1.0)  # rounding may have lifted them
-    values = problem, _labels(graph), part, failed, slopes, reductions, max_states
+    values = problem, _labels(graph), part, failed, slopes, reductions, max_states, again
     return unchecked(Importance, *values)
 
 

@@ -13,14 +13,14 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.programme.in_place import decide_in_place
-from relparallel.reliability.programme.labels import leave, merge, pack, unpack
-from relparallel.reliability.programme.layer_rows import KIND, MERGE, SUCCEED
+from relparallel.reliability.programme.in_place import decide_in_place, tell_apart
+from relparallel.reliability.programme.labels import ALL, depart, merge, pack, together, unpack
+from relparallel.reliability.programme.layer_rows import HOLDS, KIND, MERGE, SUCCEED
 from relparallel.reliability.programme.layer_table import add_states, grown, indexed
 
 __all__ = ["ENDS", "FAILURE", "Trace", "forth"]
 
-_NIBBLE, _U0, _U1 = np.uint64(15), np.uint64(0), np.uint64(1)
+_NIBBLE, _U0 = np.uint64(15), np.uint64(0)
 _SUCCESS, FAILURE, ENDS = 0, 1, 2  # the two ends take the first places of a layer, its states the next
 _SAME = -1  # a record's other side
 _BATCH = 256  # states at a time
@@ -55,7 +55,7 @@ def forth(rows, chances, free, begin, layer, max_states, room):  # type: ignore[
 
     Parameters
     ----------
-    rows, chances, free : int64[m, 10], float64[m, 6], bool[m, 3]
+    rows, chances, free : int64[m, 11], float64[m, 6], bool[m, 3]
         See `planned_rows` and `slopes`.
     begin : int
         First row.
@@ -83,13 +83,14 @@ def forth(rows, chances, free, begin, layer, max_states, room):  # type: ignore[
     while row < len(rows) and (row == begin or records[row - begin] < room):
         i, kind = row - begin, rows[row, KIND]
         states[i], m, r = count, first[i], records[i]
+        if row > 0 and rows[row - 1, HOLDS] == ALL != rows[row, HOLDS]:
+            tell_apart(here[: 2 * count])
+            bits = -1
         if kind >= MERGE:
             there = grown(there, 0, count)
             if len(sources) < count:
                 sources = np.empty(2 * count, np.int32)
-            made, ends = decide_in_place(
-                here[: 2 * count], rows[row], chances[row], kind == SUCCEED, sums, there, sources
-            )
+            made, ends = decide_in_place(here[: 2 * count], rows[row], chances[row], sums, there, sources)
             first[i + 1], records[i + 1] = m + made + ends, r + made + ends
             end = FAILURE if kind == SUCCEED else _SUCCESS
             target, mass = _with_room(target, mass, records[i + 1], first[i + 1])
@@ -181,7 +182,7 @@ def _expand(here, step, chance, free, target, buffer, origin):  # type: ignore[n
     old, new, made, record = here.view(np.float64), buffer.view(np.float64), 0, 0
     a, b = np.uint64(4 * step[4]), np.uint64(4 * step[5])
     for i in range(0, len(here), 2):
-        labels_here, flags_here = unpack(here[i])
+        labels_here, flags_here = unpack(here[i], step[HOLDS])
         for dead in range(4):
             if (dead & 1 and not free[1]) or (dead & 2 and not free[2]):
                 continue
@@ -195,17 +196,17 @@ def _expand(here, step, chance, free, target, buffer, origin):  # type: ignore[n
                     if not joins:
                         continue
                     after, held = merge(labels, flags, x, y)
-                    if step[8] == 0 and held & (held - _U1) == _U0 and held != _U0:
+                    if step[8] == 0 and together(after, held, step[HOLDS]):
                         target[record, 1] = _SUCCESS
                         continue
                 elif joins and not free[0]:
                     continue
-                state, alive = _depart(after, held, step)
-                if not alive:
+                after, held, closed = depart(after, held, step, step[HOLDS])
+                if closed:
                     target[record, side] = FAILURE
                     continue
                 share = old[i + 1] * weight
-                buffer[2 * made], origin[made] = state, 2 * record + side
+                buffer[2 * made], origin[made] = pack(after, held), 2 * record + side
                 new[2 * made + 1] = share * chance[1 - side] if joins else share
                 made += 1
             record += 1
@@ -225,14 +226,3 @@ def _enter(labels, flags, step, chance, dead):  # type: ignore[no-untyped-def]
             labels |= np.uint64(step[side] + 1) << shift
             flags |= np.uint64(step[2 + side]) << shift
     return labels, flags, weight
-
-
-@numba.njit(cache=True)
-def _depart(labels, flags, step):  # type: ignore[no-untyped-def]
-    """State after the leaving vertices are gone, and whether no block with a terminal was closed by that."""
-    closed = False
-    if step[6] >= 0:
-        labels, flags, closed = leave(labels, flags, np.uint64(4 * step[4]))
-    if step[7] >= 0 and not closed:
-        labels, flags, closed = leave(labels, flags, np.uint64(4 * step[5]))
-    return pack(labels, flags), not closed

@@ -1,0 +1,78 @@
+"""Upper bounds of the unreliability from a part of the network that is narrow enough for the exact programme.
+
+What fails less often in the whole network than in a part of it is every connection: links and nodes that are
+left out could only help. The part is what lies around a tree that joins the terminals, as far around as the
+work allows: for terminals that are far apart, what matters is what is next to them, and some way from one to
+the other that is wider than the cuts around them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.reliability.bounding.connections import likeliest_tree
+from relparallel.reliability.bounding.cuts import rows_of
+from relparallel.reliability.problem import Problem
+from relparallel.reliability.programme.compiled import solved
+from relparallel.reliability.programme.labels import MAX_LIVE
+
+__all__ = ["corridor_bound"]
+
+_ROUNDING: Final = 1 + 1e-10  # relative; more than that of the exact programme
+_MOST_NODES: Final = 2**13  # of a part, which is too wide long before
+
+
+def corridor_bound(problem: Problem, max_visits: int) -> float:
+    """Upper bound of the unreliability of a block, from at most so many states."""
+    rows = rows_of(len(problem.node), problem.edges)
+    far = _distances(*rows[:2], likeliest_tree(problem, rows))
+    if far[problem.terminals].any():
+        return 1.0  # they are apart for good
+    best = 1.0
+    for radius in range(int(far.max(initial=0)) + 1):
+        inside = far <= radius
+        if inside.sum() > _MOST_NODES:
+            break
+        found = solved(_part(problem, inside), True, max_visits, max_visits)
+        if found.width > MAX_LIVE or found.peak > max_visits or found.states > max_visits:
+            break
+        best = min(best, found.unreliability * _ROUNDING)
+        max_visits -= found.states
+    return best
+
+
+def _part(problem: Problem, inside: NDArray[np.bool_]) -> Problem:
+    """The problem on some of the nodes, the terminals among them."""
+    number, kept = np.cumsum(inside) - 1, inside[problem.edges].all(axis=1)
+    return replace(
+        problem,
+        edges=number[problem.edges[kept]],
+        link=problem.link[kept],
+        node=problem.node[inside],
+        terminals=number[problem.terminals],
+        transit=problem.transit[inside],
+    )
+
+
+@numba.njit(cache=True)
+def _distances(indptr, near, sources):  # type: ignore[no-untyped-def]
+    """How many links each node is away from the nearest source."""
+    far, queue = np.full(len(sources), len(sources)), np.empty(len(sources), np.int64)
+    head, end = 0, 0
+    for v in np.flatnonzero(sources):
+        far[v], queue[end] = 0, v
+        end += 1
+    while head < end:
+        x = queue[head]
+        head += 1
+        for y in near[indptr[x] : indptr[x + 1]]:
+            if far[y] == len(far):
+                far[y] = far[x] + 1
+                queue[end] = y
+                end += 1
+    return far
