@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.bounding.connections import likeliest_tree
+from relparallel.reliability.bounding.cut_search import distances
 from relparallel.reliability.bounding.cuts import rows_of
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.compiled import solved
@@ -30,7 +30,8 @@ _MOST_NODES: Final = 2**13  # of a part, which is too wide long before
 def corridor_bound(problem: Problem, max_visits: int) -> float:
     """Upper bound of the unreliability of a block, from at most so many states."""
     rows = rows_of(len(problem.node), problem.edges)
-    far = _distances(*rows[:2], likeliest_tree(problem, rows))
+    far, queue = np.empty((2, len(problem.node)), np.int64)
+    distances(rows, np.flatnonzero(likeliest_tree(problem, rows)), far, queue)
     if far[problem.terminals].any():
         return 1.0  # they are apart for good
     best = 1.0
@@ -57,22 +58,3 @@ def _part(problem: Problem, inside: NDArray[np.bool_]) -> Problem:
         terminals=number[problem.terminals],
         transit=problem.transit[inside],
     )
-
-
-@numba.njit(cache=True)
-def _distances(indptr, near, sources):  # type: ignore[no-untyped-def]
-    """How many links each node is away from the nearest source."""
-    far, queue = np.full(len(sources), len(sources)), np.empty(len(sources), np.int64)
-    head, end = 0, 0
-    for v in np.flatnonzero(sources):
-        far[v], queue[end] = 0, v
-        end += 1
-    while head < end:
-        x = queue[head]
-        head += 1
-        for y in near[indptr[x] : indptr[x + 1]]:
-            if far[y] == len(far):
-                far[y] = far[x] + 1
-                queue[end] = y
-                end += 1
-    return far

@@ -7,7 +7,7 @@ from typing import Final
 import numba
 import numpy as np
 
-__all__ = ["FEW", "search"]
+__all__ = ["FEW", "distances", "search"]
 
 _FREE, _S, _T, _D = 0, 1, 2, 3
 FEW: Final = 8  # terminals that may be far apart
@@ -15,7 +15,7 @@ _AROUND: Final = 64  # nodes to look at around them
 
 
 @numba.njit(cache=True)
-def _distances(network, sources, far, queue):  # type: ignore[no-untyped-def]
+def distances(network, sources, far, queue):  # type: ignore[no-untyped-def]
     """Fill in how many links each node is away from the nearest source."""
     indptr, near = network[0], network[1]
     far[:] = len(far)
@@ -266,7 +266,7 @@ def search(network, terminals, floors, limits):  # type: ignore[no-untyped-def]
         inside[0], depth, count, outer = terminals[i], 0, 1, 0
         if len(terminals) <= FEW:  # else some of T is always close
             outside[:i], outer = terminals[:i], i
-            _distances(network, outside[:i], trail[4], trail[2][0])
+            distances(network, outside[:i], trail[4], trail[2][0])
         weight[0], size[0] = _paint(network, colour, terminals[i], _S, 1.0, 0)
         entering = True
         while entering or depth > 0:
