@@ -19,7 +19,11 @@ settings.load_profile("repeatable")
 # loops at the same time; so one begins with network reliability and the ledger, which compile most, the other
 # with what takes longest of the rest. What compiles little ends both halves: idle workers take from there.
 ROOT = Path(__file__).resolve().parents[1]
-ONE = ("tests/reliability", "tests/test_ledger.py", "tests/test_readme.py", "tests/test_atlas.py")
+# Tests that read the whole ledger stand together: a process computes it once.
+ONE = (
+    "tests/reliability", "tests/test_ledger.py", "tests/test_systems.py", "tests/test_readme.py",
+    "tests/test_atlas.py",
+)  # fmt: skip
 OTHER = (
     "tests/test_style.py", "tests/training", "tests/parallel", "tests/metrics", "tests/optimize",
     "tests/test_notebooks.py", "tests/test_executors.py", "tests/reproduce", "tests/browser",

@@ -45,6 +45,9 @@ def dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+DOTTED = {dotted(path) for path in MODULES}
+
+
 @cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
@@ -63,8 +66,7 @@ def imports(path: Path) -> set[str]:
             above = package[: len(package) + 1 - node.level] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
-    known = {dotted(module) for module in MODULES}
-    return {name for name in found & known if name != "relparallel"}
+    return {name for name in found & DOTTED if name != "relparallel"}
 
 
 def test_imports_go_down_or_to_an_earlier_neighbour():

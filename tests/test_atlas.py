@@ -45,6 +45,11 @@ def measured(request):
     return request.param, rp.atlas.card(request.param)
 
 
+@pytest.fixture(scope="module")
+def halving(measured):
+    return rp.metrics.bisection(measured[0])
+
+
 def test_the_rows_are_the_metrics_run_exactly(measured):
     t, card = measured
     hops, bill = rp.metrics.hop_statistics(t), T.bill_of_materials(t)
@@ -60,9 +65,9 @@ def test_the_rows_are_the_metrics_run_exactly(measured):
     assert card["disjoint host paths, first to last"].value == float(last)
 
 
-def test_brackets_hold_what_is_measured_exactly(measured):
+def test_brackets_hold_what_is_measured_exactly(measured, halving):
     t, card = measured
-    cut, exact = card["bisection"], rp.metrics.bisection(t)
+    cut, exact = card["bisection"], halving
     assert exact.lower <= cut.lower <= cut.value <= cut.upper <= exact.upper
     flow, truth = card["all-to-all throughput"], rp.metrics.concurrent_flow(t)
     single = np.diff(t.indptr)[t.hosts].max() == 1  # there the linear program leaves out the hosts' cables
@@ -225,9 +230,9 @@ def test_without_a_run_the_routing_by_levels_bounds_throughput_and_halvings(t):
     assert card["bisection"].lower >= t.num_hosts**2 / 4 / own.busiest
 
 
-def test_what_hosts_reach_never_proves_more_cables_than_a_halving_cuts(measured):
+def test_what_hosts_reach_never_proves_more_cables_than_a_halving_cuts(measured, halving):
     t, card = measured
-    truth = rp.metrics.bisection(t)
+    truth = halving
     if truth.exact:
         value = float(truth) + 100
         wide = rp.metrics.Estimate(value=value, lower=0, upper=value, method="none", exact=False)

@@ -65,7 +65,7 @@ def reliable_network(
     Parameters
     ----------
     candidates : Topology or networkx.Graph
-        All links that can be bought.
+        All links that can be bought; parallel edges are one link, bought at one price.
     unreliability : float
         Largest admitted probability that the terminals are not connected, in (0, 1).
     terminals : {"all", "switches", "nodes"} or collection of labels

@@ -54,9 +54,9 @@ def survivable_augmentation(
     Parameters
     ----------
     network : networkx.Graph
-        What is there, and costs nothing.
+        What is there, and costs nothing; parallel edges count each.
     candidates : networkx.Graph
-        Links that can be added; nodes of either graph are connected.
+        Links that can be added, parallel edges as one; nodes of either graph are connected.
     connectivity : int
         Edge or node connectivity k to reach, at least 1.
     kind : {"edge", "node"}
@@ -102,12 +102,13 @@ def survivable_augmentation(
     given, offered = as_topology(network, name="network"), as_topology(candidates, name="candidates")
     prices = edge_numbers("cost", cost, offered, candidates)
     index = {label: i for i, label in enumerate(dict.fromkeys([*given.labels, *offered.labels]))}
-    if len(index) <= wanted:
+    if len(index) < 2 or (kind == "node" and len(index) <= wanted):  # parallel links may be many
         raise ValueError(f"connectivity must be below the number of nodes {len(index)}, got {wanted}")
-    edges = np.array(
-        [[index[t.labels[u]], index[t.labels[v]]] for t in (given, offered) for u, v in t.edges.tolist()]
-    ).reshape(-1, 2)
-    free = np.arange(len(edges)) >= len(given.edges)
+    there = np.repeat(given.edges, given.multiplicity, axis=0)
+    pairs = [(given, pair) for pair in there.tolist()] + [(offered, pair) for pair in offered.edges.tolist()]
+    ends = [[index[t.labels[v]] for v in pair] for t, pair in pairs]
+    edges = np.array(ends, dtype=np.int64).reshape(-1, 2)
+    free = np.arange(len(edges)) >= len(there)
     x, rows = _cutting_planes(len(index), edges, free, prices, wanted, kind)
     labels = list(index)
     total = float(prices @ x)

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.hardware import Cluster
 from relparallel.metrics._network import arcs_of, require_alive
-from relparallel.metrics._paths import spread
 from relparallel.parallel._arguments import require_indices, require_number
+from relparallel.parallel._group_flows import group_flows
 from relparallel.parallel.strategy import Placement
 from relparallel.topology import Topology
 
@@ -316,64 +316,31 @@ def _routed(
     """Flows of the groups over the living cables, from and to the living hosts."""
     from scipy.sparse import csr_array
 
-    arcs = _Arcs.of(network, cables)
     source, target, amount = pairs
-    hosts = network.hosts[groups]
-    rows = [arcs.flow(ranks, source, target, amount * living) for ranks in hosts]
-    columns = np.concatenate([row[0] for row in rows])
-    values = np.concatenate([row[1] for row in rows])
-    heads = np.cumsum([0, *(row[0].size for row in rows)])
+    hosts, sends = network.hosts[groups].astype(np.int64), amount * living
+    order = np.argsort(target, kind="stable")
+    starts = np.searchsorted(target[order], np.arange(hosts.shape[1] + 1))
+    arcs, place = _arcs(network, cables)
+    columns, values, heads, arrived = group_flows(arcs, place, hosts, source[order], starts, sends)
+    wanted = sends[hosts] @ np.bincount(source, minlength=hosts.shape[1])
     m = len(network.edges)
     return {
         "flow": csr_array((values, columns, heads), shape=(len(groups), 2 * m)),
         "capacity": np.tile(network.capacity * cables, 2),
-        "joined": np.array([row[2] for row in rows]) & (living[hosts] > 0).all(axis=1),
+        "joined": np.isclose(arrived, wanted) & (living[hosts] > 0).all(axis=1),
     }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Arcs:
-    """Living cables as sorted arcs, and the link that carries what runs against each arc."""
-
-    indptr: NDArray[np.int64]
-    head: NDArray[np.int32]
-    cables: Floats
-    transit: NDArray[np.bool_]
-    against: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, t: Topology, cables: NDArray[np.int64]) -> _Arcs:
-        """Both directions of every living pair."""
-        living = np.flatnonzero(cables)
-        tail, head = np.concatenate([t.edges[living], t.edges[living, ::-1]]).T
-        against = np.concatenate([living + len(t.edges), living])
-        order = np.lexsort((head, tail))
-        return cls(
-            indptr=np.searchsorted(tail[order], np.arange(t.num_nodes + 1)).astype(np.int64),
-            head=head[order].astype(np.int32),
-            cables=np.tile(cables[living], 2)[order].astype(np.float64),
-            transit=t.transit,
-            against=against[order],
-        )
-
-    def flow(
-        self, ranks: NDArray[np.int64], source: NDArray[np.int64], target: NDArray[np.int64], sends: Floats
-    ) -> tuple[NDArray[np.int64], Floats, bool]:
-        """Links of one group, ascending, what it sends over each, and whether all of it arrives."""
-        total, arrived = np.zeros(self.head.size), 0.0
-        weight, once = np.zeros(self.transit.size), np.ones(1)
-        for receiver in np.unique(target):
-            senders = ranks[source[target == receiver]]
-            weight[senders] = sends[senders]
-            arrived += spread(
-                self.indptr, self.head, self.cables, self.transit, weight, ranks[receiver : receiver + 1],
-                once, True, total,
-            )  # fmt: skip
-            weight[senders] = 0.0
-        used = np.flatnonzero(total)
-        order = used[np.argsort(self.against[used])]
-        wanted = float(sends[ranks[source]].sum())
-        return self.against[order], total[order], bool(np.isclose(arrived, wanted))
+def _arcs(t: Topology, cables: NDArray[np.int64]) -> tuple[tuple[NDArray[Any], ...], NDArray[np.int64]]:
+    """Both directions of every living pair as sorted arcs, and the arc that runs against each link."""
+    living, m = np.flatnonzero(cables), len(t.edges)
+    tail, head = np.concatenate([t.edges[living], t.edges[living, ::-1]]).T
+    order = np.lexsort((head, tail))
+    place = np.full(2 * m, -1)
+    place[np.concatenate([living + m, living])[order]] = np.arange(order.size)
+    indptr = np.searchsorted(tail[order], np.arange(t.num_nodes + 1)).astype(np.int64)
+    wide = np.tile(cables[living], 2)[order].astype(np.float64)
+    return (indptr, head[order].astype(np.int32), wide, t.transit), place
 
 
 def _positive(values: Floats) -> Floats:

@@ -80,11 +80,11 @@ def evaluate(
     groups : float, mapping of name to float, or sequence of (members, float), optional
         Groups of shared risk and the probability that each is *down*: all groups of ``Topology.shared_risk``,
         those named, or groups of labels of nodes and pairs of labels. Members of a group that is down are.
-        They combine with all methods but closed forms, with fractions and with up-down routing, not with
-        ``directed``. Bounds and samples are taken for each of the likeliest states of the groups.
+        They combine with all methods but closed forms, with fractions, up-down routing and directed graphs
+        (arcs by tail and head). Bounds and samples are taken for each of the likeliest states of the groups.
     directed : bool or "mutual"
         Read a directed networkx graph: the first terminal must reach the others (True), or every terminal
-        every other ("mutual").
+        every other ("mutual"). Methods "auto", "exact", "bounds" and "monte_carlo".
     link_down, node_down : as link_up and node_up, optional
         Failure probabilities instead, for parts so good that 1 - up has lost digits.
     reductions : bool, optional
@@ -114,8 +114,8 @@ def evaluate(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not as stated, if the frontier is too wide, or if three or more terminals include
-        one that does not forward and has several links, which the exact programme does not treat.
+        If an argument is not as stated, or with "exact" if the frontier is too wide, or if three or more
+        terminals include one that does not forward and has several links: "bounds" takes these pair by pair.
 
     Notes
     -----
@@ -135,26 +135,28 @@ def evaluate(
     >>> print(f"{result.unreliability:.6e}")
     2.051974e-04
     """
-    require_choice(_METHODS, method=method)
     limits = reductions, max_states, max_seconds, rtol, samples, confidence, rng, executor
-    if any(map(is_not, (routing, directed, *limits), _DEFAULTS)):
-        _require_settings(routing, directed, *limits)
+    if any(map(is_not, (method, routing, directed, *limits), _DEFAULTS)):
+        _require_settings(method, routing, directed, *limits)
     fractions = has_fractions(link_up, node_up, link_down, node_down, groups=groups)
     if directed or fractions or groups is not None or routing == "updown":
         _require_one_kind(method, routing, fractions=fractions, groups=groups is not None, directed=directed)
-    if directed or fractions:
-        chances = {"link_up": link_up, "node_up": node_up, "link_down": link_down, "node_down": node_down}
     if directed:
-        from relparallel.reliability.questions.directed import Directed, solve_directed
+        from relparallel.reliability.directed.arcs import read_arc_groups, read_arcs
+        from relparallel.reliability.directed.directed_answers import answer_directed
 
-        kind: Directed = "mutual" if directed == "mutual" else "reach"
-        return solve_directed(graph, terminals, **chances, connection=kind, max_states=max_states)  # type: ignore[arg-type]
+        kind: Literal["reach", "mutual"] = "mutual" if directed == "mutual" else "reach"
+        chances = link_up, node_up, link_down, node_down
+        arcs = read_arcs(graph, terminals, *chances, kind, fractions=fractions)  # type: ignore[arg-type]
+        shared = [] if groups is None else read_arc_groups(graph, arcs, groups)  # type: ignore[arg-type]
+        return answer_directed(Question(graph, arcs, *limits), shared, method)
     if fractions:
         from relparallel.reliability.questions.fractions import in_fractions
 
         return in_fractions(
-            graph, terminals, **chances, groups=groups, reductions=reductions, max_states=max_states
-        )
+            graph, terminals, link_up, node_up, link_down=link_down, node_down=node_down, groups=groups,
+            reductions=reductions, max_states=max_states,
+        )  # fmt: skip
     problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
     question = Question(graph, problem, *limits)
     if groups is not None:
@@ -166,10 +168,11 @@ def evaluate(
 
 
 _SETTINGS: Final = ("directed", *Question._fields[2:])
-_DEFAULTS: Final = ("any", *map((evaluate.__kwdefaults__ or {}).__getitem__, _SETTINGS))
+_DEFAULTS: Final = ("auto", "any", *map((evaluate.__kwdefaults__ or {}).__getitem__, _SETTINGS))
 
 
 def _require_settings(
+    method: Any,
     routing: Any,
     directed: Any,
     reductions: Any,
@@ -182,6 +185,7 @@ def _require_settings(
     executor: Any,
 ) -> None:
     """Check which kind of answer is asked for and how much it may cost."""
+    require_choice(_METHODS, method=method)
     require_choice(("any", "updown"), routing=routing)
     require_choice((False, True, "mutual"), directed=directed)
     require_flag(reductions=reductions)
@@ -197,17 +201,19 @@ def _require_settings(
 
 def _require_one_kind(method: str, routing: str, *, fractions: bool, groups: bool, directed: object) -> None:
     """Refuse questions that go beyond the plain one in ways that no programme answers together."""
-    kinds = {"directed": bool(directed), "routing='updown'": routing == "updown", "fractions": fractions}
+    updown = routing == "updown"
+    kinds = {"routing='updown'": updown, "directed": bool(directed), "fractions": fractions}
     asked = [name for name, value in kinds.items() if value]
-    if directed and groups:
-        asked.append("groups")
-    if len(asked) > 1:
+    if updown and len(asked) > 1:
         raise ValueError(f"{asked[0]} must not be combined with {asked[1]}, got both")
     if method == "closed_form" and (groups or fractions or directed):
         other = "groups" if groups else asked[0]
         raise ValueError(f"method 'closed_form' must not be combined with {other}, got both")
-    plain = asked == ["routing='updown'"] and not groups
-    allowed = ("auto", "exact", "closed_form", "bounds") if plain else ("auto", "exact")
+    allowed = {
+        "routing='updown'": ("auto", "exact", *(() if groups else ("closed_form", "bounds"))),
+        "directed": ("auto", "exact", *(() if fractions else ("bounds", "monte_carlo"))),
+        "fractions": ("auto", "exact"),
+    }.get(asked[0] if asked else "", ())
     if asked and method not in allowed:
         kind = f"{asked[0]} and groups" if groups else asked[0]
         raise ValueError(f"method must be {' or '.join(map(repr, allowed))} with {kind}, got {method!r}")

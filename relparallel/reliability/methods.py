@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from relparallel._checks import require_rng
 from relparallel.reliability.auto import Attempt, exact_within, first_that_fits
 from relparallel.reliability.lumped.alike_nodes import twins
-from relparallel.reliability.problem import Problem, require_relays
+from relparallel.reliability.problem import Problem, mute_terminals, require_relays
 from relparallel.reliability.programme.compiled import solved
 from relparallel.reliability.programme.frontier import NotExactError, fitting, require_fit
 from relparallel.reliability.result import Estimator, Reliability, Routing, bracketed, exactly, explained
@@ -22,9 +22,10 @@ from relparallel.topology import Topology, as_topology
 if TYPE_CHECKING:
     import networkx as nx
 
+    from relparallel.reliability.sampling.monte_carlo import Chunk
     from relparallel.reliability.sensitivity.importance import ByClass, Importance
 
-__all__ = ["Question", "answer", "up_and_down"]
+__all__ = ["Question", "answer", "crudely_sampled", "tight", "up_and_down", "with_importance"]
 
 _BOUND_STATES, _BOUND_STEPS = 2**16, 10**7  # per layer, and links to look at per second that may be spent
 _MOST_STEPS = 2**62
@@ -50,11 +51,11 @@ def answer(question: Question, method: str) -> Reliability:
     """Answer by the method named; the reason is given where the method was not."""
     if method == "auto":
         found = first_that_fits(_from_the_most_exact(question))
-        return _with_importance(found, question, alike=found.width == 0 and found.states > 0)
+        return with_importance(found, question, alike=found.width == 0 and found.states > 0)
     if method == "closed_form":
         return by_form(question)
     if method == "exact":
-        return _with_importance(exactly_solved(question), question)
+        return with_importance(exactly_solved(question), question)
     if method == "bounds":
         return explained(bounded(question), "")
     if method == "monte_carlo":
@@ -74,7 +75,7 @@ def _from_the_most_exact(question: Question) -> Iterator[Attempt]:
     yield Attempt("exact", partial(_exactly_within_budget, question))
     if not known and len(question.problem.edges) <= _MOST_LINKS:
         yield Attempt("symmetry", partial(_by_symmetry, question))
-    yield Attempt("bounds", partial(bounded, question), partial(_tight, question))
+    yield Attempt("bounds", partial(bounded, question), partial(tight, question))
     if question.rng is not None:
         yield Attempt("estimate", partial(estimated, question, "auto"))
 
@@ -95,7 +96,7 @@ def by_form(question: Question, routing: Routing = "any") -> Reliability:
             raise NotExactError("parts must stay alike in their classes for importance over up-down paths")
         return found
 
-    return _with_importance(form.answer(routing), question, again=again)
+    return with_importance(form.answer(routing), question, again=again)
 
 
 def up_and_down(question: Question, method: str) -> Reliability:
@@ -135,11 +136,35 @@ def bounded(question: Question) -> Reliability:
     """The middle of a certified bracket."""
     from relparallel.reliability.bounding.certified import bound_problem
 
-    require_relays(question.problem)
+    if mute_terminals(question.problem):
+        return _bounded_by_pairs(question)
     steps = int(min(max(_BOUND_STEPS * question.max_seconds, 1), _MOST_STEPS))
     found = bound_problem(question.problem, "auto", question.rtol, _BOUND_STATES, steps)
     reason = f"a bracket with a relative width of {found.gap:.1e} from {', '.join(found.tried)}"
     return bracketed(found.lower, found.upper, "any", reason)
+
+
+def _bounded_by_pairs(question: Question) -> Reliability:
+    """A bracket from all pairs of terminals, each exact where its share of the time allows."""
+    from relparallel.reliability.bounding.mute_terminals import bound_by_pairs
+
+    share = 2 * question.max_seconds / len(question.problem.terminals) ** 2
+
+    def ask(problem: Problem) -> tuple[float, float]:
+        asked = question._replace(problem=problem, max_seconds=share)
+        found = first_that_fits(
+            [
+                Attempt("exact", partial(_exactly_within_budget, asked)),
+                Attempt("bounds", partial(bounded, asked)),
+            ]
+        )
+        return found.lower, found.upper
+
+    lower, upper = bound_by_pairs(question.problem, ask)
+    gap = (upper - lower) / upper if upper else 0.0
+    return bracketed(
+        lower, upper, "any", f"a bracket with a relative width of {gap:.1e} from pairs of terminals"
+    )
 
 
 def estimated(question: Question, method: Estimator) -> Reliability:
@@ -157,7 +182,7 @@ def estimated(question: Question, method: Estimator) -> Reliability:
     )  # fmt: skip
 
 
-def crudely_sampled(question: Question) -> Reliability:
+def crudely_sampled(question: Question, count: Callable[[Any, Chunk], int] | None = None) -> Reliability:
     """Shares of sampled states, with an interval that never errs more often than stated."""
     from relparallel.reliability.sampling.monte_carlo import SamplingPlan, estimate
 
@@ -165,7 +190,7 @@ def crudely_sampled(question: Question) -> Reliability:
     plan = SamplingPlan(
         samples=samples, confidence=question.confidence, rng=question.rng, executor=question.executor
     )
-    return estimate(question.problem, plan)
+    return estimate(question.problem, plan, count)
 
 
 def _by_symmetry(question: Question) -> Reliability | None:
@@ -182,16 +207,22 @@ def _exactly_within_budget(question: Question) -> Reliability:
     return exact_within(question.problem, question.reductions, question.max_states, question.max_seconds)
 
 
-def _with_importance(
-    found: Reliability, question: Question, *, alike: bool = False, again: ByClass | None = None
+def with_importance(
+    found: Reliability,
+    question: Question,
+    *,
+    alike: bool = False,
+    again: ByClass | None = None,
+    alone: bool = False,
 ) -> Reliability:
-    """The result, which can tell how important every part is if it is exact: by ``again`` if that can."""
+    """The result, which can tell how important every part is if it is exact: by ``again``, perhaps alone."""
 
     def parts(*, perfect: bool) -> Importance:
         from relparallel.reliability.sensitivity.importance import importance
 
-        if perfect and found.routing == "updown":
-            raise NotExactError("perfect must be False for importance over up-down paths, got True")
+        if perfect and (alone or found.routing == "updown"):
+            kinds = "over up-down paths, in directed networks or with groups"
+            raise NotExactError(f"perfect must be False for importance {kinds}, got True")
         asked = question.problem, question.graph, question.reductions, question.max_states
         return importance(*asked, perfect=perfect, alike=alike, again=again)
 
@@ -200,6 +231,6 @@ def _with_importance(
     return found
 
 
-def _tight(question: Question, found: Reliability) -> bool:
+def tight(question: Question, found: Reliability) -> bool:
     """Whether a bracket is narrow enough not to sample."""
     return found.upper - found.lower <= question.rtol * found.unreliability

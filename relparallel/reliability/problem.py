@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from operator import is_
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numba
@@ -26,6 +27,7 @@ __all__ = [
     "Problem",
     "Terminals",
     "link_values",
+    "mute_terminals",
     "node_values",
     "read_problem",
     "require_relays",
@@ -111,46 +113,49 @@ def _read_simple(
         return None
     import networkx as nx
 
-    if type(graph) is not nx.Graph or len(graph) == 0:
+    if type(graph) is not nx.Graph:
         return None
-    nodes, near = dict(graph.nodes(data=True)), dict(graph.adjacency())
-    for records in (nodes, *near.values()):
-        if any(records.values()) and not all(map(FIELDS.isdisjoint, records.values())):
+    inner: Any = graph
+    nodes, near = inner._node, inner._adj
+    if type(near) is not dict or not near:  # a view, or empty
+        return None
+    around, n = near.values(), len(near)
+    for records in (nodes.values(), *map(dict.values, around)):
+        if any(records) and not all(map(FIELDS.isdisjoint, records)):
             return None
-    n, ends = len(near), chain.from_iterable(near.values())
+    ends = chain.from_iterable(around)
     index = None if list(near) == list(range(n)) else dict(zip(near, range(n), strict=True))
     chosen = _quick_terminals(terminals, near, index)
     if chosen is None:
         return None
-    joined = np.array(list(ends if index is None else map(index.__getitem__, ends)), dtype=np.int64)
-    degree = np.fromiter(map(len, near.values()), np.int64, n)
-    edges, links, nodes_up, transit = _arrays(joined, degree, *link, *node)
-    if 2 * len(edges) < len(joined):  # there is a loop
+    near_by = [*map(len, around), *(ends if index is None else map(index.__getitem__, ends))]
+    edges, links, nodes_up, transit = _arrays(np.fromiter(near_by, np.int64, len(near_by)), n, *link, *node)
+    if n + 2 * len(edges) < len(near_by):  # there is a loop
         return None
     return Problem(edges=edges, link=links, node=nodes_up, terminals=chosen, transit=transit)
 
 
 @numba.njit(cache=True)
-def _arrays(joined, degree, link_up, link_down, node_up, node_down):  # type: ignore[no-untyped-def]
+def _arrays(near_by, n, link_up, link_down, node_up, node_down):  # type: ignore[no-untyped-def]
     """Edges u < v in ascending order, chances of links and nodes, and transit, from lists of neighbours.
 
-    Going through the nodes in order finds the upper ends of every node's links in order.
+    ``near_by`` holds the degrees of the n nodes and then their neighbours. Going through the nodes in order
+    finds the upper ends of every node's links in order.
     """
-    n = len(degree)
-    place, row, found = np.zeros(n + 1, np.int64), 0, 0
+    place, row, found = np.empty(n, np.int64), n, 0
     for v in range(n):
         place[v] = found
-        for _ in range(degree[v]):
-            found += joined[row] > v
+        for _ in range(near_by[v]):
+            found += near_by[row] > v
             row += 1
     edges, links = np.empty((found, 2), np.int64), np.empty((found, 2))
     links[:, 0], links[:, 1] = link_up, link_down
     nodes = np.empty((n, 2))
     nodes[:, 0], nodes[:, 1] = node_up, node_down
-    row = 0
+    row = n
     for u in range(n):
-        for _ in range(degree[u]):
-            v = joined[row]
+        for _ in range(near_by[u]):
+            v = near_by[row]
             row += 1
             if v < u:
                 edges[place[v], 0], edges[place[v], 1] = v, u
@@ -190,29 +195,37 @@ def _quick_terminals(
     """
     if isinstance(terminals, str):
         return np.arange(len(nodes)) if terminals in ("all", "nodes") else None
-    if type(terminals) not in (tuple, list, range) or not _NAMES.issuperset(map(type, terminals)):
+    if type(terminals) not in (tuple, list, range):
+        return None
+    if len(terminals) == len(nodes) and all(map(is_, terminals, nodes)):
+        return np.arange(len(nodes))
+    if not _NAMES.issuperset(map(type, terminals)):
         return None
     named = set(terminals)
     if not 0 < len(named) == len(terminals) or not named <= nodes.keys():
         return None
-    if len(named) == len(nodes):
-        return np.arange(len(nodes))
     return np.array(sorted(named if index is None else map(index.__getitem__, named)), dtype=np.int64)
 
 
 _NAMES: Final = frozenset((int, str, tuple))  # types of labels
 
 
+def mute_terminals(problem: Problem) -> list[int]:
+    """Terminals that forward nothing and have several links, where there are three terminals or more."""
+    if len(problem.terminals) <= 2 or 0 not in problem.transit.tobytes():  # all forward
+        return []
+    links = np.bincount(problem.edges.ravel(), minlength=len(problem.node))
+    return [v for v in problem.terminals.tolist() if not problem.transit[v] and links[v] > 1]
+
+
 def require_relays(problem: Problem) -> None:
     """Refuse what plain connectivity does not answer: see Notes of `evaluate`."""
-    if len(problem.terminals) <= 2 or 0 not in problem.transit.tobytes():  # all forward
-        return
-    links = np.bincount(problem.edges.ravel(), minlength=len(problem.node))
-    mute = [v for v in problem.terminals if not problem.transit[v] and links[v] > 1]
+    mute = mute_terminals(problem)
     if mute:
         raise NotExactError(
             "terminals must forward or have one link for the exact programme when there are three or more, "
-            f"got node {mute[0]} with {links[mute[0]]} links; use method='monte_carlo' with an rng"
+            f"got node {mute[0]} with several; evaluate brackets them pair by pair with method='bounds', and "
+            "samples with 'monte_carlo'"
         )
 
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import pickle
 import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 
@@ -39,7 +43,7 @@ def local_pool(workers: int) -> Iterator[Executor]:
         others = multiprocessing.active_children()
         pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(private,))
         try:
-            yield pool
+            yield _ByFile(pool)
         except BaseException:
             for process in multiprocessing.active_children():
                 if process not in others:
@@ -48,6 +52,40 @@ def local_pool(workers: int) -> Iterator[Executor]:
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
             end_kernels_of(private)
+
+
+class _ByFile(Executor):
+    """Has workers leave their results in files, and send only the name.
+
+    A pool waits forever for the rest of a result when its sender is killed halfway; a name goes in one piece.
+    """
+
+    def __init__(self, pool: Executor) -> None:
+        self.pool = pool
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:  # type: ignore[override]
+        """Send a call to a worker; its future has the result itself."""
+        result: Future[Any] = Future()
+        self.pool.submit(_to_file, function, *arguments).add_done_callback(partial(_from_file, result))
+        return result
+
+
+def _to_file(function: Callable[..., Any], *arguments: Any) -> Path:
+    """Leave what a call returns in a file of the worker's folder."""
+    result = function(*arguments)
+    with tempfile.NamedTemporaryFile(suffix=".result", delete=False) as file:
+        pickle.dump(result, file, pickle.HIGHEST_PROTOCOL)
+    return Path(file.name)
+
+
+def _from_file(result: Future[Any], left: Future[Path]) -> None:
+    """Pass on what a worker left, or its failure."""
+    try:
+        content = left.result().read_bytes()
+        left.result().unlink()
+        result.set_result(pickle.loads(content))
+    except BaseException as error:
+        result.set_exception(error)
 
 
 def _start_worker(private: str) -> None:

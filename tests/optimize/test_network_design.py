@@ -102,3 +102,17 @@ def test_nothing_to_choose_from():
 def test_one_number_each(name, arguments):
     with pytest.raises(TypeError, match=f"{name} must"):
         disjoint_routes(nx.path_graph(3), 0, 2, **arguments)
+
+
+@pytest.mark.parametrize(("connectivity", "cost"), [(1, 0.0), (2, 0.0), (3, 2.0), (4, 7.0)])
+def test_parallel_cables_that_are_there_count_each(connectivity, cost):
+    network = nx.MultiGraph([(0, 1), (0, 1), (1, 2), (1, 2)])
+    offered = nx.Graph()
+    offered.add_weighted_edges_from([(0, 1, 1.0), (1, 2, 1.0), (0, 2, 5.0)], weight="cost")
+    assert survivable_augmentation(network, offered, connectivity).cost == pytest.approx(cost)
+
+
+@pytest.mark.parametrize("kind", ["edge", "node"])
+def test_nothing_to_build_with_is_refused(kind):
+    with pytest.raises(ValueError, match="connectivity must be within reach"):
+        survivable_augmentation(nx.empty_graph(2), nx.empty_graph(2), 1, kind)

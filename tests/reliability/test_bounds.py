@@ -3,7 +3,7 @@
 import math
 import time
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 
 import networkx as nx
 import numpy as np
@@ -314,6 +314,12 @@ def test_what_does_not_apply_is_refused(arguments, words):
         bounds(nx.petersen_graph(), **{"link_up": 0.9} | arguments)
 
 
+@pytest.mark.parametrize("method", COUNTED)
+def test_counts_of_a_network_without_links_are_refused(method):
+    with pytest.raises(ValueError, match="graph must have at least one link for method"):
+        bounds(nx.empty_graph(1), node_up=0.9, method=method)
+
+
 def test_hosts_with_two_links_that_forward_nothing_are_refused():
     network = nx.complete_bipartite_graph(3, 2)
     dual = {v: {"kind": "host" if v < 3 else "switch", "transit": v >= 3} for v in network}
@@ -327,3 +333,20 @@ def test_hosts_with_two_links_that_forward_nothing_are_refused():
 def test_lower_above_upper_is_refused():
     with pytest.raises(ValueError, match="lower must be"):
         Bounds(lower=0.2, upper=0.1, method="auto", tried={})
+
+
+def test_hosts_with_two_links_that_forward_nothing_are_bounded_pair_by_pair():
+    """Three hosts on two leaves, which are not joined otherwise: every two of them need a leaf in common."""
+    hosts, leaves = range(3), (3, 4)
+    network = nx.Graph([(host, leaf) for host in hosts for leaf in leaves])
+    nx.set_node_attributes(network, dict.fromkeys(hosts, False), "transit")
+    for up in (0.5, 0.9, 0.999):
+        works = 0.0
+        for links in product((0, 1), repeat=6):
+            at = [{leaf for leaf in (0, 1) if links[2 * host + leaf]} for host in hosts]
+            if at[0] & at[1] and at[0] & at[2] and at[1] & at[2]:
+                works += float(np.prod([up if link else 1 - up for link in links]))
+        found = evaluate(network, tuple(hosts), up)
+        assert found.method == "bounds"
+        assert found.lower <= 1 - works <= found.upper
+    assert found.upper < 3 * found.lower

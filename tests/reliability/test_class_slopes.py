@@ -1,11 +1,17 @@
 """Importance of classes of alike parts against the sweep back and conditioning, which know no classes."""
 
+from dataclasses import replace
+from fractions import Fraction
 from time import process_time
 
 import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate
+from relparallel.reliability.chances import part
+from relparallel.reliability.lumped.arithmetic import exact_up
+from relparallel.reliability.lumped.kind_slopes import slopes_of_kinds
+from relparallel.reliability.lumped.lumping import Fabric, connected
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.programme.compiled import compiled
 from relparallel.reliability.programme.frontier import NotExactError
@@ -133,8 +139,54 @@ def test_the_sweep_and_the_classes_meet_in_one_question():
     assert np.ptp(alike.birnbaum[spines]) == 0  # one number for the class
 
 
+@pytest.mark.parametrize("hosts", [(0, 4), (0, 1, 4), (0, 4, 8), (0, 2, 4), (0, 1, 2, 3, 12)])
+@pytest.mark.parametrize("down", [0.1, 1e-4, 1e-8])
+def test_every_part_where_some_pods_have_no_terminals(hosts, down):
+    fabric = fat_tree(4)
+    terminals = np.flatnonzero(fabric.is_kind("host"))[list(hosts)]
+    (failed, slopes), (expected, swept) = both(fabric, terminals, *tiered(fabric, down))
+    assert failed == pytest.approx(expected, rel=1e-13)
+    assert slopes == pytest.approx(swept, rel=1e-11, abs=0)
+
+
+def test_some_parts_that_never_fail_where_some_pods_have_no_terminals():
+    fabric = fat_tree(4)
+    terminals = np.flatnonzero(fabric.is_kind("host"))[[0, 4]]
+    for node in ([1.0, 1.0, 1.0, 1.0], [1.0, 0.999, 1.0, 0.9], [1.0, 1.0, 0.99, 1.0]):
+        (_, slopes), (_, swept) = both(fabric, terminals, 0.99, np.array(node)[fabric.tier])
+        assert slopes == pytest.approx(swept, rel=1e-11, abs=0)
+
+
+def test_leaves_without_terminals():
+    fabric = leaf_spine(leaves=5, spines=3, hosts_per_leaf=1)
+    terminals = np.flatnonzero(fabric.is_kind("leaf"))[:2]
+    (_, slopes), (_, swept) = both(fabric, terminals, 0.99, 0.999)
+    assert slopes == pytest.approx(swept, rel=1e-11, abs=0)
+
+
 def test_what_is_not_alike_is_refused():
     fabric = fat_tree(4)
-    for terminals in ((0, 4), "switches", tuple(range(13))):
-        assert slopes_by_class(fabric, read_problem(fabric, terminals, 0.9, 0.9)) is None
+    link = np.full(len(fabric.edges), 0.9)
+    link[-1] = 0.8
+    for terminals, up in (("switches", 0.9), ((0, 4), link)):
+        assert slopes_by_class(fabric, read_problem(fabric, terminals, up, 0.9)) is None
     assert slopes_by_class(fabric, read_problem(fabric, "all", 1.0, 1.0)) is None
+
+
+@pytest.mark.parametrize("pods", [((2, 1, 2), (4, 0, 3)), ((1, 1, 2), (1, 2, 1), (4, 0, 3))])
+def test_slopes_of_all_kinds_together_are_quotients_of_differences(pods):
+    """Steps of 2^-24 to both sides leave 2^-48 of a slope; sums to 2^-110 leave less of the difference."""
+    chances = {"core": 0.01, "aggregation": 0.012, "edge": 0.011, "core_link": 0.1, "edge_link": 0.08}
+    fabric = Fabric(
+        planes=3, cores=3, aggregations=1, pods=pods, **{n: part(1 - q) for n, q in chances.items()}
+    )
+    found = slopes_of_kinds(fabric)
+    of_class = {n: sum(pod[n] for pod in found.pods) for n in chances if n != "core"} | {"core": found.core}
+    of_class["edge_link"] += sum(pod["other_link"] for pod in found.pods)
+    for name, slope in of_class.items():
+        up = exact_up(getattr(fabric, name))
+        step, joined = (1 - up) / 2**24, []
+        for moved in (up + step, up - step):
+            total, scale, _ = connected(replace(fabric, **{name: (moved, 1 - moved)}), Fraction(1, 2**110))
+            joined.append(Fraction(total, scale.one))
+        assert float(slope) == pytest.approx(float((joined[0] - joined[1]) / (2 * step)), rel=1e-12)

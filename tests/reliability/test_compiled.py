@@ -4,10 +4,11 @@ from math import prod
 import networkx as nx
 import numpy as np
 import pytest
+from numba.core.runtime import _nrt_python, rtsys
 
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.programme import frontier
-from relparallel.reliability.programme.compiled import compiled
+from relparallel.reliability.programme.compiled import compiled, solved
 from relparallel.reliability.programme.labels import MAX_LIVE, SOME, pack, unpack
 from relparallel.reliability.programme.tape import play_any
 
@@ -125,6 +126,20 @@ def test_visits_are_limited_in_all_programmes_together():
     for visits in (visited - 1, 100, 1):
         with pytest.raises(frontier.NotExactError, match=f"at most {visits} states in all layers"):
             structure.evaluate(link, node, max_visits=visits)
+
+
+@pytest.mark.parametrize(("graph", "terminals"), CASES)
+def test_arrays_are_given_back(graph, terminals):
+    """Compiled functions that count no references must neither keep nor free an array."""
+    problem, _, _ = network(graph, terminals)
+    solved(problem, True, 2**24)
+    _nrt_python.memsys_enable_stats()
+    before = rtsys.get_allocation_stats()
+    solved(problem, True, 2**24)
+    after = rtsys.get_allocation_stats()
+    _nrt_python.memsys_disable_stats()
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free > 0
+    assert after.alloc - before.alloc == after.free - before.free > 0
 
 
 def test_states_in_memory_are_the_states():

@@ -1,3 +1,4 @@
+from fractions import Fraction
 from itertools import product
 
 import networkx as nx
@@ -77,3 +78,138 @@ def test_bad_input_is_refused(arguments, name):
     known = {"graph": nx.path_graph(3, create_using=nx.DiGraph), "terminals": (0, 2), "directed": True}
     with pytest.raises((ValueError, TypeError), match=f"{name} must"):
         evaluate(**known | arguments)
+
+
+def drawn(seed):
+    """A small directed network, terminals and chances."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 7))
+    graph = nx.gnm_random_graph(n, int(rng.integers(n, n * (n - 1) // 2 + 3)), seed=seed, directed=True)
+    terminals = rng.permutation(n)[: rng.integers(2, 4)].tolist()
+    link = {arc: float(rng.choice([0.5, 0.9, 0.99, 1 - 1e-6])) for arc in graph.edges}
+    node = {v: 0.875 for v in graph if rng.random() < 0.4}
+    return graph, terminals, link, node, ("mutual" if rng.random() < 0.5 else True)
+
+
+def exactly(values):
+    return {part: Fraction(value) for part, value in values.items()}
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6))
+def test_fractions_are_exact_and_floats_agree_with_them(seed):
+    graph, terminals, link, node, directed = drawn(seed)
+    found = evaluate(graph, terminals, link, node, directed=directed)
+    exact = evaluate(graph, terminals, exactly(link), exactly(node), directed=directed)
+    assert exact.reliability + exact.unreliability == 1
+    assert isinstance(exact.unreliability, Fraction)
+    assert found.unreliability == pytest.approx(float(exact.unreliability), rel=1e-12)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6))
+def test_importance_agrees_with_conditioning_in_fractions(seed):
+    graph, terminals, link, node, directed = drawn(seed)
+    found = evaluate(graph, terminals, link, node, directed=directed).importance()
+    assert set(found.names) == {p for p, up in {**link, **node}.items() if up < 1}
+    for name, kind, slope in zip(found.names, found.kinds, found.birnbaum, strict=True):
+        down = []
+        for up in (Fraction(0), Fraction(1)):
+            links, nodes = exactly(link), exactly(node)
+            (links if kind == "link" else nodes)[name] = up
+            down.append(evaluate(graph, terminals, links, nodes, directed=directed).unreliability)
+        assert slope == pytest.approx(float(down[0] - down[1]), rel=1e-9, abs=1e-300)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6))
+def test_groups_are_summed_over_their_states(seed):
+    graph, terminals, link, node, directed = drawn(seed)
+    rng, parts = np.random.default_rng(seed), [*graph.edges, *graph.nodes]
+    groups = [
+        ([parts[i] for i in rng.permutation(len(parts))[: rng.integers(1, 4)]], Fraction(1, 4))
+        for _ in range(3)
+    ]
+    total = Fraction(0)
+    for states in product((True, False), repeat=3):
+        links, nodes = exactly(link), exactly(node)
+        for (members, _), works in zip(groups, states, strict=True):
+            for part in members if not works else ():
+                (links if part in links else nodes)[part] = Fraction(0)
+        mass = Fraction(3, 4) ** sum(states) * Fraction(1, 4) ** (3 - sum(states))
+        total += mass * evaluate(graph, terminals, links, nodes, directed=directed).unreliability
+    asked = {"groups": groups, "directed": directed}
+    assert evaluate(graph, terminals, exactly(link), exactly(node), **asked).unreliability == total
+    floats = [(members, float(chance)) for members, chance in groups]
+    found = evaluate(graph, terminals, link, node, groups=floats, directed=directed)
+    assert found.unreliability == pytest.approx(float(total), rel=1e-12)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.sampled_from([1e-9, 1e-3, 1.0]))
+def test_bounds_hold_the_exact_value(seed, max_seconds):
+    graph, terminals, link, node, directed = drawn(seed)
+    exact = evaluate(graph, terminals, link, node, directed=directed).unreliability
+    found = evaluate(
+        graph, terminals, link, node, directed=directed, method="bounds", max_seconds=max_seconds
+    )
+    assert found.lower <= exact <= found.upper
+
+
+def test_what_is_too_wide_is_bounded_and_sampled():
+    """In a grid that two arcs join where a link did, what one terminal reaches fails as the links would."""
+    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(9, 9))
+    exact = evaluate(grid, (0, 80), 0.99).unreliability
+    asked = {"link_up": 0.99, "directed": True, "max_seconds": 2.0}
+    bounded = evaluate(grid.to_directed(), (0, 80), **asked)
+    assert bounded.method == "bounds"
+    assert "exact" in bounded.reason
+    assert bounded.lower <= exact <= bounded.upper < 1.1 * bounded.lower
+    rare = {"link_up": 0.9, "directed": "mutual", "max_seconds": 0.01}
+    sampled = evaluate(grid.to_directed(), (0, 80), **rare, rng=np.random.default_rng(3), confidence=0.999)
+    assert sampled.method == "monte_carlo"
+    both_ways = evaluate(grid.to_directed(), (0, 80), **rare, method="bounds")
+    assert both_ways.lower < sampled.upper
+    assert sampled.lower < both_ways.upper
+
+
+def test_samples_agree_with_the_exact_value():
+    for seed in range(6):
+        graph, terminals, link, node, directed = drawn(seed)
+        exact = evaluate(graph, terminals, link, node, directed=directed).unreliability
+        asked = {"method": "monte_carlo", "rng": np.random.default_rng(seed), "confidence": 0.9999}
+        found = evaluate(graph, terminals, link, node, directed=directed, **asked)
+        assert found.lower <= exact <= found.upper
+        assert found.upper - found.lower < 0.02
+
+
+def test_importance_of_perfect_parts_is_refused():
+    ring = nx.cycle_graph(4, create_using=nx.DiGraph)
+    found = evaluate(ring, (0, 2), 0.9, directed=True)
+    with pytest.raises(ValueError, match="perfect must be False"):
+        found.importance(perfect=True)
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        (0.5, "groups must be a list"),
+        ([0.5], "groups must hold pairs"),
+        ([((), 0.5)], "groups must have at least one member"),
+        ([([(1, 0)], 0.5)], "groups must have nodes or arcs"),
+        ([([0], 1.5)], "groups must be"),
+        ([([[0]], 0.5)], "groups must have labels"),
+    ],
+)
+def test_bad_groups_are_refused(groups, said):
+    path = nx.path_graph(3, create_using=nx.DiGraph)
+    with pytest.raises((ValueError, TypeError), match=said):
+        evaluate(path, (0, 2), 0.9, directed=True, groups=groups)
+
+
+def test_rare_states_of_groups_are_not_left_out():
+    ring = nx.cycle_graph(6, create_using=nx.DiGraph)
+    groups = [([(i, i + 1), i], 1e-9) for i in (1, 2, 3)]
+    found = evaluate(ring, (0, 4), link_down=1e-3, groups=groups, directed=True)
+    assert found.exact
+    assert found.unreliability == pytest.approx(1 - 0.999**4 + 3e-9 * 0.999**4, rel=1e-12)

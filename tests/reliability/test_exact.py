@@ -81,7 +81,10 @@ def test_links_nodes_cables_and_hosts_agree_with_enumeration(network, by_enumera
     chances = {"link_up": "up" if links else 1.0, "node_up": "up"}
     if len(terminals) > 2 and mute:
         with pytest.raises(ValueError, match="terminals must forward or have one link"):
-            evaluate(graph, terminals, **chances)
+            evaluate(graph, terminals, **chances, method="exact")
+        bounded = evaluate(graph, terminals, **chances)
+        assert bounded.lower <= 1 - exact + 1e-15
+        assert 1 - exact - 1e-15 <= bounded.upper
     else:
         assert_equal(evaluate(graph, terminals, **chances), exact)
         assert_equal(evaluate(graph, terminals, **chances, reductions=False), exact)
@@ -206,8 +209,9 @@ def test_three_dual_homed_hosts_need_a_pairwise_answer(by_enumeration):
     links = [(u, v, chance) for u, v in graph.edges]
     exact = by_enumeration(links, dict.fromkeys(graph, 1), ("A", "B", "C"), {0, 1, 2})
     assert exact == Fraction(3, 4) ** 6  # each pair has one switch in common, and needs it
-    with pytest.raises(ValueError, match="use method='monte_carlo'"):
-        evaluate(graph, ("A", "B", "C"), chance)
+    bounded = evaluate(graph, ("A", "B", "C"), chance)
+    assert bounded.method == "bounds"
+    assert bounded.lower <= 1 - exact <= bounded.upper
     sampled = evaluate(
         graph, ("A", "B", "C"), chance, samples=200_000, confidence=0.9999, rng=np.random.default_rng(5)
     )

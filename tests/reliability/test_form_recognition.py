@@ -81,6 +81,15 @@ def test_tiny_failures_keep_their_digits():
     assert "components among 64 leaves and 32 spines" in found.reason
 
 
+@pytest.mark.parametrize("network", [bcube(3, 1), dcell(3, 1), torus((7,))], ids=str)
+def test_pairs_of_servers_whose_cables_fail_less_than_the_last_digit_of_one(network):
+    closed, exact = (
+        evaluate(network, (0, 4), link_down=1e-20, node_down=1e-25, method=m)
+        for m in ("closed_form", "exact")
+    )
+    assert 0 < closed.unreliability == pytest.approx(exact.unreliability, rel=1e-12, abs=0)
+
+
 def test_large_fat_trees_agree_with_the_forms_by_name():
     network = fat_tree(16)
     link = np.where(network.tier[network.edges].max(axis=1) == 3, 0.999, 1.0)
@@ -101,7 +110,7 @@ def test_large_fat_trees_agree_with_the_forms_by_name():
         (nx.petersen_graph(), {"terminals": (0, 1), "link_up": 0.9}, "nor a BCube"),
         (fat_tree(4), {"link_up": 0.9}, "edge and aggregation switches"),
         (fat_tree(4), {"link_up": 0.9, "routing": "updown"}, "no more than 5 edge switches"),
-        (bcube(3, 1), {"terminals": (0, 4), "link_down": 1e-20}, "last digit of 1 - up"),
+        (bcube(3, 1), {"terminals": (0, 4), "node_up": {5: 0.9}}, "must have one chance"),
         (fat_tree(4), {"link_up": 0.9, "groups": 0.1}, "must not be combined"),
         (nx.path_graph(3, create_using=nx.DiGraph), {"directed": True, "link_up": 0.9}, "directed"),
     ],
@@ -122,3 +131,12 @@ def test_other_wirings_are_not_mistaken_for_those():
     two = nx.disjoint_union(nx.cycle_graph(4), nx.cycle_graph(5))
     with pytest.raises(ValueError, match="more than one ring"):
         evaluate(two, (0, 2), 0.9, method="closed_form")
+
+
+@pytest.mark.parametrize(("node", "tier"), [(0, 1), (0, 2), (0, 5), (2, 0), (2, 2), (2, 3), (4, 1), (4, 3)])
+def test_up_down_forms_see_tiers_that_do_not_fit_the_wiring(node, tier):
+    graph = leaf_spine(leaves=2, spines=2, hosts_per_leaf=1).to_networkx()
+    graph.nodes[node]["tier"] = tier
+    asked = Topology.from_networkx(graph), (0, 1), 0.9, 0.95
+    exact = evaluate(*asked, method="exact", routing="updown")
+    assert evaluate(*asked, routing="updown").unreliability == pytest.approx(exact.unreliability, rel=1e-13)

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate
+from relparallel.reliability.chances import CERTAIN
 from relparallel.reliability.closed_forms import partition_slopes
+from relparallel.reliability.closed_forms.form_slopes import Sides
+from relparallel.reliability.closed_forms.pivotal_blocks import pivotal_slopes
 from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.topology import Topology, fat_tree, leaf_spine, three_tier
 
@@ -159,7 +162,11 @@ def test_slopes_far_below_the_last_digit_of_one():
         (fat_tree(16), "all", {"node_up": 0.999}),
         (fat_tree(8), "all", failing_cables(fat_tree(8), 0.01)),
         (fat_tree(8), (0, 127), failing_cables(fat_tree(8), 0.01)),
+        (fat_tree(16), (0, 1023), failing_cables(fat_tree(16), 0.1)),
+        (fat_tree(16), (0, 100, 200), failing_cables(fat_tree(16), 1e-5)),
         (fat_tree(24), "all", failing_cables(fat_tree(24), 0.01)),
+        (fat_tree(24), (0, 3455), failing_cables(fat_tree(24), 0.1)),
+        (fat_tree(24), (0, 3455), failing_cables(fat_tree(24), 0.01)),
     ],
     ids=str,
 )
@@ -273,13 +280,71 @@ def test_every_failure_needs_all_aggregation_switches_of_one_pod():
     assert (table["risk_reduction"].dropna() == 1).all()
 
 
+def classes_that_fail(slopes, ups, k, terminals):
+    """Slopes by core, near and far switch, near and far cable, without those of parts that are not there."""
+    there = [ups[0] < 1, ups[1] < 1, ups[1] < 1 and terminals < k, True, terminals < k]
+    return [float(slope) for slope, is_there in zip(slopes, there, strict=False) if is_there]
+
+
 @pytest.mark.parametrize("ups", [(0.999, 0.99, 0.999), (1.0, 0.9, 0.99), (0.1, 0.9, 0.2)], ids=str)
 @pytest.mark.parametrize(("k", "terminals"), [(8, 2), (12, 5), (12, 12)])
 def test_twice_the_bits_change_no_slope_of_partitions(ups, k, terminals):
     """Also where a far pod's cable matters 1e-40 times as much as a near one's."""
-    found = partition_slopes.slopes_of_partitions(k, *ups, terminals)
-    finer = [float(x) for x in partition_slopes._slopes(k, ups, terminals, 400)]
-    kinds = 1 if terminals == k else 2
-    for slopes, expected in ((found[:1], finer[:1]), (found[1 : 1 + kinds], finer[1 : 1 + kinds])):
-        assert slopes == pytest.approx(tuple(expected), rel=1e-14, abs=0)
-    assert found[3 : 3 + kinds] == pytest.approx(tuple(finer[3 : 3 + kinds]), rel=1e-14, abs=0)
+    found = classes_that_fail(partition_slopes._whole(k, ups, terminals), ups, k, terminals)
+    finer = classes_that_fail(partition_slopes._slopes(k, ups, terminals, 400), ups, k, terminals)
+    assert found == pytest.approx(finer, rel=1e-14, abs=0)
+
+
+@pytest.mark.parametrize("link", [0.5, 0.9, 0.999, 1 - 1e-6])
+@pytest.mark.parametrize("core", [0.8, 0.99, 1.0])
+@pytest.mark.parametrize("k", [4, 6, 8])
+def test_pivotal_chances_are_the_derivative_in_whole_numbers(k, core, link):
+    """Chances of being pivotal in floats, and differences of alternating sums in 600 bits."""
+    for aggregation in (0.7, 0.99999, 1.0):
+        for terminals in range(2, k + 1):
+            ups = core, aggregation, link
+            found = classes_that_fail(pivotal_slopes(k, *ups, terminals), ups, k, terminals)
+            exact = classes_that_fail(partition_slopes._slopes(k, ups, terminals, 600), ups, k, terminals)
+            assert found == pytest.approx(exact, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("terminals", [2, 7, 32])
+@pytest.mark.parametrize(("core", "link"), [(1.0, 0.9), (0.9, 0.9), (0.7, 0.8), (1.0, 0.5)])
+def test_pivotal_chances_of_large_fabrics_are_those_of_a_bipartite_graph(core, link, terminals):
+    """Perfect aggregation switches: 32 pods and 256 cores, whose slopes an outbreak tells."""
+    found = pivotal_slopes(32, core, 1.0, link, terminals)
+    chances_of = (core, 1 - core), (link, 1 - link)
+    sides = Sides(terminals, 32 - terminals, 256, CERTAIN, *chances_of).link_slopes()
+    assert found.near_link == pytest.approx(sides.near_link, rel=1e-12, abs=0)
+    if terminals < 32:
+        assert found.far_link == pytest.approx(sides.far_link, rel=1e-12, abs=0)
+    if core < 1:
+        assert found.core == pytest.approx(sides.core, rel=1e-12, abs=0)
+
+
+def test_slopes_of_24_pods_in_floats_are_those_in_whole_numbers():
+    """The slope of a far cable lies 32 digits below that of a near switch; both routes know 11 of its own."""
+    asked = 24, (0.9, 0.9, 0.99), 2
+    found, exact = pivotal_slopes(24, *asked[1], 2), partition_slopes._whole(*asked)
+    assert found[:5] == pytest.approx(exact[:5], rel=1e-11, abs=0)
+    assert found.far_link < 1e-31 * found.near
+
+
+@pytest.mark.parametrize("terminals", [2, 16])
+def test_frequent_failures_are_left_to_whole_numbers(terminals):
+    ups = 0.3, 0.5, 0.3
+    assert pivotal_slopes(16, *ups, terminals) is None
+    found = classes_that_fail(partition_slopes.slopes_of_partitions(16, *ups, terminals), ups, 16, terminals)
+    finer = classes_that_fail(partition_slopes._slopes(16, ups, terminals, 400), ups, 16, terminals)
+    assert found == pytest.approx(finer, rel=1e-14, abs=0)
+
+
+@pytest.mark.parametrize("ups", [(0.3, 0.7, 0.9), (0.1, 0.7, 0.9), (0.5, 0.1, 0.7)], ids=str)
+def test_more_digits_where_steps_are_a_million_times_their_sum(ups):
+    """Long doubles where the machine has them, else whole numbers: nine digits in any case."""
+    for terminals in (2, 6, 12):
+        found = classes_that_fail(
+            partition_slopes.slopes_of_partitions(12, *ups, terminals), ups, 12, terminals
+        )
+        finer = classes_that_fail(partition_slopes._slopes(12, ups, terminals, 400), ups, 12, terminals)
+        assert found == pytest.approx(finer, rel=1e-10, abs=0)

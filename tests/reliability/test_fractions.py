@@ -48,3 +48,13 @@ def test_parallel_cables_in_fractions():
 def test_bad_fractions_are_refused(up):
     with pytest.raises((ValueError, TypeError), match="link_up must"):
         evaluate(nx.cycle_graph(4), link_up=up)
+
+
+@pytest.mark.parametrize("groups", [None, [((0, 1), 0.1)]])
+@pytest.mark.parametrize(("limit", "states"), [("_STATES", 100), ("_ROOM", 2**15)])
+def test_fractions_stop_before_they_exhaust_memory(groups, limit, states, monkeypatch):
+    from relparallel.reliability.questions import fractions
+
+    monkeypatch.setattr(fractions, limit, states)
+    with pytest.raises(ValueError, match="states in a layer of this programme"):
+        evaluate(nx.complete_graph(9), (0, 1), Fraction(9, 10), groups=groups)

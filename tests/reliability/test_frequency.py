@@ -173,6 +173,32 @@ def test_times_that_do_not_fit_are_refused(argument, value):
         failure_frequency(nx.cycle_graph(4), **{argument: value})
 
 
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [
+        ({"link_mtbf": 100.0}, "link_mttr must .* a finite link_mtbf .* at least 0, got None"),
+        (
+            {"node_mtbf": 100.0, "link_mttr": 1.0},
+            "node_mttr must .* a finite node_mtbf .* at least 0, got None",
+        ),
+        (
+            {"link_mtbf": [100.0, np.inf], "link_mttr": {(1, 2): 1.0}},
+            "link_mttr must .*, got no time for 0, 1",
+        ),
+        ({"node_mtbf": {1: 9.0, 2: 8.0}, "node_mttr": {1: 0.0}}, "node_mttr must .*, got no time for 2"),
+    ],
+)
+def test_what_fails_needs_a_time_to_repair(times, told):
+    """Without one, a network that fails would never be down."""
+    with pytest.raises(ValueError, match=told):
+        failure_frequency(nx.path_graph(3), **times)
+
+
+def test_what_never_fails_needs_no_time_to_repair():
+    found = failure_frequency(nx.path_graph(3), link_mtbf=[99.0, np.inf], link_mttr={(0, 1): 1.0})
+    assert (found.names, found.frequency) == ([(0, 1)], pytest.approx(0.01, rel=1e-14))
+
+
 def test_networks_without_links():
     alone = failure_frequency(nx.empty_graph(1), node_mtbf=90.0, node_mttr=10.0)
     assert alone.unavailability == pytest.approx(0.1)

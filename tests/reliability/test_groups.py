@@ -214,11 +214,41 @@ def test_bad_groups_are_refused(groups):
     [
         {"routing": "updown", "method": "bounds"},
         {"routing": "updown", "link_up": Fraction(1, 2)},
-        {"directed": True},
         {"directed": True, "groups": None, "routing": "updown"},
         {"link_up": Fraction(1, 2), "method": "bounds"},
+        {"directed": True, "method": "splitting"},
+        {"directed": True, "method": "monte_carlo", "link_up": Fraction(1, 2)},
     ],
 )
 def test_questions_that_do_not_combine(arguments):
     with pytest.raises(ValueError, match=r"must (not be combined|be 'auto')"):
         evaluate(nx.path_graph(3), **{"groups": [([1], 0.5)]} | arguments)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_importance_with_groups_agrees_with_conditioning(seed):
+    rng = np.random.default_rng(seed)
+    graph = nx.gnm_random_graph(6, 10, seed=seed)
+    parts = [*graph.edges, *graph.nodes]
+    link = {edge: float(rng.choice([0.5, 0.9, 1 - 1e-6])) for edge in graph.edges}
+    node = {v: 0.95 for v in graph if rng.random() < 0.5}
+    groups = [([parts[i] for i in rng.permutation(len(parts))[:size]], 0.125) for size in (1, 2, 3)]
+    terminals = rng.permutation(6)[:2].tolist()
+    found = evaluate(graph, terminals, link, node, groups=groups).importance()
+    assert found.unreliability == pytest.approx(
+        evaluate(graph, terminals, link, node, groups=groups).unreliability, rel=1e-12
+    )
+    for name, kind, slope in zip(found.names, found.kinds, found.birnbaum, strict=True):
+        down = []
+        for up in (0, 1):
+            chances = [{part: Fraction(p) for part, p in given.items()} for given in (link, node)]
+            chances[kind == "node"][name] = Fraction(up)
+            down.append(evaluate(graph, terminals, *chances, groups=groups).unreliability)
+        assert slope == pytest.approx(float(down[0] - down[1]), rel=1e-9, abs=1e-300)
+
+
+def test_importance_with_many_groups_is_refused():
+    ring = nx.cycle_graph(30)
+    groups = [([(i, i + 1), (i + 1, i + 2)], 0.01) for i in range(0, 28, 2)]
+    with pytest.raises(ValueError, match="groups must be at most 12 for importance"):
+        evaluate(ring, (0, 15), 0.9, groups=groups).importance()

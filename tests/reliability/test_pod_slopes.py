@@ -17,7 +17,6 @@ from relparallel.reliability.lumped.lumping import Fabric, connected
 from relparallel.reliability.lumped.pod_slopes import CLASSES, connected_slopes, slope_floors
 
 STEP = Fraction(1, 2**80)  # of a class's smaller chance
-SMALL = Fraction(1, 2**160)  # so that all bits of a difference are kept
 
 
 def fabric(planes, cores, aggregations, pods, terminals, chances):
@@ -77,12 +76,14 @@ def test_slopes_are_quotients_of_differences(name):
 
 @pytest.mark.slow
 def test_slopes_of_the_8_ary_fat_tree_are_a_difference_in_all_chances_at_once():
-    some, shift = fabric(4, 4, 1, 8, 4, rare(0.01, 0.008, 0.002, 0.004)), Fraction(1, 2**40)
+    """Steps of 2^-24 to both sides leave 2^-48 of the slopes; sums to 2^-88 leave 2^-45 of the difference."""
+    some = fabric(4, 4, 1, 8, 4, rare(0.01, 0.008, 0.002, 0.004))
+    shift, smallest = Fraction(1, 2**24), Fraction(1, 2**88)
     steps = {of: (1 - exact_up(getattr(some, of))) * shift for of in CLASSES}
     joined = []
     for side in (1, -1):
         ups = {of: exact_up(getattr(some, of)) + side * step for of, step in steps.items()}
-        total, scale, _ = connected(replace(some, **{of: (up, 1 - up) for of, up in ups.items()}), SMALL)
+        total, scale, _ = connected(replace(some, **{of: (up, 1 - up) for of, up in ups.items()}), smallest)
         joined.append(Fraction(total, scale.one))
     expected, (_, slopes) = float(joined[0] - joined[1]) / 2, connected_slopes(some)
     assert sum(float(slopes[of] * step) for of, step in steps.items()) == pytest.approx(expected, rel=1e-12)

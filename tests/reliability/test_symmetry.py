@@ -74,6 +74,21 @@ def test_two_level_bcubes(n, high):
     assert found.reliability == pytest.approx(exact.reliability, rel=1e-13)
 
 
+@pytest.mark.parametrize("q", [0.1, 1e-9])
+@pytest.mark.parametrize("level", [1, 2])
+@pytest.mark.parametrize("parts", [("links",), ("switches",), ("links", "switches")])
+def test_bcubes_whose_parts_fail_in_one_level_only(parts, level, q):
+    network = bcube(3, 1)
+    at = [int(v) for v in network.switches if network.tier[v] == level]
+    links = {(u, v): 1 - q for u, v in map(tuple, network.edges.tolist()) if v in at}
+    chances = {
+        "link_up": links if "links" in parts else 1.0,
+        "node_up": dict.fromkeys(at, 1 - q) if "switches" in parts else 1.0,
+    }
+    exact = evaluate(network, "all", method="exact", **chances).unreliability
+    assert answer(network, "all", **chances).unreliability == pytest.approx(exact, rel=1e-13)
+
+
 def test_bcube_by_its_smallest_cuts():
     """A server is cut off if both its links are down: n^2 ways; everything else takes more failures."""
     x = 2.0**-24

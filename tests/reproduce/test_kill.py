@@ -6,11 +6,15 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
 import psutil
 import pytest
+
+from relparallel.reproduce.processes import local_pool
 
 CELL = """\
 import os, pathlib, time
@@ -89,3 +93,33 @@ def test_interrupted_from_the_keyboard(project):
     assert b"interrupted" in said
     assert b"Traceback" not in said
     assert all_end([*family, *project.processes()])
+
+
+def dies_while_it_answers() -> bytes:
+    """Return a long result, and end when the runner has read a part of it."""
+    runner = psutil.Process(os.getppid())
+    before = runner.io_counters().read_chars
+
+    def end() -> None:
+        while runner.io_counters().read_chars < before + 1_000_000:
+            time.sleep(1e-4)
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
+    return bytes(200_000_000)
+
+
+def answer() -> str:
+    with local_pool(2) as pool:
+        try:
+            return f"{len(pool.submit(dies_while_it_answers).result())} bytes"
+        except BrokenExecutor:
+            return "broken"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs counts of bytes read")
+def test_a_worker_dies_while_it_answers():
+    code = "from tests.reproduce.test_kill import answer; print(answer())"
+    top = Path(__file__).parents[2]
+    asked = subprocess.run([sys.executable, "-c", code], cwd=top, capture_output=True, timeout=60, text=True)
+    assert asked.stdout in ("200000000 bytes\n", "broken\n"), asked.stderr

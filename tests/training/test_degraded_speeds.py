@@ -1,6 +1,7 @@
 """Bamboo, Oobleck, ReCycle and reduced tensor parallelism against the sum over every set of failed nodes."""
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -52,8 +53,9 @@ def states(layout):
 
 
 def mean(layout, speed):
-    """Mean speed over all sets of k failed nodes, in fractions."""
-    return [float(sum((speed(s) for s in sets), Fraction(0)) / len(sets)) for sets in states(layout)]
+    """Mean speed over all sets of k failed nodes, in fractions: of many sets few speeds differ."""
+    speeds = [Counter(map(speed, sets)) for sets in states(layout)]
+    return [float(sum((v * n for v, n in each.items()), Fraction(0)) / each.total()) for each in speeds]
 
 
 def close(found, expected):
@@ -117,12 +119,17 @@ def test_recycle_is_the_mean_over_all_sets(layout, micro_batches, bubble):
 
 
 def reduced(layout, failed, kept, batch, micro_batches):
+    """Speed of replicas of two paces."""
+    return _two_paces(layout.units, len({u for u, _, _ in failed}), kept, batch, micro_batches)
+
+
+@cache  # the same for all sets that slow as many replicas
+def _two_paces(units, slowed, kept, batch, micro_batches):
     """Fewest ticks in which replicas of both paces do the batch, by trying every split."""
-    slowed = len({u for u, _, _ in failed})
-    whole, tensor = layout.units - slowed, 8
+    whole, tensor = units - slowed, 8
     if batch == "shrink":
-        return (whole + slowed * Fraction(kept, tensor)) / layout.units
-    total = layout.units * micro_batches
+        return (whole + slowed * Fraction(kept, tensor)) / units
+    total = units * micro_batches
     times = []
     for fast in range(total + 1):
         if (fast and not whole) or (fast < total and not slowed):

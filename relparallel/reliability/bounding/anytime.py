@@ -134,7 +134,7 @@ def _enter_and_leave(step, turns, live):  # type: ignore[no-untyped-def]
 def _sweep(steps, chances, width, limits, negligible):  # type: ignore[no-untyped-def]
     """Decide all links."""
     words, (max_states, work), terminals = (width + 7) // 8, limits, steps[:, 2:4].sum()
-    states, masses, count = np.zeros((1, words), np.uint64), np.ones((1, 2)), 1
+    states, masses, count = np.zeros((1, words), np.uint64), np.ones((1, 2)), np.int64(1)
     into, share, table = np.empty((1, words), np.uint64), np.empty((1, 2)), np.empty(16, np.int32)
     live = Live(np.zeros(width, np.bool_), np.zeros(width, np.uint8), np.zeros((2, width), np.uint64))
     sums, peak, total, turns = np.zeros((3, 2)), 1, 0, _turns(steps)

@@ -310,6 +310,8 @@ def _no_counts(problem: Problem) -> str:
     n, m = len(problem.node), len(problem.edges)
     if len(problem.terminals) < n:
         return f"terminals must be all {n} nodes"
+    if m == 0:
+        return "graph must have at least one link"
     if m < n - 1 or not nx.is_connected(nx.Graph([(int(u), int(v)) for u, v in problem.edges])):
         return "graph must be connected"
     if np.unique(problem.link[:, 1]).size != 1:

@@ -9,7 +9,7 @@ the other that is wider than the cuts around them.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,9 @@ from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.compiled import solved
 from relparallel.reliability.programme.labels import MAX_LIVE
 
-__all__ = ["corridor_bound"]
+__all__ = ["corridor_bound", "part_of"]
+
+Network = TypeVar("Network", bound=Problem)
 
 _ROUNDING: Final = 1 + 1e-10  # relative; more than that of the exact programme
 _MOST_NODES: Final = 2**13  # of a part, which is too wide long before
@@ -39,7 +41,7 @@ def corridor_bound(problem: Problem, max_visits: int) -> float:
         inside = far <= radius
         if inside.sum() > _MOST_NODES:
             break
-        found = solved(_part(problem, inside), True, max_visits, max_visits)
+        found = solved(part_of(problem, inside), True, max_visits, max_visits)
         if found.width > MAX_LIVE or found.peak > max_visits or found.states > max_visits:
             break
         best = min(best, found.unreliability * _ROUNDING)
@@ -47,7 +49,7 @@ def corridor_bound(problem: Problem, max_visits: int) -> float:
     return best
 
 
-def _part(problem: Problem, inside: NDArray[np.bool_]) -> Problem:
+def part_of(problem: Network, inside: NDArray[np.bool_]) -> Network:
     """The problem on some of the nodes, the terminals among them."""
     number, kept = np.cumsum(inside) - 1, inside[problem.edges].all(axis=1)
     return replace(

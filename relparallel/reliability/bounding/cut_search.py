@@ -260,14 +260,15 @@ def search(network, terminals, floors, limits):  # type: ignore[no-untyped-def]
     weight, size = np.empty(n + 1), np.empty(n + 1, np.int64)
     parts = numba.typed.List.empty_list(numba.int64)
     starts, chances = [0], [0.0]
-    rest, visited, stamp, stopped, failed = 0.0, 0, 0, False, 0
+    rest, visited, stopped = 0.0, 0, False
+    stamp, failed = np.int64(0), np.int64(0)  # literals would compile all that is called once more
     for i in range(1, len(terminals)):  # every search leaves all nodes but these without a colour
         colour[terminals[i - 1]] = _T
         inside[0], depth, count, outer = terminals[i], 0, 1, 0
         if len(terminals) <= FEW:  # else some of T is always close
             outside[:i], outer = terminals[:i], i
             distances(network, outside[:i], trail[4], trail[2][0])
-        weight[0], size[0] = _paint(network, colour, terminals[i], _S, 1.0, 0)
+        weight[0], size[0] = _paint(network, colour, terminals[i], np.int64(_S), 1.0, np.int64(0))
         entering = True
         while entering or depth > 0:
             if entering:

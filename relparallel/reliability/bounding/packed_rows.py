@@ -187,7 +187,7 @@ def decide(states, masses, count, step, chance, ways, layer, sums):  # type: ign
     int
         States of the next layer.
     """
-    (into, share, table), (bits, weights, kinds), found = layer, ways, 0
+    (into, share, table), (bits, weights, kinds), found = layer, ways, np.int64(0)
     (word_a, a), (word_b, b) = _place(step[4]), _place(step[5])
     words = states.shape[1]
     for i in range(count):
@@ -212,7 +212,7 @@ def decide(states, masses, count, step, chance, ways, layer, sums):  # type: ign
                 elif (step[6] >= 0 and _leave(state, step[6])) or (step[7] >= 0 and _leave(state, step[7])):
                     end = 0
                 else:
-                    at = store(into, table, found, True)
+                    at = store(into, table, found, np.bool_(True))
                     if at == found:
                         share[found] = 0.0
                         found += 1

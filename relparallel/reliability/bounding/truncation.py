@@ -81,7 +81,7 @@ def truncate(layer, count, most, spare, live, pending, begun, sums):  # type: ig
         needed = np.partition(shares, count - first - 1)[count - first - 1]
         if needed >= bar:
             bar, ties = needed, 0
-    kept, lifted = 0, 0.0
+    kept, lifted = np.int64(0), 0.0  # a literal 0 would compile `_moved` twice
     for i in range(count):
         share = max(masses[i, 0], masses[i, 1])
         if share > bar or (share == bar and ties > 0):
@@ -104,7 +104,7 @@ def _moved(layer, kept, count, most, lifted, live, pending, begun, sums):  # typ
     worse, room = np.empty(words, np.uint64), (most - 1 - most // 8, most - 1)
     table[:] = -1
     for i in range(kept):
-        store(states, table, i, True)
+        store(states, table, i, np.bool_(True))
     for i in range(kept, count):
         mass = masses[i, 0]
         if mass == 0.0:

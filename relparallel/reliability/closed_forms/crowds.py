@@ -16,26 +16,46 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import product
+from typing import Final, NamedTuple
 
 from relparallel.reliability.chances import CERTAIN, Chance, series
 from relparallel.reliability.closed_forms.outbreaks import binomial_weights, hit_table
 
-__all__ = ["Arms", "between"]
+__all__ = ["NEVER", "Arms", "Crowd", "between"]
 
-Arms = Mapping[str, Chance]
-Names = frozenset[str]
+NEVER: Final[Chance] = (0.0, 1.0)
+Arms = Mapping[int, Chance]
+Names = frozenset[int]
 _NOBODY, _STRANGER, _TAME = range(3)  # who is shy
 
 
-def between(
-    sides: Mapping[str, int], others: tuple[int, ...], vertex: Chance, link: Chance, first: Arms, second: Arms
-) -> Chance:
-    """Chance that a crowd joins two terminals (and that it does not).
+class Crowd(NamedTuple):
+    """A crowd with two terminals.
 
-    ``sides`` gives the side of each vertex that has a name, ``others`` how many more there are on each side,
-    ``first`` and ``second`` the chance that a terminal is attached to each of its two vertices.
+    Attributes
+    ----------
+    sides : mapping of int to int
+        The side of each vertex that has a name.
+    others : (int,) or (int, int)
+        How many more there are on each side.
+    vertex, link : Chance
+        Of each vertex, and of a link between two.
+    first, second : mapping of int to Chance
+        That a terminal is attached to each of its two vertices.
     """
-    crowd = _Crowd(sides, others, link)
+
+    sides: Mapping[int, int]
+    others: tuple[int, ...]
+    vertex: Chance
+    link: Chance
+    first: Arms
+    second: Arms
+
+
+def between(crowd: Crowd) -> Chance:
+    """Chance that a crowd joins its two terminals (and that it does not)."""
+    sides, others, vertex, link, first, second = crowd
+    outbreaks = _Outbreaks(sides, others, link)
     joined, apart = [], []
     for counts, alive, weight in _survivors(sides, others, vertex):
         for (start, p), (target, q) in product(_attached(first, alive), _attached(second, alive)):
@@ -43,14 +63,14 @@ def between(
                 chance = CERTAIN if start & target else CERTAIN[::-1]
             else:
                 missing = [frozenset(arms) for arms, to in ((first, start), (second, target)) if len(to) == 1]
-                chance = crowd.outbreak(alive, counts, start, target, missing)
+                chance = outbreaks.chance(alive, counts, start, target, missing)
             joined.append(weight * p * q * chance[0])
             apart.append(weight * p * q * chance[1])
     return math.fsum(joined), math.fsum(apart)
 
 
 def _survivors(
-    sides: Mapping[str, int], others: tuple[int, ...], vertex: Chance
+    sides: Mapping[int, int], others: tuple[int, ...], vertex: Chance
 ) -> Iterator[tuple[tuple[int, ...], Names, float]]:
     """Which vertices may be up: numbers without a name, names, and the chance of it."""
     up, down = vertex
@@ -73,10 +93,10 @@ def _attached(arms: Arms, alive: Names) -> list[tuple[Names, float]]:
     return [(to, chance) for to, chance in found if chance > 0]
 
 
-class _Crowd:
+class _Outbreaks:
     """Outbreaks of one crowd; states that recur are looked up."""
 
-    def __init__(self, sides: Mapping[str, int], others: tuple[int, ...], link: Chance) -> None:
+    def __init__(self, sides: Mapping[int, int], others: tuple[int, ...], link: Chance) -> None:
         self._sides = sides
         self._opposite = (0,) if len(others) == 1 else (1, 0)
         most = max(others) + len(sides)
@@ -84,7 +104,7 @@ class _Crowd:
         self._aim = hit_table(1, 2 * most, link).tolist()  # row x: chance that x exposures miss, and hit
         self._spread = cache(self._one_round)
 
-    def outbreak(
+    def chance(
         self, alive: Names, counts: tuple[int, ...], start: Names, target: Names, missing: list[Names]
     ) -> Chance:
         """Chance that an outbreak from ``start`` hits a target, and that it does not."""

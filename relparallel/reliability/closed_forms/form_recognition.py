@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from relparallel.reliability.chances import CERTAIN, Chance, parallel, part, series
 from relparallel.reliability.closed_forms.fat_tree_partitions import pods_apart
 from relparallel.reliability.closed_forms.form_slopes import ClassSlopes, Sides
@@ -103,10 +105,20 @@ def read_form(topology: Topology, problem: Problem, routing: Routing) -> Form:
     if len(own) == 1:
         return Form(CERTAIN, own[0], "the one terminal")
     if seen is None:
-        chance, name = server_pair(topology, problem, routing)
-        return Form(chance, series(*own), name)
+        chance, name, slopes = server_pair(topology, problem, routing)
+        return Form(chance, series(*own), name, slopes)
+    if routing == "updown" and not _climbs(topology, problem):
+        raise NotExactError("every link must join a tier to the next one for a closed form of up-down")
     inner = _two_tiers(seen, routing) if seen.two_tiers else _three_tiers(seen.fabric, routing)
     return Form(inner.chance, series(seen.outside, inner.needed), inner.form, inner.slopes)
+
+
+def _climbs(topology: Topology, problem: Problem) -> bool:
+    """Whether every link joins a tier to the next one, and terminals that forward nothing are lowest."""
+    tier, mute = topology.tier, problem.terminals[~problem.transit[problem.terminals]]
+    tiers, ranks = np.unique(tier[problem.edges], return_inverse=True)
+    steps = np.abs(np.diff(ranks.reshape(-1, 2), axis=1))
+    return bool((steps == 1).all() and (tier[mute] == tiers[0]).all())
 
 
 def _two_tiers(seen: Seen, routing: Routing) -> _Inner:
@@ -160,9 +172,10 @@ def _pods_together(fabric: Fabric, width: Chance, pods: int, idle: int) -> _Inne
         return _Inner(_joined(sides), f"components among {text}", partial(sides.switch_slopes, *lost))
     if fabric.aggregations > 1:
         raise NotExactError("pods must have one aggregation switch per plane where cables to cores fail")
-    if planes == 1:
-        sides, own = Sides(pods, idle, cores, width, fabric.core, fabric.core_link), series(*[width] * pods)
-        name = f"components among {every} pods and {cores} cores"
+    if planes == 1 or width == CERTAIN:  # pods and single cores are the two sides
+        total, own = planes * cores, series(*[width] * pods)
+        sides = Sides(pods, idle, total, width, fabric.core, fabric.core_link)
+        name = f"components among {every} pods and {total} cores"
         return _Inner(_joined(sides), name, sides.link_slopes, own)
     core, aggregation, link = chances = fabric.core, fabric.aggregation, fabric.core_link
     if planes != cores or every != 2 * cores or every > _MOST_PODS:

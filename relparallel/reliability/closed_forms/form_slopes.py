@@ -37,6 +37,8 @@ class ClassSlopes(NamedTuple):
     seats : dict of int to (float, float, float), optional
         Where pods matter by the number of their edge switches that have to be joined: an aggregation switch,
         its cable to a core, and its cable to one of these edge switches.
+    parts : float64[m + n], optional
+        Each link and each node by itself, where they form no tiers.
     """
 
     core: float = 0.0
@@ -46,6 +48,7 @@ class ClassSlopes(NamedTuple):
     far_link: float = 0.0
     needed: bool = False
     seats: dict[int, tuple[float, float, float]] | None = None
+    parts: FloatArray | None = None
 
 
 class Sides(NamedTuple):

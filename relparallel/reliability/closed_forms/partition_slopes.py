@@ -24,12 +24,14 @@ from relparallel.reliability.closed_forms.fat_tree_partitions import (
     rounding,
 )
 from relparallel.reliability.closed_forms.form_slopes import ClassSlopes
+from relparallel.reliability.closed_forms.pivotal_blocks import pivotal_slopes
 
 __all__ = ["slopes_of_partitions"]
 
 _KEPT: Final = 48  # bits of every slope that rounding must leave alone
 _SPARE: Final = 8  # of these that may be lost all the same
 _STEEPER: Final = 32  # more bits that the factors of a derivative can spoil
+_FEWEST_DIGITS: Final = 40  # which saves a second attempt more often than it lengthens the first
 _MOST_DIGITS: Final = 1400  # below all floats, with the bits that are kept
 
 Sizes = tuple[int, ...]
@@ -161,14 +163,14 @@ def slopes_of_partitions(
     Returns
     -------
     ClassSlopes
-        Of a class whose parts can fail, to all digits but where it is below all floats.
+        Of a class whose parts can fail: to ten digits at least, but where it is below all floats.
 
     Notes
     -----
-    Both states of a part have a sum over b blocks whose partial sums lie above and below in turn. The step of
-    the sum itself is their mean, so that a step over the rarer state's chance bounds what is left out. One to
-    five times the work of `pods_apart`; more where some pods are no terminals, whose slopes are so far below
-    the sum that they take more blocks and bits.
+    `pivotal_slopes` where failures are rare: less work than `pods_apart`. Else the derivative of its sum in
+    whole numbers. Both states of a part have a sum over b blocks whose partial sums lie above and below in
+    turn. The step of the sum itself is their mean, so that a step over the rarer state's chance bounds what
+    is left out. One to five times the work of `pods_apart`, more for 20 pods of which some are no terminals.
 
     Examples
     --------
@@ -177,8 +179,13 @@ def slopes_of_partitions(
     0.020348 0.006093
     """
     ups = core_up, aggregation_up, core_link_up
+    return pivotal_slopes(k, *ups, terminals) or _whole(k, ups, terminals)
+
+
+def _whole(k: int, ups: tuple[float, float, float], terminals: int) -> ClassSlopes:
+    """The same in whole numbers."""
     kinds = 1 if terminals == k else 2  # of pods
-    digits = min(_expected_digits(k, *ups, kinds), _MOST_DIGITS)
+    digits = min(max(_expected_digits(k, *ups, kinds), _FEWEST_DIGITS), _MOST_DIGITS)
     while True:
         found = _slopes(k, ups, terminals, digits + _KEPT)
         of_class = found[:1], found[1 : 1 + kinds], found[3 : 3 + kinds]
@@ -232,10 +239,13 @@ def _of_group(group: _Swept, k: int, terminals: int, besides: list[int]) -> list
     """Derivatives by one core, and by all switches and cables of near and of far pods in one group."""
     every, found = group.sweep(0), [group.core]
     if terminals < k:
-        others, plain = group.sweep(1), group.sweep(2)
+        plain = group.sweep(2)
+        others = group.sweep(1) if terminals > 2 else {}
     for kind in range(2):
         near = total = group.slope(every, kind, lambda s: 1)
-        if terminals < k:
+        if terminals == 2:  # s pods join one of k - 1 others in s ways: the others join it in k - s
+            near = group.slope(plain, kind, lambda s: k - s)
+        elif terminals < k:
             near = group.slope(others, kind, lambda s: 1) - group.slope(plain, kind, besides.__getitem__)
         found += [near, total - near]
     return found

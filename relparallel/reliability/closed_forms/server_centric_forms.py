@@ -15,13 +15,12 @@ from __future__ import annotations
 from relparallel._checks import require_int
 from relparallel.reliability.chances import Chance, parallel, part, series
 from relparallel.reliability.closed_forms._arguments import single_probabilities
-from relparallel.reliability.closed_forms.crowds import between
+from relparallel.reliability.closed_forms.crowds import NEVER, Crowd, between
 from relparallel.reliability.result import Reliability, exactly
 
-__all__ = ["bcube_pair", "dcell_pair", "ring_pair"]
+__all__ = ["bcube_crowd", "bcube_pair", "dcell_crowd", "dcell_pair", "ring_pair"]
 
 _MOST = 48  # ports; the work of a bipartite crowd grows with their fourth power
-_NEVER: Chance = (0.0, 1.0)
 
 
 def bcube_pair(
@@ -82,13 +81,7 @@ def bcube_pair(
             end_up=server_up if end_up is None else end_up,
         ),
     )
-    arms = []
-    for number in (source, target):
-        row, column = divmod(number, n)
-        arms.append({f"row {row}": link, f"column {column}": link})
-    sides = {name: int(name.startswith("column")) for end in arms for name in end}
-    others = tuple(n - sum(side == level for side in sides.values()) for level in (0, 1))
-    middle = between(sides, others, switch, series(server, link, link), *arms)
+    middle = between(bcube_crowd(n, source, target, server, switch, link))
     return exactly(*series(end, end, middle), "closed_form")
 
 
@@ -151,14 +144,9 @@ def dcell_pair(
             end_up=server_up if end_up is None else end_up,
         ),
     )
-    (cell, away), (there, back) = (_cells(n, number) for number in (source, target))
-    partners = (cell, away) == (back, there)
-    far = _NEVER if partners else series(cable, server, link)
-    arms = [{f"{near}": link, f"{other}": far} for near, other in ((cell, away), (there, back))]
-    sides = dict.fromkeys([*arms[0], *arms[1]], 0)
-    middle = between(sides, (n + 1 - len(sides),), switch, series(link, link, server, server, cable), *arms)
-    direct = cable if partners else _NEVER
-    return exactly(*series(end, end, parallel(direct, middle)), "closed_form")
+    middle = between(dcell_crowd(n, source, target, server, switch, link, cable))
+    partners = _cells(n, source) == _cells(n, target)[::-1]
+    return exactly(*series(end, end, parallel(cable if partners else NEVER, middle)), "closed_form")
 
 
 def ring_pair(n: int, hops: int, node_up: float = 1.0, link_up: float = 1.0) -> Reliability:
@@ -197,6 +185,27 @@ def ring_pair(n: int, hops: int, node_up: float = 1.0, link_up: float = 1.0) -> 
     node, link = map(part, single_probabilities(node_up=node_up, link_up=link_up))
     ways = [series(*[link] * d, *[node] * (d - 1)) for d in (hops, n - hops)]
     return exactly(*series(node, node, parallel(*ways)), "closed_form")
+
+
+def bcube_crowd(n: int, source: int, target: int, server: Chance, switch: Chance, link: Chance) -> Crowd:
+    """Switches of the first level, 0 to n - 1, and of the second one, n to 2 n - 1, and a pair of servers."""
+    (row, column), (level, place) = divmod(source, n), divmod(target, n)
+    first, second = {row: link, n + column: link}, {level: link, n + place: link}
+    sides = {name: int(name >= n) for name in (*first, *second)}
+    others = n - len({row, level}), n - len({column, place})
+    return Crowd(sides, others, switch, series(server, link, link), first, second)
+
+
+def dcell_crowd(
+    n: int, source: int, target: int, server: Chance, switch: Chance, link: Chance, cable: Chance
+) -> Crowd:
+    """Switches of the cells, 0 to n, and a pair of servers; a cable between the two is left out."""
+    (cell, away), (there, back) = ends = [_cells(n, number) for number in (source, target)]
+    far = NEVER if ends[0] == ends[1][::-1] else series(cable, server, link)
+    sides = dict.fromkeys([cell, away, there, back], 0)
+    others = (n + 1 - len(sides),)
+    joined = series(link, link, server, server, cable)
+    return Crowd(sides, others, switch, joined, {cell: link, away: far}, {there: link, back: far})
 
 
 def _require_pair(servers: int, source: int, target: int) -> None:

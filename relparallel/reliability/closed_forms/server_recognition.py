@@ -5,19 +5,23 @@ The forms are those of `server_centric_forms`; the terminals' own failures are l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import CERTAIN, Chance, parallel, part, series
-from relparallel.reliability.closed_forms.server_centric_forms import bcube_pair, dcell_pair
+from relparallel.reliability.chances import CERTAIN, Chance, parallel, series
+from relparallel.reliability.closed_forms.crowds import NEVER, Crowd, between
+from relparallel.reliability.closed_forms.form_slopes import ClassSlopes
+from relparallel.reliability.closed_forms.server_centric_forms import bcube_crowd, dcell_crowd
+from relparallel.reliability.closed_forms.server_slopes import ring_slopes, server_slopes
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.result import Reliability, Routing
+from relparallel.reliability.result import Routing
 from relparallel.topology import Topology
 
-__all__ = ["server_pair"]
+__all__ = ["ServerPair", "server_pair"]
 
 _MOST_PORTS = 48
 IntArray = NDArray[np.int64]
@@ -30,17 +34,41 @@ class _Wiring(NamedTuple):
     pair: list[int]
     problem: Problem
 
-    def alike(self, nodes: Any) -> float:
-        """Up-probability of these nodes, those of the pair left out."""
+    def alike(self, nodes: Any) -> Chance:
+        """Chance of these nodes, those of the pair left out."""
         return _one(self.problem.node[np.setdiff1d(nodes, self.pair)], "nodes of a kind")
 
-    def cable(self) -> float:
-        """Up-probability of every cable."""
+    def cable(self) -> Chance:
+        """Chance of every cable."""
         return _one(self.problem.link, "cables")
 
+    def numbered(self, switches: IntArray) -> IntArray:
+        """Place of every switch in a list, twice, [n, 2]; -1 for servers."""
+        number = np.full(len(self.near), -1)
+        number[switches] = np.arange(len(switches))
+        return np.column_stack([number, number])
 
-def server_pair(topology: Topology, problem: Problem, routing: Routing) -> tuple[Chance, str]:
-    """Chance that two servers that are up reach each other, and the name of the form.
+
+class ServerPair(NamedTuple):
+    """What joins two servers.
+
+    Attributes
+    ----------
+    chance : Chance
+        That the two reach each other if they are up.
+    form : str
+        Name of the form.
+    slopes : callable
+        Gives by how much the chance grows with that of each part.
+    """
+
+    chance: Chance
+    form: str
+    slopes: Callable[[], ClassSlopes]
+
+
+def server_pair(topology: Topology, problem: Problem, routing: Routing) -> ServerPair:
+    """Chance that two servers that are up reach each other, the name of the form, and its slopes.
 
     Parameters
     ----------
@@ -53,7 +81,7 @@ def server_pair(topology: Topology, problem: Problem, routing: Routing) -> tuple
 
     Returns
     -------
-    (Chance, str)
+    ServerPair
 
     Raises
     ------
@@ -64,7 +92,7 @@ def server_pair(topology: Topology, problem: Problem, routing: Routing) -> tuple
     --------
     >>> from relparallel.reliability.problem import read_problem
     >>> from relparallel.topology import bcube
-    >>> chance, form = server_pair(bcube(4, 1), read_problem(bcube(4, 1), (0, 15), 0.9, 1.0), "any")
+    >>> chance, form, _ = server_pair(bcube(4, 1), read_problem(bcube(4, 1), (0, 15), 0.9, 1.0), "any")
     >>> print(f"{chance[1]:.4e}, {form}")
     2.2628e-02, a pair of a BCube of 4-port switches
     """
@@ -90,22 +118,27 @@ def server_pair(topology: Topology, problem: Problem, routing: Routing) -> tuple
     raise NotExactError("its servers are joined neither as a BCube's nor as a DCell's")
 
 
-def _ring(wiring: _Wiring) -> tuple[Chance, str]:
+def _ring(wiring: _Wiring) -> ServerPair:
     """Two nodes of one ring."""
     near, (source, target) = wiring.near, wiring.pair
-    before, at, hops, there = source, near[source][0], 1, 0
+    around, before, at = [source], source, near[source][0]
     while at != source:
-        there = hops if at == target else there
+        around.append(at)
         before, at = at, near[at][0] if near[at][0] != before else near[at][1]
-        hops += 1
+    hops = len(around)
     if hops < len(near):
         raise NotExactError("it is more than one ring")
-    up, cable = wiring.alike(np.arange(len(near))), wiring.cable()
-    ways = [series(*[part(cable)] * d, *[part(up)] * (d - 1)) for d in (there, hops - there)]
-    return parallel(*ways), f"a pair of a ring of {hops}"
+    there = around.index(target)
+    up, cable = wiring.alike(np.arange(hops)), wiring.cable()
+    ways = [series(*[cable] * d, *[up] * (d - 1)) for d in (there, hops - there)]
+
+    def slopes() -> ClassSlopes:
+        return ClassSlopes(parts=ring_slopes(wiring.problem, np.array(around)))
+
+    return ServerPair(parallel(*ways), f"a pair of a ring of {hops}", slopes)
 
 
-def _bcube(wiring: _Wiring, servers: IntArray, switches: IntArray, joined: IntArray) -> tuple[Chance, str]:
+def _bcube(wiring: _Wiring, servers: IntArray, switches: IntArray, joined: IntArray) -> ServerPair:
     """Servers that join every row switch to every column switch."""
     ports = len(switches) // 2
     side = {int(joined[0, 0]): 0}
@@ -122,44 +155,46 @@ def _bcube(wiring: _Wiring, servers: IntArray, switches: IntArray, joined: IntAr
     whole = len(pairs) == len(servers) == ports**2 and len(rows) == len(columns) == ports
     if not whole or not all(side[u] < side[v] for u, v in pairs) or not 2 <= ports <= _MOST_PORTS:
         raise NotExactError("its servers do not join every row switch to every column switch once")
-    ends = [sorted(wiring.near[server], key=side.__getitem__) for server in wiring.pair]
-    source, target = (ports * rows.index(row) + columns.index(column) for row, column in ends)
-    server, switch = wiring.alike(servers), wiring.alike(switches)
-    found = bcube_pair(ports, source, target, server, switch, wiring.cable(), end_up=1.0)
-    return _chance(found), f"a pair of a BCube of {ports}-port switches"
+    ends = wiring.numbered(np.array([*rows, *columns]))
+    ends[servers] = np.sort(ends[joined, 0], axis=1)
+    source, target = (int(ports * row + column - ports) for row, column in ends[wiring.pair])
+    chances = wiring.alike(servers), wiring.alike(switches), wiring.cable()
+    crowd = bcube_crowd(ports, source, target, *chances)
+    return _in_crowd(wiring, crowd, ends, NEVER, f"a pair of a BCube of {ports}-port switches")
 
 
-def _dcell(
-    wiring: _Wiring, servers: IntArray, switches: IntArray, above: dict[int, int]
-) -> tuple[Chance, str]:
+def _dcell(wiring: _Wiring, servers: IntArray, switches: IntArray, above: dict[int, int]) -> ServerPair:
     """Cells of servers, every two of which share one cable."""
     ports = len(switches) - 1
-    cell = {v: i for i, v in enumerate(switches.tolist())}
-    ends = {}
+    ends = wiring.numbered(switches)
     for own, top in above.items():
         (partner,) = (v for v in wiring.near[own] if v != top)
-        ends[own] = cell[top], cell[above[partner]]
-    whole = len(set(ends.values())) == len(servers) == ports * (ports + 1)
-    if not whole or any(here == there for here, there in ends.values()) or not 2 <= ports <= _MOST_PORTS:
+        ends[own] = ends[top, 0], ends[above[partner], 0]
+    seats = ends[servers]
+    whole = len(set(map(tuple, seats.tolist()))) == len(servers) == ports * (ports + 1)
+    if not whole or (seats[:, 0] == seats[:, 1]).any() or not 2 <= ports <= _MOST_PORTS:
         raise NotExactError("its cells do not share one cable each two")
-    seats = (ends[v] for v in wiring.pair)
-    source, target = (here * ports + there - (there > here) for here, there in seats)
-    server, switch = wiring.alike(servers), wiring.alike(switches)
-    found = dcell_pair(ports, source, target, server, switch, wiring.cable(), end_up=1.0)
-    return _chance(found), f"a pair of a DCell of {ports}-port switches"
+    source, target = (int(here * ports + there - (there > here)) for here, there in ends[wiring.pair])
+    server, switch, cable = wiring.alike(servers), wiring.alike(switches), wiring.cable()
+    crowd = dcell_crowd(ports, source, target, server, switch, cable, cable)
+    direct = cable if wiring.pair[0] in wiring.near[wiring.pair[1]] else NEVER
+    return _in_crowd(wiring, crowd, ends, direct, f"a pair of a DCell of {ports}-port switches")
 
 
-def _one(chances: NDArray[np.float64], kind: str) -> float:
-    """The one up-probability of parts of a kind."""
+def _in_crowd(wiring: _Wiring, crowd: Crowd, ends: IntArray, direct: Chance, form: str) -> ServerPair:
+    """A pair in a crowd, and a cable of its own."""
+    middle = between(crowd)
+
+    def slopes() -> ClassSlopes:
+        found = server_slopes(wiring.problem, crowd, ends, middle[1])
+        return ClassSlopes(parts=found)
+
+    return ServerPair(parallel(direct, middle), form, slopes)
+
+
+def _one(chances: NDArray[np.float64], kind: str) -> Chance:
+    """The one chance of parts of a kind."""
     distinct = set(map(tuple, chances.tolist())) or {CERTAIN}
-    up, down = distinct.pop()
-    if distinct or (up, down) != part(up):
-        raise NotExactError(
-            f"{kind} must have one chance for a closed form, at least the last digit of 1 - up"
-        )
-    return float(up)
-
-
-def _chance(found: Reliability) -> Chance:
-    """A form's result as a chance."""
-    return float(found.reliability), float(found.unreliability)
+    if len(distinct) > 1:
+        raise NotExactError(f"{kind} must have one chance for a closed form")
+    return distinct.pop()

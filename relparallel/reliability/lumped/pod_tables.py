@@ -18,15 +18,23 @@ from fractions import Fraction
 from functools import cache
 from itertools import product
 
+from relparallel.reliability.lumped.arithmetic import Exact
 from relparallel.reliability.lumped.pod_partitions import integer_partitions, set_partitions
 
 __all__ = ["Table", "agreement", "power_sum_weights"]
 
 Key = tuple[tuple[int, ...], int, int]  # switches of each colour, free switches, idle switches
-Table = dict[Key, Fraction]
+Table = dict[Key, Exact]  # fractions, or duals
 
 
-def agreement(switches: int, terminals: int, others: int, edge_up: Fraction, link_down: Fraction) -> Table:
+def agreement(
+    switches: int,
+    terminals: int,
+    others: int,
+    edge_up: Exact,
+    link_down: Exact,
+    other_down: Exact | None = None,
+) -> Table:
     """Probability that a pod agrees with a split of the cores, by the states of its aggregation switches.
 
     Parameters
@@ -35,8 +43,8 @@ def agreement(switches: int, terminals: int, others: int, edge_up: Fraction, lin
         Aggregation switches; those not counted in a key are down.
     terminals, others : int
         Edge switches that have to be joined and are up, and edge switches that are up with ``edge_up``.
-    edge_up, link_down : Fraction
-        Of an edge switch that is no terminal, and of a link inside the pod.
+    edge_up, link_down, other_down : Fraction or Dual
+        Of an edge switch that is no terminal, of a link to a terminal one, and to another (None: the same).
 
     Returns
     -------
@@ -55,10 +63,11 @@ def agreement(switches: int, terminals: int, others: int, edge_up: Fraction, lin
     Fraction(3, 8)
     """
     total: Table = {}
-    for up in range(others + 1) if edge_up < 1 else [others]:
+    miss = link_down, link_down if other_down is None else other_down
+    for up in [others] if edge_up == 1 else range(others + 1):
         weight = math.comb(others, up) * edge_up**up * (1 - edge_up) ** (others - up)
         for key in _keys(switches):
-            total[key] = total.get(key, Fraction(0)) + weight * _agree(key, terminals, up, link_down)
+            total[key] = total.get(key, Fraction(0)) + weight * _agree(key, terminals, up, miss)
     return total
 
 
@@ -95,7 +104,7 @@ def _keys(switches: int) -> Iterator[Key]:
                     yield sizes, free, idle
 
 
-def _agree(key: Key, terminals: int, others: int, miss: Fraction) -> Fraction:
+def _agree(key: Key, terminals: int, others: int, miss: tuple[Exact, Exact]) -> Exact:
     """One entry of the table, all edge switches up."""
     sizes, free, idle = key
     switches = sum(sizes) + free + idle
@@ -110,38 +119,41 @@ def _agree(key: Key, terminals: int, others: int, miss: Fraction) -> Fraction:
             left = _gather(left, size, extra, switches, miss)
         for (unreached, outside), weight in left.items():
             if unreached == 0:
-                total += weight * miss ** (outside * (switches - rest - idle))
+                total += weight * miss[1] ** (outside * (switches - rest - idle))
     return total
 
 
 def _gather(
-    left: dict[tuple[int, int], Fraction], size: int, extra: int, switches: int, miss: Fraction
-) -> dict[tuple[int, int], Fraction]:
+    left: dict[tuple[int, int], Exact], size: int, extra: int, switches: int, miss: tuple[Exact, Exact]
+) -> dict[tuple[int, int], Exact]:
     """Give one colour some of the edge switches that are left (terminals, others), in all ways."""
-    after: dict[tuple[int, int], Fraction] = {}
+    after: dict[tuple[int, int], Exact] = {}
     for (terminals, others), weight in left.items():
         for t, n in product(range(terminals + 1), range(others + 1)):
-            joined = _joined(size, extra, t + n, miss)
-            if joined:
+            joined = _joined(size, extra, (t, n), miss)
+            if joined != 0:
                 ways = math.comb(terminals, t) * math.comb(others, n)
-                apart = miss ** ((t + n) * (switches - size - extra))
+                away = switches - size - extra
+                apart = miss[0] ** (t * away) * miss[1] ** (n * away)
                 state = terminals - t, others - n
                 after[state] = after.get(state, Fraction(0)) + weight * ways * joined * apart
     return after
 
 
 @cache
-def _joined(root: int, free: int, edges: int, miss: Fraction) -> Fraction:
+def _joined(root: int, free: int, edges: tuple[int, int], miss: tuple[Exact, Exact]) -> Exact:
     """Probability that all free and edge switches are joined to a root of so many aggregation switches.
 
     The complement is the sum over the proper subsets that are joined to the root while the rest is not.
     """
-    if edges == 0:
+    if miss[0] == miss[1]:
+        edges = edges[0] + edges[1], 0
+    if edges == (0, 0):
         return Fraction(int(free == 0))
     apart = Fraction(0)
-    for i, j in product(range(edges + 1), range(free + 1)):
-        if (i, j) != (edges, free):
-            ways = math.comb(edges, i) * math.comb(free, j)
-            cut = root * (edges - i) + i * (free - j) + j * (edges - i)
-            apart += ways * _joined(root, j, i, miss) * miss**cut
+    for t, n, j in product(range(edges[0] + 1), range(edges[1] + 1), range(free + 1)):
+        if (t, n, j) != (*edges, free):
+            ways = math.comb(edges[0], t) * math.comb(edges[1], n) * math.comb(free, j)
+            cuts = [(root + j) * (all_ - i) + i * (free - j) for i, all_ in zip((t, n), edges, strict=True)]
+            apart += ways * _joined(root, j, (t, n), miss) * miss[0] ** cuts[0] * miss[1] ** cuts[1]
     return 1 - apart

@@ -80,9 +80,11 @@ def bcube_connected(
     0.0523
     """
     r, c, l, m = map(exact_up, (row, column, row_link, column_link))  # noqa: E741
-    tree, cut = r * l**columns * (c * m**rows) ** columns, (1 - r * l) * (1 - c * m)
-    if tree == 0 or cut == 0:
+    tree, low, high = r * l**columns * (c * m**rows) ** columns, 1 - r * l, 1 - c * m
+    if tree == 0 or low == high == 0:
         return (0.0, 1.0) if tree == 0 else CERTAIN, 0
+    # a server is cut off; where one level never lets go, all servers of a switch of it are
+    cut = low * high or low**rows or high**columns
     scale = Scale.of(columns, rows, min(tree, cut))
     total = terms = 0
     for group in layouts(1, columns):

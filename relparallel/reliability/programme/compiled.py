@@ -217,7 +217,7 @@ def solved(problem: Problem, reductions: bool, max_states: int, max_visits: int 
 @numba.njit(cache=True)
 def _solve(edges, link, node, terminals, reductions, max_states, max_visits):  # type: ignore[no-untyped-def]
     """`Outcome` of a network: nothing but numbers leaves compiled code."""
-    found = take_apart(edges, len(node), terminals, reductions, True)
+    found = take_apart(edges, len(node), terminals, reductions, np.bool_(True))  # True would compile a second
     connected, slots, tape, required, steps, parts, starts, widths = found
     width = 0
     for k in range(len(widths)):
@@ -289,7 +289,7 @@ def _programme(whole, rows, tape, reductions, share):  # type: ignore[no-untyped
     """
     ends, place = np.empty((len(rows), 2), np.int64), np.full(len(whole.node), -1, np.int64)
     node, n = np.empty(2 * len(rows), np.int64), 0
-    terminal, terminals = np.zeros(2 * len(rows), np.bool_), 0
+    terminal, terminals = np.zeros(2 * len(rows), np.bool_), np.int64(0)
     for i in range(len(rows)):
         for side in range(2):
             v = whole.end[2 * rows[i] + side]

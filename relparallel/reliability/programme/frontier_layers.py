@@ -13,6 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.reliability.programme.compiling import njit_borrowing
 from relparallel.reliability.programme.in_place import decide_in_place, tell_apart, two_sum
 from relparallel.reliability.programme.labels import (
     ALL,
@@ -79,13 +80,14 @@ def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-de
             here, table, bits, found = add_states(there[: 2 * made], here, table, bits, count)
         else:
             kinds, found, bits = _ways(row, chance, ways), 0, -1
-            buffer = grown(buffer, 0, 8 * min(count, _BATCH))
-            if kind != FRESH:
+            if kind == FRESH:
+                there = grown(there, 0, min(2 * kinds * count, most + 2 * kinds * _BATCH))
+            else:
+                buffer = grown(buffer, 0, 8 * min(count, _BATCH))
                 table, bits = indexed(table, there, 0, 2 * count)
             for start in range(0, 2 * count, 2 * _BATCH):
                 part = here[start : min(start + 2 * _BATCH, 2 * count)]
                 if kind == FRESH:
-                    there = grown(there, found, 4 * len(part))
                     found += _expand(part, row, chance, ways, kinds, sums, there[2 * found :]) // 2
                 else:
                     if kind == LEAVE:
@@ -104,7 +106,7 @@ def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-de
     return sums[0] + sums[1], sums[2] + sums[3], peak, total
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def _ways(row, chance, ways):  # type: ignore[no-untyped-def]
     """Fill in how the entering vertices can be: their mass, labels and flags; return the number of ways."""
     kinds = 0
@@ -125,7 +127,7 @@ def _ways(row, chance, ways):  # type: ignore[no-untyped-def]
     return kinds
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def _expand(here, row, chance, ways, kinds, sums, buffer):  # type: ignore[no-untyped-def]
     """Decide one link in some states: write what they become to the buffer, return how many that are."""
     old, new = here.view(np.float64), buffer.view(np.float64)
@@ -160,7 +162,7 @@ def _expand(here, row, chance, ways, kinds, sums, buffer):  # type: ignore[no-un
     return made
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def _let_go(here, row, chance, sums, buffer):  # type: ignore[no-untyped-def]
     """The same for the last link of a vertex to one that stays: take it out, then join what it leaves."""
     old, new = here.view(np.float64), buffer.view(np.float64)

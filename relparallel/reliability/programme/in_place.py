@@ -9,6 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from relparallel.reliability.programme.compiling import njit_borrowing
 from relparallel.reliability.programme.labels import flagged, leave, merge, pack, together, unpack
 from relparallel.reliability.programme.layer_rows import HOLDS, KIND, SUCCEED
 
@@ -18,7 +19,7 @@ _NIBBLE = np.uint64(15)
 _U0 = np.uint64(0)
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def decide_in_place(layer, row, chance, sums, moved, sources):  # type: ignore[no-untyped-def]
     """Decide one link in all states of a layer.
 
@@ -46,7 +47,7 @@ def decide_in_place(layer, row, chance, sums, moved, sources):  # type: ignore[n
     return _merge(layer, row, chance, sums, moved, sources)
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def _merge(layer, row, chance, sums, moved, sources):  # type: ignore[no-untyped-def]
     """Decide a link between vertices that stay: down, nothing changes; up, their blocks become one."""
     mass, share = layer.view(np.float64), moved.view(np.float64)
@@ -74,7 +75,7 @@ def _merge(layer, row, chance, sums, moved, sources):  # type: ignore[no-untyped
     return made, ends
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def _succeed(layer, row, chance, sums, moved, sources):  # type: ignore[no-untyped-def]
     """Decide the last link of a vertex, whose slot the other end takes over: up, nothing changes."""
     mass, share = layer.view(np.float64), moved.view(np.float64)
@@ -104,7 +105,7 @@ def _succeed(layer, row, chance, sums, moved, sources):  # type: ignore[no-untyp
     return made, ends
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def tell_apart(layer):  # type: ignore[no-untyped-def]
     """Write flags into states, all of whose blocks hold a terminal, in place."""
     for i in range(0, len(layer), 2):

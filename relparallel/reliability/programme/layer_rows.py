@@ -10,6 +10,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from relparallel.reliability.programme.compiling import njit_borrowing
 from relparallel.reliability.programme.labels import ALL, NONE, SOME
 
 __all__ = ["FRESH", "GENERAL", "HOLDS", "KIND", "LEAVE", "MERGE", "SUCCEED", "planned_rows"]
@@ -72,7 +73,7 @@ def planned_rows(steps, fails):  # type: ignore[no-untyped-def]
     return rows
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def _kind(step, fails, place, mortal, holds):  # type: ignore[no-untyped-def]
     """How one row is decided."""
     enters = (step[0] >= 0) + (step[1] >= 0)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from relparallel.reliability.programme.compiling import njit_borrowing
+
 __all__ = ["add_states", "grown", "indexed"]
 
 _MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
 _BATCH = 64  # states that are looked up together
-_CACHED = 2**11  # states that the nearest caches hold, so that nothing is gained by looking ahead
+_CACHED = 2**17  # states that the caches hold, so that nothing is gained by looking ahead
 _U0, _U1, _UNUSED = np.uint64(0), np.uint64(1), np.uint64(63)
 
 
@@ -33,10 +35,10 @@ def indexed(table, layer, found, room):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def grown(layer, found, room):  # type: ignore[no-untyped-def]
-    """The same states, with room for so many more, and half as many again if they have to move."""
+    """The same states, with room for so many more, and as many again if they have to move."""
     if len(layer) >= 2 * (found + room):
         return layer
-    larger = np.empty(3 * found + 2 * room, np.uint64)
+    larger = np.empty(4 * (found + room), np.uint64)
     larger[: 2 * found] = layer[: 2 * found]
     return larger
 
@@ -61,34 +63,47 @@ def add_states(part, layer, table, bits, found):  # type: ignore[no-untyped-def]
     layer, table, bits, found
         The same, or larger ones, with what was added.
     """
-    for start in range(0, len(part), 2 * _BATCH):
-        batch = part[start : start + 2 * _BATCH]
-        room = len(batch) // 2
+    start = 0
+    while start < len(part):
+        start, found = _add(part, start, layer, table, bits, found)
+        room = min(_BATCH, (len(part) - start) // 2)
         layer = grown(layer, found, room)
         if 2 * (found + room) > 1 << bits:
             table, bits = indexed(table, layer, found, 3 * found + 2 * room)
-        if found > _CACHED:
-            found += _look_up(batch, layer, table, bits)
-        found = _insert(batch, layer, table, bits, found)
     return layer, table, bits, found
 
 
-@numba.njit(cache=True)
-def _look_up(batch, layer, table, bits):  # type: ignore[no-untyped-def]
+@njit_borrowing
+def _add(part, start, layer, table, bits, found):  # type: ignore[no-untyped-def]
+    """Add batches from ``start`` on while there is room; return where the next one starts, and the states."""
+    while start < len(part):
+        stop = min(start + 2 * _BATCH, len(part))
+        needed = 2 * found + stop - start
+        if needed > min(len(layer), 1 << bits):
+            break
+        if found > _CACHED:
+            found += _look_up(part, start, stop, layer, table, bits)
+        found = _insert(part, start, stop, layer, table, bits, found)
+        start = stop
+    return start, found
+
+
+@njit_borrowing
+def _look_up(part, start, stop, layer, table, bits):  # type: ignore[no-untyped-def]
     """Touch the memory that `_insert` will need: all places at once, not one after the other; return 0."""
     shift, seen = np.uint64(64 - bits), _U0
-    for i in range(0, len(batch), 2):
-        seen ^= layer[2 * max(table[(batch[i] * _MIX) >> shift], 0)]
+    for i in range(start, stop, 2):
+        seen ^= layer[2 * max(table[(part[i] * _MIX) >> shift], 0)]
     return np.int64(seen >> _UNUSED)  # no state has this bit, but no compiler knows and leaves the look out
 
 
-@numba.njit(cache=True)
-def _insert(batch, layer, table, bits, found):  # type: ignore[no-untyped-def]
+@njit_borrowing
+def _insert(part, start, stop, layer, table, bits, found):  # type: ignore[no-untyped-def]
     """Add the masses of one batch; return how many states there are."""
-    share, mass, shift = batch.view(np.float64), layer.view(np.float64), np.uint64(64 - bits)
+    share, mass, shift = part.view(np.float64), layer.view(np.float64), np.uint64(64 - bits)
     mask = np.uint64((1 << bits) - 1)
-    for i in range(0, len(batch), 2):
-        state = batch[i]
+    for i in range(start, stop, 2):
+        state = part[i]
         place = (state * _MIX) >> shift
         while True:
             entry = np.int64(table[place])
@@ -101,5 +116,5 @@ def _insert(batch, layer, table, bits, found):  # type: ignore[no-untyped-def]
                 mass[2 * entry + 1] += share[i + 1]
                 break
             place = (place + _U1) & mask
-        batch[i] = entry
+        part[i] = entry
     return found

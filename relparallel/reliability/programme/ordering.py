@@ -24,13 +24,15 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.reliability.programme.compiling import njit_borrowing
+
 __all__ = ["link_order", "vertex_order"]
 
 _BEAMS = (1, 4, 16, 64, 256)
 _ENOUGH = 16  # beam from which another that finds nothing better is the last
 _PULLS = (1.001, 1.2)  # factor of the score per cut link, one per guide
 _QUOTA = 3  # prefixes kept that look alike
-_SHARE = 0.25  # of the work of the sweep that the next search may take
+_SHARE = 0.125  # of the work of the sweep that the next search may take
 _CANDIDATE = 5.0  # work of looking at one candidate, in states of the sweep
 _HOPELESS, _EFFORT = 1e10, 1e7  # states that no sweep can visit; work of the search in spite of that
 _COPIED = 64.0  # vertices of an ending that are copied in the time of a candidate
@@ -71,14 +73,14 @@ def vertex_order(edges, terminal, share):  # type: ignore[no-untyped-def]
     for beam in _BEAMS:
         before, looked, work = cost, 0.0, 0.0
         for k in tried:
-            if not _too_long(work / 2, cost, share):
+            if not _too_long(work / 4, cost, share):
                 ends, pull = every if k < len(_PULLS) else far[-1:], _PULLS[k % len(_PULLS)]
                 order, prices[k], work = _search(indptr, indices, terminal, states, ends, beam, pull, share)
                 looked += work
                 if prices[k] < cost:
                     best, cost = order, prices[k]
         kept = guides if cost > _HOPELESS else len(_PULLS)
-        growth = 4.0 if beam > 1 else 2.0  # the first step gains most
+        growth = 4.0 if beam > 1 else 1.0  # the first step gains most
         if _too_long(growth * looked * kept / len(tried), cost, share) or (beam > _ENOUGH and cost == before):
             break
         if kept < len(tried):  # for each pull the better end
@@ -174,35 +176,71 @@ def _keys(n):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _price(v, indptr, indices, missing, width, states, gone):  # type: ignore[no-untyped-def]
-    """Cost of adding v to an ending, the width before it, and the change of the number of cut links.
-
-    ``missing[u]`` counts the neighbours of u that are not yet added, as -1 - count once u itself is.
-    """
-    earlier, freed = 0, 0
-    for i in range(indptr[v], indptr[v + 1]):
-        count = missing[indices[i]]
-        earlier += count < 0
-        freed += count == -2
-    stays = missing[v] > 0
+def _price(states, row, width, earlier, freed, missing):  # type: ignore[no-untyped-def]
+    """Cost of adding a vertex with so many neighbours in an ending, and the width before it."""
     cost, live = 0.0, width + 1
     for i in range(earlier):  # one layer of states per link; `freed` links let a vertex enter
         live -= i < freed
-        cost += states[gone, live - (i == earlier - 1 and not stays)]
-    return cost, width + stays - freed, missing[v] - earlier
+        cost += states[row, live - (i == earlier - 1 and missing == 0)]
+    return cost, width + (missing > 0) - freed
 
 
 @numba.njit(cache=True)
-def _add(v, indptr, indices, missing, near, length):  # type: ignore[no-untyped-def]
-    """Mark v as added, in place; return how many vertices are next to the ending now, or 1 apart from it."""
-    kept = 0
+def _greedy(indptr, indices, terminal, states, ends, pull, share):  # type: ignore[no-untyped-def]
+    """`_search` with a single ending, which grows where it is."""
+    n, degree, most, step = len(terminal), indptr[1:] - indptr[:-1], len(states) - 1, 0
+    order, missing, freed = np.empty(n, np.int64), degree.copy(), np.zeros(n, np.int64)
+    left, cost, width, bound, work = np.count_nonzero(terminal), 0.0, 0, 0, 0.0
+    near, length = np.empty(n, np.int64), len(ends)
+    near[:length], factors = ends, _powers(pull, len(indices))
+    while step < n and (work * _CANDIDATE < _EFFORT * share or cost < _HOPELESS):
+        least, at, added, before = np.inf, near[0], 0.0, 0
+        for i in range(length):
+            v = near[i]
+            row, earlier = min(left - terminal[v], most), degree[v] - missing[v]
+            price, live = _price(states, row, width, earlier, freed[v], missing[v])
+            score = (cost + price + states[row, live]) * factors[bound + missing[v] - earlier]
+            if score < least:
+                least, at, added, before = score, v, price, live
+        cost, width, left, work = cost + added, before, left - terminal[at], work + length
+        bound += 2 * missing[at] - degree[at]
+        order[step] = at
+        length = _add(at, indptr, indices, missing, freed, near, length if step > 0 else 0)
+        step += 1
+    _finish(order, step, indptr, indices)
+    return order, cost if step == n else np.inf, work
+
+
+@numba.njit(cache=True)
+def _powers(pull, most):  # type: ignore[no-untyped-def]
+    """Powers of a number up to the one named, or up to 1e90."""
+    found = np.ones(most + 1)
+    for i in range(most):
+        found[i + 1] = min(found[i] * pull, 1e90)
+    return found
+
+
+@njit_borrowing
+def _add(v, indptr, indices, missing, freed, near, length):  # type: ignore[no-untyped-def]
+    """Mark v as added, in place; return how many vertices are next to the ending now, or 1 apart from it.
+
+    ``missing[u]`` counts the neighbours of u that are not yet added, as -1 - count once u itself is;
+    ``freed[u]`` those that are added and miss no other neighbour than u.
+    """
+    kept, last = 0, v
     for i in range(length):
-        if near[i] != v:
-            near[kept] = near[i]
-            kept += 1
+        near[kept] = near[i]
+        kept += near[i] != v
     for i in range(indptr[v], indptr[v + 1]):
         u = indices[i]
-        missing[u] += 1 if missing[u] < 0 else -1
+        if missing[u] < 0:
+            missing[u] += 1
+            if missing[u] == -2:
+                for j in range(indptr[u], indptr[u + 1]):  # whoever is added does not ask
+                    freed[indices[j]] += 1
+            continue
+        missing[u] -= 1
+        last = u
         if missing[u] == indptr[u + 1] - indptr[u] - 1:
             at = kept
             while at > 0 and near[at - 1] > u:
@@ -211,8 +249,11 @@ def _add(v, indptr, indices, missing, near, length):  # type: ignore[no-untyped-
             near[at] = u
             kept += 1
     missing[v] = -1 - missing[v]
-    if kept == 0 and (missing >= 0).any():
-        near[0], kept = np.argmax(missing >= 0), 1
+    freed[last] += missing[v] == -2
+    for u in range(len(missing) if kept == 0 else 0):
+        if missing[u] >= 0:
+            near[0] = u
+            return 1
     return kept
 
 
@@ -239,9 +280,6 @@ def _finish(order, found, indptr, indices):  # type: ignore[no-untyped-def]
 def _choose(score, member, cost, width, bound, beam):  # type: ignore[no-untyped-def]
     """Indices of the best candidates: no set twice, few that look alike."""
     chosen, taken = np.empty(beam, np.int64), 0
-    if beam == 1:
-        chosen[0] = np.argmin(score)
-        return chosen
     mask = 8 * beam - 1
     seen = np.zeros(mask + 1, np.uint64)  # sets that were chosen, hashed
     for i in np.argsort(score, kind="mergesort"):
@@ -267,12 +305,14 @@ def _search(indptr, indices, terminal, states, ends, beam, pull, share):  # type
 
     It stops where it has worked for long on what has no hope; then vertices follow by their distance.
     """
+    if beam == 1:
+        return _greedy(indptr, indices, terminal, states, ends, pull, share)
     n, degree, keys, most = len(terminal), indptr[1:] - indptr[:-1], _keys(len(terminal)), len(states) - 1
     vertices, parents = np.empty((n, beam), np.int64), np.empty((n, beam), np.int64)
-    missing, near = np.empty((beam, n), np.int64), np.empty((beam, n), np.int64)
-    spare, other = (missing, near) if beam == 1 else (missing.copy(), near.copy())
-    missing[0], near[0, : len(ends)] = degree, ends
-    factors = np.minimum(pull ** np.arange(len(indices) + 1), 1e90)
+    now = np.empty((3, beam, n), np.int64)
+    then = now.copy()
+    now[0, 0], now[1, 0], now[2, 0, : len(ends)] = degree, 0, ends
+    factors = _powers(pull, len(indices))
     kept, costs, sets, work, step = 1, np.zeros(beam), np.zeros(beam, np.uint64), 0.0, 0
     ending = np.zeros((5, beam), np.int64)
     widths, bounds, lengths, gone, longer = ending[0], ending[1], ending[2], ending[3], ending[4]
@@ -284,32 +324,27 @@ def _search(indptr, indices, terminal, states, ends, beam, pull, share):  # type
     while step < n and (work * _CANDIDATE < _EFFORT * share or costs[:kept].min() < _HOPELESS):
         found = 0
         for s in range(kept):
-            absent = missing[s]
             for i in range(lengths[s]):
-                v = near[s, i]
-                left[found] = gone[s] - terminal[v]
-                row = min(left[found], most)
-                price, live, cut = _price(v, indptr, indices, absent, widths[s], states, row)
+                v = now[2, s, i]
+                left[found], stays, enter = gone[s] - terminal[v], now[0, s, v], now[1, s, v]
+                row, earlier = min(left[found], most), degree[v] - stays
+                price, live = _price(states, row, widths[s], earlier, enter, stays)
                 parent[found], vertex[found], member[found] = s, v, sets[s] ^ keys[v]
-                cost[found], width[found], bound[found] = costs[s] + price, live, bounds[s] + cut
+                cost[found], width[found], bound[found] = costs[s] + price, live, bounds[s] + stays - earlier
                 score[found] = (cost[found] + states[row, live]) * factors[bound[found]]
                 found += 1
         best = _choose(score[:found], member, cost, width, bound, beam)
-        kept, work = len(best), work + found + (len(best) * n / _COPIED if beam > 1 else 0.0)
+        kept, work = len(best), work + found + len(best) * n / _COPIED
         for s in range(kept):
             i = best[s]
             vertices[step, s], parents[step, s] = vertex[i], parent[i]
             costs[s], sets[s], widths[s], bounds[s], gone[s] = cost[i], member[i], width[i], bound[i], left[i]
-            if beam > 1:  # a single ending grows where it is
-                spare[s], other[s, : lengths[parent[i]]] = (
-                    missing[parent[i]],
-                    near[parent[i], : lengths[parent[i]]],
-                )
-        if beam > 1:
-            missing, spare, near, other = spare, missing, other, near
+            then[:2, s] = now[:2, parent[i]]
+            then[2, s, : lengths[parent[i]]] = now[2, parent[i], : lengths[parent[i]]]
+        now, then = then, now
         for s in range(kept):
             length = lengths[parent[best[s]]] if step > 0 else 0
-            longer[s] = _add(vertex[best[s]], indptr, indices, missing[s], near[s], length)
+            longer[s] = _add(vertex[best[s]], indptr, indices, now[0, s], now[1, s], now[2, s], length)
         lengths, longer, step = longer, lengths, step + 1
     order, s = np.empty(n, np.int64), int(np.argmin(costs[:kept]))
     total = costs[s] if step == n else np.inf

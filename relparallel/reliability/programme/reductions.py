@@ -25,6 +25,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.reliability.programme.compiling import njit_borrowing
 from relparallel.reliability.programme.tape import BOTH, PARALLEL, SERIES
 
 __all__ = ["Network", "Tape", "network_of", "reduce", "tape_of"]
@@ -107,7 +108,7 @@ def network_of(ends, link, node, terminal):  # type: ignore[no-untyped-def]
     return network
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def attach(network, e, u, v):  # type: ignore[no-untyped-def]
     """Put link e between u and v."""
     for half, at in ((2 * e, u), (2 * e + 1, v)):
@@ -119,7 +120,7 @@ def attach(network, e, u, v):  # type: ignore[no-untyped-def]
         network.degree[at] += 1
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def detach(network, e):  # type: ignore[no-untyped-def]
     """Take link e out."""
     for half in (2 * e, 2 * e + 1):
@@ -133,7 +134,7 @@ def detach(network, e):  # type: ignore[no-untyped-def]
         network.degree[at] -= 1
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def write(tape, code, a, b, c):  # type: ignore[no-untyped-def]
     """Append a row; return the slot that it fills."""
     row, made = tape.counts[_ROWS], tape.counts[_SLOTS]
@@ -143,7 +144,7 @@ def write(tape, code, a, b, c):  # type: ignore[no-untyped-def]
     return made
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def require(tape, slot):  # type: ignore[no-untyped-def]
     """Require that a part is up; -1 always is."""
     if slot >= 0:
@@ -151,7 +152,7 @@ def require(tape, slot):  # type: ignore[no-untyped-def]
         tape.counts[_REQUIRED] += 1
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def make_terminal(network, tape, v):  # type: ignore[no-untyped-def]
     """Add a terminal, which must be up; return whether it is new."""
     new = not network.terminal[v]
@@ -161,7 +162,7 @@ def make_terminal(network, tape, v):  # type: ignore[no-untyped-def]
     return new
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def _join(network, tape, e, u, v):  # type: ignore[no-untyped-def]
     """Put link e between u and v, in parallel to one that may be there."""
     near, far = (u, v) if network.degree[u] <= network.degree[v] else (v, u)
@@ -226,7 +227,7 @@ def reduce(network, tape, terminals):  # type: ignore[no-untyped-def]
     return terminals
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def _remove(network, tape, v, first, second):  # type: ignore[no-untyped-def]
     """Remove a node with its one or two half-links; return by how much the number of terminals changes."""
     e, a, change = first // 2, network.end[first ^ 1], 0

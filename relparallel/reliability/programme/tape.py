@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.chances import CERTAIN, Chance, parallel, series
+from relparallel.reliability.programme.compiling import njit_borrowing
 
 __all__ = ["BOTH", "PARALLEL", "SERIES", "play", "play_any"]
 
@@ -30,7 +30,7 @@ PARALLEL: Final = 1
 BOTH: Final = 2
 
 
-@numba.njit(cache=True)
+@njit_borrowing
 def play(rows, chances):  # type: ignore[no-untyped-def]
     """Fill the slots that the tape makes, in place.
 

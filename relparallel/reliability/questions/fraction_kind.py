@@ -20,7 +20,7 @@ def has_fractions(*given: Any, groups: Any = None) -> bool:
     (True, False)
     """
     unclear = [values for values in given if type(values) is not float and values is not None]  # few are
-    if any(isinstance(value, Fraction) for values in unclear for value in each_number(values)):
+    if unclear and any(isinstance(value, Fraction) for values in unclear for value in each_number(values)):
         return True
     if groups is None:
         return False

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import partial
 from math import prod
 from numbers import Rational
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     import networkx as nx
 
 __all__ = ["in_fractions"]
+
+_STATES: Final = 2**20  # largest layer of the programme in plain Python
+_ROOM: Final = 2**31  # bytes for the masses of two layers
+_STATE: Final = 300  # bytes of a state without its mass
 
 
 def in_fractions(
@@ -47,7 +51,7 @@ def in_fractions(
     graph, terminals, link_up, node_up, link_down, node_down, groups, reductions
         As for `evaluate`; floats mean the fractions that they are.
     max_states : int, optional
-        Largest layer of the programme.
+        Largest layer of the programme; fewer where the whole numbers would take gigabytes.
 
     Returns
     -------
@@ -72,6 +76,8 @@ def in_fractions(
     node = _down("node", node_up, node_down, partial(node_values, topology)).tolist()
     cables = topology.multiplicity[rows].tolist()
     down = [*(q**count for q, count in zip(link, cables, strict=True)), *node]
+    mass = prod(q.denominator for q in down).bit_length() // 8 + 1
+    max_states = min(max_states, _STATES, max(_ROOM // (2 * mass + _STATE), 1))
     if groups is not None:
         return _with_groups(graph, problem, np.array([(1 - q, q) for q in down]), groups, max_states)
     given = [(q.denominator - q.numerator, q.numerator) for q in down]

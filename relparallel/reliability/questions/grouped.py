@@ -12,14 +12,19 @@ from functools import partial
 from math import inf
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from relparallel.reliability.auto import Attempt, first_that_fits
-from relparallel.reliability.methods import Question, answer, estimated, up_and_down
+from relparallel.reliability.methods import Question, answer, estimated, up_and_down, with_importance
 from relparallel.reliability.problem import Problem, require_relays
 from relparallel.reliability.questions.groups import absorbed, solve_groups
 from relparallel.reliability.questions.mixture import Group, ask_each_state
 from relparallel.reliability.result import Reliability, Routing
 
-__all__ = ["answer_with_groups"]
+__all__ = ["answer_with_groups", "by_states"]
+
+FloatArray = NDArray[np.float64]
 
 _STATES: Final = 64  # of the groups that are asked for bounds or samples
 _UPDOWN_STATES: Final = 1024  # that are asked for the up-down programme
@@ -50,11 +55,10 @@ def answer_with_groups(
         def ask(problem: Problem) -> Reliability:
             return up_and_down(question._replace(problem=problem), method)
 
-        return _by_states(question.problem, groups, ask, _UPDOWN_STATES, 0.0)
-    if method == "exact":
-        return _exact(question, groups, inf)
-    if method == "auto":
-        return _first(question, groups)
+        return by_states(question.problem, groups, ask, _UPDOWN_STATES, 0.0)
+    if method in ("exact", "auto"):
+        found = _exact(question, groups, inf) if method == "exact" else _first(question, groups)
+        return with_importance(found, question, again=partial(_slopes, question, groups), alone=True)
     return replace(_by_method(question, groups, method), reason="")
 
 
@@ -80,6 +84,18 @@ def _exact(question: Question, groups: Sequence[Group], max_seconds: float) -> R
     return replace(found, reason=f"{len(groups)} groups of shared risk, width {found.width}")
 
 
+def _slopes(question: Question, groups: Sequence[Group], problem: Problem) -> tuple[float, FloatArray]:
+    """Unreliability and slopes of all parts, by the programme for each state of the groups."""
+    from relparallel.reliability.sensitivity.adjoint import swept_slopes
+    from relparallel.reliability.sensitivity.group_slopes import slopes_with_groups
+
+    def slopes_of(about: Problem) -> tuple[float, FloatArray]:
+        wanted = np.concatenate([about.link[:, 1], about.node[:, 1]]) > 0
+        return swept_slopes(about, wanted, question.reductions, question.max_states)
+
+    return slopes_with_groups(groups, slopes_of, problem)
+
+
 def _by_method(question: Question, groups: Sequence[Group], method: str) -> Reliability:
     """Bounds or samples for each state of the groups."""
     states = min(2 ** len(groups), _STATES)
@@ -89,11 +105,11 @@ def _by_method(question: Question, groups: Sequence[Group], method: str) -> Reli
         about = asked._replace(problem=problem)
         return estimated(about, "auto") if method == "estimate" else answer(about, method)
 
-    found = _by_states(question.problem, groups, ask, _STATES, question.rtol)
+    found = by_states(question.problem, groups, ask, _STATES, question.rtol)
     return replace(found, reason=f"at most {states} states of {len(groups)} groups of shared risk")
 
 
-def _by_states(
+def by_states(
     problem: Problem,
     groups: Sequence[Group],
     ask: Callable[[Problem], Reliability],

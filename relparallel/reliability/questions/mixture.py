@@ -70,8 +70,8 @@ def mixed(
     Known(up=0.375, down=0.625, open=0.0, value=0.625)
     """
     alive = [prod(float(group.chance[0]) for group in groups[i:]) for i in range(len(groups) + 1)]
-    up = down = open_ = value = 0.0
-    heap: list[Any] = [(-1.0, 0, (), answer(()))]  # mass, groups decided, those that failed, what is known
+    up = down = open_ = value = 0  # not 0.0: sums of fractions stay fractions
+    heap: list[Any] = [(-1, 0, (), answer(()))]  # mass, groups decided, those that failed, what is known
     asked = 1
     while heap:
         mass, decided, failed, known = heappop(heap)
@@ -79,10 +79,10 @@ def mixed(
         few = rtol > 0.0 and -sum(entry[0] for entry in heap) - mass <= rtol * value
         stop = asked >= evaluations or few
         if certain or decided == len(groups) or stop:
-            works = 1.0 if certain else alive[decided]  # of the groups that are not decided
+            works = 1 if certain else alive[decided]  # of the groups that are not decided
             up, down = up - mass * works * known.up, down - mass * known.down
-            rest = (1.0 - works) * known.up
-            open_, value = open_ - mass * (known.open + rest), value - mass * (known.value + 0.5 * rest)
+            rest = (1 - works) * known.up
+            open_, value = open_ - mass * (known.open + rest), value - mass * (known.value + rest / 2)
             continue
         asked += 1
         works, fails = groups[decided].chance

@@ -6,9 +6,11 @@ reachability spreads through all samples at once with `and` and `or`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +21,12 @@ from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability
 from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
 
-__all__ = ["SamplingPlan", "estimate"]
+__all__ = ["Chunk", "SamplingPlan", "estimate", "pack", "sample", "spread"]
 
 _CHUNK = 2**15  # samples per chunk and random stream: a constant, so that answers do not depend on workers
 
 Words = NDArray[np.uint64]
+Chunk = tuple[int, np.random.Generator]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,11 +45,16 @@ class SamplingPlan:
         require_instance((Executor, type(None)), executor=self.executor)
 
 
-def estimate(problem: Problem, plan: SamplingPlan) -> Reliability:
-    """Estimate the unreliability, with an interval that holds it at least as often as stated."""
+def estimate(
+    problem: Problem, plan: SamplingPlan, count: Callable[[Any, Chunk], int] | None = None
+) -> Reliability:
+    """Estimate the unreliability, with an interval that holds it at least as often as stated.
+
+    ``count`` samples a chunk and counts failures: by default `count_failures`.
+    """
     sizes = chunk_sizes(plan.samples, _CHUNK)
     chunks = zip(sizes, spawn_streams(require_rng(rng=plan.rng), len(sizes)), strict=True)
-    failures = sum(map_chunks(partial(count_failures, problem), chunks, plan.executor))
+    failures = sum(map_chunks(partial(count or count_failures, problem), chunks, plan.executor))
     share = binomial_estimate(failures, plan.samples, plan.confidence)
     return Reliability(
         reliability=(plan.samples - failures) / plan.samples,
@@ -59,14 +67,14 @@ def estimate(problem: Problem, plan: SamplingPlan) -> Reliability:
     )
 
 
-def count_failures(problem: Problem, chunk: tuple[int, np.random.Generator]) -> int:
+def count_failures(problem: Problem, chunk: Chunk) -> int:
     """Sample one chunk and count the samples in which some terminals cannot communicate."""
     size, rng = chunk
-    links = _sample(problem.link[:, 0], size, rng)
-    nodes = _sample(problem.node[:, 0], size, rng)
-    works = _pack(np.ones(size, dtype=bool))
+    links = sample(problem.link[:, 0], size, rng)
+    nodes = sample(problem.node[:, 0], size, rng)
+    works = pack(np.ones(size, dtype=bool))
     for source in _sources(problem):
-        reached = _spread(problem, links, nodes, source)
+        reached = spread(_both_ways(problem, links, source), nodes, source)
         works &= np.bitwise_and.reduce(reached[problem.terminals], axis=0)
     return size - int(np.bitwise_count(works).sum())
 
@@ -83,17 +91,9 @@ def _sources(problem: Problem) -> list[int]:
     return (speakers or terminals)[:1] if speakers or len(terminals) <= 2 else terminals[:-1]
 
 
-def _spread(problem: Problem, links: Words, nodes: Words, source: int) -> Words:
-    """In which samples each node can be reached from the source."""
-    forwards = problem.transit.copy()
-    forwards[source] = True
-    arcs = [
-        (a, b, link)
-        for (u, v), link in zip(problem.edges.tolist(), links, strict=True)
-        for a, b in ((u, v), (v, u))
-        if forwards[a]
-    ]
-    reached = np.zeros_like(nodes)
+def spread(arcs: Sequence[tuple[int, int, Words]], nodes: Words, source: int) -> Words:
+    """In which samples each node can be reached from the source, by arcs (tail, head, samples where up)."""
+    arcs, reached = list(arcs), np.zeros_like(nodes)
     reached[source] = nodes[source]
     grown, total = -1, 0
     while grown != total:
@@ -105,15 +105,27 @@ def _spread(problem: Problem, links: Words, nodes: Words, source: int) -> Words:
     return reached
 
 
-def _sample(up: NDArray[np.float64], size: int, rng: np.random.Generator) -> Words:
+def _both_ways(problem: Problem, links: Words, source: int) -> list[tuple[int, int, Words]]:
+    """Every link as two arcs, without those from nodes that neither forward nor are the source."""
+    forwards = problem.transit.copy()
+    forwards[source] = True
+    return [
+        (a, b, link)
+        for (u, v), link in zip(problem.edges.tolist(), links, strict=True)
+        for a, b in ((u, v), (v, u))
+        if forwards[a]
+    ]
+
+
+def sample(up: NDArray[np.float64], size: int, rng: np.random.Generator) -> Words:
     """One row of packed samples per part; parts that are certain take no random numbers."""
     words = np.empty((len(up), -(-size // 64)), dtype=np.uint64)
     for row, chance in zip(words, up, strict=True):
-        row[:] = _pack(rng.random(size) < chance if 0 < chance < 1 else np.full(size, chance == 1))
+        row[:] = pack(rng.random(size) < chance if 0 < chance < 1 else np.full(size, chance == 1))
     return words
 
 
-def _pack(samples: NDArray[np.bool_]) -> Words:
+def pack(samples: NDArray[np.bool_]) -> Words:
     """Sixty-four samples per word, the last word filled with zeros."""
     padded = np.zeros(-(-samples.size // 64) * 64, dtype=bool)
     padded[: samples.size] = samples

@@ -288,7 +288,7 @@ def _link_came_up(network, times, level, labels, held, queue, part):  # type: ig
     if held[labels[u], 0] > held[labels[v], 0]:
         u, v = v, u
     old, label = labels[u], labels[v]
-    _, work = _spread(network, times, level, labels, queue, u, old, label, -1)
+    _, work = _spread(network, times, level, labels, queue, u, old, label, np.int64(-1))
     held[label, 0] += held[old, 0]
     held[label, 1] += held[old, 1]
     return work
@@ -360,7 +360,7 @@ def _time_connected(network, times, root):  # type: ignore[no-untyped-def]
 def _pilot(network, rate, count, rng):  # type: ignore[no-untyped-def]
     """Levels of an adaptive run; see `pilot_levels`."""
     states, reached = np.empty((count, len(rate))), np.empty(count)
-    labels, held, queue = _scratch(network, 1)
+    labels, held, queue = _scratch(network, np.int64(1))
     levels, depth = np.empty(_MOST_LEVELS), 0
     for i in range(count):
         _fresh(rate, states[i], rng)

@@ -26,7 +26,7 @@ from relparallel.reliability.programme.labels import MAX_LIVE
 from relparallel.reliability.programme.tape import PARALLEL, SERIES, play
 from relparallel.reliability.sensitivity.sensitivity_sweep import slopes as swept
 
-__all__ = ["Derivatives", "differentiate", "swept_slopes"]
+__all__ = ["Derivatives", "differentiate", "require_all", "rewind", "swept_slopes"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -125,7 +125,7 @@ def swept_slopes(
 @numba.njit(cache=True)
 def _slopes(edges, link, node, terminals, reductions, wanted, max_states, room):  # type: ignore[no-untyped-def]
     """Unreliability and wanted slopes of a network, its largest layer and its width."""
-    found = take_apart(edges, len(node), terminals, reductions, True)
+    found = take_apart(edges, len(node), terminals, reductions, np.bool_(True))  # as the solver calls it
     connected, slots, tape, required, steps, parts, starts, widths = found
     width, slopes = 0, np.zeros(len(wanted))
     for k in range(len(widths)):
@@ -160,13 +160,13 @@ def _differentiate(tape, required, steps, parts, starts, slots, link, node, give
         peak = max(peak, most)
         if peak > max_states:
             return 1.0, slope, peak
-    failed = _require_all(required, chances, slope)
+    failed = require_all(required, chances, slope)
     for k in range(programmes):
         for row in range(starts[k], starts[k + 1]):
             for i in range(3):
                 if parts[row, i] >= 0:
                     slope[parts[row, i]] += slope[slots - programmes + k] * gain[row, i]
-    _rewind(tape, chances, slope)
+    rewind(tape, chances, slope)
     return failed, slope, peak
 
 
@@ -182,7 +182,7 @@ def _wanted(tape, given, slots):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _require_all(required, chances, slope):  # type: ignore[no-untyped-def]
+def require_all(required, chances, slope):  # type: ignore[no-untyped-def]
     """Unreliability; add the chance that all others are up to the slope of each required slot."""
     up, failed = np.ones(len(required) + 1), 0.0
     for i in range(len(required)):
@@ -196,7 +196,7 @@ def _require_all(required, chances, slope):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _rewind(tape, chances, slope):  # type: ignore[no-untyped-def]
+def rewind(tape, chances, slope):  # type: ignore[no-untyped-def]
     """Take slopes back through the tape, last row first."""
     for row in range(len(tape) - 1, -1, -1):
         code, made, a, b, c = tape[row]

@@ -7,12 +7,15 @@ is known, `relparallel.reliability.closed_forms.form_slopes` has its derivative 
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.chances import Chance, series
 from relparallel.reliability.closed_forms.form_recognition import Form, read_form
-from relparallel.reliability.lumped.lumping import floors
+from relparallel.reliability.lumped.kind_slopes import slopes_of_kinds
+from relparallel.reliability.lumped.lumping import Fabric, floors
 from relparallel.reliability.lumped.pod_recognition import recognise
 from relparallel.reliability.lumped.pod_slopes import connected_slopes
 from relparallel.reliability.problem import Problem
@@ -21,6 +24,8 @@ from relparallel.reliability.result import Routing
 from relparallel.topology import Topology
 
 __all__ = ["slopes_by_class", "slopes_by_form"]
+
+_KINDS: Final = 3  # of pods: each has slopes of its own
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -39,12 +44,13 @@ def slopes_by_class(topology: Topology, problem: Problem) -> tuple[float, FloatA
     Returns
     -------
     (float, float64[m + n]) or None
-        0 for parts that never fail. None where the network is no fabric of alike parts, or its pods hold
-        different numbers of terminals or edge switches without one.
+        0 for parts that never fail. None where the network is no fabric of alike parts, its pods are of more
+        than three kinds, or a slope is too small to be found.
 
     Notes
     -----
-    All classes together take 1.5 to 4 times as long as the lumped sum alone (`pod_slopes`).
+    All classes together take 1.5 to 4 times as long as the lumped sum alone (`pod_slopes`), with pods of
+    several kinds up to 5.5 times, and 14 in a fat-tree with k = 8 (`kind_slopes`).
 
     Examples
     --------
@@ -56,13 +62,15 @@ def slopes_by_class(topology: Topology, problem: Problem) -> tuple[float, FloatA
     0.2958 [0.0, 0.0856, 0.7824]
     """
     found = recognise(topology, problem)
-    if found is None or len(found[0].pods) > 1 or found[0].pods[0][2] > 0:
+    if found is None or len(found[0].pods) > _KINDS:
         return None
     fabric, outside = found
     tree, cut = floors(fabric)
     if tree == 0 or cut == 0:
         return None
     classes = _rows(topology, problem)
+    if len(fabric.pods) > 1 or fabric.pods[0][2] > 0:
+        return _by_kind(fabric, outside, classes, problem)
     joined, by_class = connected_slopes(fabric)
     by_class |= {"near": by_class["aggregation"], "near_link": by_class["core_link"]}  # all have terminals
     slopes = np.zeros(len(problem.edges) + len(problem.node))
@@ -70,6 +78,45 @@ def slopes_by_class(topology: Topology, problem: Problem) -> tuple[float, FloatA
         if len(rows) and name in by_class:
             slopes[rows] = outside[0] * float(by_class[name]) / len(rows)
     return _with_outside((float(joined), float(1 - joined)), outside, slopes, classes["alone"], problem)
+
+
+def _by_kind(
+    fabric: Fabric, outside: Chance, classes: dict[str, IntArray], problem: Problem
+) -> tuple[float, FloatArray] | None:
+    """The same where pods are of several kinds."""
+    found = slopes_of_kinds(fabric)
+    if found is None:
+        return None
+    m, size = len(problem.edges), len(problem.node)
+    slopes, pod = np.zeros(m + size), np.full(size, -1)
+    switches = np.concatenate([classes["near"], classes["far"]]) - m
+    below, seat = classes["edge_link"], np.zeros(size, dtype=bool)
+    middle = np.isin(np.arange(size), switches)
+    ends = np.where(middle[problem.edges[:, :1]], problem.edges, problem.edges[:, ::-1])  # the switch first
+    seat[ends[classes["seat_link"], 1]] = True
+    to_seat = seat[ends[below, 1]]
+    if len(below):
+        count = [np.bincount(ends[below[kind], 0], minlength=size) for kind in (to_seat, ~to_seat)]
+    else:  # two tiers
+        count = [np.bincount(classes[name] - m, minlength=size) for name in ("near", "far")]
+    for t, (_, near, far) in enumerate(fabric.pods):
+        pod[switches[(count[0][switches] == near) & (count[1][switches] == far)]] = t
+    above = np.concatenate([classes["near_link"], classes["far_link"]])
+    idle = np.unique(ends[below[~to_seat], 1])
+    pod[ends[below, 1]] = pod[ends[below, 0]]
+    slopes[classes["core"]] = float(found.core) / len(classes["core"])
+    for t, own in enumerate(found.pods):
+        rows = {
+            "aggregation": m + switches[pod[switches] == t],
+            "core_link": above[pod[ends[above, 0]] == t],
+            "edge_link": below[to_seat & (pod[ends[below, 0]] == t)],
+            "other_link": below[~to_seat & (pod[ends[below, 0]] == t)],
+            "edge": m + idle[pod[idle] == t],
+        }
+        for name, some in rows.items():
+            slopes[some] = float(own[name]) / max(len(some), 1)
+    inner = float(found.joined), float(1 - found.joined)
+    return _with_outside(inner, outside, outside[0] * slopes, classes["alone"], problem)
 
 
 def slopes_by_form(
@@ -87,7 +134,11 @@ def slopes_by_form(
         return float(form.own[1]), slopes
     if form.slopes is None:
         return None
-    classes, by_class = _rows(topology, problem), form.slopes()
+    by_class = form.slopes()
+    if by_class.parts is not None:
+        own = form.own[0] * by_class.parts
+        return _with_outside(form.inner, form.own, own, m + problem.terminals, problem)
+    classes = _rows(topology, problem)
     for name, slope in by_class._asdict().items():
         if name in classes:
             slopes[classes[name]] = form.own[0] * slope

@@ -123,9 +123,9 @@ def failure_frequency(
     graph: Topology | nx.Graph[Any],
     terminals: Terminals = "all",
     link_mtbf: Times = np.inf,
-    link_mttr: Times = 0.0,
+    link_mttr: Times | None = None,
     node_mtbf: Times = np.inf,
-    node_mttr: Times = 0.0,
+    node_mttr: Times | None = None,
     *,
     max_states: int = 2**24,
 ) -> RepairableNetwork:
@@ -141,11 +141,12 @@ def failure_frequency(
         Mean time from the end of a repair to the next failure of a cable [s], above 0: one for all, one per
         link (rows of ``Topology.edges``, or the order of ``graph.edges``), by pair of labels (infinite if
         not named), or the name of an attribute. By default nothing fails.
-    link_mttr : float, array [m], mapping or str
-        Mean time to repair a cable [s], at least 0; 0 if not named.
+    link_mttr : float, array [m], mapping or str, optional
+        Mean time to repair a cable [s], at least 0, where 0 is a failure that takes no time: needed for every
+        link that fails.
     node_mtbf : float, array [n], mapping or str
         Likewise of a node, by label.
-    node_mttr : float, array [n], mapping or str
+    node_mttr : float, array [n], mapping or str, optional
         Likewise.
     max_states : int, optional
         Largest layer of the exact programme.
@@ -157,8 +158,8 @@ def failure_frequency(
     Raises
     ------
     TypeError, ValueError
-        If a time is out of range or does not fit the network, or if the frontier is too wide and the network
-        no fabric of alike parts.
+        If a time is out of range or does not fit the network, if a part that fails has no time to repair, or
+        if the frontier is too wide and the network no fabric of alike parts.
 
     Notes
     -----
@@ -204,15 +205,29 @@ def failure_frequency(
 
 
 def _times(
-    topology: Topology, graph: Topology | nx.Graph[Any], mtbf: tuple[Times, Times], mttr: tuple[Times, Times]
-) -> list[FloatArray]:
+    topology: Topology,
+    graph: Topology | nx.Graph[Any],
+    mtbf: tuple[Times, Times],
+    mttr: tuple[Times | None, Times | None],
+) -> tuple[FloatArray, FloatArray]:
     """Times to failure and to repair of all links, then all nodes."""
-    order, found = _order(topology, graph), []
-    for name, (of_links, of_nodes) in (("mtbf", mtbf), ("mttr", mttr)):
-        bounds = {"above": 0.0, "infinite": True} if name == "mtbf" else {"at_least": 0.0}
-        links = _links(f"link_{name}", topology, order, of_links, bounds)
-        found.append(np.concatenate([links, _nodes(f"node_{name}", topology, of_nodes, bounds)]))
-    return found
+    order = _order(topology, graph)
+    above, least = {"above": 0.0, "infinite": True}, {"at_least": 0.0}
+    life = _links("link_mtbf", topology, order, mtbf[0], above), _nodes("node_mtbf", topology, mtbf[1], above)
+    repair = (
+        _links("link_mttr", topology, order, {} if mttr[0] is None else mttr[0], least),
+        _nodes("node_mttr", topology, {} if mttr[1] is None else mttr[1], least),
+    )
+    for kind, given, lives, repairs in zip(("link", "node"), mttr, life, repair, strict=True):
+        bare = np.flatnonzero(np.isfinite(lives) & np.isnan(repairs))
+        if bare.size:
+            ends = topology.edges[bare[0]].tolist() if kind == "link" else bare[:1].tolist()
+            part = ", ".join(repr(topology.labels[v]) for v in ends)
+            raise ValueError(
+                f"{kind}_mttr must give every {kind} with a finite {kind}_mtbf its time to repair [s], "
+                f"at least 0, got {None if given is None else f'no time for {part}'}"
+            )
+    return np.concatenate(life), np.nan_to_num(np.concatenate(repair))
 
 
 def _rows(topology: Topology, parts: Importance) -> NDArray[np.int64]:
@@ -277,8 +292,8 @@ def _nodes(argument: str, topology: Topology, given: Times, bounds: Mapping[str,
 
 
 def _named(argument: str, rows: Mapping[int, Any], length: int, bounds: Mapping[str, Any]) -> FloatArray:
-    """Times of the parts that are named; the others never fail, and are repaired at once."""
-    times = np.full(length, np.inf if "infinite" in bounds else 0.0)
+    """Times of the parts that are named; the others never fail, and have no time to repair."""
+    times = np.full(length, np.inf if "infinite" in bounds else np.nan)
     for row, time in rows.items():
         times[row] = require_real(**bounds, **{argument: time})
     return times

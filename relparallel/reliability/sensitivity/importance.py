@@ -325,6 +325,8 @@ def ranked(values: FloatArray) -> NDArray[np.int64]:
 def _labels(graph: Topology | nx.Graph[Any]) -> tuple[Hashable, ...]:
     """Labels of the nodes in the order of the problem, which is the graph's where no node has a role."""
     if not isinstance(graph, Topology):
+        if graph.is_directed():
+            return tuple(graph)
         records = dict(graph.nodes(data=True)).values()
         if not any(records) or all(map(FIELDS.isdisjoint, records)):
             return tuple(graph)

@@ -53,9 +53,10 @@ def slopes(steps, chances, free, gain, max_states, room):  # type: ignore[no-unt
         States of the largest layer; above ``max_states`` if the sweep stopped for that.
     """
     rows = planned_rows(steps, free)
-    layer, row, peak = np.zeros(2, np.uint64), 0, 1
+    layer, peak = np.zeros(2, np.uint64), 1
     layer.view(np.float64)[1] = 1.0
     begins, layers = [0], [layer]
+    row = begins[0]  # a literal 0 would compile `forth` twice
     while True:
         row, layer, trace, most = forth(rows, chances, free, row, layer, max_states, room)
         peak = max(peak, most)
@@ -137,7 +138,7 @@ def _recall_entering(chance, free, gain, mass, target, before, after):  # type: 
                 value[2 * dead], value[2 * dead + 1] = high, low
                 gain[1] += mass[s] * chance[4 + (dead >> 1)] * change
         if free[2]:
-            high, low, change = _mixed(value, 2, 0, chance[4], chance[5])
+            high, low, change = _mixed(value, np.int64(2), np.int64(0), chance[4], chance[5])
             value[0], value[1] = high, low
             gain[2] += mass[s] * change
         before[2 * (s + ENDS)], before[2 * (s + ENDS) + 1] = value[0], value[1]

@@ -10,22 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from relparallel.reliability.chances import CERTAIN, Chance
+from relparallel.reliability.directed.arcs import Arcs
 from relparallel.reliability.programme.ordering import link_order, vertex_order
-from relparallel.reliability.programme.plain_sweep import too_many_states
 
-__all__ = ["sweep_arcs"]
+__all__ = ["WORKS", "Plan", "State", "Step", "Taken", "outcomes", "planned", "start"]
 
-_SOURCE = 0  # its slot
-
-Arcs = Mapping[tuple[int, int], Chance]
+_SOURCE: Final = 0  # its slot
 
 
-class _State(NamedTuple):
+class State(NamedTuple):
     """Slots that each slot reaches (0: dead or empty); sets that must meet the source, or reach it."""
 
     reach: tuple[int, ...]
@@ -33,81 +30,54 @@ class _State(NamedTuple):
     back: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """Nodes that enter (slot, chance), arcs (from, to, chance), slots that leave, terminals to enter.
+WORKS: Final = State((), frozenset(), frozenset())  # whatever comes
 
-    ``targets`` are the slots of live terminals after the arcs.
+Taken = tuple[tuple[int, int], ...]  # parts that were decided, by their place in the step: up (0) or down (1)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Slots that nodes enter, arcs (from, to), slots that leave, terminals to enter.
+
+    ``parts`` are the slots of the chances of what enters (-1: never fails) and of the arcs; ``targets`` are
+    the live terminals after the arcs.
     """
 
-    enter: tuple[tuple[int, Chance], ...]
-    arcs: tuple[tuple[int, int, Chance], ...]
+    enter: tuple[int, ...]
+    arcs: tuple[tuple[int, int], ...]
+    parts: tuple[int, ...]
     leave: tuple[int, ...]
     targets: int
     pending: int
 
 
-def sweep_arcs(
-    arcs: Arcs, node: Mapping[int, Chance], source: int, targets: Sequence[int], mutual: bool, max_states: int
-) -> tuple[Chance, int, int]:
-    """Mass of success and of failure, the most live nodes, and the states visited.
+class Plan(NamedTuple):
+    """Steps of the programme, the most live nodes, and what connection means."""
+
+    steps: list[Step]
+    width: int
+    mutual: bool
+    single: bool
+
+
+def planned(problem: Arcs, slot: Mapping[tuple[int, int], int]) -> Plan:
+    """Arcs by pairs of nodes in an order that keeps few live.
 
     Parameters
     ----------
-    arcs : Mapping of (int, int) to (up, down)
-        Every node is on a way between terminals.
-    node : Mapping of int to (up, down)
-        Chances of the nodes that are no terminals.
-    source : int
-        Must reach all targets.
-    targets : sequence of int
-        At least one, without the source.
-    mutual : bool
-        Whether the targets must reach the source as well.
-    max_states : int
-        Most states in a layer, about.
+    problem : Arcs
+        The network.
+    slot : mapping of (int, int) to int
+        Where the chance of every arc that is left stands; all are on a way between terminals.
 
     Returns
     -------
-    chance : (up, down)
-        That the terminals are connected.
-    width, visited : int
-        Most nodes that are live at once; states of all layers.
-
-    Raises
-    ------
-    NotExactError
-        If a layer holds more states.
+    Plan
     """
-    steps, width = _steps(arcs, node, source, frozenset(targets))
-    single = len(targets) == 1 and not mutual
-    start = _State((1 << _SOURCE, *[0] * (width - 1)), frozenset(), frozenset())
-    layer, success, failure, visited = {start: 1.0}, 0.0, 0.0, 0
-    for step in steps:
-        after: dict[_State, float] = {}
-        for state, mass in layer.items():
-            if len(after) > max_states:
-                raise too_many_states(max_states)
-            for begun, share in _decide(step, state, mass, mutual):
-                left = _leave(step, begun, mutual, single)
-                if left is None:
-                    failure += share
-                elif not step.pending and _done(left, step.targets, mutual):
-                    success += share
-                else:
-                    after[left] = after.get(left, 0.0) + share
-        layer = after
-        visited += len(layer)
-    return (success + sum(layer.values()), failure), width, visited
-
-
-def _steps(
-    arcs: Arcs, node: Mapping[int, Chance], source: int, targets: frozenset[int]
-) -> tuple[list[_Step], int]:
-    """Arcs by pairs of nodes in an order that keeps few live, with the slots of the nodes."""
-    nodes = sorted({v for arc in arcs for v in arc})
+    source, targets, links = problem.source, frozenset(problem.targets), len(problem.edges)
+    nodes = sorted({v for arc in slot for v in arc})
     number = {v: i for i, v in enumerate(nodes)}
-    pairs = sorted({(min(arc), max(arc)) for arc in arcs})
+    pairs = sorted({(min(arc), max(arc)) for arc in slot})
     edges = np.array([[number[u], number[v]] for u, v in pairs], dtype=np.int64)
     order = link_order(vertex_order(edges, np.isin(nodes, list(targets)), 1.0), edges).tolist()
     last = {v: i for i, row in enumerate(order) for v in pairs[row]}
@@ -119,51 +89,75 @@ def _steps(
             if v not in place:
                 place[v] = free.pop() if free else width
                 width = max(width, place[v] + 1)
-                enter.append((place[v], CERTAIN if v in targets else node[v]))
+                enter.append(v)
                 pending.discard(v)
-        both = [(a, b) for a, b in (pair, pair[::-1]) if (a, b) in arcs]
+        both = [arc for arc in (pair, pair[::-1]) if arc in slot]
         gone = [v for v in pair if last[v] == i and v != source]
-        live = sum(1 << place[v] for v in targets & set(place) if last[v] >= i)
+        chances = [-1 if v in targets else links + v for v in enter]
         steps.append(
-            _Step(
-                enter=tuple(enter),
-                arcs=tuple((place[a], place[b], arcs[a, b]) for a, b in both),
+            Step(
+                enter=tuple(place[v] for v in enter),
+                arcs=tuple((place[a], place[b]) for a, b in both),
+                parts=(*chances, *(slot[arc] for arc in both)),
                 leave=tuple(place[v] for v in gone),
-                targets=live,
+                targets=sum(1 << place[v] for v in targets & set(place) if last[v] >= i),
                 pending=len(pending),
             )
         )
         free += [place[v] for v in gone]
-    return steps, width
+    return Plan(steps, width, problem.mutual, len(targets) == 1 and not problem.mutual)
 
 
-def _decide(step: _Step, state: _State, mass: float, mutual: bool) -> Iterator[tuple[_State, float]]:
+def start(plan: Plan) -> State:
+    """The source alone."""
+    return State((1 << _SOURCE, *[0] * (plan.width - 1)), frozenset(), frozenset())
+
+
+def outcomes(
+    plan: Plan, step: Step, here: Sequence[Any], state: State
+) -> Iterator[tuple[State | None, Taken]]:
+    """States after a step, `WORKS`, or None for failure, each with the parts that it decides."""
+    for begun, taken in _decide(step, here, state, plan.mutual):
+        left = _leave(step, begun, plan.mutual, plan.single)
+        done = left is not None and not step.pending and _done(left, step.targets, plan.mutual)
+        yield WORKS if done else left, taken
+
+
+def _decide(step: Step, here: Sequence[Any], state: State, mutual: bool) -> Iterable[tuple[State, Taken]]:
     """Let nodes enter and arcs be up or down."""
-    cases = [(state, mass)]
-    for slot, (up, down) in step.enter:
-        alive = [(now._replace(reach=_put(now.reach, slot, 1 << slot)), share * up) for now, share in cases]
-        cases = alive + [(now, share * down) for now, share in cases if down]
-    for a, b, (up, down) in step.arcs:
-        more = []
-        for now, share in cases:
+    cases: list[tuple[State, Taken]] = [(state, ())]
+    for i, slot in enumerate(step.enter):
+        alive = [(now._replace(reach=_put(now.reach, slot, 1 << slot)), taken) for now, taken in cases]
+        if here[i][1]:
+            cases = [(now, (*taken, (i, 1))) for now, taken in cases]
+            cases = [(now, (*taken, (i, 0))) for now, taken in alive] + cases
+        else:
+            cases = alive
+    for i, (a, b) in enumerate(step.arcs, len(step.enter)):
+        more, fails = [], here[i][1]
+        for now, taken in cases:
             tail, head = now.reach[a], now.reach[b]
             known = tail >> b & 1 or (not mutual and now.reach[_SOURCE] >> b & 1)
             if not tail or not head or known:
-                more.append((now, share))
+                more.append((now, taken))
                 continue
-            if down:
-                more.append((now, share * down))
-            more.append((_joined(now, a, head), share * up))
+            if fails:
+                more += [(now, (*taken, (i, 1))), (_joined(now, a, head), (*taken, (i, 0)))]
+            else:
+                more.append((_joined(now, a, head), taken))
         cases = more
-    yield from cases
+    return cases
 
 
-def _joined(state: _State, a: int, head: int) -> _State:
+def _joined(state: State, a: int, head: int) -> State:
     """Let slot a, and all that reaches it, reach these slots."""
     reach = tuple(row | head if row >> a & 1 else row for row in state.reach)
-    into = frozenset(sum(1 << i for i, row in enumerate(reach) if row & found) for found in state.into)
-    back = frozenset(_union(reach, found) for found in state.back)
-    return _State(reach, into, back)
+    into, back = state.into, state.back
+    if into:
+        into = frozenset(sum(1 << i for i, row in enumerate(reach) if row & found) for found in into)
+    if back:
+        back = frozenset(_union(reach, found) for found in back)
+    return State(reach, into, back)
 
 
 def _union(reach: Sequence[int], slots: int) -> int:
@@ -175,7 +169,7 @@ def _union(reach: Sequence[int], slots: int) -> int:
     return found
 
 
-def _leave(step: _Step, state: _State, mutual: bool, single: bool) -> _State | None:
+def _leave(step: Step, state: State, mutual: bool, single: bool) -> State | None:
     """Let nodes leave; None if a terminal is cut off for good."""
     reach, into, back = state
     for slot in step.leave:
@@ -188,8 +182,8 @@ def _leave(step: _Step, state: _State, mutual: bool, single: bool) -> _State | N
     if 0 in into or 0 in back:
         return None
     source = reach[_SOURCE]
-    into = _smallest(x for x in into if not x & source)
-    back = _smallest(x for x in back if not x & 1 << _SOURCE)
+    into = _smallest([x for x in into if not x & source])
+    back = _smallest([x for x in back if not x & 1 << _SOURCE])
     if not mutual:
         reach = tuple(
             row if i == _SOURCE or not row else 1 << i if source >> i & 1 else row & ~source
@@ -197,7 +191,7 @@ def _leave(step: _Step, state: _State, mutual: bool, single: bool) -> _State | N
         )
     if single:
         reach = _towards(reach, step.targets, into)
-    return _State(reach, into, back)
+    return State(reach, into, back)
 
 
 def _towards(reach: tuple[int, ...], targets: int, into: frozenset[int]) -> tuple[int, ...]:
@@ -214,7 +208,7 @@ def _towards(reach: tuple[int, ...], targets: int, into: frozenset[int]) -> tupl
     return tuple(found)
 
 
-def _done(state: _State, targets: int, mutual: bool) -> bool:
+def _done(state: State, targets: int, mutual: bool) -> bool:
     """Whether every terminal is connected, whatever comes."""
     if state.into or state.back:
         return False
@@ -224,8 +218,10 @@ def _done(state: _State, targets: int, mutual: bool) -> bool:
     return not mutual or all(row & 1 << _SOURCE for i, row in enumerate(state.reach) if live >> i & 1)
 
 
-def _smallest(sets: Iterable[int]) -> frozenset[int]:
+def _smallest(sets: list[int]) -> frozenset[int]:
     """The sets that contain no other."""
+    if len(sets) < 2:
+        return frozenset(sets)
     kept: list[int] = []
     for found in sorted(sets, key=int.bit_count):
         if not any(other & found == other for other in kept):

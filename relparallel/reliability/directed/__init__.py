@@ -1,0 +1,1 @@
+"""Directed networks, whose arcs work one way: exact, bounded, sampled, and how much every part matters."""
