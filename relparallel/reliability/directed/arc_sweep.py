@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from heapq import nlargest
 from math import inf
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -59,25 +58,12 @@ def sweep(
     layer: dict[State, Any] = {start(plan): 1}
     up = down = left_out = visited = 0
     for later, step in zip(range(len(plan.steps))[::-1], plan.steps, strict=True):
-        here, after = _of(step, chances), dict[State, Any]()
-        for state, mass in layer.items():
-            if len(after) > max_states:
-                raise too_many_states(int(max_states))
-            for outcome, taken in outcomes(plan, step, here, state):
-                share = mass
-                for i, way in taken:
-                    share = share * here[i][way]
-                if outcome is None:
-                    down += share
-                elif outcome is WORKS:
-                    up += share
-                else:
-                    after[outcome] = after.get(outcome, 0) + share
-        if len(after) > kept:
-            whole = sum(after.values())
-            after = dict(nlargest(int(kept), after.items(), key=itemgetter(1)))
-            left_out += whole - sum(after.values())
-        layer = after
+        layer, works, fails = _after(plan, step, _of(step, chances), layer, max_states)
+        up, down = up + works, down + fails
+        if len(layer) > kept:
+            likely = sorted(layer.items(), key=itemgetter(1), reverse=True)
+            layer = dict(likely[: int(kept)])
+            left_out += sum(mass for _, mass in likely[int(kept) :])  # no difference: it may be tiny
         visited += len(layer)
         if later * len(layer) > _FALL * (visits - visited):
             raise NotExactError(f"graph must need at most {int(visits)} states in all layers")
@@ -106,7 +92,11 @@ def slopes(plan: Plan, chances: Sequence[Any], max_states: float) -> tuple[float
     whole numbers hold that, with digits enough below the unreliability for a relative error of about 1e-15
     plus 1e-31 U / slope.
     """
-    layers, failure = _layers(plan, chances, max_states)
+    layers, failure = [{start(plan): 1.0}], 0.0
+    for step in plan.steps:
+        after, _, fails_here = _after(plan, step, _of(step, chances), layers[-1], max_states)
+        layers.append(after)
+        failure += fails_here
     bits = _DIGITS + max(-math.frexp(failure)[1], 0)
     fails: dict[State | None, int] = dict.fromkeys(layers.pop(), 0)
     found: dict[int, float] = {}
@@ -131,22 +121,23 @@ def slopes(plan: Plan, chances: Sequence[Any], max_states: float) -> tuple[float
     return fails[start(plan)] / 2**bits, found
 
 
-def _layers(plan: Plan, chances: Sequence[Any], max_states: float) -> tuple[list[dict[State, float]], float]:
-    """All layers, and the mass of failure."""
-    layers, failure = [{start(plan): 1.0}], 0.0
-    for step in plan.steps:
-        here, after = _of(step, chances), dict[State, float]()
-        for state, mass in layers[-1].items():
-            if len(after) > max_states:
-                raise too_many_states(int(max_states))
-            for outcome, taken in outcomes(plan, step, here, state):
-                share = mass * _product(here, taken)
-                if outcome is None:
-                    failure += share
-                elif outcome is not WORKS:
-                    after[outcome] = after.get(outcome, 0.0) + share
-        layers.append(after)
-    return layers, failure
+def _after(
+    plan: Plan, step: Step, here: Sequence[Any], layer: dict[State, Any], max_states: float
+) -> tuple[dict[State, Any], Any, Any]:
+    """The layer after a step, and the masses of success and failure that are decided in it."""
+    after, up, down = dict[State, Any](), 0, 0
+    for state, mass in layer.items():
+        if len(after) > max_states:
+            raise too_many_states(int(max_states))
+        for outcome, taken in outcomes(plan, step, here, state):
+            share = mass * _product(here, taken)
+            if outcome is None:
+                down += share
+            elif outcome is WORKS:
+                up += share
+            else:
+                after[outcome] = after.get(outcome, 0) + share
+    return after, up, down
 
 
 def _of(step: Step, chances: Sequence[Any]) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +12,7 @@ import numpy as np
 from relparallel._checks import require_choice, require_instance, require_probability
 from relparallel.reliability.chances import Chance, parallel
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals
+from relparallel.reliability.questions.groups import members_of
 from relparallel.reliability.questions.mixture import Group
 
 if TYPE_CHECKING:
@@ -157,32 +158,7 @@ def read_arc_groups(graph: nx.DiGraph[Any], problem: Arcs, groups: Any) -> list[
     rows = {arc: row for row, arc in enumerate(map(tuple, problem.edges.tolist()))}
     kind, found = Fraction if problem.link.dtype == object else float, []
     for group in groups:
-        if not isinstance(group, tuple) or len(group) != 2 or isinstance(group[0], str):
-            raise TypeError(f"groups must hold pairs (members, probability), got {group!r}")
-        nodes, links = _members(index, rows, group[0])
-        if not nodes and not links:
-            raise ValueError(f"groups must have at least one member each, got {group!r}")
+        nodes, links = members_of(group, index, rows)
         down = kind(_checked("groups", group[1]))
         found.append(Group(frozenset(nodes), frozenset(links), (1 - down, down)))
     return [group for group in found if group.chance[1] > 0]
-
-
-def _members(
-    index: Mapping[Hashable, int], rows: Mapping[Any, int], members: Iterable[Any]
-) -> tuple[list[int], list[int]]:
-    """Nodes and rows of arcs that a group names."""
-    nodes, links = [], []
-    for member in require_instance((tuple, list, set, frozenset), groups=members):
-        try:
-            node = index.get(member, -1)
-        except TypeError:
-            raise TypeError(f"groups must have labels or pairs of them as members, got {member!r}") from None
-        pair = member if isinstance(member, tuple) and len(member) == 2 else ()
-        arc = tuple(index.get(end, -1) for end in pair)
-        if node >= 0:
-            nodes.append(node)
-        elif arc in rows:
-            links.append(rows[arc])
-        else:
-            raise ValueError(f"groups must have nodes or arcs of the graph as members, got {member!r}")
-    return nodes, links

@@ -31,7 +31,7 @@ from relparallel.topology import SharedRisk, Topology, as_topology
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Groups", "absorbed", "conditioned", "read_groups", "solve_groups", "swept"]
+__all__ = ["Groups", "absorbed", "conditioned", "members_of", "read_groups", "solve_groups", "swept"]
 
 Groups = float | Mapping[Hashable, float] | Sequence[tuple[Iterable[Any], float]]
 
@@ -91,13 +91,36 @@ def _risks(topology: Topology, groups: Groups) -> list[tuple[SharedRisk, Any]]:
     require_instance((tuple, list), groups=groups)
     label = {name: v for v, name in enumerate(topology.labels)}
     row = {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
-    return [(_risk(topology, label, row, group), group[1]) for group in groups]
+    row |= {pair[::-1]: i for pair, i in row.items()}
+    members = [members_of(group, label, row) for group in groups]
+    risks = [SharedRisk(name="", nodes=tuple(nodes), edges=tuple(edges)) for nodes, edges in members]
+    return list(zip(risks, (group[1] for group in groups), strict=True))
 
 
-def _risk(
-    topology: Topology, label: Mapping[Hashable, int], row: Mapping[Any, int], group: Any
-) -> SharedRisk:
-    """A group from the labels of its members."""
+def members_of(
+    group: Any, label: Mapping[Hashable, int], row: Mapping[Any, int]
+) -> tuple[list[int], list[int]]:
+    """Nodes and rows of links of a group (members, probability), whose members are labels and pairs of them.
+
+    Parameters
+    ----------
+    group : (collection, float)
+        As the caller of `evaluate` gave it.
+    label : mapping of hashable to int
+        Index of every node by its label.
+    row : mapping of (int, int) to int
+        Row of every link by the indices of its ends, in each order that may be given.
+
+    Returns
+    -------
+    (list of int, list of int)
+        Nodes; rows of links.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the group is no such pair, is empty, or has a member that the graph has not.
+    """
     if not isinstance(group, tuple) or len(group) != 2 or isinstance(group[0], str):
         raise TypeError(f"groups must hold pairs (members, probability), got {group!r}")
     nodes, edges = [], []
@@ -107,16 +130,16 @@ def _risk(
         except TypeError:
             raise TypeError(f"groups must have labels or pairs of them as members, got {member!r}") from None
         pair = member if isinstance(member, tuple) and len(member) == 2 else ()
-        ends = tuple(sorted(label.get(end, -1) for end in pair))
+        ends = tuple(label.get(end, -1) for end in pair)
         if node >= 0:
             nodes.append(node)
         elif ends in row:
             edges.append(row[ends])
         else:
-            raise ValueError(f"groups must have nodes or links of {topology!r} as members, got {member!r}")
+            raise ValueError(f"groups must have nodes or links of the graph as members, got {member!r}")
     if not nodes and not edges:
         raise ValueError(f"groups must have at least one member each, got {group!r}")
-    return SharedRisk(name="", nodes=tuple(nodes), edges=tuple(edges))
+    return nodes, edges
 
 
 def solve_groups(
