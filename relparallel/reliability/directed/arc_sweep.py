@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import inf
-from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from relparallel.reliability.directed.arc_states import WORKS, Plan, State, Step, outcomes, start
 from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.programme.plain_sweep import too_many_states
+from relparallel.reliability.programme.plain_sweep import keep_heaviest, too_many_states
 
 __all__ = ["Swept", "slopes", "sweep"]
 
@@ -56,14 +55,12 @@ def sweep(
         If there are more states.
     """
     layer: dict[State, Any] = {start(plan): 1}
-    up = down = left_out = visited = 0
+    up, down, left_out, visited = 0, 0, 0.0, 0
     for later, step in zip(range(len(plan.steps))[::-1], plan.steps, strict=True):
         layer, works, fails = _after(plan, step, _of(step, chances), layer, max_states)
         up, down = up + works, down + fails
         if len(layer) > kept:
-            likely = sorted(layer.items(), key=itemgetter(1), reverse=True)
-            layer = dict(likely[: int(kept)])
-            left_out += sum(mass for _, mass in likely[int(kept) :])  # no difference: it may be tiny
+            left_out += keep_heaviest(layer, int(kept))
         visited += len(layer)
         if later * len(layer) > _FALL * (visits - visited):
             raise NotExactError(f"graph must need at most {int(visits)} states in all layers")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from relparallel.reliability.chances import CERTAIN, Chance
 from relparallel.reliability.programme.frontier import NotExactError
 
-__all__ = ["MAX_SLOTS", "SAFE", "Risks", "factors_of", "too_many_states", "weigh_states"]
+__all__ = ["MAX_SLOTS", "SAFE", "Risks", "factors_of", "keep_heaviest", "too_many_states", "weigh_states"]
 
 MAX_SLOTS: Final = 120  # bytes below 127 name the first slot of a block
 
@@ -104,6 +104,12 @@ def weigh_states(
         if len(layer) > max_states:
             raise too_many_states(max_states)
     return success, failure
+
+
+def keep_heaviest(layer: dict[Any, float], count: int) -> float:
+    """Drop the lightest states of a layer but for ``count``; their mass."""
+    lightest = sorted(layer, key=layer.__getitem__)[: len(layer) - count]
+    return sum(layer.pop(state) for state in lightest)
 
 
 def too_many_states(max_states: int) -> NotExactError:

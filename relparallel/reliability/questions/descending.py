@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from relparallel.reliability.chances import Chance
-from relparallel.reliability.programme.plain_sweep import too_many_states
-from relparallel.reliability.questions.tiers import Swept, Tiers, keep_heaviest, order_of
+from relparallel.reliability.programme.plain_sweep import keep_heaviest, too_many_states
+from relparallel.reliability.questions.tiers import Swept, Tiers, order_of
 
 __all__ = ["sweep_downwards"]
 

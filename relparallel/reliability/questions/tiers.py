@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from relparallel.reliability.chances import CERTAIN, Chance, series
 from relparallel.reliability.problem import Problem
 
-__all__ = ["Swept", "Tiers", "keep_heaviest", "order_of", "roots", "tiers_of"]
+__all__ = ["Swept", "Tiers", "order_of", "roots", "tiers_of"]
 
 Cables = dict[int, list[tuple[int, Chance]]]  #: the other end and the chance of every cable of a node
 
@@ -57,12 +57,6 @@ class Swept(NamedTuple):
     dropped: float
     width: int
     visited: int
-
-
-def keep_heaviest(layer: dict[Any, float], count: int) -> float:
-    """Drop the lightest states of a layer but for ``count``; their mass."""
-    lightest = sorted(layer, key=layer.__getitem__)[: len(layer) - count]
-    return sum(layer.pop(state) for state in lightest)
 
 
 def roots(problem: Problem, arcs: NDArray[np.int64]) -> tuple[Chance, tuple[int, ...]]:
