@@ -127,9 +127,9 @@ class Reliability:
         Notes
         -----
         All parts together take less than five times as long as one evaluation, by the programme, by lumping
-        or by the closed form of a fabric or of a pair of servers; up to fourteen times where all parts of a
-        fat-tree with k = 8 fail and some of its pods have no terminal. With groups of shared risk every state
-        of the groups is gone through, at most twelve of several parts.
+        or by the closed form of a fabric or of a pair of servers, and up to seven times where parts matter in
+        less than one of 1e21 failures. With groups of shared risk every state of the groups is gone through,
+        at most twelve of several parts.
 
         Examples
         --------

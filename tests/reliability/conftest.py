@@ -1,9 +1,11 @@
-"""Oracles that share no code with the package: enumeration and factoring in exact fractions."""
+"""Oracles in exact fractions: enumeration and factoring without the package, and both states of a part."""
 
 from fractions import Fraction
 from itertools import combinations, product
 
 import pytest
+
+from relparallel.reliability import evaluate
 
 
 def _reaches(source, target, links, transit):
@@ -63,6 +65,17 @@ def factor(links, terminals):
     return Fraction(up) * factor(merged, joined) + (1 - Fraction(up)) * factor(rest, terminals)
 
 
+def condition(network, terminals, links, nodes, part):
+    """Birnbaum importance of a part: both its states exactly, so that nothing is lost in their difference."""
+    key = "link_down" if isinstance(part, tuple) else "node_down"
+    down = {"link_down": links, "node_down": nodes}
+    up, failed = (
+        evaluate(network, terminals, method="exact", **down | {key: down[key] | {part: state}}).unreliability
+        for state in (Fraction(0), Fraction(1))
+    )
+    return float(failed - up)
+
+
 @pytest.fixture(scope="session")
 def by_enumeration():
     """Reliability by all 2^(cables + nodes) states."""
@@ -73,3 +86,9 @@ def by_enumeration():
 def by_factoring():
     """Reliability by deletion and contraction."""
     return factor
+
+
+@pytest.fixture(scope="session")
+def by_conditioning():
+    """Importance of a part by both its states."""
+    return condition

@@ -15,9 +15,9 @@ from relparallel.reliability.lumped.lumping import Fabric, connected
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.programme.compiled import compiled
 from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.sensitivity.adjoint import differentiate
+from relparallel.reliability.sensitivity.adjoint import differentiate, swept_slopes
 from relparallel.reliability.sensitivity.class_slopes import slopes_by_class
-from relparallel.topology import fat_tree, leaf_spine
+from relparallel.topology import bcube, fat_tree, leaf_spine
 
 
 def both(fabric, terminals, link, node):
@@ -190,3 +190,45 @@ def test_slopes_of_all_kinds_together_are_quotients_of_differences(pods):
             total, scale, _ = connected(replace(fabric, **{name: (moved, 1 - moved)}), Fraction(1, 2**110))
             joined.append(Fraction(total, scale.one))
         assert float(slope) == pytest.approx(float((joined[0] - joined[1]) / (2 * step)), rel=1e-12)
+
+
+@pytest.mark.parametrize("servers", [3, 4, 5])
+@pytest.mark.parametrize("perfect", ["", "columns", "row links"])
+def test_levels_of_a_bcube_against_the_sweep(servers, perfect):
+    """Every class has its own chance, or some never fail."""
+    network = bcube(servers, 1)
+    low = network.tier[network.edges].max(axis=1) == 1
+    link = np.where(low, 1.0 if perfect == "row links" else 0.8, 0.95)
+    levels = [0.9, 0.7, 1.0 if perfect == "columns" else 0.99]
+    problem = read_problem(network, "all", link, np.array(levels)[network.tier])
+    wanted = np.concatenate([problem.link[:, 1], problem.node[:, 1]]) > 0
+    failed, slopes = slopes_by_class(network, problem)
+    expected = swept_slopes(problem, wanted, True, 2**24)
+    assert failed == pytest.approx(expected[0], rel=1e-13)
+    assert slopes.tolist() == pytest.approx(expected[1].tolist(), rel=1e-11, abs=0)
+
+
+@pytest.mark.parametrize("down", [0.1, 1e-9])
+def test_importance_of_a_bcube_costs_less_than_five_evaluations(down):
+    """Three to four times on a quiet machine; a thousand times by the sweep."""
+    network = bcube(8, 1)
+    spent = {"evaluate": [], "importance": []}
+    for _ in range(7):
+        start = process_time()
+        result = evaluate(network, "all", link_down=down, node_down=down)
+        middle = process_time()
+        result.importance()
+        spent["evaluate"].append(middle - start)
+        spent["importance"].append(process_time() - middle)
+    assert min(spent["importance"]) < 5 * min(spent["evaluate"])
+
+
+def test_slopes_of_a_bcube_divide_no_fractions(monkeypatch):
+    """Steps leave integers behind: quotients of fractions of a thousand digits took longer than the sum."""
+    taken, divide = [], Fraction.__truediv__
+    network = bcube(6, 1)
+    problem = read_problem(network, "all", 1.0, 1.0, 1e-9, np.where(network.tier > 0, 1e-3, 0.0))
+    monkeypatch.setattr(Fraction, "__truediv__", lambda x, y: taken.append(1) or divide(x, y))
+    _, slopes = slopes_by_class(network, problem)
+    assert (slopes > 0).sum() == len(problem.edges) + 12
+    assert not taken

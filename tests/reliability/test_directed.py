@@ -226,3 +226,19 @@ def test_what_is_left_out_is_never_lost_in_rounding():
         found = solve_arcs(problem, visits=visits, share=True)
         assert found.lower <= exact.unreliability <= found.upper
     assert not solve_arcs(problem, visits=24, share=True).exact
+
+
+@pytest.mark.parametrize("chance", [0.1, 1e-9])
+@pytest.mark.parametrize("terminals", [(0, 7), (0, 4, 7)])
+def test_slopes_of_arcs_that_hardly_or_never_matter(chance, terminals):
+    """What is on no way is exactly 0, neither rounding nor negative; the others keep their digits."""
+    graph = nx.DiGraph(nx.convert_node_labels_to_integers(nx.hypercube_graph(3)))
+    found = evaluate(graph, terminals, link_down=chance, directed=True).importance()
+    arcs = list(graph.edges)
+    for name, slope in list(zip(found.names, found.birnbaum.tolist(), strict=True))[::3]:
+        outcomes = []
+        for state in map(Fraction, (1, 0)):
+            chances = {arc: Fraction(chance) for arc in arcs} | {name: state}
+            answer = evaluate(graph, terminals, link_down=chances, directed=True)
+            outcomes.append(answer.unreliability)
+        assert slope == pytest.approx(float(outcomes[0] - outcomes[1]), rel=1e-12, abs=0)

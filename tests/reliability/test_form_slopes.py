@@ -82,8 +82,7 @@ def test_every_part_against_the_sweep_back(network, perfect, asked, down):
 @pytest.mark.parametrize("asked", [(0, 3), (0, 1, 5), "all"], ids=str)
 @pytest.mark.parametrize("down", [Fraction(1, 8), Fraction(1, 2**20)])
 @pytest.mark.parametrize("name", ["leaf-spine", "switches of a fat-tree", "partitions of pods"])
-def test_one_part_of_every_class_against_conditioning_in_fractions(name, down, asked):
-    """Both states of a part exactly: nothing is lost in their difference."""
+def test_one_part_of_every_class_against_conditioning_in_fractions(name, down, asked, by_conditioning):
     network, perfect = NETWORKS[name]
     kinds = network.tier[network.edges].max(axis=1)
     links = {
@@ -104,13 +103,8 @@ def test_one_part_of_every_class_against_conditioning_in_fractions(name, down, a
         classes[tuple(sorted((int(network.tier[v]), v in near) for v in ends))] = part
     assert len(classes) >= 2
     for part in classes.values():
-        exact = []
-        for state in (Fraction(1), Fraction(0)):
-            changed = {"link_down": links, "node_down": nodes}
-            key = "link_down" if isinstance(part, tuple) else "node_down"
-            changed[key] = changed[key] | {part: state}
-            exact.append(evaluate(network, asked, method="exact", **changed).unreliability)
-        assert slopes[part] == pytest.approx(float(exact[0] - exact[1]), rel=1e-12, abs=0)
+        exact = by_conditioning(network, asked, links, nodes, part)
+        assert slopes[part] == pytest.approx(exact, rel=1e-12, abs=0)
 
 
 def test_slopes_of_large_fabrics_are_the_derivative_of_the_form():
@@ -167,6 +161,10 @@ def test_slopes_far_below_the_last_digit_of_one():
         (fat_tree(24), "all", failing_cables(fat_tree(24), 0.01)),
         (fat_tree(24), (0, 3455), failing_cables(fat_tree(24), 0.1)),
         (fat_tree(24), (0, 3455), failing_cables(fat_tree(24), 0.01)),
+        (fat_tree(12), (0, 100, 200), failing_cables(fat_tree(12), 0.1, {3: 0.8})),
+        (fat_tree(16), (0, 1023), failing_cables(fat_tree(16), 0.5, {3: 0.2})),
+        (fat_tree(24), (0, 200, 3455), failing_cables(fat_tree(24), 0.1, {3: 0.8})),
+        (fat_tree(24), "all", failing_cables(fat_tree(24), 1e-4, {2: 0.1, 3: 0.98})),
     ],
     ids=str,
 )
@@ -330,21 +328,68 @@ def test_slopes_of_24_pods_in_floats_are_those_in_whole_numbers():
     assert found.far_link < 1e-31 * found.near
 
 
-@pytest.mark.parametrize("terminals", [2, 16])
-def test_frequent_failures_are_left_to_whole_numbers(terminals):
-    ups = 0.3, 0.5, 0.3
+@pytest.mark.parametrize("ups", [(0.3, 0.5, 0.3), (0.02, 0.1, 0.02)], ids=str)
+@pytest.mark.parametrize("terminals", [2, 5, 16])
+def test_frequent_failures_are_left_to_whole_numbers(terminals, ups):
     assert pivotal_slopes(16, *ups, terminals) is None
     found = classes_that_fail(partition_slopes.slopes_of_partitions(16, *ups, terminals), ups, 16, terminals)
     finer = classes_that_fail(partition_slopes._slopes(16, ups, terminals, 400), ups, 16, terminals)
-    assert found == pytest.approx(finer, rel=1e-14, abs=0)
+    assert found == pytest.approx(finer, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("ups", [(0.3, 0.7, 0.9), (0.1, 0.7, 0.9), (0.5, 0.1, 0.7)], ids=str)
-def test_more_digits_where_steps_are_a_million_times_their_sum(ups):
-    """Long doubles where the machine has them, else whole numbers: nine digits in any case."""
+def test_ten_digits_where_steps_are_far_above_their_sum(ups):
+    """Floats while they keep enough digits, else whole numbers."""
     for terminals in (2, 6, 12):
         found = classes_that_fail(
             partition_slopes.slopes_of_partitions(12, *ups, terminals), ups, 12, terminals
         )
         finer = classes_that_fail(partition_slopes._slopes(12, ups, terminals, 400), ups, 12, terminals)
         assert found == pytest.approx(finer, rel=1e-10, abs=0)
+
+
+@pytest.mark.parametrize("terminals", [2, 12, 24])
+@pytest.mark.parametrize(("core", "link"), [(0.3, 0.1), (0.1, 0.9), (0.02, 0.9999)])
+def test_whole_numbers_of_24_pods_are_those_of_a_bipartite_graph(core, link, terminals):
+    """Cores seldom up, and perfect aggregation switches: an outbreak among 24 pods and 144 cores."""
+    found = partition_slopes._whole(24, (core, 1.0, link), terminals)
+    sides = Sides(terminals, 24 - terminals, 144, CERTAIN, (core, 1 - core), (link, 1 - link)).link_slopes()
+    assert found.core == pytest.approx(sides.core, rel=1e-10, abs=0)
+    assert found.near_link == pytest.approx(sides.near_link, rel=1e-10, abs=0)
+    if terminals < 24:
+        assert found.far_link == pytest.approx(sides.far_link, rel=1e-10, abs=0)
+
+
+@pytest.mark.parametrize("asked", [(0, 5), (0, 1, 5, 9), "all"], ids=str)
+@pytest.mark.parametrize("core", [Fraction(1, 50), Fraction(1, 10), Fraction(3, 10)], ids=str)
+@pytest.mark.parametrize(
+    ("aggregation", "cable"), [(Fraction(1, 10), Fraction(1, 50)), (Fraction(9, 10),) * 2]
+)
+def test_cores_seldom_up_against_conditioning_in_fractions(core, aggregation, cable, asked, by_conditioning):
+    """A core, and switches and cables of pods with and without terminals."""
+    network = fat_tree(4)
+    ups = np.array([Fraction(1), Fraction(1), aggregation, core])
+    kinds = network.tier[network.edges].max(axis=1).tolist()
+    links = {
+        tuple(pair): 1 - (cable if kind == 3 else Fraction(1))
+        for pair, kind in zip(network.edges.tolist(), kinds, strict=True)
+    }
+    nodes = {v: 1 - ups[tier] for v, tier in enumerate(network.tier.tolist())}
+    result = evaluate(
+        network,
+        asked,
+        link_up={pair: float(1 - q) for pair, q in links.items()},
+        node_up={v: float(1 - q) for v, q in nodes.items()},
+    )
+    assert result.method == "closed_form"
+    found = result.importance()
+    slopes = dict(zip(found.names, found.birnbaum.tolist(), strict=True))
+    known = {}
+    for part in found.names:
+        ends = part if isinstance(part, tuple) else (part,)
+        known[tuple(int(network.tier[v]) for v in ends), slopes[part]] = part
+    checked = [part for (tiers, _), part in known.items() if max(tiers) > 1 and min(tiers) > 1]
+    assert len(checked) >= 3
+    for part in checked:
+        exact = by_conditioning(network, asked, links, nodes, part)
+        assert slopes[part] == pytest.approx(exact, rel=1e-10, abs=0)

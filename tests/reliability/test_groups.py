@@ -1,6 +1,6 @@
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import networkx as nx
 import numpy as np
@@ -12,6 +12,8 @@ from relparallel.reliability import evaluate
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.programme.compiled import compiled
 from relparallel.reliability.questions.groups import conditioned, read_groups, solve_groups, swept
+from relparallel.reliability.sensitivity.adjoint import differentiate
+from relparallel.reliability.sensitivity.group_slopes import slopes_with_groups
 from relparallel.topology import SharedRisk, leaf_spine
 
 
@@ -245,6 +247,26 @@ def test_importance_with_groups_agrees_with_conditioning(seed):
             chances[kind == "node"][name] = Fraction(up)
             down.append(evaluate(graph, terminals, *chances, groups=groups).unreliability)
         assert slope == pytest.approx(float(down[0] - down[1]), rel=1e-9, abs=1e-300)
+
+
+def test_importance_asks_once_for_groups_that_take_down_the_same_parts():
+    """Twelve groups of two of the ten links of K5 have 4096 states, but fewer sets of links are down."""
+    graph = nx.complete_graph(5)
+    pairs = list(combinations(graph.edges, 2))[:36:3]
+    problem = read_problem(graph, (0, 4), 0.9, 1.0)
+    groups = read_groups(graph, problem, [(pair, 0.1) for pair in pairs])
+    asked, structure = [], compiled(problem)
+
+    def slopes_of(about):
+        asked.append(about.link[:, 0].tobytes())
+        found = differentiate(structure, about.link, about.node)
+        return found.unreliability, np.concatenate([found.links, found.nodes])
+
+    failed, _ = slopes_with_groups(groups, slopes_of, problem)
+    assert len(asked) == len(set(asked)) <= 2**10
+    assert failed == pytest.approx(
+        evaluate(graph, (0, 4), 0.9, groups=[(p, 0.1) for p in pairs]).unreliability
+    )
 
 
 def test_importance_with_many_groups_is_refused():

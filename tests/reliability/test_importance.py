@@ -337,6 +337,17 @@ def test_all_importances_cost_less_than_five_evaluations(name):
     pytest.fail(f"{importances:.1e} s against {evaluation:.1e} s")
 
 
+def test_parts_of_equal_chance_and_slope_leave_rests_of_their_own():
+    """Both cut 3 off together: with (0, 3) perfect nothing fails, with (2, 3) nodes 0 and 2 may be apart."""
+    graph = nx.MultiGraph([(0, 1), (0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (0, 2), (0, 2)])
+    found = evaluate(graph, (0, 3), link_down=1e-9).importance()
+    reduction = dict(zip(found.names, found.risk_reduction.tolist(), strict=True))
+    assert reduction[0, 3] == np.inf
+    # 0-2 is down with its three cables and with (1, 2) or both cables of (0, 1)
+    rest = 1e-9 * 1e-27 * (1e-9 + (1 - 1e-9) * 1e-18)
+    assert reduction[2, 3] == pytest.approx(found.unreliability / rest, rel=1e-12)
+
+
 def test_labels_are_those_of_the_problem():
     fabric = topology.leaf_spine(leaves=3, spines=2, hosts_per_leaf=1)
     sides = nx.complete_bipartite_graph(2, 3)  # nodes carry a side, which means nothing here

@@ -79,7 +79,7 @@ def test_slopes_in_place_are_differences_whatever_is_remembered(room):
     for programme in random_programmes(40, 8):
         steps, chances = programme.steps, programme.chances
         free, gain = chances[:, 1::2] > 0, np.zeros((len(steps), 3))
-        _, failure, _ = slopes(steps, chances, free, gain, 2**20, room)
+        _, failure, _ = slopes(steps, chances, free, free, gain, 2**20, room)
         assert failure == pytest.approx(sweep(steps, chances, 2**20, ANY)[1], rel=1e-13, abs=1e-300)
         for row in np.flatnonzero(free[:, 0]):
             outcomes = []

@@ -64,8 +64,7 @@ def test_rings_against_the_sweep_back(ring, cable, up):
     [(bcube(3, 1), (0, 4)), (bcube(4, 1), (0, 1)), (dcell(3, 1), (0, 3)), (dcell(4, 1), (0, 19))],
     ids=str,
 )
-def test_one_part_of_every_class_against_conditioning_in_fractions(fabric, pair, down):
-    """Both states of a part exactly: nothing is lost in their difference."""
+def test_one_part_of_every_class_against_conditioning_in_fractions(fabric, pair, down, by_conditioning):
     links = {tuple(ends): 2 * down for ends in fabric.edges.tolist()}
     nodes = {v: down if fabric.endpoint[v] else 3 * down for v in range(fabric.num_nodes)}
     floats = {ends: float(q) for ends, q in links.items()}, {v: float(q) for v, q in nodes.items()}
@@ -76,13 +75,8 @@ def test_one_part_of_every_class_against_conditioning_in_fractions(fabric, pair,
     classes = {f"{slope:.9e}": (name, slope) for name, slope in zip(found.names, found.birnbaum, strict=True)}
     assert len(classes) >= 8
     for name, slope in classes.values():
-        exact = []
-        for state in (Fraction(1), Fraction(0)):
-            changed = {"link_down": links, "node_down": nodes}
-            key = "link_down" if isinstance(name, tuple) else "node_down"
-            changed[key] = changed[key] | {name: state}
-            exact.append(evaluate(fabric, pair, method="exact", **changed).unreliability)
-        assert slope == pytest.approx(float(exact[0] - exact[1]), rel=1e-12, abs=0)
+        exact = by_conditioning(fabric, pair, links, nodes, name)
+        assert slope == pytest.approx(exact, rel=1e-12, abs=0)
 
 
 def without(crowd, name):

@@ -189,7 +189,7 @@ def _pods_together(fabric: Fabric, width: Chance, pods: int, idle: int) -> _Inne
     found = pods_apart(every, *ups, pods)
     if found.lower < found.upper:
         raise NotExactError(f"failures are too frequent for the partitions of {every} pods")
-    slopes = partial(slopes_of_partitions, every, *ups, pods) if min(ups) > 0 else None
+    slopes = partial(slopes_of_partitions, every, *ups, pods, found.together) if min(ups) > 0 else None
     return _Inner((found.together, found.upper), f"partitions of {text} of {cores} cores", slopes)
 
 

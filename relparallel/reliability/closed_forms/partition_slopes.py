@@ -1,153 +1,75 @@
 """How much each part matters where the pods of a fat-tree are joined by cores whose cables fail too.
 
-The sum of `fat_tree_partitions` is a polynomial in the chances of all parts, and one sweep back over its
-tables gives the derivative by every one of them: what multiplies a table entry in the sum is gathered from
-all partitions first. Sums that go forth as a convolution come back as a correlation. Letters are those of
-`fat_tree_partitions`, and so is the arithmetic: whole numbers over ``2**bits``.
+Letters are those of `fat_tree_partitions`, and so is the arithmetic: whole numbers over ``2**bits``. One pod
+is set apart. It lies in the last block with s - 1 others, and the other blocks touch n cores of their group,
+each core one block: that the last block misses these n is all that is asked of it. Both states of a core and
+of the pod's switch, and the chance that a cable of the pod decides, are therefore sums over n of the same
+table of the other blocks, and slopes of all classes differ in nothing but what a partition counts.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from functools import cache
-from operator import add, mul
-from typing import Any, Final, NamedTuple
+from itertools import chain
+from operator import add
+from typing import Final, NamedTuple
 
-from relparallel.reliability.closed_forms.fat_tree_partitions import (
-    Group,
-    arrangements,
-    digits_alone,
-    partitions,
-    rounding,
-)
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.reliability.closed_forms.fat_tree_partitions import Group, digits_alone, rounding
 from relparallel.reliability.closed_forms.form_slopes import ClassSlopes
+from relparallel.reliability.closed_forms.limb_rows import (
+    DIGIT,
+    Digits,
+    Terms,
+    products,
+    to_digits,
+    to_numbers,
+)
 from relparallel.reliability.closed_forms.pivotal_blocks import pivotal_slopes
 
 __all__ = ["slopes_of_partitions"]
 
 _KEPT: Final = 48  # bits of every slope that rounding must leave alone
-_SPARE: Final = 8  # of these that may be lost all the same
-_STEEPER: Final = 32  # more bits that the factors of a derivative can spoil
-_FEWEST_DIGITS: Final = 40  # which saves a second attempt more often than it lengthens the first
+_SPARE: Final = 14  # of these that may be lost all the same
+_STEEPER: Final = 32  # more bits that differences between states can spoil
+_FEWEST_DIGITS: Final = 3  # for each pod: saves a second attempt more often than it lengthens the first
 _MOST_DIGITS: Final = 1400  # below all floats, with the bits that are kept
+_AT_ONCE: Final = 1024  # ways to take blocks that get one more together
 
-Sizes = tuple[int, ...]
-Rows = list[list[int]]  # [live cores j, cores 0..j]
-
-
-class _Weights(NamedTuple):
-    """What a partition counts: its chance by ``separate``; terminal pods of blocks by the other two."""
-
-    separate: int
-    others: int
-    plain: int
+IntArray = NDArray[np.int64]
+Joins = tuple[int, int, int]
+Counts = tuple[int, int, int, int, int]
 
 
-class _Swept(Group):
-    """A group of cores that remembers which partitions were summed, and with which weights."""
+class _Blocks(NamedTuple):
+    """Ways to take blocks of fewer than k pods, by their sizes.
 
-    def __init__(self, k: int, core_up: float, aggregation_up: float, link_up: float, bits: int) -> None:
-        super().__init__(k, core_up, aggregation_up, link_up, bits)
-        c, a, link = (int(Fraction(p) * self.one) for p in (core_up, aggregation_up, link_up))
-        ups, downs = self.powers(c, self.h), self.powers(self.one - c, self.h)
-        self._one_core = [
-            (math.comb(self.h - 1, j - 1) * self.times(ups[j - 1], downs[self.h - j]) if j else 0)
-            - (math.comb(self.h - 1, j) * self.times(ups[j], downs[self.h - 1 - j]) if j < self.h else 0)
-            for j in range(self.h + 1)
-        ]
-        misses = self.powers(self.one - link, self.h)
-        self._rises = (
-            [miss - self.one for miss in misses],
-            [0, *(-m * self.times(a, misses[m - 1]) for m in range(1, self.h + 1))],
-        )
-        self.raised = cache(self._raised)
-        self.core = 0  # derivative by one core
-        self._summed: list[tuple[Sizes, Sizes, _Weights]] = []
+    Attributes
+    ----------
+    tables : uint32[entry, width, t]
+        Chance that they touch n given cores of j and no other, each core one block, over n!; digits by j, n.
+    pods : int64[t]
+        Of all blocks.
+    counts : list of (int, int, int, int, int)
+        Blocks; set partitions with these sizes; and the sums over the blocks of what `_joins` says.
+    """
 
-    def add(self, parts: Sizes, weights: _Weights) -> int:
-        """Phi to the power h; the weights are those of its derivative."""
-        prefix, suffix = self.cut(parts)
-        phis = self.phis(prefix, suffix)
-        phi = self.phi(phis)
-        power = self.powers(phi, self.h - 1)[-1]
-        mine = _Weights(*(x * power for x in weights))
-        self._summed.append((prefix, suffix, mine))
-        self.core += self.times(mine.separate, sum(map(mul, self._one_core, phis)) >> self.bits)
-        return self.times(power, phi)
-
-    def sweep(self, kind: int) -> dict[int, Rows]:
-        """Derivative by the entries of `touched` by the size of a block, with one of the weights."""
-        by_suffix, by_prefix = (defaultdict[Sizes, list[tuple[Sizes, int]]](list) for _ in range(2))
-        for prefix, suffix, weights in self._summed:
-            by_suffix[suffix].append((prefix, weights[kind]))
-            by_prefix[prefix].append((suffix, weights[kind]))
-        of_touched: dict[int, Rows] = {}
-        for found, table, last in ((by_suffix, self.shares, True), (by_prefix, self.last, False)):
-            levers = {sizes: self._gathered(others, table) for sizes, others in found.items()}
-            self._back(levers, of_touched, last=last)
-        return of_touched
-
-    def slope(self, of_touched: dict[int, Rows], kind: int, worth: Callable[[int], int]) -> int:
-        """Derivative by the chance of all switches (0) or cables (1); what each counts by size of block."""
-        total = 0
-        for s, lever in of_touched.items():
-            rows = zip(lever, self.raised(s, kind), strict=True)
-            total += worth(s) * sum(sum(map(mul, mine, row)) for mine, row in rows)
-        return total >> self.bits
-
-    def _raised(self, s: int, kind: int) -> Rows:
-        """Derivative of `touched`, not reversed, by a chance of all s pods."""
-        rises = zip(self.missed, self._rises[kind], strict=True)
-        rows = self.exactly([s * self.times(row[s - 1], rise) for row, rise in rises])
-        return [row[::-1] for row in rows]
-
-    def _gathered(self, found: list[tuple[Sizes, int]], table: Callable[[Sizes], Rows]) -> Rows:
-        """Weighted sum of tables, times the chance of so many live cores."""
-        weights, bits = [weight for _, weight in found], 2 * self.bits
-        tables = zip(*(table(sizes) for sizes, _ in found), strict=True)
-        return [
-            [sum(map(mul, weights, column)) * live >> bits for column in zip(*rows, strict=True)]
-            for live, rows in zip(self.live, tables, strict=True)
-        ]
-
-    def _back(self, levers: dict[Sizes, Rows], of_touched: dict[int, Rows], *, last: bool) -> None:
-        """From what multiplies the tables of many blocks to what multiplies those of fewer, and of one."""
-        for length in range(max(map(len, levers), default=0), 0, -1):
-            for sizes in [sizes for sizes in levers if len(sizes) == length]:
-                lever = levers.pop(sizes)
-                s, fewer = (sizes[0], sizes[1:]) if last else (sizes[-1], sizes[:-1])
-                mine, rest = self.touched(s), (self.last if last else self.shares)(fewer)
-                first, second = (lever, rest) if last else (rest, lever)
-                one = [self._correlated(x, y) for x, y in zip(first, second, strict=True)]
-                _gather(of_touched, s, one)
-                if fewer and last:
-                    back = [self._convolved(x, y) for x, y in zip(lever, mine, strict=True)]
-                    _gather(levers, fewer, back)
-                elif fewer:
-                    back = [self._correlated(y[::-1], x) for x, y in zip(lever, mine, strict=True)]
-                    _gather(levers, fewer, back)
-
-    def _correlated(self, x: list[int], y: list[int]) -> list[int]:
-        """Sum over d of x[d] y[d + i], by i."""
-        return [sum(map(mul, x, y[i:])) >> self.bits for i in range(len(x))]
-
-    def _convolved(self, x: list[int], reverse: list[int]) -> list[int]:
-        """Sum over d of x[d] y[i - d], by i, y given from its end."""
-        j = len(x) - 1
-        return [sum(map(mul, x, reverse[j - i :])) >> self.bits for i in range(j + 1)]
-
-
-def _gather(found: dict[Any, Rows], key: Any, rows: Rows) -> None:
-    """Add rows to those of a key."""
-    known = found.get(key)
-    found[key] = [list(map(add, x, y)) for x, y in zip(known, rows, strict=True)] if known else rows
+    tables: Digits
+    pods: IntArray
+    counts: list[Counts]
 
 
 def slopes_of_partitions(
-    k: int, core_up: float, aggregation_up: float, core_link_up: float, terminals: int
+    k: int,
+    core_up: float,
+    aggregation_up: float,
+    core_link_up: float,
+    terminals: int,
+    together: float = 1.0,
 ) -> ClassSlopes:
     """Slopes of all classes where ``terminals`` of k pods have to be together; see `pods_apart`.
 
@@ -159,6 +81,8 @@ def slopes_of_partitions(
         As for `fat_tree_pods_connected`, none of them 0.
     terminals : int
         Pods that have to be together, 2 to k.
+    together : float, optional
+        Chance that they are, where it is known: it saves a second attempt where it is small.
 
     Returns
     -------
@@ -167,10 +91,8 @@ def slopes_of_partitions(
 
     Notes
     -----
-    `pivotal_slopes` where failures are rare: less work than `pods_apart`. Else the derivative of its sum in
-    whole numbers. Both states of a part have a sum over b blocks whose partial sums lie above and below in
-    turn. The step of the sum itself is their mean, so that a step over the rarer state's chance bounds what
-    is left out. One to five times the work of `pods_apart`, more for 20 pods of which some are no terminals.
+    `pivotal_slopes` where failures are rare: less work than `pods_apart`. Else both states of a part in whole
+    numbers, two to three times the work: O(h^3) products for each partition of fewer than k pods.
 
     Examples
     --------
@@ -179,13 +101,14 @@ def slopes_of_partitions(
     0.020348 0.006093
     """
     ups = core_up, aggregation_up, core_link_up
-    return pivotal_slopes(k, *ups, terminals) or _whole(k, ups, terminals)
+    return pivotal_slopes(k, *ups, terminals) or _whole(k, ups, terminals, together)
 
 
-def _whole(k: int, ups: tuple[float, float, float], terminals: int) -> ClassSlopes:
+def _whole(k: int, ups: tuple[float, float, float], terminals: int, together: float = 1.0) -> ClassSlopes:
     """The same in whole numbers."""
     kinds = 1 if terminals == k else 2  # of pods
-    digits = min(max(_expected_digits(k, *ups, kinds), _FEWEST_DIGITS), _MOST_DIGITS)
+    apart = int(-math.log2(max(together, 2.0**-1074))) + _SPARE
+    digits = min(max(_expected_digits(k, *ups, kinds), _FEWEST_DIGITS * k, apart), _MOST_DIGITS)
     while True:
         found = _slopes(k, ups, terminals, digits + _KEPT)
         of_class = found[:1], found[1 : 1 + kinds], found[3 : 3 + kinds]
@@ -200,8 +123,12 @@ def _expected_digits(k: int, c: float, a: float, link: float, kinds: int) -> int
     """Bits before the first digit of the least slope, to begin with.
 
     That of a cable from which a pod hangs, which has no other group and no other cable in its own; of a far
-    pod's cable, about that where two pods hang so, and all others do at one group more.
+    pod's cable, about that where two pods hang so, and all others do at one group more. Where cores are
+    seldom up, it is that only two are, which none of the other pods joins.
     """
+    if kinds == 2 and c < 0.5 and a * link < 1:
+        others, cores = math.log2(1 - (a * link) ** 2), math.log2(1 - c)
+        return int(-(k - 2) * others - (k * k // 4 - 2) * cores) + k // 2
     h, alone = k // 2, digits_alone(k, c, a, link)
     cables = 0 if c * link == 1 else int(-(h - 1) * math.log2(1 - c * link))
     return alone + cables if kinds == 1 else 3 * alone * (h - 1) // h + 9 * cables // 10
@@ -209,43 +136,148 @@ def _expected_digits(k: int, c: float, a: float, link: float, kinds: int) -> int
 
 def _slopes(k: int, ups: tuple[float, float, float], terminals: int, digits: int) -> list[Fraction]:
     """By a core, near and far switches, and near and far cables, each off by less than 2^-digits."""
-    ways, groups = math.comb(k, terminals), dict[int, _Swept]()
-    joins = [ways - math.comb(k - s, terminals) for s in range(k + 1)]
-    besides = [math.comb(k - 1, terminals - 1) - math.comb(k - 1 - s, terminals - 1) for s in range(k)] + [0]
-    rarest = min(min(up, 1 - up) for up in ups if up < 1)
-    for b in range(2, k + 1):
-        bits = -(-(digits + rounding(k, b) + _STEEPER) // 128) * 128
-        group = groups[bits] = groups.get(bits) or _Swept(k, *ups, bits)
-        term = 0
-        for parts in partitions(k, b, k):
-            separate, count = sum(joins[s] for s in parts) - ways, arrangements(k, parts)
-            signed = (-1) ** b * math.factorial(b - 2) * count
-            near = sum(besides[s] for s in parts)
-            term += count * separate * group.add(parts, _Weights(signed * separate, signed * near, signed))
-        if Fraction(term * math.factorial(b - 2), ways << bits) * 2**digits < Fraction(rarest):
-            break
-    total = [Fraction(0)] * 5
-    for bits, group in groups.items():
-        total = [
-            x - Fraction(y, ways << bits)
-            for x, y in zip(total, _of_group(group, k, terminals, besides), strict=True)
-        ]
-    far = max(k - terminals, 1)
-    parts = 1, terminals, far, terminals * (k // 2), far * (k // 2)
-    return [x / count for x, count in zip(total, parts, strict=True)]
+    joins = _joins(k, terminals)
+    bits = digits + rounding(k, k) + _STEEPER + int(-math.log2(min(ups)))
+    group = Group(k, *ups, -(-bits // DIGIT) * DIGIT)
+    last, grows = _last_block(group, ups), _convolution(group.h)
+    none = ([group.one] + [0] * j for j in range(group.h + 1))
+    kept = _Blocks(_table(group, none)[..., None], np.zeros(1, dtype=np.int64), [(0, 1, 0, 0, 0)])
+    total = [0] * 5
+    for s in range(k - 1, 0, -1):
+        touched, found = _table(group, (x[::-1] for x in group.touched(s))), [kept]
+        for more in _pieces(kept):
+            alike = 1
+            while (room := np.flatnonzero(more.pods + s < k)).size:
+                counts = _counted(more, room, s, alike, joins[s])
+                tables = products(more.tables.take(room, 2), touched, *grows)
+                more, alike = _Blocks(tables, more.pods[room] + s, counts), alike + 1
+                total = list(map(add, total, _slopes_of(group, more, joins, last)))
+                if s > 1:  # smaller blocks are still to come
+                    found.append(more)
+        if len(found) > 1:
+            kept = _together(found)
+    near, far = joins[k][1], max(joins[k][2], 1)
+    c, a = (Fraction(up) for up in ups[:2])
+    parts = joins[k][0] * c, near * a, far * a, Fraction(near), Fraction(far)
+    return [Fraction(x, group.one) / part for x, part in zip(total, parts, strict=True)]
 
 
-def _of_group(group: _Swept, k: int, terminals: int, besides: list[int]) -> list[int]:
-    """Derivatives by one core, and by all switches and cables of near and of far pods in one group."""
-    every, found = group.sweep(0), [group.core]
-    if terminals < k:
-        plain = group.sweep(2)
-        others = group.sweep(1) if terminals > 2 else {}
-    for kind in range(2):
-        near = total = group.slope(every, kind, lambda s: 1)
-        if terminals == 2:  # s pods join one of k - 1 others in s ways: the others join it in k - s
-            near = group.slope(plain, kind, lambda s: k - s)
-        elif terminals < k:
-            near = group.slope(others, kind, lambda s: 1) - group.slope(plain, kind, besides.__getitem__)
-        found += [near, total - near]
+def _table(group: Group, rows: Iterable[list[int]]) -> Digits:
+    """Digits of numbers [j][n]."""
+    return to_digits((x for row in rows for x in row), group.bits // DIGIT + 1)
+
+
+def _pieces(blocks: _Blocks) -> Iterator[_Blocks]:
+    """The same in pieces: bounds the memory."""
+    for start in range(0, len(blocks.counts), _AT_ONCE):
+        piece = slice(start, start + _AT_ONCE)
+        yield _Blocks(blocks.tables[..., piece], blocks.pods[piece], blocks.counts[piece])
+
+
+def _together(found: list[_Blocks]) -> _Blocks:
+    """All of these."""
+    tables, pods, counts = zip(*found, strict=True)
+    return _Blocks(np.concatenate(tables, axis=2), np.concatenate(pods), list(chain.from_iterable(counts)))
+
+
+def _counted(blocks: _Blocks, room: IntArray, s: int, alike: int, joins: Joins) -> list[Counts]:
+    """Counts of some of these with one block more, the so-manyth of s pods."""
+    found = []
+    for t, pods in zip(room.tolist(), blocks.pods[room].tolist(), strict=True):
+        b, ways, every, near, far = blocks.counts[t]
+        ways = ways * math.comb(pods + s, s) // alike
+        found.append((b + 1, ways, every + joins[0], near + joins[1], far + joins[2]))
     return found
+
+
+def _joins(k: int, terminals: int) -> list[Joins]:
+    """Ways to place terminals of which some lie among s pods, by s.
+
+    Among all k; those besides one among the other pods; and those among all but one that is none.
+    """
+    rows = (k, terminals), (k - 1, terminals - 1), (k - 1, terminals)
+    return [tuple(math.comb(n, t) - math.comb(max(n - s, 0), t) for n, t in rows) for s in range(k + 1)]  # type: ignore[misc]
+
+
+class _Last(NamedTuple):
+    """What the last block and the cores make of a table of all others: a sum over j, and one over n.
+
+    Attributes
+    ----------
+    cores : uint32[3 (h + 1) (h + 2) / 2, width]
+        Chance of so many live cores, over 2^scale, for the ways to choose those that are touched: of all
+        cores; of all but one; and with that one up and touched, and a given cable to it.
+    misses : uint32[k, 2 (h + 1), width]
+        That s pods miss n cores, and that s - 1 do.
+    over_live, over_touched : Terms
+        What to multiply.
+    scale : int
+        See ``cores``.
+    """
+
+    cores: Digits
+    misses: Digits
+    over_live: Terms
+    over_touched: Terms
+    scale: int
+
+
+def _last_block(group: Group, ups: tuple[float, float, float]) -> _Last:
+    """Tables of one group."""
+    k, h, width, scale = group.k, group.h, group.bits // DIGIT + 1, math.factorial(group.h).bit_length()
+    c, a, link = (int(Fraction(up) * group.one) for up in ups)
+    up, down, spared = (group.powers(x, h) for x in (c, group.one - c, group.one - link))
+    fewer = [math.comb(h - 1, j) * group.times(up[j], down[h - 1 - j]) for j in range(h)] + [0]
+    given = [0] + [group.times(group.times(c, a), x) for x in spared]
+    pairs = [(j, n) for n in range(h + 1) for j in range(n, h + 1)]
+    cores = [math.perm(j, n) * live[j] for live in (group.live, fewer) for j, n in pairs]
+    cores += [math.perm(j - 1, n - 1) * n * group.times(fewer[j - 1], given[n]) if n else 0 for j, n in pairs]
+    misses = to_digits((group.missed[n][s] for s in range(k) for n in range(h + 1)), width)
+    misses = misses.reshape(k, h + 1, width)
+    entry, touched = np.array([j * (j + 1) // 2 + n for j, n in pairs]), np.arange(h + 1)
+    ends = np.cumsum(np.tile(touched[::-1] + 1, 3))
+    forms = np.array([[0, 1, 0, 2], [0, 0, 1, 1]])[..., None] * (h + 1) + touched
+    return _Last(
+        to_digits((x >> scale for x in cores), width),
+        np.concatenate([misses, np.roll(misses, 1, 0)], axis=1),
+        (np.tile(entry, 3), np.arange(len(cores)), ends),
+        (forms[0].ravel(), forms[1].ravel(), np.arange(1, 5) * (h + 1)),
+        scale,
+    )
+
+
+def _chances(last: _Last, blocks: _Blocks) -> list[list[int]]:
+    """Where the last block has all other pods, [t][4].
+
+    That no core joins two blocks; the same with a core down, and with the switch of a pod of the last block
+    down; and that it is up, so are one of its cables and that core, and the core joins it to another block.
+    """
+    touched = products(blocks.tables, last.cores, *last.over_live)
+    found = np.empty((4, *touched.shape[1:]), dtype=np.uint32)
+    for pods in np.unique(blocks.pods):
+        chosen = np.flatnonzero(blocks.pods == pods)
+        found[..., chosen] = products(touched.take(chosen, 2), last.misses[-pods], *last.over_touched)
+    return [[x << last.scale for x in row] for row in zip(*map(to_numbers, found), strict=True)]
+
+
+def _convolution(h: int) -> Terms:
+    """Entries [j, n] of two tables whose products add up to those of both sets of blocks."""
+    rows = [(j * (j + 1) // 2, n) for j in range(h + 1) for n in range(j + 1)]
+    terms = [(first + i, first + n - i) for first, n in rows for i in range(n + 1)]
+    left, right = np.array(terms).T
+    return left, right, np.cumsum([n + 1 for _, n in rows])
+
+
+def _slopes_of(group: Group, blocks: _Blocks, joins: list[Joins], last: _Last) -> list[int]:
+    """Slopes by all partitions into these blocks and the last one, times the ways to place terminals."""
+    k, h, total = group.k, group.h, [0] * 5
+    each = zip(blocks.pods.tolist(), blocks.counts, _chances(last, blocks), strict=True)
+    for pods, (b, ways, separate, near, far), (phi, core, switch, cable) in each:
+        s = k - pods
+        power = group.powers(phi, h - 1)[-1] * ways * math.comb(k - 1, pods)
+        power *= (-1) ** (b + 1) * math.factorial(b - 1)
+        switch, cable = power * (switch - phi) >> group.bits, power * cable >> group.bits
+        far += joins[s - 1][2] - joins[k][2]
+        total[0] += (separate + joins[s][0] - joins[k][0]) * (power * (core - phi) >> group.bits)
+        total[1:] = map(add, total[1:], (near * switch, far * switch, near * cable, far * cable))
+    return total

@@ -14,7 +14,7 @@ n!: as polynomials in n, the product of two is that of blocks which share no cor
 from __future__ import annotations
 
 import math
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,9 @@ from relparallel.reliability.closed_forms.form_slopes import ClassSlopes
 __all__ = ["pivotal_slopes"]
 
 _EXACT: Final = 2.0**-44  # share of a slope that a step may still change
-_KEPT: Final = 2.0**-34  # share of a slope that rounding may change
+_LOST: Final = 2.0**18  # times a slope that all its terms may be: ten digits of sixteen are left
 
-Float = np.floating[Any]
-FloatArray = NDArray[Float]
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
@@ -36,23 +35,23 @@ class _Plane(NamedTuple):
 
     Attributes
     ----------
-    core, aggregation, cable : floating
+    core, aggregation, cable : float
         Chances of the parts.
-    hits : floating[h + 1]
+    hits : float64[h + 1]
         Chance that a pod whose switch is up touches some of n live cores.
-    block : floating[h + 1, k + 1, h + 1]
+    block : float64[h + 1, k + 1, h + 1]
         That s pods touch n of j.
-    grow : floating[3, h + 1, s, h + 1, h + 1]
+    grow : float64[3, h + 1, s, h + 1, h + 1]
         Matrices that add a block: any; one that the pod apart touches; one that a given core touches.
-    of_pod, of_core : floating[2, h + 1, k + 1, h + 1, f]
+    of_pod, of_core : float64[2, h + 1, k + 1, h + 1, f]
         Linear forms of all blocks but one of s pods; see `_pod_forms` and `_core_forms`.
-    choices : floating[k + 1, k + 1]
+    choices : float64[k + 1, k + 1]
         Binomial coefficients.
     """
 
-    core: Float
-    aggregation: Float
-    cable: Float
+    core: float
+    aggregation: float
+    cable: float
     hits: FloatArray
     block: FloatArray
     grow: FloatArray
@@ -66,11 +65,11 @@ class _Blocks(NamedTuple):
 
     Attributes
     ----------
-    chance : floating[3, h + 1, t, h + 1]
+    chance : float64[3, h + 1, t, h + 1]
         That they share no core; also that the pod apart touches two of them; also that one more core does.
     pods, last : int64[t]
         Of all blocks, and of the smallest.
-    alike, ways : floating[t]
+    alike, ways : float64[t]
         Blocks as small as that, and set partitions with these sizes.
     joins : int64[3, t]
         Sum over the blocks of what `_joins` says.
@@ -117,19 +116,11 @@ def pivotal_slopes(
     >>> print(f"{slopes.core:.6f} {slopes.near_link:.6f}")
     0.026267 0.007698
     """
-    ups = core_up, aggregation_up, core_link_up
-    found = _slopes(k, np.array(ups, dtype=np.float64), terminals)
-    if found is None and np.finfo(np.longdouble).eps < np.finfo(np.float64).eps:
-        found = _slopes(k, np.array(ups, dtype=np.longdouble), terminals)
-    return found
-
-
-def _slopes(k: int, ups: FloatArray, terminals: int) -> ClassSlopes | None:
-    """The same with the digits of ``ups``."""
-    plane, joins, lost = _plane(k, *ups), _joins(k, terminals), _KEPT / np.finfo(ups.dtype).eps
+    ups = np.array([core_up, aggregation_up, core_link_up])
+    plane, joins = _plane(k, *ups), _joins(k, terminals)
     fails = ups[[0, 1, 1, 2, 2]] < 1
     fails[[2, 4]] &= terminals < k
-    single, weight = _single_blocks(plane, joins), ups.dtype.type(1)
+    single, weight = _single_blocks(plane, joins), 1.0
     blocks: _Blocks | None = single
     total = _alone(plane, single, terminals)
     size, least = total.copy(), np.full(5, math.inf)
@@ -141,14 +132,14 @@ def _slopes(k: int, ups: FloatArray, terminals: int) -> ClassSlopes | None:
         total, size = total + (-1) ** b * step, size + bound
         if b % 2 == 0:  # but for a pod with terminals, signs are those of the steps: no slope is larger
             least[::2] = np.minimum(least, total)[::2]
-        if (size > lost * least)[fails].any():
+        if (size > _LOST * least)[fails].any():
             return None
         if (bound <= _EXACT * total)[fails].all():
             break
         blocks = _grown(plane, blocks, joins)
-    if (size > lost * total)[fails].any():
+    if (size > _LOST * total)[fails].any():
         return None
-    return ClassSlopes(*np.maximum(total, 0.0).astype(np.float64).tolist())
+    return ClassSlopes(*np.maximum(total, 0.0).tolist())
 
 
 def _joins(k: int, terminals: int) -> IntArray:
@@ -161,11 +152,11 @@ def _joins(k: int, terminals: int) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def _plane(k: int, c: Float, a: Float, link: Float) -> _Plane:
+def _plane(k: int, c: float, a: float, link: float) -> _Plane:
     """Tables of one group."""
     h, pods, cores = k // 2, np.arange(k + 1), np.arange(k // 2 + 1)
     choices = np.array([[math.comb(n, r) for r in pods] for n in pods], dtype=np.float64)
-    factorials = np.array([math.factorial(n) for n in cores], dtype=c.dtype)
+    factorials = np.array([math.factorial(n) for n in cores], dtype=np.float64)
     hits, misses = -np.expm1(pods * np.log1p(-link)), np.power(1.0 - link, pods)
     spared = cores[:, None] - cores
     given = hits[:, None] ** cores * misses[:, None] ** np.maximum(spared, 0)[:, None] / factorials
@@ -207,7 +198,7 @@ def _pod_forms(block: FloatArray, misses: FloatArray, hits: FloatArray, rest: Fl
     n = np.arange(len(misses))
     given = n * np.append(0.0, misses[:-1])  # one of n is given, and no other is touched
     every, none, some, one = (block * x @ rest for x in (np.ones_like(hits), misses, hits, given))
-    forms = np.zeros((2, *block.shape, 8), dtype=block.dtype)
+    forms = np.zeros((2, *block.shape, 8))
     for i, form in enumerate((every, none * misses, some * misses, every * given, some * given)):
         forms[0, ..., i] = form
     forms[0, ..., 5], forms[0, ..., 6], forms[0, ..., 7] = one * misses, every * hits, some * hits
@@ -217,7 +208,7 @@ def _pod_forms(block: FloatArray, misses: FloatArray, hits: FloatArray, rest: Fl
 
 def _core_forms(block: FloatArray, rest: FloatArray, rest_of_others: FloatArray) -> FloatArray:
     """Forms of the other blocks: 0 of some cores none joins two; one more does, beside 1 some and 2 none."""
-    forms = np.zeros((2, *block.shape, 3), dtype=block.dtype)
+    forms = np.zeros((2, *block.shape, 3))
     forms[0, 1:, ..., 0] = (block @ rest)[1:]
     last, others = _with_given_core(block) @ rest_of_others, block @ rest_of_others
     last = last[:-1, :, :-1] * np.arange(1, block.shape[-1])
@@ -230,7 +221,7 @@ def _single_blocks(plane: _Plane, joins: IntArray) -> _Blocks:
     """One block of 1 to k - 1 pods."""
     block = plane.block[:, 1:-1]
     pods = np.arange(1, block.shape[1] + 1)
-    ones, zeros = np.ones(len(pods), dtype=block.dtype), np.zeros_like(block)
+    ones, zeros = np.ones(len(pods)), np.zeros_like(block)
     return _Blocks(np.stack([block, zeros, zeros]), pods, pods, ones, ones, joins[:, pods])
 
 
@@ -258,14 +249,14 @@ def _grown(plane: _Plane, blocks: _Blocks, joins: IntArray) -> _Blocks | None:
 
 def _applied(forms: FloatArray, chance: FloatArray, last: IntArray) -> FloatArray:
     """Forms [i, j, s, n, f] of chances [i, j, t, n] to which s = last[t] belongs; [f, t]."""
-    found = np.empty((len(last), forms.shape[-1]), dtype=forms.dtype)
+    found = np.empty((len(last), forms.shape[-1]))
     for s in np.unique(last):
         chosen = np.flatnonzero(last == s)
         found[chosen] = np.tensordot(chance[:, :, chosen], forms[:, :, s], ([0, 1, 3], [0, 1, 2]))
     return found.T
 
 
-def _raised(low: FloatArray | Float, more: FloatArray, power: int) -> FloatArray:
+def _raised(low: FloatArray | float, more: FloatArray, power: int) -> FloatArray:
     """By how much more lifts a power of something low."""
     high = low + more
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -278,9 +269,9 @@ class _Pivots(NamedTuple):
 
     Attributes
     ----------
-    none, rise : floating[t]
+    none, rise : float64[t]
         That the pod touches no block in other groups, and the last alone.
-    changes, bridges, losses : floating[2, t]
+    changes, bridges, losses : float64[2, t]
         That the part leads to another block; to another while the pod touches the last, or, of a switch, to
         two; and to the last alone.
     """
@@ -308,10 +299,7 @@ def _pivots(plane: _Plane, chance: FloatArray, last: IntArray) -> _Pivots:
 
 def _alone(plane: _Plane, single: _Blocks, terminals: int) -> FloatArray:
     """Slopes where all other cores are down, and where one pod with terminals is alone; [5]."""
-    pivots, alone = (
-        _pivots(plane, single.chance[:, :, -1:], np.zeros(1, dtype=np.int64)),
-        np.zeros(5, dtype=plane.hits.dtype),
-    )
+    pivots, alone = _pivots(plane, single.chance[:, :, -1:], np.zeros(1, dtype=np.int64)), np.zeros(5)
     alone[0] = (1.0 - plane.core) ** ((len(plane.hits) - 1) ** 2 - 1)
     alone[0] *= (plane.aggregation * plane.cable) ** terminals
     alone[1:4:2] = (pivots.none * pivots.changes)[:, 0]
@@ -320,7 +308,7 @@ def _alone(plane: _Plane, single: _Blocks, terminals: int) -> FloatArray:
 
 def _step(plane: _Plane, blocks: _Blocks, b: int, joins: IntArray, *, near_only: bool) -> FloatArray:
     """Sum over all partitions into b blocks, over (b - 2)!, and the same with all terms positive; [2, 5]."""
-    k, ways, found = len(plane.choices) - 1, joins[:, -1], np.zeros((2, 5), dtype=blocks.ways.dtype)
+    k, ways, found = len(plane.choices) - 1, joins[:, -1], np.zeros((2, 5))
     last = k - blocks.pods
     some, joined, only = _applied(plane.of_core, blocks.chance[::2], last)
     dead = (1.0 - plane.core) ** (k // 2)

@@ -14,7 +14,8 @@ from relparallel.reliability.programme.plain_sweep import keep_heaviest, too_man
 
 __all__ = ["Swept", "slopes", "sweep"]
 
-_DIGITS: Final = 120  # binary ones of what states come to, from the first one of the unreliability
+_DIGITS: Final = 400  # binary ones of what states come to, from the first one of the unreliability
+_ROUNDING: Final = 64  # of them that may be rounding
 _FALL: Final = 6  # times fewer states than in a layer are seldom in the ones after it, on average
 
 
@@ -87,7 +88,7 @@ def slopes(plan: Plan, chances: Sequence[Any], max_states: float) -> tuple[float
     Layers are kept, and what each state will come to is found from the last one back. Of a part that a state
     decides, what it comes to if the part is down less what if it is up is the state's share of the slope:
     whole numbers hold that, with digits enough below the unreliability for a relative error of about 1e-15
-    plus 1e-31 U / slope.
+    of slopes above 1e-80 U; slopes below 1e-100 U are 0.
     """
     layers, failure = [{start(plan): 1.0}], 0.0
     for step in plan.steps:
@@ -99,7 +100,7 @@ def slopes(plan: Plan, chances: Sequence[Any], max_states: float) -> tuple[float
     found: dict[int, float] = {}
     for step, layer in zip(plan.steps[::-1], layers[::-1], strict=True):
         here, now = _of(step, chances), dict[State | None, int]()
-        whole = [tuple(int(Fraction(x) * 2**bits) for x in chance) for chance in here]
+        whole = [_in_whole_numbers(chance, bits) for chance in here]
         fails |= {None: 1 << bits, WORKS: 0}
         for state, mass in layer.items():
             total, by_part = 0, dict[int, int]()
@@ -115,7 +116,14 @@ def slopes(plan: Plan, chances: Sequence[Any], max_states: float) -> tuple[float
             for i, share in by_part.items():
                 found[step.parts[i]] = found.get(step.parts[i], 0.0) + mass * (share / 2**bits)
         fails = now
-    return fails[start(plan)] / 2**bits, found
+    least = 2.0 ** (_ROUNDING - bits)  # what matters less does not: whole numbers leave nothing but rounding
+    return fails[start(plan)] / 2**bits, {slot: x if x > least else 0.0 for slot, x in found.items()}
+
+
+def _in_whole_numbers(chance: tuple[Any, Any], bits: int) -> tuple[int, int]:
+    """Up and down in units of 2^-bits, together 1: the smaller one counts."""
+    up, down = (int(Fraction(x) * 2**bits) for x in chance)
+    return ((1 << bits) - down, down) if down < up else (up, (1 << bits) - up)
 
 
 def _after(

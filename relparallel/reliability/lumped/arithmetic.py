@@ -8,20 +8,85 @@ rule, so that a sum written once gives its slopes as well, as exact as itself an
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.chances import Chance
 
-__all__ = ["Dual", "Duals", "Exact", "Floats", "Numbers", "Scale", "exact_up", "to_power"]
+__all__ = ["Dual", "Duals", "Dyadic", "Exact", "Floats", "Numbers", "Scale", "exact_up", "to_power"]
 
 Numbers = NDArray[Any]  # of floats, or of Python integers in units of 2^-bits
-Exact = Any  # Fraction, Dual or int
+Exact = Any  # Fraction, Dyadic, Dual of these, or int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dyadic:
+    """The fraction units / 2^bits, which sums and products need not reduce.
+
+    Examples
+    --------
+    >>> x = Dyadic.of(Fraction(3, 4))
+    >>> float((1 - x) * x + 2 * x**2)
+    1.3125
+    """
+
+    units: int
+    bits: int
+
+    @classmethod
+    def of(cls, x: Fraction) -> Dyadic:
+        """The same number; ValueError if its denominator is no power of two."""
+        bits = x.denominator.bit_length() - 1
+        if x.denominator != 1 << bits:
+            raise ValueError(f"x must have a power of two for denominator, got {x}")
+        return cls(x.numerator, bits)
+
+    @property
+    def numerator(self) -> int:
+        """Units of 1 / `denominator`."""
+        return self.units
+
+    @property
+    def denominator(self) -> int:
+        """2^bits."""
+        return 1 << self.bits
+
+    def __add__(self, other: Dyadic | int) -> Dyadic:
+        if isinstance(other, int):
+            return Dyadic(self.units + (other << self.bits), self.bits) if other else self
+        more = self.bits - other.bits
+        if more >= 0:
+            return Dyadic(self.units + (other.units << more), self.bits)
+        return Dyadic((self.units << -more) + other.units, other.bits)
+
+    def __mul__(self, other: Dyadic | int) -> Dyadic | int:
+        if isinstance(other, int):
+            return Dyadic(self.units * other, self.bits) if other else 0  # most slopes of a dual are 0
+        return Dyadic(self.units * other.units, self.bits + other.bits)
+
+    def __pow__(self, n: int) -> Dyadic:
+        return Dyadic(self.units**n, self.bits * n)
+
+    def __rsub__(self, other: int) -> Dyadic:
+        return Dyadic((other << self.bits) - self.units, self.bits)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (int, Dyadic)):
+            return NotImplemented
+        return self.numerator * other.denominator == other.numerator * self.denominator
+
+    def __float__(self) -> float:
+        return self.units / (1 << self.bits)
+
+    __hash__ = None  # type: ignore[assignment]
+    __radd__ = __add__
+    __rmul__ = __mul__
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +100,13 @@ class Dual:
     Dual(value=Fraction(137, 27), slopes=(Fraction(1, 3),))
     """
 
-    value: Fraction
-    slopes: tuple[Fraction, ...]
+    value: Any
+    slopes: tuple[Any, ...]
 
     def __add__(self, other: Exact) -> Dual:
         if not isinstance(other, Dual):
             return Dual(self.value + other, self.slopes)
-        return Dual(self.value + other.value, tuple(map(Fraction.__add__, self.slopes, other.slopes)))
+        return Dual(self.value + other.value, tuple(map(operator.add, self.slopes, other.slopes)))
 
     def __mul__(self, other: Exact) -> Dual:
         if not isinstance(other, Dual):
@@ -50,7 +115,7 @@ class Dual:
         return Dual(self.value * other.value, tuple(x * other.value + self.value * y for x, y in pairs))
 
     def __pow__(self, n: int) -> Dual:
-        inner = Fraction(n) * self.value ** max(n - 1, 0)
+        inner = n * self.value ** max(n - 1, 0)
         return Dual(self.value**n, tuple(inner * slope for slope in self.slopes))
 
     def __rsub__(self, other: Exact) -> Dual:
@@ -63,9 +128,15 @@ class Dual:
 class Floats:
     """Numbers as floats: the same arithmetic as `Scale` for a rough first look."""
 
+    one: Final = 1.0
+
     def array(self, values: Iterable[Exact]) -> Numbers:
         """The numbers in this representation."""
         return np.array([float(x) for x in values])
+
+    def rounded(self, x: Any) -> Any:
+        """The sums of products that they are already."""
+        return x
 
     def times(self, x: Any, y: Any) -> Any:
         """Product of two numbers or arrays."""
@@ -106,6 +177,10 @@ class Scale(NamedTuple):
         """The numbers in this representation."""
         return np.array([self.integer(x) for x in values], dtype=object)
 
+    def rounded(self, x: Any) -> Any:
+        """Sums of products of two numbers as numbers."""
+        return x >> self.bits
+
     def times(self, x: Any, y: Any) -> Any:
         """Product of two numbers or arrays."""
         return (x * y) >> self.bits
@@ -120,29 +195,25 @@ class Scale(NamedTuple):
 
 
 class Duals(NamedTuple):
-    """Duals as integers in units of 2^-bits: the first axis holds the value and then the slopes."""
+    """Duals of numbers of a scale: the first axis holds the value and then the slopes."""
 
-    bits: int
+    scale: Scale | Floats
     slopes: int
 
     def array(self, values: Iterable[Exact]) -> Numbers:
         """The numbers in this representation, [1 + slopes, numbers]; of a fraction the slopes are 0."""
-        flat = Dual(Fraction(0), (Fraction(0),) * self.slopes)
+        flat = Dual(0, (0,) * self.slopes)
         duals = [x if isinstance(x, Dual) else flat + x for x in values]
-        return np.stack(
-            [
-                Scale(self.bits).array(line)
-                for line in zip(*((x.value, *x.slopes) for x in duals), strict=True)
-            ]
-        )
+        lines = zip(*((x.value, *x.slopes) for x in duals), strict=True)
+        return np.stack([self.scale.array(line) for line in lines])
 
     def times(self, x: Any, y: Any) -> Any:
         """Product of two arrays."""
-        return np.concatenate([x[:1] * y[:1], x[1:] * y[:1] + x[:1] * y[1:]]) >> self.bits
+        return self.scale.rounded(np.concatenate([x[:1] * y[:1], x[1:] * y[:1] + x[:1] * y[1:]]))
 
     def product(self, x: Numbers, y: Numbers) -> Numbers:
-        """Products of two stacks of matrices."""
-        return np.concatenate([x[:1] @ y[:1], x[1:] @ y[:1] + x[:1] @ y[1:]]) >> self.bits
+        """Products of two stacks of matrices that have slopes by different chances: y's, then x's."""
+        return np.concatenate([self.scale.product(x[:1], y), self.scale.product(x[1:], y[:1])])
 
 
 def exact_up(chance: Chance) -> Fraction:
@@ -151,7 +222,7 @@ def exact_up(chance: Chance) -> Fraction:
     return 1 - Fraction(down) if down < up else Fraction(up)
 
 
-def to_power(x: Numbers, n: int, scale: Scale) -> Numbers:
+def to_power(x: Numbers, n: int, scale: Scale | Floats) -> Numbers:
     """x^n for n >= 1, by squaring."""
     if n == 1:
         return x

@@ -1,41 +1,39 @@
-"""Slopes of the lumped sum where pods are of several kinds, some of them without terminals.
+"""By how much the lumped sum grows with the chances of each class of parts, at the cost of a few sums.
 
-As in `pod_slopes`, but with a lever for each kind of pod t, of which there are n_t:
+The sum of `lumping` is a polynomial in the chances of cores, switches and links, and all of its derivatives
+are sums over the same splits. With a lever for each kind of pods t, of which there are n_t,
 
-    R = sum of w P prod W_t^(n_t),  dR by pods t = sum of w P n_t W_t^(n_t - 1) dW_t prod W_u^(n_u).
+    R = sum of w P prod W_t^(n_t),  dR by pods t = sum of w P n_t W_t^(n_t - 1) dW_t prod W_u^(n_u),
+
+where W = sums . weights and only the links to the cores are in the power sums. What multiplies dW is gathered
+once and not for each class: for the weights the lever times the power sums, for the power sums the lever
+times the weights. The small factors come with their derivatives from dual numbers (`arithmetic`). No two sums
+are subtracted.
 
 A part of a pod without terminals matters only when much else is down. How little is not known before: the sum
-is made again, of more bits and terms, until its smallest slope is far above what it leaves out.
+is made again, of more bits and terms, until all slopes are far above what it leaves out (`kind_bounds`).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from relparallel.reliability.lumped.arithmetic import Dual, Duals, Numbers, Scale, exact_up, to_power
-from relparallel.reliability.lumped.lumping import (
-    Fabric,
-    floors,
-    large_terms,
-    states_of_cores,
-    uplinks,
-)
+from relparallel.reliability.lumped.arithmetic import Dual, Duals, Dyadic, Scale, exact_up
+from relparallel.reliability.lumped.kind_bounds import Terms, levers, terms_of_slopes
+from relparallel.reliability.lumped.kind_guesses import OF_PODS, guess
+from relparallel.reliability.lumped.lumping import Fabric, states_of_cores, uplinks, with_slopes
 from relparallel.reliability.lumped.pod_sums import signed_ways
 from relparallel.reliability.lumped.pod_tables import Table, agreement, power_sum_weights
 
-__all__ = ["OF_PODS", "KindSlopes", "slopes_of_kinds"]
+__all__ = ["KindSlopes", "slopes_of_kinds"]
 
-OF_PODS: Final = ("aggregation", "core_link", "edge_link", "other_link", "edge")
-_TRIES: Final = 3
-_BLUR: Final = 2.0**-40  # of the smallest slope, at most, for all terms left out
-_SHARPER: Final = 2**10  # so much less of R and of 1 - R
-_LEAST: Final = Fraction(1, 2**700)  # no sum is made for slopes below
+_TRIES: Final = 5
+_DROP: Final = 2.0**-60  # of the least value of a slope that did not show; its square the next time
+_LEAST: Final = 2.0**-700  # no sum is made for slopes below
 
 
 class KindSlopes(NamedTuple):
@@ -57,7 +55,7 @@ def slopes_of_kinds(fabric: Fabric) -> KindSlopes | None:
     Returns
     -------
     KindSlopes or None
-        Relative errors below 1e-10; None where a slope is too small for that.
+        Relative errors below 1e-11; None where a slope is too small for that.
 
     Examples
     --------
@@ -68,133 +66,72 @@ def slopes_of_kinds(fabric: Fabric) -> KindSlopes | None:
     >>> float(found.joined), float(found.pods[0]["core_link"])
     (0.46875, 0.125)
     """
-    smallest, tables = _guess(fabric), [_table(fabric, pod) for pod in fabric.pods]
-    for _ in range(_TRIES):
-        if smallest < _LEAST:
+    least, tables = guess(fabric), [_table(fabric, pod) for pod in fabric.pods]
+    alive = states_of_cores(fabric, Dual(exact_up(fabric.core), (Fraction(1),)))
+    for attempt in range(_TRIES):
+        if least.min() < _LEAST:
             return None
-        found = _summed(fabric, tables, smallest)
-        least = min(found.joined, 1 - found.joined, *_failing(fabric, found))
-        if least >= smallest:
+        least, terms = terms_of_slopes(fabric, tables, alive, least, estimate=attempt == 0)
+        found = _summed(fabric, tables, alive, least.min(), terms)
+        known = np.array([min(found.joined, 1 - found.joined), found.core, *_flat(found.pods)], dtype=float)
+        if (enough := (known >= least) | np.isinf(least)).all():
             return found
-        smallest = least / 4 if least > smallest * Fraction(2.0**-30) else smallest / 2**60
+        if (least[~enough] <= _LEAST).any():
+            return None
+        hidden = known <= least * 2.0**-30
+        lower = np.where(hidden, np.maximum(least * _DROP ** (2**attempt), _LEAST), known / 4)
+        least = np.where(enough, least, lower)
     return None
 
 
-def _failing(fabric: Fabric, found: KindSlopes) -> list[Fraction]:
-    """Slopes of parts that can fail and are of use."""
-    slopes = [found.core] if fabric.core[1] > 0 else []
-    for (_, terminals, others), own in zip(fabric.pods, found.pods, strict=True):
-        for name, slope in own.items():
-            chance = getattr(fabric, "edge_link" if name == "other_link" else name)
-            if chance[1] > 0 and not _useless(fabric, terminals, others, name):
-                slopes.append(slope)
-    return slopes
+def _flat(pods: list[dict[str, Any]]) -> list[Any]:
+    """What there is of each kind of pods and class of parts, one after the other."""
+    return [own[name] for own in pods for name in OF_PODS]
 
 
-def _useless(fabric: Fabric, terminals: int, others: int, name: str) -> bool:
-    """Whether no path between terminals goes through such a part, so that its slope is 0."""
-    width, cores = fabric.planes * fabric.aggregations, fabric.planes * fabric.cores
-    if name == "edge_link":
-        return terminals == 0
-    if name in ("other_link", "edge"):
-        return others == 0 or width == 1 or (terminals == 0 and cores == 1)
-    return terminals == 0 and cores == 1
-
-
-def _guess(fabric: Fabric) -> Fraction:
-    """About the smallest slope: two pods keep a single way up, the others lost a switch, one its ends."""
-    width, pods = fabric.planes * fabric.aggregations, sum(count for count, *_ in fabric.pods)
-    tree, cut = floors(fabric)
-    guess = min(tree, cut) / _SHARPER
-    if all(terminals for _, terminals, _ in fabric.pods):
-        return guess
-    alone = Fraction(math.exp(_log(cut) / width))
-    path = exact_up(fabric.edge) * exact_up(fabric.edge_link) ** 2
-    idle = (1 - path) ** max(max(others - 1, 0) for _, _, others in fabric.pods) if path < 1 else 1
-    return min(guess, tree * idle * alone ** (2 * (width - 1) + max(pods - 3, 0)) / 2**20)
-
-
-def _log(x: Fraction) -> float:
-    """Logarithm of a fraction of any size."""
-    return math.log(x.numerator) - math.log(x.denominator)
-
-
-def _summed(fabric: Fabric, tables: list[Table], smallest: Fraction) -> KindSlopes:
-    """R and its slopes; what is left out of any is at most 2^-40 ``smallest``."""
+def _summed(
+    fabric: Fabric, tables: list[Table], alive: list[Dual], smallest: float, terms: list[Terms]
+) -> KindSlopes:
+    """R and its slopes over some of the terms, all of them at least ``smallest``."""
     counts = [count for count, *_ in fabric.pods]
     width = fabric.planes * fabric.aggregations
     parts = sum(counts) * width * (fabric.cores + max(t + n for _, t, n in fabric.pods) + 1)
-    alive = states_of_cores(fabric, Dual(exact_up(fabric.core), (Fraction(1),)))
-    scale = Scale.of(fabric.planes * fabric.cores, sum(counts), smallest / parts**2)
+    scale = Scale.of(fabric.planes * fabric.cores, sum(counts), Fraction(smallest) / parts**2)
     plain = uplinks(fabric, scale)
-    of_cores = replace(plain, scale=Duals(scale.bits, 1))
-    of_links = replace(of_cores, link_up=Dual(plain.link_up, (Fraction(1),)))
-    of_weights = replace(
-        plain,
-        up=Dual(plain.up, _unit(0)),
-        link_up=Dual(plain.link_up, _unit(1)),
-        scale=Duals(scale.bits, len(OF_PODS)),
-    )
-    bound = [x.value * parts + abs(x.slopes[0]) for x in alive]
-    top, total = 0, 0
+    of_links, of_weights = with_slopes(fabric, scale)
+    of_tables = replace(of_links, scale=Duals(scale, len(OF_PODS) - 2))
+    entries = [of_tables.entries(table) for table in tables]
+    both, likely = np.zeros(2, dtype=object), of_links.scale.array(alive)
     slopes = np.zeros((len(counts), len(OF_PODS)), dtype=object)
-    for sizes, outside, pieces in large_terms(fabric, bound, float(smallest) * _BLUR, _rarest(fabric)):
-        chances = of_cores.core_chances(sizes, outside, alive)
-        weights = [of_weights.weights(sizes, outside, table) for table in tables]
-        by_weight = [np.zeros(found.shape[1:], dtype=object) for found in weights]
-        for some in pieces:
-            sums = of_links.power_sums(some)
-            agree = [scale.product(sums[0], found[0]) for found in weights]
-            joint, levers = _levers(signed_ways(some), agree, chances[0], counts, scale)
-            total += int((joint @ chances[0]) >> scale.bits)
-            top += int((joint @ chances[1]) >> scale.bits)
-            for t, lever in enumerate(levers):
-                by_weight[t] += scale.product(sums[0].T, lever)
-                slopes[t, 1] += (scale.product(lever, weights[t][0].T) * sums[1]).sum() >> scale.bits
-        for t, found in enumerate(weights):
-            slopes[t] += (by_weight[t] * found[1:]).sum(axis=(1, 2)) >> scale.bits
+    for sizes, outside, pieces in terms:
+        chances = of_links.core_chances(sizes, outside, likely)
+        uncoloured = of_weights.uncoloured(sizes, outside)
+        weights = [plain.weights([x[0] for x in uncoloured], [x[0] for x in own]) for own in entries]
+        by_weight = [np.zeros(own.T.shape, dtype=object) for own in weights]
+        for some, rows, columns, large in pieces:
+            sums, ways = of_links.power_sums(some)[:, rows], signed_ways(some)[rows]
+            seen = [own.T[columns] for own in weights]
+            agree = [scale.rounded((sums[0] * own).sum(axis=1)) for own in seen]
+            joint, steep = levers(agree, chances[0, columns], counts, scale)
+            both += chances[:, columns] @ (ways * joint) >> scale.bits
+            for t, own in enumerate(large):
+                lever = (ways * steep[t])[own]
+                np.add.at(by_weight[t], columns[own], lever[:, None] * sums[0, own])
+                slopes[t, 1] += lever @ (sums[1, own] * seen[t][own]).sum(axis=1) >> 2 * scale.bits
+        for t, own in enumerate(entries):
+            lever = scale.rounded(by_weight[t].T)
+            slopes[t] += of_weights.weight_slopes(uncoloured, own, lever, scale)
+    joined, core = (Fraction(x, scale.one) for x in both.tolist())
     pods = [
         dict(zip(OF_PODS, (Fraction(int(x), scale.one) for x in own), strict=True)) for own in slopes.tolist()
     ]
-    return KindSlopes(Fraction(total, scale.one), Fraction(top, scale.one), pods)
-
-
-def _rarest(fabric: Fabric) -> float:
-    """The smaller chance of a part of a pod that can fail."""
-    chances = [fabric.aggregation, fabric.edge, fabric.core_link, fabric.edge_link]
-    return float(min([1.0, *(min(chance) for chance in chances if min(chance) > 0)]))
-
-
-def _unit(index: int) -> tuple[Fraction, ...]:
-    """Derivatives of one of the chances in the weights by all of them."""
-    return tuple(Fraction(int(i == index)) for i in range(len(OF_PODS)))
+    return KindSlopes(joined, core, pods)
 
 
 def _table(fabric: Fabric, pod: tuple[int, int, int]) -> Table:
     """What multiplies the power sums, with slopes by the links below and the other edge switches."""
     width, (_, terminals, others) = fabric.planes * fabric.aggregations, pod
-    link = exact_up(fabric.edge_link)
-    near, far, edge = (Dual(up, _unit(i)[2:]) for i, up in enumerate((link, link, exact_up(fabric.edge)), 2))
-    table = agreement(
-        width, terminals, others, edge if fabric.edge[1] > 0 else Fraction(1), 1 - near, 1 - far
-    )
-    none = _unit(-1)
-    found = {key: Dual(Fraction(0), none[2:]) + x for key, x in power_sum_weights(table).items()}
-    return {key: Dual(x.value, none[:2] + x.slopes) for key, x in found.items()}
-
-
-def _levers(
-    ways: Numbers, agree: list[Numbers], chances: Numbers, counts: list[int], scale: Scale
-) -> tuple[Numbers, list[Numbers]]:
-    """What multiplies the cores' chances, [choices], and the slope of each pod's, [layouts, choices]."""
-    rest = [
-        to_power(x, n - 1, scale) if n > 1 else np.full_like(x, scale.one)
-        for x, n in zip(agree, counts, strict=True)
-    ]
-    whole = [scale.times(x, y) for x, y in zip(rest, agree, strict=True)]
-    joint = np.asarray(ways @ reduce(scale.times, whole))
-    levers = []
-    for t, n in enumerate(counts):
-        others = reduce(scale.times, [*whole[:t], *whole[t + 1 :]], rest[t])
-        levers.append(scale.times(ways[:, None] * others, n * chances))
-    return joint, levers
+    link, up = (Dyadic.of(exact_up(chance)) for chance in (fabric.edge_link, fabric.edge))
+    near, far, edge = Dual(link, (1, 0, 0)), Dual(link, (0, 1, 0)), Dual(up, (0, 0, 1))
+    table = agreement(width, terminals, others, edge if fabric.edge[1] > 0 else 1, 1 - near, 1 - far)
+    return {key: Dual(0, (0, 0, 0)) + x for key, x in power_sum_weights(table).items()}

@@ -15,18 +15,28 @@ that floats show to be smaller than the last of these digits are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import compress, product
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_probability
 from relparallel.reliability.chances import CERTAIN, Chance, part, series
-from relparallel.reliability.lumped.arithmetic import Exact, Floats, Scale, exact_up, to_power
+from relparallel.reliability.lumped.arithmetic import (
+    Dual,
+    Duals,
+    Dyadic,
+    Exact,
+    Floats,
+    Scale,
+    exact_up,
+    to_power,
+)
 from relparallel.reliability.lumped.pod_partitions import Layouts, layouts
 from relparallel.reliability.lumped.pod_sums import Outside, Uplinks, signed_ways
 from relparallel.reliability.lumped.pod_tables import Table, agreement, power_sum_weights
@@ -35,7 +45,9 @@ from relparallel.reliability.result import Reliability, exactly
 __all__ = ["Fabric", "connected", "fat_tree_connected", "floors", "terminals_connected"]
 
 _AT_ONCE: Final = 4096  # layouts per matrix product: bounds the memory
-_BLUR: Final = 1e-10  # more than the rounding of a pod's probability in floats
+FloatArray = NDArray[np.float64]
+Bounds = Callable[[tuple[int, ...], Outside], Callable[[Layouts], FloatArray]]  # of the terms of some layouts
+BLUR: Final = 1e-10  # more than the rounding of a pod's probability in floats
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,39 +196,33 @@ def connected(fabric: Fabric, smallest: Fraction) -> tuple[int, Scale, int]:
     """
     scale = Scale.of(fabric.planes * fabric.cores, sum(count for count, *_ in fabric.pods), smallest)
     alive = states_of_cores(fabric, exact_up(fabric.core))
-    tables = [(pod[0], table_of(fabric, pod)) for pod in fabric.pods]
-    exact = uplinks(fabric, scale)
+    tables = [table_of(fabric, pod) for pod in fabric.pods]
+    exact, counts = uplinks(fabric, scale), [count for count, *_ in fabric.pods]
+    likely = scale.array(alive)
+    entries = [exact.entries(table) for table in tables]
     total = 0
-    for sizes, outside, pieces in large_terms(fabric, alive, float(smallest) * 2.0**-64):
-        chances = exact.core_chances(sizes, outside, alive)
-        weights = [(count, exact.weights(sizes, outside, table)) for count, table in tables]
+    bounds = rough_terms(fabric, tables, alive)
+    for sizes, outside, pieces in large_terms(fabric, bounds, float(smallest) * 2.0**-64):
+        chances, uncoloured = exact.core_chances(sizes, outside, likely), exact.uncoloured(sizes, outside)
+        weights = [exact.weights(uncoloured, own) for own in entries]
         for some in pieces:
-            agree = [to_power(agree, count, scale) for count, agree in exact.agreements(some, weights)]
+            sums = exact.power_sums(some)
+            agree = [to_power(scale.product(sums, x), n, scale) for x, n in zip(weights, counts, strict=True)]
             total += int((signed_ways(some) @ reduce(scale.times, agree) @ chances) >> scale.bits)
-    return total, scale, sum(len(group.ways) * len(outside) for group, outside in _groups(fabric))
+    return total, scale, sum(len(group.ways) * len(outside) for group, outside in groups_of(fabric))
 
 
 def large_terms(
-    fabric: Fabric, alive: Sequence[Fraction], blur: float, rarest: float = 1.0
+    fabric: Fabric, bounds: Bounds, blur: float
 ) -> Iterator[tuple[tuple[int, ...], Outside, list[Layouts]]]:
-    """Layouts and choices of cores outside whose terms count; all others together are below ``blur``.
-
-    A first look in floats bounds every term: ``alive`` by the number of cores that are up, times the
-    probability W that a pod agrees for each of the pods, once min(1, W / rarest) in the place of W.
-    """
-    groups = _groups(fabric)
+    """Layouts and choices whose terms count: the bounds of all others together are below ``blur``."""
+    groups = groups_of(fabric)
     least = blur / sum(len(group.ways) * len(outside) for group, outside in groups)
-    rough = uplinks(fabric, Floats())
-    tables = [(pod[0], table_of(fabric, pod)) for pod in fabric.pods]
     for group, outside in groups:
-        likely = rough.core_chances(group.sizes, outside, alive)
-        weights = [(count, rough.weights(group.sizes, outside, table)) for count, table in tables]
+        bound = bounds(group.sizes, outside)
         pieces, counts = [], np.zeros(len(outside), dtype=bool)
-        for some in _pieces(group):
-            found = [(count, abs(agree) + _BLUR) for count, agree in rough.agreements(some, weights)]
-            bound = [agree ** (count - 1) * np.minimum(agree / rarest, 1.0) for count, agree in found]
-            size = abs(signed_ways(some)).astype(float)[:, None] * reduce(np.multiply, bound) * likely
-            large = ~(size < least)
+        for some in pieces_of(group):
+            large = ~(bound(some) < least)
             kept = large.any(axis=1)
             if kept.any():
                 pieces.append(Layouts(group.sizes, some.blocks[kept], some.ways[kept]))
@@ -225,17 +231,37 @@ def large_terms(
             yield group.sizes, list(compress(outside, counts)), pieces
 
 
+def rough_terms(fabric: Fabric, tables: Sequence[Table], alive: Sequence[Fraction]) -> Bounds:
+    """Bounds of the terms from a first look in floats, [layouts, choices]."""
+    rough, live = uplinks(fabric, Floats()), Floats().array(alive)
+    entries = [rough.entries(table) for table in tables]
+
+    def of_choices(sizes: tuple[int, ...], outside: Outside) -> Callable[[Layouts], FloatArray]:
+        likely, uncoloured = rough.core_chances(sizes, outside, live), rough.uncoloured(sizes, outside)
+        weights = [rough.weights(uncoloured, own) for own in entries]
+
+        def of_layouts(some: Layouts) -> FloatArray:
+            sums, bound = rough.power_sums(some), abs(signed_ways(some)).astype(float)[:, None] * likely
+            for (count, *_), own in zip(fabric.pods, weights, strict=True):
+                bound *= (abs(sums @ own) + BLUR) ** count
+            return bound
+
+        return of_layouts
+
+    return of_choices
+
+
 def states_of_cores(fabric: Fabric, up: Exact) -> list[Exact]:
     """Probability of one state of the cores, by the number of those that are up."""
     cores = fabric.planes * fabric.cores
     return [up**n * (1 - up) ** (cores - n) for n in range(cores + 1)]
 
 
-def table_of(fabric: Fabric, pod: tuple[int, int, int], link_up: Exact | None = None) -> Table:
-    """What multiplies the power sums of a kind of pods; ``link_up`` instead of the edge links' chance."""
+def table_of(fabric: Fabric, pod: tuple[int, int, int]) -> Table:
+    """What multiplies the power sums of a kind of pods."""
     width, (_, terminals, others) = fabric.planes * fabric.aggregations, pod
-    miss = 1 - (exact_up(fabric.edge_link) if link_up is None else link_up)
-    return power_sum_weights(agreement(width, terminals, others, exact_up(fabric.edge), miss))
+    edge, link = (Dyadic.of(exact_up(chance)) for chance in (fabric.edge, fabric.edge_link))
+    return power_sum_weights(agreement(width, terminals, others, edge, 1 - link))
 
 
 def uplinks(fabric: Fabric, scale: Scale | Floats) -> Uplinks:
@@ -244,7 +270,17 @@ def uplinks(fabric: Fabric, scale: Scale | Floats) -> Uplinks:
     return Uplinks(fabric.planes, fabric.cores, fabric.aggregations, up, link_up, scale)
 
 
-def _groups(fabric: Fabric) -> list[tuple[Layouts, Outside]]:
+def with_slopes(fabric: Fabric, scale: Scale | Floats) -> tuple[Uplinks, Uplinks]:
+    """A pod's power sums with slopes by the core links; its weights with slopes by its switches and those."""
+    plain = uplinks(fabric, scale)
+    link = replace(plain, link_up=Dual(plain.link_up, (Fraction(1),)), scale=Duals(scale, 1))
+    up, link_up = (
+        Dual(x, tuple(map(Fraction, unit))) for x, unit in ((plain.up, (1, 0)), (plain.link_up, (0, 1)))
+    )
+    return link, replace(plain, up=up, link_up=link_up, scale=Duals(scale, 2))
+
+
+def groups_of(fabric: Fabric) -> list[tuple[Layouts, Outside]]:
     """Layouts of equal sizes, and the numbers of live cores that may be left outside of them."""
     return [
         (group, list(product(*(range(fabric.cores - n + 1) for n in group.sizes))))
@@ -252,7 +288,7 @@ def _groups(fabric: Fabric) -> list[tuple[Layouts, Outside]]:
     ]
 
 
-def _pieces(group: Layouts) -> Iterator[Layouts]:
+def pieces_of(group: Layouts) -> Iterator[Layouts]:
     """The layouts in pieces that fit in memory."""
     for start in range(0, len(group.ways), _AT_ONCE):
         piece = slice(start, start + _AT_ONCE)

@@ -10,7 +10,7 @@ Arrays of duals have one axis more, the first: all others are counted from the l
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -110,16 +110,15 @@ class Uplinks:
         alone = [up[..., n : n + 1] for n in range(self.cores + 1)]  # no link to a core in blocks
         return [States(up, down, self.scale.times(x, miss), self.scale.times(x, seen)) for x in alone]
 
-    def core_chances(self, sizes: tuple[int, ...], outside: Outside, alive: Sequence[Exact]) -> Numbers:
+    def core_chances(self, sizes: tuple[int, ...], outside: Outside, alive: Numbers) -> Numbers:
         """Probability that the cores in the blocks are up and just so many others, [choices].
 
         ``alive``: by the number of cores that are up, the probability of any one such state.
         """
-        chances = []
-        for others in outside:
-            ways = math.prod(math.comb(self.cores - n, s) for n, s in zip(sizes, others, strict=True))
-            chances.append(ways * alive[sum(sizes) + sum(others)])
-        return self.scale.array(chances)
+        seats, ways = np.array(outside, dtype=np.int64), np.ones(len(outside), dtype=np.int64)
+        for n, others in zip(sizes, seats.T, strict=True):
+            ways *= np.array([math.comb(self.cores - n, s) for s in range(self.cores - n + 1)])[others]
+        return np.asarray(alive[..., sum(sizes) + seats.sum(axis=1)] * ways)
 
     def power_sums(self, some: Layouts) -> Numbers:
         """Sum over the colours of the chance that all switches of a block have it, [layouts, kinds].
@@ -142,29 +141,54 @@ class Uplinks:
             sums[kind] = sums[kind] + factors[blocks] if kind in sums else factors[blocks]
         return np.stack([sums[kind] for kind in self.kinds], axis=-1)
 
-    def agreements(
-        self, some: Layouts, weights: Sequence[tuple[int, Numbers]]
-    ) -> Iterator[tuple[int, Numbers]]:
-        """For pods of each kind: how many, and the probability that one agrees, [layouts, choices]."""
-        sums = self.power_sums(some)
-        return ((count, self.scale.product(sums, weight)) for count, weight in weights)
-
-    def weights(self, sizes: tuple[int, ...], outside: Outside, table: Table) -> Numbers:
-        """What multiplies each power sum in the probability that a pod agrees, [kinds, choices]."""
-        width = self.planes * self.switches
-        by_size = []
-        for size in range(width + 1):
-            rest = [(f, i) for f in range(width - size + 1) for i in range(width - size - f + 1)]
-            shapes = integer_partitions(size)
+    def entries(self, table: Table) -> list[Numbers]:
+        """A pod's table by the number of coloured switches: [sizes of the colours, free and idle]."""
+        found = []
+        for size in range(self.planes * self.switches + 1):
+            shapes, rest = integer_partitions(size), self._rest(size)
             entries = self.scale.array(table[shape, f, i] for shape in shapes for f, i in rest)
-            by_size.append((rest, entries.reshape(*entries.shape[:-1], len(shapes), len(rest))))
-        uncoloured = self._uncoloured(sizes, outside)
-        parts = []
-        for coloured in self._chosen:
-            rest, entries = by_size[len(coloured)]
-            chances = np.stack([uncoloured[coloured][key] for key in rest], axis=-2)
-            parts.append(self.scale.product(entries, chances))
+            found.append(entries.reshape(*entries.shape[:-1], len(shapes), len(rest)))
+        return found
+
+    def weights(self, uncoloured: list[Numbers], entries: list[Numbers]) -> Numbers:
+        """What multiplies each power sum in the probability that a pod agrees, [kinds, choices]."""
+        pairs = zip(self._chosen, uncoloured, strict=True)
+        parts = [self.scale.product(entries[len(coloured)], chances) for coloured, chances in pairs]
         return np.concatenate(parts, axis=-2)
+
+    def weight_slopes(
+        self, uncoloured: list[Numbers], entries: list[Numbers], lever: Numbers, scale: Scale
+    ) -> Numbers:
+        """Slopes of the sum of all weights times ``lever``, by the chances and then the table's."""
+        slopes, first = [], 0
+        for coloured, chances in zip(self._chosen, uncoloured, strict=True):
+            own = entries[len(coloured)]
+            some = lever[first : first + own.shape[-2]]
+            first += len(some)
+            by_entry, by_chance = scale.product(some, chances[0].T), scale.product(own[0].T, some)
+            parts = by_chance * chances[1:], by_entry * own[1:]
+            slopes.append(np.concatenate([part.sum(axis=(1, 2)) for part in parts]))
+        return np.asarray(scale.rounded(np.sum(slopes, axis=0)))
+
+    def uncoloured(self, sizes: tuple[int, ...], outside: Outside) -> list[Numbers]:
+        """Chance of so many free and idle switches beside the coloured ones, [free and idle, choices]."""
+        seats = np.array(outside, dtype=np.int64)
+        found: dict[Switches, Numbers] = {(): self._one[..., None, None, :]}  # by free and idle switches
+        for switch in range(self.planes * self.switches):
+            plane = switch // self.switches
+            chances = self.states[sizes[plane]]
+            states = States(*(chance[..., None, None, seats[:, plane]] for chance in chances))
+            before, found = found, {}
+            for coloured, sums in before.items():
+                found[coloured] = self._one_more(sums, states)
+                found[*coloured, switch] = self.scale.times(sums, states.coloured)
+        rest = [np.transpose(self._rest(len(some))) for some in self._chosen]
+        return [found[some][..., f, i, :] for some, (f, i) in zip(self._chosen, rest, strict=True)]
+
+    def _rest(self, size: int) -> list[tuple[int, int]]:
+        """Numbers of free and idle switches beside so many coloured ones."""
+        left = self.planes * self.switches - size
+        return [(f, i) for f in range(left + 1) for i in range(left - f + 1)]
 
     def _chances(self, sizes: tuple[int, ...]) -> dict[Switches, Numbers]:
         """Chance that all of some switches have a colour, by the profile of its block, [profiles]."""
@@ -185,32 +209,14 @@ class Uplinks:
             for switches, chance in found.items()
         }
 
-    def _uncoloured(
-        self, sizes: tuple[int, ...], outside: Outside
-    ) -> dict[Switches, dict[tuple[int, int], Numbers]]:
-        """Chance of so many free and idle switches beside the coloured ones, by (free, idle), [choices]."""
-        seats = np.array(outside, dtype=np.int64)
-        found: dict[Switches, dict[tuple[int, int], Numbers]] = {(): {(0, 0): self._one}}
-        for switch in range(self.planes * self.switches):
-            plane = switch // self.switches
-            states = States(*(chance[..., seats[:, plane]] for chance in self.states[sizes[plane]]))
-            before, found = found, {}
-            for coloured, sums in before.items():
-                found[coloured] = self._one_more(sums, states)
-                found[*coloured, switch] = {
-                    key: self.scale.times(chance, states.coloured) for key, chance in sums.items()
-                }
-        return found
-
-    def _one_more(
-        self, sums: dict[tuple[int, int], Numbers], states: States
-    ) -> dict[tuple[int, int], Numbers]:
+    def _one_more(self, sums: Numbers, states: States) -> Numbers:
         """The chances with one more switch that is not coloured."""
-        after: dict[tuple[int, int], Numbers] = {}
-        for (f, i), chance in sums.items():
-            for key, factor in (((f, i), states.down), ((f + 1, i), states.free), ((f, i + 1), states.idle)):
-                more = self.scale.times(chance, factor)
-                after[key] = after[key] + more if key in after else more
+        down, free, idle = (self.scale.times(sums, x) for x in (states.down, states.free, states.idle))
+        *lead, width, _, choices = down.shape
+        after = np.zeros((*lead, width + 1, width + 1, choices), dtype=down.dtype)
+        after[..., :-1, :-1, :] = down
+        after[..., 1:, :-1, :] += free
+        after[..., :-1, 1:, :] += idle
         return after
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from fractions import Fraction
 from functools import cache
 from itertools import product
 
@@ -43,7 +42,7 @@ def agreement(
         Aggregation switches; those not counted in a key are down.
     terminals, others : int
         Edge switches that have to be joined and are up, and edge switches that are up with ``edge_up``.
-    edge_up, link_down, other_down : Fraction or Dual
+    edge_up, link_down, other_down : Fraction, Dyadic or Dual
         Of an edge switch that is no terminal, of a link to a terminal one, and to another (None: the same).
 
     Returns
@@ -58,17 +57,19 @@ def agreement(
 
     Examples
     --------
+    >>> from fractions import Fraction
     >>> table = agreement(2, terminals=1, others=0, edge_up=Fraction(1), link_down=Fraction(1, 4))
     >>> table[(1, 1), 0, 0]  # one of two links up
     Fraction(3, 8)
     """
-    total: Table = {}
-    miss = link_down, link_down if other_down is None else other_down
-    for up in [others] if edge_up == 1 else range(others + 1):
-        weight = math.comb(others, up) * edge_up**up * (1 - edge_up) ** (others - up)
-        for key in _keys(switches):
-            total[key] = total.get(key, Fraction(0)) + weight * _agree(key, terminals, up, miss)
-    return total
+    inside = _Inside(terminals, others, (link_down, link_down if other_down is None else other_down))
+    chances = {
+        up: math.comb(others, up) * edge_up**up * (1 - edge_up) ** (others - up)
+        for up in ([others] if edge_up == 1 else range(others + 1))
+    }
+    return {
+        key: sum(inside.agree(key, up) * chance for up, chance in chances.items()) for key in _keys(switches)
+    }
 
 
 def power_sum_weights(table: Table) -> Table:
@@ -79,14 +80,14 @@ def power_sum_weights(table: Table) -> Table:
 
     Examples
     --------
-    >>> ones = {((1, 1), 0, 0): Fraction(1), ((2,), 0, 0): Fraction(1)}
+    >>> ones = {((1, 1), 0, 0): 1, ((2,), 0, 0): 1}
     >>> power_sum_weights(ones)[(2,), 0, 0]  # ways to colour two switches, less those counted as distinct
-    Fraction(0, 1)
+    0
     """
     weights: Table = {}
     for sizes, free, idle in table:
         finer = [Counter(tuple(map(len, blocks)) for blocks in set_partitions(range(n))) for n in sizes]
-        total = Fraction(0)
+        total: Exact = 0
         for choice in product(*(kinds.items() for kinds in finer)):
             sign = math.prod((-1) ** (len(b) - 1) * math.factorial(len(b) - 1) * n for b, n in choice)
             colours = tuple(sorted((size for blocks, _ in choice for size in blocks), reverse=True))
@@ -104,56 +105,75 @@ def _keys(switches: int) -> Iterator[Key]:
                     yield sizes, free, idle
 
 
-def _agree(key: Key, terminals: int, others: int, miss: tuple[Exact, Exact]) -> Exact:
-    """One entry of the table, all edge switches up."""
-    sizes, free, idle = key
-    switches = sum(sizes) + free + idle
-    total = Fraction(0)
-    for gathered in product(range(free + 1), repeat=len(sizes)):
-        rest = free - sum(gathered)
-        if rest < 0:
-            continue
-        ways = math.factorial(free) // math.prod(map(math.factorial, (*gathered, rest)))
-        left = {(terminals, others): Fraction(ways)}
-        for size, extra in zip(sizes, gathered, strict=True):
-            left = _gather(left, size, extra, switches, miss)
-        for (unreached, outside), weight in left.items():
-            if unreached == 0:
-                total += weight * miss[1] ** (outside * (switches - rest - idle))
-    return total
+class _Inside:
+    """The links between the edge and aggregation switches of a pod.
 
-
-def _gather(
-    left: dict[tuple[int, int], Exact], size: int, extra: int, switches: int, miss: tuple[Exact, Exact]
-) -> dict[tuple[int, int], Exact]:
-    """Give one colour some of the edge switches that are left (terminals, others), in all ways."""
-    after: dict[tuple[int, int], Exact] = {}
-    for (terminals, others), weight in left.items():
-        for t, n in product(range(terminals + 1), range(others + 1)):
-            joined = _joined(size, extra, (t, n), miss)
-            if joined != 0:
-                ways = math.comb(terminals, t) * math.comb(others, n)
-                away = switches - size - extra
-                apart = miss[0] ** (t * away) * miss[1] ** (n * away)
-                state = terminals - t, others - n
-                after[state] = after.get(state, Fraction(0)) + weight * ways * joined * apart
-    return after
-
-
-@cache
-def _joined(root: int, free: int, edges: tuple[int, int], miss: tuple[Exact, Exact]) -> Exact:
-    """Probability that all free and edge switches are joined to a root of so many aggregation switches.
-
-    The complement is the sum over the proper subsets that are joined to the root while the rest is not.
+    Parameters
+    ----------
+    terminals, others : int
+        Edge switches.
+    miss : (Fraction or Dyadic or Dual, the same)
+        Chances that a link to a terminal, and to another edge switch, is down.
     """
-    if miss[0] == miss[1]:
-        edges = edges[0] + edges[1], 0
-    if edges == (0, 0):
-        return Fraction(int(free == 0))
-    apart = Fraction(0)
-    for t, n, j in product(range(edges[0] + 1), range(edges[1] + 1), range(free + 1)):
-        if (t, n, j) != (*edges, free):
-            ways = math.comb(edges[0], t) * math.comb(edges[1], n) * math.comb(free, j)
-            cuts = [(root + j) * (all_ - i) + i * (free - j) for i, all_ in zip((t, n), edges, strict=True)]
-            apart += ways * _joined(root, j, (t, n), miss) * miss[0] ** cuts[0] * miss[1] ** cuts[1]
-    return 1 - apart
+
+    def __init__(self, terminals: int, others: int, miss: tuple[Exact, Exact]) -> None:
+        self._terminals, self._others = terminals, others
+        self._apart = cache(lambda t, n: miss[0] ** t * miss[1] ** n)  # so many links are all down
+        self._joined, self._gathered = cache(self._find_joined), cache(self._find_gathered)
+        self._alike = miss[0] == miss[1]
+
+    def agree(self, key: Key, others: int) -> Exact:
+        """One entry of the table, with so many of the other edge switches up."""
+        sizes, free, idle = key
+        switches = sum(sizes) + free + idle
+        total: Exact = 0
+        for extra in product(range(free + 1), repeat=len(sizes)):
+            rest = free - sum(extra)
+            if rest < 0:
+                continue
+            ways = math.factorial(free) // math.prod(map(math.factorial, (*extra, rest)))
+            groups = tuple(sorted(zip(sizes, extra, strict=True)))
+            for (terminals, taken), weight in self._gathered(groups, switches).items():
+                if terminals == self._terminals and taken <= others:
+                    apart = self._apart(0, (others - taken) * (switches - rest - idle))
+                    total += weight * apart * (ways * math.comb(others, taken))
+        return total
+
+    def _find_gathered(
+        self, groups: tuple[tuple[int, int], ...], switches: int
+    ) -> dict[tuple[int, int], Exact]:
+        """Chance that colours with so many own and free switches share t and n edge switches, by (t, n)."""
+        if not groups:
+            return {(0, 0): 1}
+        *before, (size, extra) = groups
+        away = switches - size - extra
+        found: dict[tuple[int, int], Exact] = {}
+        for t, n in product(range(self._terminals + 1), range(self._others + 1)):
+            joined = self._joined(size, extra, (t, n))
+            if joined == 0:
+                continue
+            own = joined * self._apart(t * away, n * away)
+            for (i, j), weight in self._gathered(tuple(before), switches).items():
+                if t + i <= self._terminals and n + j <= self._others:
+                    ways = math.comb(t + i, t) * math.comb(n + j, n)
+                    found[t + i, n + j] = found.get((t + i, n + j), 0) + weight * own * ways
+        return found
+
+    def _find_joined(self, root: int, free: int, edges: tuple[int, int]) -> Exact:
+        """Probability that all free and edge switches are joined to a root of so many aggregation switches.
+
+        The complement is the sum over the proper subsets that are joined to the root while the rest is not.
+        """
+        if self._alike and edges[1]:
+            return self._joined(root, free, (sum(edges), 0))
+        if edges == (0, 0):
+            return int(free == 0)
+        apart: Exact = 0
+        for t, n, j in product(range(edges[0] + 1), range(edges[1] + 1), range(free + 1)):
+            if (t, n, j) != (*edges, free):
+                ways = math.comb(edges[0], t) * math.comb(edges[1], n) * math.comb(free, j)
+                cuts = [
+                    (root + j) * (all_ - i) + i * (free - j) for i, all_ in zip((t, n), edges, strict=True)
+                ]
+                apart += self._joined(root, j, (t, n)) * self._apart(*cuts) * ways
+        return 1 - apart

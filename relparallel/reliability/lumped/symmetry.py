@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,16 @@ from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability
 from relparallel.topology import Topology
 
-__all__ = ["bcube_connected", "lumped"]
+__all__ = [
+    "RowTerms",
+    "TwoLevels",
+    "bcube_connected",
+    "least",
+    "lumped",
+    "row_agrees",
+    "row_terms",
+    "two_levels",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -47,7 +56,12 @@ def lumped(topology: Topology, problem: Problem) -> Reliability | None:
     fabric = recognise(topology, problem)
     if fabric is not None:
         return terminals_connected(*fabric)
-    return twins(problem) or _as_bcube(topology, problem)
+    found = twins(problem)
+    levels = None if found else two_levels(topology, problem)
+    if levels is None:
+        return found
+    inner = bcube_connected(len(levels.rows), len(levels.columns), *levels.chances)
+    return with_terminals(inner, problem)
 
 
 def bcube_connected(
@@ -80,17 +94,16 @@ def bcube_connected(
     0.0523
     """
     r, c, l, m = map(exact_up, (row, column, row_link, column_link))  # noqa: E741
-    tree, low, high = r * l**columns * (c * m**rows) ** columns, 1 - r * l, 1 - c * m
-    if tree == 0 or low == high == 0:
+    tree, cut = least(rows, columns, r, c, l, m)
+    if tree == 0 or cut == 0:
         return (0.0, 1.0) if tree == 0 else CERTAIN, 0
-    # a server is cut off; where one level never lets go, all servers of a switch of it are
-    cut = low * high or low**rows or high**columns
     scale = Scale.of(columns, rows, min(tree, cut))
     total = terms = 0
     for group in layouts(1, columns):
         (inside,) = group.sizes
         missing = columns - inside
-        agree = to_power(_row_agrees(group.blocks[:, :, 0], columns, (r, l, m), scale), rows, scale)
+        one = row_agrees(group.blocks[:, :, 0], row_terms(inside, columns, r, l, m), scale)
+        agree = to_power(one, rows, scale)
         ups = [
             math.comb(missing, s) * c ** (inside + s) * (1 - c) ** (missing - s) for s in range(missing + 1)
         ]
@@ -100,23 +113,70 @@ def bcube_connected(
     return scale.chance(total), terms
 
 
-def _row_agrees(blocks: IntArray, columns: int, ups: tuple[Fraction, ...], scale: Scale) -> Numbers:
-    """Probability that a row agrees, [layouts, columns outside]; blocks: columns of each block."""
-    row, link, far = ups  # of the row's switch, of a server's link to it, and of its link to the column
+def least(
+    rows: int, columns: int, row: Fraction, column: Fraction, row_link: Fraction, column_link: Fraction
+) -> tuple[Fraction, Fraction]:
+    """Of one way for all servers to be joined, and of one for them not to be."""
+    low, high = 1 - row * row_link, 1 - column * column_link
+    tree = row * row_link**columns * (column * column_link**rows) ** columns
+    # a server is cut off; where one level never lets go, all servers of a switch of it are
+    return tree, low * high or low**rows or high**columns
+
+
+class RowTerms(NamedTuple):
+    """How likely a row agrees with a split, given what each block holds, as terms to be multiplied and added.
+
+    Attributes
+    ----------
+    coloured : list of Fraction
+        The row is joined to a block of so many columns.
+    rest : list of Fraction
+        That is multiplied by how likely no server joins it to the columns outside, so many of which are up.
+    apart : Fraction
+        The row is joined to none, and no column is outside.
+    """
+
+    coloured: list[Fraction]
+    rest: list[Fraction]
+    apart: Fraction
+
+
+def row_terms(inside: int, columns: int, row: Fraction, link: Fraction, far: Fraction) -> RowTerms:
+    """Terms where so many columns are in blocks: of the switch, a server's link to it and one to a column."""
     joined, single = 1 - (1 - link) * (1 - far), link * (1 - far) + far * (1 - link)
-    inside = int(blocks[0].sum())
     colour = [row * single ** (inside - j) * (joined**j - single**j) for j in range(inside + 1)]
     missing = range(columns - inside + 1)
     rest = [(link * (1 - far)) ** s * link ** (columns - inside - s) for s in missing]
-    coloured = np.array(list(map(scale.integer, colour)), dtype=object)[blocks].sum(axis=1)
-    agree = scale.times(coloured[:, None], np.array(list(map(scale.integer, rest)), dtype=object))
-    if inside == columns:
-        agree = agree + scale.integer(row * (far * (1 - link)) ** columns + (1 - row) * far**columns)
-    return np.asarray(agree)
+    apart = row * (far * (1 - link)) ** columns + (1 - row) * far**columns
+    return RowTerms(colour, rest, apart if inside == columns else Fraction(0))
 
 
-def _as_bcube(topology: Topology, problem: Problem) -> Reliability | None:
-    """The answer for all servers of a two-level BCube whose parts are alike in each level."""
+def row_agrees(blocks: IntArray, terms: RowTerms, scale: Scale) -> Numbers:
+    """Probability that a row agrees, [layouts, columns outside]; blocks: columns of each block."""
+    coloured = scale.array(terms.coloured)[blocks].sum(axis=1)
+    return np.asarray(scale.times(coloured[:, None], scale.array(terms.rest)) + scale.integer(terms.apart))
+
+
+class TwoLevels(NamedTuple):
+    """A two-level BCube whose parts are alike in each level: rows of its parts, and their chances.
+
+    Attributes
+    ----------
+    rows, columns, row_links, column_links : int64[some]
+        Switches of the two levels, and rows of the servers' links to them.
+    chances : (Chance, Chance, Chance, Chance)
+        Of a part of each.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    row_links: IntArray
+    column_links: IntArray
+    chances: tuple[Chance, Chance, Chance, Chance]
+
+
+def two_levels(topology: Topology, problem: Problem) -> TwoLevels | None:
+    """The two levels where all servers of such a BCube are terminals; else None."""
     servers, edges = problem.terminals, problem.edges
     rows, columns = (np.flatnonzero(topology.tier == level) for level in (1, 2))
     size = len(rows) * len(columns)
@@ -134,5 +194,4 @@ def _as_bcube(topology: Topology, problem: Problem) -> Reliability | None:
     row_link, column_link = same(problem.link[low]), same(problem.link[high])
     if row is None or column is None or row_link is None or column_link is None:
         return None
-    inner = bcube_connected(len(rows), len(columns), row, column, row_link, column_link)
-    return with_terminals(inner, problem)
+    return TwoLevels(rows, columns, low, high, (row, column, row_link, column_link))

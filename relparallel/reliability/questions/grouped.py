@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from relparallel.reliability.auto import Attempt, first_that_fits
 from relparallel.reliability.methods import Question, answer, estimated, up_and_down, with_importance
 from relparallel.reliability.problem import Problem, require_relays
+from relparallel.reliability.programme.compiled import compiled
 from relparallel.reliability.questions.groups import absorbed, solve_groups
 from relparallel.reliability.questions.mixture import Group, ask_each_state
 from relparallel.reliability.result import Reliability, Routing
@@ -86,12 +87,17 @@ def _exact(question: Question, groups: Sequence[Group], max_seconds: float) -> R
 
 def _slopes(question: Question, groups: Sequence[Group], problem: Problem) -> tuple[float, FloatArray]:
     """Unreliability and slopes of all parts, by the programme for each state of the groups."""
-    from relparallel.reliability.sensitivity.adjoint import swept_slopes
+    from relparallel.reliability.sensitivity.adjoint import differentiate
     from relparallel.reliability.sensitivity.group_slopes import slopes_with_groups
 
+    structure = compiled(problem, question.reductions)  # of all states alike
+    may = np.concatenate([problem.link[:, 0], problem.node[:, 0]]) > 0
+
     def slopes_of(about: Problem) -> tuple[float, FloatArray]:
-        wanted = np.concatenate([about.link[:, 1], about.node[:, 1]]) > 0
-        return swept_slopes(about, wanted, question.reductions, question.max_states)
+        failed = may & (np.concatenate([about.link[:, 0], about.node[:, 0]]) == 0)  # with a group
+        given = about.link, about.node
+        found = differentiate(structure, *given, max_states=question.max_states, without=failed)
+        return found.unreliability, np.concatenate([found.links, found.nodes])
 
     return slopes_with_groups(groups, slopes_of, problem)
 

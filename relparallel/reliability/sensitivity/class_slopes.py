@@ -1,8 +1,8 @@
 """Importance where a fabric is too wide for the programme: all parts of a class matter alike.
 
 If exchanging parts maps any of a class to any other, each has the class's share of the derivative of the
-lumped sum, which `relparallel.reliability.lumped.pod_slopes` finds together with the sum; where a closed form
-is known, `relparallel.reliability.closed_forms.form_slopes` has its derivative by one part of each class.
+lumped sum, which `relparallel.reliability.lumped.kind_slopes` finds with the sum; where a closed form is
+known, `relparallel.reliability.closed_forms.form_slopes` has its derivative by one part of each class.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.chances import Chance, series
 from relparallel.reliability.closed_forms.form_recognition import Form, read_form
+from relparallel.reliability.lumped.bcube_slopes import bcube_slopes
 from relparallel.reliability.lumped.kind_slopes import slopes_of_kinds
 from relparallel.reliability.lumped.lumping import Fabric, floors
 from relparallel.reliability.lumped.pod_recognition import recognise
-from relparallel.reliability.lumped.pod_slopes import connected_slopes
+from relparallel.reliability.lumped.symmetry import two_levels
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.result import Routing
@@ -49,8 +50,7 @@ def slopes_by_class(topology: Topology, problem: Problem) -> tuple[float, FloatA
 
     Notes
     -----
-    All classes together take 1.5 to 4 times as long as the lumped sum alone (`pod_slopes`), with pods of
-    several kinds up to 5.5 times, and 14 in a fat-tree with k = 8 (`kind_slopes`).
+    All classes together take 1 to 3 times as long as the lumped sum alone, with pods of several kinds to 5.
 
     Examples
     --------
@@ -62,28 +62,35 @@ def slopes_by_class(topology: Topology, problem: Problem) -> tuple[float, FloatA
     0.2958 [0.0, 0.0856, 0.7824]
     """
     found = recognise(topology, problem)
-    if found is None or len(found[0].pods) > _KINDS:
+    if found is None:
+        return _of_bcube(topology, problem)
+    if len(found[0].pods) > _KINDS:
         return None
     fabric, outside = found
     tree, cut = floors(fabric)
     if tree == 0 or cut == 0:
         return None
-    classes = _rows(topology, problem)
-    if len(fabric.pods) > 1 or fabric.pods[0][2] > 0:
-        return _by_kind(fabric, outside, classes, problem)
-    joined, by_class = connected_slopes(fabric)
-    by_class |= {"near": by_class["aggregation"], "near_link": by_class["core_link"]}  # all have terminals
-    slopes = np.zeros(len(problem.edges) + len(problem.node))
-    for name, rows in classes.items():
-        if len(rows) and name in by_class:
-            slopes[rows] = outside[0] * float(by_class[name]) / len(rows)
-    return _with_outside((float(joined), float(1 - joined)), outside, slopes, classes["alone"], problem)
+    return _by_kind(fabric, outside, _rows(topology, problem), problem)
+
+
+def _of_bcube(topology: Topology, problem: Problem) -> tuple[float, FloatArray] | None:
+    """The same of a two-level BCube all of whose servers are terminals."""
+    levels = two_levels(topology, problem)
+    known = levels and bcube_slopes(len(levels.rows), len(levels.columns), *levels.chances)
+    if levels is None or known is None:
+        return None
+    slopes, m = np.zeros(len(problem.edges) + len(problem.node)), len(problem.edges)
+    parts = m + levels.rows, m + levels.columns, levels.row_links, levels.column_links
+    outside = series(*map(tuple, problem.node[problem.terminals].tolist()))
+    for some, slope in zip(parts, known[1], strict=True):
+        slopes[some] = outside[0] * slope
+    return _with_outside(known[0], outside, slopes, m + problem.terminals, problem)
 
 
 def _by_kind(
     fabric: Fabric, outside: Chance, classes: dict[str, IntArray], problem: Problem
 ) -> tuple[float, FloatArray] | None:
-    """The same where pods are of several kinds."""
+    """The same from the lumped sum."""
     found = slopes_of_kinds(fabric)
     if found is None:
         return None

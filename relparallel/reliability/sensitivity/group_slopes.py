@@ -47,7 +47,8 @@ def slopes_with_groups(
     Notes
     -----
     A part does not matter where one of its groups is down. A failed group that parts the terminals for good
-    decides all of its branch. Time: that of ``slopes_of`` for each of at most 2^G states.
+    decides all of its branch. Time: that of ``slopes_of`` for each set of parts that groups take
+    down, at most 2^G.
     """
     always, rest, shared = absorbed(problem, groups)
     if len(shared) > _MOST:
@@ -66,7 +67,11 @@ def slopes_with_groups(
 def _states(
     problem: Problem, groups: Sequence[Group], slopes_of: Callable[[Any], Slopes]
 ) -> Iterator[tuple[float, Slopes]]:
-    """Masses of the states of the groups that matter, with what they come to."""
+    """Masses of the states of the groups that matter, with what they come to.
+
+    States in which the same parts are down are asked for once.
+    """
+    known: dict[tuple[tuple[int, ...], tuple[int, ...]], Slopes] = {}
     todo: list[tuple[float, int, tuple[int, ...], Slopes]] = [(1.0, 0, (), slopes_of(problem))]
     while todo:
         mass, decided, failed, found = todo.pop()
@@ -76,16 +81,18 @@ def _states(
         works, fails = groups[decided].chance
         more = (*failed, decided)
         todo.append((mass * works, decided + 1, failed, found))
-        todo.append(
-            (mass * fails, decided + 1, more, _without(problem, [groups[i] for i in more], slopes_of))
-        )
+        links = tuple(sorted(set().union(*(groups[i].links for i in more))))
+        nodes = tuple(sorted(set().union(*(groups[i].nodes for i in more))))
+        if (links, nodes) not in known:
+            known[links, nodes] = _without(problem, list(links), list(nodes), slopes_of)
+        todo.append((mass * fails, decided + 1, more, known[links, nodes]))
 
 
-def _without(problem: Problem, failed: Sequence[Group], slopes_of: Callable[[Any], Slopes]) -> Slopes:
-    """What the network comes to without the parts of some groups."""
+def _without(
+    problem: Problem, links: list[int], nodes: list[int], slopes_of: Callable[[Any], Slopes]
+) -> Slopes:
+    """What the network comes to without some parts."""
     link, node = problem.link.copy(), problem.node.copy()
-    links = sorted({e for group in failed for e in group.links})
-    nodes = sorted({v for group in failed for v in group.nodes})
     link[links] = node[nodes] = 0.0, 1.0
     down, slopes = slopes_of(replace(problem, link=link, node=node))
     slopes = slopes.copy()

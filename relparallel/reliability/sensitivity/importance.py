@@ -61,10 +61,12 @@ ByClass = Callable[[Problem], tuple[float, FloatArray] | None]
 Measure = Literal["birnbaum", "criticality", "risk_achievement", "risk_reduction", "structural"]
 _MEASURES = ("birnbaum", "criticality", "risk_achievement", "risk_reduction", "structural")
 _NARROW = 6  # live vertices up to which the sweep takes milliseconds
+_FEW = 64  # links up to which finding out how many takes no more than a millisecond
 _SHORT = 10  # live vertices up to which it takes less than a second
 _SECONDS = 5.0  # that the programme may take, and the sweep some of them, where a form took milliseconds
 _TIE = 1e-12  # relative difference that is rounding
 _NOISE = 1e-9  # of U, below which U - q B has too few digits
+_ROUNDS = 4  # of looking one link further
 _CLOSE = 0.999  # criticality from which U - q B loses digits
 
 
@@ -166,9 +168,11 @@ class Importance:
         evaluated anew. NaN where that takes a programme which is too large, and no digit is left.
         """
         rest = np.maximum(self.unreliability - self.down * self.birnbaum, 0.0)
-        known: dict[tuple[float, float], float] = {}  # alike parts leave the same rest
-        for i in np.flatnonzero(self.criticality > _CLOSE).tolist():
-            alike = float(self.down[i]), float(self.birnbaum[i])
+        known: dict[tuple[float, float, int], float] = {}  # alike parts leave the same rest
+        close = np.flatnonzero(self.criticality > _CLOSE).tolist()
+        seats = _seats(self.problem)[self.part] if len(close) > 1 else np.zeros(len(rest), np.uint64)
+        for i in close:
+            alike = float(self.down[i]), float(self.birnbaum[i]), int(seats[i])
             if alike not in known:
                 known[alike] = self._with_perfect(int(self.part[i]), float(rest[i]))
             rest[i] = known[alike]
@@ -280,7 +284,8 @@ def importance(
     known = again(problem) if again and not perfect else None
     if known is None and reductions:
         known = twin_slopes(problem)
-    if known is None and alike and compiled(problem, reductions).width > _NARROW:
+    many = len(problem.edges) > _FEW  # where an order alone takes longer than the classes
+    if known is None and alike and (many or compiled(problem, reductions).width > _NARROW):
         known = by_class()
     if known is None:
         try:
@@ -306,6 +311,27 @@ def _unreliability(problem: Problem, reductions: bool, max_states: int) -> float
     outcome = solved(problem, reductions, most)
     require_fit(outcome.width, outcome.peak, most)
     return outcome.unreliability
+
+
+def _seats(problem: Problem) -> NDArray[np.uint64]:
+    """Numbers of the parts that differ where their surroundings do, up to a few links away: links, nodes."""
+    words = (np.ascontiguousarray(x).view(np.uint64) for x in (problem.link, problem.node))
+    chances = [_stirred(x[:, 0]) + _stirred(x[:, 1] + np.uint64(1)) for x in words]
+    links, nodes = chances[0], chances[1] + _stirred(problem.transit.astype(np.uint64))
+    nodes[problem.terminals] += np.uint64(1)
+    for _ in range(_ROUNDS):
+        links = _stirred(chances[0] + _stirred(nodes)[problem.edges].sum(axis=1))
+        around = np.zeros(len(nodes), np.uint64)
+        for ends in problem.edges.T:
+            np.add.at(around, ends, links)
+        nodes = _stirred(nodes + around)
+    return np.concatenate([links, nodes])
+
+
+def _stirred(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Numbers that look drawn at random, equal where the given ones are."""
+    x = (x ^ (x >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
+    return (x ^ (x >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
 
 
 def ranked(values: FloatArray) -> NDArray[np.int64]:

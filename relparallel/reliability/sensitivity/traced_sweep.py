@@ -3,6 +3,9 @@
 It decides as `frontier_layers` does. Where a layer changes in place, a record says from which
 state to which a share moves. Otherwise, for each state of a layer, and each way in which the entering
 vertices can be, a record says to which state of the next layer the link leads when down and when up.
+
+What has chance 0 is followed only where a derivative needs it, from states that can be reached: what two
+parts with chance 0 would come to together is left out.
 """
 
 from __future__ import annotations
@@ -50,13 +53,15 @@ class Trace(NamedTuple):
 
 
 @numba.njit(cache=True)
-def forth(rows, chances, free, begin, layer, max_states, room):  # type: ignore[no-untyped-def]
+def forth(rows, chances, free, lean, begin, layer, max_states, room):  # type: ignore[no-untyped-def]
     """Decide links from row ``begin`` on until the trace fills its room.
 
     Parameters
     ----------
     rows, chances, free : int64[m, 11], float64[m, 6], bool[m, 3]
         See `planned_rows` and `slopes`.
+    lean : bool
+        Whether to leave out states whose mass is 0, as the frontier programme does.
     begin : int
         First row.
     layer : uint64[2 states]
@@ -91,6 +96,8 @@ def forth(rows, chances, free, begin, layer, max_states, room):  # type: ignore[
             if len(sources) < count:
                 sources = np.empty(2 * count, np.int32)
             made, ends = decide_in_place(here[: 2 * count], rows[row], chances[row], sums, there, sources)
+            if chances[row, 1 if kind == SUCCEED else 0] == 0.0:
+                made = _kept(here, there, sources, made)
             first[i + 1], records[i + 1] = m + made + ends, r + made + ends
             end = FAILURE if kind == SUCCEED else _SUCCESS
             target, mass = _with_room(target, mass, records[i + 1], first[i + 1])
@@ -105,7 +112,7 @@ def forth(rows, chances, free, begin, layer, max_states, room):  # type: ignore[
             target, mass = _with_room(target, mass, records[i + 1], first[i + 1])
             mass[m : m + count] = here.view(np.float64)[1 : 2 * count : 2]
             there, table, bits, found = _decide(
-                here[: 2 * count], rows[row], chances[row], free[row], target[r : records[i + 1]],
+                here[: 2 * count], rows[row], chances[row], free[row], lean, target[r : records[i + 1]],
                 there, table, buffer, origin,
             )  # fmt: skip
             here, there = there, here
@@ -116,6 +123,17 @@ def forth(rows, chances, free, begin, layer, max_states, room):  # type: ignore[
     used = row - begin
     trace = Trace(target, mass, first[: used + 1], records[: used + 1], states[:used])
     return row, here[: 2 * count].copy(), trace, peak
+
+
+@numba.njit(cache=True)
+def _kept(here, moved, sources, made):  # type: ignore[no-untyped-def]
+    """Keep what moves with chance 0 only from states that have mass; return how many those are."""
+    stays, kept = here.view(np.float64), 0
+    for k in range(made):
+        if stays[2 * sources[k] + 1] > 0.0:
+            moved[2 * kept], moved[2 * kept + 1], sources[kept] = moved[2 * k], moved[2 * k + 1], sources[k]
+            kept += 1
+    return kept
 
 
 @numba.njit(cache=True)
@@ -142,7 +160,7 @@ def _record_shares(here, moved, sources, made, ends, end, target, mass):  # type
 
 
 @numba.njit(cache=True)
-def _decide(here, row, chance, free, target, there, table, buffer, origin):  # type: ignore[no-untyped-def]
+def _decide(here, row, chance, free, lean, target, there, table, buffer, origin):  # type: ignore[no-untyped-def]
     """Decide one link in all states of a layer, a batch at a time.
 
     Returns
@@ -159,7 +177,7 @@ def _decide(here, row, chance, free, target, there, table, buffer, origin):  # t
     for start in range(0, states, _BATCH):
         end = min(start + _BATCH, states)
         records = target[ways * start : ways * end]
-        made = _expand(here[2 * start : 2 * end], row, chance, free, records, buffer, origin)
+        made = _expand(here[2 * start : 2 * end], row, chance, free, lean, records, buffer, origin)
         there, table, bits, found = add_states(buffer[: 2 * made], there, table, bits, found)
         for k in range(made):
             records[origin[k] >> 1, origin[k] & 1] = np.int64(buffer[2 * k]) + ENDS
@@ -171,7 +189,7 @@ def _decide(here, row, chance, free, target, there, table, buffer, origin):  # t
 
 
 @numba.njit(cache=True)
-def _expand(here, step, chance, free, target, buffer, origin):  # type: ignore[no-untyped-def]
+def _expand(here, step, chance, free, lean, target, buffer, origin):  # type: ignore[no-untyped-def]
     """Decide one link in some states: what they become goes to the buffer; whence: record and side.
 
     Returns
@@ -201,13 +219,17 @@ def _expand(here, step, chance, free, target, buffer, origin):  # type: ignore[n
                         continue
                 elif joins and not free[0]:
                     continue
+                own = weight * (chance[1 - side] if joins else 1.0)
+                share = old[i + 1] * own
+                if share == 0.0 and (lean or (own == 0.0 and old[i + 1] == 0.0)):  # it does not count
+                    target[record, side] = FAILURE
+                    continue
                 after, held, closed = depart(after, held, step, step[HOLDS])
                 if closed:
                     target[record, side] = FAILURE
                     continue
-                share = old[i + 1] * weight
                 buffer[2 * made], origin[made] = pack(after, held), 2 * record + side
-                new[2 * made + 1] = share * chance[1 - side] if joins else share
+                new[2 * made + 1] = share
                 made += 1
             record += 1
     return made

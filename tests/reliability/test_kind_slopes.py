@@ -1,6 +1,5 @@
-"""Slopes of the lumped sum against its differences, against the sweep back, and against their floors."""
+"""Slopes of the lumped sum against its differences, and against the sweep back."""
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,9 +12,10 @@ from hypothesis import strategies as st
 from relparallel.reliability import evaluate
 from relparallel.reliability.chances import CERTAIN, part
 from relparallel.reliability.lumped.arithmetic import Dual, Duals, Scale, exact_up
+from relparallel.reliability.lumped.kind_slopes import slopes_of_kinds
 from relparallel.reliability.lumped.lumping import Fabric, connected
-from relparallel.reliability.lumped.pod_slopes import CLASSES, connected_slopes, slope_floors
 
+CLASSES = "core", "aggregation", "core_link", "edge_link"
 STEP = Fraction(1, 2**80)  # of a class's smaller chance
 
 
@@ -30,6 +30,12 @@ def fabric(planes, cores, aggregations, pods, terminals, chances):
     )
 
 
+def connected_slopes(some):
+    """R and its slopes, where all pods are alike and have no other edge switches."""
+    joined, core, (own,) = slopes_of_kinds(some)
+    return joined, {"core": core} | {name: own[name] for name in CLASSES[1:]}
+
+
 def rare(*downs):
     return [(1.0 - down, down) for down in downs]
 
@@ -39,7 +45,7 @@ def by_differences(some, name):
     up, down = exact_up(getattr(some, name)), 1 - exact_up(getattr(some, name))
     step = min(up, down) * STEP
     worse = replace(some, **{name: (up - step, down + step)})
-    smallest = min(slope_floors(some)[name], Fraction(1, 2**60)) * STEP * STEP * min(up, down)
+    smallest = min(connected_slopes(some)[1][name], Fraction(1, 2**60)) * STEP * STEP * min(up, down)
     before, after = (
         Fraction(total, scale.one) for total, scale, _ in (connected(f, smallest) for f in (some, worse))
     )
@@ -69,7 +75,6 @@ def test_slopes_are_quotients_of_differences(name):
         if getattr(some, of)[1] > 0:
             whole, expected = by_differences(some, of)
             assert float(abs(slopes[of] / expected - 1)) < 1e-14
-            assert slopes[of] >= slope_floors(some)[of] * (1 - Fraction(1, 2**50))
     assert float(abs(joined / whole - 1)) < 1e-15
     assert float(abs((1 - joined) / (1 - whole) - 1)) < 1e-15
 
@@ -121,10 +126,8 @@ def test_slopes_are_those_of_the_sweep_back(shape, pods, terminals, downs):
     joined, slopes = connected_slopes(some)
     failed, expected = swept(some)
     assert float(1 - joined) == pytest.approx(failed, rel=1e-13, abs=0)
-    floors = slope_floors(some)
     for of in CLASSES:
         assert float(slopes[of]) == pytest.approx(expected[of], rel=1e-12, abs=0)
-        assert 0 < floors[of] <= slopes[of] * (1 + Fraction(1, 2**50))
 
 
 @pytest.mark.parametrize("perfect", CLASSES)
@@ -137,26 +140,21 @@ def test_a_class_that_never_fails_changes_nothing_for_the_others(perfect):
 
 def test_duals_of_integers_are_those_of_fractions():
     x, y = Dual(Fraction(1, 3), (Fraction(1), Fraction(0))), Dual(Fraction(2, 7), (Fraction(0), Fraction(1)))
-    numbers, scale = Duals(200, 2), Scale(200)
+    scale = Scale(200)
+    numbers, single = Duals(scale, 2), Duals(scale, 1)
+    first, second = (
+        single.array([Dual(x.value, (Fraction(1),))]),
+        single.array([Dual(y.value, (Fraction(1),))]),
+    )
     for exact, found in (
         (x * y, numbers.times(numbers.array([x]), numbers.array([y]))),
-        (x * y + y * y, numbers.product(numbers.array([x, y])[:, None], numbers.array([y, y])[:, :, None])),
+        (x * y, single.product(second[:, None], first[:, None])),  # by other chances: of the second first
         (1 - x**3 * y**0, numbers.array([1 - x**3])),
         (Dual(Fraction(3), (Fraction(0),) * 2), numbers.array([Fraction(3)])),
     ):
         assert found.reshape(3).tolist() == pytest.approx(
             [scale.integer(part) for part in (exact.value, *exact.slopes)], abs=4
         )
-
-
-def test_floors_are_near_where_parts_are_reliable():
-    """Of two planes with two cores each: the other switch fails, and the other core or the link to it."""
-    x = 1e-6
-    floors = slope_floors(fabric(2, 2, 1, 4, 2, rare(x, x, x, x)))
-    cut = {"core": x * 2 * x, "aggregation": 2 * x, "core_link": x * 2 * x, "edge_link": 2 * x}
-    first = {name: count * cut[name] for name, count in zip(CLASSES, (4, 8, 16, 16), strict=True)}
-    for name, floor in floors.items():
-        assert math.isclose(float(floor), first[name], rel_tol=1e-4)
 
 
 def test_links_of_one_plane_are_no_worse_than_the_cut_they_are_in():

@@ -1,0 +1,110 @@
+"""How small the slopes of the lumped sum are about, before any is known: chances that a part decides.
+
+The sum is made so exact that slopes of this size have their digits. What is guessed too small costs time, and
+what is guessed too large is found out and made again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from relparallel.reliability.lumped.lumping import Fabric, FloatArray, floors
+
+__all__ = ["OF_PODS", "guess", "misses"]
+
+OF_PODS: Final = ("aggregation", "core_link", "edge_link", "other_link", "edge")
+
+
+def guess(fabric: Fabric) -> FloatArray:
+    """About the least values of R and 1 - R, of the cores' slope, and of `OF_PODS` of each kind of pods.
+
+    Returns
+    -------
+    float64[2 + 5 kinds]
+        inf for parts that never fail or are of no use.
+
+    Notes
+    -----
+    A part of a pod with terminals decides where that pod has a single way up; a core or a link to it, where
+    the switch on this way has no other core. Other edge switches decide where it has none and no other of
+    them helps.
+
+    Examples
+    --------
+    >>> from relparallel.reliability.chances import CERTAIN, part
+    >>> some = Fabric(planes=2, cores=2, aggregations=1, pods=((3, 1, 0),), core=CERTAIN, edge=CERTAIN,
+    ...               aggregation=part(0.75), core_link=CERTAIN, edge_link=CERTAIN)
+    >>> guess(some)[2:4].tolist()  # the other switch is down, and a tree is up; cables never fail
+    [0.006591796875, inf]
+    """
+    tree, cut = map(float, floors(fabric))
+    width = fabric.planes * fabric.aggregations
+    (a, no_switch), (_, no_link) = fabric.aggregation, fabric.edge_link
+    way, lost = no_switch + a * no_link, fabric.core[1] + fabric.core[0] * fabric.core_link[1]
+    near, far = misses(fabric)
+    single = [x ** (width - 1) * lost ** (fabric.cores - 1) / 2**8 for x in _off(fabric)]
+    beside = way ** max(width - 2, 0) * no_link * lost**fabric.cores / 2**8
+    ends = [x for x, (_, terminals, _) in zip(single, fabric.pods, strict=True) if terminals]
+    found = [min(tree, cut) / 2**10, tree * max(ends) if fabric.core[1] > 0 else math.inf]
+    for pod, core_link, idle in zip(fabric.pods, single, _idle(fabric), strict=True):
+        _, terminals, others = pod
+        alone = far ** max(others - 1, 0) * near ** max(terminals - 1, 0)
+        direct = way ** (width - 1) / 2**4
+        of_pod = [direct, core_link, direct, beside * alone, beside * alone]
+        if terminals == 0:
+            of_pod = [*idle, math.inf, idle[0] * alone, idle[0] * alone]
+        for name, slope in zip(OF_PODS, of_pod, strict=True):
+            fails = getattr(fabric, "edge_link" if name == "other_link" else name)[1] > 0
+            found.append(
+                tree * slope if fails and not _useless(fabric, terminals, others, name) else math.inf
+            )
+    return np.array([slope or tree * cut for slope in found])
+
+
+def misses(fabric: Fabric) -> tuple[float, float]:
+    """Chance that a terminal, and that another edge switch, does not join two given switches above it."""
+    (edge, fails), (link, down) = fabric.edge, fabric.edge_link
+    near = down * (1 + link)
+    return near, fails + edge * near
+
+
+def _off(fabric: Fabric) -> list[float]:
+    """Chance that a pod of each kind has no use of a given aggregation switch."""
+    (a, no_switch), (edge, no_edge), (_, no_link) = fabric.aggregation, fabric.edge, fabric.edge_link
+    dead = no_switch + a * fabric.core_link[1] ** fabric.cores
+    return [
+        min(dead + no_link**terminals * (no_edge + edge * no_link) ** others, 1.0)
+        for _, terminals, others in fabric.pods
+    ]
+
+
+def _idle(fabric: Fabric) -> list[tuple[float, float]]:
+    """Slopes of a switch, and of its links to cores, in pods of each kind if they have no terminals.
+
+    Such a pod decides where two others keep a single way up each and the rest lose a switch, or where one
+    keeps a single way and all others lose that switch: the former is the likelier where much fails.
+    """
+    width, pods = fabric.planes * fabric.aggregations, sum(count for count, *_ in fabric.pods)
+    (a, no_switch), (_, no_link), (_, no_cable) = fabric.aggregation, fabric.edge_link, fabric.core_link
+    dead, lost = no_switch + a * no_cable**fabric.cores, fabric.core[1] + fabric.core[0] * no_cable
+    often, cores = (0.7, (fabric.cores - 1) / 2) if dead > 2**-9 else (0.5, fabric.cores - 1)
+    off = _off(fabric)
+    first = max(x for x, (_, terminals, _) in zip(off, fabric.pods, strict=True) if terminals) ** (width - 1)
+    single = max(no_switch + a * no_link, dead) ** (2 * (width - 1) + max(pods - 3, 0))
+    slopes = [single**often * (first * x ** (pods - 2)) ** (1 - often) / 2**14 for x in off]
+    return [(slope, slope * lost**cores) for slope in slopes]
+
+
+def _useless(fabric: Fabric, terminals: int, others: int, name: str) -> bool:
+    """Whether no path between terminals needs such a part, so that its slope is 0."""
+    width, cores = fabric.planes * fabric.aggregations, fabric.planes * fabric.cores
+    if name == "edge_link":
+        return terminals == 0
+    joined = fabric.planes == 1 and fabric.core_link[1] == 0  # all that is up, by any core
+    if name in ("other_link", "edge"):
+        around = terminals > 0 and fabric.edge_link[1] == 0
+        return others == 0 or width == 1 or around or joined or (terminals == 0 and cores == 1)
+    return terminals == 0 and (joined or cores == 1)

@@ -1,0 +1,177 @@
+"""Parts that matter in one of 1e27 to 1e60 failures keep their digits, against exact fractions."""
+
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from relparallel import topology
+from relparallel.reliability import evaluate
+from relparallel.reliability.lumped.alike_slopes import twin_slopes
+from relparallel.reliability.problem import read_problem
+from relparallel.reliability.programme.compiled import compiled
+from relparallel.reliability.programme.layer_rows import planned_rows
+from relparallel.reliability.sensitivity import sensitivity_sweep
+from relparallel.reliability.sensitivity.adjoint import differentiate, swept_slopes
+from relparallel.reliability.sensitivity.many_digits import mixed_long, mixed_threefold
+from relparallel.reliability.sensitivity.traced_sweep import forth
+
+
+def in_fractions(problem, rows):
+    """U(part down) - U(part up) of some parts of a problem, each chance of failure taken as it stands."""
+    graph, m = nx.Graph(), len(problem.edges)
+    for v, forwards in enumerate(problem.transit.tolist()):
+        graph.add_node(v, **({} if forwards else {"transit": False}))
+    edges = [tuple(edge) for edge in problem.edges.tolist()]
+    graph.add_edges_from(edges)
+    terminals, slopes = problem.terminals.tolist(), []
+    for row in rows:
+        outcomes = []
+        for state in map(Fraction, (1, 0)):
+            link = dict(zip(edges, map(Fraction, problem.link[:, 1].tolist()), strict=True))
+            node = dict(enumerate(map(Fraction, problem.node[:, 1].tolist())))
+            if row < m:
+                link[edges[row]] = state
+            else:
+                node[row - m] = state
+            outcomes.append(evaluate(graph, terminals, link_down=link, node_down=node).unreliability)
+        slopes.append(float(outcomes[0] - outcomes[1]))
+    return slopes
+
+
+def two_of_a_fat_tree():
+    network = topology.fat_tree(4)
+    return network, [network.labels[v] for v in network.hosts[[0, -1]]]
+
+
+def one_pod_of_a_fat_tree():
+    network = topology.fat_tree(4)
+    return network, [network.labels[v] for v in network.hosts[:4]]
+
+
+NETWORKS = {
+    "fat-tree pair": (*two_of_a_fat_tree(), {"link_down": 1e-9}),
+    "fat-tree pod, nodes fail": (*one_pod_of_a_fat_tree(), {"link_down": 1e-9, "node_down": 1e-9}),
+    "grid, 3 floats": (nx.grid_2d_graph(4, 5), [(0, 0), (3, 4)], {"link_down": 1e-14}),
+    "grid, 6 floats": (nx.grid_2d_graph(4, 5), [(0, 0), (3, 4)], {"link_down": 1e-24}),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("room", ["", "little"])
+def test_slopes_far_below_the_unreliability_against_fractions(name, room):
+    """Little room makes the sweep back go through several segments each time."""
+    graph, terminals, chances = NETWORKS[name]
+    found = evaluate(graph, terminals, method="exact", **chances).importance()
+    slopes = found.birnbaum
+    if room:
+        wanted = np.concatenate([found.problem.link[:, 1], found.problem.node[:, 1]]) > 0
+        slopes = swept_slopes(found.problem, wanted, True, 2**24, room=40)[1][found.part]
+    order = np.argsort(found.birnbaum)[:: max(len(found.part) // 12, 1)]
+    expected = in_fractions(found.problem, found.part[order].tolist())
+    assert min(filter(None, expected)) < 1e-24 * found.unreliability
+    for slope, exact in zip(slopes[order].tolist(), expected, strict=True):
+        assert slope == pytest.approx(exact, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("floats", [3, 4, 6, 12])
+def test_mixtures_hold_all_their_digits(floats):
+    """Of numbers that agree in many digits, each the sum of several floats."""
+    rng = np.random.default_rng(floats)
+    for _ in range(50):
+        scale = 2.0 ** (-53 * np.arange(floats)) * 2.0 ** -rng.integers(0, 30)
+        u = rng.uniform(0.5, 1, floats) * scale
+        d = u.copy()
+        d[rng.integers(floats) :] *= 1.5
+        values, made, work = np.concatenate([u, d]), np.zeros(2 * floats), np.empty(5 * floats)
+        exact = [sum(map(Fraction, number.tolist())) for number in (u, d)]
+        down = float(rng.choice([1e-9, 0.1, 0.75]))
+        for p, at in ((down, 0), (1 - down, 1)):
+            base = exact[0] + Fraction(p) * (exact[1] - exact[0])
+            if p > 0.5:
+                base = exact[1] - Fraction(1 - p) * (exact[1] - exact[0])
+            change = mixed_long(values, 1, 0, 1 - p, p, made, at, work)
+            error = abs(sum(map(Fraction, made[floats * at : floats * (at + 1)].tolist())) - base)
+            assert error <= base * Fraction(2) ** (8 - 53 * floats)
+            noise = float(exact[1]) * 2.0 ** (8 - 53 * floats)
+            assert change == pytest.approx(float(exact[1] - exact[0]), rel=1e-14, abs=noise)
+            if floats == 3:
+                swift = mixed_threefold(values, 1, 0, 1 - p, p, made, at)
+                error = abs(sum(map(Fraction, made[3 * at : 3 * at + 3].tolist())) - base)
+                assert error <= base * Fraction(2) ** (8 - 53 * floats)
+                assert swift == pytest.approx(change, rel=1e-14, abs=noise)
+
+
+def test_what_stands_beside_a_perfect_link_does_not_matter():
+    """Exactly 0, and found without any doubt: the others keep their digits."""
+    graph = nx.ladder_graph(6)
+    perfect = {(0, 1): 0.0, (0, 6): 0.0, (6, 7): 0.0}  # (1, 7) joins what is joined for certain
+    link = dict.fromkeys(graph.edges, 1e-12) | perfect
+    found = evaluate(graph, (0, 11), link_down=link).importance()
+    slopes = dict(zip(found.names, found.birnbaum.tolist(), strict=True))
+    assert slopes[1, 7] == 0.0
+    exact = dict(zip(found.part.tolist(), in_fractions(found.problem, found.part.tolist()), strict=True))
+    assert found.birnbaum.tolist() == pytest.approx(list(exact.values()), rel=1e-9, abs=0)
+
+
+def test_states_too_improbable_for_a_float_are_left_out_of_both_sweeps():
+    """At 1e-15 half of those of a leaf-spine are: the sweep that remembers visits those of the programme."""
+    network = nx.complete_bipartite_graph(12, 6)
+    problem = read_problem(network, "all", 1.0, 1.0, 1e-20)
+    structure = compiled(problem)
+    visited = structure.evaluate(problem.link, problem.node).states
+    chances = structure.programmes(problem.link, problem.node)[0].chances
+    rows, layer = planned_rows(structure.steps, chances[:, 1::2] > 0), np.zeros(2, np.uint64)
+    layer.view(np.float64)[1] = 1.0
+    counts = []
+    for lean in (True, False):
+        free = chances[:, 1::2] > 0
+        counts.append(forth(rows, chances, free, lean, 0, layer, 2**20, 2**26)[2].states.sum())
+    assert counts[0] < 1.2 * visited < 0.8 * counts[1]
+    slopes = differentiate(structure, problem.link, problem.node).links
+    assert slopes.tolist() == pytest.approx(twin_slopes(problem)[1][: len(slopes)].tolist(), rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize(("network", "dead"), [(nx.complete_graph(9), 20), (nx.grid_2d_graph(7, 7), 30)])
+def test_links_that_are_always_down_are_followed_one_at_a_time(network, dead):
+    """From states that can be reached: few more states are visited than if nobody asked for those links."""
+    network, m = nx.convert_node_labels_to_integers(network), network.number_of_edges()
+    rng = np.random.default_rng(4)
+    link_up = rng.uniform(0.5, 0.99, m)
+    link_up[rng.permutation(m)[:dead]] = 0.0
+    problem = read_problem(network, (0, len(network) - 1), link_up, 1.0)
+    structure = compiled(problem, reductions=False)
+    chances = structure.programmes(problem.link, problem.node)[0].chances
+    free, layer = chances[:, 1::2] > 0.0, np.zeros(2, np.uint64)
+    layer.view(np.float64)[1] = 1.0
+    rows = planned_rows(structure.steps, free)
+    asked, lean = (
+        forth(rows, chances, free, lean, 0, layer, 2**20, 2**26)[2].states.sum() for lean in (False, True)
+    )
+    assert asked < 4 * lean
+    found = evaluate(network, (0, len(network) - 1), link_up=link_up).importance()
+    exact = in_fractions(found.problem, found.part[::5].tolist())
+    assert found.birnbaum[::5].tolist() == pytest.approx(exact, rel=1e-9, abs=0)
+
+
+def test_what_stands_beside_a_vertex_that_is_down_asks_for_no_more_sweeps(monkeypatch):
+    """With a group of shared risk: its links have slope 0 whatever the digits: one sweep back is enough."""
+    network = nx.convert_node_labels_to_integers(nx.grid_2d_graph(5, 5))
+    node_up = np.full(25, 0.999)
+    node_up[[0, 7, 16, 24]] = 1.0, 0.0, 0.0, 1.0
+    problem = read_problem(network, (0, 24), 0.99, node_up)
+    structure = compiled(problem, reductions=False)
+    parts, given = structure.parts, np.concatenate([problem.link, problem.node])
+    chances = structure.programmes(problem.link, problem.node)[0].chances
+    failed = (parts >= 0) & (given[parts, 0] == 0.0)
+    free, sweeps, back = chances[:, 1::2] > 0.0, [], sensitivity_sweep._all_back
+    monkeypatch.setattr(sensitivity_sweep, "_all_back", lambda *given: sweeps.append(1) or back(*given))
+    gain = np.zeros(parts.shape)
+    sensitivity_sweep.slopes.py_func(structure.steps, chances, free, free & ~failed, gain, 2**20, 2**26)
+    assert len(sweeps) == 1
+    rows = np.array([2, 11, 12, 20, 45, 50])
+    exact = in_fractions(problem, rows.tolist())
+    found = [gain[parts == row].sum() for row in rows.tolist()]
+    assert 0.0 in exact
+    assert found == pytest.approx(exact, rel=1e-9, abs=0)
