@@ -128,8 +128,8 @@ class Reliability:
         -----
         All parts together take less than five times as long as one evaluation, by the programme, by lumping
         or by the closed form of a fabric or of a pair of servers, and up to seven times where parts matter in
-        less than one of 1e21 failures. With groups of shared risk every state of the groups is gone through,
-        at most twelve of several parts.
+        less than one of 1e21 failures. More than ten groups of shared risk are kept in the states of one
+        sweep in plain Python; fewer, and at most twelve of a directed network, are gone through by states.
 
         Examples
         --------

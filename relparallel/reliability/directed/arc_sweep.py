@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
+from functools import partial
 from math import inf
 from typing import Any, Final, NamedTuple
 
 from relparallel.reliability.directed.arc_states import WORKS, Plan, State, Step, outcomes, start
 from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.programme.plain_sweep import keep_heaviest, too_many_states
+from relparallel.reliability.sensitivity.whole_sweep import sweep_back, taken_so
 
 __all__ = ["Swept", "slopes", "sweep"]
 
-_DIGITS: Final = 400  # binary ones of what states come to, from the first one of the unreliability
-_ROUNDING: Final = 64  # of them that may be rounding
 _FALL: Final = 6  # times fewer states than in a layer are seldom in the ones after it, on average
 
 
@@ -82,48 +80,15 @@ def slopes(plan: Plan, chances: Sequence[Any], max_states: float) -> tuple[float
     -------
     (failure, dict of int to float)
         The slots are those of the plan's parts that can fail.
-
-    Notes
-    -----
-    Layers are kept, and what each state will come to is found from the last one back. Of a part that a state
-    decides, what it comes to if the part is down less what if it is up is the state's share of the slope:
-    whole numbers hold that, with digits enough below the unreliability for a relative error of about 1e-15
-    of slopes above 1e-80 U; slopes below 1e-100 U are 0.
     """
-    layers, failure = [{start(plan): 1.0}], 0.0
-    for step in plan.steps:
-        after, _, fails_here = _after(plan, step, _of(step, chances), layers[-1], max_states)
-        layers.append(after)
-        failure += fails_here
-    bits = _DIGITS + max(-math.frexp(failure)[1], 0)
-    fails: dict[State | None, int] = dict.fromkeys(layers.pop(), 0)
+    here = [_of(step, chances) for step in plan.steps]
+    moves = [partial(outcomes, plan, step, own) for step, own in zip(plan.steps, here, strict=True)]
+    failure, shares = sweep_back(start(plan), WORKS, moves, here, max_states)
     found: dict[int, float] = {}
-    for step, layer in zip(plan.steps[::-1], layers[::-1], strict=True):
-        here, now = _of(step, chances), dict[State | None, int]()
-        whole = [_in_whole_numbers(chance, bits) for chance in here]
-        fails |= {None: 1 << bits, WORKS: 0}
-        for state, mass in layer.items():
-            total, by_part = 0, dict[int, int]()
-            for outcome, taken in outcomes(plan, step, here, state):
-                if not (rest := fails[outcome]):
-                    continue
-                total += _product(whole, taken) * rest >> bits * len(taken)
-                for i, way in taken:
-                    share = _product(whole, [part for part in taken if part[0] != i]) * rest
-                    share >>= bits * (len(taken) - 1)
-                    by_part[i] = by_part.get(i, 0) + (share if way else -share)
-            now[state] = total
-            for i, share in by_part.items():
-                found[step.parts[i]] = found.get(step.parts[i], 0.0) + mass * (share / 2**bits)
-        fails = now
-    least = 2.0 ** (_ROUNDING - bits)  # what matters less does not: whole numbers leave nothing but rounding
-    return fails[start(plan)] / 2**bits, {slot: x if x > least else 0.0 for slot, x in found.items()}
-
-
-def _in_whole_numbers(chance: tuple[Any, Any], bits: int) -> tuple[int, int]:
-    """Up and down in units of 2^-bits, together 1: the smaller one counts."""
-    up, down = (int(Fraction(x) * 2**bits) for x in chance)
-    return ((1 << bits) - down, down) if down < up else (up, (1 << bits) - up)
+    for step, own in zip(plan.steps, shares, strict=True):
+        for slot, share in zip(step.parts, own, strict=True):
+            found[slot] = found.get(slot, 0.0) + share
+    return failure, {slot: share for slot, share in found.items() if slot >= 0}
 
 
 def _after(
@@ -135,7 +100,7 @@ def _after(
         if len(after) > max_states:
             raise too_many_states(int(max_states))
         for outcome, taken in outcomes(plan, step, here, state):
-            share = mass * _product(here, taken)
+            share = mass * taken_so(here, taken)
             if outcome is None:
                 down += share
             elif outcome is WORKS:
@@ -148,11 +113,3 @@ def _after(
 def _of(step: Step, chances: Sequence[Any]) -> list[Any]:
     """Chances of the parts of a step."""
     return [(1, 0) if slot < 0 else chances[slot] for slot in step.parts]
-
-
-def _product(here: Sequence[Any], taken: Iterable[tuple[int, int]]) -> Any:
-    """Chance that all these parts are as they are taken to be."""
-    share = 1
-    for i, way in taken:
-        share = share * here[i][way]
-    return share

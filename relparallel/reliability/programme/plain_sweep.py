@@ -20,10 +20,21 @@ from numpy.typing import NDArray
 from relparallel.reliability.chances import CERTAIN, Chance
 from relparallel.reliability.programme.frontier import NotExactError
 
-__all__ = ["MAX_SLOTS", "SAFE", "Risks", "factors_of", "keep_heaviest", "too_many_states", "weigh_states"]
+__all__ = [
+    "JOINED",
+    "MAX_SLOTS",
+    "SAFE",
+    "Risks",
+    "factors_of",
+    "keep_heaviest",
+    "too_many_states",
+    "ways_on",
+    "weigh_states",
+]
 
 MAX_SLOTS: Final = 120  # bytes below 127 name the first slot of a block
 
+JOINED: Final = b""  # for a state in which the terminals are
 _FLAG: Final = 128
 _DOWN: Final = 127  # in the slot of a shared risk
 _PLAIN: Final = bytes(range(_FLAG))
@@ -88,22 +99,32 @@ def weigh_states(
         success, failure = success * rest, failure * rest
         after: Masses = {}
         for state, mass in layer.items():
-            for begun, share in _begin(state, mass, step, factors, risk):
-                for joined, weight in _decide(begun, share, step, factors[0], risk.needs[0]):
-                    if joined is None:
-                        success += weight
-                        continue
-                    left = _leave(joined, step)
-                    if left is None:
-                        failure += weight
-                    elif left in after:
-                        after[left] += weight
-                    else:
-                        after[left] = weight
-        layer = _forget(after, risk.leave) if risk.leave else after
+            for outcome, weight in ways_on(state, mass, step, factors, risk):
+                if outcome == JOINED:
+                    success += weight
+                elif outcome is None:
+                    failure += weight
+                elif outcome in after:
+                    after[outcome] += weight
+                else:
+                    after[outcome] = weight
+        layer = after
         if len(layer) > max_states:
             raise too_many_states(max_states)
     return success, failure
+
+
+def ways_on(
+    state: bytes, mass: Any, step: list[int], factors: Sequence[tuple[Any, Any]], risk: Risks
+) -> Iterator[tuple[bytes | None, Any]]:
+    """What becomes of a state in one row, `JOINED` or None if that decides it, and the mass of each way."""
+    for begun, share in _begin(state, mass, step, factors, risk):
+        for joined, weight in _decide(begun, share, step, factors[0], risk.needs[0]):
+            left = JOINED if joined is None else _leave(joined, step)
+            if left:
+                for slot in risk.leave:  # states that differ in risks without further members only are one
+                    left = _put(left, slot, 0)
+            yield left, weight
 
 
 def keep_heaviest(layer: dict[Any, float], count: int) -> float:
@@ -118,7 +139,7 @@ def too_many_states(max_states: int) -> NotExactError:
 
 
 def _begin(
-    state: bytes, mass: Any, step: list[int], factors: tuple[Chance, Chance, Chance], risk: Risks
+    state: bytes, mass: Any, step: list[int], factors: Sequence[tuple[Any, Any]], risk: Risks
 ) -> Iterator[tuple[bytes, Any]]:
     """Let shared risks and vertices enter: every way they can be."""
     found = [(state, mass)]
@@ -144,7 +165,7 @@ def _begin(
 
 
 def _decide(
-    state: bytes, mass: Any, step: list[int], link: Chance, needs: tuple[int, ...]
+    state: bytes, mass: Any, step: list[int], link: tuple[Any, Any], needs: tuple[int, ...]
 ) -> Iterator[tuple[bytes | None, Any]]:
     """Let the link be up or down; None stands for success."""
     x, y = state[step[4]], state[step[5]]
@@ -175,16 +196,6 @@ def _leave(state: bytes, step: list[int]) -> bytes | None:
         elif label & _FLAG:
             return None
     return state
-
-
-def _forget(layer: Masses, leave: tuple[int, ...]) -> Masses:
-    """Add up states that differ in risks without further members only."""
-    merged: Masses = {}
-    for state, mass in layer.items():
-        for slot in leave:
-            state = _put(state, slot, 0)
-        merged[state] = merged[state] + mass if state in merged else mass
-    return merged
 
 
 def _put(state: bytes, slot: int, value: int) -> bytes:

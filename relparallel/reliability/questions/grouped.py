@@ -88,7 +88,7 @@ def _exact(question: Question, groups: Sequence[Group], max_seconds: float) -> R
 def _slopes(question: Question, groups: Sequence[Group], problem: Problem) -> tuple[float, FloatArray]:
     """Unreliability and slopes of all parts, by the programme for each state of the groups."""
     from relparallel.reliability.sensitivity.adjoint import differentiate
-    from relparallel.reliability.sensitivity.group_slopes import slopes_with_groups
+    from relparallel.reliability.sensitivity.group_slopes import slopes_at_once, slopes_with_groups
 
     structure = compiled(problem, question.reductions)  # of all states alike
     may = np.concatenate([problem.link[:, 0], problem.node[:, 0]]) > 0
@@ -99,7 +99,9 @@ def _slopes(question: Question, groups: Sequence[Group], problem: Problem) -> tu
         found = differentiate(structure, *given, max_states=question.max_states, without=failed)
         return found.unreliability, np.concatenate([found.links, found.nodes])
 
-    return slopes_with_groups(groups, slopes_of, problem)
+    return slopes_with_groups(
+        groups, slopes_of, problem, partial(slopes_at_once, max_states=question.max_states)
+    )
 
 
 def _by_method(question: Question, groups: Sequence[Group], method: str) -> Reliability:

@@ -31,11 +31,21 @@ from relparallel.topology import SharedRisk, Topology, as_topology
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Groups", "absorbed", "conditioned", "members_of", "read_groups", "solve_groups", "swept"]
+__all__ = [
+    "FEW",
+    "Groups",
+    "absorbed",
+    "conditioned",
+    "members_of",
+    "read_groups",
+    "risks_by_row",
+    "solve_groups",
+    "swept",
+]
 
 Groups = float | Mapping[Hashable, float] | Sequence[tuple[Iterable[Any], float]]
 
-_FEW: Final = 10  # groups whose 2^10 states are soon asked one by one
+FEW: Final = 10  # groups whose 2^10 states are soon asked one by one
 _STATES: Final = 2**20  # largest layer of the programme in plain Python
 _EVALUATIONS: Final = 20_000  # of the compiled programme before what is left is a remainder
 _STATE_SECONDS: Final = 1e-7  # of the compiled programme for one state, at most; plain Python: 200 times it
@@ -175,7 +185,7 @@ def solve_groups(
     always, problem, shared = absorbed(problem, groups)
     structure = compiled(problem, reductions)
     budget = max_seconds / (max(len(structure.steps), 1) * _STATE_SECONDS)
-    if len(shared) > _FEW:
+    if len(shared) > FEW:
         try:
             plain = compiled(problem, reductions=False)
             most = min(max_states, _STATES, max(int(min(budget / 200, _STATES)), 1))
@@ -293,14 +303,14 @@ def swept(
     required = series(*(slots[i] for i in structure.required.tolist()))
     if not len(structure.widths):
         return required
-    risks, width = _risks_by_row(structure, groups)
+    risks, width = risks_by_row(structure, groups)
     if width > MAX_SLOTS:
         raise NotExactError(f"graph must need at most {MAX_SLOTS} live parts in this programme, got {width}")
     factors = factors_of(structure.parts, slots)
     return series(required, weigh_states(structure.steps, factors, width, max_states, risks))
 
 
-def _risks_by_row(structure: Compiled, groups: Sequence[Group]) -> tuple[list[Risks], int]:
+def risks_by_row(structure: Compiled, groups: Sequence[Group]) -> tuple[list[Risks], int]:
     """What every row has to do with the groups, and the slots that vertices and groups need in all."""
     parts = structure.parts.tolist()
     of_part: dict[int, list[int]] = {}
