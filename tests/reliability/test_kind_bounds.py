@@ -1,6 +1,5 @@
 """What a pod's probability and its slopes are said to be at most, and what the slopes of a sum leave out."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relparallel.reliability.lumped import kind_bounds, kind_guesses, kind_slopes
-from relparallel.reliability.lumped.arithmetic import Dual, Duals, Scale, exact_up
-from relparallel.reliability.lumped.lumping import Fabric, floors, groups_of, states_of_cores, with_slopes
+from relparallel.reliability.lumped.arithmetic import Dual, Scale, exact_up
+from relparallel.reliability.lumped.lumping import Fabric, floors, groups_of, states_of_cores
 
 CLASSES = ("core", "aggregation", "edge", "core_link", "edge_link")
 SHAPES = [(1, 2, 1), (2, 2, 1), (1, 3, 2), (1, 4, 1), (2, 1, 2), (3, 1, 1), (1, 2, 3)]
@@ -38,8 +37,7 @@ def parts_of(fabric):
 def exactly(fabric, tables, group, outside):
     """W and its slopes in whole numbers, by kind of pods: [6, layouts, choices] in fractions as floats."""
     scale = Scale(400)
-    of_links, of_weights = with_slopes(fabric, scale)
-    below = replace(of_links, scale=Duals(scale, len(kind_bounds.OF_PODS) - 2))
+    of_links, of_weights, below = kind_bounds.with_slopes(fabric, scale)
     sums, uncoloured = of_links.power_sums(group), of_weights.uncoloured(group.sizes, outside)
     for table in tables:
         weights = of_weights.weights(uncoloured, below.entries(table))

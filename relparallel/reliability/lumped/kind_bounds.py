@@ -23,13 +23,12 @@ from relparallel.reliability.lumped.lumping import (
     groups_of,
     pieces_of,
     uplinks,
-    with_slopes,
 )
 from relparallel.reliability.lumped.pod_partitions import IntArray, Layouts
 from relparallel.reliability.lumped.pod_sums import Outside, Uplinks, signed_ways
 from relparallel.reliability.lumped.pod_tables import Table
 
-__all__ = ["Terms", "levers", "terms_of_slopes"]
+__all__ = ["Terms", "levers", "terms_of_slopes", "with_slopes"]
 
 BoolArray = NDArray[np.bool_]
 _CORE_LINK: Final = 1 + OF_PODS.index("core_link")  # behind the value
@@ -149,8 +148,7 @@ class _Look:
     @classmethod
     def of(cls, fabric: Fabric, tables: list[Table], alive: list[Dual]) -> _Look:
         """What is the same for all terms."""
-        plain, (of_links, of_weights) = uplinks(fabric, Floats()), with_slopes(fabric, Floats())
-        below = replace(of_links, scale=Duals(Floats(), len(OF_PODS) - 2))
+        plain, (of_links, of_weights, below) = uplinks(fabric, Floats()), with_slopes(fabric, Floats())
         one, each = {}, {}
         for sizes, free, idle in tables[0]:
             one[sizes, free, idle] = Fraction(len(sizes) == 0 or (len(sizes) == 1 and idle == 0))
@@ -257,6 +255,16 @@ def _within(fabric: Fabric, pod: tuple[int, int, int], duals: FloatArray, ceilin
             differ = np.minimum(differ, apart)
         found.append(np.minimum(slope, count * differ))
     return np.stack(found)
+
+
+def with_slopes(fabric: Fabric, scale: Scale | Floats) -> tuple[Uplinks, Uplinks, Uplinks]:
+    """Uplinks for power sums, by core links; for weights, by switches and those; for entries, by the rest."""
+    plain = uplinks(fabric, scale)
+    (link,), (of_switch, of_link) = (Fraction(1),), ((Fraction(1), Fraction(0)), (Fraction(0), Fraction(1)))
+    sums = replace(plain, link_up=Dual(plain.link_up, (link,)), scale=Duals(scale, 1))
+    up, link_up = Dual(plain.up, of_switch), Dual(plain.link_up, of_link)
+    weights = replace(plain, up=up, link_up=link_up, scale=Duals(scale, 2))
+    return sums, weights, replace(plain, scale=Duals(scale, len(OF_PODS) - 2))
 
 
 def levers(

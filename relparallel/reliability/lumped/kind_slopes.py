@@ -16,16 +16,15 @@ is made again, of more bits and terms, until all slopes are far above what it le
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from relparallel.reliability.lumped.arithmetic import Dual, Duals, Dyadic, Scale, exact_up
-from relparallel.reliability.lumped.kind_bounds import Terms, levers, terms_of_slopes
+from relparallel.reliability.lumped.arithmetic import Dual, Dyadic, Scale, exact_up
+from relparallel.reliability.lumped.kind_bounds import Terms, levers, terms_of_slopes, with_slopes
 from relparallel.reliability.lumped.kind_guesses import OF_PODS, guess
-from relparallel.reliability.lumped.lumping import Fabric, states_of_cores, uplinks, with_slopes
+from relparallel.reliability.lumped.lumping import Fabric, states_of_cores, uplinks
 from relparallel.reliability.lumped.pod_sums import signed_ways
 from relparallel.reliability.lumped.pod_tables import Table, agreement, power_sum_weights
 
@@ -98,8 +97,7 @@ def _summed(
     parts = sum(counts) * width * (fabric.cores + max(t + n for _, t, n in fabric.pods) + 1)
     scale = Scale.of(fabric.planes * fabric.cores, sum(counts), Fraction(smallest) / parts**2)
     plain = uplinks(fabric, scale)
-    of_links, of_weights = with_slopes(fabric, scale)
-    of_tables = replace(of_links, scale=Duals(scale, len(OF_PODS) - 2))
+    of_links, of_weights, of_tables = with_slopes(fabric, scale)
     entries = [of_tables.entries(table) for table in tables]
     both, likely = np.zeros(2, dtype=object), of_links.scale.array(alive)
     slopes = np.zeros((len(counts), len(OF_PODS)), dtype=object)

@@ -15,8 +15,8 @@ that floats show to be smaller than the last of these digits are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from itertools import compress, product
@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 from relparallel._checks import require_instance, require_int, require_probability
 from relparallel.reliability.chances import CERTAIN, Chance, part, series
 from relparallel.reliability.lumped.arithmetic import (
-    Dual,
-    Duals,
     Dyadic,
     Exact,
     Floats,
@@ -46,7 +44,6 @@ __all__ = ["Fabric", "connected", "fat_tree_connected", "floors", "terminals_con
 
 _AT_ONCE: Final = 4096  # layouts per matrix product: bounds the memory
 FloatArray = NDArray[np.float64]
-Bounds = Callable[[tuple[int, ...], Outside], Callable[[Layouts], FloatArray]]  # of the terms of some layouts
 BLUR: Final = 1e-10  # more than the rounding of a pod's probability in floats
 
 
@@ -201,8 +198,7 @@ def connected(fabric: Fabric, smallest: Fraction) -> tuple[int, Scale, int]:
     likely = scale.array(alive)
     entries = [exact.entries(table) for table in tables]
     total = 0
-    bounds = rough_terms(fabric, tables, alive)
-    for sizes, outside, pieces in large_terms(fabric, bounds, float(smallest) * 2.0**-64):
+    for sizes, outside, pieces in large_terms(fabric, tables, alive, float(smallest) * 2.0**-64):
         chances, uncoloured = exact.core_chances(sizes, outside, likely), exact.uncoloured(sizes, outside)
         weights = [exact.weights(uncoloured, own) for own in entries]
         for some in pieces:
@@ -213,42 +209,30 @@ def connected(fabric: Fabric, smallest: Fraction) -> tuple[int, Scale, int]:
 
 
 def large_terms(
-    fabric: Fabric, bounds: Bounds, blur: float
+    fabric: Fabric, tables: Sequence[Table], alive: Sequence[Fraction], blur: float
 ) -> Iterator[tuple[tuple[int, ...], Outside, list[Layouts]]]:
-    """Layouts and choices whose terms count: the bounds of all others together are below ``blur``."""
-    groups = groups_of(fabric)
+    """Layouts and choices whose terms count in a first look in floats: all others are below ``blur``."""
+    rough, live, groups = uplinks(fabric, Floats()), Floats().array(alive), groups_of(fabric)
+    entries = [rough.entries(table) for table in tables]
     least = blur / sum(len(group.ways) * len(outside) for group, outside in groups)
     for group, outside in groups:
-        bound = bounds(group.sizes, outside)
+        likely, uncoloured = (
+            rough.core_chances(group.sizes, outside, live),
+            rough.uncoloured(group.sizes, outside),
+        )
+        weights = [rough.weights(uncoloured, own) for own in entries]
         pieces, counts = [], np.zeros(len(outside), dtype=bool)
         for some in pieces_of(group):
-            large = ~(bound(some) < least)
+            sums, bound = rough.power_sums(some), abs(signed_ways(some)).astype(float)[:, None] * likely
+            for (count, *_), own in zip(fabric.pods, weights, strict=True):
+                bound *= (abs(sums @ own) + BLUR) ** count
+            large = ~(bound < least)
             kept = large.any(axis=1)
             if kept.any():
                 pieces.append(Layouts(group.sizes, some.blocks[kept], some.ways[kept]))
                 counts |= large.any(axis=0)
         if pieces:
             yield group.sizes, list(compress(outside, counts)), pieces
-
-
-def rough_terms(fabric: Fabric, tables: Sequence[Table], alive: Sequence[Fraction]) -> Bounds:
-    """Bounds of the terms from a first look in floats, [layouts, choices]."""
-    rough, live = uplinks(fabric, Floats()), Floats().array(alive)
-    entries = [rough.entries(table) for table in tables]
-
-    def of_choices(sizes: tuple[int, ...], outside: Outside) -> Callable[[Layouts], FloatArray]:
-        likely, uncoloured = rough.core_chances(sizes, outside, live), rough.uncoloured(sizes, outside)
-        weights = [rough.weights(uncoloured, own) for own in entries]
-
-        def of_layouts(some: Layouts) -> FloatArray:
-            sums, bound = rough.power_sums(some), abs(signed_ways(some)).astype(float)[:, None] * likely
-            for (count, *_), own in zip(fabric.pods, weights, strict=True):
-                bound *= (abs(sums @ own) + BLUR) ** count
-            return bound
-
-        return of_layouts
-
-    return of_choices
 
 
 def states_of_cores(fabric: Fabric, up: Exact) -> list[Exact]:
@@ -268,16 +252,6 @@ def uplinks(fabric: Fabric, scale: Scale | Floats) -> Uplinks:
     """The aggregation switches of one pod, in one of the arithmetics of fractions."""
     up, link_up = exact_up(fabric.aggregation), exact_up(fabric.core_link)
     return Uplinks(fabric.planes, fabric.cores, fabric.aggregations, up, link_up, scale)
-
-
-def with_slopes(fabric: Fabric, scale: Scale | Floats) -> tuple[Uplinks, Uplinks]:
-    """A pod's power sums with slopes by the core links; its weights with slopes by its switches and those."""
-    plain = uplinks(fabric, scale)
-    link = replace(plain, link_up=Dual(plain.link_up, (Fraction(1),)), scale=Duals(scale, 1))
-    up, link_up = (
-        Dual(x, tuple(map(Fraction, unit))) for x, unit in ((plain.up, (1, 0)), (plain.link_up, (0, 1)))
-    )
-    return link, replace(plain, up=up, link_up=link_up, scale=Duals(scale, 2))
 
 
 def groups_of(fabric: Fabric) -> list[tuple[Layouts, Outside]]:
