@@ -300,6 +300,7 @@ FIVE = {
     "dodecahedron": (nx.dodecahedral_graph(), "all"),
     "hypercube": (nx.convert_node_labels_to_integers(nx.hypercube_graph(4)), (0, 15)),
     "dcell": (nx.Graph(topology.dcell(4, 1).edges.tolist()), "all"),
+    "vl2": (topology.vl2(8, 6), (0, 239)),
     "cycle": (nx.cycle_graph(8), "all"),
     "complete": (nx.complete_graph(10), "all"),
     "complete, two": (nx.complete_graph(11), (0, 1)),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from relparallel.reliability import evaluate
 from relparallel.reliability.chances import CERTAIN, part
+from relparallel.reliability.lumped import kind_slopes
 from relparallel.reliability.lumped.arithmetic import Dual, Duals, Scale, exact_up
 from relparallel.reliability.lumped.kind_slopes import slopes_of_kinds
 from relparallel.reliability.lumped.lumping import Fabric, connected
@@ -164,3 +165,37 @@ def test_links_of_one_plane_are_no_worse_than_the_cut_they_are_in():
     assert joined == Fraction(1, 2) * Fraction(3, 4) ** 2 * Fraction(7, 8) ** 2 * Fraction(15, 16) ** 2
     expected = np.array([1, 2, 2, 2]) / [0.5, 0.75, 0.875, 0.9375]
     assert [float(slopes[name] / joined) for name in CLASSES] == pytest.approx(expected, rel=1e-15)
+
+
+def of_one_plane(cores, idle, downs):
+    """Two pods with a terminal and some without, as a Clos network of intermediate switches has them."""
+    chances = dict(zip((*CLASSES, "edge"), rare(*downs), strict=True))
+    pods = (idle, 0, cores), (2, 1, cores - 1)
+    return Fabric(planes=1, cores=cores, aggregations=2, pods=pods, **chances)
+
+
+@pytest.mark.parametrize("cores", [2, 4, 6])
+@pytest.mark.parametrize("idle", [1, 4])
+@pytest.mark.parametrize(
+    "downs", [(0.0, 0.0, 1e-5, 1e-5, 0.0), (0.02, 0.02, 1e-8, 1e-8, 0.02), (1e-6, 1e-6, 1e-7, 1e-7, 1e-6)]
+)
+def test_slopes_of_one_plane_are_guessed_well_enough_for_one_sum(monkeypatch, cores, idle, downs):
+    sums, summed = [], kind_slopes._summed
+    monkeypatch.setattr(kind_slopes, "_summed", lambda *given: sums.append(1) or summed(*given))
+    assert slopes_of_kinds(of_one_plane(cores, idle, downs)) is not None
+    assert len(sums) == 1
+
+
+def test_slopes_too_small_for_any_sum_are_0(monkeypatch):
+    some = of_one_plane(4, 2, (0.0, 0.0, 1e-6, 1e-6, 0.0))
+    every = slopes_of_kinds(some)
+    monkeypatch.setattr(kind_slopes, "_LEAST", 1e-80)
+    found = slopes_of_kinds(some)
+    assert float(found.joined) == float(every.joined)
+    for kept, own in zip(found.pods, every.pods, strict=True):
+        for of in ("core_link", "other_link"):
+            expected = float(own[of]) if own[of] >= 1e-80 else 0.0
+            assert float(kept[of]) == pytest.approx(expected, rel=1e-11, abs=0)
+    assert found.pods[0]["other_link"] == 0 < every.pods[0]["other_link"] < 1e-80 < found.pods[0]["core_link"]
+    monkeypatch.setattr(kind_slopes, "_SMALL", 1e-3)
+    assert slopes_of_kinds(some) is None  # they may count where R is as small

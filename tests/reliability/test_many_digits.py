@@ -75,32 +75,34 @@ def test_slopes_far_below_the_unreliability_against_fractions(name, room):
         assert slope == pytest.approx(exact, rel=1e-9, abs=0)
 
 
+def in_columns(numbers):
+    """Exact numbers, each the sum of a column of floats."""
+    return [sum(map(Fraction, column)) for column in numbers.T.tolist()]
+
+
 @pytest.mark.parametrize("floats", [3, 4, 6, 12])
-def test_mixtures_hold_all_their_digits(floats):
+@pytest.mark.parametrize("down", [1e-9, 0.1, 0.75, 1 - 1e-9])
+def test_mixtures_hold_all_their_digits(floats, down):
     """Of numbers that agree in many digits, each the sum of several floats."""
-    rng = np.random.default_rng(floats)
-    for _ in range(50):
-        scale = 2.0 ** (-53 * np.arange(floats)) * 2.0 ** -rng.integers(0, 30)
-        u = rng.uniform(0.5, 1, floats) * scale
-        d = u.copy()
-        d[rng.integers(floats) :] *= 1.5
-        values, made, work = np.concatenate([u, d]), np.zeros(2 * floats), np.empty(5 * floats)
-        exact = [sum(map(Fraction, number.tolist())) for number in (u, d)]
-        down = float(rng.choice([1e-9, 0.1, 0.75]))
-        for p, at in ((down, 0), (1 - down, 1)):
-            base = exact[0] + Fraction(p) * (exact[1] - exact[0])
-            if p > 0.5:
-                base = exact[1] - Fraction(1 - p) * (exact[1] - exact[0])
-            change = mixed_long(values, 1, 0, 1 - p, p, made, at, work)
-            error = abs(sum(map(Fraction, made[floats * at : floats * (at + 1)].tolist())) - base)
-            assert error <= base * Fraction(2) ** (8 - 53 * floats)
-            noise = float(exact[1]) * 2.0 ** (8 - 53 * floats)
-            assert change == pytest.approx(float(exact[1] - exact[0]), rel=1e-14, abs=noise)
-            if floats == 3:
-                swift = mixed_threefold(values, 1, 0, 1 - p, p, made, at)
-                error = abs(sum(map(Fraction, made[3 * at : 3 * at + 3].tolist())) - base)
-                assert error <= base * Fraction(2) ** (8 - 53 * floats)
-                assert swift == pytest.approx(change, rel=1e-14, abs=noise)
+    rng, count = np.random.default_rng(floats), 50
+    scale = 2.0 ** (-53 * np.arange(floats)[:, None] - rng.integers(0, 30, count))
+    u = rng.uniform(0.5, 1, (floats, count)) * scale
+    d = np.where(np.arange(floats)[:, None] < rng.integers(floats, size=count), u, 1.5 * u)
+    made, change, work = np.zeros((floats, count)), np.zeros(count), np.empty((5 * floats, count))
+    ways = [lambda: mixed_long(d, u, 1 - down, down, made, change, work, count)]
+    if floats == 3:
+        ways.append(lambda: mixed_threefold(d, u, 1 - down, down, made, change, count))
+    for way in ways:
+        way()
+        for below, above, mixed, found in zip(
+            in_columns(u), in_columns(d), in_columns(made), change.tolist(), strict=True
+        ):
+            exact = below + Fraction(down) * (above - below)
+            if down > 0.5:
+                exact = above - Fraction(1 - down) * (above - below)
+            rounding = above * Fraction(2) ** (8 - 53 * floats)
+            assert abs(mixed - exact) <= rounding
+            assert found == pytest.approx(float(above - below), rel=1e-14, abs=float(rounding))
 
 
 def test_what_stands_beside_a_perfect_link_does_not_matter():
@@ -167,6 +169,7 @@ def test_what_stands_beside_a_vertex_that_is_down_asks_for_no_more_sweeps(monkey
     failed = (parts >= 0) & (given[parts, 0] == 0.0)
     free, sweeps, back = chances[:, 1::2] > 0.0, [], sensitivity_sweep._all_back
     monkeypatch.setattr(sensitivity_sweep, "_all_back", lambda *given: sweeps.append(1) or back(*given))
+    monkeypatch.setattr(sensitivity_sweep, "_there_and_back", sensitivity_sweep._there_and_back.py_func)
     gain = np.zeros(parts.shape)
     sensitivity_sweep.slopes.py_func(structure.steps, chances, free, free & ~failed, gain, 2**20, 2**26)
     assert len(sweeps) == 1
@@ -175,3 +178,17 @@ def test_what_stands_beside_a_vertex_that_is_down_asks_for_no_more_sweeps(monkey
     found = [gain[parts == row].sum() for row in rows.tolist()]
     assert 0.0 in exact
     assert found == pytest.approx(exact, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("rare", [1e-40, 1e-120, 1e-200, 1e-290])
+@pytest.mark.parametrize("shape", [(5, 5), (3, 7)])
+def test_parts_of_tiny_chance_keep_their_digits(rare, shape):
+    """Also where what they lead to is too improbable for a float: a link matters only if it is down."""
+    network, rng = nx.convert_node_labels_to_integers(nx.grid_2d_graph(*shape)), np.random.default_rng(7)
+    down = rng.uniform(1e-3, 0.3, network.number_of_edges())
+    down[rng.permutation(len(down))[: len(down) // 2]] = rare
+    found = evaluate(
+        network, (0, len(network) - 1), link_down=dict(zip(network.edges, down.tolist(), strict=True))
+    ).importance()
+    exact = in_fractions(found.problem, found.part.tolist())
+    assert found.birnbaum.tolist() == pytest.approx(exact, rel=1e-9, abs=1e-37 * found.unreliability)

@@ -110,9 +110,11 @@ class Dual:
 
     def __mul__(self, other: Exact) -> Dual:
         if not isinstance(other, Dual):
-            return Dual(self.value * other, tuple(slope * other for slope in self.slopes))
-        pairs = zip(self.slopes, other.slopes, strict=True)
-        return Dual(self.value * other.value, tuple(x * other.value + self.value * y for x, y in pairs))
+            return self if other == 1 else Dual(self.value * other, tuple(x * other for x in self.slopes))
+        a, b = self.value, other.value
+        pairs = zip(self.slopes, other.slopes, strict=True)  # most slopes are 0
+        slopes = tuple(((x * b + a * y if y else x * b) if x else a * y if y else 0) for x, y in pairs)
+        return Dual(a * b, slopes)
 
     def __pow__(self, n: int) -> Dual:
         inner = n * self.value ** max(n - 1, 0)
@@ -209,7 +211,9 @@ class Duals(NamedTuple):
 
     def times(self, x: Any, y: Any) -> Any:
         """Product of two arrays."""
-        return self.scale.rounded(np.concatenate([x[:1] * y[:1], x[1:] * y[:1] + x[:1] * y[1:]]))
+        product = x * y[:1]
+        product[1:] += x[:1] * y[1:]
+        return self.scale.rounded(product)
 
     def product(self, x: Numbers, y: Numbers) -> Numbers:
         """Products of two stacks of matrices that have slopes by different chances: y's, then x's."""

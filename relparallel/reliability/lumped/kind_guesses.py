@@ -45,17 +45,29 @@ def guess(fabric: Fabric) -> FloatArray:
     (a, no_switch), (_, no_link) = fabric.aggregation, fabric.edge_link
     way, lost = no_switch + a * no_link, fabric.core[1] + fabric.core[0] * fabric.core_link[1]
     near, far = misses(fabric)
-    single = [x ** (width - 1) * lost ** (fabric.cores - 1) / 2**8 for x in _off(fabric)]
-    beside = way ** max(width - 2, 0) * no_link * lost**fabric.cores / 2**8
-    ends = [x for x, (_, terminals, _) in zip(single, fabric.pods, strict=True) if terminals]
-    found = [min(tree, cut) / 2**10, tree * max(ends) if fabric.core[1] > 0 else math.inf]
-    for pod, core_link, idle in zip(fabric.pods, single, _idle(fabric), strict=True):
+    off, no_cores = _off(fabric), lost ** (fabric.cores - 1)
+    single = [x ** (width - 1) * no_cores / 2**8 for x in off]
+    end = max(x for x, (_, terminals, _) in zip(off, fabric.pods, strict=True) if terminals)
+    if fabric.planes > 1:  # a switch that is up has no core, or no pod by which to get to another plane
+        cut_off = max(
+            no_cores * lost, _parted(fabric, off, end) / end**fabric.aggregations if end > 0 else 0.0
+        )
+    else:  # others need a core that is up
+        cut_off = no_cores * fabric.core_link[1]
+    beside = way ** max(width - 2, 0) * no_link * cut_off / 2**8
+    found = [
+        min(tree, cut) / 2**10,
+        tree * end ** (width - 1) * no_cores / 2**8 if fabric.core[1] > 0 else math.inf,
+    ]
+    several = _idle_of_pairs if fabric.aggregations > 1 else _idle
+    bridges = _idle_of_a_plane(fabric) if fabric.planes == 1 else several(fabric)
+    for pod, core_link, (bridge, cable, join) in zip(fabric.pods, single, bridges, strict=True):
         _, terminals, others = pod
         alone = far ** max(others - 1, 0) * near ** max(terminals - 1, 0)
         direct = way ** (width - 1) / 2**4
         of_pod = [direct, core_link, direct, beside * alone, beside * alone]
         if terminals == 0:
-            of_pod = [*idle, math.inf, idle[0] * alone, idle[0] * alone]
+            of_pod = [bridge, cable, math.inf, join * alone, join * alone]
         for name, slope in zip(OF_PODS, of_pod, strict=True):
             fails = getattr(fabric, "edge_link" if name == "other_link" else name)[1] > 0
             found.append(
@@ -81,8 +93,8 @@ def _off(fabric: Fabric) -> list[float]:
     ]
 
 
-def _idle(fabric: Fabric) -> list[tuple[float, float]]:
-    """Slopes of a switch, and of its links to cores, in pods of each kind if they have no terminals.
+def _idle(fabric: Fabric) -> list[tuple[float, float, float]]:
+    """Slopes of a switch, of its links to cores, and of what joins it to another, in pods without terminals.
 
     Such a pod decides where two others keep a single way up each and the rest lose a switch, or where one
     keeps a single way and all others lose that switch: the former is the likelier where much fails.
@@ -95,7 +107,40 @@ def _idle(fabric: Fabric) -> list[tuple[float, float]]:
     first = max(x for x, (_, terminals, _) in zip(off, fabric.pods, strict=True) if terminals) ** (width - 1)
     single = max(no_switch + a * no_link, dead) ** (2 * (width - 1) + max(pods - 3, 0))
     slopes = [single**often * (first * x ** (pods - 2)) ** (1 - often) / 2**14 for x in off]
-    return [(slope, slope * lost**cores) for slope in slopes]
+    end = max(x for x, (_, terminals, _) in zip(off, fabric.pods, strict=True) if terminals)
+    parted = _parted(fabric, off, end) / 2**4  # no other pod joins the two switches
+    joins = [min(slope, parted / x) if parted > 0 else slope for slope, x in zip(slopes, off, strict=True)]
+    return [(slope, slope * lost**cores, join) for slope, join in zip(slopes, joins, strict=True)]
+
+
+def _idle_of_pairs(fabric: Fabric) -> list[tuple[float, float, float]]:
+    """The same where a pod has several switches in a plane, all but one of which are of no use."""
+    off, lost = _off(fabric), fabric.core[1] + fabric.core[0] * fabric.core_link[1]
+    end = max(x for x, (_, terminals, _) in zip(off, fabric.pods, strict=True) if terminals)
+    slopes = [_parted(fabric, off, end) / x / 2**8 if x > 0 else 0.0 for x in off]
+    return [(slope, slope * lost ** (fabric.cores - 1), slope) for slope in slopes]
+
+
+def _parted(fabric: Fabric, off: list[float], end: float) -> float:
+    """Chance that a pod with terminals keeps a single plane and that no other pod has use of that plane."""
+    every = math.prod(x**count for x, (count, *_) in zip(off, fabric.pods, strict=True))
+    return float((end ** (fabric.planes - 2) * every) ** fabric.aggregations)
+
+
+def _idle_of_a_plane(fabric: Fabric) -> list[tuple[float, float, float]]:
+    """The same where all aggregation switches see the same cores.
+
+    Such a pod decides where it alone sees two cores, of which one pod with terminals misses the first,
+    another the second, and the rest one of the two; other cores are down or a pod with terminals misses them.
+    """
+    (_, no_switch), (_, no_cable), width = fabric.aggregation, fabric.core_link, fabric.aggregations
+    idle, ends = (sum(n for n, own, _ in fabric.pods if bool(own) is some) for some in (False, True))
+    lost, others = no_switch + no_cable, max(fabric.cores - 2, 0)
+    missed = no_cable * lost ** (width - 1)  # a core by a pod that sees some other
+    split = missed**ends * lost ** (width * max(idle - 1, 0)) / 2**8
+    bridge = split * max(fabric.core[1], missed) ** others * lost ** (width - 1)
+    apart = max(fabric.core[1], missed * no_cable) ** others * no_cable**2
+    return [(bridge, bridge, split * apart * lost ** max(width - 2, 0))] * len(fabric.pods)
 
 
 def _useless(fabric: Fabric, terminals: int, others: int, name: str) -> bool:

@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relparallel.reliability.lumped.arithmetic import Dual, Dyadic, Scale, exact_up
 from relparallel.reliability.lumped.kind_bounds import Terms, levers, terms_of_slopes, with_slopes
@@ -32,7 +33,8 @@ __all__ = ["KindSlopes", "slopes_of_kinds"]
 
 _TRIES: Final = 5
 _DROP: Final = 2.0**-60  # of the least value of a slope that did not show; its square the next time
-_LEAST: Final = 2.0**-700  # no sum is made for slopes below
+_LEAST: Final = 2.0**-700  # no sum is made for slopes below, which are 0
+_SMALL: Final = 2.0**-500  # for R and 1 - R above this they do not count
 
 
 class KindSlopes(NamedTuple):
@@ -54,7 +56,8 @@ def slopes_of_kinds(fabric: Fabric) -> KindSlopes | None:
     Returns
     -------
     KindSlopes or None
-        Relative errors below 1e-11; None where a slope is too small for that.
+        Relative errors below 1e-11 of slopes above 2^-700, and those below are 0; None where they are and R
+        or 1 - R is not above 2^-500, and where a slope is too far from what is guessed.
 
     Examples
     --------
@@ -68,19 +71,30 @@ def slopes_of_kinds(fabric: Fabric) -> KindSlopes | None:
     least, tables = guess(fabric), [_table(fabric, pod) for pod in fabric.pods]
     alive = states_of_cores(fabric, Dual(exact_up(fabric.core), (Fraction(1),)))
     for attempt in range(_TRIES):
-        if least.min() < _LEAST:
-            return None
+        least = np.maximum(least, _LEAST)
         least, terms = terms_of_slopes(fabric, tables, alive, least, estimate=attempt == 0)
         found = _summed(fabric, tables, alive, least.min(), terms)
         known = np.array([min(found.joined, 1 - found.joined), found.core, *_flat(found.pods)], dtype=float)
-        if (enough := (known >= least) | np.isinf(least)).all():
-            return found
-        if (least[~enough] <= _LEAST).any():
+        enough = (known >= least) | np.isinf(least)
+        nothing = ~enough & (least <= _LEAST)
+        if nothing.any() and known[0] < _SMALL:
             return None
+        if (enough | nothing).all():
+            return _without(found, nothing)
         hidden = known <= least * 2.0**-30
         lower = np.where(hidden, np.maximum(least * _DROP ** (2**attempt), _LEAST), known / 4)
         least = np.where(enough, least, lower)
     return None
+
+
+def _without(found: KindSlopes, nothing: NDArray[np.bool_]) -> KindSlopes:
+    """The same with 0 for some slopes, in the order of `guess`."""
+    core, *pods = nothing[1:].tolist()
+    names = iter(pods)
+    kept = [
+        {name: Fraction(0) if next(names) else slope for name, slope in own.items()} for own in found.pods
+    ]
+    return KindSlopes(found.joined, Fraction(0) if core else found.core, kept)
 
 
 def _flat(pods: list[dict[str, Any]]) -> list[Any]:

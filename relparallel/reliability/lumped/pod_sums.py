@@ -36,15 +36,6 @@ class Kind(NamedTuple):
     sizes: tuple[int, ...]
 
 
-class States(NamedTuple):
-    """Chances of a switch, by the number of live cores of its plane outside the blocks."""
-
-    coloured: Numbers  # up and without a link to them; the block that it sees is in the power sums
-    down: Numbers
-    free: Numbers
-    idle: Numbers
-
-
 @dataclass(frozen=True)
 class Uplinks:
     """The aggregation switches of one pod and their links to the cores.
@@ -102,13 +93,19 @@ class Uplinks:
         return [self.scale.times(miss[..., n::-1], seen[..., : n + 1]) for n in range(self.cores + 1)]
 
     @cached_property
-    def states(self) -> list[States]:
-        """Chances of the other states, by the number of cores in blocks."""
+    def states(self) -> list[Numbers]:
+        """Chances of a switch, by the number of cores in blocks: [its state, live cores outside of blocks].
+
+        Coloured (up without a link to these cores: the block that it sees is in the power sums), down, and
+        without a link to a core in blocks free (to none at all) or idle.
+        """
         miss, seen = self._links
         down = self.scale.array([1 - self.up] * (self.cores + 1))
         up = self.scale.times(self.scale.array([self.up]), miss)
-        alone = [up[..., n : n + 1] for n in range(self.cores + 1)]  # no link to a core in blocks
-        return [States(up, down, self.scale.times(x, miss), self.scale.times(x, seen)) for x in alone]
+        alone = [up[..., n : n + 1] for n in range(self.cores + 1)]
+        return [
+            np.stack([up, down, self.scale.times(x, miss), self.scale.times(x, seen)], axis=-2) for x in alone
+        ]
 
     def core_chances(self, sizes: tuple[int, ...], outside: Outside, alive: Numbers) -> Numbers:
         """Probability that the cores in the blocks are up and just so many others, [choices].
@@ -176,12 +173,10 @@ class Uplinks:
         found: dict[Switches, Numbers] = {(): self._one[..., None, None, :]}  # by free and idle switches
         for switch in range(self.planes * self.switches):
             plane = switch // self.switches
-            chances = self.states[sizes[plane]]
-            states = States(*(chance[..., None, None, seats[:, plane]] for chance in chances))
+            states = self.states[sizes[plane]][..., None, None, seats[:, plane]]
             before, found = found, {}
             for coloured, sums in before.items():
-                found[coloured] = self._one_more(sums, states)
-                found[*coloured, switch] = self.scale.times(sums, states.coloured)
+                found[*coloured, switch], found[coloured] = self._one_more(sums, states)
         rest = [np.transpose(self._rest(len(some))) for some in self._chosen]
         return [found[some][..., f, i, :] for some, (f, i) in zip(self._chosen, rest, strict=True)]
 
@@ -209,15 +204,16 @@ class Uplinks:
             for switches, chance in found.items()
         }
 
-    def _one_more(self, sums: Numbers, states: States) -> Numbers:
-        """The chances with one more switch that is not coloured."""
-        down, free, idle = (self.scale.times(sums, x) for x in (states.down, states.free, states.idle))
+    def _one_more(self, sums: Numbers, states: Numbers) -> tuple[Numbers, Numbers]:
+        """The chances with one more switch, coloured and not."""
+        every = self.scale.times(sums[..., None, :, :, :], states)
+        coloured, down, free, idle = np.moveaxis(every, -4, 0)
         *lead, width, _, choices = down.shape
         after = np.zeros((*lead, width + 1, width + 1, choices), dtype=down.dtype)
         after[..., :-1, :-1, :] = down
         after[..., 1:, :-1, :] += free
         after[..., :-1, 1:, :] += idle
-        return after
+        return coloured, after
 
 
 def signed_ways(some: Layouts) -> Numbers:

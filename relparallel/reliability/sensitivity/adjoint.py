@@ -80,7 +80,7 @@ def differentiate(
     Notes
     -----
     The derivative is U(part down) - U(part up). Its relative error is about 1e-15, to which programmes of
-    many states add 1e-47 U / derivative.
+    many states add 1e-47 U / derivative for every row.
     Time: two to three sweeps for all parts together.
     """
     m, n = structure.links, structure.nodes

@@ -6,10 +6,11 @@ differ has the derivative sum of f (g(d) - g(u)), f the probability to get there
 none is left out because its chance is 0.
 
 The difference is where digits are lost: a link that matters in one of 1e12 failures has g(d) and g(u) that
-agree in twelve digits. So g is a sum of two floats, high and low, of 32 digits together. They cost little,
-because a state needs one product: g = g(u) + down (g(d) - g(u)), or the like from the other side. Where even
-so some part matters too little beside the rest, the sweep back is repeated with more floats (`many_digits`).
-All other steps, such as the way back through the tape, add and multiply what is not negative.
+agree in twelve digits. So g is a sum of three floats, of 48 digits together. They cost little: a state needs
+one product, g = g(u) + down (g(d) - g(u)) or the like from the other side, and records are read in batches
+whose numbers a processor mixes several at a time (`many_digits`). Where even so some part matters too little
+beside the rest, and records are few, the sweep back is repeated with more floats. All other steps, such as
+the way back through the tape, add and multiply what is not negative.
 
 References
 ----------
@@ -18,26 +19,37 @@ Dekker, "A floating-point technique for extending the available precision", Nume
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from relparallel.reliability.programme.compiling import njit_borrowing
 from relparallel.reliability.programme.layer_rows import KIND, MERGE, SUCCEED, planned_rows
-from relparallel.reliability.sensitivity.many_digits import (
-    mixed_long,
-    mixed_threefold,
-    two_product,
-    two_sum,
-)
-from relparallel.reliability.sensitivity.traced_sweep import ENDS, FAILURE, forth
+from relparallel.reliability.sensitivity.many_digits import mixed_long, mixed_threefold
+from relparallel.reliability.sensitivity.traced_sweep import ENDS, FAILURE, Trace, forth
 
 __all__ = ["slopes"]
 
-_TINY = 1e-30
+_TINY = 1e-300  # masses below may be 0
+_SMALLEST = 1e-180  # derivative beside U that is ever held
 _MOST_FLOATS = 12  # of which a g is the sum
-_FEW_RECORDS = 2**14  # through which to go with more than three floats takes milliseconds
+_FEW_RECORDS = 2**12  # for which to make room at first
+_QUICK = 100_000  # records times floats squared: so many take less time than the rest
 _ENOUGH = 1e9  # times the rounding of U in every row, from which a slope has its digits
 _PRIME, _ROOT = 2**31 - 1, 16807  # of which powers seem drawn at random
+_BATCH = 128  # records at a time
+
+
+class _Room(NamedTuple):
+    """Where a batch of numbers is mixed."""
+
+    down: NDArray[np.float64]
+    up: NDArray[np.float64]
+    mixed: NDArray[np.float64]
+    change: NDArray[np.float64]
+    work: NDArray[np.float64]
 
 
 @numba.njit(cache=True)
@@ -57,7 +69,7 @@ def slopes(steps, chances, free, asked, gain, max_states, room):  # type: ignore
     max_states : int
         Largest layer.
     room : int
-        Records to keep; what is more is swept forth once again.
+        Records to keep; what is more is swept forth once again, a quarter of them or one row at a time.
 
     Returns
     -------
@@ -68,47 +80,95 @@ def slopes(steps, chances, free, asked, gain, max_states, room):  # type: ignore
 
     Notes
     -----
-    States that are too improbable for a float are left out, as in the frontier programme, unless a chance is
-    below 1e-30: so a derivative is held if it is above 1e-280. Where states are many, g has three floats
-    at most: below 1e-47 U a derivative has no digits there.
+    States that are too improbable for a float are left out, as in the frontier programme, unless a part's
+    chance and its derivative are so small that these states may count in it: then all are swept.
+    Three floats hold nine digits of a derivative down to 1e-37 U, and some down to 1e-47 U; of at most 2,777
+    records, six floats hold nine down to 1e-85 U; of at most 694, twelve down to 1e-180 U.
     """
-    rows, lean = planned_rows(steps, free), _plain(chances, asked)
-    layer, peak = np.zeros(2, np.uint64), 1
-    layer.view(np.float64)[1] = 1.0
-    begins, layers = [0], [layer]
-    row = begins[0]  # a literal 0 would compile `forth` twice
-    while True:
-        row, layer, trace, most = forth(rows, chances, free, lean, row, layer, max_states, room)
-        peak = max(peak, most)
-        if peak > max_states:
-            return 0.0, 1.0, peak
-        if row == len(steps):
-            break
-        begins.append(row)
-        layers.append(layer)
-    swept, asked = (rows, free, lean, begins, layers, max_states, room), _between_live(steps, chances, asked)
-    few = len(begins) == 1 and trace.records[-1] <= _FEW_RECORDS
-    floats, drawn, most_floats = 2, False, _MOST_FLOATS if few else 3
-    root, trace, held = _all_back(swept, chances, gain, trace, len(begins) - 1, floats)
-    while floats < most_floats and _lost(gain, asked, floats, root[0]):
-        if not drawn and (floats > 2 or not asked[:, 0].all()):  # 0 may be right beside what is for certain
+    rows, lean = planned_rows(steps, free), _least(chances, asked) >= _TINY
+    asked = _between_live(steps, chances, asked)
+    success, failure, peak = _there_and_back((rows, free, lean, max_states), chances, asked, gain, room)
+    if lean and peak <= max_states and _underflows(chances, asked, gain, failure):
+        gain[:] = 0.0
+        return _there_and_back((rows, free, False, max_states), chances, asked, gain, room)
+    return success, failure, peak
+
+
+@numba.njit(cache=True)
+def _there_and_back(swept, chances, asked, gain, room):  # type: ignore[no-untyped-def]
+    """Sweep forth once, and back until all that is asked for has its digits."""
+    segments, records, peak = _all_forth(swept, chances, room)
+    max_states = swept[3]
+    if peak > max_states:
+        return 0.0, 1.0, peak
+    floats, drawn = 3, False
+    root = _all_back(swept, segments, chances, gain, floats)
+    while 4 * floats**2 * records <= _QUICK and floats < _MOST_FLOATS and _lost(gain, asked, floats, root[0]):
+        if not drawn:  # 0 may be right, beside what is for certain
             matter, drawn = np.zeros(gain.shape), True
-            _, trace, held = _all_back(swept, _drawn(chances), matter, trace, held, 1)
+            _all_back(swept, segments, _drawn(chances), matter, 1)
             asked = asked & (matter > 0.0)
             continue
-        gain[:], floats = 0.0, 3 if floats == 2 else 2 * floats
-        root, trace, held = _all_back(swept, chances, gain, trace, held, floats)
+        gain[:], floats = 0.0, 2 * floats
+        root = _all_back(swept, segments, chances, gain, floats)
     return max((1.0 - root[0]) - root[1], 0.0), root[0] + root[1], peak
 
 
 @numba.njit(cache=True)
-def _plain(chances, asked):  # type: ignore[no-untyped-def]
-    """Whether no chance of a part that is asked for is tiny."""
+def _all_forth(swept, chances, room):  # type: ignore[no-untyped-def]
+    """Sweep forth through all rows, in segments, each with room for as many records as all before it.
+
+    Returns
+    -------
+    segments : (list of int, list of uint64[2 states], list of int, list of Trace, int)
+        Row and layer before each and after the last; room and trace of each; how many of the traces, those of
+        the first, are empty, because together they did not find room.
+    records, peak : int
+        Number of all records, and states of the largest layer.
+    """
+    rows, free, lean, max_states = swept
+    layer, none = np.zeros(2, np.uint64), np.zeros(0, np.int64)
+    layer.view(np.float64)[1] = 1.0
+    begins, layers, rooms = [0], [layer], [min(_FEW_RECORDS, room)]
+    nothing, traces = Trace(np.zeros((0, 2), np.int32), np.zeros(0), none, none, none), []
+    records, kept, dropped, peak = 0, 0, 0, 1
+    while begins[-1] < len(rows) and peak <= max_states:
+        row, layer, trace, most = forth(
+            rows, chances, free, lean, begins[-1], layers[-1], max_states, rooms[-1]
+        )
+        peak = max(peak, most)
+        begins.append(row)
+        layers.append(layer)
+        traces.append(trace)
+        records, kept = records + trace.records[-1], kept + trace.records[-1]
+        rooms.append(min(records, room // 4))
+        while kept > room and dropped < len(traces) - 1:
+            kept -= traces[dropped].records[-1]
+            traces[dropped] = nothing
+            dropped += 1
+    return (begins, layers, rooms, traces, dropped), records, peak
+
+
+@numba.njit(cache=True)
+def _least(chances, asked):  # type: ignore[no-untyped-def]
+    """Least chance to be up or down of a part that is asked for."""
+    least = 1.0
     for row in range(len(asked)):
         for i in range(3):
-            if asked[row, i] and min(chances[row, 2 * i], chances[row, 2 * i + 1]) < _TINY:
-                return False
-    return True
+            if asked[row, i]:
+                least = min(least, chances[row, 2 * i], chances[row, 2 * i + 1])
+    return least
+
+
+@numba.njit(cache=True)
+def _underflows(chances, asked, gain, failure):  # type: ignore[no-untyped-def]
+    """Whether a derivative may lack states to which its own part's chance let no mass get."""
+    for row in range(len(asked)):
+        for i in range(3):
+            rarest = min(chances[row, 2 * i], chances[row, 2 * i + 1])
+            if asked[row, i] and rarest * max(gain[row, i], _SMALLEST * failure) < _TINY:
+                return True
+    return False
 
 
 @numba.njit(cache=True)
@@ -124,24 +184,18 @@ def _between_live(steps, chances, asked):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _all_back(swept, chances, gain, trace, held, floats):  # type: ignore[no-untyped-def]
-    """Sweep back through all segments of rows, of which ``trace`` is segment ``held``.
-
-    Returns
-    -------
-    value : float64[floats]
-        That of the first state.
-    trace, held : Trace, int
-        The segment that is now at hand.
-    """
-    rows, free, lean, begins, layers, max_states, room = swept
-    value = np.zeros(floats * ENDS)
-    value[floats * FAILURE] = 1.0
-    for k in range(len(begins) - 1, -1, -1):
-        if k != held:
-            trace, held = forth(rows, chances, free, lean, begins[k], layers[k], max_states, room)[2], k
+def _all_back(swept, segments, chances, gain, floats):  # type: ignore[no-untyped-def]
+    """Sweep back, and forth once again where a trace is empty; return the floats of the first state."""
+    rows, free, lean, max_states = swept
+    begins, layers, rooms, traces, dropped = segments
+    value = np.zeros((ENDS, floats))
+    value[FAILURE, 0] = 1.0
+    for k in range(len(traces) - 1, -1, -1):
+        trace = traces[k]
+        if k < dropped:
+            trace = forth(rows, chances, free, lean, begins[k], layers[k], max_states, rooms[k])[2]
         value = _back(rows, chances, free, gain, begins[k], trace, value, floats)
-    return value[floats * ENDS :], trace, held
+    return value[ENDS]
 
 
 @numba.njit(cache=True)
@@ -173,101 +227,107 @@ def _drawn(chances):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True)
 def _back(rows, chances, free, gain, begin, trace, after, floats):  # type: ignore[no-untyped-def]
     """Failure probability of the states of layer ``begin``, as sums of floats behind those of the ends."""
-    work = np.empty(5 * floats)
+    room = _Room(
+        np.empty((floats, _BATCH)), np.empty((floats, _BATCH)), np.empty((8, floats, _BATCH)),
+        np.empty(_BATCH), np.empty((5 * floats, _BATCH)),
+    )  # fmt: skip
     for i in range(len(trace.first) - 2, -1, -1):
         row = begin + i
         mass = trace.mass[trace.first[i] : trace.first[i + 1]]
         target = trace.target[trace.records[i] : trace.records[i + 1]]
         if rows[row, KIND] >= MERGE:
-            gain[row, 0] = _recall_shares(after, chances[row], rows[row, KIND] == SUCCEED, mass, target, work)
-            after = after[: floats * (trace.states[i] + ENDS)]
+            gain[row, 0] = _recall_shares(after, chances[row], rows[row, KIND] == SUCCEED, mass, target, room)
+            after = after[: trace.states[i] + ENDS]
             continue
-        before = np.empty(floats * (len(mass) + ENDS))
-        before[: floats * ENDS] = after[: floats * ENDS]
-        if free[row, 1] or free[row, 2]:
-            _recall_entering(chances[row], free[row], gain[row], mass, target, before, after, work)
-        else:
-            up, down, total = chances[row, 0], chances[row, 1], 0.0
-            for s in range(len(mass)):
-                change = _mixed(after, target[s, 0], target[s, 1], up, down, before, s + ENDS, work)
-                total += mass[s] * change
-            gain[row, 0] = total
+        before = np.empty((len(mass) + ENDS, floats))
+        before[:ENDS] = after[:ENDS]
+        _recall_states(chances[row], free[row], gain[row], mass, target, before[ENDS:], after, room)
         after = before
     return after
 
 
-@numba.njit(cache=True)
-def _recall_shares(value, chance, succeeds, mass, target, work):  # type: ignore[no-untyped-def]
+@njit_borrowing
+def _recall_shares(value, chance, succeeds, mass, target, room):  # type: ignore[no-untyped-def]
     """The same for one row in place, whose states keep their places; return what the link gains.
 
     What a state reads is not yet overwritten: nothing moves on from where a share of another moves to, but
     for what fails, and that comes last.
     """
-    total = 0.0
-    for record in range(len(mass)):
-        s, t = target[record, 0], target[record, 1]
-        d, u = (t, s) if succeeds else (s, t)
-        total += mass[record] * _mixed(value, d, u, chance[0], chance[1], value, s, work)
+    total, made = 0.0, room.mixed[0]
+    for start in range(0, len(mass), _BATCH):
+        places = target[start : start + _BATCH]
+        _take(value, places, 1 if succeeds else 0, 0, 1, room.down)
+        _take(value, places, 0 if succeeds else 1, 0, 1, room.up)
+        _mix(room.down, room.up, chance[0], chance[1], made, room, len(places))
+        for n in range(len(places)):
+            total += mass[start + n] * room.change[n]
+            for i in range(len(made)):
+                value[places[n, 0], i] = made[i, n]
     return total
 
 
-@numba.njit(cache=True)
-def _recall_entering(chance, free, gain, mass, target, before, after, work):  # type: ignore[no-untyped-def]
-    """The same for one row in which a vertex enters that may be down."""
-    floats, record = len(work) // 5, 0
-    value = np.zeros(4 * floats)
-    for s in range(len(mass)):
-        for dead in range(4):
-            if (dead & 1 and not free[1]) or (dead & 2 and not free[2]):
-                continue
-            d, u = target[record, 0], target[record, 1]
-            change = _mixed(after, d, u, chance[0], chance[1], value, dead, work)
-            gain[0] += mass[s] * chance[2 + (dead & 1)] * chance[4 + (dead >> 1)] * change
-            record += 1
-        if free[1]:
-            for dead in range(0, 4 if free[2] else 2, 2):
-                change = _mixed(value, dead + 1, dead, chance[2], chance[3], value, dead, work)
-                gain[1] += mass[s] * chance[4 + (dead >> 1)] * change
-        if free[2]:
-            gain[2] += mass[s] * _mixed(value, 2, 0, chance[4], chance[5], value, 0, work)
-        before[floats * (s + ENDS) : floats * (s + ENDS + 1)] = value[:floats]
-
-
 @njit_borrowing
-def _mixed(value, d, u, up, down, made, at, work):  # type: ignore[no-untyped-def]
-    """Mix two of the values by their chances to make number ``at``; return value d - value u.
+def _recall_states(chance, free, gain, mass, target, before, after, room):  # type: ignore[no-untyped-def]
+    """The same for another row, in which a vertex may enter that may be down.
 
-    The smaller chance, whose digits count, multiplies the difference.
+    The ways in which the vertices can be are the leaves of a binary tree, numbers ``ways`` and on of what is
+    mixed; vertex b decides between the two branches of its root, number 1, and vertex a between their leaves.
     """
-    if len(work) != 10:
-        return _mixed_otherwise(value, d, u, up, down, made, at, work)
-    high, low = value[2 * u], value[2 * u + 1]
-    if d == u:
-        made[2 * at], made[2 * at + 1] = high, low
-        return 0.0
-    top, rest = value[2 * d], value[2 * d + 1]
-    change, tail = two_sum(top, -high)
-    change, tail = two_sum(change, tail + (rest - low))
-    if down <= up:
-        factor = down
-    else:
-        high, low, factor = top, rest, -up
-    product, lost = two_product(change, factor)
-    total, error = two_sum(high, product)
-    made[2 * at], made[2 * at + 1] = two_sum(total, error + (low + (lost + tail * factor)))
-    return max(change, 0.0)
+    ways, mixed = (1 + free[1]) * (1 + free[2]), room.mixed
+    for start in range(0, len(mass), _BATCH):
+        some = mass[start : start + _BATCH]
+        places = target[ways * start : ways * (start + len(some))]
+        for way in range(ways):
+            dead = way if free[1] else 2 * way  # bits: a, b
+            _take(after, places, 0, way, ways, room.down)
+            _take(after, places, 1, way, ways, room.up)
+            _mix(room.down, room.up, chance[0], chance[1], mixed[ways + way], room, len(some))
+            gain[0] += chance[2 + (dead & 1)] * chance[4 + (dead >> 1)] * _gained(some, room.change)
+        for node in range(ways - 1, 0, -1):
+            vertex = 2 if node == 1 and free[2] else 1
+            up, down = chance[2 * vertex], chance[2 * vertex + 1]
+            _mix(mixed[2 * node + 1], mixed[2 * node], up, down, mixed[node], room, len(some))
+            gain[vertex] += (1.0 if node == 1 else chance[2 + node]) * _gained(some, room.change)
+        for n in range(len(some)):
+            for i in range(mixed.shape[1]):
+                before[start + n, i] = mixed[1, i, n]
 
 
 @njit_borrowing
-def _mixed_otherwise(value, d, u, up, down, made, at, work):  # type: ignore[no-untyped-def]
-    """The same with more floats, or with whole numbers modulo a prime: then return whether they differ."""
-    if len(work) == 15:
-        return mixed_threefold(value, d, u, up, down, made, at)
-    if len(work) > 5:
-        return mixed_long(value, d, u, up, down, made, at, work)
-    base, change = np.int64(value[u]), np.int64(value[d] - value[u])
-    total = base + np.int64(down) * (change if change >= 0 else change + _PRIME)
-    for _ in range(2):
-        total = (total & _PRIME) + (total >> 31)
-    made[at] = total if total < _PRIME else total - _PRIME
-    return 1.0 if change != 0 else 0.0
+def _take(value, places, side, first, step, taken):  # type: ignore[no-untyped-def]
+    """Values in every so many places of one side of the records."""
+    for i in range(len(taken)):
+        for n in range(len(places) // step):
+            taken[i, n] = value[places[first + step * n, side], i]
+
+
+@njit_borrowing
+def _gained(mass, change):  # type: ignore[no-untyped-def]
+    """Sum of what each mass gains."""
+    total = 0.0
+    for n in range(len(mass)):
+        total += mass[n] * change[n]
+    return total
+
+
+@njit_borrowing
+def _mix(d, u, up, down, made, room, count):  # type: ignore[no-untyped-def]
+    """Mix numbers by their chances, of whatever kind; how much d is above u goes to the room's ``change``."""
+    if len(d) == 3:
+        mixed_threefold(d, u, up, down, made, room.change, count)
+    elif len(d) == 1:
+        _mixed_modulo(d[0], u[0], down, made[0], room.change, count)
+    else:
+        mixed_long(d, u, up, down, made, room.change, room.work, count)
+
+
+@njit_borrowing
+def _mixed_modulo(d, u, down, made, differs, count):  # type: ignore[no-untyped-def]
+    """The same with whole numbers modulo a prime, and whether they differ."""
+    for n in range(count):
+        base, change = np.int64(u[n]), np.int64(d[n] - u[n])
+        total = base + np.int64(down) * (change if change >= 0 else change + _PRIME)
+        for _ in range(2):
+            total = (total & _PRIME) + (total >> 31)
+        made[n] = total if total < _PRIME else total - _PRIME
+        differs[n] = 1.0 if change != 0 else 0.0

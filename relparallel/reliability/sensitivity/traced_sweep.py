@@ -54,7 +54,7 @@ class Trace(NamedTuple):
 
 @numba.njit(cache=True)
 def forth(rows, chances, free, lean, begin, layer, max_states, room):  # type: ignore[no-untyped-def]
-    """Decide links from row ``begin`` on until the trace fills its room.
+    """Decide links from row ``begin`` on while the trace has room.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def forth(rows, chances, free, lean, begin, layer, max_states, room):  # type: i
     layer : uint64[2 states]
         State and mass, one after the other, of the layer before it.
     max_states, room : int
-        Largest layer, and records to keep.
+        Largest layer, and records to keep: those of one row at least.
 
     Returns
     -------
@@ -79,13 +79,14 @@ def forth(rows, chances, free, lean, begin, layer, max_states, room):  # type: i
     peak : int
         Largest layer.
     """
-    rows_left = len(rows) - begin
+    rows_left, row, count, peak = len(rows) - begin, begin, len(layer) // 2, 1
+    room = max(room, _most_records(rows[row], free[row], count))
     first, records = np.zeros(rows_left + 1, np.int64), np.zeros(rows_left + 1, np.int64)
-    target, mass, states = np.empty((64, 2), np.int32), np.empty(64), np.empty(rows_left, np.int64)
+    target, mass, states = np.empty((room, 2), np.int32), np.empty(room), np.empty(rows_left, np.int64)
     here, there, table, bits = layer.copy(), np.empty(64, np.uint64), np.empty(64, np.int32), -1
     buffer, origin = np.empty(16 * _BATCH, np.uint64), np.empty(8 * _BATCH, np.int64)
-    sums, sources, row, count, peak = np.zeros(4), np.empty(64, np.int32), begin, len(layer) // 2, 1
-    while row < len(rows) and (row == begin or records[row - begin] < room):
+    sums, sources = np.zeros(4), np.empty(64, np.int32)
+    while row < len(rows) and records[row - begin] + _most_records(rows[row], free[row], count) <= room:
         i, kind = row - begin, rows[row, KIND]
         states[i], m, r = count, first[i], records[i]
         if row > 0 and rows[row - 1, HOLDS] == ALL != rows[row, HOLDS]:
@@ -100,7 +101,6 @@ def forth(rows, chances, free, lean, begin, layer, max_states, room):  # type: i
                 made = _kept(here, there, sources, made)
             first[i + 1], records[i + 1] = m + made + ends, r + made + ends
             end = FAILURE if kind == SUCCEED else _SUCCESS
-            target, mass = _with_room(target, mass, records[i + 1], first[i + 1])
             _record_shares(here, there[: 2 * count], sources, made, ends, end, target[r:], mass[m:])
             if bits < 0:
                 table, bits = indexed(table, here, count, 2 * count + made)
@@ -108,8 +108,7 @@ def forth(rows, chances, free, lean, begin, layer, max_states, room):  # type: i
             for k in range(made):
                 target[r + k, 1] = np.int64(there[2 * k]) + ENDS
         else:
-            first[i + 1], records[i + 1] = m + count, r + count * (1 + free[row, 1]) * (1 + free[row, 2])
-            target, mass = _with_room(target, mass, records[i + 1], first[i + 1])
+            first[i + 1], records[i + 1] = m + count, r + _most_records(rows[row], free[row], count)
             mass[m : m + count] = here.view(np.float64)[1 : 2 * count : 2]
             there, table, bits, found = _decide(
                 here[: 2 * count], rows[row], chances[row], free[row], lean, target[r : records[i + 1]],
@@ -126,6 +125,12 @@ def forth(rows, chances, free, lean, begin, layer, max_states, room):  # type: i
 
 
 @numba.njit(cache=True)
+def _most_records(row, free, states):  # type: ignore[no-untyped-def]
+    """Records of one row: at most so many where it is in place, else just as many."""
+    return states if row[KIND] >= MERGE else states * (1 + free[1]) * (1 + free[2])
+
+
+@numba.njit(cache=True)
 def _kept(here, moved, sources, made):  # type: ignore[no-untyped-def]
     """Keep what moves with chance 0 only from states that have mass; return how many those are."""
     stays, kept = here.view(np.float64), 0
@@ -134,16 +139,6 @@ def _kept(here, moved, sources, made):  # type: ignore[no-untyped-def]
             moved[2 * kept], moved[2 * kept + 1], sources[kept] = moved[2 * k], moved[2 * k + 1], sources[k]
             kept += 1
     return kept
-
-
-@numba.njit(cache=True)
-def _with_room(target, mass, records, masses):  # type: ignore[no-untyped-def]
-    """The same trace, with room for so many records and masses."""
-    if records > len(target):
-        target = np.concatenate((target, np.empty((records, 2), np.int32)))
-    if masses > len(mass):
-        mass = np.concatenate((mass, np.empty(masses)))
-    return target, mass
 
 
 @numba.njit(cache=True)
