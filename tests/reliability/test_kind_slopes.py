@@ -174,16 +174,33 @@ def of_one_plane(cores, idle, downs):
     return Fabric(planes=1, cores=cores, aggregations=2, pods=pods, **chances)
 
 
+def sums_made(monkeypatch, some):
+    """How often the lumped sum is made for the slopes of a fabric."""
+    sums, summed = [], kind_slopes._summed
+    monkeypatch.setattr(kind_slopes, "_summed", lambda *given: sums.append(1) or summed(*given))
+    assert slopes_of_kinds(some) is not None
+    return len(sums)
+
+
 @pytest.mark.parametrize("cores", [2, 4, 6])
 @pytest.mark.parametrize("idle", [1, 4])
 @pytest.mark.parametrize(
     "downs", [(0.0, 0.0, 1e-5, 1e-5, 0.0), (0.02, 0.02, 1e-8, 1e-8, 0.02), (1e-6, 1e-6, 1e-7, 1e-7, 1e-6)]
 )
 def test_slopes_of_one_plane_are_guessed_well_enough_for_one_sum(monkeypatch, cores, idle, downs):
-    sums, summed = [], kind_slopes._summed
-    monkeypatch.setattr(kind_slopes, "_summed", lambda *given: sums.append(1) or summed(*given))
-    assert slopes_of_kinds(of_one_plane(cores, idle, downs)) is not None
-    assert len(sums) == 1
+    assert sums_made(monkeypatch, of_one_plane(cores, idle, downs)) == 1
+
+
+@pytest.mark.parametrize(("shape", "edges"), [((2, 3, 2), 4), ((2, 2, 2), 2), ((3, 3, 1), 3), ((2, 3, 1), 4)])
+@pytest.mark.parametrize(("switch", "link"), [(1e-9, 1e-3), (1e-9, 1e-5), (1e-6, 1e-6), (1e-3, 1e-7)])
+def test_slopes_of_several_planes_are_guessed_well_enough_for_one_sum(
+    monkeypatch, shape, edges, switch, link
+):
+    chances = dict(zip((*CLASSES, "edge"), rare(switch, switch, link, link, switch), strict=True))
+    planes, cores, switches = shape
+    pods = (3, 0, edges), (2, 1, edges - 1)
+    some = Fabric(planes=planes, cores=cores, aggregations=switches, pods=pods, **chances)
+    assert sums_made(monkeypatch, some) == 1
 
 
 def test_slopes_too_small_for_any_sum_are_0(monkeypatch):

@@ -47,11 +47,9 @@ def guess(fabric: Fabric) -> FloatArray:
     near, far = misses(fabric)
     off, no_cores = _off(fabric), lost ** (fabric.cores - 1)
     single = [x ** (width - 1) * no_cores / 2**8 for x in off]
-    end = max(x for x, (_, terminals, _) in zip(off, fabric.pods, strict=True) if terminals)
+    end = _end(fabric, off)
     if fabric.planes > 1:  # a switch that is up has no core, or no pod by which to get to another plane
-        cut_off = max(
-            no_cores * lost, _parted(fabric, off, end) / end**fabric.aggregations if end > 0 else 0.0
-        )
+        cut_off = max(no_cores * lost, _parted(fabric, off) / end**fabric.aggregations if end > 0 else 0.0)
     else:  # others need a core that is up
         cut_off = no_cores * fabric.core_link[1]
     beside = way ** max(width - 2, 0) * no_link * cut_off / 2**8
@@ -104,27 +102,40 @@ def _idle(fabric: Fabric) -> list[tuple[float, float, float]]:
     dead, lost = no_switch + a * no_cable**fabric.cores, fabric.core[1] + fabric.core[0] * no_cable
     often, cores = (0.7, (fabric.cores - 1) / 2) if dead > 2**-9 else (0.5, fabric.cores - 1)
     off = _off(fabric)
-    first = max(x for x, (_, terminals, _) in zip(off, fabric.pods, strict=True) if terminals) ** (width - 1)
+    first = _end(fabric, off) ** (width - 1)
     single = max(no_switch + a * no_link, dead) ** (2 * (width - 1) + max(pods - 3, 0))
-    slopes = [single**often * (first * x ** (pods - 2)) ** (1 - often) / 2**14 for x in off]
-    end = max(x for x, (_, terminals, _) in zip(off, fabric.pods, strict=True) if terminals)
-    parted = _parted(fabric, off, end) / 2**4  # no other pod joins the two switches
+    slopes = [single**often * (first * x ** (pods - 2)) ** (1 - often) / 2**16 for x in off]
+    parted = _parted(fabric, off) / 2**4  # no other pod joins the two switches
     joins = [min(slope, parted / x) if parted > 0 else slope for slope, x in zip(slopes, off, strict=True)]
     return [(slope, slope * lost**cores, join) for slope, join in zip(slopes, joins, strict=True)]
 
 
 def _idle_of_pairs(fabric: Fabric) -> list[tuple[float, float, float]]:
-    """The same where a pod has several switches in a plane, all but one of which are of no use."""
+    """The same where a pod has several switches in a plane.
+
+    All but one of them are of no use, and all other pods but one have none; or two pods keep a single way up
+    each by links that are up, to cores of one plane that none else joins: as many links are down as there.
+    """
     off, lost = _off(fabric), fabric.core[1] + fabric.core[0] * fabric.core_link[1]
-    end = max(x for x, (_, terminals, _) in zip(off, fabric.pods, strict=True) if terminals)
-    slopes = [_parted(fabric, off, end) / x / 2**8 if x > 0 else 0.0 for x in off]
-    return [(slope, slope * lost ** (fabric.cores - 1), slope) for slope in slopes]
+    down, each = min(fabric.core_link[1], fabric.edge_link[1]), fabric.aggregations
+    pods, width = sum(count for count, *_ in fabric.pods), fabric.planes * each
+    links = down ** (2 * (width - 1) + fabric.cores + each * max(pods - 3, 0) + each + 1) / 2**4
+    slopes = [_parted(fabric, off) / x / 2**8 if x > 0 else 0.0 for x in off]
+    return [
+        (max(slope, links), max(slope * lost ** (fabric.cores - 1), links), max(slope, links * down**3))
+        for slope in slopes
+    ]
 
 
-def _parted(fabric: Fabric, off: list[float], end: float) -> float:
+def _end(fabric: Fabric, off: list[float]) -> float:
+    """The greatest of these chances among pods with terminals."""
+    return max(x for x, (_, terminals, _) in zip(off, fabric.pods, strict=True) if terminals)
+
+
+def _parted(fabric: Fabric, off: list[float]) -> float:
     """Chance that a pod with terminals keeps a single plane and that no other pod has use of that plane."""
     every = math.prod(x**count for x, (count, *_) in zip(off, fabric.pods, strict=True))
-    return float((end ** (fabric.planes - 2) * every) ** fabric.aggregations)
+    return float((_end(fabric, off) ** (fabric.planes - 2) * every) ** fabric.aggregations)
 
 
 def _idle_of_a_plane(fabric: Fabric) -> list[tuple[float, float, float]]:

@@ -43,7 +43,19 @@ _BATCH = 128  # records at a time
 
 
 class _Room(NamedTuple):
-    """Where a batch of numbers is mixed."""
+    """Where a batch of n numbers of k floats is mixed.
+
+    Attributes
+    ----------
+    down, up : float64[k, n]
+        What the records lead to.
+    mixed : float64[8, k, n]
+        What comes of it: the nodes of a binary tree, from 1 on.
+    change : float64[n]
+        By how much one side of the last mixture was above the other.
+    work : float64[5 k, n]
+        Room for `mixed_long`.
+    """
 
     down: NDArray[np.float64]
     up: NDArray[np.float64]
