@@ -185,7 +185,13 @@ def sums_made(monkeypatch, some):
 @pytest.mark.parametrize("cores", [2, 4, 6])
 @pytest.mark.parametrize("idle", [1, 4])
 @pytest.mark.parametrize(
-    "downs", [(0.0, 0.0, 1e-5, 1e-5, 0.0), (0.02, 0.02, 1e-8, 1e-8, 0.02), (1e-6, 1e-6, 1e-7, 1e-7, 1e-6)]
+    "downs",
+    [
+        (0.0, 0.0, 1e-5, 1e-5, 0.0),
+        (0.02, 0.02, 1e-8, 1e-8, 0.02),
+        (1e-6, 1e-6, 1e-7, 1e-7, 1e-6),
+        (0.0, 0.0, 1e-13, 1e-13, 0.0),  # some are too small for a float
+    ],
 )
 def test_slopes_of_one_plane_are_guessed_well_enough_for_one_sum(monkeypatch, cores, idle, downs):
     assert sums_made(monkeypatch, of_one_plane(cores, idle, downs)) == 1

@@ -15,6 +15,7 @@ from relparallel.reliability.lumped.lumping import Fabric, FloatArray, floors
 
 __all__ = ["OF_PODS", "guess", "misses"]
 
+_UNDERFLOW: Final = 2.0**-1000
 OF_PODS: Final = ("aggregation", "core_link", "edge_link", "other_link", "edge")
 
 
@@ -65,7 +66,8 @@ def guess(fabric: Fabric) -> FloatArray:
         direct = way ** (width - 1) / 2**4
         of_pod = [direct, core_link, direct, beside * alone, beside * alone]
         if terminals == 0:
-            of_pod = [bridge, cable, math.inf, join * alone, join * alone]
+            least = _UNDERFLOW if fabric.planes == 1 else 0.0  # not 0, but too small for a float
+            of_pod = [max(x, least) for x in (bridge, cable, math.inf, join * alone, join * alone)]
         for name, slope in zip(OF_PODS, of_pod, strict=True):
             fails = getattr(fabric, "edge_link" if name == "other_link" else name)[1] > 0
             found.append(
