@@ -127,8 +127,9 @@ class Reliability:
         Notes
         -----
         All parts together take less than five times as long as one evaluation, by the programme, by lumping
-        or by the closed form of a fabric or of a pair of servers. Where states are many, parts that matter in
-        less than one of 1e37 failures lose digits; in a lumped sum only slopes below 1e-200 do, which are 0.
+        or by the closed form of a fabric or of a pair of servers. Each has nine digits, but where states are
+        many and it is below about 1e-60: there it may have fewer, and is 0 where it has none. Of a lumped sum
+        it is 0 below 1e-200.
         More than ten groups of shared risk are kept in the states of one sweep in plain Python; fewer, and at
         most twelve of a directed network, are gone through by states.
 

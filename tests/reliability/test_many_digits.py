@@ -14,7 +14,7 @@ from relparallel.reliability.programme.compiled import compiled
 from relparallel.reliability.programme.layer_rows import planned_rows
 from relparallel.reliability.sensitivity import sensitivity_sweep
 from relparallel.reliability.sensitivity.adjoint import differentiate, swept_slopes
-from relparallel.reliability.sensitivity.many_digits import mixed_long, mixed_threefold
+from relparallel.reliability.sensitivity.many_digits import BITS, FULL, mixed
 from relparallel.reliability.sensitivity.traced_sweep import forth
 
 
@@ -53,8 +53,10 @@ def one_pod_of_a_fat_tree():
 NETWORKS = {
     "fat-tree pair": (*two_of_a_fat_tree(), {"link_down": 1e-9}),
     "fat-tree pod, nodes fail": (*one_pod_of_a_fat_tree(), {"link_down": 1e-9, "node_down": 1e-9}),
-    "grid, 3 floats": (nx.grid_2d_graph(4, 5), [(0, 0), (3, 4)], {"link_down": 1e-14}),
-    "grid, 6 floats": (nx.grid_2d_graph(4, 5), [(0, 0), (3, 4)], {"link_down": 1e-24}),
+    "small grid": (nx.grid_2d_graph(4, 5), [(0, 0), (3, 4)], {"link_down": 1e-14}),
+    "small grid, more words": (nx.grid_2d_graph(4, 5), [(0, 0), (3, 4)], {"link_down": 1e-24}),
+    "many states": (nx.grid_2d_graph(7, 7), [(0, 0), (0, 6)], {"link_down": 1e-9}),
+    "many states, hardly ever up": (nx.grid_2d_graph(7, 7), [(0, 0), (0, 6)], {"link_down": 0.9999}),
 }
 
 
@@ -75,34 +77,40 @@ def test_slopes_far_below_the_unreliability_against_fractions(name, room):
         assert slope == pytest.approx(exact, rel=1e-9, abs=0)
 
 
-def in_columns(numbers):
-    """Exact numbers, each the sum of a column of floats."""
-    return [sum(map(Fraction, column)) for column in numbers.T.tolist()]
+def in_columns(words):
+    """Whole numbers, each in a column of words."""
+    return [sum(int(word) << (BITS * i) for i, word in enumerate(column)) for column in words.T]
 
 
-@pytest.mark.parametrize("floats", [3, 4, 6, 12])
-@pytest.mark.parametrize("down", [1e-9, 0.1, 0.75, 1 - 1e-9])
-def test_mixtures_hold_all_their_digits(floats, down):
-    """Of numbers that agree in many digits, each the sum of several floats."""
-    rng, count = np.random.default_rng(floats), 50
-    scale = 2.0 ** (-53 * np.arange(floats)[:, None] - rng.integers(0, 30, count))
-    u = rng.uniform(0.5, 1, (floats, count)) * scale
-    d = np.where(np.arange(floats)[:, None] < rng.integers(floats, size=count), u, 1.5 * u)
-    made, change, work = np.zeros((floats, count)), np.zeros(count), np.empty((5 * floats, count))
-    ways = [lambda: mixed_long(d, u, 1 - down, down, made, change, work, count)]
-    if floats == 3:
-        ways.append(lambda: mixed_threefold(d, u, 1 - down, down, made, change, count))
-    for way in ways:
-        way()
-        for below, above, mixed, found in zip(
-            in_columns(u), in_columns(d), in_columns(made), change.tolist(), strict=True
-        ):
-            exact = below + Fraction(down) * (above - below)
-            if down > 0.5:
-                exact = above - Fraction(1 - down) * (above - below)
-            rounding = above * Fraction(2) ** (8 - 53 * floats)
-            assert abs(mixed - exact) <= rounding
-            assert found == pytest.approx(float(above - below), rel=1e-14, abs=float(rounding))
+@pytest.mark.parametrize("words", [5, 8, 34])
+@pytest.mark.parametrize("down", [1e-300, 1e-9, 0.1, 0.5, 0.75, 1 - 1e-9, 1.0])
+def test_mixtures_are_right_to_two_units(words, down):
+    """Of numbers that agree in many digits; a difference that rounding made negative counts as 0."""
+    rng, count = np.random.default_rng(words), 50
+    u = rng.integers(0, FULL, (words, count), np.uint32, endpoint=True)
+    d = np.where(np.arange(words)[:, None] >= rng.integers(1, words, count), u, FULL)
+    d[0, 0], u[0, 0], d[1:, 0] = 5, 7, u[1:, 0]
+    made, change = np.empty_like(u), np.empty(count)
+    gap, carry = np.empty((words + 1, count), np.uint32), np.empty((2, count), np.uint64)
+    mixed(d, u, 1 - down, down, made, change, gap, carry, count)
+    rarer = Fraction(min(down, 1 - down))
+    columns = zip(in_columns(d), in_columns(u), in_columns(made), change.tolist(), strict=True)
+    for above, below, found, gained in columns:
+        apart = max(above - below, 0)
+        exact = below + rarer * apart if down <= 0.5 else above - rarer * apart
+        assert abs(exact - found) < 2
+        assert gained == pytest.approx(float(Fraction(apart, 2 ** (BITS * words))), rel=1e-14, abs=0)
+
+
+def test_what_has_no_digits_is_no_noise():
+    """Slopes of a grid of many states lie between 1e-40 and 1e-140: each has nine digits or is 0."""
+    found = evaluate(nx.grid_2d_graph(7, 7), [(0, 0), (0, 6)], method="exact", link_down=1e-20).importance()
+    order = np.argsort(found.birnbaum)[::6]
+    exact = np.array(in_fractions(found.problem, found.part[order].tolist()))
+    known = found.birnbaum[order] > 0
+    assert 0 < known.sum() < len(known)
+    assert exact[~known].max() < 1e-76 * found.unreliability
+    assert found.birnbaum[order][known].tolist() == pytest.approx(exact[known].tolist(), rel=1e-9, abs=0)
 
 
 def test_what_stands_beside_a_perfect_link_does_not_matter():
@@ -129,7 +137,7 @@ def test_states_too_improbable_for_a_float_are_left_out_of_both_sweeps():
     counts = []
     for lean in (True, False):
         free = chances[:, 1::2] > 0
-        counts.append(forth(rows, chances, free, lean, 0, layer, 2**20, 2**26)[2].states.sum())
+        counts.append(forth(rows, chances, free, lean, 0, layer, 2**20, 2**26, np.zeros(4))[2].states.sum())
     assert counts[0] < 1.2 * visited < 0.8 * counts[1]
     slopes = differentiate(structure, problem.link, problem.node).links
     assert slopes.tolist() == pytest.approx(twin_slopes(problem)[1][: len(slopes)].tolist(), rel=1e-9, abs=0)
@@ -149,7 +157,8 @@ def test_links_that_are_always_down_are_followed_one_at_a_time(network, dead):
     layer.view(np.float64)[1] = 1.0
     rows = planned_rows(structure.steps, free)
     asked, lean = (
-        forth(rows, chances, free, lean, 0, layer, 2**20, 2**26)[2].states.sum() for lean in (False, True)
+        forth(rows, chances, free, lean, 0, layer, 2**20, 2**26, np.zeros(4))[2].states.sum()
+        for lean in (False, True)
     )
     assert asked < 4 * lean
     found = evaluate(network, (0, len(network) - 1), link_up=link_up).importance()

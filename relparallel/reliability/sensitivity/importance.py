@@ -85,7 +85,7 @@ class Importance:
     unreliability : float
         U.
     birnbaum : float64[P]
-        U(part down) - U(part up), with digits of its own however small it is beside U.
+        U(part down) - U(part up), with digits of its own where it is small beside U; 0 where it has none.
     reductions : bool
         Whether what is computed anew simplifies the network first.
     max_states : int

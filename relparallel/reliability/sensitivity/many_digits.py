@@ -1,126 +1,99 @@
-"""Mixtures of many numbers at once, of 48 digits or of as many as it takes.
+"""Mixtures of many chances at once, in whole numbers of as many bits as it takes.
 
-A number is a sum of k floats, each below the last digit of the one before it. A batch of n is an array of
-shape (k, n): whole rows go through the same few additions, which a processor does several at a time.
+A chance x is the whole number x 2^30w, cut off, in w words of 30 bits, the least one first; 1 is given as one
+unit less. A batch of n chances is an array of shape (w, n): whole rows go through the same few steps, which a
+processor does several at a time, since a word fits in 32 bits and three products of two of them in 64.
 """
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from relparallel.reliability.programme.compiling import njit_borrowing
 
-__all__ = ["mixed_long", "mixed_threefold"]
+__all__ = ["BITS", "FULL", "mixed"]
 
-_SPLIT = 134217729.0  # 2^27 + 1 cuts a float into two halves whose products are exact
+BITS = 30  # of a word
+FULL = np.uint32(2**BITS - 1)  # the largest one
+_LONG = np.uint64(FULL)
+_SIGN, _WIDE = np.uint32(31), np.uint64(BITS)
+_MANTISSA = 53  # bits of a float
 
 
 @njit_borrowing
-def mixed_long(d, u, up, down, made, change, work, count):  # type: ignore[no-untyped-def]
-    """Mix numbers d and u by their chances.
+def mixed(d, u, up, down, made, change, gap, carry, count):  # type: ignore[no-untyped-def]
+    """Mix chances d and u by those of two cases.
 
     Parameters
     ----------
-    d, u : float64[k, n]
-        What is mixed. No u is above its d.
+    d, u : uint32[w, n]
+        What is mixed. No u is above its d, but for rounding.
     up, down : float
-        Chances of u and d. The smaller one, whose digits count, multiplies the difference.
-    made : float64[k, n]
-        To be filled: up u + down d.
+        Chances of u and d, which add up to 1. The smaller one, whose digits count, multiplies the difference.
+    made : uint32[w, n]
+        To be filled: up u + down d, off by less than two units.
     change : float64[n]
-        To be filled: d - u, to all digits of a float while it is more than 2^-53k of d.
-    work : float64[5 k, n]
+        To be filled: d - u.
+    gap, carry : uint32[w + 1, n], uint64[2, n]
         Room.
     count : int
         How many of the n there are.
 
     Notes
     -----
-    O(k^2) operations: k passes over the terms, each of which leaves their rounded sum in front and what
-    rounding lost behind it.
-
-    References
-    ----------
-    Ogita, Rump and Oishi, "Accurate sum and dot product", SIAM Journal on Scientific Computing 26, 2005.
+    O(w): the smaller chance is a float, whose 53 bits are in three words.
     """
-    k = len(d)
-    base, factor = (u, down) if down <= up else (d, -up)
-    terms, gap = work[: 3 * k], work[3 * k :]
-    for i in range(k):
-        for n in range(count):
-            gap[2 * i, n], gap[2 * i + 1, n] = d[i, n], -u[i, n]
-    _distil(gap, k, count)
+    _subtract(d, u, change, gap, carry[0], count)
+    shift, low, middle, high = _in_words(min(up, down))
+    words, product, total = len(d), carry[0], carry[1]
+    base, flip, first = (u, np.uint32(0), np.uint64(0)) if down <= up else (d, FULL, np.uint64(1))
     for n in range(count):
-        total = 0.0
-        for i in range(k - 1, -1, -1):
-            total += gap[i, n]
-        change[n] = max(total, 0.0)
-    for i in range(k):
+        product[n], total[n] = np.uint64(0), first
+    for i in range(-1, words):  # from the place below the last: what it carries; gap[-1] and beyond are 0
+        at = min(i + shift, words), min(i + shift - 1, words), min(i + shift - 2, words)
+        some, more, most = gap[at[0]], gap[at[1]], gap[at[2]]
         for n in range(count):
-            terms[3 * i, n] = base[i, n]
-            terms[3 * i + 1, n], terms[3 * i + 2, n] = _two_product(gap[i, n], factor)
-    _distil(terms, k, count)
-    for i in range(k):
-        for n in range(count):
-            made[i, n] = terms[i, n]
+            term = low * np.uint64(some[n]) + middle * np.uint64(more[n]) + high * np.uint64(most[n])
+            term += product[n]
+            product[n] = term >> _WIDE
+            if i >= 0:
+                term = total[n] + np.uint64(base[i, n]) + np.uint64(np.uint32(term & _LONG) ^ flip)
+                total[n] = term >> _WIDE
+                made[i, n] = np.uint32(term & _LONG)
 
 
 @njit_borrowing
-def mixed_threefold(d, u, up, down, made, change, count):  # type: ignore[no-untyped-def]
-    """The same for k = 3, several times as fast."""
-    base, factor = (u, down) if down <= up else (d, -up)
+def _subtract(d, u, change, gap, borrow, count):  # type: ignore[no-untyped-def]
+    """Difference of chances in words, and as a float; 0 where rounding made it negative."""
+    words, negative = len(d), np.uint64(0)
     for n in range(count):
-        a, error = _two_sum(d[0, n], -u[0, n])
-        b, rest = _two_sum(d[1, n], -u[1, n])
-        b, error = _two_sum(b, error)
-        a, b, c = _in_order(a, b, (d[2, n] - u[2, n]) + (rest + error))
-        change[n] = max(a + (b + c), 0.0)
-        a, lost = _two_product(a, factor)
-        b, less = _two_product(b, factor)
-        x, error = _two_sum(base[0, n], a)
-        y, rest = _two_sum(base[1, n], b)
-        y, lost = _two_sum(y, lost)
-        y, error = _two_sum(y, error)
-        z = ((base[2, n] + c * factor) + less) + ((rest + lost) + error)
-        made[0, n], made[1, n], made[2, n] = _in_order(x, y, z)
+        borrow[n], change[n], gap[words, n] = np.uint64(0), 0.0, np.uint32(0)
+    for i in range(words):
+        unit = math.ldexp(1.0, BITS * (i - words))
+        for n in range(count):
+            word = np.uint32(d[i, n] - u[i, n] - np.uint32(borrow[n]))
+            borrow[n] = np.uint64(word >> _SIGN)
+            gap[i, n] = word & FULL
+            change[n] += np.float64(np.int32(gap[i, n])) * unit
+    for n in range(count):
+        negative |= borrow[n]
+    if negative:
+        for n in range(count):
+            if borrow[n]:
+                change[n] = 0.0
+                for i in range(words):
+                    gap[i, n] = np.uint32(0)
 
 
 @njit_borrowing
-def _in_order(x, y, z):  # type: ignore[no-untyped-def]
-    """The same sum, each number below the last digit of the one before it."""
-    y, z = _two_sum(y, z)
-    x, y = _two_sum(x, y)
-    y, z = _two_sum(y, z)
-    return x, y, z
-
-
-@njit_borrowing
-def _distil(terms, k, count):  # type: ignore[no-untyped-def]
-    """Put the sums of all terms into the first k of them, in place."""
-    for first in range(k):
-        for i in range(len(terms) - 1, first, -1):
-            for n in range(count):
-                terms[i - 1, n], terms[i, n] = _two_sum(terms[i - 1, n], terms[i, n])
-
-
-@njit_borrowing
-def _two_product(x, y):  # type: ignore[no-untyped-def]
-    """Product of two numbers and what rounding lost (Dekker)."""
-    product = x * y
-    wide, thin = _halves(x)
-    long, short = _halves(y)
-    return product, ((wide * long - product) + wide * short + thin * long) + thin * short
-
-
-@njit_borrowing
-def _two_sum(x, y):  # type: ignore[no-untyped-def]
-    """Sum of two numbers and what rounding lost (Knuth)."""
-    total = x + y
-    back = total - x
-    return total, (x - (total - back)) + (y - back)
-
-
-@njit_borrowing
-def _halves(x):  # type: ignore[no-untyped-def]
-    """Two numbers of 26 bits that add up to x (Veltkamp)."""
-    large = _SPLIT * x
-    high = large - (large - x)
-    return high, x - high
+def _in_words(chance):  # type: ignore[no-untyped-def]
+    """Three words, the least one first, that are a chance when they stand ``shift`` words lower."""
+    fraction, exponent = math.frexp(chance)
+    digits, below = np.int64(math.ldexp(fraction, _MANTISSA)), _MANTISSA - exponent
+    shift = -(-below // BITS)
+    left = BITS * shift - below
+    low = (digits & FULL) << left
+    high = (low >> BITS) + ((digits >> BITS) << left)
+    return shift, np.uint64(low & FULL), np.uint64(high & FULL), np.uint64(high >> BITS)

@@ -6,19 +6,16 @@ differ has the derivative sum of f (g(d) - g(u)), f the probability to get there
 none is left out because its chance is 0.
 
 The difference is where digits are lost: a link that matters in one of 1e12 failures has g(d) and g(u) that
-agree in twelve digits. So g is a sum of three floats, of 48 digits together. They cost little: a state needs
-one product, g = g(u) + down (g(d) - g(u)) or the like from the other side, and records are read in batches
-whose numbers a processor mixes several at a time (`many_digits`). Where even so some part matters too little
-beside the rest, and records are few, the sweep back is repeated with more floats. All other steps, such as
-the way back through the tape, add and multiply what is not negative.
-
-References
-----------
-Dekker, "A floating-point technique for extending the available precision", Numerische Mathematik 18, 1971.
+agree in twelve digits. So g is a whole number of several words of 30 bits, as many as the least derivative
+seems to need. It costs little: a state needs one product, g = g(u) + down (g(d) - g(u)) or the like from the
+other side, and records are read in batches whose numbers a processor mixes several at a time (`many_digits`).
+Where even so some part matters too little, and records are few, the sweep back is repeated with more words.
+All other steps, such as the way back through the tape, add and multiply what is not negative.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numba
@@ -26,42 +23,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.programme.compiling import njit_borrowing
-from relparallel.reliability.programme.layer_rows import KIND, MERGE, SUCCEED, planned_rows
-from relparallel.reliability.sensitivity.many_digits import mixed_long, mixed_threefold
+from relparallel.reliability.programme.labels import ALL
+from relparallel.reliability.programme.layer_rows import HOLDS, KIND, MERGE, SUCCEED, planned_rows
+from relparallel.reliability.sensitivity.many_digits import BITS, FULL, mixed
 from relparallel.reliability.sensitivity.traced_sweep import ENDS, FAILURE, Trace, forth
 
 __all__ = ["slopes"]
 
 _TINY = 1e-300  # masses below may be 0
 _SMALLEST = 1e-180  # derivative beside U that is ever held
-_MOST_FLOATS = 12  # of which a g is the sum
+_FEW, _MANY, _MOST = 8, 11, 34  # words of a g: at least; at most where states are many; whose unit is a float
+_DETOUR = 3  # times the length of the shortest way, that by the most remote link
 _FEW_RECORDS = 2**12  # for which to make room at first
-_QUICK = 100_000  # records times floats squared: so many take less time than the rest
-_ENOUGH = 1e9  # times the rounding of U in every row, from which a slope has its digits
+_QUICK = 2**15  # records times words: so many take less time than the rest
+_ENOUGH, _SOME = 40, 2.0**7  # bits of a derivative where rounding is a unit; that without digits, beside it
 _PRIME, _ROOT = 2**31 - 1, 16807  # of which powers seem drawn at random
 _BATCH = 128  # records at a time
+_MODULO = 1  # word that holds a number modulo the prime
 
 
 class _Room(NamedTuple):
-    """Where a batch of n numbers of k floats is mixed.
+    """Where a batch of n numbers of w words is mixed.
 
     Attributes
     ----------
-    down, up : float64[k, n]
+    down, up : uint32[w, n]
         What the records lead to.
-    mixed : float64[8, k, n]
+    mixed : uint32[8, w, n]
         What comes of it: the nodes of a binary tree, from 1 on.
     change : float64[n]
         By how much one side of the last mixture was above the other.
-    work : float64[5 k, n]
-        Room for `mixed_long`.
+    gap, carry : uint32[w + 1, n], uint64[2, n]
+        Room for `many_digits.mixed`.
     """
 
-    down: NDArray[np.float64]
-    up: NDArray[np.float64]
-    mixed: NDArray[np.float64]
+    down: NDArray[np.uint32]
+    up: NDArray[np.uint32]
+    mixed: NDArray[np.uint32]
     change: NDArray[np.float64]
-    work: NDArray[np.float64]
+    gap: NDArray[np.uint32]
+    carry: NDArray[np.uint64]
 
 
 @numba.njit(cache=True)
@@ -94,8 +95,8 @@ def slopes(steps, chances, free, asked, gain, max_states, room):  # type: ignore
     -----
     States that are too improbable for a float are left out, as in the frontier programme, unless a part's
     chance and its derivative are so small that these states may count in it: then all are swept.
-    Three floats hold nine digits of a derivative down to 1e-37 U, and some down to 1e-47 U; of at most 2,777
-    records, six floats hold nine down to 1e-85 U; of at most 694, twelve down to 1e-180 U.
+    A derivative has nine digits down to 1e-58, and further where the chances ask for it, at most to 1e-76 of
+    the less likely outcome; of few records, down to 1e-180 of failure. One without digits is given as 0.
     """
     rows, lean = planned_rows(steps, free), _least(chances, asked) >= _TINY
     asked = _between_live(steps, chances, asked)
@@ -109,21 +110,55 @@ def slopes(steps, chances, free, asked, gain, max_states, room):  # type: ignore
 @numba.njit(cache=True)
 def _there_and_back(swept, chances, asked, gain, room):  # type: ignore[no-untyped-def]
     """Sweep forth once, and back until all that is asked for has its digits."""
-    segments, records, peak = _all_forth(swept, chances, room)
-    max_states = swept[3]
-    if peak > max_states:
+    segments, records, outcome, peak = _all_forth(swept, chances, room)
+    if peak > swept[3]:
         return 0.0, 1.0, peak
-    floats, drawn = 3, False
-    root = _all_back(swept, segments, chances, gain, floats)
-    while 4 * floats**2 * records <= _QUICK and floats < _MOST_FLOATS and _lost(gain, asked, floats, root[0]):
+    words, drawn = _first_words(swept[0], chances, *outcome), False
+    _all_back(swept, segments, chances, gain, words)
+    while records * words <= _QUICK and words < _MOST and _missing(gain, asked, words) > 0:
         if not drawn:  # 0 may be right, beside what is for certain
             matter, drawn = np.zeros(gain.shape), True
-            _all_back(swept, segments, _drawn(chances), matter, 1)
+            _all_back(swept, segments, _drawn(chances), matter, _MODULO)
             asked = asked & (matter > 0.0)
             continue
-        gain[:], floats = 0.0, 2 * floats
-        root = _all_back(swept, segments, chances, gain, floats)
-    return max((1.0 - root[0]) - root[1], 0.0), root[0] + root[1], peak
+        gain[:], words = 0.0, min(words + max(_missing(gain, asked, words), words // 2), _MOST)
+        _all_back(swept, segments, chances, gain, words)
+    for row in range(len(gain)):
+        for i in range(3):
+            if not asked[row, i] or gain[row, i] < _SOME * _rounding(gain, words):
+                gain[row, i] = 0.0
+    return outcome[0], outcome[1], peak
+
+
+@numba.njit(cache=True)
+def _first_words(rows, chances, success, failure):  # type: ignore[no-untyped-def]
+    """Words for what seems to be the least derivative: by a part of a large cut, or of a detour."""
+    costs = np.zeros((len(rows), 3))
+    for row in range(len(rows)):
+        for i in range(3):
+            rarer = min(chances[row, 2 * i], chances[row, 2 * i + 1])
+            costs[row, i] = -math.log2(rarer) if rarer > 0.0 else 0.0
+    cut, way = _cut(rows, costs), -math.log2(max(success, _TINY))
+    if rows[-1, HOLDS] != ALL:
+        way *= _DETOUR
+    bits = _ENOUGH + math.log2(len(rows)) + max(cut, way)
+    ever = _MANY - math.log2(max(min(success, failure), _TINY)) / BITS
+    return min(max(math.ceil(bits / BITS), _FEW), math.floor(ever), _MOST)
+
+
+@numba.njit(cache=True)
+def _cut(rows, costs):  # type: ignore[no-untyped-def]
+    """Cost of all links of a vertex where all are terminals, else of as many parts as there are slots."""
+    around, live, most = np.zeros(16), 1, 0.0
+    for row in range(len(rows)):
+        for slot in rows[row, 4:6]:
+            around[slot] += costs[row, 0]
+            live, most = max(live, slot), max(most, around[slot])
+        for slot in rows[row, 6:8]:
+            if slot >= 0:
+                around[slot] = 0.0
+    known = np.sort(costs.ravel()[costs.ravel() > 0.0])
+    return most if rows[-1, HOLDS] == ALL or len(known) == 0 else live * known[3 * len(known) // 4]
 
 
 @numba.njit(cache=True)
@@ -135,18 +170,22 @@ def _all_forth(swept, chances, room):  # type: ignore[no-untyped-def]
     segments : (list of int, list of uint64[2 states], list of int, list of Trace, int)
         Row and layer before each and after the last; room and trace of each; how many of the traces, those of
         the first, are empty, because together they did not find room.
-    records, peak : int
-        Number of all records, and states of the largest layer.
+    records : int
+        Number of all records.
+    outcome : float, float
+        Probability that the terminals are connected, and that they are not: both with digits of their own.
+    peak : int
+        States of the largest layer.
     """
     rows, free, lean, max_states = swept
     layer, none = np.zeros(2, np.uint64), np.zeros(0, np.int64)
     layer.view(np.float64)[1] = 1.0
     begins, layers, rooms = [0], [layer], [min(_FEW_RECORDS, room)]
     nothing, traces = Trace(np.zeros((0, 2), np.int32), np.zeros(0), none, none, none), []
-    records, kept, dropped, peak = 0, 0, 0, 1
+    records, kept, dropped, peak, sums = 0, 0, 0, 1, np.zeros(4)
     while begins[-1] < len(rows) and peak <= max_states:
         row, layer, trace, most = forth(
-            rows, chances, free, lean, begins[-1], layers[-1], max_states, rooms[-1]
+            rows, chances, free, lean, begins[-1], layers[-1], max_states, rooms[-1], sums
         )
         peak = max(peak, most)
         begins.append(row)
@@ -158,7 +197,7 @@ def _all_forth(swept, chances, room):  # type: ignore[no-untyped-def]
             kept -= traces[dropped].records[-1]
             traces[dropped] = nothing
             dropped += 1
-    return (begins, layers, rooms, traces, dropped), records, peak
+    return (begins, layers, rooms, traces, dropped), records, (sums[0] + sums[1], sums[2] + sums[3]), peak
 
 
 @numba.njit(cache=True)
@@ -196,29 +235,35 @@ def _between_live(steps, chances, asked):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _all_back(swept, segments, chances, gain, floats):  # type: ignore[no-untyped-def]
-    """Sweep back, and forth once again where a trace is empty; return the floats of the first state."""
+def _all_back(swept, segments, chances, gain, words):  # type: ignore[no-untyped-def]
+    """Sweep back, and forth once again where a trace is empty."""
     rows, free, lean, max_states = swept
     begins, layers, rooms, traces, dropped = segments
-    value = np.zeros((ENDS, floats))
-    value[FAILURE, 0] = 1.0
+    value, sums = np.zeros((ENDS, words), np.uint32), np.zeros(4)
+    value[FAILURE] = 1 if words == _MODULO else FULL
     for k in range(len(traces) - 1, -1, -1):
         trace = traces[k]
         if k < dropped:
-            trace = forth(rows, chances, free, lean, begins[k], layers[k], max_states, rooms[k])[2]
-        value = _back(rows, chances, free, gain, begins[k], trace, value, floats)
-    return value[ENDS]
+            trace = forth(rows, chances, free, lean, begins[k], layers[k], max_states, rooms[k], sums)[2]
+        value = _back(rows, chances, free, gain, begins[k], trace, value)
 
 
 @numba.njit(cache=True)
-def _lost(gain, asked, floats, failure):  # type: ignore[no-untyped-def]
-    """Whether a derivative that is asked for is so small that so many floats do not hold its digits."""
-    least = _ENOUGH * len(gain) * 2.0 ** (-53 * floats) * failure
+def _missing(gain, asked, words):  # type: ignore[no-untyped-def]
+    """How many words are missing at least in a derivative that is asked for."""
+    least = np.inf
     for row in range(len(gain)):
         for i in range(3):
-            if asked[row, i] and gain[row, i] < least:
-                return True
-    return False
+            if asked[row, i]:
+                least = min(least, gain[row, i])
+    bits = math.log2(max(least / _rounding(gain, words), 1.0))
+    return math.ceil((_ENOUGH - bits) / BITS) if bits < _ENOUGH else 0
+
+
+@numba.njit(cache=True)
+def _rounding(gain, words):  # type: ignore[no-untyped-def]
+    """A unit in every row."""
+    return len(gain) * math.ldexp(1.0, -BITS * words)
 
 
 @numba.njit(cache=True)
@@ -237,11 +282,13 @@ def _drawn(chances):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _back(rows, chances, free, gain, begin, trace, after, floats):  # type: ignore[no-untyped-def]
-    """Failure probability of the states of layer ``begin``, as sums of floats behind those of the ends."""
+def _back(rows, chances, free, gain, begin, trace, after):  # type: ignore[no-untyped-def]
+    """Failure probability of the states of layer ``begin``, in words, behind those of the ends."""
+    words = after.shape[1]
     room = _Room(
-        np.empty((floats, _BATCH)), np.empty((floats, _BATCH)), np.empty((8, floats, _BATCH)),
-        np.empty(_BATCH), np.empty((5 * floats, _BATCH)),
+        np.empty((words, _BATCH), np.uint32), np.empty((words, _BATCH), np.uint32),
+        np.empty((8, words, _BATCH), np.uint32), np.empty(_BATCH),
+        np.empty((words + 1, _BATCH), np.uint32), np.empty((2, _BATCH), np.uint64),
     )  # fmt: skip
     for i in range(len(trace.first) - 2, -1, -1):
         row = begin + i
@@ -251,7 +298,7 @@ def _back(rows, chances, free, gain, begin, trace, after, floats):  # type: igno
             gain[row, 0] = _recall_shares(after, chances[row], rows[row, KIND] == SUCCEED, mass, target, room)
             after = after[: trace.states[i] + ENDS]
             continue
-        before = np.empty((len(mass) + ENDS, floats))
+        before = np.empty((len(mass) + ENDS, words), np.uint32)
         before[:ENDS] = after[:ENDS]
         _recall_states(chances[row], free[row], gain[row], mass, target, before[ENDS:], after, room)
         after = before
@@ -273,8 +320,9 @@ def _recall_shares(value, chance, succeeds, mass, target, room):  # type: ignore
         _mix(room.down, room.up, chance[0], chance[1], made, room, len(places))
         for n in range(len(places)):
             total += mass[start + n] * room.change[n]
-            for i in range(len(made)):
-                value[places[n, 0], i] = made[i, n]
+            words = value[np.uint64(places[n, 0])]
+            for i in range(len(words)):
+                words[i] = made[i, n]
     return total
 
 
@@ -301,16 +349,18 @@ def _recall_states(chance, free, gain, mass, target, before, after, room):  # ty
             _mix(mixed[2 * node + 1], mixed[2 * node], up, down, mixed[node], room, len(some))
             gain[vertex] += (1.0 if node == 1 else chance[2 + node]) * _gained(some, room.change)
         for n in range(len(some)):
-            for i in range(mixed.shape[1]):
-                before[start + n, i] = mixed[1, i, n]
+            words = before[np.uint64(start + n)]
+            for i in range(len(words)):
+                words[i] = mixed[1, i, n]
 
 
 @njit_borrowing
 def _take(value, places, side, first, step, taken):  # type: ignore[no-untyped-def]
     """Values in every so many places of one side of the records."""
-    for i in range(len(taken)):
-        for n in range(len(places) // step):
-            taken[i, n] = value[places[first + step * n, side], i]
+    for n in range(len(places) // step):
+        words = value[np.uint64(places[first + step * n, side])]
+        for i in range(len(words)):
+            taken[i, n] = words[i]
 
 
 @njit_borrowing
@@ -325,20 +375,18 @@ def _gained(mass, change):  # type: ignore[no-untyped-def]
 @njit_borrowing
 def _mix(d, u, up, down, made, room, count):  # type: ignore[no-untyped-def]
     """Mix numbers by their chances, of whatever kind; how much d is above u goes to the room's ``change``."""
-    if len(d) == 3:
-        mixed_threefold(d, u, up, down, made, room.change, count)
-    elif len(d) == 1:
-        _mixed_modulo(d[0], u[0], down, made[0], room.change, count)
+    if len(d) == _MODULO:
+        _mixed_modulo(d[0], u[0], np.int64(down), made[0], room.change, count)
     else:
-        mixed_long(d, u, up, down, made, room.change, room.work, count)
+        mixed(d, u, up, down, made, room.change, room.gap, room.carry, count)
 
 
 @njit_borrowing
 def _mixed_modulo(d, u, down, made, differs, count):  # type: ignore[no-untyped-def]
     """The same with whole numbers modulo a prime, and whether they differ."""
     for n in range(count):
-        base, change = np.int64(u[n]), np.int64(d[n] - u[n])
-        total = base + np.int64(down) * (change if change >= 0 else change + _PRIME)
+        base, change = np.int64(u[n]), np.int64(d[n]) - np.int64(u[n])
+        total = base + down * (change if change >= 0 else change + _PRIME)
         for _ in range(2):
             total = (total & _PRIME) + (total >> 31)
         made[n] = total if total < _PRIME else total - _PRIME

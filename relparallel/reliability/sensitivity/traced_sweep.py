@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.programme.in_place import decide_in_place, tell_apart
+from relparallel.reliability.programme.in_place import decide_in_place, tell_apart, two_sum
 from relparallel.reliability.programme.labels import ALL, depart, merge, pack, together, unpack
 from relparallel.reliability.programme.layer_rows import HOLDS, KIND, MERGE, SUCCEED
 from relparallel.reliability.programme.layer_table import add_states, grown, indexed
@@ -53,7 +53,7 @@ class Trace(NamedTuple):
 
 
 @numba.njit(cache=True)
-def forth(rows, chances, free, lean, begin, layer, max_states, room):  # type: ignore[no-untyped-def]
+def forth(rows, chances, free, lean, begin, layer, max_states, room, sums):  # type: ignore[no-untyped-def]
     """Decide links from row ``begin`` on while the trace has room.
 
     Parameters
@@ -68,6 +68,8 @@ def forth(rows, chances, free, lean, begin, layer, max_states, room):  # type: i
         State and mass, one after the other, of the layer before it.
     max_states, room : int
         Largest layer, and records to keep: those of one row at least.
+    sums : float64[4]
+        Success and failure, each with what rounding lost: to be added to.
 
     Returns
     -------
@@ -85,7 +87,7 @@ def forth(rows, chances, free, lean, begin, layer, max_states, room):  # type: i
     target, mass, states = np.empty((room, 2), np.int32), np.empty(room), np.empty(rows_left, np.int64)
     here, there, table, bits = layer.copy(), np.empty(64, np.uint64), np.empty(64, np.int32), -1
     buffer, origin = np.empty(16 * _BATCH, np.uint64), np.empty(8 * _BATCH, np.int64)
-    sums, sources = np.zeros(4), np.empty(64, np.int32)
+    sources = np.empty(64, np.int32)
     while row < len(rows) and records[row - begin] + _most_records(rows[row], free[row], count) <= room:
         i, kind = row - begin, rows[row, KIND]
         states[i], m, r = count, first[i], records[i]
@@ -112,7 +114,7 @@ def forth(rows, chances, free, lean, begin, layer, max_states, room):  # type: i
             mass[m : m + count] = here.view(np.float64)[1 : 2 * count : 2]
             there, table, bits, found = _decide(
                 here[: 2 * count], rows[row], chances[row], free[row], lean, target[r : records[i + 1]],
-                there, table, buffer, origin,
+                there, table, buffer, origin, sums,
             )  # fmt: skip
             here, there = there, here
         peak, count = max(peak, found), found
@@ -155,7 +157,7 @@ def _record_shares(here, moved, sources, made, ends, end, target, mass):  # type
 
 
 @numba.njit(cache=True)
-def _decide(here, row, chance, free, lean, target, there, table, buffer, origin):  # type: ignore[no-untyped-def]
+def _decide(here, row, chance, free, lean, target, there, table, buffer, origin, sums):  # type: ignore[no-untyped-def]
     """Decide one link in all states of a layer, a batch at a time.
 
     Returns
@@ -172,7 +174,7 @@ def _decide(here, row, chance, free, lean, target, there, table, buffer, origin)
     for start in range(0, states, _BATCH):
         end = min(start + _BATCH, states)
         records = target[ways * start : ways * end]
-        made = _expand(here[2 * start : 2 * end], row, chance, free, lean, records, buffer, origin)
+        made = _expand(here[2 * start : 2 * end], row, chance, free, lean, records, buffer, origin, sums)
         there, table, bits, found = add_states(buffer[: 2 * made], there, table, bits, found)
         for k in range(made):
             records[origin[k] >> 1, origin[k] & 1] = np.int64(buffer[2 * k]) + ENDS
@@ -184,7 +186,7 @@ def _decide(here, row, chance, free, lean, target, there, table, buffer, origin)
 
 
 @numba.njit(cache=True)
-def _expand(here, step, chance, free, lean, target, buffer, origin):  # type: ignore[no-untyped-def]
+def _expand(here, step, chance, free, lean, target, buffer, origin, sums):  # type: ignore[no-untyped-def]
     """Decide one link in some states: what they become goes to the buffer; whence: record and side.
 
     Returns
@@ -211,6 +213,7 @@ def _expand(here, step, chance, free, lean, target, buffer, origin):  # type: ig
                     after, held = merge(labels, flags, x, y)
                     if step[8] == 0 and together(after, held, step[HOLDS]):
                         target[record, 1] = _SUCCESS
+                        sums[0], sums[1] = two_sum(sums[0], sums[1], old[i + 1] * weight * chance[0])
                         continue
                 elif joins and not free[0]:
                     continue
@@ -222,6 +225,7 @@ def _expand(here, step, chance, free, lean, target, buffer, origin):  # type: ig
                 after, held, closed = depart(after, held, step, step[HOLDS])
                 if closed:
                     target[record, side] = FAILURE
+                    sums[2], sums[3] = two_sum(sums[2], sums[3], share)
                     continue
                 buffer[2 * made], origin[made] = pack(after, held), 2 * record + side
                 new[2 * made + 1] = share
