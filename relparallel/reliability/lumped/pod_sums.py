@@ -163,8 +163,8 @@ class Uplinks:
             some = lever[first : first + own.shape[-2]]
             first += len(some)
             by_entry, by_chance = scale.product(some, chances[0].T), scale.product(own[0].T, some)
-            parts = by_chance * chances[1:], by_entry * own[1:]
-            slopes.append(np.concatenate([part.sum(axis=(1, 2)) for part in parts]))
+            parts = (chances[1:], by_chance), (own[1:], by_entry)
+            slopes.append(np.concatenate([x.reshape(len(x), -1) @ by.ravel() for x, by in parts]))
         return np.asarray(scale.rounded(np.sum(slopes, axis=0)))
 
     def uncoloured(self, sizes: tuple[int, ...], outside: Outside) -> list[Numbers]:

@@ -118,7 +118,7 @@ class _Inside:
 
     def __init__(self, terminals: int, others: int, miss: tuple[Exact, Exact]) -> None:
         self._terminals, self._others = terminals, others
-        self._apart = cache(lambda t, n: miss[0] ** t * miss[1] ** n)  # so many links are all down
+        self._apart = cache(lambda t, n: _power(miss[0], t) * _power(miss[1], n))  # so many links all down
         self._joined, self._gathered = cache(self._find_joined), cache(self._find_gathered)
         self._alike = miss[0] == miss[1]
 
@@ -177,3 +177,8 @@ class _Inside:
                 ]
                 apart += self._joined(root, j, (t, n)) * self._apart(*cuts) * ways
         return 1 - apart
+
+
+def _power(x: Exact, n: int) -> Exact:
+    """x^n, to the power 0 the number 1 and not a dual."""
+    return x**n if n else 1
