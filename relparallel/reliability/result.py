@@ -126,7 +126,7 @@ class Reliability:
 
         Notes
         -----
-        All parts together take less than five times as long as one evaluation, by the programme, by lumping
+        All parts together take at most about five times as long as one evaluation, by the programme, lumping
         or by the closed form of a fabric or of a pair of servers. Each has nine digits, but where states are
         many and it is below about 1e-60: there it may have fewer, and is 0 where it has none. Of a lumped sum
         it is 0 below 1e-200.
