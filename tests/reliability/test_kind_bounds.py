@@ -37,10 +37,10 @@ def parts_of(fabric):
 def exactly(fabric, tables, group, outside):
     """W and its slopes in whole numbers, by kind of pods: [6, layouts, choices] in fractions as floats."""
     scale = Scale(400)
-    of_links, of_weights, below = kind_bounds.with_slopes(fabric, scale)
-    sums, uncoloured = of_links.power_sums(group), of_weights.uncoloured(group.sizes, outside)
+    above = kind_bounds.with_slopes(fabric, scale)
+    sums, uncoloured = above.power_sums(group), above.uncoloured(group.sizes, outside)
     for table in tables:
-        weights = of_weights.weights(uncoloured, below.entries(table))
+        weights = above.weights(uncoloured, above.entries(table))
         duals = sums[0] @ weights
         duals[1 + kind_bounds.OF_PODS.index("core_link")] += sums[1] @ weights[0]
         yield (duals >> scale.bits) / scale.one

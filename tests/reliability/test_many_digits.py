@@ -15,7 +15,7 @@ from relparallel.reliability.programme.layer_rows import planned_rows
 from relparallel.reliability.sensitivity import sensitivity_sweep
 from relparallel.reliability.sensitivity.adjoint import differentiate, swept_slopes
 from relparallel.reliability.sensitivity.many_digits import BITS, FULL, mixed
-from relparallel.reliability.sensitivity.traced_sweep import forth
+from relparallel.reliability.sensitivity.traced_sweep import forth, no_space
 
 
 def in_fractions(problem, rows):
@@ -137,7 +137,9 @@ def test_states_too_improbable_for_a_float_are_left_out_of_both_sweeps():
     counts = []
     for lean in (True, False):
         free = chances[:, 1::2] > 0
-        counts.append(forth(rows, chances, free, lean, 0, layer, 2**20, 2**26, np.zeros(4))[2].states.sum())
+        counts.append(
+            forth(rows, chances, free, lean, 0, layer, 2**20, 2**26, np.zeros(4), no_space())[2].states.sum()
+        )
     assert counts[0] < 1.2 * visited < 0.8 * counts[1]
     slopes = differentiate(structure, problem.link, problem.node).links
     assert slopes.tolist() == pytest.approx(twin_slopes(problem)[1][: len(slopes)].tolist(), rel=1e-9, abs=0)
@@ -157,7 +159,7 @@ def test_links_that_are_always_down_are_followed_one_at_a_time(network, dead):
     layer.view(np.float64)[1] = 1.0
     rows = planned_rows(structure.steps, free)
     asked, lean = (
-        forth(rows, chances, free, lean, 0, layer, 2**20, 2**26, np.zeros(4))[2].states.sum()
+        forth(rows, chances, free, lean, 0, layer, 2**20, 2**26, np.zeros(4), no_space())[2].states.sum()
         for lean in (False, True)
     )
     assert asked < 4 * lean

@@ -144,6 +144,10 @@ class Floats:
         """Product of two numbers or arrays."""
         return x * y
 
+    def crossed(self, x: Numbers, y: Numbers) -> Numbers:
+        """The same of two arrays."""
+        return np.asarray(x * y)
+
     def product(self, x: Numbers, y: Numbers) -> Numbers:
         """Product of two matrices."""
         return np.asarray(x @ y)
@@ -187,6 +191,10 @@ class Scale(NamedTuple):
         """Product of two numbers or arrays."""
         return (x * y) >> self.bits
 
+    def crossed(self, x: Numbers, y: Numbers) -> Numbers:
+        """The same of two arrays."""
+        return np.asarray((x * y) >> self.bits)
+
     def product(self, x: Numbers, y: Numbers) -> Numbers:
         """Product of two matrices."""
         return np.asarray((x @ y) >> self.bits)
@@ -215,8 +223,12 @@ class Duals(NamedTuple):
         product[1:] += x[:1] * y[1:]
         return self.scale.rounded(product)
 
+    def crossed(self, x: Numbers, y: Numbers) -> Numbers:
+        """Product of two arrays that have slopes by different chances: y's, then x's."""
+        return np.concatenate([self.scale.times(x[:1], y), self.scale.times(x[1:], y[:1])])
+
     def product(self, x: Numbers, y: Numbers) -> Numbers:
-        """Products of two stacks of matrices that have slopes by different chances: y's, then x's."""
+        """The same of two stacks of matrices."""
         return np.concatenate([self.scale.product(x[:1], y), self.scale.product(x[1:], y[:1])])
 
 

@@ -31,8 +31,10 @@ from relparallel.reliability.lumped.pod_tables import Table
 __all__ = ["Terms", "levers", "terms_of_slopes", "with_slopes"]
 
 BoolArray = NDArray[np.bool_]
+_SWITCH: Final = OF_PODS.index("aggregation")
 _CORE_LINK: Final = 1 + OF_PODS.index("core_link")  # behind the value
 _BLUR: Final = 2.0**-40  # of a slope, at most, for all terms left out
+_FEW: Final = 2**10  # terms, all of which cost less than to find those that count
 _FOLLOWS: Final = 2.0**-10  # share of a guess that is raised with another
 _DOUBT: Final = 1e-14, 1e-10  # more than the error of a slope of W, and of its share in a term, in floats
 
@@ -73,7 +75,10 @@ def terms_of_slopes(
     for group, outside in groups:
         here, pieces = look.at(group.sizes, outside), []
         for some in pieces_of(group):
-            rows, columns = np.nonzero(~(here.bound(some, least) < blur))
+            large = np.ones((len(some.ways), len(outside)), dtype=bool)
+            if large.size > _FEW:
+                large = ~(here.bound(some, least) < blur)
+            rows, columns = np.nonzero(large)
             if len(rows):
                 kept, rows = np.unique(rows, return_inverse=True)
                 some = Layouts(some.sizes, some.blocks[kept], some.ways[kept])
@@ -95,8 +100,8 @@ def _raised(fabric: Fabric, least: FloatArray, estimate: FloatArray) -> FloatArr
         fabric.pods, least[2:].reshape(-1, len(OF_PODS)), found[2:].reshape(-1, len(OF_PODS)), strict=True
     )
     for (_, terminals, _), before, after in pods:
-        if terminals == 0 and np.isfinite(before[0]):
-            after[3:] = np.maximum(after[3:], before[3:] * (after[0] / before[0] * _FOLLOWS))
+        if terminals == 0 and np.isfinite(before[_SWITCH]):
+            after[3:] = np.maximum(after[3:], before[3:] * (after[_SWITCH] / before[_SWITCH] * _FOLLOWS))
     return found
 
 
@@ -129,8 +134,8 @@ class _Look:
 
     Attributes
     ----------
-    plain, of_links, of_weights : Uplinks
-        Without slopes, and those of `with_slopes`.
+    plain, above : Uplinks
+        Without slopes, and with them.
     tables : list of Numbers
         By kind of pods, the entries with slopes.
     ceilings : list of Numbers
@@ -140,15 +145,14 @@ class _Look:
     fabric: Fabric
     alive: Numbers
     plain: Uplinks
-    of_links: Uplinks
-    of_weights: Uplinks
+    above: Uplinks
     tables: list[list[Numbers]]
     ceilings: list[list[Numbers]]
 
     @classmethod
     def of(cls, fabric: Fabric, tables: list[Table], alive: list[Dual]) -> _Look:
         """What is the same for all terms."""
-        plain, (of_links, of_weights, below) = uplinks(fabric, Floats()), with_slopes(fabric, Floats())
+        plain, above = uplinks(fabric, Floats()), with_slopes(fabric, Floats())
         one, each = {}, {}
         for sizes, free, idle in tables[0]:
             one[sizes, free, idle] = Fraction(len(sizes) == 0 or (len(sizes) == 1 and idle == 0))
@@ -156,22 +160,21 @@ class _Look:
         ceilings = [plain.entries(one), plain.entries(each)]
         return cls(
             fabric,
-            of_links.scale.array(alive),
+            above.scale.array(alive),
             plain,
-            of_links,
-            of_weights,
-            [below.entries(x) for x in tables],
+            above,
+            [above.entries(x) for x in tables],
             ceilings,
         )
 
     def at(self, sizes: tuple[int, ...], outside: Outside) -> _Group:
         """The same with what depends on the choices."""
-        uncoloured = self.of_weights.uncoloured(sizes, outside)
+        uncoloured = self.above.uncoloured(sizes, outside)
         values = [chance[0] for chance in uncoloured]
         return _Group(
             self,
-            self.of_links.core_chances(sizes, outside, self.alive),
-            [self.of_weights.weights(uncoloured, own) for own in self.tables],
+            self.above.core_chances(sizes, outside, self.alive),
+            [self.above.weights(uncoloured, own) for own in self.tables],
             np.stack([self.plain.weights(values, own) for own in self.ceilings]),
         )
 
@@ -213,7 +216,7 @@ class _Group:
 
         The sum of R is left out, and 0.
         """
-        sums, found, above = self.look.of_links.power_sums(some), [], []
+        sums, found, above = self.look.above.power_sums(some), [], []
         ceilings = (sums[0] @ self.ceilings)[:, rows, columns]
         for pod, own in zip(self.look.fabric.pods, self.weights, strict=True):
             duals = sums[0] @ own
@@ -247,7 +250,7 @@ def _within(fabric: Fabric, pod: tuple[int, int, int], duals: FloatArray, ceilin
     apart = far ** max(others - 1, 0) * near**terminals * each
     value = np.minimum(duals[0], one + (apart * far if others else apart))
     width, found = fabric.planes * fabric.aggregations, [value]
-    parts = (width, width * fabric.cores, width * terminals, width * others, others)
+    parts = (width * fabric.cores, width, width * terminals, width * others, others)
     for name, count, slope in zip(OF_PODS, parts, duals[1:], strict=True):
         rarest = min(getattr(fabric, "edge_link" if name == "other_link" else name))
         differ = np.minimum(value / rarest, 1.0) if rarest > 0 else np.zeros_like(value)
@@ -257,14 +260,10 @@ def _within(fabric: Fabric, pod: tuple[int, int, int], duals: FloatArray, ceilin
     return np.stack(found)
 
 
-def with_slopes(fabric: Fabric, scale: Scale | Floats) -> tuple[Uplinks, Uplinks, Uplinks]:
-    """Uplinks for power sums, by core links; for weights, by switches and those; for entries, by the rest."""
-    plain = uplinks(fabric, scale)
-    (link,), (of_switch, of_link) = (Fraction(1),), ((Fraction(1), Fraction(0)), (Fraction(0), Fraction(1)))
-    sums = replace(plain, link_up=Dual(plain.link_up, (link,)), scale=Duals(scale, 1))
-    up, link_up = Dual(plain.up, of_switch), Dual(plain.link_up, of_link)
-    weights = replace(plain, up=up, link_up=link_up, scale=Duals(scale, 2))
-    return sums, weights, replace(plain, scale=Duals(scale, len(OF_PODS) - 2))
+def with_slopes(fabric: Fabric, scale: Scale | Floats) -> Uplinks:
+    """Uplinks with slopes by switches and by their links to cores, each for itself."""
+    plain, by = uplinks(fabric, scale), (Fraction(1),)
+    return replace(plain, up=Dual(plain.up, by), link_up=Dual(plain.link_up, by), scale=Duals(scale, 1))
 
 
 def levers(

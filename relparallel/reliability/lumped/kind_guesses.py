@@ -16,7 +16,7 @@ from relparallel.reliability.lumped.lumping import Fabric, FloatArray, floors
 __all__ = ["OF_PODS", "guess", "misses"]
 
 _UNDERFLOW: Final = 2.0**-1000
-OF_PODS: Final = ("aggregation", "core_link", "edge_link", "other_link", "edge")
+OF_PODS: Final = ("core_link", "aggregation", "edge_link", "other_link", "edge")
 
 
 def guess(fabric: Fabric) -> FloatArray:
@@ -38,8 +38,8 @@ def guess(fabric: Fabric) -> FloatArray:
     >>> from relparallel.reliability.chances import CERTAIN, part
     >>> some = Fabric(planes=2, cores=2, aggregations=1, pods=((3, 1, 0),), core=CERTAIN, edge=CERTAIN,
     ...               aggregation=part(0.75), core_link=CERTAIN, edge_link=CERTAIN)
-    >>> guess(some)[2:4].tolist()  # the other switch is down, and a tree is up; cables never fail
-    [0.006591796875, inf]
+    >>> guess(some)[2:4].tolist()  # cables never fail; the other switch is down, and a tree is up
+    [inf, 0.006591796875]
     """
     tree, cut = map(float, floors(fabric))
     width = fabric.planes * fabric.aggregations
@@ -64,10 +64,10 @@ def guess(fabric: Fabric) -> FloatArray:
         _, terminals, others = pod
         alone = far ** max(others - 1, 0) * near ** max(terminals - 1, 0)
         direct = way ** (width - 1) / 2**4
-        of_pod = [direct, core_link, direct, beside * alone, beside * alone]
+        of_pod = [core_link, direct, direct, beside * alone, beside * alone]
         if terminals == 0:
             least = _UNDERFLOW if fabric.planes == 1 else 0.0  # not 0, but too small for a float
-            of_pod = [max(x, least) for x in (bridge, cable, math.inf, join * alone, join * alone)]
+            of_pod = [max(x, least) for x in (cable, bridge, math.inf, join * alone, join * alone)]
         for name, slope in zip(OF_PODS, of_pod, strict=True):
             fails = getattr(fabric, "edge_link" if name == "other_link" else name)[1] > 0
             found.append(

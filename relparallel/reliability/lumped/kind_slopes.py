@@ -7,8 +7,9 @@ are sums over the same splits. With a lever for each kind of pods t, of which th
 
 where W = sums . weights and only the links to the cores are in the power sums. What multiplies dW is gathered
 once and not for each class: for the weights the lever times the power sums, for the power sums the lever
-times the weights. The small factors come with their derivatives from dual numbers (`arithmetic`). No two sums
-are subtracted.
+times the weights. Weights are made of tables that are the same for all splits: what multiplies an entry is
+gathered over all of them. The small factors come with their derivatives from dual numbers (`arithmetic`). No
+two sums are subtracted.
 
 A part of a pod without terminals matters only when much else is down. How little is not known before: the sum
 is made again, of more bits and terms, until all slopes are far above what it leaves out (`kind_bounds`).
@@ -106,22 +107,18 @@ def _summed(
     fabric: Fabric, tables: list[Table], alive: list[Dual], smallest: float, terms: list[Terms]
 ) -> KindSlopes:
     """R and its slopes over some of the terms, all of them at least ``smallest``."""
-    counts = [count for count, *_ in fabric.pods]
-    width = fabric.planes * fabric.aggregations
-    parts = sum(counts) * width * (fabric.cores + max(t + n for _, t, n in fabric.pods) + 1)
-    scale = Scale.of(fabric.planes * fabric.cores, sum(counts), Fraction(smallest) / parts**2)
-    plain = uplinks(fabric, scale)
-    of_links, of_weights, of_tables = with_slopes(fabric, scale)
-    entries = [of_tables.entries(table) for table in tables]
-    both, likely = np.zeros(2, dtype=object), of_links.scale.array(alive)
+    counts, scale = [count for count, *_ in fabric.pods], _scale(fabric, smallest)
+    plain, above = uplinks(fabric, scale), with_slopes(fabric, scale)
+    both, likely = np.zeros(2, dtype=object), above.scale.array(alive)
     slopes = np.zeros((len(counts), len(OF_PODS)), dtype=object)
+    entries = [above.entries(table) for table in tables]
+    by_entry = [[np.zeros_like(x[:2]) for x in own] for own in entries]
     for sizes, outside, pieces in terms:
-        chances = of_links.core_chances(sizes, outside, likely)
-        uncoloured = of_weights.uncoloured(sizes, outside)
+        chances, uncoloured = above.core_chances(sizes, outside, likely), above.uncoloured(sizes, outside)
         weights = [plain.weights([x[0] for x in uncoloured], [x[0] for x in own]) for own in entries]
         by_weight = [np.zeros(own.T.shape, dtype=object) for own in weights]
         for some, rows, columns, large in pieces:
-            sums, ways = of_links.power_sums(some)[:, rows], signed_ways(some)[rows]
+            sums, ways = above.power_sums(some)[:, rows], signed_ways(some)[rows]
             seen = [own.T[columns] for own in weights]
             agree = [scale.rounded((sums[0] * own).sum(axis=1)) for own in seen]
             joint, steep = levers(agree, chances[0, columns], counts, scale)
@@ -129,15 +126,24 @@ def _summed(
             for t, own in enumerate(large):
                 lever = (ways * steep[t])[own]
                 np.add.at(by_weight[t], columns[own], lever[:, None] * sums[0, own])
-                slopes[t, 1] += lever @ (sums[1, own] * seen[t][own]).sum(axis=1) >> 2 * scale.bits
-        for t, own in enumerate(entries):
-            lever = scale.rounded(by_weight[t].T)
-            slopes[t] += of_weights.weight_slopes(uncoloured, own, lever, scale)
+                slopes[t, 0] += lever @ (sums[1, own] * seen[t][own]).sum(axis=1) >> 2 * scale.bits
+        for lever, total in zip(by_weight, by_entry, strict=True):
+            if lever.any():
+                more = above.entry_levers(uncoloured, scale.rounded(lever.T), scale)
+                total[:] = map(np.add, total, more)
+    slopes += [above.slopes(own, total) for own, total in zip(entries, by_entry, strict=True)]
     joined, core = (Fraction(x, scale.one) for x in both.tolist())
     pods = [
         dict(zip(OF_PODS, (Fraction(int(x), scale.one) for x in own), strict=True)) for own in slopes.tolist()
     ]
     return KindSlopes(joined, core, pods)
+
+
+def _scale(fabric: Fabric, smallest: float) -> Scale:
+    """Bits enough for slopes of this size by all parts of a class."""
+    pods, width = sum(count for count, *_ in fabric.pods), fabric.planes * fabric.aggregations
+    parts = pods * width * (fabric.cores + max(t + n for _, t, n in fabric.pods) + 1)
+    return Scale.of(fabric.planes * fabric.cores, pods, Fraction(smallest) / parts**2)
 
 
 def _table(fabric: Fabric, pod: tuple[int, int, int]) -> Table:

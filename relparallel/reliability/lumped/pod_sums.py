@@ -2,7 +2,8 @@
 
 Letters: q is the down-probability of a link between core and aggregation switch. In a plane with n cores in
 blocks and s live cores outside them, a switch that is up is coloured by a block of j cores with probability
-q^(n + s - j) (1 - q^j), free with q^(n + s), idle with q^n (1 - q^s).
+q^(n + s - j) (1 - q^j), free with q^(n + s), idle with q^n (1 - q^s). The last is a difference: switches are
+taken as free or as *either*, with q^n, so that all chances of those without a colour are powers of q.
 
 Arrays of duals have one axis more, the first: all others are counted from the last.
 """
@@ -12,14 +13,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from relparallel.reliability.lumped.arithmetic import Duals, Exact, Floats, Numbers, Scale
-from relparallel.reliability.lumped.pod_partitions import Layouts, integer_partitions, set_partitions
+from relparallel.reliability.lumped.pod_partitions import (
+    IntArray,
+    Layouts,
+    integer_partitions,
+    set_partitions,
+)
 from relparallel.reliability.lumped.pod_tables import Table
 
 __all__ = ["Kind", "Outside", "Uplinks", "signed_ways"]
@@ -81,31 +87,22 @@ class Uplinks:
         return self.scale.array([self.up**0])
 
     @cached_property
-    def _links(self) -> tuple[Numbers, Numbers]:
-        """q^j and 1 - q^j for all numbers j of cores."""
-        miss = [(1 - self.link_up) ** j for j in range(self.cores + 1)]
-        return self.scale.array(miss), self.scale.array(1 - q for q in miss)
+    def _powers(self) -> Numbers:
+        """q^j for all numbers j of links."""
+        links = self.planes * self.switches * self.cores
+        return self.scale.array((1 - self.link_up) ** j for j in range(links + 1))
+
+    @cached_property
+    def _ups(self) -> Numbers:
+        """Chance that so many given switches are up and the others down."""
+        width = self.planes * self.switches
+        return self.scale.array(self.up**n * (1 - self.up) ** (width - n) for n in range(width + 1))
 
     @cached_property
     def colours(self) -> list[Numbers]:
         """Chance of links to j cores of a block, of n in blocks, and to no other core in them: [n][j]."""
-        miss, seen = self._links
-        return [self.scale.times(miss[..., n::-1], seen[..., : n + 1]) for n in range(self.cores + 1)]
-
-    @cached_property
-    def states(self) -> list[Numbers]:
-        """Chances of a switch, by the number of cores in blocks: [its state, live cores outside of blocks].
-
-        Coloured (up without a link to these cores: the block that it sees is in the power sums), down, and
-        without a link to a core in blocks free (to none at all) or idle.
-        """
-        miss, seen = self._links
-        down = self.scale.array([1 - self.up] * (self.cores + 1))
-        up = self.scale.times(self.scale.array([self.up]), miss)
-        alone = [up[..., n : n + 1] for n in range(self.cores + 1)]
-        return [
-            np.stack([up, down, self.scale.times(x, miss), self.scale.times(x, seen)], axis=-2) for x in alone
-        ]
+        seen = self.scale.array(1 - (1 - self.link_up) ** j for j in range(self.cores + 1))
+        return [self.scale.times(self._powers[..., n::-1], seen[..., : n + 1]) for n in range(self.cores + 1)]
 
     def core_chances(self, sizes: tuple[int, ...], outside: Outside, alive: Numbers) -> Numbers:
         """Probability that the cores in the blocks are up and just so many others, [choices].
@@ -139,51 +136,60 @@ class Uplinks:
         return np.stack([sums[kind] for kind in self.kinds], axis=-1)
 
     def entries(self, table: Table) -> list[Numbers]:
-        """A pod's table by the number of coloured switches: [sizes of the colours, free and idle]."""
+        """A pod's table by the number of coloured switches: [sizes of the colours, free and either].
+
+        Times the chance that just these switches are up. Slopes are by the switches, then the table's.
+        """
         found = []
         for size in range(self.planes * self.switches + 1):
             shapes, rest = integer_partitions(size), self._rest(size)
             entries = self.scale.array(table[shape, f, i] for shape in shapes for f, i in rest)
-            found.append(entries.reshape(*entries.shape[:-1], len(shapes), len(rest)))
+            entries = entries.reshape(*entries.shape[:-1], len(shapes), len(rest))
+            ups = self._ups[..., None, [size + f + i for f, i in rest]]
+            found.append(self.scale.crossed(entries @ _less_free(rest), ups))
         return found
 
     def weights(self, uncoloured: list[Numbers], entries: list[Numbers]) -> Numbers:
-        """What multiplies each power sum in the probability that a pod agrees, [kinds, choices]."""
-        pairs = zip(self._chosen, uncoloured, strict=True)
-        parts = [self.scale.product(entries[len(coloured)], chances) for coloured, chances in pairs]
-        return np.concatenate(parts, axis=-2)
+        """What multiplies each power sum in the probability that a pod agrees, [kinds, choices].
 
-    def weight_slopes(
-        self, uncoloured: list[Numbers], entries: list[Numbers], lever: Numbers, scale: Scale
-    ) -> Numbers:
-        """Slopes of the sum of all weights times ``lever``, by the chances and then the table's."""
-        slopes, first = [], 0
-        for coloured, chances in zip(self._chosen, uncoloured, strict=True):
-            own = entries[len(coloured)]
-            some = lever[first : first + own.shape[-2]]
-            first += len(some)
-            by_entry, by_chance = scale.product(some, chances[0].T), scale.product(own[0].T, some)
-            parts = (chances[1:], by_chance), (own[1:], by_entry)
-            slopes.append(np.concatenate([x.reshape(len(x), -1) @ by.ravel() for x, by in parts]))
-        return np.asarray(scale.rounded(np.sum(slopes, axis=0)))
+        Slopes are by the links to cores, then by the entries'.
+        """
+        pairs = zip(entries, uncoloured, strict=True)
+        parts = [self.scale.product(own[..., None, :, :], chances) for own, chances in pairs]
+        return np.concatenate([x.reshape(*x.shape[:-3], -1, x.shape[-1]) for x in parts], axis=-2)
+
+    def entry_levers(self, uncoloured: list[Numbers], lever: Numbers, scale: Scale) -> list[Numbers]:
+        """What multiplies each entry in the sum of all weights times ``lever``, and its slopes by links."""
+        found, first = [], 0
+        for size, chances in enumerate(uncoloured):
+            last = first + chances.shape[-3] * len(integer_partitions(size))
+            some = lever[first:last].reshape(chances.shape[-3], -1, chances.shape[-1])
+            found.append(scale.product(some, np.swapaxes(chances, -2, -1)).sum(axis=-3))
+            first = last
+        return found
+
+    def slopes(self, entries: list[Numbers], levers: list[Numbers]) -> Numbers:
+        """Slopes of a sum of such weights, by the links to cores and then by the entries'."""
+        pairs = zip(entries, levers, strict=True)
+        return np.asarray(sum(self.scale.crossed(own, by)[1:].sum(axis=(-2, -1)) for own, by in pairs))
 
     def uncoloured(self, sizes: tuple[int, ...], outside: Outside) -> list[Numbers]:
-        """Chance of so many free and idle switches beside the coloured ones, [free and idle, choices]."""
-        seats = np.array(outside, dtype=np.int64)
-        found: dict[Switches, Numbers] = {(): self._one[..., None, None, :]}  # by free and idle switches
-        for switch in range(self.planes * self.switches):
-            plane = switch // self.switches
-            states = self.states[sizes[plane]][..., None, None, seats[:, plane]]
-            before, found = found, {}
-            for coloured, sums in before.items():
-                found[*coloured, switch], found[coloured] = self._one_more(sums, states)
-        rest = [np.transpose(self._rest(len(some))) for some in self._chosen]
-        return [found[some][..., f, i, :] for some, (f, i) in zip(self._chosen, rest, strict=True)]
+        """Chance of links of switches that are free and either, [sets of coloured ones, the others, choices].
+
+        By the number of coloured switches, and with their links to the cores outside of blocks.
+        """
+        above, below, starts = _ways_to_miss(self.planes, self.switches)
+        links = above @ np.transpose(outside) + (below @ sizes)[:, None]
+        sums, found, first = np.add.reduceat(self._powers[..., links], starts, axis=-2), [], 0
+        for size in range(self.planes * self.switches + 1):
+            shape = math.comb(self.planes * self.switches, size), len(self._rest(size))
+            some, first = sums[..., first : first + math.prod(shape), :], first + math.prod(shape)
+            found.append(some.reshape(*some.shape[:-2], *shape, -1))
+        return found
 
     def _rest(self, size: int) -> list[tuple[int, int]]:
-        """Numbers of free and idle switches beside so many coloured ones."""
-        left = self.planes * self.switches - size
-        return [(f, i) for f in range(left + 1) for i in range(left - f + 1)]
+        """Numbers of free and other switches that are up beside so many coloured ones."""
+        return _pairs(self.planes * self.switches - size)
 
     def _chances(self, sizes: tuple[int, ...]) -> dict[Switches, Numbers]:
         """Chance that all of some switches have a colour, by the profile of its block, [profiles]."""
@@ -204,16 +210,48 @@ class Uplinks:
             for switches, chance in found.items()
         }
 
-    def _one_more(self, sums: Numbers, states: Numbers) -> tuple[Numbers, Numbers]:
-        """The chances with one more switch, coloured and not."""
-        every = self.scale.times(sums[..., None, :, :, :], states)
-        coloured, down, free, idle = np.moveaxis(every, -4, 0)
-        *lead, width, _, choices = down.shape
-        after = np.zeros((*lead, width + 1, width + 1, choices), dtype=down.dtype)
-        after[..., :-1, :-1, :] = down
-        after[..., 1:, :-1, :] += free
-        after[..., :-1, 1:, :] += idle
-        return coloured, after
+
+@cache
+def _pairs(most: int) -> list[tuple[int, int]]:
+    """Two numbers that add up to no more."""
+    return [(f, i) for f in range(most + 1) for i in range(most - f + 1)]
+
+
+def _less_free(rest: list[tuple[int, int]]) -> IntArray:
+    """How often an entry by free and idle switches counts in one by free and either: idle is a difference."""
+    counts = np.zeros((len(rest), len(rest)), dtype=np.int64)
+    for column, (free, either) in enumerate(rest):
+        for kept in range(free + 1):
+            row = rest.index((kept, either + free - kept))
+            counts[row, column] = math.comb(free, kept) * (-1) ** (free - kept)
+    return counts
+
+
+@cache
+def _ways_to_miss(planes: int, switches: int) -> tuple[IntArray, IntArray, IntArray]:
+    """All ways of switches to be coloured, free, either or down, in the order of `Uplinks.uncoloured`.
+
+    Returns
+    -------
+    (int64[ways, planes], int64[ways, planes], int64[sums])
+        How many of them have no link to the cores outside of blocks, and to those in blocks; starts of the
+        ways that are added up.
+    """
+    width = range(planes * switches)
+    ways: list[list[Switches]] = []  # that have no link to the ones, and to the others
+    starts = []
+    for coloured in (some for size in range(len(width) + 1) for some in combinations(width, size)):
+        others = [switch for switch in width if switch not in coloured]
+        for f, i in _pairs(len(others)):
+            starts.append(len(ways))
+            for free in combinations(others, f):
+                rest = [switch for switch in others if switch not in free]
+                ways += [[(*coloured, *free), (*free, *either)] for either in combinations(rest, i)]
+    counts = [
+        [np.bincount(np.array(some, dtype=int) // switches, minlength=planes) for some in way] for way in ways
+    ]
+    above, below = np.moveaxis(np.array(counts), 1, 0)
+    return above, below, np.array(starts)
 
 
 def signed_ways(some: Layouts) -> Numbers:

@@ -15,7 +15,6 @@ All other steps, such as the way back through the tape, add and multiply what is
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numba
@@ -23,20 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.programme.compiling import njit_borrowing
-from relparallel.reliability.programme.labels import ALL
-from relparallel.reliability.programme.layer_rows import HOLDS, KIND, MERGE, SUCCEED, planned_rows
-from relparallel.reliability.sensitivity.many_digits import BITS, FULL, mixed
-from relparallel.reliability.sensitivity.traced_sweep import ENDS, FAILURE, Trace, forth
+from relparallel.reliability.programme.layer_rows import KIND, MERGE, SUCCEED, planned_rows
+from relparallel.reliability.sensitivity.many_digits import FULL, mixed
+from relparallel.reliability.sensitivity.traced_sweep import ENDS, FAILURE, Space, Trace, forth, no_space
+from relparallel.reliability.sensitivity.word_counts import MOST, first_words, missing_words, rounding
 
 __all__ = ["slopes"]
 
 _TINY = 1e-300  # masses below may be 0
 _SMALLEST = 1e-180  # derivative beside U that is ever held
-_FEW, _MANY, _MOST = 8, 11, 34  # words of a g: at least; at most where states are many; whose unit is a float
-_DETOUR = 3  # times the length of the shortest way, that by the most remote link
 _FEW_RECORDS = 2**12  # for which to make room at first
 _QUICK = 2**15  # records times words: so many take less time than the rest
-_ENOUGH, _SOME = 40, 2.0**7  # bits of a derivative where rounding is a unit; that without digits, beside it
+_SOME = 2.0**7  # derivative without digits, beside what rounding may add
 _PRIME, _ROOT = 2**31 - 1, 16807  # of which powers seem drawn at random
 _BATCH = 128  # records at a time
 _MODULO = 1  # word that holds a number modulo the prime
@@ -113,52 +110,21 @@ def _there_and_back(swept, chances, asked, gain, room):  # type: ignore[no-untyp
     segments, records, outcome, peak = _all_forth(swept, chances, room)
     if peak > swept[3]:
         return 0.0, 1.0, peak
-    words, drawn = _first_words(swept[0], chances, *outcome), False
-    _all_back(swept, segments, chances, gain, words)
-    while records * words <= _QUICK and words < _MOST and _missing(gain, asked, words) > 0:
+    words, drawn = first_words(swept[0], chances, *outcome), False
+    _all_back(swept, segments, peak, chances, gain, words)
+    while records * words <= _QUICK and words < MOST and missing_words(gain, asked, words) > 0:
         if not drawn:  # 0 may be right, beside what is for certain
             matter, drawn = np.zeros(gain.shape), True
-            _all_back(swept, segments, _drawn(chances), matter, _MODULO)
+            _all_back(swept, segments, peak, _drawn(chances), matter, _MODULO)
             asked = asked & (matter > 0.0)
             continue
-        gain[:], words = 0.0, min(words + max(_missing(gain, asked, words), words // 2), _MOST)
-        _all_back(swept, segments, chances, gain, words)
+        gain[:], words = 0.0, min(words + max(missing_words(gain, asked, words), words // 2), MOST)
+        _all_back(swept, segments, peak, chances, gain, words)
     for row in range(len(gain)):
         for i in range(3):
-            if not asked[row, i] or gain[row, i] < _SOME * _rounding(gain, words):
+            if not asked[row, i] or gain[row, i] < _SOME * rounding(gain, words):
                 gain[row, i] = 0.0
     return outcome[0], outcome[1], peak
-
-
-@numba.njit(cache=True)
-def _first_words(rows, chances, success, failure):  # type: ignore[no-untyped-def]
-    """Words for what seems to be the least derivative: by a part of a large cut, or of a detour."""
-    costs = np.zeros((len(rows), 3))
-    for row in range(len(rows)):
-        for i in range(3):
-            rarer = min(chances[row, 2 * i], chances[row, 2 * i + 1])
-            costs[row, i] = -math.log2(rarer) if rarer > 0.0 else 0.0
-    cut, way = _cut(rows, costs), -math.log2(max(success, _TINY))
-    if rows[-1, HOLDS] != ALL:
-        way *= _DETOUR
-    bits = _ENOUGH + math.log2(len(rows)) + max(cut, way)
-    ever = _MANY - math.log2(max(min(success, failure), _TINY)) / BITS
-    return min(max(math.ceil(bits / BITS), _FEW), math.floor(ever), _MOST)
-
-
-@numba.njit(cache=True)
-def _cut(rows, costs):  # type: ignore[no-untyped-def]
-    """Cost of all links of a vertex where all are terminals, else of as many parts as there are slots."""
-    around, live, most = np.zeros(16), 1, 0.0
-    for row in range(len(rows)):
-        for slot in rows[row, 4:6]:
-            around[slot] += costs[row, 0]
-            live, most = max(live, slot), max(most, around[slot])
-        for slot in rows[row, 6:8]:
-            if slot >= 0:
-                around[slot] = 0.0
-    known = np.sort(costs.ravel()[costs.ravel() > 0.0])
-    return most if rows[-1, HOLDS] == ALL or len(known) == 0 else live * known[3 * len(known) // 4]
 
 
 @numba.njit(cache=True)
@@ -167,9 +133,9 @@ def _all_forth(swept, chances, room):  # type: ignore[no-untyped-def]
 
     Returns
     -------
-    segments : (list of int, list of uint64[2 states], list of int, list of Trace, int)
+    segments : (list of int, list of uint64[2 states], list of int, list of Trace, int, Space)
         Row and layer before each and after the last; room and trace of each; how many of the traces, those of
-        the first, are empty, because together they did not find room.
+        the first, are empty, because together they did not find room; space to sweep these once again.
     records : int
         Number of all records.
     outcome : float, float
@@ -182,10 +148,10 @@ def _all_forth(swept, chances, room):  # type: ignore[no-untyped-def]
     layer.view(np.float64)[1] = 1.0
     begins, layers, rooms = [0], [layer], [min(_FEW_RECORDS, room)]
     nothing, traces = Trace(np.zeros((0, 2), np.int32), np.zeros(0), none, none, none), []
-    records, kept, dropped, peak, sums = 0, 0, 0, 1, np.zeros(4)
+    records, kept, dropped, peak, sums, space = 0, 0, 0, 1, np.zeros(4), no_space()
     while begins[-1] < len(rows) and peak <= max_states:
-        row, layer, trace, most = forth(
-            rows, chances, free, lean, begins[-1], layers[-1], max_states, rooms[-1], sums
+        row, layer, trace, most, space = forth(
+            rows, chances, free, lean, begins[-1], layers[-1], max_states, rooms[-1], sums, space
         )
         peak = max(peak, most)
         begins.append(row)
@@ -195,9 +161,11 @@ def _all_forth(swept, chances, room):  # type: ignore[no-untyped-def]
         rooms.append(min(records, room // 4))
         while kept > room and dropped < len(traces) - 1:
             kept -= traces[dropped].records[-1]
+            space = _with_room_of(traces[dropped], space)
             traces[dropped] = nothing
             dropped += 1
-    return (begins, layers, rooms, traces, dropped), records, (sums[0] + sums[1], sums[2] + sums[3]), peak
+    segments = begins, layers, rooms, traces, dropped, space if dropped else no_space()
+    return segments, records, (sums[0] + sums[1], sums[2] + sums[3]), peak
 
 
 @numba.njit(cache=True)
@@ -235,35 +203,30 @@ def _between_live(steps, chances, asked):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _all_back(swept, segments, chances, gain, words):  # type: ignore[no-untyped-def]
+def _all_back(swept, segments, peak, chances, gain, words):  # type: ignore[no-untyped-def]
     """Sweep back, and forth once again where a trace is empty."""
     rows, free, lean, max_states = swept
-    begins, layers, rooms, traces, dropped = segments
-    value, sums = np.zeros((ENDS, words), np.uint32), np.zeros(4)
+    begins, layers, rooms, traces, dropped, space = segments
+    largest, sums = ENDS + peak, np.zeros(4)
+    value, other = np.empty((largest, words), np.uint32), np.empty((largest, words), np.uint32)
+    value[:ENDS] = 0
     value[FAILURE] = 1 if words == _MODULO else FULL
     for k in range(len(traces) - 1, -1, -1):
         trace = traces[k]
         if k < dropped:
-            trace = forth(rows, chances, free, lean, begins[k], layers[k], max_states, rooms[k], sums)[2]
-        value = _back(rows, chances, free, gain, begins[k], trace, value)
+            trace, _, space = forth(
+                rows, chances, free, lean, begins[k], layers[k], max_states, rooms[k], sums, space
+            )[2:]
+        value, other = _back(rows, chances, free, gain, begins[k], trace, value, other)
+        if k < dropped:
+            space = _with_room_of(trace, space)
 
 
 @numba.njit(cache=True)
-def _missing(gain, asked, words):  # type: ignore[no-untyped-def]
-    """How many words are missing at least in a derivative that is asked for."""
-    least = np.inf
-    for row in range(len(gain)):
-        for i in range(3):
-            if asked[row, i]:
-                least = min(least, gain[row, i])
-    bits = math.log2(max(least / _rounding(gain, words), 1.0))
-    return math.ceil((_ENOUGH - bits) / BITS) if bits < _ENOUGH else 0
-
-
-@numba.njit(cache=True)
-def _rounding(gain, words):  # type: ignore[no-untyped-def]
-    """A unit in every row."""
-    return len(gain) * math.ldexp(1.0, -BITS * words)
+def _with_room_of(trace, space):  # type: ignore[no-untyped-def]
+    """What may be overwritten, with what a trace takes."""
+    here, there, table, sources, _, _ = space
+    return Space(here, there, table, sources, trace.target, trace.mass)
 
 
 @numba.njit(cache=True)
@@ -282,8 +245,11 @@ def _drawn(chances):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _back(rows, chances, free, gain, begin, trace, after):  # type: ignore[no-untyped-def]
-    """Failure probability of the states of layer ``begin``, in words, behind those of the ends."""
+def _back(rows, chances, free, gain, begin, trace, after, before):  # type: ignore[no-untyped-def]
+    """Failure probability of the states of layer ``begin``, in words, behind those of the ends.
+
+    It comes in one of the two arrays, of room for the largest layer, and the other one is returned as well.
+    """
     words = after.shape[1]
     room = _Room(
         np.empty((words, _BATCH), np.uint32), np.empty((words, _BATCH), np.uint32),
@@ -296,13 +262,11 @@ def _back(rows, chances, free, gain, begin, trace, after):  # type: ignore[no-un
         target = trace.target[trace.records[i] : trace.records[i + 1]]
         if rows[row, KIND] >= MERGE:
             gain[row, 0] = _recall_shares(after, chances[row], rows[row, KIND] == SUCCEED, mass, target, room)
-            after = after[: trace.states[i] + ENDS]
             continue
-        before = np.empty((len(mass) + ENDS, words), np.uint32)
         before[:ENDS] = after[:ENDS]
         _recall_states(chances[row], free[row], gain[row], mass, target, before[ENDS:], after, room)
-        after = before
-    return after
+        after, before = before, after
+    return after, before
 
 
 @njit_borrowing

@@ -21,7 +21,7 @@ from relparallel.reliability.programme.labels import ALL, depart, merge, pack, t
 from relparallel.reliability.programme.layer_rows import HOLDS, KIND, MERGE, SUCCEED
 from relparallel.reliability.programme.layer_table import add_states, grown, indexed
 
-__all__ = ["ENDS", "FAILURE", "Trace", "forth"]
+__all__ = ["ENDS", "FAILURE", "Space", "Trace", "forth", "no_space"]
 
 _NIBBLE, _U0 = np.uint64(15), np.uint64(0)
 _SUCCESS, FAILURE, ENDS = 0, 1, 2  # the two ends take the first places of a layer, its states the next
@@ -52,8 +52,36 @@ class Trace(NamedTuple):
     states: NDArray[np.int64]
 
 
+class Space(NamedTuple):
+    """Arrays that the sweep grows, which the next one may have: new pages cost more than what is written.
+
+    Attributes
+    ----------
+    here, there : uint64[any]
+        Layers.
+    table, sources : int32[any]
+        Places of states, and from where they move.
+    target, mass : int32[any, 2], float64[any]
+        Those of a trace that is of no use any more.
+    """
+
+    here: NDArray[np.uint64]
+    there: NDArray[np.uint64]
+    table: NDArray[np.int32]
+    sources: NDArray[np.int32]
+    target: NDArray[np.int32]
+    mass: NDArray[np.float64]
+
+
 @numba.njit(cache=True)
-def forth(rows, chances, free, lean, begin, layer, max_states, room, sums):  # type: ignore[no-untyped-def]
+def no_space():  # type: ignore[no-untyped-def]
+    """Nothing yet."""
+    words, places = np.empty(64, np.uint64), np.empty(64, np.int32)
+    return Space(words, words.copy(), places, places.copy(), np.empty((0, 2), np.int32), np.empty(0))
+
+
+@numba.njit(cache=True)
+def forth(rows, chances, free, lean, begin, layer, max_states, most, sums, space):  # type: ignore[no-untyped-def]
     """Decide links from row ``begin`` on while the trace has room.
 
     Parameters
@@ -66,10 +94,12 @@ def forth(rows, chances, free, lean, begin, layer, max_states, room, sums):  # t
         First row.
     layer : uint64[2 states]
         State and mass, one after the other, of the layer before it.
-    max_states, room : int
+    max_states, most : int
         Largest layer, and records to keep: those of one row at least.
     sums : float64[4]
         Success and failure, each with what rounding lost: to be added to.
+    space : Space
+        To be overwritten.
 
     Returns
     -------
@@ -80,15 +110,19 @@ def forth(rows, chances, free, lean, begin, layer, max_states, room, sums):  # t
     trace : Trace
     peak : int
         Largest layer.
+    space : Space
+        What may be overwritten next: without what the trace holds.
     """
     rows_left, row, count, peak = len(rows) - begin, begin, len(layer) // 2, 1
-    room = max(room, _most_records(rows[row], free[row], count))
+    most = max(most, _most_records(rows[row], free[row], count))
     first, records = np.zeros(rows_left + 1, np.int64), np.zeros(rows_left + 1, np.int64)
-    target, mass, states = np.empty((room, 2), np.int32), np.empty(room), np.empty(rows_left, np.int64)
-    here, there, table, bits = layer.copy(), np.empty(64, np.uint64), np.empty(64, np.int32), -1
+    here, there, table, sources, target, mass = space
+    if len(mass) < most:
+        target, mass = np.empty((most, 2), np.int32), np.empty(most)
+    here, bits, states = grown(here, 0, count), -1, np.empty(rows_left, np.int64)
+    here[: 2 * count] = layer
     buffer, origin = np.empty(16 * _BATCH, np.uint64), np.empty(8 * _BATCH, np.int64)
-    sources = np.empty(64, np.int32)
-    while row < len(rows) and records[row - begin] + _most_records(rows[row], free[row], count) <= room:
+    while row < len(rows) and records[row - begin] + _most_records(rows[row], free[row], count) <= most:
         i, kind = row - begin, rows[row, KIND]
         states[i], m, r = count, first[i], records[i]
         if row > 0 and rows[row - 1, HOLDS] == ALL != rows[row, HOLDS]:
@@ -123,7 +157,8 @@ def forth(rows, chances, free, lean, begin, layer, max_states, room, sums):  # t
         row += 1
     used = row - begin
     trace = Trace(target, mass, first[: used + 1], records[: used + 1], states[:used])
-    return row, here[: 2 * count].copy(), trace, peak
+    space = Space(here, there, table, sources, target[:0], mass[:0])
+    return row, here[: 2 * count].copy(), trace, peak, space
 
 
 @numba.njit(cache=True)

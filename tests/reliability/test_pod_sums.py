@@ -1,0 +1,101 @@
+"""Weights of power sums against the states of the switches, one by one."""
+
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relparallel.reliability.lumped.arithmetic import Dual, Duals, Scale
+from relparallel.reliability.lumped.pod_partitions import integer_partitions
+from relparallel.reliability.lumped.pod_sums import Uplinks
+
+SCALE = Scale(400)
+CHANCES = st.sampled_from([Fraction(x) for x in (0, 2.0**-70, 0.125, 0.75, 1 - 2.0**-40, 1)])
+
+
+def one_by_one(planes, switches, up, miss, sizes, seats, table):
+    """Weights by sets of coloured switches and sizes of their colours, all others down, free or idle."""
+    width = range(planes * switches)
+    for size in range(len(width) + 1):
+        for coloured in combinations(width, size):
+            for shape in integer_partitions(size):
+                total = 0
+                for states in product(["down", "free", "idle"], repeat=len(width) - size):
+                    others = iter(states)
+                    chance = Fraction(1)
+                    for switch in width:
+                        inside, outside = sizes[switch // switches], seats[switch // switches]
+                        chance *= {
+                            "coloured": up * miss**outside,
+                            "down": 1 - up,
+                            "free": up * miss ** (inside + outside),
+                            "idle": up * miss**inside * (1 - miss**outside),
+                        }["coloured" if switch in coloured else next(others)]
+                    total += chance * table[shape, states.count("free"), states.count("idle")]
+                yield total
+
+
+@st.composite
+def cases(draw):
+    planes, switches = draw(st.sampled_from([(1, 1), (1, 3), (2, 1), (2, 2), (3, 1)]))
+    sizes = draw(st.lists(st.integers(0, 3), min_size=planes, max_size=planes))
+    seats = [[draw(st.integers(0, 3 - n)) for n in sizes] for _ in range(2)]
+    width = planes * switches
+    keys = [
+        (shape, free, idle)
+        for size in range(width + 1)
+        for shape in integer_partitions(size)
+        for free in range(width - size + 1)
+        for idle in range(width - size - free + 1)
+    ]
+    entries = st.integers(-8, 8).map(lambda n: Fraction(n, 8))
+    table = {key: draw(entries) for key in keys}
+    return planes, switches, draw(CHANCES), draw(CHANCES), tuple(sizes), seats, table
+
+
+@settings(max_examples=80, deadline=None)
+@given(case=cases())
+def test_weights_are_sums_over_all_states_of_the_switches(case):
+    planes, switches, up, miss, sizes, seats, table = case
+    some = Uplinks(planes, 3, switches, up, 1 - miss, SCALE)
+    found = some.weights(some.uncoloured(sizes, seats), some.entries(table))
+    for column, choice in zip(found.T, seats, strict=True):
+        assert in_floats(column) == close(one_by_one(planes, switches, up, miss, sizes, choice, table))
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=cases())
+def test_slopes_of_weights_are_those_of_the_sum_over_all_states(case):
+    """By links to cores, switches and a factor of the table: of a sum of all weights with some levers."""
+    planes, switches, up, miss, sizes, seats, table = case
+    by = (Fraction(1),)
+    some = Uplinks(planes, 3, switches, Dual(up, by), Dual(1 - miss, by), Duals(SCALE, 1))
+    entries = some.entries({key: Dual(x, (3 * x,)) for key, x in table.items()})
+    uncoloured = some.uncoloured(sizes, seats)
+    weights = some.weights(uncoloured, entries)
+    levers = np.array(
+        [[Fraction(1 + 7 * row % 5, column) for column in (1, 2)] for row in range(weights.shape[1])]
+    )
+    scaled = SCALE.array(levers.ravel()).reshape(levers.shape)
+    above, below = Dual(up, (0, 1, 0)), Dual(miss, (-1, 0, 0))
+    tripled = {key: Dual(x, (0, 0, 3 * x)) for key, x in table.items()}
+    exact = Dual(0, (0, 0, 0))
+    for column, choice in zip(levers.T, seats, strict=True):
+        for lever, weight in zip(
+            column, one_by_one(planes, switches, above, below, sizes, choice, tripled), strict=True
+        ):
+            exact = exact + weight * lever
+    expected = close(exact.slopes)
+    assert in_floats(some.slopes(entries, some.entry_levers(uncoloured, scaled, SCALE))) == expected
+    assert in_floats((weights[1:] * scaled).sum(axis=(1, 2)) >> SCALE.bits) == expected
+
+
+def in_floats(units):
+    return [float(x) / SCALE.one for x in units]
+
+
+def close(exact):
+    return pytest.approx(list(map(float, exact)), rel=1e-13, abs=1e-100)
