@@ -63,6 +63,27 @@ def test_a_pods_probability_and_slopes_are_below_what_is_sure(fabric):
                     assert (exact.astype(float) <= bound * (1 + 1e-12) + 1e-100).all()
 
 
+@pytest.mark.parametrize(
+    "downs", [(0.1, 0.2, 0.3, 0.02), (1e-4, 0.9, 0.98, 1e-3), (0.5, 1e-6, 0.999, 0.7)], ids=str
+)
+@pytest.mark.parametrize("shape", [(1, 3, 5), (1, 4, 4), (2, 2, 2), (3, 2, 1)], ids=str)
+def test_slopes_in_floats_are_off_by_less_than_is_said(shape, downs):
+    planes, cores, aggregations = shape
+    aggregation, edge, core_link, edge_link = ((1.0 - down, down) for down in downs)
+    fabric = Fabric(
+        planes=planes, cores=cores, aggregations=aggregations, pods=((2, 1, 2), (1, 0, 3)), core=(0.9, 0.1),
+        aggregation=aggregation, edge=edge, core_link=core_link, edge_link=edge_link,
+    )  # fmt: skip
+    tables, alive = parts_of(fabric)
+    look = kind_bounds._Look.of(fabric, tables, alive)
+    for group, outside in groups_of(fabric):
+        here, sums = look.at(group.sizes, outside), look.above.power_sums(group)
+        for weights, exact in zip(here.weights, exactly(fabric, tables, group, outside), strict=True):
+            found = sums[0] @ weights
+            found[kind_bounds._CORE_LINK] += sums[1] @ weights[0]
+            assert abs(found - exact.astype(float)).max() < kind_bounds._DOUBT[0]
+
+
 @settings(max_examples=60, deadline=None)
 @given(fabric=fabrics())
 def test_terms_left_out_of_the_slopes_do_not_count(fabric):

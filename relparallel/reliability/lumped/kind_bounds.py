@@ -36,7 +36,7 @@ _CORE_LINK: Final = 1 + OF_PODS.index("core_link")  # behind the value
 _BLUR: Final = 2.0**-40  # of a slope, at most, for all terms left out
 _FEW: Final = 2**10  # terms, all of which cost less than to find those that count
 _FOLLOWS: Final = 2.0**-10  # share of a guess that is raised with another
-_DOUBT: Final = 1e-14, 1e-10  # more than the error of a slope of W, and of its share in a term, in floats
+_DOUBT: Final = 1e-13, 1e-10  # more than the error of a slope of W, and of its share in a term, in floats
 
 
 class Terms(NamedTuple):
