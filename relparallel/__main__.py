@@ -9,8 +9,6 @@ from pathlib import Path
 
 from relparallel.reproduce import NotebookError, RunnerBusyError, run_figures
 
-__all__ = ["main"]
-
 _ABOUT = "Performance and reliability of large-model training under parallel strategies."
 _EXAMPLES = """examples:
   python -m relparallel figures                 run every stale notebook and regenerate its figures
@@ -45,23 +43,7 @@ _DERIVE = "Compute the tables of data/derived/ anew from the folder that RELPARA
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The arguments; default those of the process.
-
-    Returns
-    -------
-    int
-        0 for success, 1 for a failure that was reported, 2 for a wrong command, 130 when interrupted.
-
-    Examples
-    --------
-    >>> main(["figures", "--quick"])
-    2
-    """
+    """Run the command line and return its exit status."""
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))

@@ -6,47 +6,33 @@ caller's signature, and returns the checked value (a tuple of them when several 
     stages = require_int(stages=stages, at_least=1)
 
 Arrays are checked element by element and come back as float64 (or int64) arrays.
+
+What users build is a `record`: a frozen keyword-only dataclass whose fields carry their range::
+
+    @record
+    class Level:
+        copies: int = whole(at_least=1)
+        cost: float = real(at_least=0)
+        kind: str = choice(("local", "remote"), default="local")
+
+A field with ``default=None`` also takes None. A ``__post_init__`` of the class runs after these checks, for
+what concerns several fields. Results, which only functions build, are plain frozen dataclasses.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
-from collections.abc import Collection
-from typing import Any, Final
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any, Final, dataclass_transform
 
 import numpy as np
 
-__all__ = [
-    "require_choice",
-    "require_flag",
-    "require_instance",
-    "require_int",
-    "require_probability",
-    "require_real",
-    "require_rng",
-]
-
 
 def require_int(*, at_least: int | None = None, at_most: int | None = None, **named: Any) -> Any:
-    """Return the named arguments as Python integers inside [at_least, at_most].
-
-    Raises
-    ------
-    TypeError
-        If a value is not an integer (booleans and floats are not).
-    ValueError
-        If a value is outside the range.
-
-    Examples
-    --------
-    >>> require_int(k=4, at_least=2)
-    4
-    >>> require_int(k=1, at_least=2)
-    Traceback (most recent call last):
-    ...
-    ValueError: k must be an integer >= 2, got 1
-    """
+    """Return the named arguments as Python integers inside [at_least, at_most]."""
     return _each(named, _integer, at_least, at_most)
 
 
@@ -62,45 +48,17 @@ def require_real(
     """Return the named arguments as floats (arrays as float64 arrays) inside the given bounds.
 
     NaN is always refused; infinity only passes with ``infinite=True``.
-
-    Raises
-    ------
-    TypeError
-        If a value is not a real number or an array of them.
-    ValueError
-        If a value is NaN, infinite (unless allowed) or outside the bounds.
-
-    Examples
-    --------
-    >>> require_real(mtbf=3600, above=0)
-    3600.0
-    >>> require_real(mtbf=-1.0, above=0)
-    Traceback (most recent call last):
-    ...
-    ValueError: mtbf must be a number > 0, got -1.0
     """
     return _each(named, _real, (above, at_least, below, at_most), infinite)
 
 
 def require_probability(**named: Any) -> Any:
-    """Return the named arguments as floats (arrays as float64 arrays) inside [0, 1].
-
-    Examples
-    --------
-    >>> require_probability(link_up=0.99)
-    0.99
-    """
+    """Return the named arguments as floats (arrays as float64 arrays) inside [0, 1]."""
     return _each(named, _real, _UNIT, False, "a probability in [0, 1]")
 
 
 def require_choice(allowed: Collection[Any], /, **named: Any) -> Any:
-    """Return the named arguments if each is one of ``allowed``.
-
-    Examples
-    --------
-    >>> require_choice(("young", "daly"), method="young")
-    'young'
-    """
+    """Return the named arguments if each is one of ``allowed``."""
     return _each(named, _choice, allowed)
 
 
@@ -216,3 +174,90 @@ def _range(at_least: float | None, at_most: float | None) -> str:
 def _shown(value: Any) -> str:
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _field(check: Callable[..., Any], default: Any) -> Any:
+    return dataclasses.field(default=default, metadata={"check": check})
+
+
+def whole(
+    *, default: Any = dataclasses.MISSING, at_least: int | None = None, at_most: int | None = None
+) -> Any:
+    """Field of a `record`: an integer inside [at_least, at_most]."""
+    return _field(partial(require_int, at_least=at_least, at_most=at_most), default)
+
+
+def real(*, default: Any = dataclasses.MISSING, **bounds: Any) -> Any:
+    """Field of a `record`: one number inside the bounds of `require_real`."""
+    return _field(partial(_one_real, bounds), default)
+
+
+def reals(*, default: Any = dataclasses.MISSING, **bounds: Any) -> Any:
+    """Field of a `record`: a number or an array of them inside the bounds of `require_real`."""
+    return _field(partial(require_real, **bounds), default)
+
+
+def choice(allowed: Collection[Any], *, default: Any = dataclasses.MISSING) -> Any:
+    """Field of a `record`: one of ``allowed``."""
+    return _field(partial(require_choice, allowed), default)
+
+
+def flag(*, default: Any = dataclasses.MISSING) -> Any:
+    """Field of a `record`: True or False."""
+    return _field(require_flag, default)
+
+
+def instance(kind: type | tuple[type, ...], *, default: Any = dataclasses.MISSING) -> Any:
+    """Field of a `record`: an instance of ``kind``."""
+    return _field(partial(require_instance, kind), default)
+
+
+def each(kind: type | tuple[type, ...], *, default: Any = dataclasses.MISSING) -> Any:
+    """Field of a `record`: a tuple of instances of ``kind``."""
+    return _field(partial(_tuple_of, kind), default)
+
+
+@dataclass_transform(
+    frozen_default=True,
+    kw_only_default=True,
+    field_specifiers=(whole, real, reals, choice, flag, instance, each),
+)
+def record(cls: Any = None, /, *, eq: bool = True, slots: bool = True) -> Any:
+    """Make a frozen keyword-only dataclass that checks the fields that carry a range.
+
+    Examples
+    --------
+    >>> @record
+    ... class Level:
+    ...     copies: int = whole(at_least=1)
+    >>> Level(copies=0)
+    Traceback (most recent call last):
+    ...
+    ValueError: copies must be an integer >= 1, got 0
+    """
+    if cls is None:
+        return partial(record, eq=eq, slots=slots)
+    own: Callable[[Any], None] | None = cls.__dict__.get("__post_init__")
+
+    def checked(self: Any) -> None:
+        for entry in dataclasses.fields(self):
+            value = getattr(self, entry.name)
+            if "check" in entry.metadata and not (value is None and entry.default is None):
+                entry.metadata["check"](**{entry.name: value})
+        if own is not None:
+            own(self)
+
+    cls.__post_init__ = checked
+    return dataclasses.dataclass(frozen=True, kw_only=True, eq=eq, slots=slots)(cls)
+
+
+def _one_real(bounds: dict[str, Any], **named: Any) -> None:
+    """Refuse what is not one number inside the bounds."""
+    require_instance(float, **dict.fromkeys(named, require_real(**named, **bounds)))
+
+
+def _tuple_of(kind: type | tuple[type, ...], **named: Any) -> None:
+    """Refuse what is not a tuple of instances."""
+    for name, values in named.items():
+        for value in require_instance(tuple, **{name: values}):
+            require_instance(kind, **{name: value})

@@ -56,12 +56,6 @@ def derive(folder: Path | None = None) -> list[Path]:
     list of Path
         The files written, each in one step.
 
-    Raises
-    ------
-    ValueError
-        If ``RELPARALLEL_DATA`` names no folder with ``facts/parallelism-cost.csv``, ``data/lanl``,
-        ``data/spot-traces`` and ``data/topology-zoo``.
-
     Examples
     --------
     >>> [path.name for path in derive()]  # doctest: +SKIP

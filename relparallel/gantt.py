@@ -42,11 +42,6 @@ def draw_timeline(timeline: Timeline, ax: Axes, *, label_up_to: int = 16, height
     height : float
         Height of a box in rows, in (0, 1].
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of its range.
-
     Examples
     --------
     >>> from relparallel.parallel import simulate_schedule
@@ -88,11 +83,6 @@ def label_kinds(timeline: Timeline, ax: Axes) -> None:
         What was drawn.
     ax : Axes
         Where.
-
-    Raises
-    ------
-    TypeError
-        If an argument has the wrong type.
 
     Examples
     --------

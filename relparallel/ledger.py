@@ -48,11 +48,6 @@ def check_fact(fact: Fact) -> Row:
     dict
         One entry for each of `COLUMNS`.
 
-    Raises
-    ------
-    TypeError
-        If ``fact`` is no `Fact`.
-
     Notes
     -----
     A declared discrepancy that agrees after all is *failed*: the declaration is out of date.
@@ -115,11 +110,6 @@ def check_theorem(theorem: Theorem) -> Row:
     dict
         One entry for each of `COLUMNS`; the role is ``theorem`` and the reason is the statement.
 
-    Raises
-    ------
-    TypeError
-        If ``theorem`` is no `Theorem`.
-
     Examples
     --------
     >>> check_theorem(theorems()[0])["status"]
@@ -170,11 +160,6 @@ def ledger(topic: str | None = None) -> pd.DataFrame:
     DataFrame
         Columns `COLUMNS`; ``error`` is relative for relative tolerances, else absolute in the row's unit.
 
-    Raises
-    ------
-    ValueError
-        If there is no such topic.
-
     Notes
     -----
     Computed once in a process, in the order of the tables.
@@ -200,11 +185,6 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         One row for each topic and role, one column for each status, and the total.
 
-    Raises
-    ------
-    TypeError
-        If ``frame`` is no DataFrame.
-
     Examples
     --------
     >>> int(summary(ledger("models"))["failed"].sum())
@@ -229,11 +209,6 @@ def systems(frame: pd.DataFrame | None = None) -> pd.DataFrame:
     DataFrame
         The columns of ``data/systems.csv`` and ``reproduced``, the number of ledger rows in that status
         among the row's ``claims`` (patterns of ids separated by blanks).
-
-    Raises
-    ------
-    TypeError
-        If ``frame`` is no DataFrame.
 
     Notes
     -----
@@ -267,11 +242,6 @@ def print_ledger(*, csv: Path | None = None, every: bool = False) -> int:
     -------
     int
         0 if no row failed, else 1: an exit status.
-
-    Raises
-    ------
-    TypeError
-        If an argument has the wrong type.
 
     Examples
     --------

@@ -107,11 +107,6 @@ def figure(
     Figure, Axes or array of Axes
         As ``matplotlib.pyplot.subplots``.
 
-    Raises
-    ------
-    ValueError
-        If a size or a count is not positive, or the width has no such name.
-
     Examples
     --------
     >>> fig, ax = figure(width="single", height=2.0)
@@ -147,11 +142,6 @@ def label_line(
     -------
     Annotation
         The label.
-
-    Raises
-    ------
-    TypeError
-        If ``ax``, ``line`` or ``text`` has the wrong type.
 
     Examples
     --------
@@ -189,11 +179,6 @@ def mark(
     -------
     Annotation
         The text.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or the point is not finite.
 
     Examples
     --------
@@ -260,13 +245,6 @@ def save(fig: Figure, name: str) -> None:
         The finished figure; its plotted data are rounded to seven significant digits first.
     name : str
         File name without suffix: notebook number, then what it shows (``42-goodput-by-recovery``).
-
-    Raises
-    ------
-    ValueError
-        If the name holds anything but lower-case letters, digits and hyphens.
-    TypeError
-        If ``fig`` is no Figure.
 
     Examples
     --------

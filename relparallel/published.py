@@ -155,11 +155,6 @@ def read_inputs(text: str) -> dict[str, Number | str | bool]:
         Integers, floats and booleans where the text is one; a number followed by a known unit in SI;
         other values as text.
 
-    Raises
-    ------
-    TypeError
-        If the text is no string.
-
     Examples
     --------
     >>> read_inputs("k=4, n=2; MTTR=600 s; rate=2/h; seqpar=False; gpu=A100-80GB; a remark")
@@ -202,11 +197,6 @@ def facts(topic: str | None = None) -> dict[str, Fact]:
     dict of str to Fact
         In the order of the tables.
 
-    Raises
-    ------
-    ValueError
-        If there is no such topic.
-
     Examples
     --------
     >>> facts("topologies")["TOPO-001"].value
@@ -247,11 +237,6 @@ def component_table(name: str = "fyffe") -> pd.DataFrame:
     pandas.DataFrame
         A row per part: subsystem, choice, reliability, cost, weight (units of the source), source, status.
 
-    Raises
-    ------
-    ValueError
-        If there is no such table.
-
     Examples
     --------
     >>> len(component_table("fyffe"))
@@ -277,11 +262,6 @@ def agrees(fact: Fact, computed: Sequence[Number | None]) -> Agreement:
     -------
     Agreement
         The largest error and the verdict.
-
-    Raises
-    ------
-    ValueError
-        If the numbers of values differ, or a value of the row is no number.
 
     Notes
     -----

@@ -37,11 +37,6 @@ def chunk_sizes(total: int, largest: int) -> list[int]:
     list of int
         They add up to ``total``.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a number is no integer or below 1.
-
     Examples
     --------
     >>> chunk_sizes(total=10, largest=4)
@@ -66,11 +61,6 @@ def spawn_streams(rng: np.random.Generator, count: int) -> list[np.random.Genera
     -------
     list of numpy.random.Generator
         From ``SeedSequence.spawn``: the first streams do not depend on how many there are.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``rng`` is no generator or the count is no integer or below 1.
 
     Examples
     --------
@@ -101,11 +91,6 @@ def map_chunks(
     -------
     list
         One result per chunk.
-
-    Raises
-    ------
-    TypeError
-        If the function cannot be called, the chunks cannot be iterated or the executor is none.
 
     Notes
     -----

@@ -1,11 +1,17 @@
 """Argument checks refuse what they should and name argument, value and range."""
 
+import re
+
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel._checks import (
+    choice,
+    each,
+    instance,
+    real,
+    record,
     require_choice,
     require_flag,
     require_instance,
@@ -13,7 +19,50 @@ from relparallel._checks import (
     require_probability,
     require_real,
     require_rng,
+    whole,
 )
+
+
+@record
+class Level:
+    copies: int = whole(at_least=1)
+    cost: float = real(at_least=0, default=1.0)
+    pause: float | None = real(above=0, default=None)
+    kind: str = choice(("local", "remote"), default="local")
+    labels: tuple[str, ...] = each(str, default=())
+    owner: str = instance(str, default="")
+
+    def __post_init__(self):
+        if self.copies > 1 and self.kind == "local":
+            raise ValueError(f"copies must be 1 where kind is 'local', got {self.copies}")
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"copies": 0}, "copies must be an integer >= 1, got 0"),
+        ({"cost": [1.0]}, "cost must be float, got array"),
+        ({"pause": 0}, "pause must be a number > 0, got 0"),
+        ({"kind": "far"}, "kind must be one of 'local', 'remote', got 'far'"),
+        ({"labels": ("a", 1)}, "labels must be str, got 1"),
+        ({"labels": "a"}, "labels must be tuple, got 'a'"),
+        ({"owner": 3}, "owner must be str, got 3"),
+        ({"copies": 2}, "copies must be 1 where kind is 'local', got 2"),
+        ({"cost": None}, "cost must be a number >= 0, got None"),
+    ],
+)
+def test_a_record_checks_each_field_and_then_all_together(bad, said):
+    with pytest.raises((TypeError, ValueError), match=re.escape(said)):
+        Level(**{"copies": 1} | bad)
+
+
+def test_a_record_is_frozen_and_takes_names_only():
+    level = Level(copies=2, kind="remote")
+    assert (level.cost, level.pause) == (1.0, None)
+    with pytest.raises(AttributeError):
+        level.copies = 3
+    with pytest.raises(TypeError):
+        Level(1)
 
 
 @given(st.integers(-(10**12), 10**12))

@@ -1,7 +1,5 @@
 """Every architecture side by side: one card per network, each number with the way it is known."""
 
-from relparallel.atlas.cards import card
-from relparallel.atlas.catalogue import designs
-from relparallel.atlas.result import Card, Row
+import lazy_loader
 
-__all__ = ["Card", "Row", "card", "designs"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

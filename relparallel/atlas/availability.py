@@ -25,8 +25,6 @@ from relparallel.reliability.closed_forms.accessible_servers import has_pair_cla
 from relparallel.topology import Description, Topology
 from relparallel.topology._arrays import FloatArray
 
-__all__ = ["Downs", "availability_rows"]
-
 _QUANTITY, _EVERY = "host-pair unavailability", "all-host unavailability"
 _CERTIFIED, _STATES, _STEPS = 20_000, 2**10, 2**26  # cables, and the work that bounds take: below a second
 _PORTS, _QUICK = 16, 128  # sizes up to which a closed form takes less than a second

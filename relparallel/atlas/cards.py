@@ -27,8 +27,6 @@ from relparallel.atlas.throughput import throughput_rows
 from relparallel.metrics import bisection
 from relparallel.topology import Topology, as_topology
 
-__all__ = ["card"]
-
 _AT_ONCE: Final = 12  # starts of a bit-parallel search that cost as much as one routing
 _ROUND: Final = 40  # routings that cost as much as one round in which the linear program refines its classes
 _PROGRAM: Final = 80_000  # start nodes times arcs up to which the linear program is solved without symmetry
@@ -66,11 +64,6 @@ def card(
         or, where their load is not counted, between what the design's own routing reaches and what none can
         pass; the other one of the best routing. The pair of hosts whose paths and availability are given are
         the first and the last; both are taken to work.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or there are fewer than two hosts or two that nothing joins.
 
     Notes
     -----

@@ -12,8 +12,6 @@ import relparallel.topology as builders
 from relparallel._checks import require_int, require_rng
 from relparallel.topology import Topology, describe, names
 
-__all__ = ["designs"]
-
 
 def designs(endpoints: int = 100_000, *, rng: np.random.Generator | None = None) -> dict[str, Topology]:
     """One network of every design, each as near to the wanted number of hosts as its rules allow.
@@ -29,11 +27,6 @@ def designs(endpoints: int = 100_000, *, rng: np.random.Generator | None = None)
     -------
     dict of str to Topology
         By name of the builder.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated.
 
     Examples
     --------

@@ -15,20 +15,6 @@ from relparallel.metrics import Estimate, HopStatistics, edge_connectivity, hop_
 from relparallel.topology import Description, Topology, bill_of_materials, describe, orbits
 from relparallel.topology._arrays import BoolArray, FloatArray
 
-__all__ = [
-    "cables",
-    "closed_forms",
-    "count_rows",
-    "cut_row",
-    "exactly",
-    "hop_rows",
-    "hung",
-    "known",
-    "measured_hops",
-    "path_rows",
-    "size",
-]
-
 _SOURCES: Final = 4096  # of a sampled hop count
 _COUNTED: Final = "exact run, counted"
 _FORM: Final = "closed form"

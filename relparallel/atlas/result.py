@@ -9,8 +9,6 @@ import pandas as pd
 
 from relparallel._checks import require_instance, require_real
 
-__all__ = ["Card", "Row"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
@@ -22,11 +20,6 @@ class Row:
         What, in which unit (empty for a count), and how it is known.
     value, lower, upper : float
         lower <= value <= upper; the value is NaN where only the bracket is known.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the bracket is not in order, or a number is missing.
 
     Examples
     --------
@@ -67,11 +60,6 @@ class Card:
         What was measured.
     rows : tuple of Row
         In the order of the table, at least one, each quantity once.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a row is no `Row`, there is none, or a quantity stands twice.
 
     Examples
     --------

@@ -15,8 +15,6 @@ from relparallel.topology import Description, Topology
 from relparallel.topology._arrays import FloatArray, IntArray
 from relparallel.topology.server_centric import dcell_servers, ficonn_servers
 
-__all__ = ["Routing", "own_routing", "shortest_paths"]
-
 _ENTRIES: Final = 2**23  # most pairs of servers of one copy, whose demand is held at once
 
 

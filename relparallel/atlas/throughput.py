@@ -14,8 +14,6 @@ from relparallel.metrics import HopStatistics, concurrent_flow
 from relparallel.topology import Topology
 from relparallel.topology._arrays import FloatArray
 
-__all__ = ["throughput_rows"]
-
 _CLOSE: Final = 1e-9  # relative distance at which two bounds have met
 _UNIT: Final = "host links"
 

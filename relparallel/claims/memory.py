@@ -11,8 +11,6 @@ from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import Fact, facts
 from relparallel.workload import Transformer
 
-__all__ = ["bloom_memory", "bloom_rows"]
-
 
 def bloom_rows() -> list[Fact]:
     """Rows of the BLOOM tuning: runs with a time, and runs that failed for want of memory."""

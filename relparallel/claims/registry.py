@@ -18,8 +18,6 @@ from typing import Any
 from relparallel._checks import require_instance
 from relparallel.published import Fact, Number
 
-__all__ = ["Claim", "Theorem", "claims", "compute", "find_claim", "reproduces", "theorem", "theorems"]
-
 Function = Callable[..., Any]
 
 
@@ -92,11 +90,6 @@ def reproduces(
     callable
         The decorator; it returns the function unchanged.
 
-    Raises
-    ------
-    TypeError
-        If a pattern is no string.
-
     Examples
     --------
     >>> @reproduces("no-such-row-*")
@@ -133,11 +126,6 @@ def theorem(id: str, *, system: str, statement: str) -> Callable[[Function], Fun
     -------
     callable
         The decorator; it returns the function unchanged.
-
-    Raises
-    ------
-    TypeError
-        If an argument is no string.
 
     Examples
     --------
@@ -207,11 +195,6 @@ def find_claim(fact: Fact) -> Claim | None:
     Claim or None
         None while no model computes the row.
 
-    Raises
-    ------
-    ValueError
-        If two claims cover the row.
-
     Examples
     --------
     >>> from relparallel.published import facts
@@ -239,11 +222,6 @@ def compute(claim: Claim, fact: Fact) -> tuple[Number | None, ...]:
     -------
     tuple
         Python numbers in the row's unit, None where the row is blank.
-
-    Raises
-    ------
-    ValueError
-        If the row lacks an input that the claim asks for.
 
     Examples
     --------

@@ -4,32 +4,6 @@
 with stale weights, each as the taps of such a recurrence; `descent` simulates them.
 """
 
-from relparallel.communication.descent import delayed_descent, least_squares_gradient, quadratic_gradient
-from relparallel.communication.recurrence import (
-    companion_matrix,
-    largest_stable_step,
-    spectral_radius,
-)
-from relparallel.communication.staleness import (
-    compensated_taps,
-    correction_decay,
-    delayed_taps,
-    pipeline_delays,
-    rescheduled_rate,
-    stable_step,
-)
+import lazy_loader
 
-__all__ = [
-    "companion_matrix",
-    "compensated_taps",
-    "correction_decay",
-    "delayed_descent",
-    "delayed_taps",
-    "largest_stable_step",
-    "least_squares_gradient",
-    "pipeline_delays",
-    "quadratic_gradient",
-    "rescheduled_rate",
-    "spectral_radius",
-    "stable_step",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -8,8 +8,6 @@ import numpy as np
 
 from relparallel._checks import require_real
 
-__all__ = ["require_broadcast", "require_callable", "require_number"]
-
 
 def require_callable(**named: Any) -> None:
     """Refuse what cannot be called."""

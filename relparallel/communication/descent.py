@@ -12,8 +12,6 @@ from relparallel._checks import require_int, require_real, require_rng
 from relparallel.communication._arguments import require_broadcast, require_callable, require_number
 from relparallel.communication.recurrence import LONGEST_DELAY
 
-__all__ = ["delayed_descent", "least_squares_gradient", "quadratic_gradient"]
-
 Gradient: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], ArrayLike]
 
 
@@ -41,11 +39,6 @@ def delayed_descent(
     -------
     numpy.ndarray
         float64, shape (updates + 1, ...). A run that diverges for long ends in infinite values or NaN.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range, or the shapes do not fit.
 
     Notes
     -----
@@ -98,11 +91,6 @@ def quadratic_gradient(
     callable
         From forward weights w and backward weights u to c w + D (w - u) + noise.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range, or noise has no ``rng``.
-
     References
     ----------
     Yang et al., "PipeMare", MLSys 2021.
@@ -141,11 +129,6 @@ def least_squares_gradient(
     -------
     callable
         From forward and backward weights to the gradient; one layer reads the forward weights only.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range, or the shapes do not fit.
 
     Examples
     --------

@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.communication._arguments import require_callable, require_number
 
-__all__ = ["LONGEST_DELAY", "Taps", "companion_matrix", "largest_stable_step", "spectral_radius"]
-
 Taps: TypeAlias = Mapping[int, ArrayLike]
 LONGEST_DELAY: Final = 4096  # the companion matrix is dense
 _GROWTH: Final = 1.25  # from one step that is tried to the next
@@ -37,11 +35,6 @@ def companion_matrix(taps: Taps) -> NDArray[np.float64]:
     numpy.ndarray
         float64, shape (k n, k n) with n the longest delay plus one; it maps (x(t), x(t-1), ..., x(t-n+1)) to
         (x(t+1), x(t), ..., x(t-n+2)).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no tap, a delay is out of range, or the blocks are not square and alike.
 
     Examples
     --------
@@ -71,11 +64,6 @@ def spectral_radius(taps: Taps) -> float:
     float
         The largest absolute eigenvalue; below 1 every start decays.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the taps are none.
-
     Notes
     -----
     O((k n)**3) for n delays and blocks of size k.
@@ -102,13 +90,6 @@ def largest_stable_step(method: Callable[[float], Taps], smallest: float = 1e-6)
     -------
     float
         Where the spectral radius crosses 1 from below.
-
-    Raises
-    ------
-    TypeError
-        If ``method`` cannot be called, or ``smallest`` is no number.
-    ValueError
-        If the method is unstable at ``smallest``, or stable up to 1e19 times that.
 
     Notes
     -----

@@ -17,15 +17,6 @@ from relparallel._checks import require_flag, require_int, require_real
 from relparallel.communication._arguments import require_broadcast, require_number
 from relparallel.communication.recurrence import LONGEST_DELAY, Taps
 
-__all__ = [
-    "compensated_taps",
-    "correction_decay",
-    "delayed_taps",
-    "pipeline_delays",
-    "rescheduled_rate",
-    "stable_step",
-]
-
 
 def pipeline_delays(stages: int, micro_batches: int = 1) -> NDArray[np.float64]:
     """Return PipeMare's delay of the forward weights on every stage; its backward weights are the newest.
@@ -42,11 +33,6 @@ def pipeline_delays(stages: int, micro_batches: int = 1) -> NDArray[np.float64]:
     numpy.ndarray
         float64, shape (stages,), updates. It counts a gradient's own micro-batch; without it the mean over
         the micro-batches is smaller by 1/N.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer from 1 on.
 
     Notes
     -----
@@ -79,11 +65,6 @@ def stable_step(delay: ArrayLike, curvature: ArrayLike = 1.0) -> Any:
     -------
     float or numpy.ndarray
         Smaller steps converge, larger ones diverge; float for two numbers.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range, or the shapes do not broadcast.
 
     Notes
     -----
@@ -118,11 +99,6 @@ def correction_decay(gap: ArrayLike, remainder: float = 0.135) -> Any:
     -------
     float or numpy.ndarray
         In (0, 1), for `delayed_taps` and `delayed_descent`; float for one number.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range.
 
     Notes
     -----
@@ -162,11 +138,6 @@ def rescheduled_rate(
     -------
     numpy.ndarray
         float64 of the shape that the three arrays broadcast to.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range, or the shapes do not broadcast.
 
     Notes
     -----
@@ -213,11 +184,6 @@ def delayed_taps(
     mapping of int to array
         For `spectral_radius` and, as a function of ``rate``, `largest_stable_step`; numbers without a
         correction, blocks for (w, v) with one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range.
 
     Notes
     -----
@@ -284,11 +250,6 @@ def compensated_taps(
     -------
     mapping of int to array
         Blocks for (w, v); for `spectral_radius` and `largest_stable_step`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range.
 
     Notes
     -----

@@ -9,9 +9,6 @@ clusters of a PolarFly are discs. A colour tells a kind of cable: vermilion is l
 green is NVLink, blue and orange are levels, dimensions, planes or rails.
 """
 
-from relparallel.drawing.abridged import abridge
-from relparallel.drawing.gallery import gallery
-from relparallel.drawing.layouts import positions
-from relparallel.drawing.picture import draw_topology
+import lazy_loader
 
-__all__ = ["abridge", "draw_topology", "gallery", "positions"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -13,8 +13,6 @@ from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.drawing.tiers import is_nvswitch, is_tiered
 from relparallel.topology import Topology, as_topology
 
-__all__ = ["abridge"]
-
 IntArray = NDArray[np.int64]
 
 
@@ -35,11 +33,6 @@ def abridge(topology: Topology | nx.Graph[Any], shown: Mapping[str, int] | None 
         Hosts on one NVSwitch, or else on one switch, are one node. ``node_attributes["count"]`` is the
         number of hosts in it, ``node_attributes["of"]`` how many nodes there were in its row. For pictures
         alone: it no longer agrees with the closed forms of its design.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the topology has no tiers, or a kind is unknown or its number below 1.
 
     Examples
     --------

@@ -14,8 +14,6 @@ from relparallel.drawing.picture import draw_topology
 from relparallel.plotting import figure
 from relparallel.topology import Topology
 
-__all__ = ["gallery"]
-
 _NOTE: Final = "#555555"
 
 
@@ -43,11 +41,6 @@ def gallery(
     -------
     Figure
         Ready to save; a notebook shows it only as the value of a cell.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, there is nothing to draw, or a note has no picture.
 
     Examples
     --------

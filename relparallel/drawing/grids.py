@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from relparallel.drawing.shapes import Points, circle, fans
 from relparallel.topology import Topology
 
-__all__ = ["boards", "combs", "hyperx", "outward", "ring", "sheets", "torus", "wraps"]
-
 _SLANT: Final = (0.5, 0.34)  # of the second dimension of a torus of three, which is drawn as sheets
 _PITCH: Final = 2.2  # between switches of a HyperX
 

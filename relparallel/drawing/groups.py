@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from relparallel.drawing.shapes import Points, circle, fans, spread, turned, unit
 from relparallel.topology import Topology
 
-__all__ = ["circles", "clusters", "groups", "planes", "rings_of_subgroups", "spokes"]
-
 IntArray = NDArray[np.int64]
 
 

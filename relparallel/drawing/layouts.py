@@ -16,8 +16,6 @@ from relparallel.drawing.shapes import Points
 from relparallel.drawing.tiers import is_tiered, tiers
 from relparallel.topology import Topology, as_topology
 
-__all__ = ["has_rows", "positions", "shades"]
-
 _LAYOUTS: Final[Mapping[str, Callable[[Topology], Points]]] = {
     "bcube": recursive.bcube,
     "dcell": recursive.copies,
@@ -58,11 +56,6 @@ def positions(topology: Topology | nx.Graph[Any]) -> Points:
     -------
     float array [n, 2]
         Distance 1 is that of neighbouring hosts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no topology, or a torus of more than three dimensions longer than 1.
 
     Examples
     --------

@@ -15,8 +15,6 @@ from relparallel.drawing.tiers import is_nvswitch
 from relparallel.plotting import PALETTE
 from relparallel.topology import Topology
 
-__all__ = ["PLAIN", "cable_colours", "switch_colours"]
-
 IntArray = NDArray[np.int64]
 
 PLAIN: Final = "#9A9A9A"

@@ -20,8 +20,6 @@ from relparallel.drawing.shapes import Points, arcs, bows, unit
 from relparallel.plotting import PALETTE
 from relparallel.topology import Topology, as_topology
 
-__all__ = ["draw_topology"]
-
 _ROUTES: Final = ("vermilion", "blue", "green", "purple", "orange", "sky")
 _SHADE: Final = "#EEF3F7"
 _DENSITY: Final = 118.0  # points^2 that all nodes cover of a square inch
@@ -42,11 +40,6 @@ def draw_topology(
         Where to draw; its frame and ticks are taken away.
     paths : sequence of sequences of labels, optional
         Each is a walk along cables, drawn thick in a colour of its own; its ends are filled.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or a path uses a cable that is not there.
 
     Examples
     --------

@@ -12,8 +12,6 @@ from relparallel.drawing.shapes import Points, circle, spread, turned
 from relparallel.topology import Topology
 from relparallel.topology.server_centric import dcell_servers, ficonn_servers
 
-__all__ = ["bcube", "cells", "copies", "levels", "mdcube", "sizes"]
-
 
 def bcube(t: Topology) -> Points:
     """BCube_0 and BCube_1 as a table of servers; higher levels as rows of switches above the servers."""

@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Points", "arcs", "bows", "circle", "fans", "spread", "turned", "unit"]
-
 Points = NDArray[np.float64]
 
 

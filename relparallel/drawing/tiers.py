@@ -7,8 +7,6 @@ import numpy as np
 from relparallel.drawing.shapes import Points, spread
 from relparallel.topology import Topology
 
-__all__ = ["is_nvswitch", "is_tiered", "tiers"]
-
 _STEP = 2.2  # between two rows, in distances of hosts
 _BELOW = -1.1  # the row of NVSwitches, below the GPUs that they join
 

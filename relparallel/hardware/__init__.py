@@ -1,19 +1,5 @@
 """Accelerators, the clusters made of them, and how often their parts fail."""
 
-from relparallel.hardware.accelerators import Accelerator, accelerator, accelerators
-from relparallel.hardware.cluster import LEVELS, Cluster, cluster, clusters
-from relparallel.hardware.rates import ComponentRate, ComponentRates, llama3_interruptions, observed_rate
+import lazy_loader
 
-__all__ = [
-    "LEVELS",
-    "Accelerator",
-    "Cluster",
-    "ComponentRate",
-    "ComponentRates",
-    "accelerator",
-    "accelerators",
-    "cluster",
-    "clusters",
-    "llama3_interruptions",
-    "observed_rate",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,8 +11,6 @@ from relparallel._checks import require_choice, require_instance, require_int, r
 from relparallel.published import data_folder
 from relparallel.units import GB, GIB, TFLOP
 
-__all__ = ["Accelerator", "accelerator", "accelerators"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Accelerator:
@@ -34,11 +32,6 @@ class Accelerator:
         To the other GPUs of its node, in one direction [bytes/s].
     multiprocessors : int
         Units that work on one tile of a matrix product each.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a number is not positive, or a measured rate exceeds the peak.
 
     Examples
     --------
@@ -110,11 +103,6 @@ def accelerator(name: str) -> Accelerator:
     -------
     Accelerator
         With the numbers of its data sheet.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is none of that name.
 
     References
     ----------

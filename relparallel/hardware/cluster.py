@@ -15,8 +15,6 @@ from relparallel.hardware.accelerators import Accelerator, accelerator
 from relparallel.published import data_folder
 from relparallel.units import GBIT
 
-__all__ = ["LEVELS", "Cluster", "cluster", "clusters"]
-
 LEVELS: Final = ("gpu", "node", "switch", "rack", "job")
 """What stops when a part fails: one GPU, its node, all nodes on a switch or cable, all that share a rack
 or its power, or the job itself."""
@@ -44,12 +42,6 @@ class Cluster:
         Of a node to the others, all its adapters together, in one direction [bytes/s].
     name : str, optional
         Under which `cluster` finds it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type, is out of range, or ``nodes_per_switch`` or ``nodes_per_rack`` does not
-        divide ``nodes``.
 
     Examples
     --------
@@ -93,11 +85,6 @@ class Cluster:
         -------
         int
             GPUs, nodes, switches, racks, or 1 for the job.
-
-        Raises
-        ------
-        ValueError
-            If there is no such level.
         """
         return self.gpus // self.gpus_per_part(level)
 
@@ -113,11 +100,6 @@ class Cluster:
         -------
         int
             Consecutive GPUs behind the part.
-
-        Raises
-        ------
-        ValueError
-            If there is no such level.
         """
         require_choice(LEVELS, level=level)
         nodes = {
@@ -163,11 +145,6 @@ def cluster(name: str, gpus: int) -> Cluster:
     -------
     Cluster
         With its accelerator and its network.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no cluster of that name, or the GPUs do not fill its nodes.
 
     References
     ----------

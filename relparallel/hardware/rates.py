@@ -6,18 +6,25 @@ printed percentages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import (
+    choice,
+    each,
+    instance,
+    real,
+    record,
+    require_choice,
+    require_int,
+    require_real,
+    whole,
+)
 from relparallel.hardware.cluster import LEVELS, Cluster
 from relparallel.published import Fact, facts
 from relparallel.units import DAY
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["ComponentRate", "ComponentRates", "llama3_interruptions", "observed_rate"]
 
 # The published table names a category for every cause; this is the part that has to be mended.
 _LEVEL_OF: Final = {
@@ -43,11 +50,6 @@ def observed_rate(events: int, components: int, duration: float) -> float:
     float
         Maximum-likelihood rate [1/s] of exponential lives.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no integer or negative, or the duration is not positive.
-
     Examples
     --------
     >>> round(1000 * 86400 * observed_rate(events=419, components=2048, duration=54 * 86400), 4)
@@ -59,7 +61,7 @@ def observed_rate(events: int, components: int, duration: float) -> float:
     return events / (components * seconds)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class ComponentRate:
     """How often one cause interrupted a run.
 
@@ -76,28 +78,18 @@ class ComponentRate:
     duration : float
         Length of the run [s].
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
-
     Examples
     --------
     >>> ComponentRate(cause="PSU", category="host", level="node", events=3, components=10, duration=1e6).rate
     3e-07
     """
 
-    cause: str
-    category: str
-    level: str
-    events: int
-    components: int
-    duration: float
-
-    def __post_init__(self) -> None:
-        require_instance(str, cause=self.cause, category=self.category)
-        require_choice(LEVELS, level=self.level)
-        observed_rate(self.events, self.components, self.duration)
+    cause: str = instance(str)
+    category: str = instance(str)
+    level: str = choice(LEVELS)
+    events: int = whole(at_least=0, at_most=10**15)
+    components: int = whole(at_least=1, at_most=10**15)
+    duration: float = real(at_least=1e-9, at_most=1e18)
 
     @property
     def rate(self) -> float:
@@ -105,7 +97,7 @@ class ComponentRate:
         return observed_rate(self.events, self.components, self.duration)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class ComponentRates:
     """The failure table of one run.
 
@@ -116,11 +108,6 @@ class ComponentRates:
     causes : tuple of ComponentRate
         One entry for each cause.
 
-    Raises
-    ------
-    TypeError
-        If an entry is no `ComponentRate`.
-
     Examples
     --------
     >>> table = llama3_interruptions()
@@ -128,14 +115,8 @@ class ComponentRates:
     (419, 0.6396)
     """
 
-    source: str
-    causes: tuple[ComponentRate, ...]
-
-    def __post_init__(self) -> None:
-        require_instance(str, source=self.source)
-        require_instance(tuple, causes=self.causes)
-        for cause in self.causes:
-            require_instance(ComponentRate, causes=cause)
+    source: str = instance(str)
+    causes: tuple[ComponentRate, ...] = each(ComponentRate)
 
     @property
     def events(self) -> int:
@@ -154,11 +135,6 @@ class ComponentRates:
         -------
         float
             Share of the counts.
-
-        Raises
-        ------
-        ValueError
-            If both or neither are given, or the table has no such name.
         """
         if (category is None) == (cause is None):
             raise ValueError(f"category or cause must be given, got category={category!r}, cause={cause!r}")
@@ -203,11 +179,6 @@ def llama3_interruptions(nodes_per_switch: int = 1) -> ComponentRates:
     ComponentRates
         Rows L3-010 to L3-027 of the published facts. Causes filed under "dependency" and "unknown" are those
         of the job itself.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``nodes_per_switch`` is no positive integer that divides 2,048.
 
     References
     ----------

@@ -22,8 +22,6 @@ from relparallel.metrics._paths import route
 from relparallel.metrics._pool import Pool, pool, split
 from relparallel.topology._arrays import FloatArray
 
-__all__ = ["bracket", "routed", "shortest"]
-
 Oracle = Callable[[FloatArray, float], tuple[FloatArray, float]]
 POOLS: Final = 4  #: most pools, each with one more path for every pair
 ROUNDS: Final = 1000  #: most rounds

@@ -8,8 +8,6 @@ from relparallel.metrics.load import load_of
 from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["busiest_first", "load_of_links", "load_of_nodes"]
-
 
 def load_of_links(t: Topology, cables: IntArray) -> FloatArray:
     """Load of a cable of every pair in its busier direction, over the largest; all hosts live."""

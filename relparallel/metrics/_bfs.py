@@ -17,8 +17,6 @@ from numba.extending import intrinsic, models, register_model
 
 from relparallel.topology._arrays import BoolArray, IntArray
 
-__all__ = ["SOURCES", "WORDS", "count_levels"]
-
 WORDS = 8
 SOURCES = 64 * WORDS  #: of one pass
 _WORD, _VECTOR = ir.IntType(64), ir.VectorType(ir.IntType(64), WORDS)
@@ -32,26 +30,7 @@ def count_levels(
     weight: IntArray,
     sources: IntArray,
 ) -> IntArray:
-    """Weight of the nodes first reached in each level, in passes of 512 sources.
-
-    Parameters
-    ----------
-    indptr, indices : int array [n + 1], [arcs]
-        Neighbour lists.
-    transit : bool array [n]
-        Nodes that pass on what they receive; a source always sends.
-    relays : int array
-        Nodes that pass on within the level, so that they add no hop; no two of them are neighbours.
-    weight : int array [n]
-        How much a reached node counts.
-    sources : int array
-        Start nodes; number i of a pass is bit i // 8 of word i % 8.
-
-    Returns
-    -------
-    int array [levels, 8 passes]
-        Row d: sum of weights at distance d, over the sources of each word; row 0 is zero.
-    """
+    """Weight of the nodes first reached in each level, in passes of 512 sources."""
     passes = [
         _search(indptr, indices, transit, relays, weight, sources[i : i + SOURCES])
         for i in range(0, sources.size, SOURCES)

@@ -13,8 +13,6 @@ from relparallel.topology import Topology
 from relparallel.topology._arrays import FloatArray, IntArray
 from relparallel.topology.symmetry import arc_orbits, orbits
 
-__all__ = ["MATCHED", "Problem", "all_to_all", "longest_matching", "permutation"]
-
 MATCHED: Final = 4096  #: most senders of a longest matching: the assignment takes the cube of it
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["refine"]
-
 
 @numba.njit(cache=True)
 def _link(bucket, following, before, v, slot):  # type: ignore[no-untyped-def]

@@ -20,8 +20,6 @@ from relparallel.topology._arrays import FloatArray, IntArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Commodity", "commodities", "solve"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Commodity:

@@ -17,17 +17,6 @@ from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, flags
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = [
-    "Network",
-    "arcs_of",
-    "carriers",
-    "link_capacity",
-    "network",
-    "require_alive",
-    "require_hosts",
-    "switch_level",
-]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Network:

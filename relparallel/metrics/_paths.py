@@ -9,8 +9,6 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["distances", "route", "search", "spread"]
-
 
 @numba.njit(cache=True)
 def spread(indptr, head, cables, transit, weight, roots, scale, by_paths, against):  # type: ignore[no-untyped-def]

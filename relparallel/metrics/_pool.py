@@ -16,8 +16,6 @@ from relparallel.metrics._demand import Problem
 from relparallel.metrics._paths import search
 from relparallel.topology._arrays import FloatArray, IntArray
 
-__all__ = ["Pool", "pool", "split"]
-
 MANY: Final = 1.5  #: pairs of a root above which each has fewer paths
 WANTED: Final = (300, 8)  #: paths of a pair below which one hop more is allowed, three times: few pairs, many
 MOST: Final = (900, 64)  #: paths of a pair with as many hops, shared among the last hops

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["all_joined"]
-
 _BLOCK = 8  # words handled together
 
 

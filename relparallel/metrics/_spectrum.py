@@ -17,8 +17,6 @@ from relparallel.topology._arrays import FloatArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["DENSE", "modes", "second_eigenvalue"]
-
 DENSE: Final = 1200  #: nodes up to which all eigenvalues are found
 _BASIS: Final = 40  # vectors of the Lanczos method
 _SPARSE: Final = 10**6  # joined pairs up to which the Lanczos method is tried

@@ -13,23 +13,9 @@ import numpy as np
 from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray, IntArray
 
-__all__ = ["pairs_of_twins", "subgraph", "twins"]
-
 
 def twins(t: Topology, chosen: BoolArray) -> IntArray:
     """Find the first twin of every endpoint.
-
-    Parameters
-    ----------
-    t : Topology
-        The network.
-    chosen : bool array [n]
-        The endpoints.
-
-    Returns
-    -------
-    int array [n]
-        Itself where there is none before it; a node that is no endpoint stands for itself.
 
     Notes
     -----

@@ -16,8 +16,6 @@ import numpy as np
 from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["up_down"]
-
 
 def up_down(t: Topology) -> float:
     """Return the bound, 0 where hosts reach the top switches in different shares."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from scipy.sparse import csr_array
 
-__all__ = ["ResilienceCurve", "resilience_curve"]
-
 Failing = Literal[
     "links", "nodes", "switches", "hosts", "degree", "tier", "link_load", "switch_load", "racks", "pods",
     "shared_risk",
@@ -148,11 +146,6 @@ def resilience_curve(
     -------
     ResilienceCurve
         Every sample; ``to_frame()`` has the means.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or the network has no part of that kind.
 
     Notes
     -----

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import networkx as nx
     from scipy.sparse import csr_array
 
-__all__ = ["disjoint_path_set", "edge_connectivity", "vertex_connectivity"]
-
 Share = Literal["ends", "nodes"]
 
 
@@ -40,12 +38,6 @@ def edge_connectivity(
     -------
     Estimate
         Exact; also the number of paths that share no cable (Menger). 0 where no path exists.
-
-    Raises
-    ------
-    ValueError
-        If only one of source and target is given, a label names no node, both are the same, or the whole is
-        asked of a single node.
 
     Notes
     -----
@@ -85,12 +77,6 @@ def vertex_connectivity(
         Exact. For a pair: the number of `disjoint_path_set`, where a cable between the two is one path. For
         the whole: the smallest number of nodes without which two others are apart; one less than the nodes
         where no loss can separate any. 0 where no path exists.
-
-    Raises
-    ------
-    ValueError
-        If only one of source and target is given, a label names no node, both are the same, or the whole is
-        asked of a single node.
 
     Notes
     -----
@@ -136,11 +122,6 @@ def disjoint_path_set(
     -------
     list of list
         Labels from source to target, the shortest path first; empty where no path exists.
-
-    Raises
-    ------
-    ValueError
-        If a label names no node, both are the same, or ``share`` is not one of those named.
 
     Notes
     -----

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["DegradedThroughput", "throughput_under_failures"]
-
 CONFIDENCE: Final = 0.95
 
 
@@ -130,11 +128,6 @@ def throughput_under_failures(
     -------
     DegradedThroughput
         Throughput and unreachable pairs of every scenario. Pairs with a failed host are not counted.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or there are fewer than two hosts.
 
     Notes
     -----

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from relparallel._checks import require_flag, require_instance, require_int, require_real
 
-__all__ = ["Estimate", "binomial_estimate"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
@@ -23,11 +21,6 @@ class Estimate:
         How the value was found.
     exact : bool
         Whether the value is exact.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If lower <= value <= upper does not hold, or an exact value has a wider bracket.
 
     Examples
     --------
@@ -78,11 +71,6 @@ def binomial_estimate(successes: int, trials: int, confidence: float) -> Estimat
     -------
     Estimate
         Not exact: lower and upper are the interval.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated.
 
     Examples
     --------

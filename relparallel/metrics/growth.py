@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import networkx as nx
     from scipy.sparse import csr_array
 
-__all__ = ["Expansion", "expansion"]
-
 _LARGEST: Final = 2_000**2  # entries of an assignment problem
 
 
@@ -80,11 +78,6 @@ def expansion(
     -------
     Expansion
         Exact for the placement; another placement may pull fewer cables.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or a node finds no place.
 
     Notes
     -----

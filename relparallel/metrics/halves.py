@@ -25,8 +25,6 @@ from relparallel.topology._arrays import BoolArray, IntArray
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["bisection"]
-
 Method = Literal["auto", "exact", "bracket"]
 
 _SMALL: Final = 48  # hosts and, times six, nodes and joined pairs: the integer program takes about a second
@@ -53,11 +51,6 @@ def bisection(topology: Topology | nx.Graph[Any], *, method: Method = "auto") ->
     Estimate
         In cables. Not exact: ``value`` and ``upper`` belong to a halving that was constructed, ``lower`` is
         proved.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or there are fewer than two hosts.
 
     Notes
     -----

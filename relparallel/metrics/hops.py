@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["HopStatistics", "hop_statistics"]
-
 Hops = Literal["links", "servers"]
 Endpoints = Literal["hosts", "switches", "nodes"]
 
@@ -163,11 +161,6 @@ def hop_statistics(
     -------
     HopStatistics
         Mean, standard deviation, diameter and histogram. Self pairs are not counted.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, there are fewer than two endpoints, or no path joins any two of them.
 
     Notes
     -----

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["EdgeLoad", "Split", "ecmp_load", "load_of"]
-
 Split = Literal["paths", "hops"]
 
 
@@ -141,11 +139,6 @@ def ecmp_load(
     -------
     EdgeLoad
         Exact. Parallel cables share what their pair carries.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or there are fewer than two hosts.
 
     Notes
     -----

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     import networkx as nx
     from scipy.sparse import csr_array
 
-__all__ = ["Survival", "hosts_connected", "survival"]
-
 _CHUNK: Final = (
     2**12
 )  # scenarios per stream of random numbers: a constant, so answers do not depend on workers
@@ -78,11 +76,6 @@ def survival(topology: Topology | nx.Graph[Any], alive: BoolArray) -> Survival:
     -------
     Survival
         Exact.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated.
 
     Notes
     -----
@@ -138,11 +131,6 @@ def hosts_connected(
     -------
     Estimate
         Share of the samples; lower and upper are the interval of Clopper and Pearson.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated.
 
     Notes
     -----

@@ -27,8 +27,6 @@ from relparallel.topology._arrays import BoolArray
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["aggregate_bottleneck_throughput", "concurrent_flow"]
-
 Traffic = Literal["all_to_all", "permutation", "longest_matching"]
 FLOWS: Final = 80_000  #: most variables of a linear program: a few seconds
 CLOSE: Final = 1e-6  #: relative distance of the dual bound at which a value counts as exact
@@ -53,11 +51,6 @@ def aggregate_bottleneck_throughput(
     Estimate
         Exact. Counts the ordered pairs of living hosts that a path joins; the method says how many it does
         not. 0 where no path joins any two.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or there are fewer than two hosts.
 
     Notes
     -----
@@ -109,11 +102,6 @@ def concurrent_flow(
     Estimate
         Exact where the dual bound is met, otherwise the proved bounds with the lower one, which a routing
         attains, as the value. 0 where a path is missing, infinite where no traffic leaves a switch.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or there are fewer than two hosts.
 
     Notes
     -----

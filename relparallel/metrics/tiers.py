@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["oversubscription"]
-
 
 def oversubscription(topology: Topology | nx.Graph[Any]) -> pd.DataFrame:
     """Capacity from lower tiers over capacity to higher tiers, for every tier that has both.
@@ -29,11 +27,6 @@ def oversubscription(topology: Topology | nx.Graph[Any]) -> pd.DataFrame:
         Indexed by tier, lowest first; columns kind (of its nodes), nodes, down and up (capacity of all cables
         in one direction [bytes/s]), ratio (down over up) and worst (largest ratio of one node, infinity where
         a node has no way up). Empty where no tier lies between two others.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no network.
 
     Notes
     -----

@@ -14,8 +14,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["ChoiceTable", "Options"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 MOST_CELLS = 2**26  # of all stages: half a gigabyte

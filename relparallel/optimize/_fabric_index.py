@@ -23,8 +23,6 @@ from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.blocks import Bracket, combine
 from relparallel.topology import Topology, automorphisms, is_automorphism
 
-__all__ = ["REQUIREMENTS", "index_bracket", "pair_classes"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

@@ -30,17 +30,6 @@ from relparallel.training.network_parts import parts_of
 from relparallel.units import GB
 from relparallel.workload import Transformer
 
-__all__ = [
-    "Fabric",
-    "checkpoints_of",
-    "clusters_of",
-    "network_rates_of",
-    "networks_of",
-    "prices_of",
-    "recoveries_of",
-    "sites_of",
-]
-
 WRITE: Final = 57.5 * GB  # per second: 2.3 TB in 40 s, row BLM-002
 HELD: Final = 20  # at most one node in so many is held back unless asked otherwise
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from relparallel.optimize.joint_plans import JointPlan
 
-__all__ = ["alternatives", "in_degrees", "on_each_fabric", "sentences", "told"]
-
 CHOSEN = ("policy", "checkpoint", "spares", *KEY, "copies", "cluster")
 
 
@@ -32,11 +30,6 @@ def in_degrees(strategy: Strategy) -> str:
     -------
     str
         Short enough for a table.
-
-    Raises
-    ------
-    TypeError
-        If it is no `Strategy`.
 
     Examples
     --------

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from relparallel.optimize._choice_table import ChoiceTable, Options
 from relparallel.optimize._programme import least
 
-__all__ = ["by_programme", "by_table", "multisets"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

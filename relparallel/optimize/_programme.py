@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["OutOfTimeError", "first_found", "least"]
-
 FloatArray = NDArray[np.float64]
 # HiGHS stops at an absolute gap of 1e-6 whatever the relative one: costs are scaled until that is rounding.
 _LARGEST_COST = 1e3

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["credits"]
-
 
 @njit(cache=True)
 def credits(edges, down, bought, node, terminals, root):  # type: ignore[no-untyped-def]

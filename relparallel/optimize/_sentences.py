@@ -12,8 +12,6 @@ from relparallel.units import GB
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PART_TIMES", "broken_down", "compared", "listed", "named"]
-
 PART_TIMES: Final = tuple(f"{part}_time" for part in PARTS)
 """Columns of tables with the parts of a step [s]; axes have some of the names of the parts."""
 

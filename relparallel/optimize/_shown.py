@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["shown"]
-
 
 def shown(headline: str, table: pd.DataFrame) -> str:
     """One line and a table, numbers to six digits."""

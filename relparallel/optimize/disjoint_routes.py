@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import networkx as nx
     from scipy.sparse import csr_array
 
-__all__ = ["RoutePair", "disjoint_routes"]
-
 Groups = Mapping[Any, Sequence[tuple[Hashable, Hashable]]]
 FORMULATION: Final = """first minimise  sum_g r_g w_g, then  sum_e c_e (x_e1 + x_e2) without raising it
 subject to  x_j is one unit of flow from the source to the target, j = 1, 2
@@ -44,11 +42,6 @@ class RoutePair:
         Of both routes.
     formulation : str
         The programme that was solved.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type, or there are not two routes.
 
     Examples
     --------
@@ -108,11 +101,6 @@ def disjoint_routes(
     -------
     RoutePair
         Disjoint where possible, else of least shared risk; then of least cost.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or there is no route at all.
 
     Notes
     -----

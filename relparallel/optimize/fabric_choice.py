@@ -32,8 +32,6 @@ from relparallel.topology import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FabricChoice", "cheapest_fabric"]
-
 FORMULATION: Final = """minimise    cost(f)                      over the {designs} fabrics f of the catalogue
 subject to  hosts(f) >= {hosts},  u(f) <= {unavailability:g}
 where       u(f) is the probability that {meaning}"""
@@ -54,11 +52,6 @@ class FabricChoice:
         Largest admitted u.
     requirement : {"pair", "job", "all", "share"}
         What u is.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Examples
     --------
@@ -182,11 +175,6 @@ def cheapest_fabric(
     -------
     FabricChoice
         The choice, the runners-up and the verdict on each.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated.
 
     Notes
     -----

@@ -15,8 +15,6 @@ from relparallel.optimize.joint_search import JointSearch, Site
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import JobShape
 
-__all__ = ["BreakEven", "break_even_rate"]
-
 LEAST: Final = 1e-6  # of the given rates, where the numeric root is looked for
 MOST: Final = 1e4
 
@@ -36,11 +34,6 @@ class BreakEven:
         Nodes of a replica of the two.
     speedup : float
         Throughput of the fastest over that of the other, without failures.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
     """
 
     fastest: Strategy
@@ -73,11 +66,6 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     -------
     BreakEven
         The rate twice: root and closed form.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the plan has no such policy, checkpoints or strategies.
 
     Notes
     -----

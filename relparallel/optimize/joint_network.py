@@ -24,8 +24,6 @@ from relparallel.training.network_failures import WiredJob
 from relparallel.training.network_parts import classes_of, parts_of
 from relparallel.units import GBIT
 
-__all__ = ["Wiring", "network_price", "part_rates"]
-
 _PORT: Final = 400 * GBIT  # what a port, cable and transceiver of the price list "ndr2024" carry
 _SAMPLES: Final = 2  # as `network_impact`
 
@@ -34,21 +32,7 @@ Vector = dict[str, float]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Wiring:
-    """A network and the job on it.
-
-    Parameters
-    ----------
-    network : Topology
-        Its first hosts are the GPUs of the job.
-    job : Cluster
-        Nodes of the job.
-    costs : Pricing
-        Of strategies on this network.
-    software : str
-        As `step_time` takes it.
-    rates : Mapping of str to float
-        Failures per part and second, by name of the part.
-    """
+    """A network and the job on it."""
 
     network: Topology
     job: Cluster

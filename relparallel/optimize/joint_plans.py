@@ -44,8 +44,6 @@ from relparallel.workload import Transformer
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["JOINT_OBJECTIVES", "JointPlan", "joint"]
-
 JOINT_OBJECTIVES: Final = ("goodput", "cost", "p10")
 """Tokens per second that become progress; money per token; tokens per second with probability 0.9."""
 
@@ -78,11 +76,6 @@ class JointPlan:
         Strategies by fate; they sum to all that there are.
     search : object
         The question that was asked, and what has been evaluated.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
     """
 
     strategy: Strategy
@@ -154,11 +147,6 @@ class JointPlan:
         -------
         JointPlan
             With the best recovery, checkpoints and spares for that strategy.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the number is no positive integer, or no strategy has so many copies.
         """
         require_int(copies=copies, at_least=1)
         fits = [site.fastest.time[site.fastest.copies >= copies] for site in self.search.sites]
@@ -184,11 +172,6 @@ class JointPlan:
         -------
         JointPlan
             Best choice there; the strategies are not priced again.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a number is negative or not finite.
         """
         search = self.search.at(require_real(scale=scale, at_least=0, at_most=1e9), repair)
         return plan_of(search, search.best(), self.counts)
@@ -325,11 +308,6 @@ def joint(
     -------
     JointPlan
         The best choice with its proof.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or no strategy is feasible.
 
     Notes
     -----

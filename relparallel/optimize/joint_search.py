@@ -28,36 +28,12 @@ from relparallel.training import (
 )
 from relparallel.training.checkpointing import lost_share
 
-__all__ = ["Choice", "JointSearch", "Site"]
-
 NORMAL_TENTH: Final = 1.2815515655446004  # standard deviations from the mean down to the tenth percentile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Site:
-    """A cluster with some nodes held back: what fills the others, and what the whole costs.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        All that is paid for.
-    job : Cluster
-        The nodes that strategies fill.
-    spares : int
-        The other nodes.
-    failures : FailureModel
-        Of the nodes of the job, no strategy placed.
-    fastest : Fastest
-        Strategies.
-    price : float
-        Of all its GPUs per second; not a number where none was given.
-    weight : float
-        By which a goodput is divided to be compared: 1, or the price of all GPUs per second.
-    fabric : str
-        Name of the network; empty where it is the two levels of links of the cluster.
-    wiring : Wiring, optional
-        The network under the job.
-    """
+    """A cluster with some nodes held back: what fills the others, and what the whole costs."""
 
     cluster: Cluster
     job: Cluster
@@ -72,23 +48,7 @@ class Site:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
-    """One joint choice and what it gives.
-
-    Parameters
-    ----------
-    site, row : int
-        Place in the sites, and of the strategy among those of the site.
-    policy, checkpoint : str
-        Names of the recovery and of the checkpoints.
-    throughput : float
-        Failure-free, of the job [tokens/s].
-    outlook : Outlook
-        Share of it that failures leave.
-    tenth : float
-        Share that is reached with probability 0.9 over the horizon.
-    score : float
-        What is compared; larger is better.
-    """
+    """One joint choice and what it gives."""
 
     site: int
     row: int
@@ -102,21 +62,7 @@ class Choice:
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class JointSearch:
-    """The question, and what has been computed for it so far.
-
-    Parameters
-    ----------
-    sites : tuple of Site
-        Clusters and spares to choose from.
-    recoveries, checkpoints : Mapping
-        By name.
-    tokens : int
-        Of a step.
-    horizon : float
-        Of the tenth percentile [s].
-    objective : str
-        What is to be large or small.
-    """
+    """The question, and what has been computed for it so far."""
 
     sites: tuple[Site, ...]
     recoveries: Mapping[str, Recovery]

@@ -30,28 +30,12 @@ from numpy.typing import NDArray
 
 from relparallel.training import Cause, Domain, FailureModel, JobShape, Recovery
 
-__all__ = ["Outlook", "back_causes", "most_running", "outlook", "stationary"]
-
 SPREAD: Final = 12  # standard deviations of the missing nodes that are followed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outlook:
-    """What failures leave of a job.
-
-    Parameters
-    ----------
-    share : float
-        Mean, of the failure-free throughput of the job's nodes.
-    variance_rate : float
-        Variance of the share over a run, times the length of the run [s].
-    running, unhindered, unpaused, kept : float
-        The four factors.
-    interval : float
-        Work between two checkpoints of the first level [s].
-    every : tuple of int
-        Checkpoints of a level per one of the next.
-    """
+    """What failures leave of a job."""
 
     share: float
     variance_rate: float
@@ -72,26 +56,6 @@ def outlook(
     fixed: bool = False,
 ) -> Outlook:
     """Evaluate a job.
-
-    Parameters
-    ----------
-    model : FailureModel
-        With its placement.
-    shape : JobShape
-        How the job lies on its nodes.
-    recovery : Recovery
-        What the job does after a failure.
-    spares : int
-        Nodes S besides those of the job.
-    kept : callable
-        `rollback` under the checkpoints in question, for a tuple of causes.
-    fixed : bool
-        Whether their interval is given, not the best one.
-
-    Returns
-    -------
-    Outlook
-        Share, its variance, and the factors.
 
     Notes
     -----
@@ -194,20 +158,6 @@ def _exposed(recovery: Recovery, short: NDArray[np.int64], nodes: int, spares: i
 @numba.njit(cache=True)  # type: ignore[misc]
 def stationary(births: Any, leave: float, exposed: Any) -> Any:
     """Stationary distribution of the number of missing nodes.
-
-    Parameters
-    ----------
-    births : float64 array [w + 1]
-        Failures per second that take so many nodes at once.
-    leave : float
-        Rate at which each missing node comes back [1/s].
-    exposed : float64 array [k + 1]
-        Factor of all births in each state.
-
-    Returns
-    -------
-    float64 array [k + 1]
-        Probabilities; births beyond the last state lead to it.
 
     Notes
     -----

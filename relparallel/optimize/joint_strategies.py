@@ -32,16 +32,6 @@ from relparallel.workload import Transformer
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "KEY",
-    "Fastest",
-    "fastest_of_each_kind",
-    "least_memory",
-    "reliability_kinds",
-    "rule_keeping",
-    "rules_allow",
-]
-
 KEY: Final = ("tensor", "pipeline", "data", "context")
 """Degrees: with the levels at which a failure takes the last copy of a shard, all that failures can see."""
 
@@ -51,27 +41,7 @@ _SHARDED: Final = ("zero_stage", "shard")
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Fastest:
-    """The fastest feasible strategy of each kind, and the count of all the others.
-
-    Parameters
-    ----------
-    grid : StrategyGrid
-        One row for each kind, the fastest first.
-    time, memory : float64 array [n]
-        Of a step [s], of the fullest GPU [bytes].
-    copies : int64 array [n]
-        Complete copies of the training state.
-    kinds : int64 array [n, 5]
-        Degrees and what is lost: rows that are alike lose the same share.
-    counts : pandas.Series
-        Rows of the grid by fate; they sum to all that there are.
-    first : int64 array [kinds]
-        Rows that are the fastest of their kind.
-    later : int64 array [n]
-        Next slower row of the same kind; -1 where there is none, or none is kept.
-    costs : Pricing
-        By which the rows were priced.
-    """
+    """The fastest feasible strategy of each kind, and the count of all the others."""
 
     grid: StrategyGrid
     time: NDArray[np.float64]
@@ -249,21 +219,6 @@ def least_memory(costs: Pricing, rows: NDArray[Any]) -> NDArray[np.float64]:
 
 def reliability_kinds(choices: NDArray[Any], cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Kind of every row, and complete copies of its training state.
-
-    Parameters
-    ----------
-    choices : structured array [n]
-        Strategies that fill the cluster.
-    cluster : Cluster
-        Its nodes, switches and racks.
-
-    Returns
-    -------
-    kinds : int64 array [n, 5]
-        Tensor, pipeline, data and context degree, and the loss of state: 0 where no part of the cluster holds
-        the last copy of a shard, 1 where there is one copy, else the number of copies.
-    copies : int64 array [n]
-        Copies.
 
     Notes
     -----

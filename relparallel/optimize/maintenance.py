@@ -21,8 +21,6 @@ import numpy as np
 
 from relparallel._checks import require_choice, require_instance, require_real
 
-__all__ = ["MaintenancePlan", "inspection_interval", "replacement_interval"]
-
 FORMULATIONS: Final = {
     "age": "minimise over T  (c_p S(T) + c_f F(T)) / integral_0^T S,   S = 1 - F Weibull: replace at age T",
     "block": "minimise over T  (c_p + c_f M(T)) / T,   M = F + M * dF: replace every T, and at every failure",
@@ -49,11 +47,6 @@ class MaintenancePlan:
         Cost per second without any plan.
     formulation : str
         What was minimised.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is not positive.
 
     Examples
     --------
@@ -96,11 +89,6 @@ def replacement_interval(
     -------
     MaintenancePlan
         The optimum; an infinite interval where waiting for the failure costs least.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated.
 
     Notes
     -----
@@ -217,11 +205,6 @@ def inspection_interval(rate: float, inspection: float, downtime: float) -> Main
     -------
     MaintenancePlan
         The optimum; infinite where a look costs more than it can save.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not positive and finite.
 
     Notes
     -----

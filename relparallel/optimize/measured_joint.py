@@ -33,8 +33,6 @@ from relparallel.workload import Transformer
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Candidate", "JointOptimum", "Plan", "joint_optimum", "published_candidate"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
@@ -48,11 +46,6 @@ class Candidate:
         Failure-free throughput of all nodes [tokens/s].
     job : Job
         Budget, nodes that stop together, failure rates and costs.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or the throughput is not positive.
 
     Examples
     --------
@@ -112,11 +105,6 @@ def published_candidate(
     -------
     Candidate
         With its throughput in tokens/s.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or the row lacks an input.
 
     References
     ----------
@@ -195,11 +183,6 @@ class Plan:
     ceiling : float
         Upper bound on the share of every number of spares that was not evaluated; at most ``share``.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
-
     Examples
     --------
     >>> job = Job(nodes=48, nodes_per_replica=6, node_rate=4e-8, checkpoint=40, restart=300, pause=30)
@@ -236,11 +219,6 @@ class JointOptimum:
     ----------
     plans : tuple of Plan
         One for each strategy and admissible policy, by falling goodput; at least one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no plan or an entry is none.
 
     Examples
     --------
@@ -320,12 +298,6 @@ def joint_optimum(
     -------
     JointOptimum
         All plans, the best first; equal goodput in the order given.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no candidate or none that a policy admits, the numbers of nodes differ, or an argument has
-        the wrong type.
 
     Notes
     -----

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["LinkCost", "NetworkDesign", "edge_numbers"]
-
 LinkCost = ArrayLike | Mapping[tuple[Hashable, Hashable], float] | str
 
 
@@ -42,11 +40,6 @@ class NetworkDesign:
         Inequalities that the last relaxation held.
     formulation : str
         The programme that was solved.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type, or the cost is below its bound.
 
     Examples
     --------

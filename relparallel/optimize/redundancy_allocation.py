@@ -36,8 +36,6 @@ from relparallel.optimize._shown import shown
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RedundancyAllocation", "redundancy_allocation", "redundancy_allocations"]
-
 METHODS: Final = ("table", "milp")
 LARGEST: Final = 1e9  # amount of a resource
 
@@ -60,11 +58,6 @@ class RedundancyAllocation:
         What proved it.
     subsystems : tuple, optional
         Their names in the component table; 1, 2, ... where omitted.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type, or a limit is exceeded.
 
     Examples
     --------
@@ -161,12 +154,6 @@ def redundancy_allocation(
     RedundancyAllocation
         The optimum.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, no limit is given, nothing fits, a subsystem has more than 5,000
-        multisets, or, for the table, an amount is not whole or there are too many cells.
-
     Notes
     -----
     Parts are active and fail independently, so log R = sum_i log(1 - q_i): one multiple choice with as many
@@ -230,11 +217,6 @@ def redundancy_allocations(
     -------
     tuple of RedundancyAllocation
         One for each limit.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `redundancy_allocation`.
 
     Examples
     --------

@@ -35,8 +35,6 @@ from relparallel.topology import Topology, as_topology
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["reliable_network"]
-
 FloatArray = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Oracle = Callable[[Mask], float]
@@ -84,11 +82,6 @@ def reliable_network(
     NetworkDesign
         The optimum (any of them where several cost the same), with ``cost == bound``, unless ``max_rounds``
         or ``max_seconds`` was too small; then ``proven`` is False and the bound certified all the same.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or not even all candidates together are reliable enough.
 
     Notes
     -----

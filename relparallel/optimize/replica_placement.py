@@ -24,8 +24,6 @@ from relparallel._checks import require_instance, require_int
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["HallViolator", "ReplicaPlacement", "place_replicas"]
-
 MOST_NODES = 10**5
 MOST_CLASSES = 2048  # nodes with the same domains are one class; the network has their square of arcs
 
@@ -42,11 +40,6 @@ class HallViolator:
         Copies that they need, m |A|.
     room : int
         Copies that all nodes together can take from them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type, or there is room enough.
 
     Notes
     -----
@@ -91,11 +84,6 @@ class ReplicaPlacement:
     violator : HallViolator, optional
         Why not; one of the two is given.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If both or neither is given, or a holder shares a domain with its owner or holds a copy twice.
-
     Examples
     --------
     >>> place_replicas({"rack": [0, 0, 1, 1], "power": [0, 1, 0, 1]}).holders.ravel().tolist()
@@ -139,11 +127,6 @@ class ReplicaPlacement:
         -------
         float
             1 for the kinds that the placement keeps apart.
-
-        Raises
-        ------
-        ValueError
-            If there is no such kind, or no placement.
 
         Examples
         --------
@@ -191,12 +174,6 @@ def place_replicas(domains: Mapping[str, Any], copies: int = 1, room: int | None
     -------
     ReplicaPlacement
         Holders, or Hall's violator if no placement exists.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a domain has another length, a number is negative, or there are more than 2,048 different
-        combinations of domains.
 
     Notes
     -----

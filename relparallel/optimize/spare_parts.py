@@ -23,8 +23,6 @@ from relparallel.training import shortage_probability
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SparesPlan", "spares"]
-
 FloatArray = NDArray[np.float64]
 KINDS: Final = ("shelf", "cold", "hot")
 MOST_SPARES: Final = 100_000
@@ -50,11 +48,6 @@ class SparesPlan:
         Of all spares.
     formulation : str
         The programme that was solved.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Examples
     --------
@@ -124,11 +117,6 @@ def spares(
     -------
     SparesPlan
         The optimum.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or more than 100,000 spares of a kind would be needed.
 
     Notes
     -----

@@ -19,8 +19,6 @@ from relparallel.parallel.stage_layers import chunk_devices, even_chunks
 from relparallel.parallel.stage_times import Rows, priced_passes
 from relparallel.workload import Transformer
 
-__all__ = ["best_stage_layers"]
-
 
 def best_stage_layers(
     model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, **options: Any
@@ -45,12 +43,6 @@ def best_stage_layers(
     tuple of int
         Layers of every chunk in the order of the model, p v of them: ``stage_layers`` of `step_time`,
         `step_timeline` and `memory`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of its range, the strategy breaks a rule, has more chunks
-        than the model has layers or is Chimera, or not all layers find room.
 
     Notes
     -----

@@ -23,8 +23,6 @@ from relparallel.parallel.strategy import SCHEDULES
 from relparallel.units import GB
 from relparallel.workload import Transformer
 
-__all__ = ["OBJECTIVES", "StrategyOptimum", "best_strategy"]
-
 OBJECTIVES: Final[Mapping[str, tuple[str, ...]]] = {
     "time": ("time", "memory", "gpus"),
     "memory": ("memory", "time", "gpus"),
@@ -95,11 +93,6 @@ class StrategyOptimum:
         On the same cluster, the best strategy for each value of each axis, with the parts of its step [s].
     search : object
         The question that was asked.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type, or a cost is no positive number.
     """
 
     strategy: Strategy
@@ -156,11 +149,6 @@ class StrategyOptimum:
         -------
         str
             A sentence with numbers.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If there is no such axis, or a strategy cannot have the value.
         """
         wanted = ", ".join(f"{name}={value!r}" for name, value in values.items())
         firsts, rows = [], 0
@@ -226,11 +214,6 @@ def best_strategy(
     -------
     StrategyOptimum
         The strategy with its proof: `counts` holds the reason of every row, and sums to the grid.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of its range, or no strategy is feasible.
 
     Notes
     -----

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import networkx as nx
     from scipy.sparse import csr_array
 
-__all__ = ["survivable_augmentation"]
-
 UNIT: Final = 2**20  # of a flow: fractions of links as integers
 FORMULATIONS: Final = {
     "edge": """minimise    sum_e c_e x_e
@@ -68,11 +66,6 @@ def survivable_augmentation(
     -------
     NetworkDesign
         The optimum; its connectivity is k.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or all candidates together do not reach k.
 
     Notes
     -----

@@ -7,35 +7,10 @@ import numpy as np
 
 from relparallel.metrics._paths import spread
 
-__all__ = ["group_flows"]
-
 
 @numba.njit(cache=True)
 def group_flows(arcs, place, hosts, source, starts, sends):  # type: ignore[no-untyped-def]
-    """Links that carry traffic of each group, ascending, and how much.
-
-    Parameters
-    ----------
-    arcs : (int64[n + 1], int32[a], float64[a], bool[n])
-        Arcs of node v are ``indptr[v] : indptr[v + 1]``: their heads, cables, and what forwards.
-    place : int64[links]
-        Arc whose opposite direction is this link; -1 where none lives.
-    hosts : int64[groups, ranks]
-        Node of every rank.
-    source, starts : int64[pairs], int64[ranks + 1]
-        Who sends to rank r: ``source[starts[r] : starts[r + 1]]``.
-    sends : float64[n]
-        What a node sends to each of its receivers.
-
-    Returns
-    -------
-    links, flow : int64[k], float64[k]
-        Of one group after the other.
-    heads : int64[groups + 1]
-        Where each group begins.
-    arrived : float64[groups]
-        Traffic that found a way.
-    """
+    """Links that carry traffic of each group, ascending, and how much."""
     indptr, head, cables, transit = arcs
     total, weight, once = np.zeros(head.size), np.zeros(transit.size), np.ones(1)
     heads, arrived = np.zeros(len(hosts) + 1, np.int64), np.zeros(len(hosts))

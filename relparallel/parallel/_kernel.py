@@ -23,8 +23,6 @@ import numpy as np
 
 from relparallel.parallel.strategy import SCHEDULES
 
-__all__ = ["CHOICE", "MACHINE", "MODEL", "PARTS", "RECOMPUTE_CODE", "pass_times", "run"]
-
 MODEL: Final = np.dtype([(name, np.float64) for name in (
     "layers", "hidden", "heads", "kv_heads", "head", "ffn", "matrices", "vocabulary", "sequence",
     "experts", "active", "shared", "expert_ffn", "mixture", "layer_weights", "expert_weights",

@@ -9,8 +9,6 @@ import numpy as np
 
 from relparallel.parallel.links import Links
 
-__all__ = ["all_to_all_direct", "all_to_all_ring", "bruck", "pipelined"]
-
 _MOST_PIECES: Final = 2.0**20
 
 

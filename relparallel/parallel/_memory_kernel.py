@@ -20,8 +20,6 @@ from typing import Any, Final
 import numba
 import numpy as np
 
-__all__ = ["BYTES", "FLIGHT_RULES", "FRAGMENTATION", "STORAGE", "flights", "peaks", "stages"]
-
 STORAGE: Final = np.dtype([(name, np.float64) for name in (
     "parameter", "gradient", "optimizer", "gathered", "bucket", "setup", "logit", "loss",  # see `Precision`
     "sharded_storage", "flash", "dropout", "offload_optimizer", "offload_parameters",  # 0 or 1

@@ -14,8 +14,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RULES", "Order"]
-
 Turns = NDArray[np.float64]
 Whole = NDArray[np.int64]
 

@@ -15,9 +15,6 @@ from relparallel.parallel.calibration import Calibration, Software
 from relparallel.parallel.strategy import SCHEDULES, Strategy
 from relparallel.workload import Transformer
 
-__all__ = ["DEGREES", "choice_record", "machine_record", "model_record", "step_parts"]
-
-
 DEGREES: Final = ("tensor", "context", "data", "pipeline")
 
 

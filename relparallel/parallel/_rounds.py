@@ -12,8 +12,6 @@ from relparallel._checks import require_int
 from relparallel.parallel._arguments import MOST_DEVICES
 from relparallel.parallel.collectives import Round
 
-__all__ = ["bounds", "messages", "placed", "require_group", "together"]
-
 _MOST_ELEMENTS: Final = 2**38  # times the ranks still an int64
 
 

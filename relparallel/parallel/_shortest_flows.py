@@ -5,8 +5,6 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["shortest_flows"]
-
 
 @numba.njit(cache=True)
 def _grow(  # type: ignore[no-untyped-def]

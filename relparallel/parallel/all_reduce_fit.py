@@ -20,8 +20,6 @@ from relparallel.units import GB, MICROSECOND
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AllReduceFit", "all_reduce_errors", "fit_all_reduce", "measured_all_reduces"]
-
 # Typical values: launch, latency, bandwidth, further rounds.
 _START: Final = np.array([30e-6, 3e-6, 200 * GB, 0.4])
 _WIDE: Final = 1e4  # how far from its typical value a number may lie
@@ -41,11 +39,6 @@ class AllReduceFit:
         B [bytes/s].
     further_rounds : float
         x, bytes of rounds beyond 2 (n - 1): filling the pipeline, copying inside the GPU.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a number is negative or the bandwidth not positive.
 
     Examples
     --------
@@ -106,12 +99,6 @@ def fit_all_reduce(
     -------
     AllReduceFit
         The numbers.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range, the columns differ in length, or there are fewer rows than
-        numbers to find.
 
     Notes
     -----
@@ -192,11 +179,6 @@ def all_reduce_errors(rows: pd.DataFrame, *, highest_bandwidth: float) -> pd.Dat
     pandas.DataFrame
         The rows with the errors (predicted over measured - 1) ``in_sample``, ``ranks_left_out``: by a fit to
         the other numbers of GPUs, and ``size_left_out``: by a fit to the other sizes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``rows`` is no such table, or too few rows are left for a fit.
 
     Examples
     --------

@@ -22,13 +22,6 @@ from relparallel.parallel.collectives import (
     ring_reduce_scatter,
 )
 
-__all__ = [
-    "double_tree_all_reduce",
-    "halving_doubling_all_reduce",
-    "hierarchical_all_reduce",
-    "tree_all_reduce",
-]
-
 
 def tree_all_reduce(ranks: int, elements: int, ranks_per_node: int | None = None) -> Iterator[Round]:
     """Reduce over a binomial tree to rank 0, then broadcast the same way back.
@@ -46,11 +39,6 @@ def tree_all_reduce(ranks: int, elements: int, ranks_per_node: int | None = None
     -------
     iterator of Round
         2 (ceil(log2 g) + ceil(log2 n/g)) rounds, each of whole vectors.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer, below 1, or the nodes are not equal.
 
     Notes
     -----
@@ -85,11 +73,6 @@ def double_tree_all_reduce(ranks: int, elements: int, pieces: int = 1) -> Iterat
     -------
     iterator of Round
         2 (D + k - 1) rounds for trees of depth D = ceil(log2 n).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer or below 1.
 
     Notes
     -----
@@ -149,11 +132,6 @@ def halving_doubling_all_reduce(
     iterator of Round
         2 (log2 g + log2 n/g) rounds; 2 more for each of g and n/g that is no power of two.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer, below 1, or the nodes are not equal.
-
     Notes
     -----
     2 log2 n (alpha) + 2 (n - 1)/n N beta where n is a power of two: the bytes of the ring in the rounds of a
@@ -209,11 +187,6 @@ def hierarchical_all_reduce(
     -------
     iterator of Round
         2 (g - 1) rounds inside, and 2 (n/g - 1), or those of the tree, between.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer, below 1, or the nodes are not equal.
 
     Notes
     -----

@@ -11,8 +11,6 @@ from relparallel._checks import require_instance, require_real
 from relparallel.parallel._arguments import require_column, require_indices
 from relparallel.parallel.timeline import Timeline
 
-__all__ = ["Filling", "fill_bubbles"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Filling:
@@ -26,11 +24,6 @@ class Filling:
         Seconds of each resource that the tasks fill, and that were idle before, shape (resources,).
     timeline : Timeline
         The timeline with the tasks that fit, of kind "extra" and numbered by ``item``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or shape.
 
     Examples
     --------
@@ -71,11 +64,6 @@ def fill_bubbles(timeline: Timeline, resource: ArrayLike, duration: ArrayLike) -
     -------
     Filling
         The tasks that fit: no choice fills more seconds of any resource.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range.
 
     Notes
     -----

@@ -21,18 +21,6 @@ from relparallel.published import data_folder
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "HOST_BOUND",
-    "REGIMES",
-    "Calibration",
-    "Prior",
-    "Software",
-    "calibration",
-    "priors",
-    "software",
-    "softwares",
-]
-
 REGIMES: Final = ("kernels", "host")
 """What a step waits for: the host, above `HOST_BOUND` of its time, where predictions are less certain."""
 HOST_BOUND: Final = 0.01
@@ -57,11 +45,6 @@ class Software:
     bucketed : bool
         Whether gradients are reduced while the backward pass goes on.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
-
     Examples
     --------
     >>> software("megatron-2021").gradient_bytes
@@ -85,22 +68,7 @@ class Software:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prior:
-    """What is known of a parameter before anything is fitted: log-normal, with a bound.
-
-    Parameters
-    ----------
-    value : float
-        Median.
-    log_sd : float
-        Standard deviation of the logarithm.
-    highest : float
-        Bound, infinite where there is none.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a number is not positive.
-    """
+    """What is known of a parameter before anything is fitted: log-normal, with a bound."""
 
     value: float
     log_sd: float
@@ -127,11 +95,6 @@ class Calibration:
     scatter : Mapping of str to Mapping of float to float
         For steps that wait for kernels and for those that wait for the ``host``: level to bound of
         abs(log(predicted / measured)), from predictions of held-out sources.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is missing, unknown or not positive.
 
     Examples
     --------
@@ -179,29 +142,7 @@ def _prior_rows() -> dict[str, dict[str, str]]:
 
 
 def priors(device: Accelerator) -> dict[str, Prior]:
-    """Priors and bounds of the parameters for one accelerator.
-
-    Parameters
-    ----------
-    device : Accelerator
-        Gives the best measured share of its peak rate.
-
-    Returns
-    -------
-    dict of str to Prior
-        By parameter.
-
-    Raises
-    ------
-    TypeError
-        If it is no `Accelerator`.
-
-    Examples
-    --------
-    >>> from relparallel.hardware import accelerator
-    >>> round(priors(accelerator("a100-80gb"))["gemm"].highest, 3)
-    0.869
-    """
+    """Priors and bounds of the parameters for one accelerator."""
     require_instance(Accelerator, device=device)
     measured = device.matmul["bf16"] / device.peak["bf16"]
     found = {}
@@ -247,11 +188,6 @@ def software(name: str) -> Software:
     Software
         What it does.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If there is none of that name.
-
     Examples
     --------
     >>> software("llm-foundry-2023").flash_attention
@@ -280,11 +216,6 @@ def calibration(name: str) -> Calibration:
     -------
     Calibration
         Fitted to all measured runs, see `calibrate`.
-
-    Raises
-    ------
-    ValueError
-        If there is none for it.
 
     Examples
     --------

@@ -32,8 +32,6 @@ from relparallel.parallel.links import Links
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ALGORITHMS", "BestCollective", "best_collective", "collective_time", "crossover_size"]
-
 _LARGEST: Final = 1e18  # bytes of a vector
 _NO_LIMIT: Final = 1e60  # bytes/s of links that are not used
 
@@ -60,11 +58,6 @@ def collective_time(
     -------
     float or numpy.ndarray
         Seconds, of the shape to which the arguments broadcast; 0 for one rank.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no such algorithm, or a number is out of its range.
 
     Notes
     -----
@@ -110,11 +103,6 @@ class BestCollective:
         What happens.
     times : Mapping of str to float or numpy.ndarray
         Algorithm to seconds; all of one shape.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no such kind, or ``times`` does not hold its algorithms.
 
     Examples
     --------
@@ -187,11 +175,6 @@ def best_collective(
     BestCollective
         All times, the fastest algorithm and why.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `collective_time`.
-
     Examples
     --------
     >>> links = Links(latency=1e-6, bandwidth=200e9, network_latency=5e-6, network_bandwidth=100e9)
@@ -225,11 +208,6 @@ def crossover_size(
     -------
     float
         Bytes; 0 where the second is never slower, infinite where it is never faster.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `collective_time`.
 
     Notes
     -----

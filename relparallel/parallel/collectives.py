@@ -23,16 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 from relparallel._checks import require_flag, require_instance, require_int, require_real
 from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, require_indices, require_number
 
-__all__ = [
-    "Round",
-    "bytes_sent",
-    "communication_time",
-    "execute",
-    "ring_all_gather",
-    "ring_all_reduce",
-    "ring_reduce_scatter",
-]
-
 _MOST_ELEMENTS: Final = 2**38  # times the ranks still an int64
 
 
@@ -48,11 +38,6 @@ class Round:
         First element and the one after the last, int64, shape (messages,).
     reduce : bool
         Whether the receiver adds the message to what it has, or replaces it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the columns are no whole numbers from 0 on, differ in length, or stop before they start.
 
     Examples
     --------
@@ -97,11 +82,6 @@ def ring_reduce_scatter(ranks: int, elements: int) -> Iterator[Round]:
     iterator of Round
         n - 1 rounds of n messages.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer or below 1.
-
     Examples
     --------
     >>> len(list(ring_reduce_scatter(ranks=4, elements=10)))
@@ -127,11 +107,6 @@ def ring_all_gather(ranks: int, elements: int) -> Iterator[Round]:
     iterator of Round
         n - 1 rounds of n messages.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer or below 1.
-
     Examples
     --------
     >>> next(ring_all_gather(ranks=4, elements=8)).start.tolist()
@@ -156,11 +131,6 @@ def ring_all_reduce(ranks: int, elements: int) -> Iterator[Round]:
     -------
     iterator of Round
         2 (n - 1) rounds of n messages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer or below 1.
 
     Notes
     -----
@@ -193,11 +163,6 @@ def execute(rounds: Iterable[Round], vectors: ArrayLike) -> NDArray[np.float64]:
     -------
     numpy.ndarray
         float64, shape (ranks, elements): what every rank holds in the end.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``rounds`` holds anything but rounds, or ``vectors`` no finite numbers in two dimensions.
 
     Examples
     --------
@@ -232,11 +197,6 @@ def bytes_sent(rounds: Iterable[Round], ranks: int, element_bytes: float = 2) ->
     numpy.ndarray
         float64, shape (ranks,).
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is of the wrong type or out of its range.
-
     Examples
     --------
     >>> bytes_sent(ring_all_reduce(ranks=4, elements=1000), ranks=4).tolist()
@@ -270,11 +230,6 @@ def communication_time(
     -------
     float
         Seconds.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is of the wrong type or out of its range.
 
     Notes
     -----

@@ -19,8 +19,7 @@ from relparallel._checks import require_choice, require_flag, require_instance, 
 from relparallel.hardware import Cluster
 from relparallel.parallel._arguments import MOST_DEVICES, require_number
 from relparallel.parallel._records import machine_record, model_record, step_parts
-from relparallel.parallel.calibration import Calibration, calibration, softwares
-from relparallel.parallel.calibration import software as known_software
+from relparallel.parallel.calibration import Calibration, calibration, software as known_software, softwares
 from relparallel.parallel.feasibility import FEASIBLE, REASONS, broken_rules, first_broken
 from relparallel.parallel.grid import StrategyGrid
 from relparallel.parallel.memory import RESERVE, peak_memory, storage_record
@@ -32,8 +31,6 @@ from relparallel.workload import Transformer
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Evaluation", "Pricing", "evaluate", "pricing"]
 
 CHUNK: Final = 2**14  # rows at a time: their parts stay in the cache
 _MEMORY: Final = len(REASONS) - 1
@@ -53,12 +50,6 @@ class Evaluation:
         Of the fullest GPU [bytes]; not a number where a rule is broken.
     reason : int8 array [n]
         Places in `REASONS`: 0 is feasible.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type, an array another length than the grid, a number is out of range, or
-        a feasible row lacks one.
 
     Examples
     --------
@@ -282,11 +273,6 @@ def evaluate(
     -------
     Evaluation
         Time, memory and reason of every row.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of its range.
 
     Notes
     -----

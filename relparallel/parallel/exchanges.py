@@ -18,16 +18,6 @@ from relparallel.parallel._rounds import bounds, messages, placed, require_group
 from relparallel.parallel.all_reduces import _tree_edges
 from relparallel.parallel.collectives import Round, ring_all_gather
 
-__all__ = [
-    "bruck_all_gather",
-    "chain_broadcast",
-    "direct_all_to_all",
-    "hierarchical_all_gather",
-    "hierarchical_all_to_all",
-    "ring_all_to_all",
-    "tree_broadcast",
-]
-
 
 def direct_all_to_all(ranks: int, elements: int) -> Iterator[Round]:
     """Send every chunk straight to its rank, in round k to the rank k places further on.
@@ -43,11 +33,6 @@ def direct_all_to_all(ranks: int, elements: int) -> Iterator[Round]:
     -------
     iterator of Round
         n - 1 rounds of n messages over vectors of n N elements.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer or below 1.
 
     Notes
     -----
@@ -83,11 +68,6 @@ def ring_all_to_all(ranks: int, elements: int) -> Iterator[Round]:
     -------
     iterator of Round
         n - 1 rounds over vectors of n N elements; round k carries n - k chunks from each rank.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer or below 1.
 
     Notes
     -----
@@ -127,11 +107,6 @@ def hierarchical_all_to_all(ranks: int, elements: int, ranks_per_node: int) -> I
     -------
     iterator of Round
         g - 1 rounds inside, then n/g - 1 between, over vectors of n N elements.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer, below 1, or the nodes are not equal.
 
     Notes
     -----
@@ -181,11 +156,6 @@ def tree_broadcast(ranks: int, elements: int, ranks_per_node: int | None = None)
     iterator of Round
         ceil(log2 g) + ceil(log2 n/g) rounds of whole vectors.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer, below 1, or the nodes are not equal.
-
     Examples
     --------
     >>> from relparallel.parallel import execute
@@ -213,11 +183,6 @@ def chain_broadcast(ranks: int, elements: int, pieces: int = 1) -> Iterator[Roun
     -------
     iterator of Round
         n + k - 2 rounds.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer or below 1.
 
     Notes
     -----
@@ -253,11 +218,6 @@ def bruck_all_gather(ranks: int, elements: int) -> Iterator[Round]:
     -------
     iterator of Round
         ceil(log2 n) rounds.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer or below 1.
 
     Notes
     -----
@@ -301,11 +261,6 @@ def hierarchical_all_gather(ranks: int, elements: int, ranks_per_node: int) -> I
     -------
     iterator of Round
         n/g - 1 rounds between, then g - 1 inside.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer, below 1, or the nodes are not equal.
 
     Examples
     --------

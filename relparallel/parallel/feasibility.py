@@ -16,8 +16,6 @@ from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel.strategy import SCHEDULES, V_SHAPED, Strategy
 from relparallel.workload import Transformer
 
-__all__ = ["FEASIBLE", "REASONS", "RULES", "broken_rules", "first_broken", "require_feasible"]
-
 RULES: Final = (
     "tensor * pipeline * data * context must be at most the GPUs of the cluster",
     "tensor must divide the heads",
@@ -88,26 +86,7 @@ def _broken(heads: Any, keys: Any, width: Any, expert_width: Any, layers: Any, s
 def broken_rules(
     model: Transformer, choices: NDArray[Any], global_batch: int, gpus: int = 0, node: int = 0
 ) -> NDArray[np.int32]:
-    """Rules that each strategy breaks; memory is not looked at.
-
-    Parameters
-    ----------
-    model : Transformer
-        What is split.
-    choices : structured array [n]
-        Of type `CHOICE`.
-    global_batch : int
-        Sequences of a step.
-    gpus : int
-        Of the cluster; 0 for any number.
-    node : int
-        GPUs of a node; 0 for any number.
-
-    Returns
-    -------
-    int32 array [n]
-        Bit k stands for the rule k of `RULES`.
-    """
+    """Rules that each strategy breaks; memory is not looked at."""
     out = np.empty(choices.size, dtype=np.int32)
     _broken(
         model.heads, model.key_value_heads, model.ffn_hidden, model.expert_hidden, model.layers,
@@ -117,18 +96,7 @@ def broken_rules(
 
 
 def first_broken(rules: NDArray[np.int32]) -> NDArray[np.int8]:
-    """Places in `REASONS` of the first rule that each strategy breaks, `FEASIBLE` where none.
-
-    Parameters
-    ----------
-    rules : int32 array [n]
-        From `broken_rules`.
-
-    Returns
-    -------
-    int8 array [n]
-        Codes.
-    """
+    """Places in `REASONS` of the first rule that each strategy breaks, `FEASIBLE` where none."""
     return np.frexp((rules & -rules).astype(np.float64))[1].astype(np.int8)
 
 

@@ -23,8 +23,6 @@ from relparallel.parallel.measured_runs import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["calibrate", "cross_validate", "errors", "family_of", "prediction_scatter"]
-
 _DAMPED: Final = 0.05  # relative error from which a residual counts linearly
 _FACTOR_SD: Final = 0.1  # of the logarithm of a software's factor, a priori
 _PRIOR: Final = 0.7  # weight of a prior beside a typical measurement
@@ -44,11 +42,6 @@ def calibrate(runs: Sequence[Run]) -> Calibration:
     Calibration
         Parameters within their bounds, and a factor for every software among the runs; without a scatter, for
         that of these very runs would be smaller than that of new ones (`prediction_scatter`).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no run, or they are of several families.
 
     Notes
     -----
@@ -83,11 +76,6 @@ def cross_validate(runs: Sequence[Run]) -> pd.DataFrame:
     pandas.DataFrame
         Indexed by run; source, regime, ``raw``: predicted over measured - 1 without any row of the source,
         and ``one_factor``: the same after the source's median ratio is divided out.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there are fewer than two sources, or several families.
 
     Examples
     --------
@@ -128,11 +116,6 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
     pandas.DataFrame
         Indexed by run; source, measured and predicted [s], error (predicted over measured - 1), regime (what
         the step waits for).
-
-    Raises
-    ------
-    TypeError
-        If an argument has the wrong type.
 
     Examples
     --------
@@ -175,11 +158,6 @@ def prediction_scatter(crossed: pd.DataFrame) -> dict[str, dict[float, float]]:
     dict of str to dict of float to float
         By regime: level to the bound of abs(log(predicted / measured)) that this share of runs keeps; of all
         runs where a regime has none.
-
-    Raises
-    ------
-    TypeError
-        If it is no table.
 
     Examples
     --------

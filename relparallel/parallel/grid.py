@@ -20,8 +20,6 @@ from relparallel.workload import Transformer
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AXES", "SYNCHRONOUS", "StrategyGrid"]
-
 AXES: Final = (
     "tensor", "pipeline", "data", "context", "expert", "shard", "micro_batch", "virtual_stages",
     "sequence_parallel", "recompute", "zero_stage", "schedule",
@@ -49,11 +47,6 @@ class StrategyGrid:
     ----------
     choices : structured array [n]
         Of the type of the cost kernels; `all` and `of` make it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no such array, or a number is out of the range that the field of `Strategy` allows.
 
     Notes
     -----
@@ -98,11 +91,6 @@ class StrategyGrid:
         -------
         StrategyGrid
             Rows that break rules are kept; `evaluate` marks them.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a number is below 1, or a limit names no axis or a value that a strategy cannot have.
 
         Notes
         -----
@@ -169,11 +157,6 @@ class StrategyGrid:
         StrategyGrid
             As many rows as the longest column.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If a column has the wrong type, values out of range, or another length.
-
         Examples
         --------
         >>> len(StrategyGrid.of(tensor=[1, 2, 4], data=8, recompute=["none", "full", "full"]))
@@ -213,11 +196,6 @@ class StrategyGrid:
         -------
         StrategyGrid
             In the same order.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If there is no such axis, or a strategy cannot have the value.
         """
         keep = np.ones(len(self), dtype=np.bool_)
         for name, value in values.items():

@@ -23,8 +23,6 @@ from relparallel.topology import Topology
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["DEGREES", "PATTERNS", "GroupLinks", "group_links", "groups_of"]
-
 DEGREES: Final = ("tensor", "context", "data", "pipeline", "shard", "expert")
 """Kinds of groups of a placement."""
 PATTERNS: Final = ("ring", "chain", "all_to_all")
@@ -51,11 +49,6 @@ class GroupLinks:
         Of what lives [bytes/s].
     joined : bool array [groups]
         Whether all ranks of a group still reach each other.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an array has the wrong type or shape.
 
     Notes
     -----
@@ -124,11 +117,6 @@ class GroupLinks:
         -------
         numpy.ndarray
             bool, shape (groups,).
-
-        Raises
-        ------
-        TypeError, ValueError
-            If there is no such link.
         """
         chosen = np.zeros(self.capacity.size)
         chosen[require_indices("links", links, self.capacity.size)] = 1.0
@@ -150,11 +138,6 @@ class GroupLinks:
         -------
         numpy.ndarray
             Seconds, shape (groups,); infinite for a group that is torn apart, 0 for one rank.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the pattern does not fit the kind, or a number is negative.
 
         Notes
         -----
@@ -220,12 +203,6 @@ def group_links(
     -------
     GroupLinks
         What each group sends over each link.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the placement needs more GPUs than there are, a cluster lacks its bandwidths, or an argument is
-        wrong.
 
     Notes
     -----

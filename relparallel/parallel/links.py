@@ -13,8 +13,6 @@ from relparallel._checks import require_instance, require_int, require_real
 from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, require_number
 from relparallel.parallel.collectives import Round
 
-__all__ = ["Links", "rounds_time"]
-
 _LATENCIES: Final = ("latency", "network_latency", "launch")
 _BANDWIDTHS: Final = ("bandwidth", "network_bandwidth")
 
@@ -31,11 +29,6 @@ class Links:
         Of a node to the others: alpha [s] and 1/beta [bytes/s], which the ranks of the node share.
     launch : array_like
         Of a collective before its first round [s].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a latency is negative or a bandwidth not positive.
 
     Notes
     -----
@@ -80,11 +73,6 @@ def rounds_time(
     -------
     float
         Seconds; 0 without any round.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is of the wrong type or out of its range, or links hold arrays.
 
     Notes
     -----

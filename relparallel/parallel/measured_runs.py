@@ -13,8 +13,6 @@ from relparallel.published import Fact, facts
 from relparallel.units import MILLISECOND
 from relparallel.workload import Transformer, transformer
 
-__all__ = ["Run", "measured_runs"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
@@ -36,11 +34,6 @@ class Run:
         Of a step [s].
     precision : str
         Number format of the products with weights.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
     """
 
     id: str
@@ -94,11 +87,6 @@ def measured_runs(*, outliers: bool = False) -> tuple[Run, ...]:
         Dense transformers on A100 and H100: Megatron-LM (rows PTDP-T and KORTH), the BLOOM tuning runs,
         vTrain (only where ``RELPARALLEL_DATA`` names a folder with the facts), llm-foundry, and the dense
         Llama 3 rows of Megatron-Bridge on H100.
-
-    Raises
-    ------
-    TypeError
-        If an argument has the wrong type.
 
     Examples
     --------

@@ -39,8 +39,6 @@ from relparallel.workload import Transformer
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RESERVE", "StageMemory", "Verdict", "memory", "peak_memory", "stage_peaks", "storage_record"]
-
 RESERVE: Final = 3.5 * GB
 """Of a GPU that no tensor can have: the driver's context, channels of the collectives, workspaces.
 
@@ -68,11 +66,6 @@ class Verdict:
         The largest stage, counted from 0.
     needed, available : float
         Of that stage, and of a GPU after the reserve [bytes].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is negative.
     """
 
     fits: bool
@@ -108,11 +101,6 @@ class StageMemory:
         Moved away from the GPU.
     transfer : float64 array [stages]
         Between the GPU and its host in a step, both ways.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field is no array of one dimension, or negative, or their lengths differ.
 
     Examples
     --------
@@ -166,11 +154,6 @@ class StageMemory:
         -------
         Verdict
             About the largest stage.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the cluster has no accelerator, or the reserve is negative.
         """
         device = require_instance(Cluster, cluster=cluster).accelerator
         if device is None:
@@ -249,12 +232,6 @@ def memory(
     -------
     StageMemory
         Arrays with one number for each stage.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is none of its choices, the batch does not split evenly, or a
-        degree does not divide what it splits.
 
     Notes
     -----

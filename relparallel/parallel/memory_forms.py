@@ -25,14 +25,6 @@ from relparallel.parallel._memory_kernel import FLIGHT_RULES, flights
 from relparallel.parallel.strategy import RECOMPUTE, SCHEDULES, Strategy
 from relparallel.workload import Transformer
 
-__all__ = [
-    "activation_bytes_per_layer",
-    "micro_batches_in_flight",
-    "model_state_bytes",
-    "stage_activation_bytes",
-    "zero_communication_bytes",
-]
-
 _IN_CHUNKS: Final = ("interleaved_1f1b", "zb_v", "v_half", "v_min")
 _HALF: Final = 2  # bytes of an fp16 or bf16 number
 
@@ -64,11 +56,6 @@ def model_state_bytes(
     -------
     float or numpy.ndarray
         Bytes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no number or outside its range, or ``data`` or ``zero_stage`` is not whole.
 
     Notes
     -----
@@ -116,11 +103,6 @@ def zero_communication_bytes(
     -------
     float or numpy.ndarray
         Bytes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no number or outside its range, or ``data`` or ``zero_stage`` is not whole.
 
     Notes
     -----
@@ -172,11 +154,6 @@ def activation_bytes_per_layer(
     float or numpy.ndarray
         Bytes of fp16 activations and one-byte dropout masks.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no number or below 1, not whole, or none of the choices.
-
     Notes
     -----
     s b h (10 + 24/t + 5 a s/(h t)); with sequence parallelism (s b h / t)(34 + 5 a s/h); selective
@@ -220,11 +197,6 @@ def micro_batches_in_flight(
     numpy.ndarray
         float64, shape (p,); with v chunks per stage, a chunk counts 1/v.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range, or ``virtual_stages`` is above 1 without interleaving.
-
     Notes
     -----
     On stage i = 0 ... p - 1: m with GPipe; min(m, p - i) with 1F1B; min(m, (2 (p - i - 1) + (v - 1) p + 1)/v)
@@ -266,11 +238,6 @@ def stage_activation_bytes(model: Transformer, strategy: Strategy, micro_batches
     -------
     numpy.ndarray
         float64, shape (pipeline,), bytes; embedding and logits are not counted.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type, or ``pipeline * virtual_stages`` does not divide the layers.
 
     Notes
     -----

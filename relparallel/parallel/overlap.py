@@ -14,8 +14,6 @@ from relparallel._checks import require_choice, require_real
 from relparallel.parallel._arguments import bare, require_column
 from relparallel.parallel.timeline import Timeline, simulate_timeline
 
-__all__ = ["bucketed_time", "overlap_time", "overlap_timeline", "prefetched_time"]
-
 _RULES: Final = ("bucketed", "prefetched")
 
 
@@ -39,11 +37,6 @@ def overlap_time(
     -------
     float or numpy.ndarray
         Seconds until both are done.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a time is negative or a slowdown below 1.
 
     Notes
     -----
@@ -83,11 +76,6 @@ def bucketed_time(compute: ArrayLike, communication: ArrayLike) -> float:
     float
         Seconds until the last bucket is reduced; less the sum of ``compute`` this is what shows.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a time is negative or the lengths differ.
-
     Notes
     -----
     max over i of (sum of compute up to i + sum of communication from i on): O(n). For n equal buckets
@@ -122,11 +110,6 @@ def prefetched_time(compute: ArrayLike, gather: ArrayLike, scatter: ArrayLike = 
     -------
     float
         Seconds until the last gradients are scattered.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a time is negative or the lengths differ.
 
     Notes
     -----
@@ -165,11 +148,6 @@ def overlap_timeline(
     -------
     Timeline
         Tasks of kinds "compute", "reduce", "gather" and "scatter".
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no such rule, a time is negative, or the lengths differ.
 
     Examples
     --------

@@ -18,8 +18,6 @@ from relparallel.topology import Topology
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
 
-__all__ = ["PairFlows", "Wiring"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _NOISE = 1e-12  # of the bytes of a pair: the same share, added up in another order

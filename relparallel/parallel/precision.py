@@ -9,8 +9,6 @@ from typing import Final
 from relparallel._checks import require_flag, require_instance, require_real
 from relparallel.parallel._arguments import MOST_BYTES
 
-__all__ = ["PRECISIONS", "Precision"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Precision:
@@ -30,11 +28,6 @@ class Precision:
         Held before the state is cut into shards.
     logit_bytes, loss_bytes : float
         Of a logit: kept for the backward pass, and besides while the loss is computed.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field is no number, negative, or no flag.
 
     Examples
     --------

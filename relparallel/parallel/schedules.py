@@ -25,8 +25,6 @@ from relparallel.parallel._orders import RULES, Order
 from relparallel.parallel.strategy import SCHEDULES, schedule_problem
 from relparallel.parallel.timeline import Timeline, simulate_timeline
 
-__all__ = ["ASYNCHRONOUS", "SPLIT", "pass_seconds", "play", "repeated", "require_size", "simulate_schedule"]
-
 ASYNCHRONOUS: Final = ("pipedream", "pipedream_2bw", "pipemare")
 """Schedules that never flush: an iteration starts while the one before it is on its way."""
 SPLIT: Final = ("zb_h1", "zb_2p", "zb_v", "v_half", "v_min")
@@ -84,11 +82,6 @@ def simulate_schedule(
         "backward_input" and "backward_weight"; ``item`` the micro-batch, counted on over the iterations;
         ``part`` the chunk, in Chimera the direction. Its holdings count micro-batches in flight; a chunk is
         1/v, and the two halves of a split backward pass free half each.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range or does not fit the schedule.
 
     Notes
     -----

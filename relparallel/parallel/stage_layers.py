@@ -14,17 +14,6 @@ from relparallel.parallel._orders import RULES
 from relparallel.parallel.strategy import V_SHAPED, Strategy
 from relparallel.workload import Transformer
 
-__all__ = [
-    "UNLIMITED",
-    "chunk_devices",
-    "dealt_layers",
-    "device_layers",
-    "even_chunks",
-    "kept_layers",
-    "require_stage_layers",
-    "stage_sums",
-]
-
 UNLIMITED: Final = 2.0**53
 """Micro-batches that a stage may hold where nothing limits them."""
 _ROUNDS: Final = 4  # times p micro-batches, after which a stage holds no more

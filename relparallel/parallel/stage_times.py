@@ -14,8 +14,6 @@ from relparallel.parallel.stage_layers import UNLIMITED, chunk_devices, device_l
 from relparallel.parallel.strategy import Strategy
 from relparallel.parallel.timeline import Timeline
 
-__all__ = ["PassSeconds", "Rows", "priced_passes", "simulated_parts", "simulated_passes"]
-
 _LAYER_PARTS: Final = [
     PARTS.index(n) for n in ("compute", "recompute", "launch", "tensor", "context", "expert")
 ]

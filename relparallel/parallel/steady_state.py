@@ -13,8 +13,6 @@ from relparallel.parallel._arguments import require_number
 from relparallel.parallel.schedules import ASYNCHRONOUS, pass_seconds, require_size
 from relparallel.parallel.timeline import Timeline
 
-__all__ = ["bubble_fraction", "iteration_period", "weight_delay", "weight_versions"]
-
 # Idle seconds of every stage per iteration, from p, m, v and the seconds f, b, w of a stage.
 _IDLE: Final[Mapping[str, Callable[[int, int, int, float, float, float], float]]] = {
     **dict.fromkeys(ASYNCHRONOUS, lambda p, m, v, f, b, w: 0.0),
@@ -58,11 +56,6 @@ def bubble_fraction(
     -------
     float
         The iteration takes (1 + fraction) m (f + b + w).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range, or no closed form holds for it.
 
     Notes
     -----
@@ -125,11 +118,6 @@ def iteration_period(timeline: Timeline, micro_batches: int) -> float:
     float
         Seconds per iteration, averaged over the second half.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type, or the timeline has fewer than three whole iterations.
-
     Examples
     --------
     >>> from relparallel.parallel import simulate_schedule
@@ -172,11 +160,6 @@ def weight_versions(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
         int64, shape (stages,). A schedule that flushes needs 1. PipeMare keeps 1 all the same: it lets the
         versions of forward and backward pass differ, by `weight_delay`.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range.
-
     Notes
     -----
     A version lives from the update that made it until the next one, or until the last micro-batch that
@@ -212,11 +195,6 @@ def weight_delay(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
     -------
     numpy.ndarray
         int64, shape (stages,), the largest over the micro-batches; 1 is ordinary training.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range.
 
     Notes
     -----

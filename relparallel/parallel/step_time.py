@@ -17,8 +17,14 @@ from relparallel._checks import require_choice, require_instance, require_int, r
 from relparallel.hardware import Cluster
 from relparallel.parallel._kernel import PARTS
 from relparallel.parallel._records import DEGREES, choice_record, machine_record, model_record, step_parts
-from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration, calibration, softwares
-from relparallel.parallel.calibration import software as known_software
+from relparallel.parallel.calibration import (
+    HOST_BOUND,
+    REGIMES,
+    Calibration,
+    calibration,
+    software as known_software,
+    softwares,
+)
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.group_links import group_links
 from relparallel.parallel.stage_layers import require_stage_layers
@@ -29,8 +35,6 @@ from relparallel.workload import Transformer
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["StepTime", "communicating", "slowed_step", "step_rows", "step_time"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,11 +65,6 @@ class StepTime:
         Per step besides all that.
     log_errors : tuple of (float, float)
         Level, and bound of abs(log(predicted / measured)) that held for that share of runs.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a part is no number or negative.
 
     Examples
     --------
@@ -118,11 +117,6 @@ class StepTime:
         tuple of float
             Lower and upper bound [s]: total times exp(-b) and exp(b), b being the error that as many runs of
             sources left out of the calibration kept within, one factor for the source given.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the level is out of its range.
         """
         bound = _interpolated(level, self.log_errors)
         return self.total * math.exp(-bound), self.total * math.exp(bound)
@@ -195,12 +189,6 @@ def step_time(
     -------
     StepTime
         Seconds by part, and intervals.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type, the cluster lacks an accelerator, or the strategy breaks a rule
-        with the model, the batch or the cluster.
 
     Notes
     -----

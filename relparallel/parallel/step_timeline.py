@@ -17,8 +17,6 @@ from relparallel.parallel.strategy import Strategy
 from relparallel.parallel.timeline import Timeline
 from relparallel.workload import Transformer
 
-__all__ = ["step_timeline"]
-
 
 def step_timeline(
     model: Transformer,
@@ -50,11 +48,6 @@ def step_timeline(
     -------
     Timeline
         Of the micro-batches; gradients, optimiser and fixed overhead of the step come after it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `step_time` does.
 
     Notes
     -----

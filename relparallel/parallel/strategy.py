@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice, require_flag, require_instance, require_int
 from relparallel.parallel._arguments import MOST_DEVICES
 
-__all__ = ["RECOMPUTE", "SCHEDULES", "V_SHAPED", "Placement", "Strategy", "schedule_problem"]
-
 RECOMPUTE: Final = ("none", "selective", "full")
 SCHEDULES: Final = (
     "gpipe", "1f1b", "interleaved_1f1b", "eager_1f1b", "dapple", "pipedream", "pipedream_2bw", "pipemare",
@@ -36,25 +34,7 @@ _DEGREES: Final = ("tensor", "context", "data", "pipeline")
 
 
 def schedule_problem(schedule: str, stages: int, virtual_stages: int) -> str:
-    """What a schedule demands and these sizes break, empty where nothing.
-
-    Parameters
-    ----------
-    schedule : str
-        One of `SCHEDULES`.
-    stages, virtual_stages : int
-        Pipeline stages p and chunks per stage v.
-
-    Returns
-    -------
-    str
-        The demand, as the beginning of a message.
-
-    Examples
-    --------
-    >>> schedule_problem("v_min", stages=4, virtual_stages=1)
-    "virtual_stages must be 2 with schedule 'v_min'"
-    """
+    """What a schedule demands and these sizes break, empty where nothing."""
     if schedule in V_SHAPED and virtual_stages != 2:
         return f"virtual_stages must be 2 with schedule {schedule!r}"
     if virtual_stages > 1 and schedule not in (*V_SHAPED, "interleaved_1f1b"):
@@ -88,12 +68,6 @@ class Strategy:
         ZeRO stage: what is sharded besides nothing (0), optimiser state (1), gradients (2), parameters (3).
     schedule : str
         Order of the micro-batches in the pipeline, one of `SCHEDULES`; "chimera" needs an even pipeline.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of its range, and if ``shard`` does not divide ``data``,
-        ``expert`` does not divide ``data * context`` or ``virtual_stages`` does not fit the schedule.
 
     References
     ----------
@@ -176,11 +150,6 @@ class Strategy:
         Strategy
             The strategy itself.
 
-        Raises
-        ------
-        ValueError
-            If tensor * pipeline * data * context is another number.
-
         Examples
         --------
         >>> Strategy(tensor=8, data=3).for_gpus(32)
@@ -208,12 +177,6 @@ class Strategy:
         -------
         int
             m = B / (d b).
-
-        Raises
-        ------
-        ValueError
-            If ``data * micro_batch`` does not divide the batch, or the interleaved schedule's rule that
-            p divides m is broken.
 
         Examples
         --------
@@ -246,11 +209,6 @@ class Placement:
         The degrees to place.
     order : tuple of str
         A permutation of ("tensor", "context", "data", "pipeline"), fastest first.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``strategy`` is no `Strategy` or ``order`` no permutation of the four names.
 
     Notes
     -----

@@ -20,8 +20,6 @@ from relparallel.parallel._orders import Order
 from relparallel.parallel.schedules import play
 from relparallel.parallel.timeline import Timeline
 
-__all__ = ["BestOrder", "best_order"]
-
 Counts = NDArray[np.int64]
 _MOST_STATES: Final = 100_000
 
@@ -40,11 +38,6 @@ class BestOrder:
         States that the search visited.
     timeline : Timeline
         The iteration, played by the simulator from the order that was found.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of its range.
 
     Examples
     --------
@@ -105,11 +98,6 @@ def best_order(
     -------
     BestOrder
         The span, its lower bound, and the timeline.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range, or the search grows beyond its memory.
 
     Notes
     -----

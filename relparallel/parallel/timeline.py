@@ -21,8 +21,6 @@ from relparallel.parallel._arguments import MOST_DEVICES, require_column, requir
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Timeline", "simulate_timeline"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeline:
@@ -43,11 +41,6 @@ class Timeline:
         Name of each task's kind, str, shape (tasks,).
     item, part : numpy.ndarray
         What the task works on, int64, shape (tasks,): micro-batch and model chunk in a pipeline.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no task, columns differ in length, a time is negative or a number not finite.
 
     Examples
     --------
@@ -161,11 +154,6 @@ def simulate_timeline(
     -------
     numpy.ndarray
         Start times, seconds, float64, shape (tasks,).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of its range, or the dependencies (with the order) form a cycle.
 
     Notes
     -----

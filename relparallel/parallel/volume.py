@@ -22,8 +22,6 @@ from relparallel.parallel._arguments import MOST_DEVICES, require_number
 from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 
-__all__ = ["Collective", "strategy_collectives"]
-
 _HALF: Final = 2  # bytes of an fp16 or bf16 number
 # Bytes that a rank sends per byte of payload, in units of (n - 1)/n.
 _SENT: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1, "all_to_all": 1}
@@ -46,11 +44,6 @@ class Collective:
         Bytes of the vector that is reduced, gathered or sent, at least 0; of an all-to-all what a rank has.
     times : float
         How often in one iteration, mean over the GPUs, at least 0.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field is out of its range.
 
     Examples
     --------
@@ -93,12 +86,6 @@ def strategy_collectives(model: Transformer, strategy: Strategy, global_batch: i
     -------
     tuple of Collective
         Tensor, context, expert, pipeline, then data parallelism; degrees of 1 give none.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type, the batch does not split evenly, or experts are split and their
-        state is sharded too.
 
     Notes
     -----

@@ -13,8 +13,6 @@ from relparallel.parallel.step_time import communicating
 from relparallel.parallel.strategy import Placement, Strategy
 from relparallel.topology import Topology
 
-__all__ = ["degrees_of", "slowdowns"]
-
 
 def degrees_of(choices: NDArray[Any]) -> NDArray[np.int64]:
     """Tensor, pipeline, data and context degrees that occur, [k, 4] in lexicographic order."""

@@ -10,8 +10,6 @@ from relparallel.reliability.programme.compiled import solved
 from relparallel.reliability.programme.frontier import ANY, NotExactError, fitting, require_fit
 from relparallel.reliability.result import Reliability, exactly, explained
 
-__all__ = ["Attempt", "exact_within", "first_that_fits"]
-
 STATE_SECONDS: Final = 5e-8  # of the frontier programme for one state
 
 
@@ -21,18 +19,7 @@ def _always(_: Reliability) -> bool:
 
 
 class Attempt(NamedTuple):
-    """One method to try.
-
-    Attributes
-    ----------
-    name : str
-        For the sentence that says what was chosen.
-    run : callable
-        Takes nothing and returns the result with its reason; or None where there is nothing of the kind; or
-        raises `NotExactError` with why it does not apply or would exceed its budget.
-    enough : callable
-        Whether a result is good enough to stop at it; if not, the next method is tried.
-    """
+    """One method to try."""
 
     name: str
     run: Callable[[], Reliability | None]
@@ -40,24 +27,7 @@ class Attempt(NamedTuple):
 
 
 def first_that_fits(attempts: Iterable[Attempt]) -> Reliability:
-    """Try methods in order until one is good enough.
-
-    Parameters
-    ----------
-    attempts : iterable of Attempt
-        The most exact first; asked for the next one only if it is needed.
-
-    Returns
-    -------
-    Reliability
-        The first that is good enough, or the last that ran. Its ``reason`` says why the ones before it were
-        passed over, and why it was taken.
-
-    Raises
-    ------
-    NotExactError
-        If none ran; the message holds all reasons.
-    """
+    """Try methods in order until one is good enough."""
     found: Reliability | None = None
     passed: list[str] = []
     for name, run, enough in attempts:
@@ -78,27 +48,6 @@ def first_that_fits(attempts: Iterable[Attempt]) -> Reliability:
 
 def exact_within(problem: Problem, reductions: bool, max_states: int, max_seconds: float) -> Reliability:
     """Run the exact programme if neither its memory nor its time can exceed a limit.
-
-    Parameters
-    ----------
-    problem : Problem
-        The question.
-    reductions : bool
-        Whether to simplify the network first.
-    max_states : int
-        Largest layer.
-    max_seconds : float
-        Predicted time, s, above which it does not go on.
-
-    Returns
-    -------
-    Reliability
-        Exact, with its work as the reason.
-
-    Raises
-    ------
-    NotExactError
-        If it would take more.
 
     Notes
     -----

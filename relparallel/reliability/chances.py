@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["CERTAIN", "Chance", "parallel", "part", "series"]
-
 Chance = tuple[Any, Any]  # (up, down) of one independent part
 
 CERTAIN: Final[Chance] = (1, 0)

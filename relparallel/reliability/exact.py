@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from relparallel.reliability.questions.groups import Groups
     from relparallel.topology import Topology
 
-__all__ = ["evaluate"]
-
 _METHODS: Final = ("exact", "closed_form", "bounds", "monte_carlo", *get_args(Estimator))
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from relparallel.reliability.sampling.monte_carlo import Chunk
     from relparallel.reliability.sensitivity.importance import ByClass, Importance
 
-__all__ = ["Question", "answer", "crudely_sampled", "tight", "up_and_down", "with_importance"]
-
 _BOUND_STATES, _BOUND_STEPS = 2**16, 10**7  # per layer, and links to look at per second that may be spent
 _MOST_STEPS = 2**62
 _MOST_LINKS = 2**17  # of a plain graph in which to look for a fabric

@@ -20,19 +20,6 @@ from relparallel.topology import Topology, as_topology
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = [
-    "FIELDS",
-    "LinkChance",
-    "NodeChance",
-    "Problem",
-    "Terminals",
-    "link_values",
-    "mute_terminals",
-    "node_values",
-    "read_problem",
-    "require_relays",
-]
-
 FloatArray = NDArray[np.float64]
 Terminals = Literal["all", "switches", "nodes"] | Sequence[Hashable] | Set[Hashable] | NDArray[Any]
 LinkChance = ArrayLike | Mapping[Any, float] | str  # Any: key types are invariant
@@ -41,21 +28,7 @@ NodeChance = ArrayLike | Mapping[Any, float] | str
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """Which parts fail with which chance, and which nodes have to be connected.
-
-    Attributes
-    ----------
-    edges : int64[m, 2]
-        Joined pairs, each once.
-    link : float64[m, 2]
-        Up- and down-probability of a pair: down when all its parallel cables are.
-    node : float64[n, 2]
-        Up- and down-probability of a node.
-    terminals : int64[K]
-        Ascending.
-    transit : bool[n]
-        Which nodes forward.
-    """
+    """Which parts fail with which chance, and which nodes have to be connected."""
 
     edges: NDArray[np.int64]
     link: FloatArray

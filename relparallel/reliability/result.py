@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from relparallel.reliability.sensitivity.importance import Importance
 
-__all__ = ["Estimator", "Method", "Reliability", "Routing"]
-
 Method = Literal[
     "exact", "closed_form", "bounds", "monte_carlo",
     "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby",
@@ -60,11 +58,6 @@ class Reliability:
         Sampled states of the network; 0 where nothing was sampled.
     reason : str
         Why this method was chosen, with the numbers that decided; empty where the caller chose.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a probability is outside [0, 1], the bracket does not hold U, or a name is unknown.
 
     Examples
     --------

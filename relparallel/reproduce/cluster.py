@@ -19,8 +19,6 @@ from .schedule import Pool
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["connected"]
-
 _PATIENCE = 10  # s for an answer from the scheduler, and for a first worker
 
 
@@ -46,20 +44,7 @@ class _Apart(Executor):
 
 @contextmanager
 def connected(address: str, root: Path) -> Iterator[tuple[Pool, int]]:
-    """Connect to a cluster; give the pool that executes there, and how many notebooks it takes at a time.
-
-    Parameters
-    ----------
-    address : str
-        Of the scheduler, such as ``tcp://host:8786``.
-    root : Path
-        The checkout of this run.
-
-    Raises
-    ------
-    NotebookError
-        If dask is not installed, nothing answers, or a worker has other files or versions.
-    """
+    """Connect to a cluster; give the pool that executes there, and how many notebooks it takes at a time."""
     client = _client(address)
     try:
         wanted = described(root)

@@ -21,28 +21,12 @@ from typing import Any
 from .pins import environment, pins
 from .processes import PREFIX, end_children
 
-__all__ = ["Failure", "Outcome", "Task", "execute"]
-
 _LONGEST_SOCKET_FOLDER = 90  # a Unix socket's path has at most 104 characters
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """A notebook to execute.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    raw : bytes
-        The file's bytes.
-    folder : str
-        The kernel's working folder.
-    parameters : dict
-        Values that replace defaults of its parameters cell.
-    cell_timeout, timeout : float
-        Longest time [s] for one cell and for the whole notebook.
-    """
+    """A notebook to execute."""
 
     name: str
     raw: bytes
@@ -54,17 +38,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """Why and where a notebook failed.
-
-    Parameters
-    ----------
-    error : str
-        What happened, in one or a few lines.
-    count : int or None
-        The failing cell's number, as in ``In [3]``; None where no cell is to blame.
-    source : str
-        The failing cell's source.
-    """
+    """Why and where a notebook failed."""
 
     error: str
     count: int | None = None
@@ -73,19 +47,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What came of a task.
-
-    Parameters
-    ----------
-    notebook : bytes
-        The executed notebook as papermill left it; incomplete, perhaps empty, after a failure.
-    figures : dict of str to bytes
-        The figure files it wrote.
-    failure : Failure or None
-        None when every cell ran.
-    seconds : float
-        How long it took.
-    """
+    """What came of a task."""
 
     notebook: bytes = b""
     figures: dict[str, bytes] = field(default_factory=dict)

@@ -12,8 +12,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Notebook", "NotebookError", "code_digest", "normal_form", "outputs_digest", "read", "sha256"]
-
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {
     "codemirror_mode": {"name": "ipython", "version": 3},
@@ -34,17 +32,7 @@ class NotebookError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Notebook:
-    """One notebook file as it was read.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    raw : bytes
-        Its bytes.
-    content : dict
-        Its parsed JSON.
-    """
+    """One notebook file as it was read."""
 
     path: Path
     raw: bytes
@@ -57,13 +45,7 @@ class Notebook:
 
 
 def read(path: Path) -> Notebook:
-    """Read one notebook of format 4.5 or later (the format in which every cell has an id).
-
-    Raises
-    ------
-    NotebookError
-        If the file is no such notebook.
-    """
+    """Read one notebook of format 4.5 or later (the format in which every cell has an id)."""
     raw = path.read_bytes()
     try:
         content = json.loads(raw)

@@ -14,17 +14,9 @@ from typing import Any
 
 from .notebook import Notebook, NotebookError, parameters_source
 
-__all__ = ["checked", "declared"]
-
 
 def declared(notebook: Notebook) -> dict[str, Any]:
-    """Return the parameters of a notebook and their default values, read without running anything.
-
-    Raises
-    ------
-    NotebookError
-        If its ``parameters`` cell holds anything but assignments of literals to names.
-    """
+    """Return the parameters of a notebook and their default values, read without running anything."""
     try:
         statements = ast.parse(parameters_source(notebook.content)).body
         return dict(_assignment(statement) for statement in statements)
@@ -35,13 +27,7 @@ def declared(notebook: Notebook) -> dict[str, Any]:
 
 
 def checked(notebook: Notebook, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of the parameters ``given`` as text, each of the type of its default.
-
-    Raises
-    ------
-    NotebookError
-        If the notebook has no parameter of that name, or the text is no value of its type.
-    """
+    """Return the values of the parameters ``given`` as text, each of the type of its default."""
     defaults = declared(notebook)
     for name in given:
         if name not in defaults:

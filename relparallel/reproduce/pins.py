@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["FIGURES_VARIABLE", "environment", "pins"]
-
 FIGURES_VARIABLE = "RELPARALLEL_FIGURES"
 
 

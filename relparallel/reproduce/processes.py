@@ -26,8 +26,6 @@ import psutil  # type: ignore[import-untyped]
 
 from .pins import FIGURES_VARIABLE
 
-__all__ = ["DIED", "PREFIX", "end_children", "end_kernels_of", "local_pool", "prepare", "vanish"]
-
 PREFIX = "relparallel-"
 DIED = "its worker process died (out of memory, or killed)"
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Progress", "progress_on"]
-
 
 class Progress(Protocol):
     """What the runner tells; a context manager around the run."""

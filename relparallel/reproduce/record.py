@@ -18,8 +18,6 @@ from pathlib import Path
 
 from .notebook import Notebook, code_digest, normal_form, outputs_digest, sha256
 
-__all__ = ["Project", "Record", "RunnerBusyError", "replace_file"]
-
 _SOURCES = ("relparallel/**/*.py", "data/**/*", "requirements.lock")
 
 
@@ -29,19 +27,7 @@ class RunnerBusyError(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """What the last successful run of one notebook was made from and what it left.
-
-    Parameters
-    ----------
-    inputs : str
-        Digest of everything the result depends on.
-    outputs : str
-        Digest of the outputs stored in the notebook.
-    figures : dict of str to str
-        SHA-256 of every figure file it wrote, by name.
-    seconds : float
-        How long it took, to tell the next run what to expect.
-    """
+    """What the last successful run of one notebook was made from and what it left."""
 
     inputs: str
     outputs: str
@@ -51,13 +37,7 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Project:
-    """A checkout: where its notebooks, figures, sources and records lie.
-
-    Parameters
-    ----------
-    root : Path
-        The folder that holds ``notebooks/``.
-    """
+    """A checkout: where its notebooks, figures, sources and records lie."""
 
     root: Path
 
@@ -131,13 +111,7 @@ class Project:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep every other runner out of this checkout; the lock of a dead process holds nobody.
-
-        Raises
-        ------
-        RunnerBusyError
-            If another runner is at work.
-        """
+        """Keep every other runner out of this checkout; the lock of a dead process holds nobody."""
         self.state.mkdir(parents=True, exist_ok=True)
         with (self.state / "lock").open("a+") as file:
             if not _take(file.fileno()):

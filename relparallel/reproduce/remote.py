@@ -22,8 +22,6 @@ from .notebook import sha256
 from .processes import DIED, PREFIX, end_kernels_of, prepare, vanish
 from .record import Project
 
-__all__ = ["checked_checkout", "checkout_of_package", "described", "differences", "run_apart"]
-
 _PACKAGE = Path(__file__).resolve().parents[1]
 _POLL = 0.2  # s between two looks at whether a notebook is still wanted
 _FILES, _CODE = "files of the checkout", "installed relparallel"

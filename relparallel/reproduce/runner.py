@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from .execute import Failure, Outcome, Task
     from .schedule import Pool
 
-__all__ = ["Report", "run_figures"]
-
 _MOST_WORKERS = 8  # a kernel with the scientific stack takes some hundred megabytes
 _MOST_LINES = 15  # of a failing cell's source in the report
 
@@ -107,14 +105,6 @@ def run_figures(
     -------
     Report
         What was current, what ran, what failed; a failed notebook does not stop the others.
-
-    Raises
-    ------
-    NotebookError
-        If a notebook, a parameter or a value is unknown, nothing answers at ``executor``, or a worker there
-        has other files or versions; before anything runs.
-    RunnerBusyError
-        If another runner is at work in the same checkout.
 
     Notes
     -----

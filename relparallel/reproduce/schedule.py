@@ -10,8 +10,6 @@ from contextlib import AbstractContextManager
 from .execute import Failure, Outcome, Task, execute
 from .processes import DIED, local_pool
 
-__all__ = ["Pool", "outcomes"]
-
 Pool = Callable[[int], AbstractContextManager[Executor]]
 Ended = tuple[str, Outcome]
 

@@ -15,8 +15,6 @@ from .record import Project, Record, replace_file
 if TYPE_CHECKING:
     from .execute import Outcome
 
-__all__ = ["Elsewhere", "InPlace", "Store"]
-
 
 class Store(Protocol):
     """What the runner asks of the place where results go."""
@@ -36,15 +34,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InPlace:
-    """The checkout itself: notebooks and figures are replaced where they lie.
-
-    Parameters
-    ----------
-    project : Project
-        The checkout.
-    sources : str
-        Digest of its package and data when the run began.
-    """
+    """The checkout itself: notebooks and figures are replaced where they lie."""
 
     project: Project
     sources: str
@@ -62,11 +52,6 @@ class InPlace:
         """Put figures, notebook and record in their places, each in one step and the record last.
 
         A kill on the way leaves a record that does not match, so that the next run begins again.
-
-        Raises
-        ------
-        NotebookError
-            If something was edited during the run, or a figure belongs to another notebook.
         """
         self._refuse_outdated(notebook)
         self._refuse_foreign(notebook, outcome.figures)
@@ -110,13 +95,7 @@ class InPlace:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Elsewhere:
-    """A folder for results with other parameters; always executed, nothing recorded.
-
-    Parameters
-    ----------
-    folder : Path
-        Receives ``NAME.ipynb`` and ``figures/``.
-    """
+    """A folder for results with other parameters; always executed, nothing recorded."""
 
     folder: Path
 
@@ -147,13 +126,7 @@ class Elsewhere:
 
 @contextmanager
 def opened(project: Project, output_dir: Path | None) -> Iterator[Store]:
-    """Give the store for ``output_dir``, or for the checkout itself, which is locked meanwhile.
-
-    Raises
-    ------
-    NotebookError
-        If ``output_dir`` would replace what the repository holds.
-    """
+    """Give the store for ``output_dir``, or for the checkout itself, which is locked meanwhile."""
     if output_dir is None:
         with project.locked():
             yield InPlace(project=project, sources=project.sources_digest())

@@ -13,8 +13,6 @@ import numpy as np
 from relparallel._checks import require_int
 from relparallel.topology._arrays import IntArray
 
-__all__ = ["FiniteField"]
-
 _LARGEST = 2**13  # two q x q grids of switches pass the limit of what is built long before
 
 

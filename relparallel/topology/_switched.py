@@ -12,8 +12,6 @@ from relparallel.topology.description import Description
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design
 
-__all__ = ["connected", "describe_switched", "switched"]
-
 
 def switched(*, cables: IntArray, p: int, pod: IntArray, meta: Design) -> Topology:
     """Topology of switches joined by cables, with p servers on each; with 0 the switches are the hosts."""

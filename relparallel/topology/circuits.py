@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["CircuitSchedule", "schedule_circuits"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CircuitSchedule:
@@ -139,11 +137,6 @@ def schedule_circuits(
     -------
     CircuitSchedule
         Matchings, what they carry, and what remains.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the topology has no circuit switches or an argument is not as stated.
 
     Notes
     -----

@@ -18,8 +18,6 @@ from relparallel.topology.flows import disjoint_paths
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check"]
-
 Counts = int | tuple[int, ...]
 
 _SAMPLED: Final = 8  # hosts to which `check` counts the disjoint paths from the first host
@@ -37,13 +35,6 @@ def check(topology: Topology) -> pd.DataFrame:
     -------
     pandas.DataFrame
         Indexed by quantity; columns described, measured. All rows agree.
-
-    Raises
-    ------
-    TypeError
-        If it is no Topology.
-    ValueError
-        If its design is not known, or a quantity differs; the message names every one that does.
 
     Notes
     -----

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["BillOfMaterials", "Fittings", "bill_of_materials", "fittings", "require_priced"]
-
 _COUNTS: Final = ("switch_ports", "ocs_ports", "host_ports", "transceivers", "cables")  # in the same order
 _WAVELENGTHS: Final = 8  # w of the Helios study, as in data/devices.csv
 
@@ -166,11 +164,6 @@ def bill_of_materials(
     -------
     BillOfMaterials
         Counts, cost [USD], power [W], and all of them per host.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no such design, or a parameter is missing, unknown or out of range.
 
     Notes
     -----

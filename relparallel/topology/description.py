@@ -19,8 +19,6 @@ from relparallel._checks import require_choice, require_instance, require_int, r
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Description", "closed_form", "describe", "names"]
-
 Form = Callable[..., "Description"]
 
 _FORMS: Final[dict[str, Form]] = {}
@@ -175,11 +173,6 @@ def describe(design: str, **parameters: Any) -> Description:
     -------
     Description
         Counts, degrees, diameter, mean distance, bisection and connectivity.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the design or a parameter is not one of those named, or is out of range.
 
     Notes
     -----

@@ -21,8 +21,6 @@ from relparallel.topology.description import Description, closed_form
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design, SharedRisk
 
-__all__ = ["CUBE", "hammingmesh", "on_switches", "require_dims", "torus", "tpu_v4"]
-
 CUBE: Final = 4  # chips along each dimension of a cube of a TPU v4 pod
 _POD_CUBES: Final = 64
 
@@ -44,12 +42,6 @@ def torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Topology:
         prod(dims) nodes in row-major order, all endpoints, all forwarding; d cables per node where every
         dimension is at least 3, fewer at an edge that is not wrapped. ``pod`` is the coordinate in the first
         dimension.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a length is no integer of at least 1, wrap is neither True nor False for every dimension, or the
-        network is too large to build.
 
     Notes
     -----
@@ -129,12 +121,6 @@ def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
         of the pod, ``edge_attributes["optical"]`` tells which cables run through a switch, and the cables of
         one switch share its risk: 16 for each dimension, 48.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If dims are not three multiples of 4 of at most 64 cubes, or cubes are not distinct, in range and as
-        many as the slice has.
-
     Notes
     -----
     A circuit switch forwards light, not packets: it is no node, and distances are those of the torus. Each
@@ -198,11 +184,6 @@ def hammingmesh(a: int, b: int, x: int, y: int) -> Topology:
     Topology
         a b x y accelerators in row-major order of the whole grid, all forwarding, then the switches of the b
         y rows and of the a x columns. Each accelerator has 4 cables. ``pod`` is the board.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer of at least 1, or the network is too large to build.
 
     Notes
     -----

@@ -26,8 +26,6 @@ from relparallel.units import MICROSECOND, MINUTE, MONTH
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["equipped", "mean_lives", "mean_repair"]
-
 _MODERN: Final = "ndr2024"  # the list of 400 Gbit/s equipment
 
 
@@ -46,11 +44,6 @@ def mean_lives(rates: ComponentRates | None = None) -> dict[str, float]:
         and ``node``: all causes of level node, and those of its GPUs. ``nvswitch``: infinite, because the
         tables file its faults under GPUs. ``switch``, ``cable``: as Alibaba reports of its top-of-rack
         switches and of the links below them. Optical circuit switches have no published number.
-
-    Raises
-    ------
-    TypeError
-        If ``rates`` is no failure table.
 
     References
     ----------
@@ -127,11 +120,6 @@ def equipped(
         The same network with latency, and with attributes ``cost`` [USD], ``power`` [W], ``mtbf`` [s],
         ``mttr`` [s] and ``availability`` of every node and of every pair. Cost and power of a pair are those
         of all its cables and transceivers; its other attributes are those of one cable, as `evaluate` asks.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or nothing says how often a device class fails.
 
     Notes
     -----

@@ -25,8 +25,6 @@ from relparallel.units import GBIT
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["LINK_CAPACITY", "Topology"]
-
 LINK_CAPACITY: Final = 400 * GBIT  #: bytes/s of a cable by default, as ndr2024 in data/devices.csv
 
 
@@ -69,11 +67,6 @@ class Topology:
         Further attributes of the whole.
     meta : Design
         Where the topology comes from.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a length, an index or a value is not as stated above; the message names the field.
 
     Examples
     --------
@@ -189,11 +182,6 @@ class Topology:
         Topology
             Edges sorted, parallel cables merged, labels 0..n-1.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument is not as stated; the message names it.
-
         Examples
         --------
         >>> twice = Topology.of(edges=[(1, 0), (0, 1)], node_kind={"server": 2}, meta=Design(name="trunk"))
@@ -293,11 +281,6 @@ class Topology:
         -------
         int
 
-        Raises
-        ------
-        ValueError
-            If no node has the label.
-
         Examples
         --------
         >>> import networkx as nx
@@ -323,11 +306,6 @@ class Topology:
         -------
         bool array [n]
             True at the nodes of the kind.
-
-        Raises
-        ------
-        ValueError
-            If the topology has no such kind.
 
         Examples
         --------
@@ -373,11 +351,6 @@ class Topology:
         -------
         Topology
             Labels are the nodes of the graph.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the graph is not so, or an attribute is wrong.
 
         Examples
         --------

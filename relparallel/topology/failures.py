@@ -21,8 +21,6 @@ from relparallel.topology.interchange import as_topology
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Scenarios", "sample_failures"]
-
 Words = NDArray[np.uint64]
 
 
@@ -114,11 +112,6 @@ def sample_failures(
     -------
     Scenarios
         Packed states.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated.
 
     Notes
     -----

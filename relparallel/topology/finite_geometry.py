@@ -16,8 +16,6 @@ from relparallel.topology.description import Description, closed_form
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design
 
-__all__ = ["polarfly", "slim_fly"]
-
 
 def slim_fly(q: int, p: int) -> Topology:
     """Slim Fly: the graph of McKay, Miller and Siran on two q x q grids of switches.
@@ -38,11 +36,6 @@ def slim_fly(q: int, p: int) -> Topology:
     Topology
         2 q^2 p servers, then 2 q^2 switches, of which each meets (3q - delta)/2 others. ``pod`` is the column
         of q switches: q of each grid.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If q is no such prime power, p no integer of at least 0, or the network too large to build.
 
     Notes
     -----
@@ -109,11 +102,6 @@ def polarfly(q: int, p: int | None = None) -> Topology:
     Topology
         p (q^2 + q + 1) servers, then as many switches as points. The last q + 1 switches are the quadrics,
         points orthogonal to themselves: they have q cables to switches, the others q + 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If q is no prime power, p no integer of at least 0, or the network too large to build.
 
     Notes
     -----

@@ -13,8 +13,6 @@ from relparallel.topology.interchange import as_topology
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["disjoint_paths"]
-
 
 def disjoint_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable) -> int:
     """Largest number of paths from source to target that share no cable.
@@ -30,11 +28,6 @@ def disjoint_paths(topology: Topology | nx.Graph[Any], source: Hashable, target:
     -------
     int
         0 where no path joins them.
-
-    Raises
-    ------
-    ValueError
-        If a label names no node or both name the same.
 
     Notes
     -----

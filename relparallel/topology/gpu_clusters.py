@@ -21,8 +21,6 @@ from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design, SharedRisk
 from relparallel.units import GB
 
-__all__ = ["NVLink", "nvl72", "rail_only", "with_nvlink"]
-
 _TRAY_GPUS: Final = 4  # of a compute tray of NVL72; each has its own rail
 _TRAYS: Final = 18
 _TRAY_CHIPS: Final = 2  # of a switch tray of NVL72
@@ -93,11 +91,6 @@ def rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) ->
         GPUs domain by domain, one NVSwitch node per domain, leaves rail by rail, and spines if a rail has
         two tiers. ``rail`` is that of GPUs and switches, ``pod`` the domain of GPUs and NVSwitches.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or the network is too large to build.
-
     Notes
     -----
     A GPU reaches another rail over NVLink alone: 4 links where a rail is one switch, 6 where it has two
@@ -150,11 +143,6 @@ def nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Topology:
     Topology
         GPUs rack by rack, NVSwitch nodes, leaves and spines of the rails. ``rail`` is that of GPUs and
         switches, ``pod`` the rack of GPUs and NVSwitches.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or the network is too large to build.
 
     Notes
     -----

@@ -10,8 +10,6 @@ from relparallel.topology._switched import switched
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design
 
-__all__ = ["grow"]
-
 
 def grow(topology: Topology, switches: int, rng: np.random.Generator) -> Topology:
     """Add switches to a network of equal switches: each takes random cables apart and joins both ends.
@@ -31,11 +29,6 @@ def grow(topology: Topology, switches: int, rng: np.random.Generator) -> Topolog
     Topology
         The larger network. All switches that were there keep their number of cables; a new one has r of
         them, r - 1 if r is odd. Their ``pod`` is -1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, the switches differ, or there are too few cables to take apart.
 
     Notes
     -----

@@ -23,8 +23,6 @@ from relparallel.topology.parts import Design, SharedRisk
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["as_topology", "from_networkx", "require_one_part", "to_networkx"]
-
 Attributes = Mapping[str, Any]
 
 _NODE_FIELDS: Final[Attributes] = {
@@ -55,13 +53,6 @@ def as_topology(graph: Topology | nx.Graph[Any], *, name: str = "graph") -> Topo
     -------
     Topology
         Labels are the nodes of the graph, in its order; parallel edges are merged into ``multiplicity``.
-
-    Raises
-    ------
-    TypeError
-        If the graph is neither, or an attribute has the wrong type.
-    ValueError
-        If the graph is directed, empty or has self-loops, or parallel edges differ in an attribute.
 
     Examples
     --------

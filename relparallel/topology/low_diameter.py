@@ -22,8 +22,6 @@ from relparallel.topology.direct import require_dims
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design
 
-__all__ = ["dragonfly", "dragonfly_plus", "hyperx"]
-
 _ARRANGEMENTS: Final = ("consecutive", "palmtree")
 
 
@@ -42,11 +40,6 @@ def dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Topol
     -------
     Topology
         p a g servers, then a g switches group by group, g = a h + 1 groups. ``pod`` is the group.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or the network is too large to build.
 
     Notes
     -----
@@ -116,11 +109,6 @@ def dragonfly_plus(l: int, s: int, p: int, h: int) -> Topology:  # noqa: E741 - 
     Topology
         p l g servers, l g leaves, s g spines, group by group, g = s h + 1 groups. Only switches forward.
         ``pod`` is the group.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer of at least 1, or the network is too large to build.
 
     Notes
     -----
@@ -198,11 +186,6 @@ def hyperx(dims: Sequence[int], t: int, k: int = 1) -> Topology:
     Topology
         t prod(dims) servers, then prod(dims) switches in row-major order. ``pod`` is the coordinate in the
         first dimension.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or the network is too large to build.
 
     Notes
     -----

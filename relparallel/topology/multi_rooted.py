@@ -22,8 +22,6 @@ from relparallel.topology.description import Description, closed_form
 from relparallel.topology.fabric import LINK_CAPACITY, Topology
 from relparallel.topology.parts import Design
 
-__all__ = ["SERVERS_PER_TOR", "aspen", "three_tier", "tiered", "tree_hops", "vl2"]
-
 SERVERS_PER_TOR: Final = 20  #: of VL2: servers of 1 Gbit/s on two uplinks of 10 Gbit/s
 
 
@@ -44,11 +42,6 @@ def three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int
     Topology
         Hosts, then access, aggregation and core switches, pod by pod. Only switches forward. ``pod`` is -1
         for the core.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no integer of at least 1, or the network is too large to build.
 
     Notes
     -----
@@ -124,11 +117,6 @@ def vl2(d_a: int, d_i: int) -> Topology:
         switches. Racks of one pair of aggregation switches follow each other and are a ``pod``; -1 for the
         intermediate switches. A server's cable has a tenth of the capacity of the others, as in the paper.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a number of ports is odd or no integer of at least 2, or the network is too large to build.
-
     Notes
     -----
     2 d_a shortest paths join racks of two pods; two cables separate any two racks; d_a d_i/4 cables cross any
@@ -197,11 +185,6 @@ def aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Topology:
     Topology
         S k/2 hosts, S switches of each level 1..n-1, S/2 of level n, with S = k^(n-1) / (2^(n-2) prod(f_i +
         1)). ``pod`` is the pod of level n-1; -1 for the top.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If f_i + 1 does not divide the ports that go down (k/2, at the top k), or the network is too large.
 
     Notes
     -----

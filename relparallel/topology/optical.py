@@ -29,8 +29,6 @@ from relparallel.topology.multi_rooted import tiered, tree_hops
 from relparallel.topology.parts import Design
 from relparallel.topology.switch_centric import leaf_spine
 
-__all__ = ["Optics", "c_through", "group_pairs", "helios", "optics", "reconfigure"]
-
 _GROUPS = {"helios": "pod switch", "c_through": "tor"}  # what circuits join
 
 
@@ -64,12 +62,6 @@ def helios(
     Topology
         Hosts, pod switches, core switches; no circuits yet. Only switches forward. ``pod`` is -1 for the
         core.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is below 1, a share is not in its range, both exceed 1 together, or the network is too
-        large to build.
 
     Notes
     -----
@@ -128,11 +120,6 @@ def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int
     Topology
         Hosts, top-of-rack switches (``tor``), aggregation switches, the core switch; no circuits yet. Only
         switches forward. ``pod`` is the aggregation switch; -1 for the core.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no integer of at least 1, or the network is too large to build.
 
     Notes
     -----
@@ -202,12 +189,6 @@ def reconfigure(topology: Topology, matching: Sequence[Sequence[int]]) -> Topolo
     -------
     Topology
         The other cables as they were, and a cable for every circuit: w wavelengths wide for Helios.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the topology has no circuit switches, a pair is not one of two different groups, a group stands in
-        more pairs than it has circuits, or a face of a cube in two circuits.
 
     Notes
     -----

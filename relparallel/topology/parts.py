@@ -11,8 +11,6 @@ import numpy as np
 from relparallel._checks import require_instance
 from relparallel.topology import _arrays
 
-__all__ = ["Design", "SharedRisk", "risk_groups"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Design:

@@ -18,8 +18,6 @@ from relparallel.published import data_folder
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ITEMS", "UnitPrices", "price_rows", "unit_prices"]
-
 ITEMS: Final = ("switch port", "ocs port", "host port", "transceiver", "cable")
 
 
@@ -36,11 +34,6 @@ class UnitPrices:
         out.
     power : Mapping of str to float
         Of the same [W].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no item, or one is unknown, negative or no number.
 
     Examples
     --------
@@ -90,11 +83,6 @@ def unit_prices(name: str = "helios2010") -> UnitPrices:
     -------
     UnitPrices
         Cost [USD] and power [W] of every item.
-
-    Raises
-    ------
-    ValueError
-        If there is no such list.
 
     References
     ----------

@@ -21,8 +21,6 @@ from relparallel.topology.gpu_clusters import NVLink, with_nvlink
 from relparallel.topology.parts import Design
 from relparallel.units import GB, GBIT
 
-__all__ = ["dgx_superpod", "hpn7", "meta_roce"]
-
 _GPUS: Final = 8  # of a server
 _SU_SERVERS: Final = 32
 _POD_UNITS: Final = 4  # of a SuperPOD of three tiers: 32 leaves and 32 spines
@@ -61,11 +59,6 @@ def dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Topology
     Topology
         256 SU GPUs server by server, NVSwitch nodes, 8 SU leaves, spines, cores. ``pod`` is the unit,
         ``rail`` the leaf's position in it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated.
 
     Notes
     -----
@@ -153,11 +146,6 @@ def hpn7(segments: int = 15) -> Topology:
         switches plane by plane. ``pod`` is the segment, ``rail`` that of GPUs and leaves. Cards have two
         ports of 200 Gbit/s, leaves 60 of 400 Gbit/s up.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If segments is no integer from 1 to 15.
-
     Notes
     -----
     The 15 x 1,024 GPUs of a pod are 2 links apart where they share a host or a leaf, else 4: mean 4 -
@@ -232,11 +220,6 @@ def meta_roce(pods: int = 8) -> Topology:
     Topology
         3,072 GPUs per pod rack by rack, an NVSwitch node per 8 GPUs, 192 rack and 16 cluster switches per
         pod, 16 aggregation switches. ``pod`` is the pod.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If pods is no integer of at least 1, or the network is too large to build.
 
     Notes
     -----

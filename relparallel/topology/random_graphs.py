@@ -16,8 +16,6 @@ from relparallel.topology.description import Description, closed_form
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design
 
-__all__ = ["jellyfish", "xpander"]
-
 
 def jellyfish(n: int, k: int, r: int, rng: np.random.Generator) -> Topology:
     """Jellyfish: a random connected graph of n switches with r cables each.
@@ -37,11 +35,6 @@ def jellyfish(n: int, k: int, r: int, rng: np.random.Generator) -> Topology:
     -------
     Topology
         n (k - r) servers, then n switches.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or the network is too large to build.
 
     Notes
     -----
@@ -108,11 +101,6 @@ def xpander(d: int, k: int, p: int, rng: np.random.Generator) -> Topology:
     Topology
         p (d + 1) k servers, then (d + 1) k switches. ``pod`` is the node of the complete graph: switches of
         one pod are not joined.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or the network is too large to build.
 
     Notes
     -----

@@ -17,8 +17,6 @@ from relparallel.topology.parts import SharedRisk
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["racks", "with_power_domains"]
-
 
 def racks(topology: Topology | nx.Graph[Any]) -> IntArray:
     """Which rack every node stands in.
@@ -36,11 +34,6 @@ def racks(topology: Topology | nx.Graph[Any]) -> IntArray:
         a switch with the hosts whose first switch it is: top-of-rack switches, the lowest level of BCube and
         DCell, NVSwitch domains. A host on no switch is a rack by itself. A switch all of whose hosts are in
         one rack stands there too.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no network.
 
     Notes
     -----
@@ -81,11 +74,6 @@ def with_power_domains(
     -------
     Topology
         The same network, with a group of ``shared_risk`` for every domain beside those that it has.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or the network has power domains already.
 
     Examples
     --------

@@ -23,8 +23,6 @@ from relparallel.topology.server_centric import dcell_servers, ficonn_servers
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["bcube_paths", "dcell_route", "ecmp_paths", "ficonn_route", "up_down_paths", "vl2_route"]
-
 Path = tuple[Hashable, ...]  # of labels
 Walk = tuple[int, ...]  # of indices
 Cable = Callable[[int, int, int], tuple[int, int]]  # level, two copies of it -> the servers it joins
@@ -46,11 +44,6 @@ def bcube_paths(topology: Topology, source: Hashable, target: Hashable) -> tuple
     -------
     tuple of tuples
         One path for each level; path i leaves the source at level k - i. They share no server and no switch.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the topology is no BCube, or a label names no server of it or the same as the other.
 
     Notes
     -----
@@ -87,11 +80,6 @@ def dcell_route(topology: Topology, source: Hashable, target: Hashable) -> Path:
     -------
     tuple
         Nodes from source to target: at most 2^(k+1) - 1 server hops.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the topology is no DCell, or a label names no server of it or the same as the other.
 
     Notes
     -----
@@ -131,11 +119,6 @@ def ficonn_route(topology: Topology, source: Hashable, target: Hashable) -> Path
     -------
     tuple
         Nodes from source to target: at most 2^(k+1) - 1 server hops.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the topology is no FiConn, or a label names no server of it or the same as the other.
 
     Notes
     -----
@@ -179,11 +162,6 @@ def vl2_route(topology: Topology, source: Hashable, target: Hashable, *, rng: np
     tuple
         Nodes from source to target: 6 links over an intermediate switch, 2 within a rack.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the topology is no VL2, or a label names no server of it or the same as the other.
-
     Notes
     -----
     All d_a/2 intermediate switches and both aggregation switches of a rack are equally likely, so no traffic
@@ -224,11 +202,6 @@ def ecmp_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Has
     tuple of tuples
         In lexicographic order of node indices; empty where no path joins them.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a label names no node, both name the same, or there are more than 65,536 paths.
-
     Notes
     -----
     One breadth-first search from the target, O(links), then time in proportion to the paths.
@@ -262,11 +235,6 @@ def up_down_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: 
     -------
     tuple of tuples
         Without repeated nodes, the shortest first; empty where no such path joins them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a label names no node, both name the same, or there are more than 65,536 paths.
 
     Notes
     -----

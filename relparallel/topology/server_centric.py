@@ -20,8 +20,6 @@ from relparallel.topology.direct import require_dims
 from relparallel.topology.fabric import LINK_CAPACITY, Topology
 from relparallel.topology.parts import Design
 
-__all__ = ["bcube", "dcell", "dcell_servers", "ficonn", "ficonn_servers", "mdcube", "require_levels"]
-
 
 def bcube(n: int, k: int) -> Topology:
     """BCube_k of n-port switches: servers are (k+1)-digit numbers to base n.
@@ -41,11 +39,6 @@ def bcube(n: int, k: int) -> Topology:
         n^(k+1) servers, then n^k switches of each level 0..k; (k+1) n^(k+1) cables; every node forwards.
         ``tier`` is 0 for servers and l+1 for switches of level l; ``pod`` is the highest digit, -1 for the
         top level.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If n or k is no integer in its range, or the network is too large to build.
 
     Notes
     -----
@@ -116,11 +109,6 @@ def dcell(n: int, k: int) -> Topology:
         t_k servers, numbered copy by copy, then t_k/n switches; t_k (1 + k/2) cables; every node forwards.
         ``pod`` is the copy of the highest level.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If n or k is no integer in its range, or the network is too large to build.
-
     Notes
     -----
     t_0 = n, t_k = t_(k-1) (t_(k-1) + 1). A server has one cable per level; two are at most 2^(k+1) - 1 server
@@ -187,11 +175,6 @@ def ficonn(n: int, k: int) -> Topology:
     Topology
         N_k servers, numbered copy by copy, then N_k/n switches; every node forwards. ``pod`` is the copy of
         the highest level.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If n is odd, n or k is no integer in its range, or the network is too large to build.
 
     Notes
     -----
@@ -271,12 +254,6 @@ def mdcube(n: int, k: int, dims: Sequence[int]) -> Topology:
         The servers of all containers, container by container, then their switches; every node forwards.
         ``pod`` is the container, in row-major order. A server's cable has a tenth of the capacity of an
         uplink, as in the paper.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the switches of a container have too few uplinks for its dimensions, n, k or a length is not in its
-        range, or the network is too large to build.
 
     Notes
     -----

@@ -16,8 +16,6 @@ from relparallel.topology.description import Description, closed_form
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design
 
-__all__ = ["f10", "fat_tree", "leaf_spine", "require_even"]
-
 
 def fat_tree(k: int) -> Topology:
     """Three-tier fat-tree of k-port switches: k pods, each with k/2 edge and k/2 aggregation switches.
@@ -34,11 +32,6 @@ def fat_tree(k: int) -> Topology:
     Topology
         k^3/4 hosts, k^2/2 edge, k^2/2 aggregation and k^2/4 core switches in this order, pod by pod; 3k^3/4
         cables. Only switches forward. ``pod`` is -1 for the core.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If k is no even integer of at least 2, or the network is too large to build.
 
     Notes
     -----
@@ -95,11 +88,6 @@ def f10(k: int) -> Topology:
     -------
     Topology
         Nodes in the order of `fat_tree`; as many of each kind, and as many cables.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If k is no even integer of at least 2, or the network is too large to build.
 
     Notes
     -----
@@ -171,11 +159,6 @@ def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Topology:
     Topology
         leaves x hosts_per_leaf hosts, then leaves, then spines; leaves x (hosts_per_leaf + spines) cables.
         Only switches forward. ``pod`` is the leaf of a host, -1 for the spines.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no integer of at least 1, or the network is too large to build.
 
     Notes
     -----

@@ -24,8 +24,6 @@ from relparallel.topology.interchange import as_topology
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["arc_orbits", "automorphisms", "is_automorphism", "orbits", "orbits_that_fix"]
-
 _STEPS: Final = 64  # images of a node from which symmetries that keep it in place are composed
 
 
@@ -44,11 +42,6 @@ def is_automorphism(topology: Topology | nx.Graph[Any], permutation: ArrayLike) 
     bool
         True where cables go to cables of the same number, capacity and latency, and nodes to nodes of the
         same kind and hardware, hosts to hosts, forwarding ones to forwarding ones.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no permutation of the n nodes.
 
     Notes
     -----

@@ -9,18 +9,6 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_real
 
-__all__ = [
-    "MOST_NODES",
-    "Real",
-    "normal_percentiles",
-    "plain",
-    "require_rate",
-    "require_single",
-    "require_time",
-    "require_together",
-    "skewness_over",
-]
-
 Real: TypeAlias = float | NDArray[np.float64]
 """What the formulas take and return: a float for scalars, else a float64 array of the broadcast shape."""
 

@@ -8,29 +8,10 @@ import numpy as np
 
 from relparallel.training._series import added, chained, geometric, looped, njit, passed, struck
 
-__all__ = ["block_times"]
-
 
 @njit  # type: ignore[misc]
 def block_times(work: Any, every: Any, read: Any, back: Any, cost: Any, delay: Any, weight: Any) -> Any:
-    """Series of the time from one checkpoint of the last level to the next, for every interval.
-
-    Parameters
-    ----------
-    work : float64 array [w]
-        Work between two checkpoints, in mean times between failures as all times here.
-    every : int64 array [levels]
-        Checkpoints of a level for one of the next.
-    read, back : float64 array [causes, levels]
-        Probability that a failure is of that cause and reads that level, and its time back to work.
-    cost, delay, weight : float64 array [levels]
-        Standstill, time until durable, and what a failure that reads a level is worth beside a running job.
-
-    Returns
-    -------
-    float64 array [w, 4]
-        Coefficients.
-    """
+    """Series of the time from one checkpoint of the last level to the next, for every interval."""
     levels = len(cost)
     again, higher = np.empty((levels, 4)), np.empty((levels, levels, 4))
     for level in range(levels):

@@ -8,8 +8,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cold_law"]
-
 MOST_STATES: Final = 1000  # a few milliseconds
 
 

@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 import numba
 
-__all__ = ["njit_bare", "njit_inline"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

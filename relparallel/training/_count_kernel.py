@@ -23,8 +23,6 @@ from relparallel.training._job_kernel import (
     strike,
 )  # fmt: skip
 
-__all__ = ["run_counts"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["apart_from_most"]
-
 
 @numba.njit(cache=True)
 def _root(above, node):  # type: ignore[no-untyped-def]

@@ -16,8 +16,6 @@ from relparallel.training.markov import NodeChain
 from relparallel.training.recovery_policies import Recovery
 from relparallel.training.rollback import Rollback, rollback, rollback_slopes
 
-__all__ = ["FailingJob", "Shares"]
-
 
 @dataclass(frozen=True, slots=True)
 class Shares:

@@ -12,8 +12,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BUCKETS", "run_fleet"]
-
 Counts = NDArray[np.int64]
 Times = NDArray[np.float64]
 BUCKETS = ("work", "recovery", "selection", "preemption", "stall")

@@ -21,8 +21,6 @@ from relparallel.training._job_kernel import (
     strike,
 )  # fmt: skip
 
-__all__ = ["Nodes", "new_nodes", "run_identities"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 DOWN, ACTIVE, FREE = 0, 1, 2

@@ -8,8 +8,6 @@ import numpy as np
 
 from relparallel.metrics import Estimate
 
-__all__ = ["mean_interval"]
-
 
 def mean_interval(values: Any) -> Estimate:
     """Mean of independent, equally distributed values with its 95 % interval."""

@@ -12,12 +12,6 @@ from numpy.typing import NDArray
 
 from relparallel.training._compiled import njit_bare, njit_inline
 
-__all__ = [
-    "BUCKETS", "PLACES", "TIMES", "Tables", "advance", "clear", "count_missing", "failure_rates", "new_marks",
-    "pick_row", "speed_left",
-    "strike",
-]  # fmt: skip
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -9,8 +9,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["able_to_fail", "missing_law", "reach", "speed_spread", "speeds"]
-
 _SPREAD = 12  # standard deviations that are kept
 _LARGE = 1e200
 _RARE = 1e-14

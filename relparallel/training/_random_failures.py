@@ -15,17 +15,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "among_sets",
-    "binomial",
-    "failed_in_unit",
-    "power",
-    "product",
-    "surviving_sets",
-    "unit_clean",
-    "units_hit",
-]
-
 Array = NDArray[np.float64]
 
 

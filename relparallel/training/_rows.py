@@ -19,47 +19,13 @@ from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery_policies import Recovery
 from relparallel.training.rollback import rollback
 
-__all__ = ["STANDING", "Rows", "causes_of", "rows", "undisturbed"]
-
 STANDING: Final = 1e-9  # a share of time or speed below which nothing is productive
 _SPREAD: Final = 12  # standard deviations of the missing nodes that the table of speeds covers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Rows:
-    """A job, compiled.
-
-    Parameters
-    ----------
-    rate : float64 array [i]
-        Failures of a domain per second.
-    nodes : int64 array [i]
-        Nodes that are missing until the repair.
-    back : bool array [i]
-        Whether the job goes back to a checkpoint.
-    survive : float64 array [i, l]
-        Probability that a level of checkpoints is still there.
-    detection, repair : float64 array [i]
-        Seconds until the job notices, mean seconds until the part is back.
-    slowdown : float64 array [i]
-        Time of a step beside the usual one until the repair; 1 where a failure stops something.
-    cost, restart, delay : float64 array [l]
-        Of a level of checkpoints: standstill, reading, and time until it is durable [s].
-    every : int64 array [l]
-        Checkpoints of a level per one of the next; 1 at the last.
-    interval : float
-        Work between two checkpoints of the first level [s]; infinite where nothing goes back.
-    speed : float64 array [k]
-        Share of the throughput with k nodes missing; the last value stands for more.
-    total : int
-        Nodes of the job, spares not counted.
-    spares : int
-        Nodes held back.
-    hot : bool
-        Whether spares fail too, and nodes fail while the job waits.
-    pause, restart_fixed : float
-        Standstill of a job that goes on without going back, and fixed part of a restart [s].
-    """
+    """A job, compiled."""
 
     rate: NDArray[np.float64]
     nodes: NDArray[np.int64]

@@ -13,8 +13,6 @@ from typing import Any
 import numba
 import numpy as np
 
-__all__ = ["added", "chained", "geometric", "looped", "njit", "passed", "struck"]
-
 njit = numba.njit(cache=True, error_model="numpy")
 Series = tuple[float, float, float, float]
 

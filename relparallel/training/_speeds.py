@@ -21,8 +21,6 @@ from relparallel.training.job_shape import JobShape
 from relparallel.training.pipeline_templates import template_speed
 from relparallel.training.recovery import _speed
 
-__all__ = ["elastic", "reduced_tensor", "redundant", "regrouped", "rerouted", "templates", "waiting"]
-
 Array = NDArray[np.float64]
 
 

@@ -17,8 +17,6 @@ from relparallel.training._arguments import require_single, require_time
 from relparallel.training.checkpoint_policies import Checkpointing, CheckpointLevel
 from relparallel.training.memory_replicas import domain_loss_probability, replica_holders
 
-__all__ = ["asynchronous", "in_memory", "just_in_time", "key_ranges", "multi_level", "parity", "remote"]
-
 
 def remote(size: float, bandwidth: float, read_bandwidth: float | None = None) -> CheckpointLevel:
     """Return a checkpoint on storage outside the job; everything waits until it is written.
@@ -36,11 +34,6 @@ def remote(size: float, bandwidth: float, read_bandwidth: float | None = None) -
     -------
     CheckpointLevel
         It survives everything.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range.
 
     Notes
     -----
@@ -79,11 +72,6 @@ def asynchronous(
     -------
     CheckpointLevel
         It survives everything, once it is written.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range.
 
     Notes
     -----
@@ -141,11 +129,6 @@ def in_memory(
     CheckpointLevel
         It survives a node if m >= 2, and a switch or rack with the probability that no shard lies behind it
         alone.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or the copies do not fit the nodes.
 
     Notes
     -----
@@ -206,12 +189,6 @@ def parity(
     CheckpointLevel
         It survives what takes at most m nodes of every group.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, g does not divide the nodes, or m is not
-        smaller than g.
-
     Notes
     -----
     Erasure coding stores m/(g - m) of the size beside the data: cost (1 + m/(g - m)) size / bandwidth; a
@@ -258,11 +235,6 @@ def just_in_time(save: float, restart: float, survives: Mapping[str, float]) -> 
         A level of cost 0, to be used with the time of a step as the interval, above one that survives
         everything.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range.
-
     Notes
     -----
     A failure loses the step it strikes. Who has no second replica (full sharding) survives nothing.
@@ -299,11 +271,6 @@ def key_ranges(restart: float, cluster: Cluster, replicas: int, stride: int = 1)
     -------
     CheckpointLevel
         A level of cost 0: the copies are updated with every step, which pays for them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range.
 
     Notes
     -----
@@ -346,11 +313,6 @@ def multi_level(
     -------
     Checkpointing
         The levels from the cheapest on.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range.
 
     Notes
     -----

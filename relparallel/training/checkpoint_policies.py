@@ -20,8 +20,6 @@ from relparallel._checks import require_choice, require_instance, require_int, r
 from relparallel.hardware import LEVELS
 from relparallel.training._arguments import require_rate, require_time
 
-__all__ = ["Cause", "CheckpointLevel", "Checkpointing"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cause:
@@ -37,11 +35,6 @@ class Cause:
         Time until the job notices [s].
     restart : float
         Fixed part of a restart, besides reading the checkpoint [s].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Notes
     -----
@@ -84,11 +77,6 @@ class CheckpointLevel:
         Probability that it is still there after a failure, by the level of the failure; 1 where not named.
     delay : float
         Time from the end of the standstill until it is durable [s].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     References
     ----------

@@ -26,8 +26,6 @@ import numpy as np
 from relparallel._checks import require_choice, require_real
 from relparallel.training._arguments import Real, plain, require_time, require_together
 
-__all__ = ["availability_optimal_interval", "checkpoint_interval", "checkpoint_time"]
-
 METHODS: Final = ("exact", "daly", "young")
 
 
@@ -47,11 +45,6 @@ def checkpoint_time(parameters: Real, bandwidth: Real, bytes_per_parameter: Real
     -------
     float or numpy.ndarray
         Time C of one checkpoint [s].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no positive number or the shapes do not broadcast.
 
     Notes
     -----
@@ -89,12 +82,6 @@ def checkpoint_interval(checkpoint: Real, mtbf: Real, method: str = "exact") -> 
     -------
     float or numpy.ndarray
         Interval W [s], not counting the checkpoint itself.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a time is negative, zero where a failure rate would be infinite, or not finite; if there is no such
-        method; if the shapes do not broadcast.
 
     Notes
     -----
@@ -154,11 +141,6 @@ def availability_optimal_interval(checkpoint: Real, mtbf: Real, restart: Real) -
     -------
     float or numpy.ndarray
         Period from one checkpoint to the next, the checkpoint included [s].
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `checkpoint_interval`.
 
     Notes
     -----

@@ -21,8 +21,6 @@ from relparallel.units import DAY
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["consequences", "groups_behind"]
-
 
 def groups_behind(placement: Placement, cluster: Cluster, level: str) -> dict[str, int]:
     """Count the groups of a strategy that the worst-placed part of a level has ranks of.
@@ -41,11 +39,6 @@ def groups_behind(placement: Placement, cluster: Cluster, level: str) -> dict[st
     dict of str to int
         Ranks behind the part, and tensor groups, pipeline stages, replicas, expert groups and shard groups
         with a rank behind it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type, there is no such level, or the GPUs do not match.
 
     Notes
     -----
@@ -95,11 +88,6 @@ def consequences(
         One row for each class and kind of part: how many parts and failures per day, what is behind one
         part, nodes missing until repaired, whether state is lost, whether the job goes back; then mean work
         done twice [s], time stopped [s], and the share of the throughput afterwards, with all else up.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or the model has no placement.
 
     Notes
     -----

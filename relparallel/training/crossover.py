@@ -20,8 +20,6 @@ from relparallel.training.goodput import Job, relative_goodput
 from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery_policies import Recovery
 
-__all__ = ["break_even_any", "break_even_rates", "break_even_regroup", "break_even_repair", "crossovers"]
-
 
 def break_even_repair(
     speedup: float, nodes_per_replica: int, other_nodes_per_replica: int, node_rate: float
@@ -41,11 +39,6 @@ def break_even_repair(
     -------
     float
         Mean repair time [s]; infinite where it exceeds every float.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range.
 
     Notes
     -----
@@ -99,11 +92,6 @@ def break_even_any(
     float
         Mean repair time [s]; 0 where the elastic job is never ahead.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or the nodes do not divide.
-
     Notes
     -----
     a^g / (1 + N lam pause) = share at r = ((share (1 + N lam pause))^(-1/g) - 1) / lam; the inverse of
@@ -149,11 +137,6 @@ def break_even_regroup(
     -------
     float
         Mean repair time [s]; infinite where the faster one wins whatever the repair time.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or the nodes do not divide.
 
     Notes
     -----
@@ -216,11 +199,6 @@ def break_even_rates(
     -------
     tuple of float
         Rates [1/s], ascending; empty where one choice is nowhere worse than the other.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or the jobs have different numbers of nodes.
 
     Notes
     -----
@@ -286,11 +264,6 @@ def crossovers(
     -------
     tuple of float
         Repair times [s], ascending; empty where one choice is nowhere worse than the other.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or the jobs have different numbers of nodes.
 
     Notes
     -----

@@ -17,8 +17,6 @@ from relparallel._checks import require_instance, require_int, require_real
 from relparallel.metrics import Estimate
 from relparallel.training._arguments import require_rate, require_time
 
-__all__ = ["LikelyStates", "RepairableParts", "expected_speed", "likely_states"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RepairableParts:
@@ -37,11 +35,6 @@ class RepairableParts:
     slowdown : float
         Time of a step over the usual one while at least one of them is down, at least 1; infinite where the
         job stops.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Examples
     --------
@@ -83,11 +76,6 @@ class LikelyStates:
     remainder : float
         Probability of all other states.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the arrays do not fit each other or a probability is out of range.
-
     Examples
     --------
     >>> parts = (RepairableParts(name="card", count=2, rate=0.2, repair=1.0),)
@@ -127,11 +115,6 @@ def likely_states(
     -------
     LikelyStates
         With the probability that is left.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an entry is no `RepairableParts` or a number is out of range.
 
     Notes
     -----
@@ -194,11 +177,6 @@ def expected_speed(
     Estimate
         Exact where ``speed`` is omitted, else between the sum over the states seen and that sum plus their
         remainder.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an entry is no `RepairableParts`, a number is out of range, or a speed is no share.
 
     Notes
     -----

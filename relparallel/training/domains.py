@@ -31,8 +31,6 @@ from relparallel.parallel import Placement, Strategy
 from relparallel.training.failures import ComponentClass
 from relparallel.training.hit_parts import behind, state_copies_lost
 
-__all__ = ["POLICIES", "BlastRadius", "DropRule", "blast_radius", "drop_rule", "expected_replicas_hit"]
-
 POLICIES: Final = ("restart", "spares", "elastic")
 """Wait for the repair; take a node from the spares; go on without the replicas that are hit."""
 
@@ -51,11 +49,6 @@ class DropRule:
         Model replicas that leave together.
     reason : str
         Why, in one sentence.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or a count is not positive.
 
     Examples
     --------
@@ -89,11 +82,6 @@ def drop_rule(strategy: Strategy, reshard: bool = True) -> DropRule:
     -------
     DropRule
         The verdict with its reason.
-
-    Raises
-    ------
-    TypeError
-        If an argument has the wrong type.
 
     Notes
     -----
@@ -139,11 +127,6 @@ class BlastRadius:
         Whether nothing goes on.
     reason : str
         Why it stops so much and no more.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or a count is negative.
 
     Examples
     --------
@@ -194,12 +177,6 @@ def blast_radius(
     -------
     BlastRadius
         Of the worst-placed part of the class.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type, there is no such policy, or the placement has another number of
-        GPUs than the cluster.
 
     Notes
     -----
@@ -296,11 +273,6 @@ def expected_replicas_hit(replicas: int, nodes_per_replica: int, failures: int) 
     -------
     float
         Between k/g and k.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no integer or out of range.
 
     Notes
     -----

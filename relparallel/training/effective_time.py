@@ -22,13 +22,6 @@ from relparallel.training._arguments import (
 )
 from relparallel.training.checkpointing import lost_share
 
-__all__ = [
-    "EffectiveTime",
-    "effective_training_time_ratio",
-    "expected_segment_time",
-    "optimal_training_time_ratio",
-]
-
 MODELS: Final = ("exact", "kokolis")
 
 
@@ -46,11 +39,6 @@ class EffectiveTime:
         Length of the run [s] that ``sd`` and `percentiles` speak of.
     third_rate : float or numpy.ndarray, optional
         Third central moment of the share times the square of that length [s^2]; 0 where omitted.
-
-    Raises
-    ------
-    TypeError
-        If a field is no number or array.
 
     Examples
     --------
@@ -74,13 +62,7 @@ class EffectiveTime:
 
     @property
     def sd(self) -> Real:
-        """Standard deviation of the share over the run of length ``horizon``.
-
-        Raises
-        ------
-        ValueError
-            If no horizon was given, or the model gives a mean only.
-        """
+        """Standard deviation of the share over the run of length ``horizon``."""
         if self.horizon is None:
             raise ValueError("horizon must be given for a standard deviation, got None")
         return self.std(self.horizon)
@@ -99,11 +81,6 @@ class EffectiveTime:
         -------
         float or numpy.ndarray
             Percentiles, of the shape of ``levels``.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a level is outside [0, 100], there is no horizon, or mean and spread are arrays.
 
         Notes
         -----
@@ -131,11 +108,6 @@ class EffectiveTime:
         -------
         float or numpy.ndarray
             Standard deviation of the share, by the central limit theorem of renewal-reward processes.
-
-        Raises
-        ------
-        ValueError
-            If the horizon is not positive, or the model gives a mean only.
         """
         horizon = require_time(horizon=horizon, positive=True)
         if self.variance_rate is None:
@@ -158,11 +130,6 @@ def expected_segment_time(
     -------
     float or numpy.ndarray
         Expected seconds; infinite where no float can hold it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a time is negative or not finite, M is zero, or the shapes do not broadcast.
 
     Notes
     -----
@@ -210,11 +177,6 @@ def effective_training_time_ratio(
     -------
     EffectiveTime
         ``.mean``; for the exact model also ``.sd`` or ``.std(horizon)``, and ``.percentiles(levels)``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `expected_segment_time`; also if W is zero or there is no such method.
 
     Notes
     -----
@@ -268,11 +230,6 @@ def optimal_training_time_ratio(checkpoint: Real, mtbf: Real, restart: Real, dow
     -------
     float or numpy.ndarray
         The ETTR at the exact optimal interval.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `expected_segment_time`.
 
     Notes
     -----

@@ -19,8 +19,6 @@ from relparallel.units import DAY
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FailureLog"]
-
 OVERLAPS: Final = ("refuse", "merge", "keep")
 Texts = NDArray[np.str_]
 Times = NDArray[np.float64]
@@ -47,13 +45,6 @@ class FailureLog:
         kept.
     notes : tuple of str
         What a reader changed, with the number of rows.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the lengths differ, a node has no name, a time is negative, an end lies before its start, repairs
-        of one node overlap or begin together, more nodes failed than were watched, or the watch ends before
-        the last failure. Rows count from 1.
 
     Notes
     -----
@@ -159,11 +150,6 @@ class FailureLog:
         -------
         FailureLog
             The log of that class alone.
-
-        Raises
-        ------
-        ValueError
-            If no failure has this cause.
         """
         require_choice(tuple(np.unique(self.cause).tolist()), cause=cause)
         chosen = self.cause == cause

@@ -18,8 +18,6 @@ from relparallel.training.network_parts import outside
 from relparallel.training.network_rates import published_network_rates
 from relparallel.workload import Transformer
 
-__all__ = ["RATES", "failure_model"]
-
 _NODE: Final = 8  # GPUs
 _CARD: Final = "nic"  # of a topology; "NIC" in the tables
 
@@ -71,12 +69,6 @@ def failure_model(
     -------
     FailureModel
         With its `domains`: classes, not GPUs, are what anything is computed on.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type, there is no such table, the strategy does not fill the cluster,
-        there is no part of a name, or what a workload needs is missing.
 
     Notes
     -----

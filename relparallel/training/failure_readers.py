@@ -22,8 +22,6 @@ from relparallel.units import DAY, HOUR, MINUTE
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CLOCKS", "read_failure_log", "read_lanl", "read_rows"]
-
 CLOCKS: Final = {"s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY}
 Times = NDArray[np.float64]
 OPENERS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
@@ -34,31 +32,7 @@ ZONE: Final = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
 
 
 def read_rows(path: str | PathLike[str]) -> list[list[str]]:
-    r"""Read all rows of a CSV file as text; blank lines hold none.
-
-    Parameters
-    ----------
-    path : str or path
-        The file, in UTF-8, plain or as .gz, .bz2 or .xz.
-
-    Returns
-    -------
-    list of list of str
-        Fields without the blanks around them; as many in every row as in the first.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the file is empty or no text, or a row has more or fewer fields than the first.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
-    >>> _ = path.write_text("a, b\n\n1,2\n")
-    >>> read_rows(path)
-    [['a', 'b'], ['1', '2']]
-    """
+    r"""Read all rows of a CSV file as text; blank lines hold none."""
     require_instance((str, PathLike), path=path)
     name = Path(path)
     try:
@@ -114,12 +88,6 @@ def read_failure_log(
     -------
     FailureLog
         All rows of the file. A failure without a cause is of the class "not given", and counted in its notes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a column is missing, not named or named twice, a row has another number of fields, a time cannot be
-        read, or a record is refused by `FailureLog`.
 
     Examples
     --------
@@ -185,11 +153,6 @@ def read_lanl(path: str | PathLike[str], system: int | None = None) -> FailureLo
     -------
     FailureLog
         Nodes are called "system-node". Down times are those of the record's own column.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the file has other columns, there is no such system, or a time cannot be read.
 
     Notes
     -----

@@ -12,39 +12,11 @@ from relparallel._checks import require_instance, require_int
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_records"]
-
 COLUMNS = ("node", "start", "end")
 
 
 def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
-    """Refuse records that cannot be replayed; the row is named by its index.
-
-    Parameters
-    ----------
-    records : pandas.DataFrame
-        Columns node (0 … nodes - 1), start and end [s]; start at least 0, end after start.
-    nodes : int
-        Nodes that there are.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The same records.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a column is missing or there twice, a value is no number (text, dates and booleans are none) or out
-        of range, or two repairs of a node overlap.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> records = pd.DataFrame({"node": [0, 0], "start": [5.0, 90.0], "end": [60.0, 95.0]})
-    >>> len(check_records(records, nodes=1))
-    2
-    """
+    """Refuse records that cannot be replayed; the row is named by its index."""
     import pandas as pd
 
     require_instance(pd.DataFrame, records=records)

@@ -15,8 +15,6 @@ from relparallel.hardware import ComponentRate, ComponentRates, llama3_interrupt
 from relparallel.published import Fact, facts
 from relparallel.units import DAY
 
-__all__ = ["HARDWARE", "RATES"]
-
 HARDWARE: Final = "hardware"
 """Category of a cause that counts all hardware together, the network as well."""
 _NODE: Final = 8  # GPUs

@@ -19,8 +19,6 @@ from relparallel.units import DAY, HOUR
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["EFFECTS", "ComponentClass", "Domain", "FailureModel"]
-
 EFFECTS: Final = ("stop", "degrade", "corrupt")
 
 
@@ -52,11 +50,6 @@ class ComponentClass:
         a part of the level.
     bound : bool
         Whether the slowdown is an upper bound, the job being unknown.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Examples
     --------
@@ -126,11 +119,6 @@ class Domain:
         Whether all copies of some shard of the training state are behind it, so that only a checkpoint
         elsewhere brings them back.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or a count is negative.
-
     Examples
     --------
     >>> from relparallel.parallel import Strategy
@@ -173,11 +161,6 @@ class FailureModel:
         How many parts of each level there are.
     placement : Placement, optional
         Strategy and rank order of the job, which fill the cluster: what its `domains` depend on.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type, there is no class, or the placement has other GPUs than the cluster.
 
     Examples
     --------
@@ -223,11 +206,6 @@ class FailureModel:
         -------
         FailureModel
             One class per cause; silent data corruption corrupts, everything else stops.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument has the wrong type, or the placement has other GPUs than the cluster.
         """
         require_instance(ComponentRates, rates=rates)
         classes = tuple(
@@ -320,11 +298,6 @@ class FailureModel:
         -------
         int
             Its own number, else that of its level in the cluster.
-
-        Raises
-        ------
-        TypeError
-            If it is no `ComponentClass`.
         """
         require_instance(ComponentClass, entry=entry)
         return self.cluster.parts(entry.level) if entry.parts is None else entry.parts
@@ -341,11 +314,6 @@ class FailureModel:
         -------
         float
             Rate [1/s].
-
-        Raises
-        ------
-        TypeError
-            If it is no `ComponentClass`.
         """
         require_instance(ComponentClass, entry=entry)
         return entry.rate * self.parts(entry)

@@ -26,8 +26,6 @@ from relparallel.units import DAY, MINUTE
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Fleet", "FleetStudy"]
-
 MOST_SERVERS: Final = 10**7
 
 
@@ -41,11 +39,6 @@ class FleetStudy:
         Failures of each replication.
     buckets : pandas.DataFrame
         Seconds of each replication: work, recovery, selection, preemption, stall; they add up to its length.
-
-    Raises
-    ------
-    TypeError
-        If a field has the wrong type, or there is not one number of failures for each row of buckets.
 
     Examples
     --------
@@ -118,11 +111,6 @@ class Fleet:
         Probability that a failure sends a server to repair.
     misdiagnosed : float
         Probability that it is another one of the job's servers.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range, or the working pool is too small.
 
     Notes
     -----
@@ -223,11 +211,6 @@ class Fleet:
         -------
         FleetStudy
             Failures and time by bucket.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument has the wrong type or is out of range.
 
         Notes
         -----

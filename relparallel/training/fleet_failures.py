@@ -9,8 +9,6 @@ from relparallel._checks import require_flag, require_instance, require_int, req
 from relparallel.training._arguments import require_time
 from relparallel.training.lifetimes import MOST_PARTS, Ages, Lifetime
 
-__all__ = ["fleet_failures"]
-
 
 def fleet_failures(
     lifetime: Lifetime,
@@ -45,11 +43,6 @@ def fleet_failures(
     -------
     numpy.ndarray
         Failures, shape (replications,).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range.
 
     Notes
     -----

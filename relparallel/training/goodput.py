@@ -50,8 +50,6 @@ from relparallel.training.spares import _erlang_b
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Goodput", "Job", "relative_goodput"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
@@ -75,11 +73,6 @@ class Job:
         Whether a unit may be dropped at all; see `drop_rule`.
     reason : str
         Why not.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Examples
     --------
@@ -146,12 +139,6 @@ class Job:
         -------
         Job
             Not droppable where a shard of the training state would be lost.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument has the wrong type, the GPUs do not match, or the replicas that leave share nodes
-            with others that stay.
         """
         require_instance(FailureModel, failures=failures)
         cluster = failures.cluster
@@ -189,11 +176,6 @@ class Goodput:
         Optimal work between checkpoints [s]; infinite where nothing ever stops the whole job.
     ceiling : float or numpy.ndarray
         Proof of the best number of spares: no number that was left out reaches more than this.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no such policy or a share is outside [0, 1].
 
     Examples
     --------

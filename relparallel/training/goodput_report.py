@@ -33,8 +33,6 @@ from relparallel.units import DAY
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["goodput"]
-
 _METHODS: Final = ("closed", "markov")
 
 
@@ -82,11 +80,6 @@ def goodput(
         Its ``importance`` has one row per class: ``rate`` [1/s], ``interrupts`` (whether it does),
         ``elasticity`` d ln goodput / d ln rate, ``share`` of the loss that a small common change of all
         rates moves, and ``birnbaum``, the productive seconds that one more failure costs.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or the model has no placement.
 
     Notes
     -----

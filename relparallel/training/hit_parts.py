@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 
-__all__ = ["PartKind", "behind", "groups_per_part", "part_kinds", "state_copies_lost"]
-
 
 class PartKind(NamedTuple):
     """Parts of one level that do the same harm: how many, replicas behind each, whether state is lost."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["importance"]
-
 
 def importance(
     names: Sequence[str],
@@ -23,25 +21,6 @@ def importance(
 ) -> pd.DataFrame:
     """Table of importance by class from the elasticities of its kinds of parts.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Class of every kind of parts; a class may have several.
-    rates : numpy.ndarray
-        Failures of a kind per second, above 0.
-    interrupts : numpy.ndarray
-        Whether a failure interrupts the job.
-    elasticities : numpy.ndarray
-        d ln goodput / d ln rate of a kind.
-    goodput : float
-        The goodput.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Index class; columns ``rate`` [1/s], ``interrupts``, ``elasticity``, ``share`` (of the sum of all
-        elasticities) and ``birnbaum``: productive seconds that one more failure costs.
-
     Notes
     -----
     Elasticities of the kinds of a class add. Birnbaum's measure is the derivative of the goodput by the
@@ -50,14 +29,6 @@ def importance(
     References
     ----------
     Birnbaum, "On the importance of different components in a multicomponent system", 1969.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> table = importance(["GPU", "rack"], np.array([2e-5, 1e-6]), np.array([True, True]),
-    ...                    np.array([-0.03, -0.01]), goodput=0.9)
-    >>> table["share"].tolist(), table["birnbaum"].round(1).tolist()
-    ([0.75, 0.25], [1350.0, 9000.0])
     """
     import pandas as pd
 

@@ -11,8 +11,6 @@ from relparallel.hardware import Cluster
 from relparallel.parallel import Placement
 from relparallel.training._arguments import MOST_NODES
 
-__all__ = ["JobShape"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobShape:
@@ -37,11 +35,6 @@ class JobShape:
         Nodes g that hold ranks of one replica.
     stages_per_node : int, optional
         Stages of one replica with ranks on the same node; p / g, at least 1, where omitted.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field is no positive integer, or one that has to divide another does not.
 
     Examples
     --------
@@ -97,12 +90,6 @@ class JobShape:
         JobShape
             With the nodes that one replica touches.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument has the wrong type, the GPUs do not match, or two replicas share some of their
-            nodes but not all: then they do not fall into units.
-
         Notes
         -----
         Every replica votes with its first node; a node takes the same vote from all its ranks, and every
@@ -151,13 +138,7 @@ class JobShape:
 
     @property
     def positions(self) -> tuple[int, int]:
-        """Groups of nodes of one unit that hold other stages than the others, and nodes in such a group.
-
-        Raises
-        ------
-        ValueError
-            If the stages do not lie on the nodes in equal parts.
-        """
+        """Groups of nodes of one unit that hold other stages than the others, and nodes in such a group."""
         held = self.stages_per_node or max(1, self.stages // self.nodes_per_replica)
         if self.stages % held or self.nodes_per_replica * held % self.stages:
             raise ValueError(

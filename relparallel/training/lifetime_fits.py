@@ -20,8 +20,6 @@ from relparallel.training._arguments import require_single, require_time
 from relparallel.training.failure_logs import FailureLog
 from relparallel.training.lifetimes import Lifetime
 
-__all__ = ["LifetimeFit", "fit_by_cause", "fit_lifetimes"]
-
 LAWS: Final = ("exponential", "weibull", "lognormal")
 Times = NDArray[np.float64]
 
@@ -46,11 +44,6 @@ class LifetimeFit:
         Lives that ended, and lives that had not.
     p_value : float, optional
         Share of samples of the fitted law, fitted again, that lie as far off.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Examples
     --------
@@ -118,11 +111,6 @@ class LifetimeFit:
         -------
         dict
             Lower and upper end by name.
-
-        Raises
-        ------
-        ValueError
-            If the level is not inside (0, 1).
         """
         require_real(level=level, above=0.0, below=1.0)
         wide = special.ndtri((1 + level) / 2) * np.sqrt(np.diag(self.covariance))
@@ -147,11 +135,6 @@ class LifetimeFit:
         -------
         numpy.ndarray
             Probabilities.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a time is not positive.
         """
         z = (np.log(require_time(positive=True, times=times)) - self.location) / self.spread
         return np.asarray(special.ndtr(z) if self.law == "lognormal" else -np.expm1(-np.exp(z)))
@@ -190,12 +173,6 @@ def fit_lifetimes(
     -------
     tuple of LifetimeFit
         In the order of Akaike's criterion.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a time is zero or negative, a law of two parameters has no two different lives, or samples are
-        asked for without a generator.
 
     Notes
     -----
@@ -251,11 +228,6 @@ def fit_by_cause(log: FailureLog, what: str = "gaps", fewest: int = 10) -> pd.Da
     pandas.DataFrame
         One row per class and law: times, zeros (of repairs: no law of positive times holds them), parameters,
         mean, AIC, Kolmogorov-Smirnov distance, and whether the law is the best of its class.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or value.
 
     Examples
     --------

@@ -29,8 +29,6 @@ from relparallel._checks import (
 )
 from relparallel.training._arguments import Real, plain, require_single, require_time
 
-__all__ = ["AGES", "Ages", "Lifetime", "require_ages"]
-
 WEIBULL, LOGNORMAL, EMPIRICAL = 0, 1, 2
 MOST_PARTS: Final = 10**7
 AGES: Final = ("stationary", "new")
@@ -51,11 +49,6 @@ class Lifetime:
         Weibull shape k, or sigma of the logarithm; 1 where lives are observed ones.
     lives : numpy.ndarray
         Observed lives [s], sorted; empty for the other laws.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Notes
     -----
@@ -138,11 +131,6 @@ class Lifetime:
         -------
         Lifetime
             Law of X mean / m.
-
-        Raises
-        ------
-        ValueError
-            If the mean is not positive.
         """
         mean = require_time(mean=mean, positive=True)
         return Lifetime(kind=self.kind, mean=mean, shape=self.shape, lives=self.lives * (mean / self.mean))
@@ -159,11 +147,6 @@ class Lifetime:
         -------
         float or numpy.ndarray
             Probability.
-
-        Raises
-        ------
-        ValueError
-            If a time is negative.
         """
         time = np.asarray(require_time(time=time), dtype=np.float64)
         if self.kind == EMPIRICAL:
@@ -184,11 +167,6 @@ class Lifetime:
         -------
         numpy.ndarray
             Shape (count,).
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument has the wrong type or is out of range.
         """
         return self.remaining(rng, count, "new")
 
@@ -210,11 +188,6 @@ class Lifetime:
         -------
         numpy.ndarray
             Shape (count,).
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument is out of range, or no observed life is as long as an age.
 
         Notes
         -----
@@ -245,11 +218,6 @@ class Lifetime:
         -------
         float
             E[min X] = integral of S(t)^n; for Weibull's law m n^(-1/k).
-
-        Raises
-        ------
-        TypeError, ValueError
-            If ``parts`` is no integer or below 1.
 
         Notes
         -----

@@ -31,8 +31,6 @@ from relparallel.training._missing import able_to_fail, reach, speeds
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["NodeChain"]
-
 _MOST: Final = 10**5  # states
 _TAIL: Final = 1e-16
 
@@ -59,11 +57,6 @@ class NodeChain:
         Mean standstill after each failure [s]; another failure begins it anew.
     crews : int, optional
         Repairs at once; any number where omitted.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Notes
     -----
@@ -138,11 +131,6 @@ class NodeChain:
         -------
         scipy.sparse.csr_array
             [1/s], the diagonal makes the rows sum to 0.
-
-        Raises
-        ------
-        ValueError
-            If there were more than a hundred thousand states.
         """
         from scipy.sparse import csr_array
 
@@ -178,11 +166,6 @@ class NodeChain:
         -------
         numpy.ndarray
             float64, shape (nodes under repair, 2): running and pausing.
-
-        Raises
-        ------
-        ValueError
-            As `generator`.
         """
         return stationary_distribution(self.generator()).reshape(-1, 2)
 
@@ -193,11 +176,6 @@ class NodeChain:
         -------
         tuple of float
             Waiting (no speed is left), pausing, and the mean throughput.
-
-        Raises
-        ------
-        ValueError
-            As `generator`.
         """
         law = self.stationary()
         speed = speeds(np.arange(len(law)), self.spares, self.speed)
@@ -225,11 +203,6 @@ class NodeChain:
         -------
         numpy.ndarray
             float64, one share per time.
-
-        Raises
-        ------
-        ValueError
-            If a time is negative, or as `generator`.
 
         Notes
         -----

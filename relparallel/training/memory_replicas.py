@@ -24,14 +24,6 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.training._arguments import Real, plain, require_rate, require_time, require_together
 
-__all__ = [
-    "PLACEMENTS",
-    "checkpoint_recovery_probability",
-    "domain_loss_probability",
-    "replica_holders",
-    "time_to_pair_loss",
-]
-
 PLACEMENTS: Final = ("group", "ring", "mixed")
 LARGEST: Final = 10**5  # nodes
 
@@ -56,11 +48,6 @@ def checkpoint_recovery_probability(
     -------
     float or numpy.ndarray
         Probability, of the shape of ``failures``; correctly rounded.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, m does not divide N, or k is larger than N.
 
     Notes
     -----
@@ -111,11 +98,6 @@ def replica_holders(
     int64 array [shard, copy]
         N rows of m different nodes, the owner first.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or m or the stride do not divide N.
-
     Notes
     -----
     The nodes 0, s, 2s, ..., 1, s + 1, ... stand in this order on the ring or in the groups. O(N m).
@@ -161,11 +143,6 @@ def domain_loss_probability(holders: NDArray[np.int64], nodes_per_domain: int, n
     float
         Share of the domains that hold too much of some shard.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or the domains do not divide the nodes.
-
     Notes
     -----
     A domain is fatal where it holds more than (copies - needed) entries of one row. O(shards m log m).
@@ -208,11 +185,6 @@ def time_to_pair_loss(nodes: int, node_rate: Real, window: Real) -> Real:
     -------
     float or numpy.ndarray
         Mean time [s]; infinite without failures or without a window.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or N is odd.
 
     Notes
     -----

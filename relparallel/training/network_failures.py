@@ -30,8 +30,6 @@ from relparallel.workload import Transformer
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NetworkImpact", "network_bounds", "network_impact"]
-
 Ints = NDArray[np.int64]
 _NOISE: Final = 1e-12  # of a bandwidth: rounding, not a loss
 
@@ -46,11 +44,6 @@ class NetworkImpact:
         Kinds of parts.
     step : float
         Seconds of a step while everything works.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a part is no `NetworkPart` or the step is not positive.
 
     Examples
     --------
@@ -108,11 +101,6 @@ class NetworkImpact:
         tuple of ComponentClass
             One for each kind with a rate and an effect.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If there is no part of such a name, or a number is negative.
-
         Notes
         -----
         A class has as many parts as the network, each with its own rate, and the GPUs that one of them cuts
@@ -169,11 +157,6 @@ def network_impact(
     NetworkImpact
         Kinds of parts: switches, cables by what they join, cards, groups of shared risk. Of parallel cables
         one is lost.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is wrong, or the groups of the placement are torn apart from the beginning.
 
     Notes
     -----
@@ -272,6 +255,7 @@ class WiredJob:
         cls, placement: Placement, cluster: Cluster, network: Topology,
         time: Callable[[dict[str, float]], float],
     ) -> WiredJob:  # fmt: skip
+        """Find the links of every group."""
         strategy = placement.strategy
         share = _gpus_per_host(strategy.gpus, network)
         wiring = Wiring.of(network)

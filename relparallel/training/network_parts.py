@@ -15,8 +15,6 @@ from relparallel.parallel.pair_flows import PairFlows, Wiring
 from relparallel.topology import Topology
 from relparallel.training._cut_kernel import apart_from_most
 
-__all__ = ["NetworkPart", "Part", "classes_of", "cut_off", "outside", "parts_of"]
-
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 _MOST = 256  # colours of nodes
@@ -61,11 +59,6 @@ class NetworkPart:
         Degree whose groups lose most bandwidth; empty where none loses any.
     left : float
         Share of its bandwidth that this degree keeps.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Examples
     --------

@@ -7,8 +7,6 @@ from relparallel.published import facts
 from relparallel.training._arguments import require_rate, require_time
 from relparallel.units import DAY
 
-__all__ = ["joint_loss_rate", "published_network_rates"]
-
 _MONTH = 30 * DAY
 
 
@@ -54,11 +52,6 @@ def joint_loss_rate(groups: int, copies: int, rate: float, repair: float) -> flo
     -------
     float
         Losses per second.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is not positive, a rate is negative, or the repair takes no time.
 
     Notes
     -----

@@ -14,8 +14,6 @@ from relparallel._checks import require_flag, require_instance, require_int, req
 from relparallel.training._arguments import require_time
 from relparallel.training.failures import ComponentClass, FailureModel
 
-__all__ = ["rewired", "slice_availability", "usable_fraction"]
-
 
 def usable_fraction(
     cubes_per_slice: int,
@@ -42,11 +40,6 @@ def usable_fraction(
     -------
     float
         E[floor(K/n)] n/N with K ~ Bin(N, h^hosts); of fixed blocks floor(N/n) n/N h^(hosts n).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is not positive, a slice is larger than the pod, or the availability is none.
 
     Notes
     -----
@@ -100,11 +93,6 @@ def slice_availability(
     float
         P(K >= s n); of floor(N/n) fixed blocks that at least s work.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is not positive, the slices need more cubes than there are, or the availability is none.
-
     References
     ----------
     Zu et al., "Resiliency at scale: managing Google's TPUv4 machine learning supercomputer", NSDI 2024.
@@ -144,11 +132,6 @@ def rewired(
     -------
     FailureModel
         The same parts and rates; the mean time for which a lost part does harm takes the place of its repair.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or a part has no repair time.
 
     Notes
     -----

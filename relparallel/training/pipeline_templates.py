@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from relparallel._checks import require_int
 from relparallel.training._arguments import MOST_NODES
 
-__all__ = ["best_pipelines", "template_speed", "templates_cover"]
-
 
 def templates_cover(nodes: int, smallest: int, largest: int, faults: int = 1) -> bool:
     """Whether pipelines of the given sizes use every node and are more than f.
@@ -40,11 +38,6 @@ def templates_cover(nodes: int, smallest: int, largest: int, faults: int = 1) ->
     -------
     bool
         Whether n is a sum of at least f + 1 sizes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no integer or out of range, or ``largest`` is below ``smallest``.
 
     Notes
     -----
@@ -86,11 +79,6 @@ def template_speed(
     numpy.ndarray
         float64, shape (n + 1,), in units of one node that has L of L layers; nodes may idle.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `templates_cover`; also if a node of the largest pipeline would be without a layer.
-
     Notes
     -----
     A pipeline of i nodes has the rate 1 / ceil(L / i) of its fullest node, times L; each takes a share of the
@@ -131,11 +119,6 @@ def best_pipelines(
     -------
     dict
         Pipelines of each size that is used; empty where fewer than f + 1 fit.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `template_speed`.
 
     Notes
     -----

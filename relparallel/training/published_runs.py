@@ -25,8 +25,6 @@ from relparallel.units import DAY, HOUR, MINUTE
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PublishedRun", "RunInput", "predict_runs", "published_runs"]
-
 KINDS: Final = ("", "hardware", "hardware work", "soft", "soft work", "planned", "overhead")
 QUANTITIES: Final = (
     "nodes", "duration", "checkpoint", "interval", "effective", "events", "rate", "restart", "share",
@@ -56,11 +54,6 @@ class RunInput:
         The range, SI.
     source : str
         Where it is published, or that it is not.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type, or the range does not hold the value.
 
     Examples
     --------
@@ -109,11 +102,6 @@ class PublishedRun:
     inputs : tuple of RunInput
         At least nodes, duration and checkpoint; for every part a number or rate of events and a restart, or
         one restart for all parts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an input is no `RunInput`, stands twice, or one of the three is missing.
 
     Notes
     -----
@@ -169,11 +157,6 @@ class PublishedRun:
         -------
         float
             Useful over wall time.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a changed input is not one of the run.
         """
         require_flag(hardware_only=hardware_only)
         known = {entry.name: entry.value for entry in self.inputs}
@@ -200,11 +183,6 @@ class PublishedRun:
         float
             SI; the published bound counts as the share. NaN where nothing is published, or no value up to a
             factor of 64 away does.
-
-        Raises
-        ------
-        ValueError
-            If the run has no such input.
         """
         from scipy.optimize import brentq
 
@@ -329,11 +307,6 @@ def predict_runs(points: float = 2.0) -> pd.DataFrame:
         error in points (distance to the published range where a bound is published); whether the inputs
         suffice; the input that moves the prediction most, by how many points, and its value that would
         explain the published share [SI].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``points`` is not positive.
 
     Examples
     --------

@@ -34,8 +34,6 @@ from relparallel.training._arguments import (
     require_together,
 )
 
-__all__ = ["elastic_throughput"]
-
 BATCHES: Final = ("shrink", "keep")
 
 
@@ -75,12 +73,6 @@ def elastic_throughput(
     -------
     float or numpy.ndarray
         Share in [0, 1].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no integer or out of range, ``nodes`` is no multiple of ``nodes_per_replica``, a rate or
-        time is negative or not finite, or ``micro_batches`` is missing or superfluous.
 
     Notes
     -----

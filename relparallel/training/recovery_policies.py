@@ -50,8 +50,6 @@ from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery import _check_batch
 from relparallel.training.spares import shortage_probability
 
-__all__ = ["RECOVERY_POLICIES", "Recovery"]
-
 RECOVERY_POLICIES: Final = (
     "restart", "spares", "hot_spares", "elastic", "regroup", "bamboo", "oobleck", "recycle", "reduced_tensor",
 )  # fmt: skip
@@ -103,11 +101,6 @@ class Recovery:
         reduced_tensor: probability that a failed node has lost one GPU only, not all; 1 if omitted.
     divisor : bool, optional
         reduced_tensor: whether a tensor group shrinks to the next smaller divisor of t, not to t - 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no such policy or a field is out of range, missing or superfluous.
 
     References
     ----------
@@ -199,11 +192,6 @@ class Recovery:
             True where it concerns the job itself, spoils the weights, takes the last copy of a shard of the
             training state, or the policy always goes back. False where the part only slows the job.
 
-        Raises
-        ------
-        TypeError
-            If an argument has the wrong type.
-
         Examples
         --------
         >>> from relparallel.training import ComponentClass
@@ -242,11 +230,6 @@ class Recovery:
         -------
         numpy.ndarray
             float64, shape (down + 1,); entry k is the mean over all sets of k nodes.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument has the wrong type, or more nodes fail than there are.
 
         Notes
         -----
@@ -323,11 +306,6 @@ class Recovery:
         -------
         float
             Share, pauses included; lost work and checkpoints are not.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument has the wrong type or the rate is negative or not finite.
 
         Notes
         -----

@@ -20,10 +20,6 @@ from relparallel._checks import require_flag, require_int, require_probability, 
 from relparallel.training._arguments import Real, plain, require_time
 from relparallel.training._random_failures import surviving_sets
 
-__all__ = [
-    "independent_failures_survived", "pair_failures", "pair_mtti", "pipeline_survival",
-]  # fmt: skip
-
 MOST_STAGES = 10**4
 
 
@@ -45,11 +41,6 @@ def pipeline_survival(stages: int, failures: int, pipelines: int = 1, ring: bool
     -------
     float
         Probability that every failed node has a neighbour before it that can take over.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no integer or out of range, or ``ring`` is no flag.
 
     Notes
     -----
@@ -96,11 +87,6 @@ def independent_failures_survived(stages: int, pipelines: int, node_down: Real, 
     float or numpy.ndarray
         Probability that all pipelines survive.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no integer or out of range, or ``node_down`` no probability.
-
     Notes
     -----
     (sum_k n_k q^k (1 - q)^(P - k))^D with n_k as in `pipeline_survival`; evaluated by the recursion
@@ -144,11 +130,6 @@ def pair_failures(pairs: Real) -> Real:
     float or numpy.ndarray
         Failures; each hits one of 2b processes, dead ones too.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a number of pairs is no whole number or below 1.
-
     Notes
     -----
     1 + 4^b / C(2b, b) = 1 + sqrt(pi) Gamma(b + 1) / Gamma(b + 1/2), about 1 + sqrt(pi b).
@@ -184,11 +165,6 @@ def pair_mtti(pairs: Real, process_mtbf: Real) -> Real:
     -------
     float or numpy.ndarray
         Mean time to interruption [s].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a number of pairs is no whole number or below 1, or the time is not positive.
 
     Notes
     -----

@@ -13,8 +13,6 @@ from relparallel._checks import require_flag, require_int, require_real
 from relparallel.topology import Design, SharedRisk, Topology
 from relparallel.units import GB, GBIT
 
-__all__ = ["redundant_fabric"]
-
 
 def redundant_fabric(
     servers: int,
@@ -61,11 +59,6 @@ def redundant_fabric(
     Topology
         GPUs server by server, as many cards, an NVSwitch per server, leaves (block, rail, plane), spines
         plane by plane. The switches of a plane are a group of ``shared_risk`` where there are several planes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a number is not positive, ``rails`` does not divide ``gpus`` or ``servers_per_leaf`` the servers.
 
     Notes
     -----

@@ -21,8 +21,6 @@ from relparallel.training.failure_readers import CLOCKS, read_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SpotTrace", "TraceReplay", "best_replay", "read_spot_trace", "replay_gaps", "replay_sizes"]
-
 Times = NDArray[np.float64]
 
 
@@ -36,11 +34,6 @@ class TraceReplay:
         Work between two checkpoints [s].
     productive, checkpoint, lost, restart : float
         Saved work; checkpoints; work that a failure undid; restarts. They sum to 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a share lies outside [0, 1] or they do not sum to 1.
 
     Examples
     --------
@@ -81,11 +74,6 @@ def replay_gaps(
     -------
     TraceReplay
         Shares of the whole time.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a time is negative, or a gap or the interval is zero.
 
     Notes
     -----
@@ -128,11 +116,6 @@ def best_replay(gaps: Sequence[float] | Times, checkpoint: float, restart: float
     -------
     TraceReplay
         The replay at the best interval.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a time is negative, a gap or the checkpoint is zero, or no gap is longer than R + C.
 
     Notes
     -----
@@ -181,12 +164,6 @@ class SpotTrace:
         Moments of change [s], in order; the last one ends the trace.
     size : array of int [n]
         Nodes from this moment on.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a time is negative or lies before the one above it (the row is named), the lengths differ, or a
-        size is no integer of at least 0.
 
     Notes
     -----
@@ -254,11 +231,6 @@ def read_spot_trace(path: str | PathLike[str], clock: str = "s") -> SpotTrace:
     SpotTrace
         All rows of the file.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a row has no two numbers, or `SpotTrace` refuses it.
-
     References
     ----------
     Thorpe et al., "Bamboo: Making Preemptible Instances Resilient for Affordable Training of Large DNNs",
@@ -312,11 +284,6 @@ def replay_sizes(
     pandas.DataFrame
         For each policy: throughput as share of that of the whole job all the time; throughput per node and
         time that the trace offers, in the same unit; share of time without progress, and in pauses.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a speed lies outside [0, 1], there are more of them than nodes and one, or a pause is negative.
 
     Notes
     -----

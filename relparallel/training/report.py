@@ -27,8 +27,6 @@ from relparallel.units import DAY, HOUR
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BUCKETS", "GoodputReport"]
-
 BUCKETS: Final = (
     "productive", "checkpoint", "lost", "detection", "restart", "waiting", "degraded", "planned",
 )  # fmt: skip
@@ -76,11 +74,6 @@ class GoodputReport:
         Productive shares of simulated runs of the horizon.
     third_rate : float
         Third central moment of the productive share over a long run, times the square of its length [s^2].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range, a bucket is missing, or they do not sum to 1.
 
     Notes
     -----
@@ -172,11 +165,6 @@ class GoodputReport:
         numpy.ndarray
             float64, one per level, in [0, 1].
 
-        Raises
-        ------
-        TypeError, ValueError
-            If a level is no percentage or the horizon is not positive.
-
         Notes
         -----
         Of the simulated runs where there are any of this horizon, else of a nearly normal law with the
@@ -212,11 +200,6 @@ class GoodputReport:
         float
             Price per token; infinite where nothing is productive.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If the price is no number or negative, or the report has no tokens per step.
-
         Notes
         -----
         price * gpus * 24 / tokens per day.
@@ -236,11 +219,6 @@ class GoodputReport:
         -------
         float
             1 - exp(-rate time).
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the time is no number or negative.
         """
         span = require_time(time=self.horizon if time is None else time)
         return float(-np.expm1(-self.state_loss_rate * span))

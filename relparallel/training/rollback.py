@@ -20,8 +20,6 @@ from relparallel.training._block_kernel import block_times
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
 from relparallel.training.checkpointing import lost_share
 
-__all__ = ["Rollback", "rollback", "rollback_slopes"]
-
 BUCKETS: Final = ("productive", "checkpoint", "lost", "detection", "restart")
 SHORTEST: Final = 1e-6  # of the mean time between failures: the interval of a checkpoint that is free
 LONGEST: Final = 30.0
@@ -49,11 +47,6 @@ class Rollback:
         standstill done in vain), detection, restart; their sum is 1.
     third_rate : float
         Third central moment of the share times the square of the length [s^2].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Examples
     --------
@@ -137,11 +130,6 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
     -------
     Rollback
         Share, variance rate, interval, frequencies and buckets.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type.
 
     Notes
     -----

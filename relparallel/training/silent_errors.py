@@ -14,8 +14,6 @@ import numpy as np
 from relparallel._checks import require_int, require_probability
 from relparallel.training._arguments import Real, plain, require_time, require_together
 
-__all__ = ["VerifiedPattern", "best_verified_pattern", "verified_pattern_time"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VerifiedPattern:
@@ -29,11 +27,6 @@ class VerifiedPattern:
         Verifications n per checkpoint.
     share : float
         Work over expected time.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Examples
     --------
@@ -69,11 +62,6 @@ def verified_pattern_time(
     -------
     float or numpy.ndarray
         Expected time [s]; infinite where no float can hold it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, or the shapes do not broadcast.
 
     Notes
     -----
@@ -116,11 +104,6 @@ def best_verified_pattern(
     -------
     VerifiedPattern
         Its interval, verifications and share of useful time.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range.
 
     Notes
     -----

@@ -30,8 +30,6 @@ from relparallel.units import DAY, YEAR
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["simulate"]
-
 SIMULATION_LEVELS: Final = ("count", "identity")
 WEEK: Final = 7 * DAY
 LONGEST_PATTERN: Final = 10**6
@@ -121,12 +119,6 @@ def simulate(
     -------
     GoodputReport
         Shares of the time with their 95 % intervals, and samples of the productive share over the horizon.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range, the years are fewer than a horizon for each
-        replication, or something is asked for that only the other level can do.
 
     Notes
     -----

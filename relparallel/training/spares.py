@@ -32,8 +32,6 @@ from relparallel.training._arguments import (
     require_together,
 )
 
-__all__ = ["erlang_b", "shortage_probability", "spares_law", "spares_needed"]
-
 KINDS: Final = ("cold", "hot")
 LARGEST_LOAD: Final = 1e7  # nodes under repair at once, beyond which no answer is worth the time
 
@@ -52,11 +50,6 @@ def erlang_b(servers: int, load: Real) -> Real:
     -------
     float or numpy.ndarray
         Erlang's B(c, rho), in [0, 1].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``servers`` is no integer or negative, or the load is negative or not finite.
 
     Notes
     -----
@@ -110,12 +103,6 @@ def shortage_probability(
     -------
     float or numpy.ndarray
         Probability.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no integer or out of range, a rate or time is negative or not finite, or there is no
-        such kind.
 
     Notes
     -----
@@ -197,12 +184,6 @@ def spares_needed(
     -------
     int
         Spares S.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `shortage_probability`; also if the shortage is 0, more than ten million nodes would be under
-        repair at once, or so few crews can never keep up.
 
     Notes
     -----
@@ -287,11 +268,6 @@ def spares_law(load: Real, shortage: Real, kind: str = "cold") -> Real:
     -------
     float or numpy.ndarray
         Spares, not rounded.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the load is negative, the shortage out of range, or there is no such kind.
 
     Notes
     -----

@@ -25,8 +25,6 @@ from relparallel._checks import require_instance, require_int, require_probabili
 from relparallel.metrics import Estimate
 from relparallel.parallel import Strategy
 
-__all__ = ["SlowRanks", "expected_maximum", "noise_slowdown", "pipeline_slowdown", "slow_ranks"]
-
 LAWS: Final = {"normal": stats.norm(), "exponential": stats.expon()}
 """Laws by name: standard normal; exponential of mean 1."""
 
@@ -45,11 +43,6 @@ def expected_maximum(count: int, law: Any = "normal") -> float:
     -------
     float
         E[max of n].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no such law or no draw.
 
     Notes
     -----
@@ -95,11 +88,6 @@ def noise_slowdown(
     Estimate
         Time over that without noise. Without a pipeline one number, exact where all waits are for one section
         or the noise is normal and nothing but replicas waits. With one, a bracket.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range.
 
     Notes
     -----
@@ -159,11 +147,6 @@ def pipeline_slowdown(slow_stages: int, stages: int, micro_batches: int, factor:
     float
         ((m - 1) max + sum of all stages)/(m + p - 1).
 
-    Raises
-    ------
-    TypeError, ValueError
-        If there are more slow stages than stages, or a number is out of range.
-
     Notes
     -----
     A flow shop with equal jobs: the slowest stage works without a break, the others add their time once. Of a
@@ -199,11 +182,6 @@ class SlowRanks:
         Probability that any rank is slow.
     single : float
         Slowdown by exactly one slow rank.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Examples
     --------
@@ -243,11 +221,6 @@ def slow_ranks(strategy: Strategy, probability: float, factor: float, micro_batc
     -------
     SlowRanks
         Mean and standard deviation over jobs.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or is out of range.
 
     Notes
     -----

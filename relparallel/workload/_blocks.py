@@ -10,17 +10,6 @@ from typing import Final
 
 from relparallel.workload.operators import Operator
 
-__all__ = [
-    "attention",
-    "attention_core",
-    "embedding",
-    "feed_forward",
-    "linear",
-    "matmul",
-    "norm",
-    "pointwise",
-]
-
 # FLOPs forward and backward, numbers moved forward and backward: per element of the result. One FLOP for each
 # arithmetic operation or elementary function; norms and softmax as Ivanov et al. 2021 count them.
 _PER_ELEMENT: Final = {

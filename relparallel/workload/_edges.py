@@ -13,8 +13,6 @@ from relparallel.topology._arrays import FloatArray, IntArray
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["components", "directed_pairs", "require_acyclic", "stages", "sums"]
-
 
 def sums(groups: IntArray, amounts: FloatArray, count: int) -> FloatArray:
     """Sum of the amounts in each of the groups 0 ... count - 1."""

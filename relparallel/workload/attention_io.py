@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from relparallel._checks import require_int
 
-__all__ = ["break_even_sram", "flash_attention_accesses", "standard_attention_accesses"]
-
 
 def standard_attention_accesses(sequence: int, head: int) -> int:
     """Numbers that one head's forward pass reads or writes when scores are kept in memory.
@@ -19,11 +17,6 @@ def standard_attention_accesses(sequence: int, head: int) -> int:
     -------
     int
         4 N d + 4 N^2: Theta(N d + N^2).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer.
 
     Notes
     -----
@@ -57,11 +50,6 @@ def flash_attention_accesses(sequence: int, head: int, sram: int) -> int:
     -------
     int
         2 N d + T (3 N d + 4 N) with T = ceil(N / ceil(M / 4 d)) tiles of keys: Theta(N^2 d^2 / M).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer, or a single key does not fit.
 
     Notes
     -----
@@ -98,11 +86,6 @@ def break_even_sram(head: int) -> int:
     -------
     int
         d (3 d + 4): where N^2 (3 d + 4) 4 d / M falls to 4 N^2.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the width is no positive integer.
 
     Examples
     --------

@@ -29,8 +29,6 @@ from relparallel.published import data_folder
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ENCODER_FUSION", "encoder_layer", "words_moved"]
-
 _LETTERS: Final = {"b": "batch", "j": "sequence", "k": "sequence", "h": "heads", "i": "hidden", "u": "ffn"}
 
 ENCODER_FUSION: Final = ("softmax", "softmax backward")
@@ -60,11 +58,6 @@ def encoder_layer(
     DataFrame
         ``operator``, ``pass``, ``class``, ``flops``, ``reads`` and ``writes`` (number of entries by tensor)
         and ``group``, the fused kernel that it belongs to, or none.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer, or ``heads`` does not divide ``hidden``.
 
     Notes
     -----
@@ -121,11 +114,6 @@ def words_moved(layer: pd.DataFrame, fused: Collection[str] = ()) -> pd.Series:
     -------
     Series
         Numbers by class of the kernel's last operator.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the table is no DataFrame, or has no such group.
 
     Notes
     -----

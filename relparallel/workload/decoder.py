@@ -14,8 +14,6 @@ from relparallel.workload._blocks import (
 from relparallel.workload.operators import Operator, OperatorTable
 from relparallel.workload.transformer import Transformer
 
-__all__ = ["operators"]
-
 
 def operators(model: Transformer, micro_batch: int = 1, tensor: int = 1) -> OperatorTable:
     """Operators of a decoder-only transformer.
@@ -33,11 +31,6 @@ def operators(model: Transformer, micro_batch: int = 1, tensor: int = 1) -> Oper
     -------
     OperatorTable
         What one rank does and stores; norms and router stand on every rank.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no positive integer, or ``tensor`` does not divide what it splits.
 
     Notes
     -----

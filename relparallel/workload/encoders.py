@@ -8,8 +8,6 @@ from relparallel._checks import require_flag, require_int
 from relparallel.workload._blocks import attention, embedding, feed_forward, linear, norm, pointwise
 from relparallel.workload.operators import Operator, OperatorTable
 
-__all__ = ["bert", "encoder_decoder", "t5", "vision_transformer"]
-
 
 def encoder_decoder(
     encoder: int, decoder: int, hidden: int, heads: int, ffn: int, vocabulary: int, *,
@@ -36,11 +34,6 @@ def encoder_decoder(
     -------
     OperatorTable
         Positions cost no parameters, and a norm follows every block.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer, or ``heads`` does not divide ``hidden`` and no width is given.
 
     References
     ----------
@@ -92,11 +85,6 @@ def t5(
     OperatorTable
         `encoder_decoder` with 32 offsets per head in either stack and one more norm at the end of each.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer.
-
     References
     ----------
     Raffel et al., "Exploring the Limits of Transfer Learning", JMLR 2020, sections 2.1 and 3.7.
@@ -141,11 +129,6 @@ def bert(
     -------
     OperatorTable
         Without the heads of pre-training.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer, or ``heads`` does not divide ``hidden``.
 
     References
     ----------
@@ -193,11 +176,6 @@ def vision_transformer(
     -------
     OperatorTable
         With the linear classifier.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer, or the patches do not fill the image.
 
     References
     ----------

@@ -27,8 +27,6 @@ from relparallel.topology import _arrays
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 from relparallel.workload._edges import components, directed_pairs, require_acyclic, stages, sums
 
-__all__ = ["LayerGraph"]
-
 AMOUNTS: Final = ("forward", "backward", "parameter_bytes", "activation_bytes")
 
 
@@ -56,11 +54,6 @@ class LayerGraph:
         Samples that ``forward``, ``backward`` and ``activation_bytes`` are of.
     title : str
         Name of the model.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an array has the wrong shape, a negative or a missing value, or the edges form a cycle.
 
     Examples
     --------
@@ -162,11 +155,6 @@ class LayerGraph:
         numpy.ndarray
             Bytes between stage k and k + 1, shape [stages - 1].
 
-        Raises
-        ------
-        TypeError, ValueError
-            If ``places`` is no stage for each layer, skips a stage, or an edge goes back.
-
         Notes
         -----
         A tensor made in stage i and used last in stage j crosses the cuts i, ..., j - 1, each of them once
@@ -200,11 +188,6 @@ class LayerGraph:
         numpy.ndarray
             Bytes, shape [stages].
 
-        Raises
-        ------
-        TypeError, ValueError
-            If ``places`` is no stage for each layer, skips a stage, or an edge goes back.
-
         Examples
         --------
         >>> from relparallel.workload import vgg_graph
@@ -228,11 +211,6 @@ class LayerGraph:
             Link k feeds link k + 1. Work and parameters are sums; ``activation_bytes`` is what crosses the
             cut behind the link, tensors on their way to later links included, and for the last link the
             outputs of its own layers that nothing uses.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If ``places`` is no stage for each layer, skips a stage, or an edge goes back.
 
         Examples
         --------
@@ -266,11 +244,6 @@ class LayerGraph:
         LayerGraph
             Groups in the order of their first layers; ``activation_bytes`` counts the outputs that another
             group uses or nothing uses.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If ``groups`` is no whole number for each layer.
 
         Notes
         -----

@@ -24,8 +24,6 @@ from relparallel.hardware import Accelerator
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["KINDS", "Operator", "OperatorTable"]
-
 KINDS: Final = ("contraction", "normalisation", "element-wise")
 """Classes (Ivanov et al. 2021, section 3): matrix products; means, norms and softmax; the rest."""
 
@@ -54,11 +52,6 @@ class Operator:
         Of one application [FLOP].
     forward_elements, backward_elements : int
         Numbers that one application reads or writes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type, is negative, or there is no such class.
 
     References
     ----------
@@ -123,11 +116,6 @@ class OperatorTable:
     element_bytes : float
         Width of a number in memory [bytes].
 
-    Raises
-    ------
-    TypeError, ValueError
-        If there are no operators, or the width is not positive.
-
     Examples
     --------
     >>> from relparallel.workload import vision_transformer
@@ -178,11 +166,6 @@ class OperatorTable:
         -------
         int
             FLOP.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If there is no such phase or class.
         """
         return self._total(lambda row: row.flops(phase), kind)
 
@@ -200,11 +183,6 @@ class OperatorTable:
         -------
         float
             Bytes for one batch.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If there is no such phase or class.
         """
         return self.element_bytes * self._total(lambda row: row.elements(phase), kind)
 
@@ -254,11 +232,6 @@ class OperatorTable:
         -------
         DataFrame
             `to_frame` with the attainable rate [FLOP/s], the time of a training pass [s] and what bounds it.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the accelerator has no rate for that number format.
 
         Notes
         -----

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
 
-__all__ = ["FORMATS", "NumberFormat", "lost_gradients", "state_bytes_per_parameter"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NumberFormat:
@@ -21,11 +19,6 @@ class NumberFormat:
     ----------
     exponent_bits, mantissa_bits : int
         2 to 11, and 1 to 52.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a number of bits is no such integer.
 
     Examples
     --------
@@ -90,11 +83,6 @@ def state_bytes_per_parameter(
     int
         Bytes; 16 for mixed precision with Adam.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no such format, or ``moments`` is negative.
-
     References
     ----------
     Micikevicius et al., "Mixed Precision Training", 2018, section 3.1. Rajbhandari et al., "ZeRO", 2020,
@@ -130,11 +118,6 @@ def lost_gradients(
     -------
     underflow, overflow : arrays
         Of the shape of ``scale``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``scale`` or ``deviation`` is not positive.
 
     Notes
     -----

@@ -9,8 +9,6 @@ from relparallel._checks import require_choice
 from relparallel.published import data_folder
 from relparallel.workload.transformer import LatentAttention, Transformer
 
-__all__ = ["transformer", "transformers"]
-
 _LATENT = ("q_rank", "kv_rank", "nope", "rope", "value")
 
 
@@ -56,11 +54,6 @@ def transformer(name: str) -> Transformer:
     -------
     Transformer
         With the sizes and the sequence length it was published with.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is none of that name.
 
     References
     ----------

@@ -6,8 +6,6 @@ from relparallel._checks import require_int
 from relparallel.workload._blocks import embedding, linear, pointwise
 from relparallel.workload.operators import Operator, OperatorTable
 
-__all__ = ["lstm", "rnn"]
-
 
 def rnn(
     inputs: int,
@@ -33,11 +31,6 @@ def rnn(
     -------
     OperatorTable
         h (i + h + 1) parameters for a layer with inputs of width i.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer.
 
     Notes
     -----
@@ -80,11 +73,6 @@ def lstm(
     -------
     OperatorTable
         4 h (i + h + 1) parameters for a layer with inputs of width i.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer.
 
     References
     ----------

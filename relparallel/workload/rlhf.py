@@ -12,8 +12,6 @@ from relparallel.workload.transformer import Transformer
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MixedWorkload", "Phase", "rlhf"]
-
 _INFERENCE_BYTES = 2  # of a parameter that is not trained, and of a cached key or value
 
 
@@ -31,11 +29,6 @@ class Phase:
         How often the weights have to come from memory at least.
     bytes : float
         Weights and caches that are read at least [bytes].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is negative.
 
     Examples
     --------
@@ -67,11 +60,6 @@ class MixedWorkload:
         Models and the bytes of their weights, gradients and optimiser [bytes].
     cache : float
         Keys and values at the end of writing [bytes].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there are no phases or no models, or bytes are negative.
 
     Examples
     --------
@@ -136,11 +124,6 @@ def rlhf(
     -------
     MixedWorkload
         Writing, judging by all four models, and training of two.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a model is no `Transformer` or a count no positive integer.
 
     Notes
     -----

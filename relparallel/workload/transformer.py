@@ -19,8 +19,6 @@ from dataclasses import dataclass
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int
 
-__all__ = ["LatentAttention", "Transformer"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LatentAttention:
@@ -36,11 +34,6 @@ class LatentAttention:
         Entries of a head's key without and with a position; all heads share the latter.
     value : int
         Entries of a head's value; ``nope + rope + value`` is even.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer, or the widths of key and value do not add up to an even number.
 
     References
     ----------
@@ -130,13 +123,6 @@ class Transformer:
         Whether positions are parameters, s h of them; otherwise they cost none (rotary, ALiBi).
     biases : bool
         Whether matrices have biases, and norms a shift besides their scale.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer, ``heads`` does not divide ``hidden`` and ``head_size`` is omitted,
-        ``kv_heads`` does not divide ``heads``, more experts are active than there are, or latent attention
-        stands beside ``kv_heads``, ``head_size``, ``qk_norm`` or ``biases``.
 
     References
     ----------
@@ -310,11 +296,6 @@ class Transformer:
         -------
         float
             FLOP.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If ``batch`` is no positive integer or ``recompute`` none of the three.
 
         Notes
         -----

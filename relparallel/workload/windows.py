@@ -8,8 +8,6 @@ from relparallel._checks import require_instance, require_int
 from relparallel.workload._blocks import attention, feed_forward, linear, norm, pointwise
 from relparallel.workload.operators import Operator, OperatorTable
 
-__all__ = ["swin"]
-
 
 def swin(
     channels: int, depths: Sequence[int] = (2, 2, 6, 2), *, window: int = 7, patch: int = 4, image: int = 224,
@@ -36,11 +34,6 @@ def swin(
     -------
     OperatorTable
         With the linear classifier.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer, or windows, patches or heads do not fill what they divide.
 
     References
     ----------

@@ -3,8 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel.metrics import _twins, hop_statistics
 from relparallel.metrics._bfs import SOURCES, WORDS, count_levels

@@ -2,8 +2,7 @@ from itertools import pairwise
 
 import networkx as nx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel.metrics import disjoint_path_set, edge_connectivity, vertex_connectivity
 from relparallel.topology import bcube, dcell, fat_tree, ficonn, leaf_spine, torus

@@ -3,8 +3,7 @@ from itertools import permutations
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel.metrics import Expansion, expansion
 from relparallel.topology import Topology, bcube, dcell, fat_tree, ficonn, leaf_spine, torus

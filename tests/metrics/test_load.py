@@ -4,8 +4,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from relparallel.metrics import EdgeLoad, aggregate_bottleneck_throughput, ecmp_load
 from relparallel.topology import (

@@ -3,8 +3,7 @@ import dataclasses
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from relparallel.metrics import _pool, concurrent_flow
 from relparallel.metrics._approximate import bracket

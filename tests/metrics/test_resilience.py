@@ -4,8 +4,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from relparallel.metrics import Survival, hosts_connected, survival
 from relparallel.reliability import evaluate

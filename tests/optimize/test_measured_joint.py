@@ -2,8 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from relparallel.optimize import Candidate, JointOptimum, Plan, joint_optimum, published_candidate
 from relparallel.published import facts

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from relparallel.hardware import Cluster, accelerator, cluster
-from relparallel.parallel import PRECISIONS, Evaluation, StrategyGrid, evaluate, memory
-from relparallel.parallel import evaluate as evaluate_function
+from relparallel.parallel import (
+    PRECISIONS,
+    Evaluation,
+    StrategyGrid,
+    evaluate,
+    evaluate as evaluate_function,
+    memory,
+)
 from relparallel.parallel._kernel import PARTS
 from relparallel.parallel.calibration import software as known_software
 from relparallel.parallel.evaluate import pricing

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel.parallel import Links, best_collective, collective_time
 from relparallel.parallel._kernel import MACHINE, _gather

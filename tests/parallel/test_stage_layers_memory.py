@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from relparallel.parallel import Strategy, memory, micro_batches_in_flight, simulate_schedule
 from relparallel.parallel.schedules import SPLIT

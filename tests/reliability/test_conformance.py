@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from relparallel import topology
-from relparallel.claims.network_reliability import _TERMINALS
-from relparallel.claims.network_reliability import _graph as named
+from relparallel.claims.network_reliability import _TERMINALS, _graph as named
 from relparallel.published import facts
 from relparallel.reliability import bounds, evaluate, survival_signature
 from relparallel.reliability.closed_forms.fat_tree_partitions import pods_apart

@@ -4,8 +4,7 @@ from itertools import product
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from relparallel.reliability import evaluate
 from relparallel.reliability.directed.arc_programme import solve_arcs

@@ -7,8 +7,7 @@ from time import process_time
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import relparallel as rp
 from relparallel.reliability import evaluate, fat_tree_pair, fat_tree_pods_connected

@@ -12,8 +12,7 @@ from time import process_time
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from relparallel import topology
 from relparallel.reliability import evaluate

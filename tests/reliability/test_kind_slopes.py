@@ -6,8 +6,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from relparallel.reliability import evaluate
 from relparallel.reliability.chances import CERTAIN, part

@@ -5,8 +5,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from relparallel.reliability.lumped.arithmetic import Dual, Duals, Scale
 from relparallel.reliability.lumped.pod_partitions import integer_partitions

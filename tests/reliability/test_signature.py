@@ -5,8 +5,7 @@ from math import comb
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import relparallel as rp
 from relparallel.reliability import evaluate, polynomial, survival_signature

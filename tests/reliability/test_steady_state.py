@@ -3,8 +3,7 @@ from math import comb
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel.reliability import availability, evaluate, unavailability
 

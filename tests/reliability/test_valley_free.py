@@ -3,8 +3,7 @@ from itertools import combinations, product
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from relparallel.reliability import evaluate, fat_tree_pair
 from relparallel.reliability.problem import read_problem

@@ -5,8 +5,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel.reproduce.notebook import NotebookError, code_digest, normal_form, outputs_digest, read
 

@@ -1,8 +1,7 @@
 """Parameters are read without running anything, and a wrong one is refused before anything runs."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel.reproduce import NotebookError
 from relparallel.reproduce.notebook import read

@@ -4,8 +4,7 @@ from functools import reduce
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel.metrics import bisection, hop_statistics
 from relparallel.topology import check, describe, disjoint_paths, hammingmesh, torus, tpu_v4

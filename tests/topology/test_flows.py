@@ -1,7 +1,6 @@
 import networkx as nx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel.topology import disjoint_paths, fat_tree
 

@@ -3,8 +3,7 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from relparallel.metrics import hop_statistics
 from relparallel.topology import check, describe, jellyfish, xpander

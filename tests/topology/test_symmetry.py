@@ -4,8 +4,7 @@ from itertools import permutations
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel.topology import (
     Design,

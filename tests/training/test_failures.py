@@ -2,8 +2,7 @@ from collections import Counter
 from itertools import permutations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel.hardware import LEVELS, Cluster, llama3_interruptions
 from relparallel.parallel import Placement, Strategy

@@ -2,8 +2,7 @@ import heapq
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel.hardware import Cluster, llama3_interruptions
 from relparallel.parallel import Placement, Strategy

@@ -4,8 +4,7 @@ from math import factorial, inf
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from relparallel.training import erlang_b, shortage_probability, spares_law, spares_needed
 

@@ -26,8 +26,6 @@ from relparallel.reliability.bounding.truncation import Live, truncate
 from relparallel.reliability.programme.blocks import Bracket
 from relparallel.reliability.programme.frontier import ANY, Programme
 
-__all__ = ["FIRST", "Truncated", "anytime_bracket", "run_truncated"]
-
 FIRST: Final = 64  # states of the sweep that says how large U is at least
 _FEWEST: Final = 32  # states that every layer may have, whatever the work
 _OVERHEAD: Final = 8  # work of a state beyond its words
@@ -75,24 +73,7 @@ def anytime_bracket(
 def run_truncated(
     programme: Programme, max_states: int, max_work: int = ANY, negligible: float = 0.0
 ) -> Truncated:
-    """Decide all links, with at most ``max_states`` states kept per layer.
-
-    Parameters
-    ----------
-    programme : Programme
-        Of at most 126 live vertices.
-    max_states : int
-        Largest layer.
-    max_work : int, optional
-        Words of states to go through, about; a few nanoseconds each.
-    negligible : float, optional
-        Mass that may be dropped without need.
-
-    Returns
-    -------
-    Truncated
-        Exact if nothing was dropped.
-    """
+    """Decide all links, with at most ``max_states`` states kept per layer."""
     limits = np.array([max_states, max_work]), negligible
     return Truncated(*_sweep(programme.steps[:, :9].copy(), programme.chances, programme.width, *limits))
 

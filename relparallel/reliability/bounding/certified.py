@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["Bounds", "bound_problem", "bounds"]
-
 Method = Literal["auto", "anytime", "ball_provan", "bonferroni", "corridor", "disjoint", "kruskal_katona"]
 _METHODS: Final = ("auto", "anytime", "ball_provan", "bonferroni", "corridor", "disjoint", "kruskal_katona")
 _SWEEP: Final = 8  # links that a search looks at in the time of a state of the exact programme
@@ -59,11 +57,6 @@ class Bounds:
         What was asked for.
     tried : dict of str to (float, float)
         Lower and upper bound of every method that ran; the best of each are ``lower`` and ``upper``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a bound is no probability or lower exceeds upper.
 
     Examples
     --------
@@ -151,12 +144,6 @@ def bounds(
     -------
     Bounds
         The bracket, and those of all methods that were tried.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, if "kruskal_katona" or "ball_provan" does not apply, or if one of
-        three or more terminals does not forward and has several links.
 
     Notes
     -----

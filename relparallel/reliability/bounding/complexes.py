@@ -40,8 +40,6 @@ from relparallel.reliability.bounding.cuts import find_cuts
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.blocks import Bracket
 
-__all__ = ["Counts", "ball_provan", "count", "kruskal_katona"]
-
 MAX_CYCLES: Final = 128  # independent cycles d; the work grows as d**3 on integers of d digits
 
 
@@ -61,13 +59,7 @@ class Counts(NamedTuple):
 
 
 def count(problem: Problem) -> Counts:
-    """The counts of a connected graph all of whose nodes are terminals, without its chances.
-
-    Raises
-    ------
-    ValueError
-        If the graph has more than 128 independent cycles or its minimum cuts were too many to list.
-    """
+    """The counts of a connected graph all of whose nodes are terminals, without its chances."""
     n, m = len(problem.node), len(problem.edges)
     if m - n + 1 > MAX_CYCLES:
         raise ValueError(

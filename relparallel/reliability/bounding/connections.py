@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 from relparallel.reliability.bounding.cuts import TINY, rows_of
 from relparallel.reliability.problem import Problem
 
-__all__ = ["disjoint_connections", "likeliest_tree"]
-
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 

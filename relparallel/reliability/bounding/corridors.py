@@ -21,8 +21,6 @@ from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.compiled import solved
 from relparallel.reliability.programme.labels import MAX_LIVE
 
-__all__ = ["corridor_bound", "part_of"]
-
 Network = TypeVar("Network", bound=Problem)
 
 _ROUNDING: Final = 1 + 1e-10  # relative; more than that of the exact programme

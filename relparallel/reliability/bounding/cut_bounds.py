@@ -31,8 +31,6 @@ from relparallel.reliability.bounding.cuts import MAX_STEPS, TINY, CutFamily, fi
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.blocks import Bracket
 
-__all__ = ["PAIRED", "disjoint_cuts", "near_minimum_cuts", "part_chances", "rest_bound", "union_bracket"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

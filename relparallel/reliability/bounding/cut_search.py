@@ -7,8 +7,6 @@ from typing import Final
 import numba
 import numpy as np
 
-__all__ = ["FEW", "distances", "search"]
-
 _FREE, _S, _T, _D = 0, 1, 2, 3
 FEW: Final = 8  # terminals that may be far apart
 _AROUND: Final = 64  # nodes to look at around them

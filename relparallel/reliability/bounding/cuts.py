@@ -47,8 +47,6 @@ from numpy.typing import NDArray
 from relparallel.reliability.bounding.cut_search import search
 from relparallel.reliability.problem import Problem
 
-__all__ = ["MAX_STEPS", "TINY", "CutFamily", "find_cuts", "karger_tail", "rows_of"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
@@ -60,27 +58,7 @@ TINY: Final = 1e-300  # a product below this may have underflowed; more is never
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CutFamily:
-    """Minimal cuts of a network, and a bound on all others.
-
-    Attributes
-    ----------
-    starts : int64[c + 1]
-        Where each cut begins in ``parts``.
-    parts : int64[...]
-        Links by their row, and node v as (number of links) + v.
-    chances : float64[c]
-        Probability that all parts of the cut are down.
-    rest : float
-        At least the probability that some minimal cut is down that is not listed.
-    floor : float
-        Every minimal cut likelier than this is listed, unless the search was stopped.
-    visited : int
-        Partial colourings that were looked at.
-    steps : int
-        Links that were looked at.
-    stopped : bool
-        Whether the search ended at its limit of steps or cuts; ``rest`` holds all the same.
-    """
+    """Minimal cuts of a network, and a bound on all others."""
 
     starts: IntArray
     parts: IntArray

@@ -39,8 +39,6 @@ from relparallel.reliability.bounding.cuts import MAX_STEPS, CutFamily
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.blocks import combine, into_blocks
 
-__all__ = ["KarpLuby", "karp_luby"]
-
 _PILOT: Final = 2**12  # samples before the first look
 _FEW: Final = 2**6  # samples, whatever they cost
 _MOST: Final = 2**22
@@ -49,21 +47,7 @@ _WORK: Final = 2**31  # elementary steps of all samples of a block, some seconds
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KarpLuby:
-    """An estimate of the unreliability whose interval accounts for chance and for cuts left out.
-
-    Attributes
-    ----------
-    value : float
-        Estimate of the unreliability.
-    lower, upper : float
-        They hold the unreliability with the confidence asked for, or more often.
-    bias_bound : float
-        At least what the cuts that are not listed add to the unreliability; part of ``upper``.
-    samples, cuts : int
-        States drawn and cuts listed.
-    work : int
-        Elementary steps: links looked at in the search, pairs of cuts, parts drawn.
-    """
+    """An estimate of the unreliability whose interval accounts for chance and for cuts left out."""
 
     value: float
     lower: float
@@ -83,34 +67,7 @@ def karp_luby(
     samples: int | None = None,
     max_steps: int = MAX_STEPS,
 ) -> KarpLuby:
-    """Estimate the unreliability from its likely cuts.
-
-    Parameters
-    ----------
-    problem : Problem
-        The network; it is reduced and cut at its cut nodes first.
-    rng : numpy.random.Generator
-        Source of all randomness.
-    rtol : float, optional
-        Relative error to reach, of the interval's half width with the bias bound in it.
-    confidence : float, optional
-        Inside (0, 1).
-    samples : int, optional
-        States to draw per block; by default as many as ``rtol`` needs, at most 2**22, and fewer where each
-        takes long: the interval is then wider.
-    max_steps : int, optional
-        Limit of the search for cuts.
-
-    Returns
-    -------
-    KarpLuby
-        The bias bound says what a search that stopped early left open.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated.
-    """
+    """Estimate the unreliability from its likely cuts."""
     require_rng(rng=rng)
     require_real(rtol=rtol, above=0, below=1)
     require_real(confidence=confidence, above=0, below=1)

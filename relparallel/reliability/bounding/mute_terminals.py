@@ -19,25 +19,12 @@ from relparallel.reliability.chances import series
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.blocks import Bracket
 
-__all__ = ["bound_by_pairs"]
-
 _MOST: Final = 64  # terminals whose pairs are asked for one by one
 _ROUNDING: Final = 1e-12  # relative; more than that of the exact programme
 
 
 def bound_by_pairs(problem: Problem, ask: Callable[[Problem], Bracket]) -> Bracket:
     """Bracket the unreliability of a network whose terminals do not forward.
-
-    Parameters
-    ----------
-    problem : Problem
-        The network.
-    ask : callable
-        From a problem of two terminals, or of terminals that forward, to a bracket of its unreliability.
-
-    Returns
-    -------
-    (lower, upper)
 
     Notes
     -----

@@ -13,8 +13,6 @@ import numba
 import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-__all__ = ["MAX_WIDTH", "connected", "decide", "find", "row_bits", "store"]
-
 MAX_WIDTH: Final = 126
 
 _ONES = np.uint64(0x0101_0101_0101_0101)
@@ -165,28 +163,7 @@ def store(states, table, count, adds):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def decide(states, masses, count, step, chance, ways, layer, sums):  # type: ignore[no-untyped-def]
-    """Decide one link in all states of a layer.
-
-    Parameters
-    ----------
-    states, masses : uint64[>= count, words], float64[>= count, 2]
-        The layer, with two masses for each state.
-    count : int
-        Its states.
-    step, chance : int64[9], float64[6]
-        See `relparallel.reliability.programme.frontier.Programme`.
-    ways : (uint64[4, words], float64[4], int)
-        See `row_bits`.
-    layer : (uint64[room, words], float64[room, 2], int32[2^k])
-        The next layer, to be filled, and an empty table for it.
-    sums : float64[3, 2]
-        Mass that failed and that succeeded; to be added to.
-
-    Returns
-    -------
-    int
-        States of the next layer.
-    """
+    """Decide one link in all states of a layer."""
     (into, share, table), (bits, weights, kinds), found = layer, ways, np.int64(0)
     (word_a, a), (word_b, b) = _place(step[4]), _place(step[5])
     words = states.shape[1]

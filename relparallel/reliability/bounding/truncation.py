@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.bounding.packed_rows import connected, find, store
 
-__all__ = ["Live", "truncate"]
-
 _EXPONENT = np.uint64(52)
 _LABEL, _FLAG = 127, 128
 _U0 = np.uint64(0)
@@ -28,17 +26,7 @@ _HELD = 1000  # more than any block has vertices
 
 
 class Live(NamedTuple):
-    """The vertices in the slots.
-
-    Attributes
-    ----------
-    here : bool[width]
-        Which slots are taken.
-    terminal : uint8[width]
-        128 where the vertex is a terminal.
-    group : uint64[2, width]
-        The bit of each vertex's group, among small groups and among large ones.
-    """
+    """The vertices in the slots."""
 
     here: NDArray[np.bool_]
     terminal: NDArray[np.uint8]
@@ -47,32 +35,7 @@ class Live(NamedTuple):
 
 @numba.njit(cache=True)
 def truncate(layer, count, most, spare, live, pending, begun, sums):  # type: ignore[no-untyped-def]
-    """Keep the likeliest states, in place, and move the mass of the others.
-
-    Parameters
-    ----------
-    layer : (uint64[room, words], float64[room, 2], int32[2^k])
-        States, their lowered and their lifted mass, and a table.
-    count : int
-        States in the layer.
-    most : int
-        States that it may have.
-    spare : float
-        Lowered mass that may be dropped without need.
-    live : Live
-        What is in the slots.
-    pending : int
-        Terminals that are still to enter.
-    begun : bool
-        Whether one has entered.
-    sums : float64[3, 2]
-        Mass that failed, that succeeded and that was dropped: to be added to.
-
-    Returns
-    -------
-    int
-        States that are left.
-    """
+    """Keep the likeliest states, in place, and move the mass of the others."""
     states, masses = layer[:2]
     bar, ties = _negligible(masses[:count], spare), count
     if count > most:

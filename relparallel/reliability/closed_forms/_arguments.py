@@ -8,8 +8,6 @@ import numpy as np
 
 from relparallel._checks import require_int, require_probability
 
-__all__ = ["half_radix", "single_probabilities"]
-
 
 def half_radix(k: int, at_most: int = 256) -> int:
     """Switches per group of a k-ary fat-tree."""

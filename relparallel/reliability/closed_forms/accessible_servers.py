@@ -20,8 +20,6 @@ from relparallel.reliability.closed_forms.server_centric_forms import bcube_pair
 from relparallel.reliability.result import Reliability, bracketed, exactly
 from relparallel.topology import Description
 
-__all__ = ["accessible_servers", "has_pair_classes"]
-
 Classes = list[tuple[int, Reliability]]
 
 _BOUNDED: Final = 4096  # servers of a BCube of several levels, which has to be built
@@ -45,11 +43,6 @@ def accessible_servers(
         ``reliability`` is the ratio, the probability that two different servers drawn at random reach each
         other. Up-down routing in the first two designs, any path in the others, where servers forward. For a
         bcube of more than two levels it is bracketed, with method "bounds".
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the design has no closed form here or one host, or a probability is outside [0, 1].
 
     Notes
     -----

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_probability
 
-__all__ = ["fat_tree_pair_bandwidth", "fat_tree_pod_bandwidth", "leaf_spine_pair_bandwidth"]
-
 FloatArray = NDArray[np.float64]
 
 
@@ -30,11 +28,6 @@ def leaf_spine_pair_bandwidth(spines: int, spine_up: float, link_up: float = 1.0
     -------
     float array [S + 1]
         Probability of 0, 1, ..., S units of one link.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of range.
 
     Notes
     -----
@@ -70,11 +63,6 @@ def fat_tree_pair_bandwidth(
     float array [k/2 + 1]
         Probability of 0, 1, ..., k/2 units of one link.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of range.
-
     Notes
     -----
     Each of the h = k/2 groups carries one unit when both aggregation switches with their edge links and at
@@ -109,11 +97,6 @@ def fat_tree_pod_bandwidth(
     -------
     float array [k^2/4 + 1]
         Probability of 0, 1, ..., k^2/4 units of one link.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of range.
 
     Notes
     -----

@@ -17,23 +17,11 @@ from numpy.typing import NDArray
 from relparallel.reliability.closed_forms.crowds import NEVER, Crowd
 from relparallel.reliability.lumped.alike_sums import choices, hits, joined_complete, joined_sides, powers
 
-__all__ = ["CrowdSlopes", "crowd_slopes"]
-
 FloatArray = NDArray[np.float64]
 
 
 class CrowdSlopes(NamedTuple):
-    """By how much the chance to be joined grows with the chance of one part of each class.
-
-    Attributes
-    ----------
-    vertex : float64[K + 2]
-        The K vertices with a name, in the order of the crowd, and one of the others of each side.
-    link : float64[K + 2, K + 2]
-        The link between two of these; 0 where there is none.
-    arms : float64[2, K]
-        The arm of either terminal to each of them, as if it had one.
-    """
+    """By how much the chance to be joined grows with the chance of one part of each class."""
 
     vertex: FloatArray
     link: FloatArray
@@ -43,27 +31,9 @@ class CrowdSlopes(NamedTuple):
 def crowd_slopes(crowd: Crowd) -> CrowdSlopes:
     """Slopes of all classes of parts of a crowd.
 
-    Parameters
-    ----------
-    crowd : Crowd
-        Its vertices and links can be up.
-
-    Returns
-    -------
-    CrowdSlopes
-        Of links that never fail 0.
-
     Notes
     -----
     O(n^4) operations for two sides of n vertices, O(n^2) for one.
-
-    Examples
-    --------
-    >>> half, sure = (0.5, 0.5), (1.0, 0.0)
-    >>> crowd = Crowd({0: 0, 1: 0}, (0,), sure, half, {0: half}, {1: half})  # in series
-    >>> slopes = crowd_slopes(crowd)
-    >>> slopes.arms.diagonal().tolist(), slopes.vertex[:2].tolist(), float(slopes.link[0, 1])
-    ([0.25, 0.25], [0.125, 0.125], 0.25)
     """
     names, ends = list(crowd.sides), (crowd.first, crowd.second)
     side, complete = np.array([crowd.sides[name] for name in names]), len(crowd.others) == 1

@@ -21,8 +21,6 @@ from typing import Final, NamedTuple
 from relparallel.reliability.chances import CERTAIN, Chance, series
 from relparallel.reliability.closed_forms.outbreaks import binomial_weights, hit_table
 
-__all__ = ["NEVER", "Arms", "Crowd", "between"]
-
 NEVER: Final[Chance] = (0.0, 1.0)
 Arms = Mapping[int, Chance]
 Names = frozenset[int]
@@ -30,19 +28,7 @@ _NOBODY, _STRANGER, _TAME = range(3)  # who is shy
 
 
 class Crowd(NamedTuple):
-    """A crowd with two terminals.
-
-    Attributes
-    ----------
-    sides : mapping of int to int
-        The side of each vertex that has a name.
-    others : (int,) or (int, int)
-        How many more there are on each side.
-    vertex, link : Chance
-        Of each vertex, and of a link between two.
-    first, second : mapping of int to Chance
-        That a terminal is attached to each of its two vertices.
-    """
+    """A crowd with two terminals."""
 
     sides: Mapping[int, int]
     others: tuple[int, ...]

@@ -21,8 +21,6 @@ from relparallel.reliability.closed_forms.fat_tree_partitions import Bracket, po
 from relparallel.reliability.closed_forms.outbreaks import binomial_weights, row_set_together
 from relparallel.reliability.result import Reliability, exactly
 
-__all__ = ["Turn", "fat_tree_pair", "fat_tree_pods_connected", "pods_together"]
-
 Turn = Literal["core", "aggregation", "edge"]
 
 
@@ -50,11 +48,6 @@ def fat_tree_pods_connected(
     Reliability
         Any path counts; edge switches and the cables below the aggregation work. With failing core cables,
         more than 32 pods and frequent failures, ``lower`` and ``upper`` may differ; else they are equal.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If k is odd or out of range, a probability is outside [0, 1], or there are not so many pods.
 
     Notes
     -----
@@ -133,11 +126,6 @@ def fat_tree_pair(
     -------
     Reliability
         Routing "updown": a path climbs to its highest switch and then only descends.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If k is odd or out of range, a probability is outside [0, 1], or the turn is unknown.
 
     Notes
     -----

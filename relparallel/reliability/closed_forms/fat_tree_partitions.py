@@ -25,8 +25,6 @@ from functools import cache
 from operator import mul
 from typing import Final, NamedTuple
 
-__all__ = ["Bracket", "Group", "arrangements", "digits_alone", "partitions", "pods_apart", "rounding"]
-
 _PARTITIONS: Final = 10_000  # all 8,349 of 32 pods; fewer of larger fabrics, where each is more work
 _KEPT: Final = 56  # bits of both results that rounding must leave alone
 

@@ -27,8 +27,6 @@ from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.result import Reliability, Routing, exactly
 from relparallel.topology import Topology
 
-__all__ = ["Form", "read_form"]
-
 _MOST: Final = 256  # vertices of a side: a second or two
 _MOST_PODS: Final = 32  # whose partitions are all summed, so that the answer is exact
 
@@ -43,19 +41,7 @@ class _Inner(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A closed form that answers a question.
-
-    Attributes
-    ----------
-    inner : Chance
-        That what lies between the terminals joins them.
-    own : Chance
-        That terminals, and what else must work in any case, do.
-    name : str
-        Which form.
-    slopes : callable or None
-        Gives the slopes of the classes of the fabric; None where that is not known.
-    """
+    """A closed form that answers a question."""
 
     inner: Chance
     own: Chance
@@ -68,38 +54,7 @@ class Form(NamedTuple):
 
 
 def read_form(topology: Topology, problem: Problem, routing: Routing) -> Form:
-    """The closed form that answers a question.
-
-    Parameters
-    ----------
-    topology : Topology
-        Its tiers are read.
-    problem : Problem
-        The same network with its chances and terminals.
-    routing : {"any", "updown"}
-        Which paths count.
-
-    Returns
-    -------
-    Form
-        Its ``answer`` is the result.
-
-    Raises
-    ------
-    NotExactError
-        If no form applies; the message says why.
-
-    Examples
-    --------
-    >>> from relparallel.reliability.problem import read_problem
-    >>> from relparallel.topology import leaf_spine
-    >>> network = leaf_spine(leaves=64, spines=32, hosts_per_leaf=1)
-    >>> leaves = [v for v in network.switches if network.tier[v] == 1]
-    >>> up = {int(v): 0.999 for v in network.switches if v not in leaves}  # leaves are perfect
-    >>> found = read_form(network, read_problem(network, leaves, 0.999, up), "any").answer("any")
-    >>> print(f"{found.unreliability:.3e} by {found.reason}")
-    2.705e-85 by components among 64 leaves and 32 spines
-    """
+    """The closed form that answers a question."""
     own = [tuple(chances) for chances in problem.node[problem.terminals].tolist()]
     seen = see(topology, problem) if len(own) > 1 else None
     if len(own) == 1:

@@ -16,30 +16,11 @@ from relparallel.reliability.chances import Chance
 from relparallel.reliability.lumped.alike_slopes import bipartite_slopes
 from relparallel.reliability.lumped.alike_sums import choices
 
-__all__ = ["ClassSlopes", "Sides"]
-
 FloatArray = NDArray[np.float64]
 
 
 class ClassSlopes(NamedTuple):
-    """Derivative of the chance that what lies between the terminals joins them, by one part of each class.
-
-    Attributes
-    ----------
-    core : float
-        A switch of the highest tier.
-    near, far : float
-        An aggregation switch, or a leaf, of a pod with terminals and of one without.
-    near_link, far_link : float
-        A cable from it to a core.
-    needed : bool
-        Whether every near switch must work in any case: then it is counted with what lies outside instead.
-    seats : dict of int to (float, float, float), optional
-        Where pods matter by the number of their edge switches that have to be joined: an aggregation switch,
-        its cable to a core, and its cable to one of these edge switches.
-    parts : float64[m + n], optional
-        Each link and each node by itself, where they form no tiers.
-    """
+    """Derivative of the chance that what lies between the terminals joins them, by one part of each class."""
 
     core: float = 0.0
     near: float = 0.0
@@ -52,15 +33,7 @@ class ClassSlopes(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """Rows that must be connected and do not fail, other rows, and columns that join them.
-
-    Attributes
-    ----------
-    rows, others, columns : int
-        How many there are.
-    other, column, link : Chance
-        Of another row, of a column, and of the link between each row and column.
-    """
+    """Rows that must be connected and do not fail, other rows, and columns that join them."""
 
     rows: int
     others: int

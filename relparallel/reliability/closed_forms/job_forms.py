@@ -21,8 +21,6 @@ from relparallel.reliability.closed_forms.fat_tree_forms import fat_tree_pair, p
 from relparallel.reliability.closed_forms.fat_tree_partitions import Bracket
 from relparallel.reliability.result import Reliability, Routing
 
-__all__ = ["JOINED_EXACTLY", "bridged", "job_connected", "pairs_joined", "unions"]
-
 JOINED_EXACTLY: Final = 5  # edge switches whose ten pairs are followed one by one
 
 FloatArray = NDArray[np.float64]
@@ -64,12 +62,6 @@ def job_connected(
     Reliability
         Exact for any path, and for up to five edge switches under up-down routing. For more, ``lower`` is the
         unreliability of the worst pair, and ``upper``, also the value, the sum over all pairs.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If k is odd or out of range, a host is unknown or stands twice, a probability is outside [0, 1], or
-        cables at edge switches fail and any path is to count.
 
     Notes
     -----

@@ -18,8 +18,6 @@ from relparallel.reliability.closed_forms.outbreaks import (
 )
 from relparallel.reliability.result import Reliability, Routing, exactly
 
-__all__ = ["leaf_spine_leaves_connected", "leaf_spine_pair"]
-
 _MOST = 256
 
 
@@ -50,11 +48,6 @@ def leaf_spine_leaves_connected(
     -------
     Reliability
         Any path counts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is out of range or a probability is outside [0, 1].
 
     Notes
     -----
@@ -108,11 +101,6 @@ def leaf_spine_pair(
     -------
     Reliability
         The leaves of the two hosts, and the hosts, have to be up.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is out of range, a probability is outside [0, 1], or the routing is unknown.
 
     Notes
     -----

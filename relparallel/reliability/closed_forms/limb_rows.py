@@ -13,8 +13,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DIGIT", "Digits", "Terms", "products", "to_digits", "to_numbers"]
-
 DIGIT: Final = 24  # bits: 2^16 products of two add up in 64
 _MASK: Final = np.uint64(2**DIGIT - 1)
 _SHIFT: Final = np.uint64(DIGIT)

@@ -21,14 +21,6 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.chances import Chance
 
-__all__ = [
-    "binomial_weights",
-    "hit_table",
-    "row_set_together",
-    "rows_together",
-    "terminals_missed",
-]
-
 FloatArray = NDArray[np.float64]
 
 
@@ -63,22 +55,6 @@ def rows_together(
     rows: int, columns: int, link: Chance, worth: FloatArray, caught: FloatArray | None = None
 ) -> FloatArray:
     """Expected worth of an outbreak in a random bipartite graph, from one row with s and t healthy others.
-
-    Parameters
-    ----------
-    rows, columns : int
-        Largest sizes of the two sides, at least 1 and 0.
-    link : Chance
-        Chance of each link between a row and a column.
-    worth : float64[rows, B] or [rows, columns + 1, B]
-        What an end with s healthy rows (and t healthy columns) is worth, in B currencies at once.
-    caught : float64[B], optional
-        There is one row more, and what it is worth to hit that one; the outbreak then is over.
-
-    Returns
-    -------
-    float64[rows, columns + 1, B]
-        By s and t at the start.
 
     Notes
     -----

@@ -18,8 +18,6 @@ from relparallel.reliability.chances import Chance
 from relparallel.reliability.closed_forms.form_slopes import ClassSlopes
 from relparallel.reliability.closed_forms.job_forms import bridged, unions
 
-__all__ = ["slopes_of_pairs"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -113,27 +111,9 @@ def slopes_of_pairs(
 ) -> ClassSlopes:
     """Slopes by a core, and by the parts of a pod with so many of the edge switches.
 
-    Parameters
-    ----------
-    groups, cores, pods, core, aggregation, core_link, link
-        As for `pairs_joined`.
-    needed : bool, optional
-        As in `ClassSlopes`.
-
-    Returns
-    -------
-    ClassSlopes
-
     Notes
     -----
     Takes at most a few times as long as `pairs_joined` itself.
-
-    Examples
-    --------
-    >>> half = 0.5, 0.5
-    >>> slopes = slopes_of_pairs(1, 2, (0, 1), half, (1, 0), (1, 0), (1, 0))  # one of two cores has to be up
-    >>> slopes.core, slopes.seats
-    (0.5, {1: (0.75, 0.25, 0.75)})
     """
     inside = {pod: _inside(pods, pod, aggregation, link) for pod in set(pods)}
     group = _Group(groups, cores, pods, core, core_link, _product(len(pods), inside.values()))

@@ -31,8 +31,6 @@ from relparallel.reliability.closed_forms.limb_rows import (
 )
 from relparallel.reliability.closed_forms.pivotal_blocks import pivotal_slopes
 
-__all__ = ["slopes_of_partitions"]
-
 _KEPT: Final = 48  # bits of every slope that rounding must leave alone
 _SPARE: Final = 14  # of these that may be lost all the same
 _STEEPER: Final = 32  # more bits that differences between states can spoil
@@ -46,17 +44,7 @@ Counts = tuple[int, int, int, int, int]
 
 
 class _Blocks(NamedTuple):
-    """Ways to take blocks of fewer than k pods, by their sizes.
-
-    Attributes
-    ----------
-    tables : uint32[entry, width, t]
-        Chance that they touch n given cores of j and no other, each core one block, over n!; digits by j, n.
-    pods : int64[t]
-        Of all blocks.
-    counts : list of (int, int, int, int, int)
-        Blocks; set partitions with these sizes; and the sums over the blocks of what `_joins` says.
-    """
+    """Ways to take blocks of fewer than k pods, by their sizes."""
 
     tables: Digits
     pods: IntArray
@@ -73,32 +61,10 @@ def slopes_of_partitions(
 ) -> ClassSlopes:
     """Slopes of all classes where ``terminals`` of k pods have to be together; see `pods_apart`.
 
-    Parameters
-    ----------
-    k : int
-        Pods, even, from 4 to 32.
-    core_up, aggregation_up, core_link_up : float
-        As for `fat_tree_pods_connected`, none of them 0.
-    terminals : int
-        Pods that have to be together, 2 to k.
-    together : float, optional
-        Chance that they are, where it is known: it saves a second attempt where it is small.
-
-    Returns
-    -------
-    ClassSlopes
-        Of a class whose parts can fail: to ten digits at least, but where it is below all floats.
-
     Notes
     -----
     `pivotal_slopes` where failures are rare: less work than `pods_apart`. Else both states of a part in whole
     numbers, two to three times the work: O(h^3) products for each partition of fewer than k pods.
-
-    Examples
-    --------
-    >>> slopes = slopes_of_partitions(4, 0.9, 1.0, 0.9, 4)
-    >>> print(f"{slopes.core:.6f} {slopes.near_link:.6f}")
-    0.020348 0.006093
     """
     ups = core_up, aggregation_up, core_link_up
     return pivotal_slopes(k, *ups, terminals) or _whole(k, ups, terminals, together)
@@ -200,20 +166,7 @@ def _joins(k: int, terminals: int) -> list[Joins]:
 
 
 class _Last(NamedTuple):
-    """What the last block and the cores make of a table of all others: a sum over j, and one over n.
-
-    Attributes
-    ----------
-    cores : uint32[3 (h + 1) (h + 2) / 2, width]
-        Chance of so many live cores, over 2^scale, for the ways to choose those that are touched: of all
-        cores; of all but one; and with that one up and touched, and a given cable to it.
-    misses : uint32[k, 2 (h + 1), width]
-        That s pods miss n cores, and that s - 1 do.
-    over_live, over_touched : Terms
-        What to multiply.
-    scale : int
-        See ``cores``.
-    """
+    """What the last block and the cores make of a table of all others: a sum over j, and one over n."""
 
     cores: Digits
     misses: Digits

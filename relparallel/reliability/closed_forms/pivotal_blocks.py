@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.closed_forms.form_slopes import ClassSlopes
 
-__all__ = ["pivotal_slopes"]
-
 _EXACT: Final = 2.0**-44  # share of a slope that a step may still change
 _LOST: Final = 2.0**18  # times a slope that all its terms may be: ten digits of sixteen are left
 
@@ -31,23 +29,7 @@ IntArray = NDArray[np.int64]
 
 
 class _Plane(NamedTuple):
-    """One group of cores: what a block adds to others, and what all of them make of a part.
-
-    Attributes
-    ----------
-    core, aggregation, cable : float
-        Chances of the parts.
-    hits : float64[h + 1]
-        Chance that a pod whose switch is up touches some of n live cores.
-    block : float64[h + 1, k + 1, h + 1]
-        That s pods touch n of j.
-    grow : float64[3, h + 1, s, h + 1, h + 1]
-        Matrices that add a block: any; one that the pod apart touches; one that a given core touches.
-    of_pod, of_core : float64[2, h + 1, k + 1, h + 1, f]
-        Linear forms of all blocks but one of s pods; see `_pod_forms` and `_core_forms`.
-    choices : float64[k + 1, k + 1]
-        Binomial coefficients.
-    """
+    """One group of cores: what a block adds to others, and what all of them make of a part."""
 
     core: float
     aggregation: float
@@ -61,19 +43,7 @@ class _Plane(NamedTuple):
 
 
 class _Blocks(NamedTuple):
-    """All ways to take so many blocks of fewer than k pods, by their sizes.
-
-    Attributes
-    ----------
-    chance : float64[3, h + 1, t, h + 1]
-        That they share no core; also that the pod apart touches two of them; also that one more core does.
-    pods, last : int64[t]
-        Of all blocks, and of the smallest.
-    alike, ways : float64[t]
-        Blocks as small as that, and set partitions with these sizes.
-    joins : int64[3, t]
-        Sum over the blocks of what `_joins` says.
-    """
+    """All ways to take so many blocks of fewer than k pods, by their sizes."""
 
     chance: FloatArray
     pods: IntArray
@@ -88,20 +58,6 @@ def pivotal_slopes(
 ) -> ClassSlopes | None:
     """Slopes of all classes where ``terminals`` of k pods have to be together, unless failures are frequent.
 
-    Parameters
-    ----------
-    k : int
-        Pods, even, from 4 to 32.
-    core_up, aggregation_up, core_link_up : float
-        As for `fat_tree_pods_connected`, none of them 0, and the last not 1.
-    terminals : int
-        Pods that have to be together, 2 to k.
-
-    Returns
-    -------
-    ClassSlopes or None
-        To ten digits at least, of classes whose parts can fail. None where the sum over blocks loses more.
-
     Notes
     -----
     In one group let P be the chance that the pod apart touches no block, P_i block i or none, and Q, Q_i the
@@ -109,12 +65,6 @@ def pivotal_slopes(
     (-1)^b (b - 2)! sum over b blocks of the other pods of (T - 1) sum_i (P_i^(h-1) Q_i - P^(h-1) Q), where T
     blocks hold terminals and the pod does not. Other parts are alike. Each difference is summed as a chance
     of its own. O(h^3) operations for each partition of at most k pods into the blocks that it takes.
-
-    Examples
-    --------
-    >>> slopes = pivotal_slopes(4, 0.9, 0.99, 0.9, 4)
-    >>> print(f"{slopes.core:.6f} {slopes.near_link:.6f}")
-    0.026267 0.007698
     """
     ups = np.array([core_up, aggregation_up, core_link_up])
     plane, joins = _plane(k, *ups), _joins(k, terminals)
@@ -265,16 +215,7 @@ def _raised(low: FloatArray | float, more: FloatArray, power: int) -> FloatArray
 
 
 class _Pivots(NamedTuple):
-    """Chances in all groups, by a switch and a cable of the pod apart where there are two rows.
-
-    Attributes
-    ----------
-    none, rise : float64[t]
-        That the pod touches no block in other groups, and the last alone.
-    changes, bridges, losses : float64[2, t]
-        That the part leads to another block; to another while the pod touches the last, or, of a switch, to
-        two; and to the last alone.
-    """
+    """Chances in all groups, by a switch and a cable of the pod apart where there are two rows."""
 
     none: FloatArray
     rise: FloatArray

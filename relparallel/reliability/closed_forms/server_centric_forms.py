@@ -18,8 +18,6 @@ from relparallel.reliability.closed_forms._arguments import single_probabilities
 from relparallel.reliability.closed_forms.crowds import NEVER, Crowd, between
 from relparallel.reliability.result import Reliability, exactly
 
-__all__ = ["bcube_crowd", "bcube_pair", "dcell_crowd", "dcell_pair", "ring_pair"]
-
 _MOST = 48  # ports; the work of a bipartite crowd grows with their fourth power
 
 
@@ -49,11 +47,6 @@ def bcube_pair(
     -------
     Reliability
         Any path counts; all servers forward.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If n or a server is out of range, both are one, or a probability is outside [0, 1].
 
     Notes
     -----
@@ -115,11 +108,6 @@ def dcell_pair(
     Reliability
         Any path counts; all servers forward.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If n or a server is out of range, both are one, or a probability is outside [0, 1].
-
     Notes
     -----
     With v, s, l and m the up-probabilities: two switches are joined with probability l^2 v^2 m. A server is
@@ -165,11 +153,6 @@ def ring_pair(n: int, hops: int, node_up: float = 1.0, link_up: float = 1.0) -> 
     -------
     Reliability
         Any path counts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is out of range or a probability is outside [0, 1].
 
     Notes
     -----

@@ -21,8 +21,6 @@ from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.result import Routing
 from relparallel.topology import Topology
 
-__all__ = ["ServerPair", "server_pair"]
-
 _MOST_PORTS = 48
 IntArray = NDArray[np.int64]
 
@@ -50,17 +48,7 @@ class _Wiring(NamedTuple):
 
 
 class ServerPair(NamedTuple):
-    """What joins two servers.
-
-    Attributes
-    ----------
-    chance : Chance
-        That the two reach each other if they are up.
-    form : str
-        Name of the form.
-    slopes : callable
-        Gives by how much the chance grows with that of each part.
-    """
+    """What joins two servers."""
 
     chance: Chance
     form: str
@@ -68,34 +56,7 @@ class ServerPair(NamedTuple):
 
 
 def server_pair(topology: Topology, problem: Problem, routing: Routing) -> ServerPair:
-    """Chance that two servers that are up reach each other, the name of the form, and its slopes.
-
-    Parameters
-    ----------
-    topology : Topology
-        Its tiers tell servers from switches.
-    problem : Problem
-        The same network with its chances and terminals.
-    routing : {"any", "updown"}
-        Forms are for any path.
-
-    Returns
-    -------
-    ServerPair
-
-    Raises
-    ------
-    NotExactError
-        If no form applies.
-
-    Examples
-    --------
-    >>> from relparallel.reliability.problem import read_problem
-    >>> from relparallel.topology import bcube
-    >>> chance, form, _ = server_pair(bcube(4, 1), read_problem(bcube(4, 1), (0, 15), 0.9, 1.0), "any")
-    >>> print(f"{chance[1]:.4e}, {form}")
-    2.2628e-02, a pair of a BCube of 4-port switches
-    """
+    """Chance that two servers that are up reach each other, the name of the form, and its slopes."""
     pair = problem.terminals.tolist()
     if len(pair) != 2 or routing != "any" or not problem.transit.all() or len(problem.edges) == 0:
         raise NotExactError("its parts form no fabric of tiers that are alike, nor is it a pair of servers")

@@ -15,30 +15,12 @@ from relparallel.reliability.closed_forms.crowd_slopes import crowd_slopes
 from relparallel.reliability.closed_forms.crowds import Crowd
 from relparallel.reliability.problem import Problem
 
-__all__ = ["ring_slopes", "server_slopes"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
 def server_slopes(problem: Problem, crowd: Crowd, ends: IntArray, apart: float) -> FloatArray:
     """By how much the chance that a pair of servers is joined grows with that of each part.
-
-    Parameters
-    ----------
-    problem : Problem
-        The network.
-    crowd : Crowd
-        Its switches and the pair. Vertices without a name have the other numbers from 0 up, side by side.
-    ends : int64[n, 2]
-        The two vertices of the crowd between which a server is; both are one for the switch that it is.
-    apart : float
-        Chance that the crowd does not join the two, which may have a cable of their own beside it.
-
-    Returns
-    -------
-    float64[m + n]
-        Links first; 0 for the two themselves.
 
     Notes
     -----
@@ -79,28 +61,9 @@ def _classes(crowd: Crowd) -> IntArray:
 def ring_slopes(problem: Problem, around: IntArray) -> FloatArray:
     """The same for two nodes of a ring.
 
-    Parameters
-    ----------
-    problem : Problem
-        The network.
-    around : int64[n]
-        All nodes in their order, from one of the two.
-
-    Returns
-    -------
-    float64[m + n]
-        Links first; 0 for the two themselves.
-
     Notes
     -----
     O(n) operations.
-
-    Examples
-    --------
-    >>> from relparallel.reliability.problem import read_problem
-    >>> from relparallel.topology import torus
-    >>> ring_slopes(read_problem(torus((3,)), (0, 1), 0.5, 1.0), np.arange(3)).tolist()
-    [0.75, 0.25, 0.25, 0.0, 0.0, 0.125]
     """
     n = len(around)
     place = np.empty(n, dtype=np.int64)

@@ -18,8 +18,6 @@ import numpy as np
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.topology import Description
 
-__all__ = ["mean_time_to_isolation", "smallest_cuts"]
-
 
 def mean_time_to_isolation(mean_life: float, cut_size: int, cuts: int) -> float:
     """Mean time until a cut is complete, for parts that fail at a constant rate and are not repaired.
@@ -37,11 +35,6 @@ def mean_time_to_isolation(mean_life: float, cut_size: int, cuts: int) -> float:
     -------
     float
         Seconds, asymptotically exact for many cuts of which few share parts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the life is not positive or a count is below one.
 
     Notes
     -----
@@ -76,11 +69,6 @@ def smallest_cuts(form: Description, parts: Literal["links", "switches"]) -> tup
     -------
     tuple of int
         Cut size r and number of cuts c, for `mean_time_to_isolation`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the design has no closed form here, or the kind of part is unknown.
 
     Notes
     -----

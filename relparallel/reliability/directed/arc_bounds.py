@@ -25,8 +25,6 @@ from relparallel.reliability.directed.arcs import Arcs
 from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.result import Reliability, bracketed
 
-__all__ = ["bound_arcs"]
-
 _ROUNDING: Final = 1e-10  # relative; more than that of the programme
 _LEAST: Final = 1e-12  # length of a perfect arc, which a sparse matrix must not take for none
 _FEWEST: Final = 100  # states worth trying
@@ -35,20 +33,7 @@ Mask = NDArray[np.bool_]
 
 
 def bound_arcs(problem: Arcs, visits: int) -> Reliability:
-    """Bracket the unreliability with about so many states.
-
-    Parameters
-    ----------
-    problem : Arcs
-        The network.
-    visits : int
-        Most states to look at, about.
-
-    Returns
-    -------
-    Reliability
-        The middle of the bracket.
-    """
+    """Bracket the unreliability with about so many states."""
     certain = replace(problem, node=problem.node.copy())
     certain.node[problem.terminals] = 1.0, 0.0
     swept = solve_arcs(certain, visits=visits // 4, share=True)

@@ -18,8 +18,6 @@ from relparallel.reliability.questions.mixture import Known, summed_up
 from relparallel.reliability.result import Reliability, exactly
 from relparallel.reliability.sensitivity.adjoint import require_all, rewind
 
-__all__ = ["slopes_of_arcs", "solve_arcs"]
-
 _STATES: Final = 2**18  # largest layer of the programme in plain Python
 
 
@@ -27,27 +25,6 @@ def solve_arcs(
     problem: Arcs, max_states: float = _STATES, visits: float = inf, share: bool = False
 ) -> Reliability:
     """Probability that all terminals are up and connected.
-
-    Parameters
-    ----------
-    problem : Arcs
-        The network.
-    max_states : float, optional
-        Most states in a layer.
-    visits : float, optional
-        Most states in all layers.
-    share : bool, optional
-        Whether to go on with the likeliest states of every layer where ``visits`` do not suffice, and answer
-        with a certified bracket.
-
-    Returns
-    -------
-    Reliability
-
-    Raises
-    ------
-    NotExactError
-        If there are more states.
 
     Notes
     -----
@@ -74,23 +51,6 @@ def solve_arcs(
 
 def slopes_of_arcs(problem: Arcs, max_states: float = _STATES) -> tuple[float, NDArray[np.float64]]:
     """Unreliability, and by how much it grows when an arc or a node is down.
-
-    Parameters
-    ----------
-    problem : Arcs
-        The network.
-    max_states : float, optional
-        Most states in a layer.
-
-    Returns
-    -------
-    (float, float64[m + n])
-        The slope of what never fails is 0.
-
-    Raises
-    ------
-    NotExactError
-        If a layer holds more states.
 
     Notes
     -----

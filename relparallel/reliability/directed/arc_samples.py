@@ -7,8 +7,6 @@ import numpy as np
 from relparallel.reliability.directed.arcs import Arcs
 from relparallel.reliability.sampling.monte_carlo import pack, sample, spread
 
-__all__ = ["count_cut_off"]
-
 
 def count_cut_off(problem: Arcs, chunk: tuple[int, np.random.Generator]) -> int:
     """Sample one chunk and count the samples in which the source does not reach all it must.

@@ -17,8 +17,6 @@ import numpy as np
 from relparallel.reliability.directed.arcs import Arcs
 from relparallel.reliability.programme.ordering import link_order, vertex_order
 
-__all__ = ["WORKS", "Plan", "State", "Step", "Taken", "outcomes", "planned", "start"]
-
 _SOURCE: Final = 0  # its slot
 
 
@@ -61,19 +59,7 @@ class Plan(NamedTuple):
 
 
 def planned(problem: Arcs, slot: Mapping[tuple[int, int], int]) -> Plan:
-    """Arcs by pairs of nodes in an order that keeps few live.
-
-    Parameters
-    ----------
-    problem : Arcs
-        The network.
-    slot : mapping of (int, int) to int
-        Where the chance of every arc that is left stands; all are on a way between terminals.
-
-    Returns
-    -------
-    Plan
-    """
+    """Arcs by pairs of nodes in an order that keeps few live."""
     source, targets, links = problem.source, frozenset(problem.targets), len(problem.edges)
     nodes = sorted({v for arc in slot for v in arc})
     number = {v: i for i, v in enumerate(nodes)}

@@ -12,8 +12,6 @@ from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.programme.plain_sweep import keep_heaviest, too_many_states
 from relparallel.reliability.sensitivity.whole_sweep import sweep_back, taken_so
 
-__all__ = ["Swept", "slopes", "sweep"]
-
 _FALL: Final = 6  # times fewer states than in a layer are seldom in the ones after it, on average
 
 
@@ -29,30 +27,7 @@ class Swept(NamedTuple):
 def sweep(
     plan: Plan, chances: Sequence[Any], max_states: float, visits: float = inf, kept: float = inf
 ) -> Swept:
-    """Decide all arcs; keep the likeliest states of every layer.
-
-    Parameters
-    ----------
-    plan : Plan
-        See `planned`.
-    chances : sequence of (up, down)
-        By slot, of any kind of number.
-    max_states : float
-        Most states in a layer, about.
-    visits : float, optional
-        Most states in all layers, as far as can be told from those that are known.
-    kept : float, optional
-        States of a layer to go on with; the mass of the others is left out.
-
-    Returns
-    -------
-    Swept
-
-    Raises
-    ------
-    NotExactError
-        If there are more states.
-    """
+    """Decide all arcs; keep the likeliest states of every layer."""
     layer: dict[State, Any] = {start(plan): 1}
     up, down, left_out, visited = 0, 0, 0.0, 0
     for later, step in zip(range(len(plan.steps))[::-1], plan.steps, strict=True):
@@ -67,20 +42,7 @@ def sweep(
 
 
 def slopes(plan: Plan, chances: Sequence[Any], max_states: float) -> tuple[float, dict[int, float]]:
-    """Mass of failure, and by how much it grows as the part in a slot goes from up to down.
-
-    Parameters
-    ----------
-    plan, max_states
-        As for `sweep`.
-    chances : sequence of (float, float)
-        By slot.
-
-    Returns
-    -------
-    (failure, dict of int to float)
-        The slots are those of the plan's parts that can fail.
-    """
+    """Mass of failure, and by how much it grows as the part in a slot goes from up to down."""
     here = [_of(step, chances) for step in plan.steps]
     moves = [partial(outcomes, plan, step, own) for step, own in zip(plan.steps, here, strict=True)]
     failure, shares = sweep_back(start(plan), WORKS, moves, here, max_states)

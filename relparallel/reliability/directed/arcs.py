@@ -18,22 +18,12 @@ from relparallel.reliability.questions.mixture import Group
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Arcs", "Connection", "read_arc_groups", "read_arcs"]
-
 Connection = Literal["reach", "mutual"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arcs(Problem):
-    """Which arcs and nodes fail with which chance; rows of ``edges`` are (tail, head), and all nodes forward.
-
-    Attributes
-    ----------
-    source : int
-        The terminal that must reach the others.
-    mutual : bool
-        Whether they must reach it as well.
-    """
+    """Which arcs and nodes fail with which chance; rows of ``edges`` are (tail, head); all nodes forward."""
 
     source: int
     mutual: bool

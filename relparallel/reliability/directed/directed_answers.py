@@ -18,30 +18,13 @@ from relparallel.reliability.questions.mixture import Group
 from relparallel.reliability.result import Reliability, explained
 from relparallel.reliability.sensitivity.group_slopes import slopes_with_groups
 
-__all__ = ["answer_directed"]
-
 _VISITS: Final = 25_000  # states that the programme decides in a second, about
 _BOUND_SHARE: Final = 4  # of the time for it may be spent on bounds
 _GROUP_STATES: Final = 1024
 
 
 def answer_directed(question: Question, groups: Sequence[Group], method: str) -> Reliability:
-    """Answer a question about arcs.
-
-    Parameters
-    ----------
-    question : Question
-        Its problem is of the kind `relparallel.reliability.directed.arcs.Arcs`.
-    groups : sequence of Group
-        See `relparallel.reliability.directed.arcs.read_arc_groups`.
-    method : {"auto", "exact", "bounds", "monte_carlo"}
-        "auto" is exact where the programme is predicted to take at most ``max_seconds``, and where chances
-        are fractions; else it bounds, and samples if that is not good enough and ``rng`` is given.
-
-    Returns
-    -------
-    Reliability
-    """
+    """Answer a question about arcs."""
     if not groups:
         found = _answer(question, method)
     else:

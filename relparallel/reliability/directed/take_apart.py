@@ -11,25 +11,11 @@ from numpy.typing import NDArray
 from relparallel.reliability.directed.arcs import Arcs
 from relparallel.reliability.programme.tape import PARALLEL, SERIES
 
-__all__ = ["Simplified", "simplified"]
-
 Pair = tuple[int, int]
 
 
 class Simplified(NamedTuple):
-    """What is left.
-
-    Attributes
-    ----------
-    slot : dict of (int, int) to int
-        Where the chance of every arc that is left stands: see `relparallel.reliability.programme.tape`.
-    tape : int64[T, 5]
-        How to fill the slots behind those of the arcs and nodes of the problem.
-    slots : int
-        How many there are.
-    connected : bool
-        Whether the terminals can be connected at all.
-    """
+    """What is left."""
 
     slot: dict[Pair, int]
     tape: NDArray[np.int64]

@@ -18,16 +18,6 @@ from relparallel.reliability.lumped.alike_sums import bipartite_sum, choices, co
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability, exactly
 
-__all__ = [
-    "Twins",
-    "bipartite_connected",
-    "complete_connected",
-    "recognised",
-    "same",
-    "twins",
-    "with_terminals",
-]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
@@ -36,19 +26,7 @@ _MOST_NODES: Final = 1000  # binomial coefficients of more are no floats
 
 
 class Twins(NamedTuple):
-    """A network of alike nodes.
-
-    Attributes
-    ----------
-    complete : bool
-        Whether all nodes are joined; then they are all on the first side.
-    right : bool[n]
-        Which nodes are on the second side. The first terminal is not.
-    size : int64[2, 2]
-        Terminals and other nodes of each side.
-    link, other : float64[2], float64[2, 2]
-        Up- and down-probability of a link, and of the other nodes of each side.
-    """
+    """A network of alike nodes."""
 
     complete: bool
     right: BoolArray
@@ -58,16 +36,7 @@ class Twins(NamedTuple):
 
 
 def twins(problem: Problem) -> Reliability | None:
-    """The exact answer where the network is complete, or complete between two sides of alike nodes.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> from relparallel.reliability.problem import read_problem
-    >>> leaves_and_spines = nx.complete_bipartite_graph(64, 32)
-    >>> print(f"{twins(read_problem(leaves_and_spines, 'all', 0.9, 1.0)).unreliability:.6e}")
-    6.400000e-31
-    """
+    """The exact answer where the network is complete, or complete between two sides of alike nodes."""
     found = recognised(problem)
     if found is None:
         return None
@@ -96,18 +65,6 @@ def recognised(problem: Problem) -> Twins | None:
 def complete_connected(terminals: int, others: int, link: Chance, other: Chance) -> tuple[Chance, int]:
     """Chance that the terminals of a complete graph are connected, and the number of terms.
 
-    Parameters
-    ----------
-    terminals, others : int
-        Nodes that have to be connected, which do not fail, and nodes that may help.
-    link, other : Chance
-        Of a link, and of one of the other nodes.
-
-    Returns
-    -------
-    (Chance, int)
-        Both entries are sums of positive terms.
-
     Notes
     -----
     The component of one terminal has t terminals, h others, and all of k = t + h, with probability ::
@@ -115,12 +72,6 @@ def complete_connected(terminals: int, others: int, link: Chance, other: Chance)
         C(T - 1, t - 1) C(O, h) joined[k] up^h link_down^(k (T - t)) (down + up link_down^k)^(O - h)
 
     O(n^2) operations.
-
-    Examples
-    --------
-    >>> (up, down), terms = complete_connected(2, 1, (0.5, 0.5), (1.0, 0.0))
-    >>> up, down
-    (0.625, 0.375)
     """
     chances = np.array([link, other], dtype=np.float64)
     inner = complete_sum(choices(terminals + others), terminals, others, *chances)
@@ -132,26 +83,9 @@ def bipartite_connected(
 ) -> Chance:
     """Chance that the terminals on both sides of a complete bipartite graph are connected.
 
-    Parameters
-    ----------
-    rows, columns : (int, int)
-        Terminals of each side, which do not fail, and other nodes. At least one terminal is a row.
-    link, row, column : Chance
-        Of a link, and of the other nodes of each side.
-
-    Returns
-    -------
-    Chance
-        The smaller entry is a sum of positive terms, the other one what it lacks to 1.
-
     Notes
     -----
     O(rows^2 columns^2) operations.
-
-    Examples
-    --------
-    >>> bipartite_connected((2, 0), (0, 2), (0.5, 0.5), (1.0, 0.0), (1.0, 0.0))
-    (0.4375, 0.5625)
     """
     chances, table = np.array([link, row, column], dtype=np.float64), choices(sum(rows) + sum(columns))
     up, down = bipartite_sum(table, np.array([rows, columns]), chances[0], chances[1:])

@@ -26,8 +26,6 @@ from relparallel.reliability.lumped.alike_sums import (
 )
 from relparallel.reliability.problem import Problem
 
-__all__ = ["bipartite_slopes", "twin_slopes"]
-
 FloatArray = NDArray[np.float64]
 
 _MOST_STEPS: Final = 10**8  # of the sums
@@ -37,28 +35,10 @@ _MOST_NODES: Final = 600  # 3 ** 600 ways to split them are a float
 def twin_slopes(problem: Problem) -> tuple[float, FloatArray] | None:
     """Unreliability, and by how much it grows when a link or a node is down.
 
-    Parameters
-    ----------
-    problem : Problem
-        The network.
-
-    Returns
-    -------
-    (float, float64[m + n]) or None
-        Links first; None where the network is no `Twins`, or too large.
-
     Notes
     -----
     With T terminals of n nodes O(n^2 + T (n - T)^2) operations if the graph is complete; if it is bipartite,
     O(rows^2 columns^2), as for the chance alone.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> from relparallel.reliability.problem import read_problem
-    >>> failed, slopes = twin_slopes(read_problem(nx.complete_graph(3), [0, 1], 0.5, 1.0))
-    >>> failed, slopes.tolist()
-    (0.375, [0.75, 0.25, 0.25, 0.625, 0.625, 0.125])
     """
     found = recognised(problem)
     if found is None:

@@ -19,19 +19,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "bipartite_sum",
-    "choices",
-    "complete_sum",
-    "component_sum",
-    "escapes",
-    "hits",
-    "joined_complete",
-    "joined_sides",
-    "powers",
-    "tables",
-]
-
 
 @lru_cache(maxsize=16)
 def choices(most: int) -> NDArray[np.float64]:

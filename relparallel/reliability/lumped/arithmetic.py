@@ -19,22 +19,13 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.chances import Chance
 
-__all__ = ["Dual", "Duals", "Dyadic", "Exact", "Floats", "Numbers", "Scale", "exact_up", "to_power"]
-
 Numbers = NDArray[Any]  # of floats, or of Python integers in units of 2^-bits
 Exact = Any  # Fraction, Dyadic, Dual of these, or int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dyadic:
-    """The fraction units / 2^bits, which sums and products need not reduce.
-
-    Examples
-    --------
-    >>> x = Dyadic.of(Fraction(3, 4))
-    >>> float((1 - x) * x + 2 * x**2)
-    1.3125
-    """
+    """The fraction units / 2^bits, which sums and products need not reduce."""
 
     units: int
     bits: int
@@ -91,14 +82,7 @@ class Dyadic:
 
 @dataclass(frozen=True, slots=True)
 class Dual:
-    """A fraction and its derivatives by some variables; of x itself the derivative is 1.
-
-    Examples
-    --------
-    >>> x = Dual(Fraction(1, 3), (Fraction(1),))
-    >>> (1 - x) * x**2 + 5
-    Dual(value=Fraction(137, 27), slopes=(Fraction(1, 3),))
-    """
+    """A fraction and its derivatives by some variables; of x itself the derivative is 1."""
 
     value: Any
     slopes: tuple[Any, ...]

@@ -19,8 +19,6 @@ from relparallel.reliability.lumped.pod_partitions import layouts
 from relparallel.reliability.lumped.pod_sums import signed_ways
 from relparallel.reliability.lumped.symmetry import RowTerms, least, row_agrees, row_terms
 
-__all__ = ["bcube_slopes"]
-
 _STEP: Final = Fraction(1, 2**80)  # of a chance, up or down, whichever is smaller
 _SPARE: Final = 64  # bits more than the sum itself needs
 
@@ -30,26 +28,9 @@ def bcube_slopes(
 ) -> tuple[Chance, tuple[float, float, float, float]] | None:
     """Chance that all servers are joined, and by how much it falls when one part of each class is down.
 
-    Parameters
-    ----------
-    rows, columns, row, column, row_link, column_link
-        As for `relparallel.reliability.lumped.symmetry.bcube_connected`.
-
-    Returns
-    -------
-    (Chance, (float, float, float, float)) or None
-        In the order of the parameters; of classes that never fail 0. None where nothing can fail, or
-        something always does.
-
     Notes
     -----
     Time: two to three times that of the sum.
-
-    Examples
-    --------
-    >>> _, (slope, *_) = bcube_slopes(2, 2, (0.9, 0.1), (0.9, 0.1), (1.0, 0.0), (1.0, 0.0))
-    >>> print(f"{slope:.3f}")  # 0.972 with a row switch up, 0.729 with it down
-    0.243
     """
     r, c, l, m = ups = [exact_up(chance) for chance in (row, column, row_link, column_link)]  # noqa: E741
     tree, cut = least(rows, columns, r, c, l, m)

@@ -28,8 +28,6 @@ from relparallel.reliability.lumped.pod_partitions import IntArray, Layouts
 from relparallel.reliability.lumped.pod_sums import Outside, Uplinks, signed_ways
 from relparallel.reliability.lumped.pod_tables import Table
 
-__all__ = ["Terms", "levers", "terms_of_slopes", "with_slopes"]
-
 BoolArray = NDArray[np.bool_]
 _SWITCH: Final = OF_PODS.index("aggregation")
 _CORE_LINK: Final = 1 + OF_PODS.index("core_link")  # behind the value
@@ -40,13 +38,7 @@ _DOUBT: Final = 1e-13, 1e-10  # more than the error of a slope of W, and of its 
 
 
 class Terms(NamedTuple):
-    """Layouts of equal sizes in pieces, choices, and for which kinds of pods a pair of them counts.
-
-    Attributes
-    ----------
-    pieces : list of (Layouts, int64[pairs], int64[pairs], bool[kinds, pairs])
-        Layouts, which of them, with which choice, and in whose slopes.
-    """
+    """Layouts of equal sizes in pieces, choices, and for which kinds of pods a pair of them counts."""
 
     sizes: tuple[int, ...]
     outside: Outside
@@ -56,19 +48,7 @@ class Terms(NamedTuple):
 def terms_of_slopes(
     fabric: Fabric, tables: list[Table], alive: list[Dual], least: FloatArray, *, estimate: bool
 ) -> tuple[FloatArray, list[Terms]]:
-    """What the slopes are at least, and the terms that count: the others are below 2^-40 of that.
-
-    Parameters
-    ----------
-    tables : list of dict
-        By kind of pods, duals with slopes by the last three of `OF_PODS`.
-    alive : list of Dual
-        See `states_of_cores`.
-    least : float64[2 + 5 kinds]
-        At least so much are R and 1 - R, the slope by the cores, and those by `OF_PODS` of each kind.
-    estimate : bool
-        Whether to raise these to a quarter of their estimates.
-    """
+    """What the slopes are at least, and the terms that count: the others are below 2^-40 of that."""
     look, groups = _Look.of(fabric, tables, alive), groups_of(fabric)
     blur = _BLUR / sum(len(group.ways) * len(outside) for group, outside in groups)
     found, total, doubt = [], np.zeros(len(least)), np.zeros(len(least))
@@ -130,17 +110,7 @@ def _needed(
 
 @dataclass(frozen=True)
 class _Look:
-    """A fabric in floats.
-
-    Attributes
-    ----------
-    plain, above : Uplinks
-        Without slopes, and with them.
-    tables : list of Numbers
-        By kind of pods, the entries with slopes.
-    ceilings : list of Numbers
-        Entries of pods with one block at most, and of pods whose switches agree each by itself.
-    """
+    """A fabric in floats."""
 
     fabric: Fabric
     alive: Numbers
@@ -181,17 +151,7 @@ class _Look:
 
 @dataclass(frozen=True)
 class _Group:
-    """The terms of some sizes and choices.
-
-    Attributes
-    ----------
-    likely : float64[2, choices]
-        Chance of the cores' states, and its slope.
-    weights : list of float64[6, kinds, choices]
-        By kind of pods, with slopes.
-    ceilings : float64[2, kinds, choices]
-        Weights of what W is at most.
-    """
+    """The terms of some sizes and choices."""
 
     look: _Look
     likely: FloatArray

@@ -13,8 +13,6 @@ import numpy as np
 
 from relparallel.reliability.lumped.lumping import Fabric, FloatArray, floors
 
-__all__ = ["OF_PODS", "guess", "misses"]
-
 _UNDERFLOW: Final = 2.0**-1000
 OF_PODS: Final = ("core_link", "aggregation", "edge_link", "other_link", "edge")
 
@@ -22,24 +20,11 @@ OF_PODS: Final = ("core_link", "aggregation", "edge_link", "other_link", "edge")
 def guess(fabric: Fabric) -> FloatArray:
     """About the least values of R and 1 - R, of the cores' slope, and of `OF_PODS` of each kind of pods.
 
-    Returns
-    -------
-    float64[2 + 5 kinds]
-        inf for parts that never fail or are of no use.
-
     Notes
     -----
     A part of a pod with terminals decides where that pod has a single way up; a core or a link to it, where
     the switch on this way has no other core. Other edge switches decide where it has none and no other of
     them helps.
-
-    Examples
-    --------
-    >>> from relparallel.reliability.chances import CERTAIN, part
-    >>> some = Fabric(planes=2, cores=2, aggregations=1, pods=((3, 1, 0),), core=CERTAIN, edge=CERTAIN,
-    ...               aggregation=part(0.75), core_link=CERTAIN, edge_link=CERTAIN)
-    >>> guess(some)[2:4].tolist()  # cables never fail; the other switch is down, and a tree is up
-    [inf, 0.006591796875]
     """
     tree, cut = map(float, floors(fabric))
     width = fabric.planes * fabric.aggregations

@@ -30,8 +30,6 @@ from relparallel.reliability.lumped.lumping import Fabric, states_of_cores, upli
 from relparallel.reliability.lumped.pod_sums import signed_ways
 from relparallel.reliability.lumped.pod_tables import Table, agreement, power_sum_weights
 
-__all__ = ["KindSlopes", "slopes_of_kinds"]
-
 _TRIES: Final = 5
 _DROP: Final = 2.0**-60  # of the least value of a slope that did not show; its square the next time
 _LEAST: Final = 2.0**-700  # no sum is made for slopes below, which are 0
@@ -47,28 +45,7 @@ class KindSlopes(NamedTuple):
 
 
 def slopes_of_kinds(fabric: Fabric) -> KindSlopes | None:
-    """Probability that the terminals are joined, and its derivative by the up-chance of each class of parts.
-
-    Parameters
-    ----------
-    fabric : Fabric
-        Terminals in two pods or more; neither R nor 1 - R is 0.
-
-    Returns
-    -------
-    KindSlopes or None
-        Relative errors below 1e-11 of slopes above 2^-700, and those below are 0; None where they are and R
-        or 1 - R is not above 2^-500, and where a slope is too far from what is guessed.
-
-    Examples
-    --------
-    >>> from relparallel.reliability.chances import CERTAIN, part
-    >>> some = Fabric(planes=1, cores=2, aggregations=1, pods=((1, 0, 1), (2, 1, 0)), core=CERTAIN,
-    ...               aggregation=CERTAIN, edge=CERTAIN, core_link=part(0.5), edge_link=CERTAIN)
-    >>> found = slopes_of_kinds(some)  # 7/16, and 1/32 through the third pod alone
-    >>> float(found.joined), float(found.pods[0]["core_link"])
-    (0.46875, 0.125)
-    """
+    """Probability that the terminals are joined, and its derivative by the up-chance of each class."""
     least, tables = guess(fabric), [_table(fabric, pod) for pod in fabric.pods]
     alive = states_of_cores(fabric, Dual(exact_up(fabric.core), (Fraction(1),)))
     for attempt in range(_TRIES):

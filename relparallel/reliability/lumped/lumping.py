@@ -40,8 +40,6 @@ from relparallel.reliability.lumped.pod_sums import Outside, Uplinks, signed_way
 from relparallel.reliability.lumped.pod_tables import Table, agreement, power_sum_weights
 from relparallel.reliability.result import Reliability, exactly
 
-__all__ = ["Fabric", "connected", "fat_tree_connected", "floors", "terminals_connected"]
-
 _AT_ONCE: Final = 4096  # layouts per matrix product: bounds the memory
 FloatArray = NDArray[np.float64]
 BLUR: Final = 1e-10  # more than the rounding of a pod's probability in floats
@@ -49,21 +47,7 @@ BLUR: Final = 1e-10  # more than the rounding of a pod's probability in floats
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fabric:
-    """Pods of edge and aggregation switches under planes of cores, alike in every pod and plane.
-
-    Attributes
-    ----------
-    planes, cores : int
-        Planes, and cores of each plane.
-    aggregations : int
-        Aggregation switches of each pod in each plane; each has a link to every core of its plane.
-    pods : tuple of (int, int, int)
-        Number of pods with so many terminal and so many other edge switches; each edge switch has a link to
-        every aggregation switch of its pod.
-    core, aggregation, edge, core_link, edge_link : Chance
-        Of a switch of each tier and of a link above and below the aggregation switches. The terminals' own
-        failures are not counted.
-    """
+    """Pods of edge and aggregation switches under planes of cores, alike in every pod and plane."""
 
     planes: int
     cores: int
@@ -103,11 +87,6 @@ def fat_tree_connected(
     Reliability
         Any path counts. ``states`` is the number of lumped splits of the cores.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If k is none of the above or a probability is outside [0, 1].
-
     Notes
     -----
     See the module `lumping`. With k = 8 the partitions of 16 cores fall into 286 878
@@ -140,13 +119,7 @@ def fat_tree_connected(
 
 
 def terminals_connected(fabric: Fabric, own: Chance = CERTAIN) -> Reliability:
-    """Probability that the terminal edge switches of at least two pods are joined, and that ``own`` is up.
-
-    Raises
-    ------
-    ValueError
-        If fewer than two pods have terminals.
-    """
+    """Probability that the terminal edge switches of at least two pods are joined, and that ``own`` is up."""
     if sum(count for count, terminals, _ in fabric.pods if terminals) < 2:
         raise ValueError(f"pods must hold terminals in two pods or more, got {fabric.pods}")
     tree, cut = floors(fabric)
@@ -177,20 +150,7 @@ def floors(fabric: Fabric) -> tuple[Fraction, Fraction]:
 
 
 def connected(fabric: Fabric, smallest: Fraction) -> tuple[int, Scale, int]:
-    """Probability that the terminals are joined, and the number of terms.
-
-    Parameters
-    ----------
-    fabric : Fabric
-        With terminals in two pods or more.
-    smallest : Fraction
-        At most R and 1 - R: 53 bits of it are right.
-
-    Returns
-    -------
-    (int, Scale, int)
-        R in units of the scale.
-    """
+    """Probability that the terminals are joined, and the number of terms."""
     scale = Scale.of(fabric.planes * fabric.cores, sum(count for count, *_ in fabric.pods), smallest)
     alive = states_of_cores(fabric, exact_up(fabric.core))
     tables = [table_of(fabric, pod) for pod in fabric.pods]

@@ -18,25 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Layouts", "count_layouts", "integer_partitions", "layouts", "set_partitions"]
-
 IntArray = NDArray[np.int64]
 Row = tuple[int, ...]  # an integer partition: the parts of one plane
 Code = tuple[int, ...]  # a layout: one number for each block
 
 
 class Layouts(NamedTuple):
-    """Partitions of some cores that take ``sizes`` from each plane.
-
-    Attributes
-    ----------
-    sizes : tuple of int, [planes]
-        Cores of each plane that lie in blocks; the others lie in none.
-    blocks : int64[layouts, blocks, planes]
-        Cores of each plane in each block; rows of zeros fill up.
-    ways : object[layouts]
-        Python integers: how many partitions of the labelled cores a layout stands for.
-    """
+    """Partitions of some cores that take ``sizes`` from each plane."""
 
     sizes: tuple[int, ...]
     blocks: IntArray
@@ -45,13 +33,7 @@ class Layouts(NamedTuple):
 
 @cache
 def integer_partitions(n: int) -> tuple[tuple[int, ...], ...]:
-    """All descending tuples of positive integers that add up to n.
-
-    Examples
-    --------
-    >>> integer_partitions(4)
-    ((4,), (3, 1), (2, 2), (2, 1, 1), (1, 1, 1, 1))
-    """
+    """All descending tuples of positive integers that add up to n."""
     if n == 0:
         return ((),)
     smaller = ((first, integer_partitions(n - first)) for first in range(n, 0, -1))
@@ -59,13 +41,7 @@ def integer_partitions(n: int) -> tuple[tuple[int, ...], ...]:
 
 
 def set_partitions(items: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
-    """All ways to split the items into non-empty blocks.
-
-    Examples
-    --------
-    >>> sum(1 for _ in set_partitions(range(5)))
-    52
-    """
+    """All ways to split the items into non-empty blocks."""
     if not items:
         yield []
         return
@@ -78,13 +54,7 @@ def set_partitions(items: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
 
 @cache
 def count_layouts(planes: int, cores: int) -> int:
-    """Number of multisets of profiles with at most ``cores`` cores of each plane, planes told apart.
-
-    Examples
-    --------
-    >>> count_layouts(planes=3, cores=3)
-    3188
-    """
+    """Number of multisets of profiles with at most ``cores`` cores of each plane, planes told apart."""
     count = np.zeros((cores + 1,) * planes, dtype=object)
     count[(0,) * planes] = 1
     for profile in product(range(cores + 1), repeat=planes):
@@ -98,26 +68,10 @@ def count_layouts(planes: int, cores: int) -> int:
 def layouts(planes: int, cores: int) -> tuple[Layouts, ...]:
     """Every partition of every choice of cores into at least one block, once up to symmetry.
 
-    Parameters
-    ----------
-    planes, cores : int
-        Number of planes, and of cores in each.
-
-    Returns
-    -------
-    tuple of Layouts
-        Over one representative of every orbit of the planes; ``ways`` counts its images too, so that
-        functions with the symmetry may be summed over the representatives alone.
-
     Notes
     -----
     In each plane the blocks induce an integer partition. Rows of parts are added one plane after the other,
     in sorted order: a part starts a block or extends one of the blocks not yet extended.
-
-    Examples
-    --------
-    >>> sum(int(some.ways.sum()) for some in layouts(planes=2, cores=2))  # Bell(5) - 1
-    51
     """
     rows = [row for n in range(cores + 1) for row in integer_partitions(n)]
     found: dict[tuple[int, ...], list[Layouts]] = {}

@@ -19,8 +19,6 @@ from relparallel.reliability.lumped.pod_partitions import count_layouts
 from relparallel.reliability.problem import Problem
 from relparallel.topology import Topology
 
-__all__ = ["Seen", "recognise", "see"]
-
 _MOST_SWITCHES: Final = 5  # aggregation switches of a pod: Bell(6) = 203 terms
 _MOST_PROFILES: Final = 1000  # (cores + 1)^planes: counting the layouts takes the square of it
 _MOST_LAYOUTS: Final = 300_000
@@ -42,30 +40,7 @@ class Seen(NamedTuple):
 
 
 def recognise(topology: Topology, problem: Problem) -> tuple[Fabric, Chance] | None:
-    """The fabric that a question is about, and the chance that what lies outside of it works.
-
-    Parameters
-    ----------
-    topology : Topology
-        Its highest tier of forwarding nodes are the cores; of a leaf-spine network, the spines.
-    problem : Problem
-        The same network with its chances and terminals: edge switches, or hosts with one cable.
-
-    Returns
-    -------
-    (Fabric, Chance) or None
-        None where `see` sees none, fewer than two pods have terminals, or the cores can be split in too many
-        ways.
-
-    Examples
-    --------
-    >>> from relparallel.reliability.problem import read_problem
-    >>> from relparallel.topology import leaf_spine
-    >>> network = leaf_spine(leaves=3, spines=2, hosts_per_leaf=1)
-    >>> fabric, own = recognise(network, read_problem(network, "all", 0.9, 1.0))
-    >>> fabric.planes, fabric.cores, fabric.pods, round(own[0], 3)
-    (1, 2, ((3, 1, 0),), 0.729)
-    """
+    """The fabric that a question is about, and the chance that what lies outside of it works."""
     seen = see(topology, problem)
     if seen is None or sum(count for count, terminals, _ in seen.fabric.pods if terminals) < 2:
         return None
@@ -77,28 +52,7 @@ def recognise(topology: Topology, problem: Problem) -> tuple[Fabric, Chance] | N
 
 
 def see(topology: Topology, problem: Problem) -> Seen | None:
-    """The fabric that a question is about, of any size, and what lies outside of it.
-
-    Parameters
-    ----------
-    topology, problem
-        As for `recognise`.
-
-    Returns
-    -------
-    Seen or None
-        None where the network is another one or its parts are not alike.
-
-    Examples
-    --------
-    >>> from relparallel.reliability.problem import read_problem
-    >>> from relparallel.topology import fat_tree
-    >>> seen = see(fat_tree(16), read_problem(fat_tree(16), "switches", 1.0, 0.9))
-    >>> seen is None  # cores are terminals
-    True
-    >>> see(fat_tree(16), read_problem(fat_tree(16), "all", 1.0, 0.9)).fabric.planes
-    8
-    """
+    """The fabric that a question is about, of any size, and what lies outside of it."""
     links = _links(problem)
     top = max((topology.tier[v] for v in links), default=-1)
     cores = {v for v in links if topology.tier[v] == top}

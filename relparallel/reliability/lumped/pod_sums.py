@@ -28,8 +28,6 @@ from relparallel.reliability.lumped.pod_partitions import (
 )
 from relparallel.reliability.lumped.pod_tables import Table
 
-__all__ = ["Kind", "Outside", "Uplinks", "signed_ways"]
-
 Outside = Sequence[tuple[int, ...]]  # live cores of each plane outside the blocks, [choices, planes]
 Blocks = tuple[tuple[int, ...], ...]  # a set partition, sorted
 Switches = tuple[int, ...]  # by index in the pod
@@ -44,17 +42,7 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class Uplinks:
-    """The aggregation switches of one pod and their links to the cores.
-
-    Parameters
-    ----------
-    planes, cores, switches : int
-        Planes, cores of each plane, and aggregation switches of the pod in each plane.
-    up, link_up : Fraction or Dual
-        Of an aggregation switch, and of its link to a core.
-    scale : Scale, Floats or Duals
-        Of the numbers; its `array` takes the fractions or duals above.
-    """
+    """The aggregation switches of one pod and their links to the cores."""
 
     planes: int
     cores: int
@@ -229,14 +217,7 @@ def _less_free(rest: list[tuple[int, int]]) -> IntArray:
 
 @cache
 def _ways_to_miss(planes: int, switches: int) -> tuple[IntArray, IntArray, IntArray]:
-    """All ways of switches to be coloured, free, either or down, in the order of `Uplinks.uncoloured`.
-
-    Returns
-    -------
-    (int64[ways, planes], int64[ways, planes], int64[sums])
-        How many of them have no link to the cores outside of blocks, and to those in blocks; starts of the
-        ways that are added up.
-    """
+    """All ways of switches to be coloured, free, either or down, in the order of `Uplinks.uncoloured`."""
     width = range(planes * switches)
     ways: list[list[Switches]] = []  # that have no link to the ones, and to the others
     starts = []

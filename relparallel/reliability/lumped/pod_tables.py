@@ -20,8 +20,6 @@ from itertools import product
 from relparallel.reliability.lumped.arithmetic import Exact
 from relparallel.reliability.lumped.pod_partitions import integer_partitions, set_partitions
 
-__all__ = ["Table", "agreement", "power_sum_weights"]
-
 Key = tuple[tuple[int, ...], int, int]  # switches of each colour, free switches, idle switches
 Table = dict[Key, Exact]  # fractions, or duals
 
@@ -36,31 +34,10 @@ def agreement(
 ) -> Table:
     """Probability that a pod agrees with a split of the cores, by the states of its aggregation switches.
 
-    Parameters
-    ----------
-    switches : int
-        Aggregation switches; those not counted in a key are down.
-    terminals, others : int
-        Edge switches that have to be joined and are up, and edge switches that are up with ``edge_up``.
-    edge_up, link_down, other_down : Fraction, Dyadic or Dual
-        Of an edge switch that is no terminal, of a link to a terminal one, and to another (None: the same).
-
-    Returns
-    -------
-    dict
-        By (switches of each colour in descending order, free switches, idle switches).
-
     Notes
     -----
     Each colour c gathers t_c terminals, n_c other edge switches and f_c free switches, all joined to it; no
     link crosses between two colours or to the rest. Sum over all ways to gather, product over the colours.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> table = agreement(2, terminals=1, others=0, edge_up=Fraction(1), link_down=Fraction(1, 4))
-    >>> table[(1, 1), 0, 0]  # one of two links up
-    Fraction(3, 8)
     """
     inside = _Inside(terminals, others, (link_down, link_down if other_down is None else other_down))
     chances = {
@@ -77,12 +54,6 @@ def power_sum_weights(table: Table) -> Table:
 
     A sum over distinct colours, one for each block of a set partition of switches, is an alternating sum of
     products of power sums over the coarser partitions (Moebius inversion in the lattice of partitions).
-
-    Examples
-    --------
-    >>> ones = {((1, 1), 0, 0): 1, ((2,), 0, 0): 1}
-    >>> power_sum_weights(ones)[(2,), 0, 0]  # ways to colour two switches, less those counted as distinct
-    0
     """
     weights: Table = {}
     for sizes, free, idle in table:
@@ -106,15 +77,7 @@ def _keys(switches: int) -> Iterator[Key]:
 
 
 class _Inside:
-    """The links between the edge and aggregation switches of a pod.
-
-    Parameters
-    ----------
-    terminals, others : int
-        Edge switches.
-    miss : (Fraction or Dyadic or Dual, the same)
-        Chances that a link to a terminal, and to another edge switch, is down.
-    """
+    """The links between the edge and aggregation switches of a pod."""
 
     def __init__(self, terminals: int, others: int, miss: tuple[Exact, Exact]) -> None:
         self._terminals, self._others = terminals, others

@@ -24,17 +24,6 @@ from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability
 from relparallel.topology import Topology
 
-__all__ = [
-    "RowTerms",
-    "TwoLevels",
-    "bcube_connected",
-    "least",
-    "lumped",
-    "row_agrees",
-    "row_terms",
-    "two_levels",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -42,17 +31,7 @@ _MOST_COLUMNS: Final = 30  # of a BCube: 28 629 integer partitions of at most so
 
 
 def lumped(topology: Topology, problem: Problem) -> Reliability | None:
-    """The exact answer where the network has one of the known symmetries, else None.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> from relparallel.reliability.problem import read_problem
-    >>> from relparallel.topology import as_topology
-    >>> network = as_topology(nx.complete_graph(40))
-    >>> print(f"{lumped(network, read_problem(network, 'all', 0.5, 1.0)).unreliability:.6e}")
-    7.275958e-11
-    """
+    """The exact answer where the network has one of the known symmetries, else None."""
     fabric = recognise(topology, problem)
     if fabric is not None:
         return terminals_connected(*fabric)
@@ -69,29 +48,11 @@ def bcube_connected(
 ) -> tuple[Chance, int]:
     """Chance that all servers of a two-level BCube are joined, and the number of terms.
 
-    Parameters
-    ----------
-    rows, columns : int
-        Switches of the two levels; one server for each pair, with a link to both. Servers do not fail.
-    row, column, row_link, column_link : Chance
-        Of a switch of each level and of a server's link to it.
-
-    Returns
-    -------
-    (Chance, int)
-        Both entries have 16 digits.
-
     Notes
     -----
     The sum of `lumping` with the columns as cores and the rows as pods. A row agrees
     with a split of the columns if its switch is joined to one block and no server joins it to another one;
     or if its switch is down, or joined to nothing, and each server has its column in a block.
-
-    Examples
-    --------
-    >>> (up, down), _ = bcube_connected(2, 2, (0.9, 0.1), (0.9, 0.1), (1.0, 0.0), (1.0, 0.0))
-    >>> print(f"{down:.4f}")  # two switches are down, or more, but not both of one level
-    0.0523
     """
     r, c, l, m = map(exact_up, (row, column, row_link, column_link))  # noqa: E741
     tree, cut = least(rows, columns, r, c, l, m)
@@ -124,17 +85,7 @@ def least(
 
 
 class RowTerms(NamedTuple):
-    """How likely a row agrees with a split, given what each block holds, as terms to be multiplied and added.
-
-    Attributes
-    ----------
-    coloured : list of Fraction
-        The row is joined to a block of so many columns.
-    rest : list of Fraction
-        That is multiplied by how likely no server joins it to the columns outside, so many of which are up.
-    apart : Fraction
-        The row is joined to none, and no column is outside.
-    """
+    """How likely a row agrees with a split, given what each block holds, as terms of a product."""
 
     coloured: list[Fraction]
     rest: list[Fraction]
@@ -158,15 +109,7 @@ def row_agrees(blocks: IntArray, terms: RowTerms, scale: Scale) -> Numbers:
 
 
 class TwoLevels(NamedTuple):
-    """A two-level BCube whose parts are alike in each level: rows of its parts, and their chances.
-
-    Attributes
-    ----------
-    rows, columns, row_links, column_links : int64[some]
-        Switches of the two levels, and rows of the servers' links to them.
-    chances : (Chance, Chance, Chance, Chance)
-        Of a part of each.
-    """
+    """A two-level BCube whose parts are alike in each level: rows of its parts, and their chances."""
 
     rows: IntArray
     columns: IntArray

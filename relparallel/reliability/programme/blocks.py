@@ -12,8 +12,6 @@ from relparallel.reliability.problem import Problem, require_relays
 from relparallel.reliability.programme.compiled import compiled
 from relparallel.reliability.programme.frontier import Programme
 
-__all__ = ["Block", "Blocks", "Bracket", "combine", "into_blocks"]
-
 Bracket = tuple[float, float]  # lower and upper bound of an unreliability
 
 _SLACK: Final = 1e-12  # relative; more than the rounding of the reductions
@@ -40,11 +38,6 @@ def into_blocks(problem: Problem, ordered: bool = False) -> Blocks:
     """Split off what fails alone, reduce the rest and cut it at its cut nodes.
 
     Only with ``ordered`` do the programmes sweep in a good order, which takes time to find.
-
-    Raises
-    ------
-    NotExactError
-        If one of three or more terminals does not forward and has several links.
     """
     require_relays(problem)
     parts = compiled(problem, ordered=ordered)

@@ -29,8 +29,6 @@ from relparallel.reliability.programme.ordering import link_order, vertex_order
 from relparallel.reliability.programme.reductions import network_of, reduce, require, tape_of
 from relparallel.reliability.programme.tape import play
 
-__all__ = ["Compiled", "Outcome", "compiled", "solved", "take_apart"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
@@ -55,25 +53,6 @@ class Compiled:
 
     Slots hold chances (up, down): m links, n nodes, those that the tape makes, and the outcome of every
     programme, in this order. The terminals are connected if and only if all required slots are up.
-
-    Attributes
-    ----------
-    connected : bool
-        Whether the terminals can be connected at all; if not, there is nothing else here.
-    links, nodes, slots : int
-        Numbers m and n, and how many slots there are.
-    tape : int64[T, 5]
-        See `relparallel.reliability.programme.tape.play`.
-    required : int64[F]
-        Slots, outcomes of programmes last.
-    steps : int64[rows, 9]
-        Of all programmes, one after the other: see `relparallel.reliability.programme.frontier.Programme`.
-    parts : int64[rows, 3]
-        Slots of the link and of the entering vertices a and b of every row; -1: never fails.
-    starts : int64[programmes + 1]
-        Where each programme's rows begin.
-    widths : int64[programmes]
-        Largest number of live vertices of each.
     """
 
     connected: bool
@@ -93,18 +72,7 @@ class Compiled:
         return int(self.widths.max(initial=0))
 
     def chances(self, link: FloatArray, node: FloatArray) -> FloatArray:
-        """Slots of chances, float64[slots, 2]: links and nodes as given, those of the tape filled in.
-
-        Parameters
-        ----------
-        link, node : float64[m, 2], float64[n, 2]
-            Up- and down-probabilities.
-
-        Returns
-        -------
-        float64[slots, 2]
-            The outcomes of the programmes, last, are certain.
-        """
+        """Slots of chances, float64[slots, 2]: links and nodes as given, those of the tape filled in."""
         slots = np.empty((self.slots, 2))
         slots[: self.links], slots[self.links : self.links + self.nodes] = link, node
         slots[self.slots - len(self.widths) :] = 1.0, 0.0
@@ -112,18 +80,7 @@ class Compiled:
         return slots
 
     def programmes(self, link: FloatArray, node: FloatArray) -> list[Programme]:
-        """Every programme with its chances, to run one by one.
-
-        Parameters
-        ----------
-        link, node : float64[m, 2], float64[n, 2]
-            Up- and down-probabilities.
-
-        Returns
-        -------
-        list of Programme
-            In the order of their outcomes' slots.
-        """
+        """Every programme with its chances, to run one by one."""
         slots = self.chances(link, node)
         bounds = zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), self.widths.tolist(), strict=True)
         return [
@@ -134,25 +91,7 @@ class Compiled:
     def evaluate(
         self, link: FloatArray, node: FloatArray, max_states: int = 2**24, max_visits: int = ANY
     ) -> Outcome:
-        """Reliability for these chances.
-
-        Parameters
-        ----------
-        link, node : float64[m, 2], float64[n, 2]
-            Up- and down-probabilities.
-        max_states, max_visits : int, optional
-            Largest layer of a programme, and most states of all layers.
-
-        Returns
-        -------
-        Outcome
-            Reliability and unreliability add up to 1 but for rounding; each is accurate on its own.
-
-        Raises
-        ------
-        NotExactError
-            If more vertices are live at once or a layer holds more states than the programme can treat.
-        """
+        """Reliability for these chances."""
         if not self.connected:
             return Outcome(0.0, 1.0, 0, 0, 0, 0)
         require_fit(self.width)
@@ -165,19 +104,6 @@ class Compiled:
 
 def compiled(problem: Problem, reductions: bool = True, ordered: bool = True) -> Compiled:
     """Take a network apart: reductions, blocks, orders and programmes.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its chances play no role.
-    reductions : bool, optional
-        Whether to simplify the network and cut it into blocks.
-    ordered : bool, optional
-        Whether to look for a good order of links; not needed where only the blocks matter.
-
-    Returns
-    -------
-    Compiled
 
     Notes
     -----
@@ -194,22 +120,7 @@ def compiled(problem: Problem, reductions: bool = True, ordered: bool = True) ->
 
 
 def solved(problem: Problem, reductions: bool, max_states: int, max_visits: int = ANY) -> Outcome:
-    """Reliability of a network whose structure is not asked for again.
-
-    Parameters
-    ----------
-    problem : Problem
-        The network.
-    reductions : bool
-        As for `compiled`.
-    max_states, max_visits : int
-        Largest layer of a programme, and most states of all layers, at which it stops.
-
-    Returns
-    -------
-    Outcome
-        The answer if the work keeps the limits: see `relparallel.reliability.programme.frontier.require_fit`.
-    """
+    """Reliability of a network whose structure is not asked for again."""
     network = problem.edges, problem.link, problem.node, problem.terminals
     return Outcome(*_solve(*network, reductions, max_states, max_visits))
 

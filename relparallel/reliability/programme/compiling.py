@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import numba
 
-__all__ = ["njit_borrowing"]
-
 #: For functions that make no arrays and are called often: numba does not count references to the arrays that
 #: they are given, which took half the time of small networks.
 njit_borrowing: Final[Any] = partial(numba.njit, cache=True, _nrt=False)

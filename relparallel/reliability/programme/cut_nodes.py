@@ -17,34 +17,12 @@ import numpy as np
 
 from relparallel.reliability.programme.reductions import make_terminal
 
-__all__ = ["split"]
-
 
 @numba.njit(cache=True)
 def split(network, tape, root, cut):  # type: ignore[no-untyped-def]
     """Assign every link on a path between terminals to its block.
 
     The nodes where these blocks meet become terminals, in place: they must be up.
-
-    Parameters
-    ----------
-    network : Network
-        Simple.
-    tape : Tape
-        Grows.
-    root : int
-        A terminal.
-    cut : bool
-        Whether to cut; if not, all that the root reaches is one block.
-
-    Returns
-    -------
-    block : int64[m]
-        Number of the block that holds a link, -1 for links that do not matter.
-    blocks : int
-        Number of blocks.
-    terminals : int
-        Terminals that the root reaches, itself included, before new ones were made.
     """
     n, m = len(network.degree), len(network.link)
     found, low = np.full(n, -1, np.int64), np.zeros(n, np.int64)  # order of discovery; what is reached back

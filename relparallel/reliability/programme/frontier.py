@@ -31,20 +31,6 @@ from numpy.typing import NDArray
 from relparallel.reliability.programme.frontier_layers import sweep
 from relparallel.reliability.programme.labels import MAX_LIVE
 
-__all__ = [
-    "ANY",
-    "NotExactError",
-    "Programme",
-    "Sweep",
-    "compile_programme",
-    "compile_steps",
-    "fitting",
-    "gather",
-    "memory",
-    "require_fit",
-    "run_programme",
-]
-
 ANY: Final = 2**62  # no limit
 _BYTES: Final = 100  # of memory per state, where arrays have just grown
 
@@ -55,18 +41,7 @@ class NotExactError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Programme:
-    """The sweep as arrays: one row per link, in the order in which links are decided.
-
-    Attributes
-    ----------
-    steps : int64[m, 9]
-        Entering slots a and b (-1: none), their terminal bits, the link's two slots, leaving slots a and b
-        (-1: none), and the number of terminals that are still to enter after this row.
-    chances : float64[m, 6]
-        Up- and down-probability of the link and of the entering vertices a and b.
-    width : int
-        Largest number of live vertices.
-    """
+    """The sweep as arrays: one row per link, in the order in which links are decided."""
 
     steps: NDArray[np.int64]
     chances: NDArray[np.float64]
@@ -95,13 +70,7 @@ def compile_programme(
 
 
 def run_programme(programme: Programme, max_states: int) -> Sweep:
-    """Decide all links.
-
-    Raises
-    ------
-    NotExactError
-        If more than ``MAX_LIVE`` vertices are live at once or a layer holds more than ``max_states`` states.
-    """
+    """Decide all links."""
     require_fit(programme.width)
     most = fitting(max_states)
     found = Sweep(*sweep(programme.steps, programme.chances, most, ANY))
@@ -139,26 +108,7 @@ def require_fit(width: int, peak: int = 0, max_states: int = 0, visited: int = 0
 
 @numba.njit(cache=True)
 def compile_steps(edges, link, node, terminal):  # type: ignore[no-untyped-def]
-    """Rows of a programme and the parts whose chances they use.
-
-    Parameters
-    ----------
-    edges : int64[m, 2]
-        Links of a connected graph, in the order of the sweep.
-    link, node : int64[m], int64[n]
-        Slots of their chances; -1: never fails.
-    terminal : bool[n]
-        Which vertices must be connected.
-
-    Returns
-    -------
-    steps : int64[m, 9]
-        See `Programme`.
-    parts : int64[m, 3]
-        Slots of the link and of the entering vertices a and b; -1: never fails.
-    width : int
-        Largest number of live vertices.
-    """
+    """Rows of a programme and the parts whose chances they use."""
     m, n = len(edges), len(node)
     left, place = np.zeros(n, np.int64), np.full(n, -1, np.int64)
     for v in edges.flat:

@@ -28,8 +28,6 @@ from relparallel.reliability.programme.labels import (
 from relparallel.reliability.programme.layer_rows import FRESH, HOLDS, KIND, LEAVE, MERGE, planned_rows
 from relparallel.reliability.programme.layer_table import add_states, grown, indexed
 
-__all__ = ["sweep"]
-
 _NIBBLE, _U1 = np.uint64(15), np.uint64(1)
 _BATCH = 256  # states that are decided before what they become is stored
 _U0 = np.uint64(0)
@@ -45,22 +43,7 @@ class Ways(NamedTuple):
 
 @numba.njit(cache=True)
 def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-def]
-    """Decide all links; stop early, with peak > max_states or visited > max_visits, when there are too many.
-
-    Parameters
-    ----------
-    steps, chances : int64[m, 9], float64[m, 6]
-        See `Programme`.
-    max_states, max_visits : int
-        Largest layer, and most states of all layers.
-
-    Returns
-    -------
-    success, failure : float
-        Mass in which the terminals are connected, and in which they are not.
-    peak, visited : int
-        States of the largest layer, and of all layers.
-    """
+    """Decide all links; stop early, with peak > max_states or visited > max_visits."""
     rows, nothing = planned_rows(steps, chances[:, 1::2] > 0.0), np.empty(0, np.int32)
     here, there = np.zeros(2, np.uint64), np.empty(64, np.uint64)
     here.view(np.float64)[1] = 1.0

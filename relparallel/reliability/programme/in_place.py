@@ -13,35 +13,13 @@ from relparallel.reliability.programme.compiling import njit_borrowing
 from relparallel.reliability.programme.labels import flagged, leave, merge, pack, together, unpack
 from relparallel.reliability.programme.layer_rows import HOLDS, KIND, SUCCEED
 
-__all__ = ["decide_in_place", "tell_apart", "two_sum"]
-
 _NIBBLE = np.uint64(15)
 _U0 = np.uint64(0)
 
 
 @njit_borrowing
 def decide_in_place(layer, row, chance, sums, moved, sources):  # type: ignore[no-untyped-def]
-    """Decide one link in all states of a layer.
-
-    Parameters
-    ----------
-    layer : uint64[2 states]
-        State and mass in turn; the masses become those of the states that stay.
-    row, chance : int64[11], float64[6]
-        See `relparallel.reliability.programme.layer_rows.planned_rows`, of kind MERGE or SUCCEED, and
-        `relparallel.reliability.programme.frontier.Programme`.
-    sums : float64[4]
-        Success and failure, each with what rounding lost: to be added to.
-    moved : uint64[2 states]
-        To be filled: state and mass of what moves; from its end on, place and mass of what succeeds or fails.
-    sources : int32[states] or int32[0]
-        To be filled with the places that what moves comes from, unless empty.
-
-    Returns
-    -------
-    int, int
-        How many move and how many end.
-    """
+    """Decide one link in all states of a layer."""
     if row[KIND] == SUCCEED:
         return _succeed(layer, row, chance, sums, moved, sources)
     return _merge(layer, row, chance, sums, moved, sources)

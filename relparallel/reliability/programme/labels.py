@@ -18,22 +18,6 @@ import numba
 import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-__all__ = [
-    "ALL",
-    "MAX_LIVE",
-    "NONE",
-    "SOME",
-    "depart",
-    "flagged",
-    "leave",
-    "merge",
-    "pack",
-    "regroup",
-    "same_label",
-    "together",
-    "unpack",
-]
-
 MAX_LIVE: Final = 15  # live vertices that four-bit labels can tell apart
 NONE, SOME, ALL = 0, 1, 2  # which blocks hold a terminal, with the vertices that have entered so far
 

@@ -13,8 +13,6 @@ import numpy as np
 from relparallel.reliability.programme.compiling import njit_borrowing
 from relparallel.reliability.programme.labels import ALL, NONE, SOME
 
-__all__ = ["FRESH", "GENERAL", "HOLDS", "KIND", "LEAVE", "MERGE", "SUCCEED", "planned_rows"]
-
 KIND, HOLDS = 9, 10  # columns of a row that say how it is decided, and which blocks hold a terminal
 GENERAL, FRESH, LEAVE, MERGE, SUCCEED = 0, 1, 2, 3, 4  # from MERGE on in place
 _SLOTS = 16
@@ -22,25 +20,7 @@ _SLOTS = 16
 
 @numba.njit(cache=True)
 def planned_rows(steps, fails):  # type: ignore[no-untyped-def]
-    """Choose slots anew, so that vertices take over from those that leave, and how to decide each row.
-
-    Parameters
-    ----------
-    steps : int64[m, 9]
-        See `relparallel.reliability.programme.frontier.Programme`.
-    fails : bool[m, 3]
-        Whether the link, and the entering vertices a and b, may be down.
-
-    Returns
-    -------
-    int64[m, 11]
-        The same with other slots, terminal bits only where they tell blocks apart, and two columns more.
-        KIND is MERGE if neither end enters nor leaves; SUCCEED if the one end enters where the other leaves;
-        LEAVE if one end leaves and none enters; FRESH if vertices enter and none leaves, so that states that
-        differ still do; GENERAL otherwise.
-        HOLDS is ALL while nothing but terminals that never fail has entered, NONE before the first terminal,
-        else SOME.
-    """
+    """Choose slots anew, so that vertices take over from those that leave, and how to decide each row."""
     rows = np.empty((len(steps), HOLDS + 1), np.int64)
     place, free, room = np.full(_SLOTS, -1, np.int64), np.arange(_SLOTS - 1, -1, -1), _SLOTS
     mortal, alike, any_yet = np.zeros(_SLOTS, np.bool_), True, False  # may be dead; all are terminals; one is

@@ -7,8 +7,6 @@ import numpy as np
 
 from relparallel.reliability.programme.compiling import njit_borrowing
 
-__all__ = ["add_states", "grown", "indexed"]
-
 _MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
 _BATCH = 64  # states that are looked up together
 _CACHED = 2**17  # states that the caches hold, so that nothing is gained by looking ahead
@@ -45,24 +43,7 @@ def grown(layer, found, room):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def add_states(part, layer, table, bits, found):  # type: ignore[no-untyped-def]
-    """Add pairs of state and mass to a layer.
-
-    Parameters
-    ----------
-    part : uint64[2 states]
-        State and mass in turn; every state is replaced by its place in the layer.
-    layer : uint64[>= 2 found]
-        Likewise.
-    table, bits : int32[>= 2^bits], int
-        See `indexed`.
-    found : int
-        States of the layer.
-
-    Returns
-    -------
-    layer, table, bits, found
-        The same, or larger ones, with what was added.
-    """
+    """Add pairs of state and mass to a layer."""
     start = 0
     while start < len(part):
         start, found = _add(part, start, layer, table, bits, found)

@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.programme.compiling import njit_borrowing
 
-__all__ = ["link_order", "vertex_order"]
-
 _BEAMS = (1, 4, 16, 64, 256)
 _ENOUGH = 16  # beam from which another that finds nothing better is the last
 _PULLS = (1.001, 1.2)  # factor of the score per cut link, one per guide
@@ -44,22 +42,7 @@ IntArray = NDArray[np.int64]
 
 @numba.njit(cache=True)
 def vertex_order(edges, terminal, share):  # type: ignore[no-untyped-def]
-    """Order the vertices of a connected graph for a narrow frontier; deterministic.
-
-    Parameters
-    ----------
-    edges : int64[m, 2]
-        Links.
-    terminal : bool[n]
-        Which vertices must be connected.
-    share : float
-        Part of the time for searches without hope that this one may take: 1 if there is no other.
-
-    Returns
-    -------
-    int64[n]
-        Vertices in the order in which they leave.
-    """
+    """Order the vertices of a connected graph for a narrow frontier; deterministic."""
     n, (indptr, indices) = len(terminal), _adjacency(len(terminal), edges)
     chosen, every = np.flatnonzero(terminal), np.arange(n)
     far = every[:0]
@@ -96,20 +79,7 @@ def _too_long(candidates, cost, share):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def link_order(order, edges):  # type: ignore[no-untyped-def]
-    """Indices of the links in the order of the sweep: by first end, those that let a vertex enter last.
-
-    Parameters
-    ----------
-    order : int64[n]
-        Vertices in the order in which they leave.
-    edges : int64[m, 2]
-        Links.
-
-    Returns
-    -------
-    int64[m]
-        Rows of ``edges``.
-    """
+    """Indices of the links in the order of the sweep: by first end, those that let a vertex enter last."""
     n = len(order)
     place, first = np.empty(n, np.int64), np.full(n, n, np.int64)  # first neighbour to leave
     for i in range(n):

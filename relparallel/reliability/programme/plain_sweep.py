@@ -20,18 +20,6 @@ from numpy.typing import NDArray
 from relparallel.reliability.chances import CERTAIN, Chance
 from relparallel.reliability.programme.frontier import NotExactError
 
-__all__ = [
-    "JOINED",
-    "MAX_SLOTS",
-    "SAFE",
-    "Risks",
-    "factors_of",
-    "keep_heaviest",
-    "too_many_states",
-    "ways_on",
-    "weigh_states",
-]
-
 MAX_SLOTS: Final = 120  # bytes below 127 name the first slot of a block
 
 JOINED: Final = b""  # for a state in which the terminals are
@@ -44,17 +32,7 @@ Masses = dict[bytes, Any]
 
 @dataclass(frozen=True, slots=True)
 class Risks:
-    """What one row of the programme has to do with shared risks; slots are positions in the state.
-
-    Attributes
-    ----------
-    enter : tuple of (slot, up, down)
-        Risks whose first member comes with this row.
-    needs : three tuples of slots
-        Risks that take down the link, and the entering vertices a and b.
-    leave : tuple of slots
-        Risks whose last member this was.
-    """
+    """What one row of the programme has to do with shared risks; slots are positions in the state."""
 
     enter: tuple[tuple[int, Any, Any], ...] = ()
     needs: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] = ((), (), ())
@@ -71,26 +49,7 @@ def weigh_states(
     max_states: int,
     risks: Sequence[Risks] | None = None,
 ) -> tuple[Any, Any]:
-    """Decide all links; return the mass of success and the mass of failure.
-
-    Parameters
-    ----------
-    steps : int64[rows, 9]
-        See `relparallel.reliability.programme.frontier.Programme`.
-    chances : sequence [rows] of three pairs
-        Masses (up, down) of the link and of the entering vertices a and b.
-    slots : int
-        Of vertices and shared risks, at most `MAX_SLOTS`.
-    max_states : int
-        Largest layer.
-    risks : sequence [rows] of Risks, optional
-        None by default.
-
-    Raises
-    ------
-    NotExactError
-        If a layer holds more states.
-    """
+    """Decide all links; return the mass of success and the mass of failure."""
     layer: Masses = {bytes(slots): 1}
     success, failure = 0, 0
     for row, (step, factors) in enumerate(zip(steps.tolist(), chances, strict=True)):
@@ -203,14 +162,6 @@ def _put(state: bytes, slot: int, value: int) -> bytes:
 
 
 def factors_of(parts: NDArray[np.int64], slots: Sequence[Chance]) -> list[tuple[Chance, Chance, Chance]]:
-    """Masses of the three parts of every row; -1 never fails.
-
-    Parameters
-    ----------
-    parts : int64[rows, 3]
-        See `relparallel.reliability.programme.compiled.Compiled`.
-    slots : sequence of (up, down)
-        Their masses.
-    """
+    """Masses of the three parts of every row; -1 never fails."""
     rows = ([CERTAIN if i < 0 else slots[i] for i in row] for row in parts.tolist())
     return [(link, a, b) for link, a, b in rows]

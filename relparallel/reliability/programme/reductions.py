@@ -28,32 +28,13 @@ from numpy.typing import NDArray
 from relparallel.reliability.programme.compiling import njit_borrowing
 from relparallel.reliability.programme.tape import BOTH, PARALLEL, SERIES
 
-__all__ = ["Network", "Tape", "network_of", "reduce", "tape_of"]
-
 IntArray = NDArray[np.int64]
 _LINK, _NODE = 0, 1
 _ROWS, _REQUIRED, _SLOTS = 0, 1, 2
 
 
 class Network(NamedTuple):
-    """Links in doubly linked lists around their ends: half-links 2 e and 2 e + 1 belong to link e.
-
-    Attributes
-    ----------
-    end : int64[2 m]
-        The node that a half-link is at.
-    after, before : int64[2 m]
-        The next and the previous half-link at the same node, -1 at the ends of the list.
-    head : int64[n]
-        First half-link of a node, -1 where there is none.
-    degree : int64[n]
-        Number of links; -1 once the node is removed.
-    link, node : int64[m], int64[n]
-        Slots of their chances; -1 for a node that never fails, as for every terminal: its failure has been
-        split off.
-    terminal : bool[n]
-        The nodes that have to be connected.
-    """
+    """Links in doubly linked lists around their ends: half-links 2 e and 2 e + 1 belong to link e."""
 
     end: IntArray
     after: IntArray
@@ -66,17 +47,7 @@ class Network(NamedTuple):
 
 
 class Tape(NamedTuple):
-    """Rows and required slots so far, in arrays with room to spare.
-
-    Attributes
-    ----------
-    rows : int64[room, 5]
-        See `relparallel.reliability.programme.tape.play`.
-    required : int64[room]
-        Slots of the parts that must be up.
-    counts : int64[3]
-        Rows, required slots, and slots in use.
-    """
+    """Rows and required slots so far, in arrays with room to spare."""
 
     rows: IntArray
     required: IntArray
@@ -177,22 +148,7 @@ def _join(network, tape, e, u, v):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def reduce(network, tape, terminals):  # type: ignore[no-untyped-def]
-    """Apply the rules for nodes with at most two links, in place, until none fits.
-
-    Parameters
-    ----------
-    network : Network
-        Simple: no two links join the same nodes.
-    tape : Tape
-        Grows.
-    terminals : int
-        Number of terminals.
-
-    Returns
-    -------
-    int
-        Number of terminals left; 1 if nothing is left to decide, 0 if a terminal is cut off.
-    """
+    """Apply the rules for nodes with at most two links, in place, until none fits."""
     n = len(network.degree)
     todo, top = np.empty(4 * n + len(network.end), np.int64), 0
     for v in range(n - 1, -1, -1):

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from relparallel.reliability.chances import CERTAIN, Chance, parallel, series
 from relparallel.reliability.programme.compiling import njit_borrowing
 
-__all__ = ["BOTH", "PARALLEL", "SERIES", "play", "play_any"]
-
 SERIES: Final = 0
 PARALLEL: Final = 1
 BOTH: Final = 2
@@ -32,15 +30,7 @@ BOTH: Final = 2
 
 @njit_borrowing
 def play(rows, chances):  # type: ignore[no-untyped-def]
-    """Fill the slots that the tape makes, in place.
-
-    Parameters
-    ----------
-    rows : int64[T, 5]
-        Operation, slot to fill, slots a, b and c (-1: never fails).
-    chances : float64[slots, 2]
-        Up- and down-probabilities; those of links and nodes come first and are given.
-    """
+    """Fill the slots that the tape makes, in place."""
     for row in range(len(rows)):
         code, made, a, b, c = rows[row]
         up_a, down_a = chances[a, 0], chances[a, 1]
@@ -60,29 +50,7 @@ def play(rows, chances):  # type: ignore[no-untyped-def]
 
 
 def play_any(rows: NDArray[np.int64], given: Sequence[Chance], slots: int) -> list[Chance]:
-    """Fill the slots with chances of any kind of number, such as `fractions.Fraction`.
-
-    Parameters
-    ----------
-    rows : int64[T, 5]
-        As for `play`.
-    given : sequence of (up, down)
-        Chances of the links, then of the nodes.
-    slots : int
-        Number of slots.
-
-    Returns
-    -------
-    list of (up, down)
-        Slots that are no tape's business are certain.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> half = Fraction(1, 2), Fraction(1, 2)
-    >>> play_any(np.array([[SERIES, 2, 0, 1, -1]]), [half, half], 3)[2]
-    (Fraction(1, 4), Fraction(3, 4))
-    """
+    """Fill the slots with chances of any kind of number, such as `fractions.Fraction`."""
     chances: list[Any] = [*given, *[CERTAIN] * (slots - len(given))]
     for code, made, a, b, c in rows.tolist():
         one, two, three = chances[a], chances[b], chances[c] if c >= 0 else CERTAIN

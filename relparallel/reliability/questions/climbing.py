@@ -15,8 +15,6 @@ from relparallel.reliability.chances import Chance
 from relparallel.reliability.programme.plain_sweep import keep_heaviest, too_many_states
 from relparallel.reliability.questions.tiers import Swept, Tiers, order_of
 
-__all__ = ["sweep_upwards"]
-
 Layer = dict[tuple[Any, ...], float]
 Pairs = tuple[int, ...]  #: for each terminal the set of those that it is joined with
 
@@ -37,26 +35,7 @@ class _Step:
 
 
 def sweep_upwards(tiers: Tiers, max_states: int, truncate: bool = False) -> Swept:
-    """Mass of success, of failure and of states that were dropped.
-
-    Parameters
-    ----------
-    tiers : Tiers
-        The network.
-    max_states : int
-        Most states in a layer, about.
-    truncate : bool, optional
-        Whether to drop the lightest states of a layer that holds more.
-
-    Returns
-    -------
-    Swept
-
-    Raises
-    ------
-    NotExactError
-        If a layer holds more states and must not be truncated.
-    """
+    """Mass of success, of failure and of states that were dropped."""
     steps, width = _steps(tiers)
     count = len(tiers.terminals)
     every = pending = (1 << count) - 1

@@ -15,8 +15,6 @@ from relparallel.reliability.chances import Chance
 from relparallel.reliability.programme.plain_sweep import keep_heaviest, too_many_states
 from relparallel.reliability.questions.tiers import Swept, Tiers, order_of
 
-__all__ = ["sweep_downwards"]
-
 State = tuple[frozenset[int], tuple[int, ...]]  #: smallest sets of terminals; set of every slot
 
 
@@ -36,26 +34,7 @@ class _Step:
 
 
 def sweep_downwards(tiers: Tiers, max_states: int, truncate: bool = False) -> Swept:
-    """Mass of success, of failure and of states that were dropped.
-
-    Parameters
-    ----------
-    tiers : Tiers
-        Its mute terminals have nothing below.
-    max_states : int
-        Most states in a layer, about.
-    truncate : bool, optional
-        Whether to drop the lightest states of a layer that holds more.
-
-    Returns
-    -------
-    Swept
-
-    Raises
-    ------
-    NotExactError
-        If a layer holds more states and must not be truncated.
-    """
+    """Mass of success, of failure and of states that were dropped."""
     steps, width = _steps(tiers)
     layer: dict[State, float] = {(frozenset(), (0,) * width): 1.0}
     failure, dropped, visited, pending = 0.0, 0.0, 0, len(tiers.terminals)

@@ -8,17 +8,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["each_number", "has_fractions"]
-
 
 def has_fractions(*given: Any, groups: Any = None) -> bool:
-    """Whether some probability is a `fractions.Fraction`, of a part or of groups.
-
-    Examples
-    --------
-    >>> has_fractions(0.5, {(0, 1): Fraction(1, 3)}), has_fractions([0.5, 1], "up")
-    (True, False)
-    """
+    """Whether some probability is a `fractions.Fraction`, of a part or of groups."""
     unclear = [values for values in given if type(values) is not float and values is not None]  # few are
     if unclear and any(isinstance(value, Fraction) for values in unclear for value in each_number(values)):
         return True

@@ -25,8 +25,6 @@ from relparallel.topology import Topology
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["in_fractions"]
-
 _STATES: Final = 2**20  # largest layer of the programme in plain Python
 _ROOM: Final = 2**31  # bytes for the masses of two layers
 _STATE: Final = 300  # bytes of a state without its mass
@@ -44,32 +42,7 @@ def in_fractions(
     reductions: bool = True,
     max_states: int = 2**20,
 ) -> Reliability:
-    """Evaluate in whole numbers over the common denominator of all parts.
-
-    Parameters
-    ----------
-    graph, terminals, link_up, node_up, link_down, node_down, groups, reductions
-        As for `evaluate`; floats mean the fractions that they are.
-    max_states : int, optional
-        Largest layer of the programme; fewer where the whole numbers would take gigabytes.
-
-    Returns
-    -------
-    Reliability
-        All probabilities are `fractions.Fraction`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or the network is too wide.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> ring = in_fractions(nx.cycle_graph(3), "all", Fraction(9, 10))
-    >>> ring.reliability, ring.unreliability
-    (Fraction(243, 250), Fraction(7, 250))
-    """
+    """Evaluate in whole numbers over the common denominator of all parts."""
     topology, problem, rows = structure_of(graph, terminals)
     require_relays(problem)
     link = _down("link", link_up, link_down, partial(link_values, topology, graph))[rows].tolist()

@@ -23,8 +23,6 @@ from relparallel.reliability.questions.groups import absorbed, solve_groups
 from relparallel.reliability.questions.mixture import Group, ask_each_state
 from relparallel.reliability.result import Reliability, Routing
 
-__all__ = ["answer_with_groups", "by_states"]
-
 FloatArray = NDArray[np.float64]
 
 _STATES: Final = 64  # of the groups that are asked for bounds or samples
@@ -34,23 +32,7 @@ _UPDOWN_STATES: Final = 1024  # that are asked for the up-down programme
 def answer_with_groups(
     question: Question, groups: Sequence[Group], method: str, routing: Routing
 ) -> Reliability:
-    """Answer a question whose parts also fail in groups.
-
-    Parameters
-    ----------
-    question : Question
-        About the parts alone.
-    groups : sequence of Group
-        See `relparallel.reliability.questions.groups.read_groups`.
-    method : str
-        As for `relparallel.reliability.evaluate`.
-    routing : {"any", "updown"}
-        With "updown" the answer is exact, or a certified bracket where the groups have too many states.
-
-    Returns
-    -------
-    Reliability
-    """
+    """Answer a question whose parts also fail in groups."""
     if routing == "updown":
 
         def ask(problem: Problem) -> Reliability:

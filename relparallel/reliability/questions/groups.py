@@ -31,18 +31,6 @@ from relparallel.topology import SharedRisk, Topology, as_topology
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = [
-    "FEW",
-    "Groups",
-    "absorbed",
-    "conditioned",
-    "members_of",
-    "read_groups",
-    "risks_by_row",
-    "solve_groups",
-    "swept",
-]
-
 Groups = float | Mapping[Hashable, float] | Sequence[tuple[Iterable[Any], float]]
 
 FEW: Final = 10  # groups whose 2^10 states are soon asked one by one
@@ -52,23 +40,7 @@ _STATE_SECONDS: Final = 1e-7  # of the compiled programme for one state, at most
 
 
 def read_groups(graph: Topology | nx.Graph[Any], problem: Problem, groups: Groups) -> list[Group]:
-    """Check the argument ``groups`` of `evaluate`.
-
-    Parameters
-    ----------
-    graph : Topology or networkx.Graph
-        The network, whose ``shared_risk`` gives names to groups.
-    problem : Problem
-        The same as arrays.
-    groups : float, Mapping of name to float, or sequence of (members, float)
-        Probability that a group is down: of every group of ``shared_risk``; of those that are named; or of
-        groups given by their members, which are labels of nodes and pairs of labels.
-
-    Returns
-    -------
-    list of Group
-        Groups that can fail and have members that matter, no two with the same members.
-    """
+    """Check the argument ``groups`` of `evaluate`."""
     topology = as_topology(graph)
     n = topology.num_nodes
     place = {code: i for i, code in enumerate((problem.edges @ np.array([n, 1])).tolist())}
@@ -110,27 +82,7 @@ def _risks(topology: Topology, groups: Groups) -> list[tuple[SharedRisk, Any]]:
 def members_of(
     group: Any, label: Mapping[Hashable, int], row: Mapping[Any, int]
 ) -> tuple[list[int], list[int]]:
-    """Nodes and rows of links of a group (members, probability), whose members are labels and pairs of them.
-
-    Parameters
-    ----------
-    group : (collection, float)
-        As the caller of `evaluate` gave it.
-    label : mapping of hashable to int
-        Index of every node by its label.
-    row : mapping of (int, int) to int
-        Row of every link by the indices of its ends, in each order that may be given.
-
-    Returns
-    -------
-    (list of int, list of int)
-        Nodes; rows of links.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the group is no such pair, is empty, or has a member that the graph has not.
-    """
+    """Nodes and rows of links of a group (members, probability); members are labels and pairs of them."""
     if not isinstance(group, tuple) or len(group) != 2 or isinstance(group[0], str):
         raise TypeError(f"groups must hold pairs (members, probability), got {group!r}")
     nodes, edges = [], []
@@ -159,29 +111,7 @@ def solve_groups(
     max_states: int,
     max_seconds: float = inf,
 ) -> Reliability:
-    """Evaluate with groups: by conditioning where they are few, else by the programme that knows them.
-
-    Parameters
-    ----------
-    problem : Problem
-        The network with the chances of its parts.
-    groups : sequence of Group
-        See `read_groups`.
-    reductions, max_states
-        As for `evaluate`.
-    max_seconds : float, optional
-        Predicted time, s, above which a route is not taken.
-
-    Returns
-    -------
-    Reliability
-        Exact, or with method "bounds" if neither route fits: then the bracket is certified.
-
-    Raises
-    ------
-    NotExactError
-        If the network is too wide without groups.
-    """
+    """Evaluate with groups: by conditioning where they are few, else by the programme that knows them."""
     always, problem, shared = absorbed(problem, groups)
     structure = compiled(problem, reductions)
     budget = max_seconds / (max(len(structure.steps), 1) * _STATE_SECONDS)
@@ -202,24 +132,7 @@ def solve_groups(
 
 
 def absorbed(problem: Problem, groups: Sequence[Group]) -> tuple[Chance, Problem, list[Group]]:
-    """Take groups into the chances of parts where that is possible.
-
-    Parameters
-    ----------
-    problem : Problem
-        The network with the chances of its parts, of any kind of number.
-    groups : sequence of Group
-        See `read_groups`.
-
-    Returns
-    -------
-    always : (up, down)
-        Of the groups that hold a terminal.
-    problem : Problem
-        With the groups of one part in that part's chance.
-    shared : list of Group
-        The others.
-    """
+    """Take groups into the chances of parts where that is possible."""
     link, node, always, shared = problem.link.copy(), problem.node.copy(), CERTAIN, []
     for group in groups:
         if group.nodes & set(problem.terminals.tolist()):
@@ -240,26 +153,7 @@ def conditioned(
     max_states: int,
     evaluations: int = _EVALUATIONS,
 ) -> Known:
-    """Fix the states of all groups, the likeliest first, and run the compiled programme for each.
-
-    Parameters
-    ----------
-    structure : Compiled
-        Of the problem.
-    problem : Problem
-        The network with the chances of its parts.
-    groups : sequence of Group
-        Without terminals.
-    max_states : int
-        Largest layer of a programme.
-    evaluations : int, optional
-        Most calls of the compiled programme.
-
-    Returns
-    -------
-    Known
-        Mass of success and of failure, and of what the states that were not asked for leave open.
-    """
+    """Fix the states of all groups, the likeliest first, and run the compiled programme for each."""
 
     def answer(failed: tuple[int, ...]) -> Known:
         link, node = problem.link.copy(), problem.node.copy()
@@ -274,29 +168,7 @@ def conditioned(
 def swept(
     structure: Compiled, given: Sequence[Chance], groups: Sequence[Group], max_states: int
 ) -> tuple[Any, Any]:
-    """Sweep once with the groups in the state.
-
-    Parameters
-    ----------
-    structure : Compiled
-        The network, without reductions.
-    given : sequence of (up, down)
-        Chances of the links, then of the nodes, of any kind of number.
-    groups : sequence of Group
-        Without terminals.
-    max_states : int
-        Largest layer.
-
-    Returns
-    -------
-    up, down : float or Fraction
-        Mass of success and of failure.
-
-    Raises
-    ------
-    NotExactError
-        If a layer holds more states.
-    """
+    """Sweep once with the groups in the state."""
     if not structure.connected:
         return 0, 1
     slots = play_any(structure.tape, given, structure.slots)

@@ -20,8 +20,6 @@ from relparallel.reliability.chances import Chance, series
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability, exactly
 
-__all__ = ["Group", "Known", "ask_each_state", "mixed", "summed_up"]
-
 _SLACK: Final = 1e-12  # relative; more than the rounding of the sums over states of the groups
 
 
@@ -46,29 +44,7 @@ class Known(NamedTuple):
 def mixed(
     groups: Sequence[Group], answer: Callable[[tuple[int, ...]], Known], evaluations: int, rtol: float = 0.0
 ) -> Known:
-    """Mix the answers for the states of the groups.
-
-    Parameters
-    ----------
-    groups : sequence of Group
-        Independent of one another.
-    answer : callable
-        From the groups that have failed to what is known if all others work.
-    evaluations : int
-        Most calls of ``answer``.
-    rtol : float, optional
-        Open mass, relative to the unreliability, at which to stop.
-
-    Returns
-    -------
-    Known
-
-    Examples
-    --------
-    >>> cut = Group(frozenset([1]), frozenset(), (0.75, 0.25))
-    >>> mixed([cut], lambda failed: Known(0.0, 1.0, 0.0, 1.0) if failed else Known(0.5, 0.5, 0.0, 0.5), 9)
-    Known(up=0.375, down=0.625, open=0.0, value=0.625)
-    """
+    """Mix the answers for the states of the groups."""
     alive = [prod(float(group.chance[0]) for group in groups[i:]) for i in range(len(groups) + 1)]
     up = down = open_ = value = 0  # not 0.0: sums of fractions stay fractions
     heap: list[Any] = [(-1, 0, (), answer(()))]  # mass, groups decided, those that failed, what is known
@@ -100,28 +76,7 @@ def ask_each_state(
     evaluations: int,
     rtol: float,
 ) -> Reliability:
-    """Ask a method that knows no groups for every state of the groups that matters.
-
-    Parameters
-    ----------
-    always : (up, down)
-        Of what must work in any case.
-    problem : Problem
-        The network with the chances of its parts.
-    groups : sequence of Group
-        Without terminals.
-    ask : callable
-        The method; an interval that it samples must be one for all states together.
-    evaluations : int
-        Most states to ask for.
-    rtol : float
-        Relative accuracy to aim for: a quarter of it may stay open.
-
-    Returns
-    -------
-    Reliability
-        Its method is that of the answers; "bounds" where states are left open, or "exact".
-    """
+    """Ask a method that knows no groups for every state of the groups that matters."""
     answers: list[Reliability] = []
 
     def answer(failed: tuple[int, ...]) -> Known:

@@ -28,8 +28,6 @@ from relparallel.topology import Topology
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Classes", "SurvivalSignature", "polynomial", "survival_signature"]
-
 Classes = Literal["links", "nodes", "both", "kinds"] | Mapping[Any, Hashable]
 
 _ROOM: Final = 2**31  # bytes for the masses of two layers
@@ -96,11 +94,6 @@ class SurvivalSignature:
         -------
         Reliability
             Both sums have positive terms only: full relative accuracy.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a class has no probability or one outside [0, 1].
 
         Notes
         -----

@@ -12,26 +12,12 @@ from numpy.typing import NDArray
 from relparallel.reliability.chances import CERTAIN, Chance, series
 from relparallel.reliability.problem import Problem
 
-__all__ = ["Swept", "Tiers", "order_of", "roots", "tiers_of"]
-
 Cables = dict[int, list[tuple[int, Chance]]]  #: the other end and the chance of every cable of a node
 
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """Terminals, the nodes that two of them climb to, and everything between.
-
-    Attributes
-    ----------
-    terminals : tuple of int
-        What has to be joined pair by pair.
-    node : dict of int to (up, down)
-        Chance of every node in use; terminals are certain.
-    below, above : dict of int to list of (int, (up, down))
-        Cables downwards and upwards.
-    mute : frozenset of int
-        Terminals that do not forward.
-    """
+    """Terminals, the nodes that two of them climb to, and everything between."""
 
     terminals: tuple[int, ...]
     node: dict[int, Chance]
@@ -41,17 +27,7 @@ class Tiers:
 
 
 class Swept(NamedTuple):
-    """What a sweep found: that all terminals are joined, or are not, and the mass that it does not know of.
-
-    Attributes
-    ----------
-    chance : (up, down)
-        Mass of success and of failure.
-    dropped : float
-        Mass of the states that were dropped.
-    width, visited : int
-        Most nodes that are live at once; states of all layers.
-    """
+    """What a sweep found: all terminals joined, or not, and the mass that it does not know of."""
 
     chance: Chance
     dropped: float
@@ -60,22 +36,7 @@ class Swept(NamedTuple):
 
 
 def roots(problem: Problem, arcs: NDArray[np.int64]) -> tuple[Chance, tuple[int, ...]]:
-    """Replace terminals whose only cable leads upwards by its upper end, as long as there are two.
-
-    Parameters
-    ----------
-    problem : Problem
-        The network.
-    arcs : int64[m, 2]
-        Lower and upper end of every link; -1 where there is none.
-
-    Returns
-    -------
-    always : (up, down)
-        Of what must work: the terminals, these cables, and their upper ends.
-    terminals : tuple of int
-        What has to be joined pair by pair.
-    """
+    """Replace terminals whose only cable leads upwards by its upper end, as long as there are two."""
     cables: dict[int, list[int]] = {}
     for e, ends in enumerate(arcs.tolist()):
         for v in ends:
@@ -99,17 +60,7 @@ def roots(problem: Problem, arcs: NDArray[np.int64]) -> tuple[Chance, tuple[int,
 
 
 def tiers_of(problem: Problem, arcs: NDArray[np.int64], terminals: tuple[int, ...]) -> Tiers:
-    """Keep what lies between a terminal and a node that two terminals climb to.
-
-    Parameters
-    ----------
-    problem, arcs, terminals
-        See `roots`.
-
-    Returns
-    -------
-    Tiers
-    """
+    """Keep what lies between a terminal and a node that two terminals climb to."""
     below: Cables = {}
     for (low, high), chance in zip(arcs.tolist(), problem.link, strict=True):
         if low >= 0:
@@ -147,20 +98,7 @@ def _useful(below: Cables, terminals: tuple[int, ...]) -> set[int]:
 
 
 def order_of(before: Cables, after: Cables, rank: Mapping[int, int] | None = None) -> list[int]:
-    """Order nodes so that each comes behind those before it, and few are live.
-
-    Parameters
-    ----------
-    before, after : dict of int to list of (int, (up, down))
-        Cables to nodes that come earlier, and later.
-    rank : Mapping of int to int, optional
-        What decides between equals: the smaller first.
-
-    Returns
-    -------
-    list of int
-        First what leaves the fewest nodes live, then what is soonest complete.
-    """
+    """Order nodes so that each comes behind those before it, and few are live."""
     waits = {v: len(cables) for v, cables in before.items()}
     left = {v: len(cables) for v, cables in after.items()}
     ready, order = {v for v in before if not waits[v]}, list[int]()

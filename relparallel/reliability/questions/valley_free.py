@@ -25,33 +25,13 @@ from relparallel.topology import Topology, as_topology
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["bound_updown", "climbs", "solve_updown"]
-
 _STATES: Final = 2**16  # largest layer of the programmes in plain Python
 _OUTCOMES: Final = 2**18  # of nodes and their cables, in all states that a bracket visits
 _FEWEST: Final = 8  # states of a layer that a bracket keeps
 
 
 def climbs(graph: Topology | nx.Graph[Any], problem: Problem) -> NDArray[np.int64]:
-    """Links of a tiered network, each from its lower to its upper end.
-
-    Parameters
-    ----------
-    graph : Topology or networkx.Graph
-        With a ``tier`` for every node.
-    problem : Problem
-        The same as arrays.
-
-    Returns
-    -------
-    int64[m, 2]
-        Lower and upper end; -1 for links inside a tier, which up-down routing does not use.
-
-    Raises
-    ------
-    ValueError
-        If a node has no tier.
-    """
+    """Links of a tiered network, each from its lower to its upper end."""
     tier = as_topology(graph).tier
     if (tier < 0).any():
         raise ValueError(
@@ -65,27 +45,6 @@ def climbs(graph: Topology | nx.Graph[Any], problem: Problem) -> NDArray[np.int6
 def solve_updown(graph: Topology | nx.Graph[Any], problem: Problem, max_states: int = _STATES) -> Reliability:
     """Probability that every two terminals are joined by a path that climbs and then descends.
 
-    Parameters
-    ----------
-    graph : Topology or networkx.Graph
-        With a ``tier`` for every node.
-    problem : Problem
-        The same as arrays.
-    max_states : int, optional
-        Largest layer of the programme.
-
-    Returns
-    -------
-    Reliability
-        Exact, routing "updown".
-
-    Raises
-    ------
-    NotExactError
-        If a layer holds more states.
-    ValueError
-        If a node has no tier.
-
     Notes
     -----
     Time: a few microseconds for each state, cable and outcome.
@@ -98,27 +57,7 @@ def solve_updown(graph: Topology | nx.Graph[Any], problem: Problem, max_states: 
 
 
 def bound_updown(graph: Topology | nx.Graph[Any], problem: Problem) -> Reliability:
-    """Certified bracket of the same probability: the sweep keeps the heaviest states of every layer.
-
-    Parameters
-    ----------
-    graph : Topology or networkx.Graph
-        With a ``tier`` for every node.
-    problem : Problem
-        The same as arrays.
-
-    Returns
-    -------
-    Reliability
-        The middle of the bracket: failures that were found, and these and all that was dropped.
-
-    Raises
-    ------
-    NotExactError
-        If the cables of single nodes have too many outcomes.
-    ValueError
-        If a node has no tier.
-    """
+    """Certified bracket of the same probability: the sweep keeps the heaviest states of every layer."""
     always, found = _swept(graph, problem, _STATES, truncate=True)
     lower = min(series(always, found.chance)[1], 1.0)  # rounding may have lifted it
     upper = min(lower + always[0] * found.dropped, 1.0)

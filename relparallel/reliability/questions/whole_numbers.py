@@ -26,30 +26,13 @@ from relparallel.topology import Topology, as_topology
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Weights", "structure_of", "weigh"]
-
 Weights = tuple[int, int]  #: of a part that is up, and down
 
 
 def structure_of(
     graph: Topology | nx.Graph[Any], terminals: Terminals
 ) -> tuple[Topology, Problem, NDArray[np.int64]]:
-    """Read the network without its chances.
-
-    Parameters
-    ----------
-    graph, terminals
-        As for `evaluate`.
-
-    Returns
-    -------
-    topology : Topology
-        All nodes and links.
-    problem : Problem
-        The links that can help, with chances that mean nothing.
-    rows : int64[m]
-        Their rows in ``topology.edges``.
-    """
+    """Read the network without its chances."""
     topology = as_topology(graph)
     problem = read_problem(graph, terminals, 0.5, 0.5)
     n = topology.num_nodes
@@ -58,29 +41,7 @@ def structure_of(
 
 
 def weigh(problem: Problem, given: Sequence[Weights], max_states: int, reductions: bool = True) -> int:
-    """Total weight of the states of all parts in which the terminals are up and connected.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its chances play no role.
-    given : sequence of (up, down)
-        Weights of the links, then of the nodes: non-negative integers.
-    max_states : int
-        Largest layer of a programme.
-    reductions : bool, optional
-        Whether to simplify the network first.
-
-    Returns
-    -------
-    int
-        The sum over states of the product of the weights of all parts.
-
-    Raises
-    ------
-    NotExactError
-        If a layer holds more states.
-    """
+    """Total weight of the states of all parts in which the terminals are up and connected."""
     structure = compiled(problem, reductions)
     if not structure.connected:
         return 0

@@ -10,8 +10,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fixing", "likely_sets", "orbits_of_sets"]
-
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

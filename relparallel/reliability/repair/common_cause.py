@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_probability
 
-__all__ = ["common_cause_unavailability", "multiple_greek_letters"]
-
 FloatArray = NDArray[np.float64]
 _MOST_PARTS: Final = 10  # 2^n causes act on 2^n sets of parts
 
@@ -39,11 +37,6 @@ def multiple_greek_letters(down: float, installed: int, letters: Sequence[float]
     -------
     float array [n]
         Entry k - 1 for one given set of k parts. The n sizes weighted by comb(n - 1, k - 1) add up to Q.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of range.
 
     Notes
     -----
@@ -89,11 +82,6 @@ def common_cause_unavailability(needed: int, causes: Sequence[float] | FloatArra
     -------
     float
         A sum of positive terms: 1e-30 has as many correct digits as 0.5.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of range, or there are too many parts.
 
     Notes
     -----

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["Measure", "Performability", "performability"]
-
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -53,11 +51,6 @@ class Performability:
         States that were measured, one of each set of symmetric ones.
     sets : int
         States that they stand for.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Examples
     --------
@@ -120,11 +113,6 @@ class Performability:
         -------
         tuple of float
             Lower and upper.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it is no finite number.
 
         Examples
         --------
@@ -219,11 +207,6 @@ def performability(
     -------
     Performability
         With bounds that hold whatever the states do that were not looked at.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or the measure leaves the range from worst to best.
 
     Notes
     -----

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from relparallel.metrics import survival
 from relparallel.topology import Topology
 
-__all__ = ["pairs_measure"]
-
 BoolArray = NDArray[np.bool_]
 
 

@@ -30,8 +30,6 @@ from scipy.stats import poisson
 from relparallel._checks import require_instance, require_int, require_probability, require_real
 from relparallel.reliability.repair.stationary import mean_times, stationary_distribution
 
-__all__ = ["RepairChain", "RepairedParts", "repair_chain"]
-
 FloatArray = NDArray[np.float64]
 _MOST_STATES: Final = 300_000
 _MOST_WORK: Final = 4e9  # band entries of the elimination: some seconds
@@ -56,11 +54,6 @@ class RepairedParts:
         Failure rate of a spare over that of a working part, inside [0, 1].
     common : float, optional
         Share of the failures of a part that take the whole class with it, inside [0, 1).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range.
 
     Examples
     --------
@@ -100,11 +93,6 @@ def repair_chain(parts: Sequence[RepairedParts], crews: int | None = None) -> Re
     -------
     RepairChain
         Availability, mean times and transients of the system.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an entry is no `RepairedParts`, or there would be more than 300,000 states.
 
     Notes
     -----
@@ -157,11 +145,6 @@ class RepairChain:
         Parts of each class that are down, state by state; none in the first state.
     generator : scipy.sparse.csr_array
         Rates from row to column [1/s]; the diagonal makes rows sum to 0.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the fields do not fit each other.
 
     Examples
     --------
@@ -247,11 +230,6 @@ class RepairChain:
         float array
             Of the shape of ``times``.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If a time is negative, or takes more than two million steps.
-
         Notes
         -----
         Uniformisation: sum over k of Poisson(k; c t) times the probability of being down after k jumps of the
@@ -282,11 +260,6 @@ class RepairChain:
         float array
             Of the shape of ``times``.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If a time is not above 0, or takes more than two million steps.
-
         Notes
         -----
         The integral of `unavailability_at`, term by term: P(Poisson(c t) > k)/(c t) takes the weight's place.
@@ -312,11 +285,6 @@ class RepairChain:
         -------
         float array
             Of the shape of ``times``: 1 - R(t), summed on its own.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a time is negative, or takes more than two million steps.
 
         Notes
         -----

@@ -16,8 +16,6 @@ from relparallel._checks import require_instance, require_real
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["mean_times", "stationary_distribution"]
-
 
 def stationary_distribution(generator: csr_array) -> NDArray[np.float64]:
     """Stationary law of an irreducible continuous-time Markov chain.
@@ -32,11 +30,6 @@ def stationary_distribution(generator: csr_array) -> NDArray[np.float64]:
     -------
     numpy.ndarray
         float64, one probability per state.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no square sparse array, a rate is negative or not finite, or a state leads to none before it.
 
     Notes
     -----
@@ -78,11 +71,6 @@ def mean_times(generator: csr_array, leaving: NDArray[np.float64]) -> NDArray[np
     -------
     numpy.ndarray
         float64, seconds, one per state; infinite where the chain is never left.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the generator is no square sparse array, or a rate is negative, not finite or missing.
 
     Notes
     -----

@@ -20,8 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_int, require_real
 
-__all__ = ["availability", "unavailability"]
-
 FloatArray = NDArray[np.float64]
 
 
@@ -43,11 +41,6 @@ def availability(
     -------
     float or array
         Inside [0, 1].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a time or a number is out of range.
 
     Notes
     -----
@@ -81,11 +74,6 @@ def unavailability(
     -------
     float or array
         Its own sum of positive terms: as many correct digits at 1e-30 as at 0.5.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a time or a number is out of range.
 
     Notes
     -----

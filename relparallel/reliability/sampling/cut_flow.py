@@ -16,29 +16,11 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.sampling.sampling_network import FloatArray, IntArray, Network
 
-__all__ = ["FlowGraph", "Workspace", "flow_graph", "likely_cuts", "workspace"]
-
 _SMALL: Final = 1e-11  # capacities below are rounding
 
 
 class FlowGraph(NamedTuple):
-    """Arcs a and a ^ 1 are each other's reverse; arc a leaves ``head[a ^ 1]``.
-
-    Attributes
-    ----------
-    head, part : int64[arcs]
-        Where an arc ends and which part carries it.
-    open : bool[arcs]
-        Whether the arc carries flow before any is sent: not so for the reverse of a one-way arc.
-    first, around : int64[vertices + 1], int64[arcs]
-        Arcs that leave vertex x: ``around[first[x] : first[x + 1]]``.
-    weight : float64[parts]
-        -ln(q), and ``most`` for parts that never fail.
-    most : float
-        More than all finite weights together.
-    sources, sinks : int64[K - 1]
-        Exit of the first terminal (K - 1 times) and entries of the others.
-    """
+    """Arcs a and a ^ 1 are each other's reverse; arc a leaves ``head[a ^ 1]``."""
 
     head: IntArray
     part: IntArray
@@ -64,18 +46,7 @@ class Workspace(NamedTuple):
 
 
 def flow_graph(network: Network) -> FlowGraph:
-    """Arcs of a network.
-
-    Parameters
-    ----------
-    network : Network
-        From `relparallel.reliability.sampling.sampling_network`.
-
-    Returns
-    -------
-    FlowGraph
-        A perfect node is one vertex, one that can fail is two with an arc between them.
-    """
+    """Arcs of a network."""
     m, n = len(network.ends), len(network.terminal)
     weight = np.full(m + n, np.inf)
     weight[network.rate > 0] = network.rate[network.rate > 0]
@@ -113,18 +84,7 @@ def flow_graph(network: Network) -> FlowGraph:
 
 @numba.njit(cache=True)
 def workspace(flow):  # type: ignore[no-untyped-def]
-    """Scratch for one kernel call.
-
-    Parameters
-    ----------
-    flow : FlowGraph
-        From `flow_graph`.
-
-    Returns
-    -------
-    Workspace
-        ``cut`` receives the parts of the most likely cut.
-    """
+    """Scratch for one kernel call."""
     vertices, parts = len(flow.first) - 1, len(flow.weight)
     keys = np.empty(parts, np.uint64)
     state = np.uint64(0x9E3779B97F4A7C15)
@@ -142,22 +102,6 @@ def workspace(flow):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True)
 def likely_cuts(flow, weight, space):  # type: ignore[no-untyped-def]
     """Chances of the most likely cuts that separate the first terminal from another one.
-
-    Parameters
-    ----------
-    flow : FlowGraph
-        From `flow_graph`.
-    weight : float64[parts]
-        0 for parts that are down, ``flow.most`` for parts that are up, -ln(q) for the others.
-    space : Workspace
-        Its ``cut`` is filled with the parts of the most likely cut.
-
-    Returns
-    -------
-    tuple
-        The sum of the chances of all distinct cuts found, at most 1 (0: the terminals are connected, 1 with
-        an empty cut: they are separated), the number of parts in the most likely one, and the number of arcs
-        looked at.
 
     Notes
     -----

@@ -15,8 +15,8 @@ from relparallel.reliability.bounding.cuts import MAX_STEPS, TINY
 from relparallel.reliability.bounding.karp_luby import karp_luby
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
 from relparallel.reliability.programme.frontier import NotExactError
+from relparallel.reliability.result import Estimator
 from relparallel.reliability.sampling.moments import (
-    Estimator,
     Moments,
     UnreliabilityEstimate,
     mean_interval,
@@ -29,8 +29,6 @@ from relparallel.topology import Topology
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
-
-__all__ = ["ESTIMATORS", "estimate", "estimate_problem", "estimator_table"]
 
 ESTIMATORS: Final = get_args(Estimator)
 _SAMPLED: Final = ("recursive", "zero_variance", "permutation", "splitting", "crude")
@@ -90,12 +88,6 @@ def estimate(
     -------
     UnreliabilityEstimate
         With the interval, the method and the work.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated; if a pilot run would take too much of ``max_work``; if three or more
-        terminals include one that does not forward and has several links and the method is not "crude".
 
     Notes
     -----
@@ -283,11 +275,6 @@ def estimator_table(
         ``work_per_sample``, and their product with the relative variance of one sample ``work_variance``, the
         steps that a relative standard error of 1 would take: less is better, at any number of samples. What
         the interval was widened by for bias is no part of the variance.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated.
 
     Examples
     --------

@@ -13,8 +13,6 @@ from relparallel.reliability.result import Estimator
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Estimator", "Moments", "UnreliabilityEstimate", "mean_interval", "share_interval"]
-
 _FEW = 10  # failures below which Wilson's interval is too short for some unreliabilities
 
 
@@ -58,18 +56,6 @@ class Moments(NamedTuple):
 def mean_interval(moments: Moments, confidence: float) -> tuple[float, float, float, float]:
     """Mean of the samples, its interval, and by how much it was widened for values never drawn.
 
-    Parameters
-    ----------
-    moments : Moments
-        Of two or more independent samples in [0, 1].
-    confidence : float
-        Inside (0, 1).
-
-    Returns
-    -------
-    tuple of float
-        Mean, lower, upper, allowance.
-
     Notes
     -----
     Student's interval after Hall's transformation: with T = (mean - U) / s and the skewness g of the samples,
@@ -104,18 +90,6 @@ def _before_transformation(value: float, skewness: float, n: int) -> float:
 
 def share_interval(moments: Moments, confidence: float) -> tuple[float, float, float, float]:
     """Share of failures with Wilson's interval, or that of Clopper and Pearson where there are few.
-
-    Parameters
-    ----------
-    moments : Moments
-        Of samples that are 0 or 1.
-    confidence : float
-        Inside (0, 1).
-
-    Returns
-    -------
-    tuple of float
-        Share, lower, upper, and no allowance.
 
     Notes
     -----
@@ -154,11 +128,6 @@ class UnreliabilityEstimate:
         Independent samples in the answer; 0 where nothing had to be drawn.
     work : float
         Elementary steps in all: parts, arcs and terms looked at, pilot runs included.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a number is out of range or the interval does not hold the value.
 
     Examples
     --------

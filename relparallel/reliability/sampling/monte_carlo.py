@@ -21,8 +21,6 @@ from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability
 from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
 
-__all__ = ["Chunk", "SamplingPlan", "estimate", "pack", "sample", "spread"]
-
 _CHUNK = 2**15  # samples per chunk and random stream: a constant, so that answers do not depend on workers
 
 Words = NDArray[np.uint64]

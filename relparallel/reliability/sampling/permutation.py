@@ -28,29 +28,12 @@ import numpy as np
 
 from relparallel.reliability.sampling.running_moments import with_sample
 
-__all__ = ["hypoexponential_tail", "sample_turnip"]
-
 _TINY: Final = 1e-40  # mass that is dropped, as a share of what is left
 
 
 @numba.njit(cache=True)
 def sample_turnip(network, samples, rng):  # type: ignore[no-untyped-def]
-    """Draw orders and average the conditional unreliability.
-
-    Parameters
-    ----------
-    network : Network
-        From `relparallel.reliability.sampling.sampling_network`.
-    samples : int
-        Orders to draw.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    tuple of float
-        Mean of the samples, sums of their squared and cubed deviations from it, elementary steps.
-    """
+    """Draw orders and average the conditional unreliability."""
     parts, n = len(network.down), len(network.terminal)
     rate, drawn = network.rate, np.flatnonzero(network.rate > 0.0)
     times, totals, room = np.empty(len(drawn)), np.empty(parts + 1), np.empty(parts + 1)
@@ -140,18 +123,6 @@ def _merge(network, rate, waits, gone, sets, u, v):  # type: ignore[no-untyped-d
 @numba.njit(cache=True)
 def hypoexponential_tail(rates, room):  # type: ignore[no-untyped-def]
     """Chance that a sum of independent exponential times exceeds 1.
-
-    Parameters
-    ----------
-    rates : float64[b]
-        One per time, in decreasing order, in 1 / unit of time.
-    room : float64[at least b]
-        Scratch.
-
-    Returns
-    -------
-    tuple
-        The chance, and the number of elementary steps.
 
     Notes
     -----

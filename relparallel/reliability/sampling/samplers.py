@@ -9,16 +9,14 @@ from typing import Any, Final
 import numpy as np
 
 from relparallel.reliability.problem import Problem
+from relparallel.reliability.result import Estimator
 from relparallel.reliability.sampling.cut_flow import FlowGraph, flow_graph, likely_cuts, workspace
-from relparallel.reliability.sampling.moments import Estimator
 from relparallel.reliability.sampling.monte_carlo import count_failures
 from relparallel.reliability.sampling.permutation import sample_turnip
 from relparallel.reliability.sampling.sampling_network import Network, sampling_network
 from relparallel.reliability.sampling.splitting import pilot_levels, sample_splitting
 from relparallel.reliability.sampling.variance_reduction import sample_recursive
 from relparallel.reliability.sampling.zero_variance import sample_zero_variance
-
-__all__ = ["PILOT_SHARE", "Sampler", "make_sampler"]
 
 _STATES: Final = 512  # of the pilot run of splitting
 _FEW: Final = 64  # samples of a pilot run of those that look for cuts
@@ -29,29 +27,7 @@ _LEVELS: Final = 30  # of splitting, for a rough prediction of its work
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sampler:
-    """How to draw samples whose mean is U', where the unreliability is failed + alive * U'.
-
-    Attributes
-    ----------
-    method : str
-        The estimator.
-    kernel : callable
-        Of ``arguments``, a number of samples and a random stream; returns mean, squared deviations, cubed
-        ones and work.
-    arguments : tuple
-        Picklable, for samples drawn in other processes.
-    alive, failed : float
-        What was set apart exactly.
-    chunk, pilot : int
-        Samples per random stream and in a pilot run: constants of the method, so that answers do not depend
-        on the number of workers.
-    least : int
-        Samples in an answer, so that their mean and skewness tell the interval.
-    certain : bool
-        Whether there is nothing to draw, and ``failed`` is the unreliability.
-    spent : int
-        Elementary steps of the preparation.
-    """
+    """How to draw samples whose mean is U', where the unreliability is failed + alive * U'."""
 
     method: Estimator
     kernel: Callable[..., Any]
@@ -66,29 +42,7 @@ class Sampler:
 
 
 def make_sampler(problem: Problem, method: Estimator, rng: np.random.Generator, max_work: float) -> Sampler:
-    """Prepare an estimator.
-
-    Parameters
-    ----------
-    problem : Problem
-        The question.
-    method : str
-        An estimator other than "auto" and "karp_luby".
-    rng : numpy.random.Generator
-        For the levels of splitting.
-    max_work : float
-        Elementary steps.
-
-    Returns
-    -------
-    Sampler
-
-    Raises
-    ------
-    ValueError
-        If the preparation and the pilot run are predicted to take more than a tenth of ``max_work``; if the
-        network has terminals that only "crude" can treat.
-    """
+    """Prepare an estimator."""
     if method == "crude":
         return Sampler(method=method, kernel=_crude, arguments=(problem,))
     alive, failed, network = sampling_network(problem)

@@ -17,28 +17,12 @@ from numpy.typing import NDArray
 from relparallel.reliability.chances import Chance, series
 from relparallel.reliability.problem import Problem, require_relays
 
-__all__ = ["Apart", "Network", "sampling_network"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 
 class Network(NamedTuple):
-    """Arrays for the kernels; parts are the links 0..m-1 and then the nodes m..m+n-1.
-
-    Attributes
-    ----------
-    ends : int64[m, 2]
-        Nodes that each link joins.
-    first, around : int64[n + 1], int64[2 m]
-        Links at node v: ``around[first[v] : first[v + 1]]``.
-    up, down : float64[m + n]
-        Chances; up is above 0, and down is 0 for terminals.
-    rate : float64[m + n]
-        -ln(down), with digits of its own where down is nearly 1; 0 for parts that never fail.
-    terminal : bool[n]
-        Which nodes must be connected.
-    """
+    """Arrays for the kernels; parts are the links 0..m-1 and then the nodes m..m+n-1."""
 
     ends: IntArray
     first: IntArray
@@ -100,22 +84,6 @@ class _Draft:
 
 def sampling_network(problem: Problem) -> Apart:
     """Set apart what must be up and reduce the rest.
-
-    Parameters
-    ----------
-    problem : Problem
-        The question.
-
-    Returns
-    -------
-    Apart
-        ``network`` is None where one terminal is left, or where the terminals can never be connected.
-
-    Raises
-    ------
-    ValueError
-        If three or more terminals include one that does not forward and has several links: components then
-        do not tell who can communicate.
 
     Notes
     -----

@@ -28,28 +28,12 @@ import numpy as np
 from relparallel.reliability.sampling.running_moments import with_sample
 from relparallel.reliability.sampling.sampling_network import FloatArray, Network
 
-__all__ = ["pilot_levels", "sample_splitting"]
-
 _FACTOR: Final = 2  # offspring per state: the states at the next level are about as many
 _MOST_LEVELS: Final = 1100  # 2^-1100 is below the smallest float
 
 
 def pilot_levels(network: Network, rng: np.random.Generator, states: int = 512) -> FloatArray:
     """Levels at which about half of the states go on.
-
-    Parameters
-    ----------
-    network : Network
-        From `relparallel.reliability.sampling.sampling_network`.
-    rng : numpy.random.Generator
-        Source of randomness.
-    states : int, optional
-        States of the pilot run.
-
-    Returns
-    -------
-    float64[t]
-        Ascending, the last is 1.
 
     Notes
     -----
@@ -61,24 +45,7 @@ def pilot_levels(network: Network, rng: np.random.Generator, states: int = 512) 
 
 @numba.njit(cache=True)
 def sample_splitting(network, levels, samples, rng):  # type: ignore[no-untyped-def]
-    """Draw and average replications.
-
-    Parameters
-    ----------
-    network : Network
-        From `relparallel.reliability.sampling.sampling_network`.
-    levels : float64[t]
-        From `pilot_levels`.
-    samples : int
-        Replications.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    tuple of float
-        Mean of the replications, sums of their squared and cubed deviations from it, elementary steps.
-    """
+    """Draw and average replications."""
     rate, last = network.rate, len(levels) - 1
     nodes_fail = rate[len(network.ends) :].sum() > 0.0
     states, left = np.empty((len(levels), len(rate))), np.zeros(len(levels), np.int64)

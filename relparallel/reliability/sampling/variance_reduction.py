@@ -32,31 +32,12 @@ import numpy as np
 from relparallel.reliability.sampling.cut_flow import likely_cuts, workspace
 from relparallel.reliability.sampling.running_moments import with_sample
 
-__all__ = ["sample_recursive"]
-
 _PLAIN: Final = 0.1
 
 
 @numba.njit(cache=True)
 def sample_recursive(network, flow, samples, rng):  # type: ignore[no-untyped-def]
-    """Draw and average samples of Z.
-
-    Parameters
-    ----------
-    network : Network
-        From `relparallel.reliability.sampling.sampling_network`.
-    flow : FlowGraph
-        Of the same network.
-    samples : int
-        How many.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    tuple of float
-        Mean of the samples, sums of their squared and cubed deviations from it, elementary steps.
-    """
+    """Draw and average samples of Z."""
     space, weight = workspace(flow), flow.weight.copy()
     shares, cut = np.empty(len(weight)), np.empty(len(weight), np.int64)
     mean, square, cube, work = 0.0, 0.0, 0.0, 0

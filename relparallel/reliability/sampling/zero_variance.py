@@ -28,31 +28,12 @@ import numba
 from relparallel.reliability.sampling.cut_flow import likely_cuts, workspace
 from relparallel.reliability.sampling.running_moments import with_sample
 
-__all__ = ["sample_zero_variance"]
-
 _LEAST: Final = 0.05
 
 
 @numba.njit(cache=True)
 def sample_zero_variance(network, flow, samples, rng):  # type: ignore[no-untyped-def]
-    """Draw and average weights.
-
-    Parameters
-    ----------
-    network : Network
-        From `relparallel.reliability.sampling.sampling_network`.
-    flow : FlowGraph
-        Of the same network.
-    samples : int
-        How many.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    tuple of float
-        Mean of the samples, sums of their squared and cubed deviations from it, elementary steps.
-    """
+    """Draw and average weights."""
     space, weight = workspace(flow), flow.weight.copy()
     mean, square, cube, work = 0.0, 0.0, 0.0, 0
     for sample in range(samples):

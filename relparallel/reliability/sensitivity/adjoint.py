@@ -26,8 +26,6 @@ from relparallel.reliability.programme.labels import MAX_LIVE
 from relparallel.reliability.programme.tape import PARALLEL, SERIES, play
 from relparallel.reliability.sensitivity.sensitivity_sweep import slopes as swept
 
-__all__ = ["Derivatives", "differentiate", "require_all", "rewind", "swept_slopes"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -51,31 +49,6 @@ def differentiate(
     without: BoolArray | None = None,
 ) -> Derivatives:
     """Derivative of the unreliability by the down-probability of every link and node.
-
-    Parameters
-    ----------
-    structure : Compiled
-        The network taken apart.
-    link, node : float64[m, 2], float64[n, 2]
-        Up- and down-probabilities.
-    perfect : bool or bool[m + n], optional
-        Whether to include parts that never fail; if not, theirs is 0. It makes the programme larger.
-    max_states : int, optional
-        Largest layer.
-    room : int, optional
-        Records to keep at 12 to 16 bytes each. What does not fit is swept forth a second time, from layers
-        kept in between.
-    without : bool[m + n], optional
-        Parts whose derivative is not asked for; it is 0 then.
-
-    Returns
-    -------
-    Derivatives
-
-    Raises
-    ------
-    NotExactError
-        As for `Compiled.evaluate`.
 
     Notes
     -----
@@ -103,24 +76,7 @@ def differentiate(
 def swept_slopes(
     problem: Problem, wanted: BoolArray, reductions: bool, max_states: int, room: int = 2**26
 ) -> tuple[float, FloatArray]:
-    """The same for a network whose structure is not asked for again.
-
-    Parameters
-    ----------
-    problem : Problem
-        The network.
-    wanted : bool[m + n]
-        Links and nodes whose derivative is asked for; that of the others is 0.
-    reductions : bool
-        As for `compiled`.
-    max_states, room : int
-        As for `differentiate`.
-
-    Returns
-    -------
-    (float, float64[m + n])
-        Unreliability, and its derivatives.
-    """
+    """The same for a network whose structure is not asked for again."""
     most = fitting(max_states)
     network = problem.edges, problem.link, problem.node, problem.terminals
     failed, slope, peak, width = _slopes(*network, reductions, wanted, most, room)

@@ -24,8 +24,6 @@ from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.result import Routing
 from relparallel.topology import Topology
 
-__all__ = ["slopes_by_class", "slopes_by_form"]
-
 _KINDS: Final = 3  # of pods: each has slopes of its own
 
 FloatArray = NDArray[np.float64]
@@ -35,31 +33,9 @@ IntArray = NDArray[np.int64]
 def slopes_by_class(topology: Topology, problem: Problem) -> tuple[float, FloatArray] | None:
     """Unreliability, and by how much it grows when a link or a node is down.
 
-    Parameters
-    ----------
-    topology : Topology
-        Its tiers.
-    problem : Problem
-        The same network with its chances and terminals.
-
-    Returns
-    -------
-    (float, float64[m + n]) or None
-        0 for parts that never fail. None where the network is no fabric of alike parts, its pods are of more
-        than three kinds, or a slope is too small to be found.
-
     Notes
     -----
     All classes together take 1 to 3 times as long as the lumped sum alone, with pods of several kinds to 5.
-
-    Examples
-    --------
-    >>> from relparallel.reliability.problem import read_problem
-    >>> from relparallel.topology import leaf_spine
-    >>> network = leaf_spine(leaves=3, spines=2, hosts_per_leaf=1)
-    >>> found, slopes = slopes_by_class(network, read_problem(network, "all", 0.9, 1.0))
-    >>> print(f"{found:.4f} {sorted({round(slope, 4) for slope in slopes.tolist()})}")
-    0.2958 [0.0, 0.0856, 0.7824]
     """
     found = recognise(topology, problem)
     if found is None:

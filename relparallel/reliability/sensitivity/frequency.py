@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["RepairableNetwork", "failure_frequency"]
-
 FloatArray = NDArray[np.float64]
 Times = ArrayLike | Mapping[Any, float] | str
 

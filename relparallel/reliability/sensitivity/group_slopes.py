@@ -19,8 +19,6 @@ from relparallel.reliability.questions.mixture import Group
 from relparallel.reliability.sensitivity.adjoint import require_all, rewind
 from relparallel.reliability.sensitivity.whole_sweep import Moves, sweep_back
 
-__all__ = ["slopes_at_once", "slopes_with_groups"]
-
 Slopes = tuple[float, NDArray[np.float64]]
 
 _MOST: Final = 12  # groups whose states are gone through
@@ -44,26 +42,6 @@ def slopes_with_groups(
     at_once: Callable[[Problem, Sequence[Group]], Slopes] | None = None,
 ) -> Slopes:
     """Unreliability, and by how much it grows when a part is down, over all states of the groups.
-
-    Parameters
-    ----------
-    groups : sequence of Group
-        They fail independently of one another and of the parts.
-    slopes_of : callable
-        The same for a problem whose parts fail independently.
-    problem : Problem
-        The network with the chances of its parts.
-    at_once : callable, optional
-        The same for more than ten groups of several parts, see `slopes_at_once`; None where there is none.
-
-    Returns
-    -------
-    (float, float64[m + n])
-
-    Raises
-    ------
-    NotExactError
-        If more than twelve groups have several parts, and ``at_once`` does not take them.
 
     Notes
     -----
@@ -91,13 +69,7 @@ def slopes_with_groups(
 
 
 def slopes_at_once(problem: Problem, groups: Sequence[Group], max_states: int) -> Slopes:
-    """The same of groups of several parts without terminals, kept in the states of one sweep.
-
-    Raises
-    ------
-    NotExactError
-        If a layer holds more than ``max_states``, at most 65,536: all layers are kept.
-    """
+    """The same of groups of several parts without terminals, kept in the states of one sweep."""
     structure = compiled(problem, reductions=False)
     slots, slope = structure.slots, np.zeros(structure.slots + 1)
     given = [*map(tuple, problem.link.tolist()), *map(tuple, problem.node.tolist())]

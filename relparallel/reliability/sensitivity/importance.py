@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["Importance", "importance", "ranked"]
-
 FloatArray = NDArray[np.float64]
 ByClass = Callable[[Problem], tuple[float, FloatArray] | None]
 Measure = Literal["birnbaum", "criticality", "risk_achievement", "risk_reduction", "structural"]
@@ -244,37 +242,7 @@ def importance(
     alike: bool = False,
     again: ByClass | None = None,
 ) -> Importance:
-    """Importance of every part that can fail, class by class, or by one sweep forth and one back.
-
-    Parameters
-    ----------
-    problem : Problem
-        The network.
-    graph : Topology or networkx.Graph
-        Where the problem was read: it names the parts.
-    reductions : bool, optional
-        Whether to simplify the network first, and to treat a network of alike nodes by its classes.
-    max_states : int, optional
-        Largest layer of the exact programme.
-    perfect : bool, optional
-        Whether to include parts that never fail. It makes the programme larger.
-    alike : bool, optional
-        Whether to look for classes of a fabric first unless the programme is narrow, and not only where it is
-        too large.
-    again : callable, optional
-        As in `Importance`; asked first.
-
-    Returns
-    -------
-    Importance
-        Of each joined pair of nodes as a whole where cables are parallel; links that cannot help have no row.
-
-    Raises
-    ------
-    NotExactError
-        If the programme is too large, and the network is no fabric whose parts are alike in classes; where a
-        closed form answers without its slopes, also if the programme would take more than some seconds.
-    """
+    """Importance of every part that can fail, class by class, or by one sweep forth and one back."""
 
     def by_class() -> tuple[float, FloatArray] | None:
         return None if perfect else slopes_by_class(as_topology(graph), problem)
@@ -335,13 +303,7 @@ def _stirred(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def ranked(values: FloatArray) -> NDArray[np.int64]:
-    """Positions of the values, largest first; those equal to 12 digits, one to the next, in their order.
-
-    Examples
-    --------
-    >>> ranked(np.array([0.1, 0.3, 0.1 + 0.2, 0.7])).tolist()
-    [3, 1, 2, 0]
-    """
+    """Positions of the values, largest first; those equal to 12 digits, one to the next, in their order."""
     order = np.argsort(-values, kind="stable")
     falling = values[order]
     rank = np.cumsum(np.append(False, falling[1:] < falling[:-1] * (1 - _TIE)))

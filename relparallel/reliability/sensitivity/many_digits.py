@@ -13,8 +13,6 @@ import numpy as np
 
 from relparallel.reliability.programme.compiling import njit_borrowing
 
-__all__ = ["BITS", "FULL", "mixed"]
-
 BITS = 30  # of a word
 FULL = np.uint32(2**BITS - 1)  # the largest one
 _LONG = np.uint64(FULL)
@@ -25,21 +23,6 @@ _MANTISSA = 53  # bits of a float
 @njit_borrowing
 def mixed(d, u, up, down, made, change, gap, carry, count):  # type: ignore[no-untyped-def]
     """Mix chances d and u by those of two cases.
-
-    Parameters
-    ----------
-    d, u : uint32[w, n]
-        What is mixed. No u is above its d, but for rounding.
-    up, down : float
-        Chances of u and d, which add up to 1. The smaller one, whose digits count, multiplies the difference.
-    made : uint32[w, n]
-        To be filled: up u + down d, off by less than two units.
-    change : float64[n]
-        To be filled: d - u.
-    gap, carry : uint32[w + 1, n], uint64[2, n]
-        Room.
-    count : int
-        How many of the n there are.
 
     Notes
     -----

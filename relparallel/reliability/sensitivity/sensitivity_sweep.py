@@ -27,8 +27,6 @@ from relparallel.reliability.sensitivity.many_digits import FULL, mixed
 from relparallel.reliability.sensitivity.traced_sweep import ENDS, FAILURE, Space, Trace, forth, no_space
 from relparallel.reliability.sensitivity.word_counts import MOST, first_words, missing_words, rounding
 
-__all__ = ["slopes"]
-
 _TINY = 1e-300  # masses below may be 0
 _SMALLEST = 1e-180  # derivative beside U that is ever held
 _FEW_RECORDS = 2**12  # for which to make room at first
@@ -40,19 +38,7 @@ _MODULO = 1  # word that holds a number modulo the prime
 
 
 class _Room(NamedTuple):
-    """Where a batch of n numbers of w words is mixed.
-
-    Attributes
-    ----------
-    down, up : uint32[w, n]
-        What the records lead to.
-    mixed : uint32[8, w, n]
-        What comes of it: the nodes of a binary tree, from 1 on.
-    change : float64[n]
-        By how much one side of the last mixture was above the other.
-    gap, carry : uint32[w + 1, n], uint64[2, n]
-        Room for `many_digits.mixed`.
-    """
+    """Where a batch of n numbers of w words is mixed."""
 
     down: NDArray[np.uint32]
     up: NDArray[np.uint32]
@@ -65,28 +51,6 @@ class _Room(NamedTuple):
 @numba.njit(cache=True)
 def slopes(steps, chances, free, asked, gain, max_states, room):  # type: ignore[no-untyped-def]
     """Sweep forth and back.
-
-    Parameters
-    ----------
-    steps, chances : int64[m, 9], float64[m, 6]
-        See `relparallel.reliability.programme.frontier.Programme`.
-    free : bool[m, 3]
-        Whether the link, and entering vertices a and b, may be down or have their derivative taken.
-    asked : bool[m, 3]
-        Whether they have it taken; of the others it may be wrong.
-    gain : float64[m, 3]
-        To be filled: by how much failure is likelier with that part down than with it up.
-    max_states : int
-        Largest layer.
-    room : int
-        Records to keep; what is more is swept forth once again, a quarter of them or one row at a time.
-
-    Returns
-    -------
-    success, failure : float
-        Probability that the terminals are connected, and that they are not: both with digits of their own.
-    peak : int
-        States of the largest layer; above ``max_states`` if the sweep stopped for that.
 
     Notes
     -----
@@ -129,20 +93,7 @@ def _there_and_back(swept, chances, asked, gain, room):  # type: ignore[no-untyp
 
 @numba.njit(cache=True)
 def _all_forth(swept, chances, room):  # type: ignore[no-untyped-def]
-    """Sweep forth through all rows, in segments, each with room for as many records as all before it.
-
-    Returns
-    -------
-    segments : (list of int, list of uint64[2 states], list of int, list of Trace, int, Space)
-        Row and layer before each and after the last; room and trace of each; how many of the traces, those of
-        the first, are empty, because together they did not find room; space to sweep these once again.
-    records : int
-        Number of all records.
-    outcome : float, float
-        Probability that the terminals are connected, and that they are not: both with digits of their own.
-    peak : int
-        States of the largest layer.
-    """
+    """Sweep forth through all rows, in segments, each with room for as many records as all before it."""
     rows, free, lean, max_states = swept
     layer, none = np.zeros(2, np.uint64), np.zeros(0, np.int64)
     layer.view(np.float64)[1] = 1.0

@@ -21,8 +21,6 @@ from relparallel.reliability.programme.labels import ALL, depart, merge, pack, t
 from relparallel.reliability.programme.layer_rows import HOLDS, KIND, MERGE, SUCCEED
 from relparallel.reliability.programme.layer_table import add_states, grown, indexed
 
-__all__ = ["ENDS", "FAILURE", "Space", "Trace", "forth", "no_space"]
-
 _NIBBLE, _U0 = np.uint64(15), np.uint64(0)
 _SUCCESS, FAILURE, ENDS = 0, 1, 2  # the two ends take the first places of a layer, its states the next
 _SAME = -1  # a record's other side
@@ -30,20 +28,7 @@ _BATCH = 256  # states at a time
 
 
 class Trace(NamedTuple):
-    """Where the states of some rows go.
-
-    Attributes
-    ----------
-    target : int32[records, 2]
-        Of a row in place: from where to where a share moves; what ends comes last. Of another: where a state
-        goes with the link down and up, for each way in which the entering vertices can be.
-    mass : float64[masses]
-        Probability to reach the state of each record of a row in place, or each state before another row.
-    first, records : int64[rows + 1]
-        First mass and first record of a row.
-    states : int64[rows]
-        States before each row.
-    """
+    """Where the states of some rows go."""
 
     target: NDArray[np.int32]
     mass: NDArray[np.float64]
@@ -53,17 +38,7 @@ class Trace(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Arrays that the sweep grows, which the next one may have: new pages cost more than what is written.
-
-    Attributes
-    ----------
-    here, there : uint64[any]
-        Layers.
-    table, sources : int32[any]
-        Places of states, and from where they move.
-    target, mass : int32[any, 2], float64[any]
-        Those of a trace that is of no use any more.
-    """
+    """Arrays that the sweep grows, which the next one may have: new pages cost more than what is written."""
 
     here: NDArray[np.uint64]
     there: NDArray[np.uint64]
@@ -82,37 +57,7 @@ def no_space():  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def forth(rows, chances, free, lean, begin, layer, max_states, most, sums, space):  # type: ignore[no-untyped-def]
-    """Decide links from row ``begin`` on while the trace has room.
-
-    Parameters
-    ----------
-    rows, chances, free : int64[m, 11], float64[m, 6], bool[m, 3]
-        See `planned_rows` and `slopes`.
-    lean : bool
-        Whether to leave out states whose mass is 0, as the frontier programme does.
-    begin : int
-        First row.
-    layer : uint64[2 states]
-        State and mass, one after the other, of the layer before it.
-    max_states, most : int
-        Largest layer, and records to keep: those of one row at least.
-    sums : float64[4]
-        Success and failure, each with what rounding lost: to be added to.
-    space : Space
-        To be overwritten.
-
-    Returns
-    -------
-    end : int
-        First row that is not decided.
-    layer : uint64[2 states]
-        The layer before it.
-    trace : Trace
-    peak : int
-        Largest layer.
-    space : Space
-        What may be overwritten next: without what the trace holds.
-    """
+    """Decide links from row ``begin`` on while the trace has room."""
     rows_left, row, count, peak = len(rows) - begin, begin, len(layer) // 2, 1
     most = max(most, _most_records(rows[row], free[row], count))
     first, records = np.zeros(rows_left + 1, np.int64), np.zeros(rows_left + 1, np.int64)
@@ -193,17 +138,7 @@ def _record_shares(here, moved, sources, made, ends, end, target, mass):  # type
 
 @numba.njit(cache=True)
 def _decide(here, row, chance, free, lean, target, there, table, buffer, origin, sums):  # type: ignore[no-untyped-def]
-    """Decide one link in all states of a layer, a batch at a time.
-
-    Returns
-    -------
-    there : uint64[>= 2 found]
-        States of the next layer, state and mass one after the other.
-    table, bits : int32[>= 2^bits], int
-        Where they are.
-    found : int
-        Their number.
-    """
+    """Decide one link in all states of a layer, a batch at a time."""
     states, ways, found = len(here) // 2, (1 + free[1]) * (1 + free[2]), 0
     table, bits = indexed(table, there, 0, len(here))
     for start in range(0, states, _BATCH):
@@ -222,13 +157,7 @@ def _decide(here, row, chance, free, lean, target, there, table, buffer, origin,
 
 @numba.njit(cache=True)
 def _expand(here, step, chance, free, lean, target, buffer, origin, sums):  # type: ignore[no-untyped-def]
-    """Decide one link in some states: what they become goes to the buffer; whence: record and side.
-
-    Returns
-    -------
-    made : int
-        States in the buffer. Where no state comes of it, the record says which end it is.
-    """
+    """Decide one link in some states: what they become goes to the buffer; whence: record and side."""
     old, new, made, record = here.view(np.float64), buffer.view(np.float64), 0, 0
     a, b = np.uint64(4 * step[4]), np.uint64(4 * step[5])
     for i in range(0, len(here), 2):

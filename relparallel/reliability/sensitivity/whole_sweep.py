@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from relparallel.reliability.programme.plain_sweep import too_many_states
 
-__all__ = ["FAILS", "Moves", "sweep_back", "taken_so"]
-
 FAILS: Final = None  # outcome of a state that has parted the terminals
 
 Taken = Sequence[tuple[int, int]]  # parts that are decided, by their place in the step: up (0) or down (1)
@@ -32,27 +30,6 @@ def sweep_back(
     max_states: float,
 ) -> tuple[float, list[list[float]]]:
     """Mass of failure, and by how much it grows as a part goes from up to down.
-
-    Parameters
-    ----------
-    start, works : hashable
-        First state, and the outcome that joins the terminals; so do states after the last step.
-    moves : sequence of callable
-        By step, what becomes of a state.
-    chances : sequence of sequences of (up, down)
-        By step, of its parts.
-    max_states : float
-        Largest layer, about.
-
-    Returns
-    -------
-    (failure, list of lists of float)
-        By step, the share of each of its parts.
-
-    Raises
-    ------
-    NotExactError
-        If a layer holds more states.
 
     Notes
     -----

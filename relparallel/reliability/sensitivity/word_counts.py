@@ -14,8 +14,6 @@ from relparallel.reliability.programme.labels import ALL
 from relparallel.reliability.programme.layer_rows import HOLDS
 from relparallel.reliability.sensitivity.many_digits import BITS
 
-__all__ = ["MOST", "first_words", "missing_words", "rounding"]
-
 _TINY = 1e-300  # masses below may be 0
 _FEW, _MANY, MOST = 8, 11, 34  # words of a g: at least; at most where states are many; whose unit is a float
 _DETOUR = 3  # times the length of the shortest way, that by the most remote link
@@ -24,15 +22,7 @@ _ENOUGH = 40  # bits of a derivative where rounding is a unit
 
 @numba.njit(cache=True)
 def first_words(rows, chances, success, failure):  # type: ignore[no-untyped-def]
-    """Words for what seems to be the least derivative: by a part of a large cut, or of a detour.
-
-    Parameters
-    ----------
-    rows, chances : int64[m, 11], float64[m, 6]
-        See `planned_rows` and `relparallel.reliability.programme.frontier.Programme`.
-    success, failure : float
-        Probability that the terminals are connected, and that they are not.
-    """
+    """Words for what seems to be the least derivative: by a part of a large cut, or of a detour."""
     costs = np.zeros((len(rows), 3))
     for row in range(len(rows)):
         for i in range(3):
@@ -63,15 +53,7 @@ def _cut(rows, costs):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def missing_words(gain, asked, words):  # type: ignore[no-untyped-def]
-    """How many words are missing at least in a derivative that is asked for.
-
-    Parameters
-    ----------
-    gain, asked : float64[m, 3], bool[m, 3]
-        Derivatives, as far as so many words give them, and which of them count.
-    words : int
-        Words of 30 bits.
-    """
+    """How many words are missing at least in a derivative that is asked for."""
     least = np.inf
     for row in range(len(gain)):
         for i in range(3):

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from relparallel._checks import require_instance
 
-__all__ = ["delay", "malformed", "numbered_lines", "rate", "read_delay", "read_rate", "require_path", "write"]
-
 _RATES: Final[Mapping[str, int]] = {"bps": 0, "kbps": 3, "mbps": 6, "gbps": 9, "tbps": 12}  # powers of ten
 _DELAYS: Final[Mapping[str, int]] = {"s": 0, "ms": -3, "us": -6, "ns": -9, "ps": -12}
 

@@ -30,8 +30,6 @@ from relparallel.topology.parts import Design
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["read_graphml", "write_graphml"]
-
 _OURS: Final = "relparallel"
 _LITERAL: Final = "python:"
 
@@ -45,14 +43,6 @@ def write_graphml(topology: Topology | nx.Graph[Any], path: str | os.PathLike[st
         The network.
     path : str or path-like
         File to write; it is replaced only when the new one is complete.
-
-    Raises
-    ------
-    TypeError
-        If an argument has the wrong type.
-    ValueError
-        If a label or an attribute is no literal (number, text, tuple, list, dict, set, None) and could not be
-        read back; the message names it.
 
     Examples
     --------

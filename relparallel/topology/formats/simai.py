@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["lint_simai", "read_simai", "write_simai"]
-
 _CORRECT = "correct the line"
 
 
@@ -181,11 +179,6 @@ def write_simai(
         A divisor of the number of hosts.
     gpu_type : str, optional
         One word, such as A100 or H100.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type, the hosts do not fill whole servers, or the type is not one word.
 
     Examples
     --------

@@ -34,8 +34,6 @@ from relparallel.units import GBIT
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["cable_lines", "hosts_first", "write_booksim", "write_htsim", "write_ns3"]
-
 _NANOSECOND = 1e-9
 
 
@@ -49,11 +47,6 @@ def write_ns3(topology: Topology | nx.Graph[Any], path: str | os.PathLike[str]) 
         cable is a line of its own. Kinds and ``transit`` are not written: there hosts do not forward.
     path : str or path-like
         File to write; it is replaced only when the new one is complete.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type.
 
     References
     ----------
@@ -110,13 +103,6 @@ def write_htsim(topology: Topology, path: str | os.PathLike[str], *, switch_late
         File to write; it is replaced only when the new one is complete.
     switch_latency : float, optional
         Of every switch [s], whole nanoseconds.
-
-    Raises
-    ------
-    TypeError
-        If an argument has the wrong type.
-    ValueError
-        If htsim would build another network; the message says what differs and what to do.
 
     References
     ----------
@@ -282,13 +268,6 @@ def write_booksim(
         File to write; it is replaced only when the new one is complete.
     cycle : float, optional
         Length of a cycle [s]; a latency is rounded to cycles, at least one.
-
-    Raises
-    ------
-    TypeError
-        If an argument has the wrong type.
-    ValueError
-        If the network cannot be said in this format; the message says why and what to do.
 
     References
     ----------

@@ -9,8 +9,6 @@ import numpy as np
 from relparallel._checks import require_real
 from relparallel.workload.layer_graph import LayerGraph
 
-__all__ = ["Builder"]
-
 
 @dataclass(frozen=True, slots=True)
 class Builder:

@@ -14,8 +14,6 @@ from relparallel._checks import require_choice, require_flag, require_int
 from relparallel.workload.layer_graph import LayerGraph
 from relparallel.workload.layer_graphs._builder import Builder
 
-__all__ = ["resnet_graph", "vgg_graph"]
-
 # Convolutions in each of the five groups; Simonyan & Zisserman 2015, table 1, columns A, B, D, E.
 VGG: Final[Mapping[int, tuple[int, ...]]] = {
     11: (1, 1, 2, 2, 2),
@@ -47,11 +45,6 @@ def vgg_graph(
     -------
     LayerGraph
         Work in FLOP for one image.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is outside its range.
 
     References
     ----------
@@ -109,11 +102,6 @@ def resnet_graph(
     -------
     LayerGraph
         Work in FLOP for one image.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is outside its range.
 
     References
     ----------

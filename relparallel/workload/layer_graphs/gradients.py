@@ -15,8 +15,6 @@ from relparallel.workload.layer_graph import LayerGraph
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DataParallelCost", "Gradients", "data_parallel_cost", "gradients"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Gradients:
@@ -30,11 +28,6 @@ class Gradients:
         Bytes of each gradient, shape [k].
     ready : array_like
         Work from the start of the backward pass until the gradient is made, shape [k], never falling.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an array has the wrong shape or a negative value, or ``ready`` falls.
 
     Examples
     --------
@@ -88,11 +81,6 @@ def gradients(graph: LayerGraph) -> Gradients:
         Of the layers with parameters. ``ready`` is in the unit of the graph and includes the work of layers
         without parameters that come before in the backward pass.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If ``graph`` is no `LayerGraph` or has no parameters.
-
     Notes
     -----
     ready_i = sum of B_j over the layers j from the last one down to i. O(n).
@@ -131,11 +119,6 @@ class DataParallelCost:
         The n layers.
     compute, communication : array_like
         Seconds of one worker in one step, shape [n].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an array has the wrong shape or a negative value.
 
     Examples
     --------
@@ -213,11 +196,6 @@ def data_parallel_cost(
     -------
     DataParallelCost
         Seconds (F + B) of computation and 2 (m - 1)/m W/b of ring all-reduce for each layer.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is outside its range, or ``flops`` does not fit the unit of the graph.
 
     Notes
     -----

@@ -25,8 +25,6 @@ from relparallel.units import MILLISECOND
 from relparallel.workload._edges import directed_pairs, require_acyclic, sums
 from relparallel.workload.layer_graph import LayerGraph
 
-__all__ = ["PartitionProblem", "read_partition_problem"]
-
 _TOP: Final = ("maxSizePerFPGA", "maxFPGAs", "maxCPUs")
 _NODE: Final = ("id", "supportedOnFpga", "cpuLatency", "fpgaLatency", "isBackwardNode", "size")
 _EDGE: Final = ("sourceId", "destId", "cost")
@@ -54,11 +52,6 @@ class PartitionProblem:
         Devices.
     accelerator_memory : float
         Bytes of one accelerator.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an array has the wrong shape or a value outside its range, or the edges form a cycle.
 
     References
     ----------
@@ -128,11 +121,6 @@ class PartitionProblem:
             A layer for each colour of the forward pass (colours that need each other merged), with the
             backward operators of that colour as its backward work. ``parameter_bytes`` holds all the memory
             that both occupy, since the file does not part weights from outputs.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If ``bandwidth`` is not above 0, or a backward operator has no forward operator of its colour.
 
         Examples
         --------

@@ -23,8 +23,6 @@ from relparallel.topology.formats import _text
 from relparallel.units import MILLISECOND
 from relparallel.workload.layer_graph import LayerGraph
 
-__all__ = ["read_profile", "write_profile"]
-
 FIELDS: Final = ("forward_compute_time", "backward_compute_time", "activation_size", "parameter_size")
 _LAYER: Final = re.compile(r"(node\d+) -- (.*) -- " + ", ".join(f"{name}=(.*)" for name in FIELDS))
 _EDGE: Final = re.compile(r"(node\d+) -- (node\d+)")
@@ -112,11 +110,6 @@ def write_profile(graph: LayerGraph, path: str | os.PathLike[str]) -> None:
         Layers with work in seconds; they are named node1, node2, ... in their order.
     path : str or path-like
         File to write; it is replaced only when the new one is complete.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type, or the work is counted in FLOP.
 
     Examples
     --------

@@ -13,8 +13,6 @@ from relparallel.workload.layer_graph import LayerGraph
 from relparallel.workload.layer_graphs._builder import Builder
 from relparallel.workload.transformer import Transformer
 
-__all__ = ["bert_graph", "gnmt_graph", "transformer_graph"]
-
 
 def gnmt_graph(
     layers: int = 8,
@@ -43,11 +41,6 @@ def gnmt_graph(
     -------
     LayerGraph
         Work in FLOP for one pair of sentences. Residual sums and dropout belong to the layer before them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no positive integer, or ``layers`` is odd.
 
     Notes
     -----
@@ -112,11 +105,6 @@ def bert_graph(
     LayerGraph
         Work in FLOP for one sequence.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no positive integer.
-
     Notes
     -----
     Three tables (V + s + 2) h and a LayerNorm 2 h; layers of 12 h^2 + 13 h parameters and
@@ -156,11 +144,6 @@ def transformer_graph(model: Transformer, *, element_bytes: float = 2) -> LayerG
     -------
     LayerGraph
         Work in FLOP for one sequence. A tied output layer has no parameters of its own.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``model`` is no `Transformer` or ``element_bytes`` is not above 0.
 
     Notes
     -----

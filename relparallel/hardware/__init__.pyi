@@ -1,0 +1,8 @@
+from .accelerators import Accelerator as Accelerator, accelerator as accelerator, accelerators as accelerators
+from .cluster import LEVELS as LEVELS, Cluster as Cluster, cluster as cluster, clusters as clusters
+from .rates import (
+    ComponentRate as ComponentRate,
+    ComponentRates as ComponentRates,
+    llama3_interruptions as llama3_interruptions,
+    observed_rate as observed_rate,
+)

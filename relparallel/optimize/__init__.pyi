@@ -1,0 +1,33 @@
+from ._joint_words import in_degrees as in_degrees
+from .disjoint_routes import RoutePair as RoutePair, disjoint_routes as disjoint_routes
+from .fabric_choice import FabricChoice as FabricChoice, cheapest_fabric as cheapest_fabric
+from .joint_break_even import BreakEven as BreakEven, break_even_rate as break_even_rate
+from .joint_plans import JOINT_OBJECTIVES as JOINT_OBJECTIVES, JointPlan as JointPlan, joint as joint
+from .maintenance import (
+    MaintenancePlan as MaintenancePlan,
+    inspection_interval as inspection_interval,
+    replacement_interval as replacement_interval,
+)
+from .measured_joint import (
+    Candidate as Candidate,
+    JointOptimum as JointOptimum,
+    Plan as Plan,
+    joint_optimum as joint_optimum,
+    published_candidate as published_candidate,
+)
+from .network_design import NetworkDesign as NetworkDesign
+from .redundancy_allocation import (
+    RedundancyAllocation as RedundancyAllocation,
+    redundancy_allocation as redundancy_allocation,
+    redundancy_allocations as redundancy_allocations,
+)
+from .reliable_network import reliable_network as reliable_network
+from .replica_placement import (
+    HallViolator as HallViolator,
+    ReplicaPlacement as ReplicaPlacement,
+    place_replicas as place_replicas,
+)
+from .spare_parts import SparesPlan as SparesPlan, spares as spares
+from .stage_split import best_stage_layers as best_stage_layers
+from .strategy_search import StrategyOptimum as StrategyOptimum, best_strategy as best_strategy
+from .survivable_augmentation import survivable_augmentation as survivable_augmentation

@@ -1,0 +1,131 @@
+from .checkpoint_kinds import (
+    asynchronous as asynchronous,
+    in_memory as in_memory,
+    just_in_time as just_in_time,
+    key_ranges as key_ranges,
+    multi_level as multi_level,
+    parity as parity,
+    remote as remote,
+)
+from .checkpoint_policies import (
+    Cause as Cause,
+    Checkpointing as Checkpointing,
+    CheckpointLevel as CheckpointLevel,
+)
+from .checkpointing import (
+    availability_optimal_interval as availability_optimal_interval,
+    checkpoint_interval as checkpoint_interval,
+    checkpoint_time as checkpoint_time,
+)
+from .consequences import consequences as consequences, groups_behind as groups_behind
+from .crossover import (
+    break_even_any as break_even_any,
+    break_even_rates as break_even_rates,
+    break_even_regroup as break_even_regroup,
+    break_even_repair as break_even_repair,
+    crossovers as crossovers,
+)
+from .degraded_states import (
+    LikelyStates as LikelyStates,
+    RepairableParts as RepairableParts,
+    expected_speed as expected_speed,
+    likely_states as likely_states,
+)
+from .domains import (
+    POLICIES as POLICIES,
+    BlastRadius as BlastRadius,
+    DropRule as DropRule,
+    blast_radius as blast_radius,
+    drop_rule as drop_rule,
+    expected_replicas_hit as expected_replicas_hit,
+)
+from .effective_time import (
+    EffectiveTime as EffectiveTime,
+    effective_training_time_ratio as effective_training_time_ratio,
+    expected_segment_time as expected_segment_time,
+    optimal_training_time_ratio as optimal_training_time_ratio,
+)
+from .failure_logs import FailureLog as FailureLog
+from .failure_model import failure_model as failure_model
+from .failure_readers import read_failure_log as read_failure_log, read_lanl as read_lanl
+from .failure_tables import RATES as RATES
+from .failures import ComponentClass as ComponentClass, Domain as Domain, FailureModel as FailureModel
+from .fleet import Fleet as Fleet, FleetStudy as FleetStudy
+from .fleet_failures import fleet_failures as fleet_failures
+from .goodput import Goodput as Goodput, Job as Job, relative_goodput as relative_goodput
+from .goodput_report import goodput as goodput
+from .job_shape import JobShape as JobShape
+from .lifetime_fits import (
+    LifetimeFit as LifetimeFit,
+    fit_by_cause as fit_by_cause,
+    fit_lifetimes as fit_lifetimes,
+)
+from .lifetimes import Lifetime as Lifetime
+from .markov import NodeChain as NodeChain
+from .memory_replicas import (
+    PLACEMENTS as PLACEMENTS,
+    checkpoint_recovery_probability as checkpoint_recovery_probability,
+    domain_loss_probability as domain_loss_probability,
+    replica_holders as replica_holders,
+    time_to_pair_loss as time_to_pair_loss,
+)
+from .network_failures import NetworkImpact as NetworkImpact, network_impact as network_impact
+from .network_parts import NetworkPart as NetworkPart
+from .network_rates import (
+    joint_loss_rate as joint_loss_rate,
+    published_network_rates as published_network_rates,
+)
+from .optical import (
+    rewired as rewired,
+    slice_availability as slice_availability,
+    usable_fraction as usable_fraction,
+)
+from .pipeline_templates import (
+    best_pipelines as best_pipelines,
+    template_speed as template_speed,
+    templates_cover as templates_cover,
+)
+from .published_runs import (
+    PublishedRun as PublishedRun,
+    RunInput as RunInput,
+    predict_runs as predict_runs,
+    published_runs as published_runs,
+)
+from .recovery import elastic_throughput as elastic_throughput
+from .recovery_policies import RECOVERY_POLICIES as RECOVERY_POLICIES, Recovery as Recovery
+from .redundancy import (
+    independent_failures_survived as independent_failures_survived,
+    pair_failures as pair_failures,
+    pair_mtti as pair_mtti,
+    pipeline_survival as pipeline_survival,
+)
+from .redundant_fabrics import redundant_fabric as redundant_fabric
+from .replay import (
+    SpotTrace as SpotTrace,
+    TraceReplay as TraceReplay,
+    best_replay as best_replay,
+    read_spot_trace as read_spot_trace,
+    replay_gaps as replay_gaps,
+    replay_sizes as replay_sizes,
+)
+from .report import BUCKETS as BUCKETS, GoodputReport as GoodputReport
+from .rollback import Rollback as Rollback, rollback as rollback
+from .silent_errors import (
+    VerifiedPattern as VerifiedPattern,
+    best_verified_pattern as best_verified_pattern,
+    verified_pattern_time as verified_pattern_time,
+)
+from .simulate import simulate as simulate
+from .spares import (
+    erlang_b as erlang_b,
+    shortage_probability as shortage_probability,
+    spares_law as spares_law,
+    spares_needed as spares_needed,
+)
+from .stragglers import (
+    SlowRanks as SlowRanks,
+    expected_maximum as expected_maximum,
+    noise_slowdown as noise_slowdown,
+    pipeline_slowdown as pipeline_slowdown,
+    slow_ranks as slow_ranks,
+)
