@@ -9,7 +9,6 @@ from .degraded import (
     throughput_under_failures as throughput_under_failures,
 )
 from .estimate import Estimate as Estimate, binomial_estimate as binomial_estimate
-from .growth import Expansion as Expansion, expansion as expansion
 from .halves import bisection as bisection
 from .hops import HopStatistics as HopStatistics, hop_statistics as hop_statistics
 from .load import EdgeLoad as EdgeLoad, ecmp_load as ecmp_load
@@ -18,4 +17,3 @@ from .throughput import (
     aggregate_bottleneck_throughput as aggregate_bottleneck_throughput,
     concurrent_flow as concurrent_flow,
 )
-from .tiers import oversubscription as oversubscription

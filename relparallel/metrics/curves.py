@@ -16,7 +16,6 @@ import numpy as np
 from relparallel._checks import (
     require_choice,
     require_flag,
-    require_instance,
     require_int,
     require_probability,
     require_rng,
@@ -70,16 +69,6 @@ class ResilienceCurve:
     failed: IntArray
     pairs: FloatArray
     accessible: FloatArray
-
-    def __post_init__(self) -> None:
-        require_choice(_FAILING, failing=self.failing)
-        require_int(parts=self.parts, at_least=1)
-        for count in require_instance(np.ndarray, failed=self.failed).ravel():
-            require_int(failed=count, at_least=0, at_most=self.parts)
-        for name in ("pairs", "accessible"):
-            shares = np.asarray(require_probability(**{name: getattr(self, name)}))
-            if shares.ndim != 2 or shares.shape[1] != self.failed.size:
-                raise ValueError(f"{name} must be of shape [samples, {self.failed.size}], got {shares.shape}")
 
     def to_frame(self) -> pd.DataFrame:
         """Mean over the samples and its standard error.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_int
+from relparallel._checks import require_choice
 from relparallel.metrics._network import (
     Network,
     arcs_of,
@@ -23,7 +23,7 @@ from relparallel.metrics._network import (
 )
 from relparallel.metrics._paths import spread
 from relparallel.topology import Topology
-from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, integers, read_only, reals
+from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 from relparallel.topology.symmetry import arc_orbits, orbits
 
 if TYPE_CHECKING:
@@ -60,17 +60,6 @@ class EdgeLoad:
     capacity: FloatArray
     pairs: int
     unreachable: int
-
-    def __post_init__(self) -> None:
-        edges = integers("edges", self.edges, -1, 2)
-        m = len(edges)
-        capacity = reals("capacity", self.capacity, m, "edges", at_least=0)
-        flow = np.asarray(self.flow)
-        if flow.dtype.kind not in "iuf" or flow.shape != (m, 2) or not (flow >= 0).all():
-            raise ValueError(f"flow must be numbers >= 0 of shape [{m}, 2], got {str(self.flow)[:80]}")
-        require_int(pairs=self.pairs, unreachable=self.unreachable, at_least=0)
-        for name, array in {"edges": edges, "flow": flow.astype(np.float64), "capacity": capacity}.items():
-            object.__setattr__(self, name, read_only(array))
 
     @property
     def load(self) -> FloatArray:

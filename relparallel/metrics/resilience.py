@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 from relparallel._checks import (
     require_instance,
     require_int,
-    require_probability,
     require_real,
     require_rng,
 )
@@ -57,9 +56,6 @@ class Survival:
 
     pairs: float
     accessible: float
-
-    def __post_init__(self) -> None:
-        require_probability(pairs=self.pairs, accessible=self.accessible)
 
 
 def survival(topology: Topology | nx.Graph[Any], alive: BoolArray) -> Survival:
