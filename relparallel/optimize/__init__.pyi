@@ -29,5 +29,4 @@ from .replica_placement import (
 )
 from .spare_parts import SparesPlan as SparesPlan, spares as spares
 from .stage_split import best_stage_layers as best_stage_layers
-from .strategy_search import StrategyOptimum as StrategyOptimum, best_strategy as best_strategy
 from .survivable_augmentation import survivable_augmentation as survivable_augmentation
