@@ -27,7 +27,17 @@ USES = {
     GRID + "evaluate(nx.grid_2d_graph(3, 3), [(0, 0), (2, 2)], 0.9, method='exact')": TABLES | SCIPY,
     GRID + "evaluate(nx.grid_2d_graph(3, 3), 'all', 0.9, 0.99)": TABLES | SCIPY,
 }
-LAZY = ("drawing", "hardware", "metrics", "optimize", "parallel", "reliability", "topology", "training", "workload")
+LAZY = (
+    "drawing",
+    "hardware",
+    "metrics",
+    "optimize",
+    "parallel",
+    "reliability",
+    "topology",
+    "training",
+    "workload",
+)
 
 
 def loaded(statements: str) -> set[str]:
