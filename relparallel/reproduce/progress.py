@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any, Self, TextIO
 
-
 _LONGEST = 60  # part of a problem that a row shows
 
 
@@ -63,7 +62,7 @@ class LiveProgress(Progress):
         self.rows = progress.Progress(
             *columns, console=Console(file=stream), refresh_per_second=4, get_time=monotonic
         )
-        self.sum = self.rows.add_task(self._counts(), total=self.total, note="")
+        self.sum = self.rows.add_task("notebooks", total=self.total, note=self._counts())
         self.row = {
             name: self.rows.add_task(
                 name, start=False, visible=False, total=1, note=f"of about {seconds:.0f} s" if seconds else ""
@@ -87,7 +86,7 @@ class LiveProgress(Progress):
         """Stop the notebook's clock."""
         self.over[name] = problem
         self.rows.update(self.row[name], completed=1, note=problem[:_LONGEST] or "done")
-        self.rows.update(self.sum, advance=1, description=self._counts())
+        self.rows.update(self.sum, advance=1, note=self._counts())
 
     def _counts(self) -> str:
         failed = sum(map(bool, self.over.values()))
