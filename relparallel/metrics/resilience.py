@@ -21,7 +21,7 @@ from relparallel._checks import (
     require_rng,
 )
 from relparallel.metrics._network import require_hosts
-from relparallel.metrics._reach import all_joined
+from relparallel.metrics._reachability import all_joined
 from relparallel.metrics.estimate import Estimate, binomial_estimate
 from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
 from relparallel.topology import Topology, sample_failures

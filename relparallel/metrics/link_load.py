@@ -34,7 +34,7 @@ Split = Literal["paths", "hops"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class EdgeLoad:
+class LinkLoad:
     """Traffic of all ordered pairs of hosts, one unit each, on every pair of joined nodes.
 
     Parameters
@@ -111,7 +111,7 @@ class EdgeLoad:
 
 def ecmp_load(
     topology: Topology | nx.Graph[Any], alive: BoolArray | None = None, *, split: Split = "paths"
-) -> EdgeLoad:
+) -> LinkLoad:
     """Load of every cable when each ordered pair of hosts sends one unit over its shortest paths.
 
     Parameters
@@ -126,7 +126,7 @@ def ecmp_load(
 
     Returns
     -------
-    EdgeLoad
+    LinkLoad
         Exact. Parallel cables share what their pair carries.
 
     Notes
@@ -154,7 +154,7 @@ def ecmp_load(
 
 def load_of(
     t: Topology, weight: FloatArray, cables: IntArray, split: Split, *, symmetric: bool = False
-) -> EdgeLoad:
+) -> LinkLoad:
     """Load with these living hosts and cables; from one host of every orbit where all live."""
     net = network(t, weight, cables)
     roots = np.flatnonzero(net.weight)
@@ -169,7 +169,7 @@ def load_of(
     arc, share = carriers(t, net, cables)
     flow = load[arc] * share if load.size else np.zeros(arc.shape)
     hosts, pairs = int(weight.sum()), round(joined) + _pairs_of_twins(net)
-    return EdgeLoad(
+    return LinkLoad(
         edges=t.edges,
         flow=_mean_of(flow, arc_orbits(t)) if roots.size < classes else flow,
         capacity=cables * t.capacity / link_capacity(t),
