@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from relparallel.hardware import Cluster, cluster
-from relparallel.metrics import hosts_connected
 from relparallel.parallel import Strategy, StrategyGrid, evaluate
 from relparallel.reliability import evaluate as network_reliability
 from relparallel.sweep import map_chunks, spawn_streams
@@ -22,11 +21,6 @@ from relparallel.workload import Transformer
 distributed = pytest.importorskip("distributed", reason="the extra distributed is not installed")
 GPT3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
 GPUS = cluster("a100-80gb-selene", gpus=64)
-
-
-def connected(executor):
-    rng = np.random.default_rng(1)
-    return hosts_connected(nx.cycle_graph(5), 100_000, rng, link_down=0.1, executor=executor)
 
 
 def sampled(executor):
@@ -51,7 +45,7 @@ def simulated(executor):
     return found.mean, found.sd, found.samples.tobytes()
 
 
-SWEEPS = [connected, sampled, strategies, simulated]
+SWEEPS = [sampled, strategies, simulated]
 
 
 def drawn(deadly: str, chunk: tuple[int, np.random.Generator]) -> bytes:

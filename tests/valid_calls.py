@@ -206,10 +206,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "metrics.disjoint_path_set": lambda: {
         "topology": nx.cycle_graph(5), "source": 0, "target": 2, "share": "ends",
     },
-    "metrics.hosts_connected": lambda: {
-        "topology": nx.cycle_graph(5), "samples": 70, "rng": np.random.default_rng(1), "link_down": 0.1,
-        "node_down": 0.1, "shared_risk_down": 0.1, "confidence": 0.95, "executor": None,
-    },
     "metrics.resilience_curve": lambda: {
         "topology": rp.topology.fat_tree(4), "failing": "link_load", "shares": [0.1, 0.2], "samples": 2,
         "rng": np.random.default_rng(1), "recalculated": True,

@@ -9,7 +9,7 @@ from .cuts import (
 from .distances import HopStatistics as HopStatistics, hop_statistics as hop_statistics
 from .estimate import Estimate as Estimate, binomial_estimate as binomial_estimate
 from .link_load import LinkLoad as LinkLoad, ecmp_load as ecmp_load
-from .resilience import Survival as Survival, hosts_connected as hosts_connected, survival as survival
+from .resilience import Survival as Survival, survival as survival
 from .throughput import (
     DegradedThroughput as DegradedThroughput,
     aggregate_bottleneck_throughput as aggregate_bottleneck_throughput,

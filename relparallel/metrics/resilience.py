@@ -1,4 +1,4 @@
-"""What failures leave of a network: whether all hosts, and how many pairs of hosts, still reach each other.
+"""What failures leave of a network: how many pairs of hosts still reach each other.
 
 Two hosts are *joined* where a path of working cables and working, forwarding nodes connects them; a host that
 fails is joined to none. All shares are of the hosts, or pairs of hosts, of the intact network.
@@ -6,34 +6,18 @@ fails is joined to none. All shares are of the hosts, or pairs of hosts, of the 
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from relparallel._checks import (
-    require_instance,
-    require_int,
-    require_real,
-    require_rng,
-)
 from relparallel.metrics._network import require_hosts
-from relparallel.metrics._reachability import all_joined
-from relparallel.metrics.estimate import Estimate, binomial_estimate
-from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
-from relparallel.topology import Topology, sample_failures
+from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray, IntArray, flags
 
 if TYPE_CHECKING:
     import networkx as nx
     from scipy.sparse import csr_array
-
-_CHUNK: Final = (
-    2**12
-)  # scenarios per stream of random numbers: a constant, so answers do not depend on workers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,63 +79,6 @@ def survival(topology: Topology | nx.Graph[Any], alive: BoolArray) -> Survival:
     return Survival(pairs=joined / (t.num_hosts * (t.num_hosts - 1)), accessible=largest / t.num_hosts)
 
 
-def hosts_connected(
-    topology: Topology | nx.Graph[Any],
-    samples: int,
-    rng: np.random.Generator,
-    *,
-    link_down: ArrayLike = 0.0,
-    node_down: ArrayLike = 0.0,
-    shared_risk_down: ArrayLike = 0.0,
-    confidence: float = 0.95,
-    executor: Executor | None = None,
-) -> Estimate:
-    """Probability that every host works and reaches every other.
-
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        With at least two hosts.
-    samples : int
-        Scenarios drawn, at least 1.
-    rng : numpy.random.Generator
-        Source of the random numbers.
-    link_down, node_down, shared_risk_down : float or float array, optional
-        Probabilities of failure as in `sample_failures`.
-    confidence : float, optional
-        Of the interval, between 0 and 1.
-    executor : concurrent.futures.Executor, optional
-        Runs chunks of samples at the same time; the answer does not depend on it.
-
-    Returns
-    -------
-    Estimate
-        Share of the samples; lower and upper are the interval of Clopper and Pearson.
-
-    Notes
-    -----
-    Reachability of 512 scenarios spreads along the cables at once with `and` and `or`. One host speaks for
-    all if it forwards or has one neighbour; else the search is repeated from every host but one.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> rng = np.random.default_rng(1)
-    >>> found = hosts_connected(nx.cycle_graph(5), 10_000, rng, link_down=0.1)
-    >>> found.lower < 0.9**5 + 5 * 0.1 * 0.9**4 < found.upper  # at most one cable of the ring is down
-    True
-    """
-    t = require_hosts(topology)
-    require_int(samples=samples, at_least=1, at_most=10**12)
-    require_real(confidence=confidence, above=0, below=1)
-    require_instance((Executor, type(None)), executor=executor)
-    sizes = chunk_sizes(samples, _CHUNK)
-    chunks = zip(sizes, spawn_streams(require_rng(rng=rng), len(sizes)), strict=True)
-    chances = {"link_down": link_down, "node_down": node_down, "shared_risk_down": shared_risk_down}
-    joined = sum(map_chunks(partial(_count_joined, t, chances), chunks, executor))
-    return binomial_estimate(joined, samples, confidence)
-
-
 def _touched(t: Topology, nodes: BoolArray, edges: IntArray) -> tuple[IntArray, IntArray]:
     """Working hosts and the connected parts of forwarding nodes that they touch, each couple once."""
     from scipy.sparse import coo_array
@@ -199,43 +126,3 @@ def _around(incidence: csr_array[Any, Any], single: IntArray) -> int:
     touch = csr_array((np.ones(rows.size, dtype=np.int64), (rows, columns)), shape=(sizes.size, single.size))
     meet = (touch @ touch.T).astype(bool).astype(np.int64)
     return int(sizes @ (meet @ sizes) - sizes.sum() + 2 * (sizes @ (touch @ single)))
-
-
-def _count_joined(t: Topology, chances: dict[str, ArrayLike], chunk: tuple[int, np.random.Generator]) -> int:
-    """Sample one chunk and count the scenarios in which all hosts are joined."""
-    size, rng = chunk
-    drawn = sample_failures(t, size, rng, **chances)
-    sources = _speakers(t)
-    pair, order = _arc_pairs(t), _outwards(t, int(sources[0]))
-    joined = all_joined(
-        t.indptr, t.indices, pair, order, t.transit, t.hosts, sources, drawn.nodes, drawn.pairs
-    )
-    spare = np.uint64(2**64 - 1) >> np.uint64(-size % 64)
-    joined[-1] &= spare
-    return int(np.bitwise_count(joined).sum())
-
-
-def _speakers(t: Topology) -> IntArray:
-    """Hosts that together reach all hosts exactly when all hosts are joined: one if it can speak for all."""
-    alone = t.transit[t.hosts] | (np.diff(t.indptr)[t.hosts] <= 1)
-    if alone.any():
-        return t.hosts[[int(np.argmax(alone))]]
-    return t.hosts[:1] if t.num_hosts == 2 else t.hosts[:-1]
-
-
-def _arc_pairs(t: Topology) -> IntArray:
-    """Row of ``edges`` of every entry of ``indices``."""
-    tail = np.repeat(np.arange(t.num_nodes), np.diff(t.indptr))
-    low, high = np.minimum(tail, t.indices), np.maximum(tail, t.indices)
-    return np.searchsorted(t.edges[:, 0] * t.num_nodes + t.edges[:, 1], low * t.num_nodes + high)
-
-
-def _outwards(t: Topology, start: int) -> IntArray:
-    """All nodes, the nearest to the start first."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
-
-    ones = np.ones(t.indices.size, dtype=np.int8)
-    graph = csr_array((ones, t.indices, t.indptr), shape=(t.num_nodes,) * 2)
-    near = breadth_first_order(graph, start, return_predecessors=False).astype(np.int64)
-    return np.concatenate([near, np.setdiff1d(np.arange(t.num_nodes), near)])

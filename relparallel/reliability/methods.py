@@ -163,7 +163,7 @@ def _bounded(question: Question) -> Reliability:
 
 def _bounded_by_pairs(question: Question) -> Reliability:
     """A bracket from all pairs of terminals, each exact where its share of the time allows."""
-    from relparallel.reliability.bounding.mute_terminals import bound_by_pairs
+    from relparallel.reliability.bounding.leaf_terminals import bound_by_pairs
 
     share = 2 * question.max_seconds / len(question.problem.terminals) ** 2
 
@@ -196,13 +196,10 @@ def _estimated(question: Question, method: Estimator | str) -> Reliability:
 
 def _crudely_sampled(question: Question) -> Reliability:
     """Shares of sampled states, with an interval that never errs more often than stated."""
-    from relparallel.reliability.sampling.monte_carlo import SamplingPlan, estimate
+    from relparallel.reliability.sampling.monte_carlo import estimate
 
-    plan = SamplingPlan(
-        samples=100_000 if question.samples is None else question.samples,
-        confidence=question.confidence, rng=question.rng, executor=question.executor,
-    )  # fmt: skip
-    return estimate(question.problem, plan)
+    samples = 100_000 if question.samples is None else question.samples
+    return estimate(question.problem, samples, question.confidence, question.rng, question.executor)
 
 
 def _by_symmetry(question: Question) -> Reliability | None:

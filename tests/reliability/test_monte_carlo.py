@@ -5,8 +5,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from relparallel.metrics import survival
 from relparallel.reliability import evaluate
-from relparallel.topology import fat_tree
+from relparallel.reliability.problem import read_problem
+from relparallel.reliability.sampling.monte_carlo import count_failures, sample as packed
+from relparallel.topology import Topology, bcube, fat_tree, torus
 
 
 def sample(graph, samples, seed, **arguments):
@@ -26,6 +29,32 @@ def test_the_interval_holds_the_exact_value():
         assert sampled.upper - sampled.lower < 0.01
         assert (sampled.method, sampled.samples, sampled.exact) == ("monte_carlo", 200_000, False)
         assert sampled.reliability + sampled.unreliability == 1
+
+
+def test_hosts_of_two_switches_do_not_speak_for_each_other():
+    """Three hosts on two switches each, no switch with all of them: every cable is needed."""
+    pairs = {"a": (0, 1), "b": (1, 2), "c": (2, 0)}
+    graph = nx.Graph([(host, f"s{i}") for host, pair in pairs.items() for i in pair])
+    for v in graph:
+        graph.nodes[v].update(endpoint=v in "abc", transit=v not in "abc")
+    found = sample(Topology.from_networkx(graph, strict=False), 40_000, 6, link_down=0.1, confidence=0.999)
+    assert found.lower < 1 - 0.9**6 < found.upper
+
+
+@pytest.mark.parametrize("t", [bcube(2, 2), torus((3, 3)), fat_tree(4)], ids=repr)
+def test_every_sample_is_judged_as_by_itself(t):
+    """The same random numbers, one state at a time."""
+    problem = read_problem(t, "all", 0.85, 0.97)
+    joined = 700 - count_failures(problem, (700, np.random.default_rng(2)))
+    rng = np.random.default_rng(2)
+    links, nodes = (packed(part[:, 0], 700, rng) for part in (problem.link, problem.node))
+    states = [np.concatenate([bits(nodes, i), bits(links, i)]) for i in range(700)]
+    assert joined == sum(survival(t, alive).pairs == 1 for alive in states)
+    assert 0 < joined < 700
+
+
+def bits(words, i):
+    return np.unpackbits(words.view(np.uint8), axis=1)[:, i].astype(bool)
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])

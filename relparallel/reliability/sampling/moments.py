@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numba
+
 from relparallel.metrics import binomial_estimate
 from relparallel.reliability.result import Estimator
 
@@ -50,6 +52,17 @@ class Moments(NamedTuple):
             + 3 * apart * (n * other.square - m * self.square) / both,
             self.work + other.work,
         )
+
+
+@numba.njit(cache=True)
+def with_sample(mean, square, cube, before, value):  # type: ignore[no-untyped-def]
+    """Mean and sums of squared and cubed deviations with one sample more (Pebay, SAND2008-6212)."""
+    after = before + 1
+    change = value - mean
+    step = change / after
+    term = change * step * before
+    cube += term * step * (before - 1) - 3.0 * step * square
+    return mean + step, square + term, cube
 
 
 def mean_interval(moments: Moments, confidence: float) -> tuple[float, float, float, float]:

@@ -6,56 +6,49 @@ Sixty-four samples share a machine word: bit b of a link's word says whether the
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from functools import partial
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_real, require_rng
 from relparallel.metrics import binomial_estimate
-from relparallel.metrics._reachability import all_joined
 from relparallel.reliability.bounding.cuts import rows_of
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability
 from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
 
+_BLOCK = 8  # words handled together
 _CHUNK = 2**15  # samples per chunk and random stream: a constant, so that answers do not depend on workers
 
 Words = NDArray[np.uint64]
 Chunk = tuple[int, np.random.Generator]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SamplingPlan:
-    """How much to sample, with which random numbers, and where."""
-
-    samples: int
-    confidence: float
-    rng: np.random.Generator | None
-    executor: Executor | None
-
-    def __post_init__(self) -> None:
-        require_int(samples=self.samples, at_least=1, at_most=10**12)
-        require_real(confidence=self.confidence, above=0, below=1)
-        require_instance((np.random.Generator, type(None)), rng=self.rng)
-        require_instance((Executor, type(None)), executor=self.executor)
-
-
-def estimate(problem: Problem, plan: SamplingPlan) -> Reliability:
+def estimate(
+    problem: Problem,
+    samples: int,
+    confidence: float,
+    rng: np.random.Generator | None,
+    executor: Executor | None,
+) -> Reliability:
     """Estimate the unreliability, with an interval that holds it at least as often as stated."""
-    sizes = chunk_sizes(plan.samples, _CHUNK)
-    chunks = zip(sizes, spawn_streams(require_rng(rng=plan.rng), len(sizes)), strict=True)
-    failures = sum(map_chunks(partial(count_failures, problem), chunks, plan.executor))
-    share = binomial_estimate(failures, plan.samples, plan.confidence)
+    require_int(samples=samples, at_least=1, at_most=10**12)
+    require_real(confidence=confidence, above=0, below=1)
+    require_instance((Executor, type(None)), executor=executor)
+    sizes = chunk_sizes(samples, _CHUNK)
+    chunks = zip(sizes, spawn_streams(require_rng(rng=rng), len(sizes)), strict=True)
+    failures = sum(map_chunks(partial(count_failures, problem), chunks, executor))
+    share = binomial_estimate(failures, samples, confidence)
     return Reliability(
-        reliability=(plan.samples - failures) / plan.samples,
+        reliability=(samples - failures) / samples,
         unreliability=share.value,
         lower=share.lower,
         upper=share.upper,
         method="monte_carlo",
         routing="any",
-        samples=plan.samples,
+        samples=samples,
     )
 
 
@@ -69,7 +62,7 @@ def count_failures(problem: Problem, chunk: Chunk) -> int:
         order = np.arange(len(problem.node))
         rows = rows_of(order.size, problem.edges)
         ends = problem.terminals, np.array(_sources(problem))
-        works = all_joined(*rows, order, problem.transit, *ends, nodes, links)
+        works = _all_joined(*rows, order, problem.transit, *ends, nodes, links)
     return size - int(np.bitwise_count(works).sum())
 
 
@@ -98,3 +91,63 @@ def pack(samples: NDArray[np.bool_]) -> Words:
     padded = np.zeros(-(-samples.size // 64) * 64, dtype=bool)
     padded[: samples.size] = samples
     return np.packbits(padded).view(np.uint64)
+
+
+@numba.njit(cache=True)
+def _all_joined(indptr, indices, pair, order, transit, hosts, sources, nodes, pairs):  # type: ignore[no-untyped-def]
+    """Words of bits that are 1 where all hosts work and every node of ``sources`` reaches them.
+
+    ``pair[arc]`` is the row of ``pairs``, ``order`` the nodes in the order of the sweeps.
+    """
+    words = nodes.shape[1]
+    joined = np.zeros(words, dtype=np.uint64)
+    reached = np.zeros((order.size, _BLOCK), dtype=np.uint64)
+    for first in range(0, words, _BLOCK):
+        width = min(_BLOCK, words - first)
+        good = _attached(indptr, pair, hosts, nodes, pairs, first, width)
+        for source in sources:
+            if not good.any():
+                break
+            _flood(indptr, indices, pair, order, transit, source, nodes, pairs, first, width, reached)
+            for host in hosts:
+                for w in range(width):
+                    good[w] &= reached[host, w]
+        joined[first : first + width] = good[:width]
+    return joined
+
+
+@numba.njit(cache=True)
+def _attached(indptr, pair, hosts, nodes, pairs, first, width):  # type: ignore[no-untyped-def]
+    """Where every host works and has a cable that works: what must hold before any search."""
+    good = np.zeros(_BLOCK, dtype=np.uint64)
+    good[:width] = ~np.uint64(0)
+    for host in hosts:
+        for w in range(width):
+            some = np.uint64(0)
+            for arc in range(indptr[host], indptr[host + 1]):
+                some |= pairs[pair[arc], first + w]
+            good[w] &= some & nodes[host, first + w]
+    return good
+
+
+@numba.njit(cache=True)
+def _flood(indptr, indices, pair, order, transit, source, nodes, pairs, first, width, reached):  # type: ignore[no-untyped-def]
+    """Write where each node is reached from the source, sweeping outwards and inwards until nothing grows."""
+    reached[:] = 0
+    for w in range(width):
+        reached[source, w] = nodes[source, first + w]
+    growing, inwards = True, False
+    while growing:
+        growing = False
+        for i in range(order.size):
+            v = order[order.size - 1 - i] if inwards else order[i]
+            if v == source:
+                continue
+            for arc in range(indptr[v], indptr[v + 1]):
+                u = indices[arc]
+                if transit[u] or u == source:
+                    for w in range(width):
+                        new = reached[u, w] & pairs[pair[arc], first + w] & nodes[v, first + w]
+                        growing |= (new & ~reached[v, w]) != 0
+                        reached[v, w] |= new
+        inwards = not inwards

@@ -26,7 +26,7 @@ from typing import Final
 import numba
 import numpy as np
 
-from relparallel.reliability.sampling.running_moments import with_sample
+from relparallel.reliability.sampling.moments import with_sample
 
 _TINY: Final = 1e-40  # mass that is dropped, as a share of what is left
 

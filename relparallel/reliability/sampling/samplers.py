@@ -10,13 +10,12 @@ import numpy as np
 
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Estimator
+from relparallel.reliability.sampling.cut_estimators import sample_recursive, sample_zero_variance
 from relparallel.reliability.sampling.cut_flow import FlowGraph, flow_graph, likely_cuts, workspace
 from relparallel.reliability.sampling.monte_carlo import count_failures
 from relparallel.reliability.sampling.permutation import sample_turnip
 from relparallel.reliability.sampling.sampling_network import Network, sampling_network
 from relparallel.reliability.sampling.splitting import pilot_levels, sample_splitting
-from relparallel.reliability.sampling.variance_reduction import sample_recursive
-from relparallel.reliability.sampling.zero_variance import sample_zero_variance
 
 _STATES: Final = 512  # of the pilot run of splitting
 _FEW: Final = 64  # samples of a pilot run of those that look for cuts

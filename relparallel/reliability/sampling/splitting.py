@@ -25,7 +25,7 @@ from typing import Final
 import numba
 import numpy as np
 
-from relparallel.reliability.sampling.running_moments import with_sample
+from relparallel.reliability.sampling.moments import with_sample
 from relparallel.reliability.sampling.sampling_network import FloatArray, Network
 
 _FACTOR: Final = 2  # offspring per state: the states at the next level are about as many
