@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 
 from relparallel.topology import Topology, as_topology
@@ -40,7 +41,11 @@ class Network:
 def network(t: Topology, weight: FloatArray, cables: IntArray) -> Network:
     """Arcs of the living cables; ``weight`` is 1 at the living hosts and 0 elsewhere."""
     tail, head, number, capacity = _arcs(t, cables)
-    stands, size = _twins(t, weight, tail, head, np.column_stack([number, capacity]))
+    starts = np.searchsorted(tail, np.arange(t.num_nodes + 1))
+    rows = np.column_stack([head, number.view(np.int64), capacity.view(np.int64)])  # bits of the floats
+    candidates = (weight > 0) & ~t.transit & (np.diff(starts) > 0)
+    stands = first_twins(starts, rows, t.transit, candidates)
+    size = np.bincount(stands, minlength=t.num_nodes).astype(np.float64)
     kept = np.flatnonzero(stands == np.arange(t.num_nodes))
     position = np.cumsum(stands == np.arange(t.num_nodes)) - 1
     inside = (stands[tail] == tail) & (stands[head] == head)
@@ -111,25 +116,40 @@ def _arcs(t: Topology, cables: IntArray) -> tuple[IntArray, IntArray, FloatArray
     return tail[order], head[order], number[order], capacity[order]
 
 
-def _twins(
-    t: Topology, weight: FloatArray, tail: IntArray, head: IntArray, widths: FloatArray
-) -> tuple[IntArray, FloatArray]:
-    """The node that stands for each node, and for how many nodes it stands."""
-    stands, size = np.arange(t.num_nodes), np.ones(t.num_nodes)
-    indptr = np.searchsorted(tail, np.arange(t.num_nodes + 1))
-    degree = np.diff(indptr)
-    candidates = (weight > 0) & ~t.transit & (degree > 0)
-    for d in np.unique(degree[candidates]):
-        nodes = np.flatnonzero(candidates & (degree == d))
-        arcs = indptr[nodes, None] + np.arange(d)
-        label = np.zeros(nodes.size, dtype=np.int64)
-        for column in arcs.T:
-            for value in (head[column], *widths[column].T):
-                _, code = np.unique(value, return_inverse=True)
-                _, label = np.unique(label * (code.max() + 1) + code, return_inverse=True)
-        _, first, counts = np.unique(label, return_index=True, return_counts=True)
-        stands[nodes], size[nodes[first]] = nodes[first][label], counts
-    return stands, size
+@numba.njit(cache=True)
+def first_twins(indptr, arcs, kind, candidates):  # type: ignore[no-untyped-def]
+    """First candidate of the same kind with the same rows of ``arcs``, for every candidate; else the node.
+
+    A hash table of these rows, O(m): equal keys only say where to look, rows are compared in full.
+    """
+    size = 2
+    while size < 2 * kind.size:
+        size *= 2
+    table, first = np.full(size, -1, dtype=np.int64), np.arange(kind.size)
+    for v in np.flatnonzero(candidates):
+        key = np.uint64(0)
+        for arc in range(indptr[v], indptr[v + 1]):
+            for column in range(arcs.shape[1]):
+                mixed = np.uint64(arcs[arc, column] + 1) * np.uint64(0x9E3779B97F4A7C15)
+                key += mixed ^ (mixed >> np.uint64(29))
+        slot = np.int64((key ^ (key >> np.uint64(32))) & np.uint64(size - 1))
+        while table[slot] >= 0 and not _alike(v, table[slot], indptr, arcs, kind):
+            slot = (slot + 1) % size
+        if table[slot] < 0:
+            table[slot] = v
+        first[v] = table[slot]
+    return first
+
+
+@numba.njit(cache=True)
+def _alike(v, w, indptr, arcs, kind):  # type: ignore[no-untyped-def]
+    """Whether two nodes are of one kind and have the same rows."""
+    ahead = indptr[w] - indptr[v]
+    same = kind[v] == kind[w] and indptr[v + 1] + ahead == indptr[w + 1]
+    for arc in range(indptr[v], indptr[v + 1]):
+        for column in range(arcs.shape[1]):
+            same = same and arcs[arc, column] == arcs[arc + ahead, column]
+    return same
 
 
 def switch_level(t: Topology) -> Network:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
+import numba
 import numpy as np
 
 from relparallel._checks import (
@@ -22,7 +23,7 @@ from relparallel._checks import (
     require_rng,
 )
 from relparallel.metrics._bfs import count_levels
-from relparallel.metrics._twins import pairs_of_twins, subgraph, twins
+from relparallel.metrics._network import first_twins
 from relparallel.topology import Topology, as_topology, orbits
 from relparallel.topology._arrays import BoolArray, IntArray
 
@@ -197,14 +198,52 @@ def _relays(t: Topology, hops: Hops, endpoints: Endpoints) -> IntArray:
 
 
 def _exact(t: Topology, chosen: BoolArray, relays: IntArray, hops: Hops) -> HopStatistics:
-    """Search from one endpoint of every class of twins."""
-    first = twins(t, chosen)
+    """Search from one endpoint of every class of twins, which are neighbours of none of their class."""
+    first = first_twins(t.indptr, t.indices[:, None], t.transit, chosen)
     keep = first == np.arange(t.num_nodes)
-    weight = np.bincount(first[chosen], minlength=t.num_nodes)[keep]
-    starts, between = np.flatnonzero(weight), pairs_of_twins(t, first, chosen, relays)
+    weight = np.bincount(first[chosen], minlength=t.num_nodes)
+    starts = np.flatnonzero(weight[keep])
     inner = (np.cumsum(keep) - 1)[relays]
-    found = _histogram(subgraph(t, keep), t.transit[keep], inner, weight, starts, weight[starts])
-    return _statistics(between + found, _ordered_pairs(chosen), hops)
+    arcs = (t.indptr, t.indices) if keep.all() else _subgraph(t.indptr, t.indices, keep)
+    found = _histogram(arcs, t.transit[keep], inner, weight[keep], starts, weight[keep][starts])
+    return _statistics(found + _pairs_of_twins(t, weight, relays), _ordered_pairs(chosen), hops)
+
+
+def _pairs_of_twins(t: Topology, weight: IntArray, relays: IntArray) -> Counter[int]:
+    """Ordered pairs inside the classes by distance: through a common neighbour that forwards."""
+    is_relay = np.zeros(t.num_nodes, dtype=bool)
+    is_relay[relays] = True
+    near, far = _met(t.indptr, t.indices, t.transit, is_relay, weight)
+    return Counter({1: int(near), 2: int(far)})
+
+
+@numba.njit(cache=True)
+def _met(indptr, indices, transit, is_relay, weight):  # type: ignore[no-untyped-def]
+    """Ordered pairs of twins that a relay, or only another node that forwards, joins."""
+    near = far = 0
+    for v in np.flatnonzero(weight > 1):
+        nearest = 3
+        for arc in range(indptr[v], indptr[v + 1]):
+            if transit[indices[arc]]:
+                nearest = min(nearest, 1 if is_relay[indices[arc]] else 2)
+        near += (nearest == 1) * weight[v] * (weight[v] - 1)
+        far += (nearest == 2) * weight[v] * (weight[v] - 1)
+    return near, far
+
+
+@numba.njit(cache=True)
+def _subgraph(indptr, indices, keep):  # type: ignore[no-untyped-def]
+    """Neighbour lists of the kept nodes, renumbered."""
+    position = np.cumsum(keep) - 1
+    starts = np.zeros(position[-1] + 2, dtype=np.int64)
+    heads, arcs = np.empty_like(indices), 0
+    for v in np.flatnonzero(keep):
+        for arc in range(indptr[v], indptr[v + 1]):
+            if keep[indices[arc]]:
+                heads[arcs] = position[indices[arc]]
+                arcs += 1
+        starts[position[v] + 1] = arcs
+    return starts, heads[:arcs]
 
 
 def _by_orbits(t: Topology, chosen: BoolArray, relays: IntArray, hops: Hops) -> HopStatistics:

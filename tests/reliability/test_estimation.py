@@ -26,7 +26,7 @@ NETWORKS = {
     "fat-tree pair": (rp.topology.fat_tree(4), [0, 15], 0.99, 0.95),
     "three of a random graph": MIXED,
 }
-RUNS = 250
+RUNS = 120
 LEAST, MOST = binom.ppf([1e-4, 1 - 1e-4], RUNS, 0.95)
 COVERED = [
     ("dodecahedron .1", "crude", 1500),

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.stats import poisson
 
-from relparallel._checks import require_instance, require_int, require_probability, require_real
+from relparallel._checks import instance, real, record, require_instance, require_int, require_real, whole
 from relparallel.reliability.repair.stationary import mean_times, stationary_distribution
 
 FloatArray = NDArray[np.float64]
@@ -34,7 +34,7 @@ _MOST_STATES: Final = 300_000
 _MOST_STEPS: Final = 2_000_000  # jumps of the uniform clock
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class RepairedParts:
     """Equal parts of which a number has to be up; those beyond it are spares.
 
@@ -59,22 +59,16 @@ class RepairedParts:
     3
     """
 
-    name: str
-    count: int
-    mtbf: float
-    mttr: float
-    needed: int = 1
-    dormancy: float = 1.0
-    common: float = 0.0
+    name: str = instance(str)
+    count: int = whole(at_least=1, at_most=_MOST_STATES)
+    mtbf: float = real(above=0)
+    mttr: float = real(above=0)
+    needed: int = whole(at_least=1, default=1)
+    dormancy: float = real(at_least=0, at_most=1, default=1.0)
+    common: float = real(at_least=0, below=1, default=0.0)
 
     def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        require_int(count=self.count, at_least=1, at_most=_MOST_STATES)
         require_int(needed=self.needed, at_least=1, at_most=self.count)
-        for name in ("mtbf", "mttr"):
-            require_instance(float, **{name: require_real(**{name: getattr(self, name)}, above=0)})
-        require_instance(float, dormancy=require_probability(dormancy=self.dormancy))
-        require_instance(float, common=require_real(common=self.common, at_least=0, below=1))
 
 
 def repair_chain(parts: Sequence[RepairedParts], crews: int | None = None) -> RepairChain:
