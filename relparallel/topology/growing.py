@@ -32,8 +32,7 @@ def grow(topology: Topology, switches: int, rng: np.random.Generator) -> Topolog
 
     Notes
     -----
-    A new switch moves floor(r/2) cables, whatever the size of the network; `relparallel.metrics.expansion`
-    counts them. O(m) for each.
+    A new switch moves floor(r/2) cables, whatever the size of the network. O(m) for each.
 
     References
     ----------
