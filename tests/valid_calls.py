@@ -352,8 +352,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.relative_goodput": lambda: {"job": job(), "policy": "spares", "repair": 86400.0, "spares": 16},
     # optimize
     "optimize.Candidate": lambda: fields(candidate()),
-    "optimize.JointOptimum": lambda: fields(rp.optimize.joint_optimum([candidate()], 86400.0)),
-    "optimize.Plan": lambda: fields(rp.optimize.joint_optimum([candidate()], 86400.0).plans[0]),
     "optimize.joint_optimum": lambda: {
         "candidates": [candidate()], "repair": 86400.0, "policies": ("restart", "spares"),
     },
