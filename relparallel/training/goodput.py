@@ -215,7 +215,8 @@ class _Job:
         rate, found = self.rows.rate[self.pausing], self.rows.detection[self.pausing]
         recovery, noticed = outside_pauses(rate, found + self.rows.pause), 1.0
         if recovery < 1:
-            noticed = 1 - (1 - outside_pauses(rate, found)) / (1 - recovery)
+            unnoticed = rate @ -np.expm1(-rate.sum() * found) / rate.sum()
+            noticed = 1 - unnoticed / (1 - recovery)
         availability, speed = self.rows.running(self.waits)
         if chain:
             waiting, pause, mean = self._chain(crews).shares()
