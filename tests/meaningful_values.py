@@ -39,7 +39,6 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "training.BlastRadius": {"reason": FREE},
     "training.ComponentClass": {"name": FREE},
     "training.DropRule": {"reason": FREE},
-    "training.EffectiveTime": {"third_rate": {"negative"}},
     "training.Job": {"reason": FREE},
     **valid_workload.MEANINGFUL,
     **valid_checkpoints.MEANINGFUL,

@@ -303,12 +303,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.BlastRadius": lambda: fields(rp.training.blast_radius(component(), placement(), cluster())),
     "training.ComponentClass": lambda: fields(component()),
     "training.DropRule": lambda: fields(rp.training.drop_rule(strategy())),
-    "training.EffectiveTime": lambda: {
-        "mean": 0.8,
-        "variance_rate": 10.0,
-        "horizon": 1e6,
-        "third_rate": -100.0,
-    },
     "training.Domain": lambda: {
         "component": component(), "parts": 16, "nodes": 1, "replicas": 1, "ranks": 4, "state_lost": False
     },

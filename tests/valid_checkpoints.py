@@ -26,7 +26,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.Cause": lambda: fields(causes()[0]),
     "training.CheckpointLevel": lambda: fields(levels()[0]),
     "training.Checkpointing": lambda: fields(checkpointing()),
-    "training.VerifiedPattern": lambda: {"interval": 3600.0, "verifications": 2, "share": 0.9},
     "training.best_verified_pattern": lambda: {
         "mtbf": 86400.0, "verification": 60.0, "checkpoint": 60.0, "restart": 60.0,
     },
@@ -52,12 +51,10 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "mtbf": 86400.0, "interval": 3600.0, "verification": 60.0, "checkpoint": 60.0, "restart": 60.0,
         "verifications": 2,
     },
-    "training.Rollback": lambda: fields(training.rollback(checkpointing(), causes())),
     "training.rollback": lambda: {"checkpointing": checkpointing(), "causes": causes()},
 }  # fmt: skip
 
 MEANINGFUL = {
     "training.CheckpointLevel": {"name": {"text"}},
-    "training.Rollback": {"interval": {"infinite"}, "every": {"empty"}, "third_rate": {"negative"}},
     "training.rollback": {"causes": {"empty"}},
 }

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_probability, require_real
+from relparallel._checks import require_choice
 from relparallel.training._arguments import (
     Real,
     normal_percentiles,
@@ -52,14 +52,6 @@ class EffectiveTime:
     horizon: Real | None = None
     third_rate: Real = 0.0
 
-    def __post_init__(self) -> None:
-        require_probability(mean=self.mean)
-        if self.variance_rate is not None:
-            require_real(variance_rate=self.variance_rate, at_least=0.0, at_most=1e40)
-        require_real(third_rate=self.third_rate, at_least=-1e60, at_most=1e60)
-        if self.horizon is not None:
-            require_time(horizon=self.horizon, positive=True)
-
     @property
     def sd(self) -> Real:
         """Standard deviation of the share over the run of length ``horizon``."""
@@ -70,20 +62,6 @@ class EffectiveTime:
     def percentiles(self, levels: Real, horizon: Real | None = None) -> Real:
         """Return percentiles of the share over a run, without simulation.
 
-        Parameters
-        ----------
-        levels : float or array
-            From 0 to 100; (5, 50, 95) for the usual three.
-        horizon : float, optional
-            Length of the run [s]; the one of the result where omitted.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Percentiles, of the shape of ``levels``.
-
-        Notes
-        -----
         Of any stretch of a long run, the work that is undone in it deducted, as `simulate` counts it. From
         mean, variance and third cumulant: within 0.1 points of simulation where (R + W/2)/M < 0.5 and the
         run holds 30 failures. A run that begins with a restart, or counts only what its last checkpoint
@@ -97,18 +75,7 @@ class EffectiveTime:
         return normal_percentiles(float(self.mean), float(std), levels, skewness)
 
     def std(self, horizon: Real) -> Real:
-        """Return the standard deviation of the share over a run of a given length.
-
-        Parameters
-        ----------
-        horizon : float or array
-            Wall time of the run [s]; long against the time between failures.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Standard deviation of the share, by the central limit theorem of renewal-reward processes.
-        """
+        """Return the standard deviation of the share over a run of a given length."""
         horizon = require_time(horizon=horizon, positive=True)
         if self.variance_rate is None:
             raise ValueError("method must be 'exact' for a standard deviation, got a first-order mean")

@@ -122,6 +122,8 @@ def goodput(
     require_time(step_time=seconds, horizon=horizon, positive=True)
     require_real(planned=planned, at_least=0, below=1)
     require_choice(_METHODS, method=method)
+    if tokens_per_step is not None:
+        require_real(tokens_per_step=tokens_per_step, above=0, at_most=1e18)
     if crews is not None:
         require_int(crews=crews, at_least=1, at_most=10**6)
         if method == "closed":

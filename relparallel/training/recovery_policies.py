@@ -195,26 +195,8 @@ class Recovery:
     def goes_back(self, domain: Domain, shape: JobShape | None = None) -> bool:
         """Return whether a failure of a domain sends the job back to a checkpoint.
 
-        Parameters
-        ----------
-        domain : Domain
-            What fails, and what is behind it.
-        shape : JobShape, optional
-            The job; with it, a failure that leaves no replica to go on with counts as well.
-
-        Returns
-        -------
-        bool
-            True where it concerns the job itself, spoils the weights, takes the last copy of a shard of the
-            training state, or the policy always goes back. False where the part only slows the job.
-
-        Examples
-        --------
-        >>> from relparallel.training import ComponentClass
-        >>> node = ComponentClass(name="node", level="node", rate=1e-8)
-        >>> hit = Domain(component=node, parts=8, nodes=1, replicas=1, ranks=16, state_lost=False)
-        >>> [Recovery(policy, repair=3600.0).goes_back(hit) for policy in ("spares", "elastic")]
-        [True, False]
+        True where it concerns the job itself, spoils the weights, takes the last copy of a shard of the
+        training state or, with the shape, leaves no replica to go on with, and where the policy always does.
         """
         require_instance(Domain, domain=domain)
         require_instance((JobShape, type(None)), shape=shape)
@@ -234,20 +216,6 @@ class Recovery:
     def speed(self, shape: JobShape, down: int) -> NDArray[np.float64]:
         """Return the expected share of the full throughput with 0 … k failed nodes at random places.
 
-        Parameters
-        ----------
-        shape : JobShape
-            The job.
-        down : int
-            Largest number k of failed nodes, at most all. Spares are not counted.
-
-        Returns
-        -------
-        numpy.ndarray
-            float64, shape (down + 1,); entry k is the mean over all sets of k nodes.
-
-        Notes
-        -----
         Every mean is exact; all terms are positive.
 
         - Waiting policies: 1, then 0.
@@ -265,10 +233,6 @@ class Recovery:
           whole micro-batches are shared out so that the last one ends as early as possible.
 
         O(k) to O(k^2 log N) for each of up to min(U, k) terms; only the k that matter need be asked for.
-
-        References
-        ----------
-        As the class.
         """
         require_instance(JobShape, shape=shape)
         require_int(down=down, at_least=0, at_most=shape.nodes)
@@ -277,33 +241,8 @@ class Recovery:
     def throughput(self, shape: JobShape, node_rate: float) -> float:
         """Return the long-run share of the full throughput when nodes fail independently, without spares.
 
-        Parameters
-        ----------
-        shape : JobShape
-            The job.
-        node_rate : float
-            Failures per node and second.
-
-        Returns
-        -------
-        float
-            Share, pauses included; lost work and checkpoints are not.
-
-        Notes
-        -----
         E[speed[K]] / (1 + N lam pause), K binomial (N, lam r / (1 + lam r)); terms beyond a tail of 1e-16 are
         left out. Waiting policies: the time without a shortage, since nothing fails while the job stands.
-
-        Examples
-        --------
-        >>> shape = JobShape(nodes=2048, replicas=128, stages=16, tensor=8, nodes_per_replica=16)
-        >>> job = {"shape": shape, "node_rate": 3.79e-3 / 86400}
-        >>> for policy in ("elastic", "bamboo", "recycle", "regroup"):
-        ...     print(policy, round(Recovery(policy, 86400.0, pause=30.0).throughput(**job), 4))
-        elastic 0.9387
-        bamboo 0.4988
-        recycle 0.9819
-        regroup 0.9895
         """
         from scipy.stats import binom
 

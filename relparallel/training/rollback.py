@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_probability, require_real
+from relparallel._checks import require_instance
 from relparallel.training._arguments import Real, normal_percentiles, plain, require_time, skewness_over
 from relparallel.training._block_kernel import block_times
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
@@ -62,15 +62,6 @@ class Rollback:
     every: tuple[int, ...]
     buckets: dict[str, float]
     third_rate: float = 0.0
-
-    def __post_init__(self) -> None:
-        require_probability(share=self.share)
-        require_time(variance_rate=self.variance_rate)
-        if self.interval != np.inf:
-            require_time(interval=self.interval, positive=True)
-        require_instance(tuple, every=self.every)
-        require_instance(dict, buckets=self.buckets)
-        require_real(third_rate=self.third_rate, at_least=-1e60, at_most=1e60)
 
     def std(self, horizon: Real) -> Real:
         """Return the standard deviation of the share over a run of that length [s]."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relparallel._checks import require_int, require_probability
+from relparallel._checks import require_int
 from relparallel.training._arguments import Real, plain, require_time, require_together
 
 
@@ -37,11 +37,6 @@ class VerifiedPattern:
     interval: float
     verifications: int
     share: float
-
-    def __post_init__(self) -> None:
-        require_time(single=True, interval=self.interval, positive=True)
-        require_int(verifications=self.verifications, at_least=1)
-        require_probability(share=self.share)
 
 
 def verified_pattern_time(
