@@ -25,23 +25,13 @@ def remote(size: float, bandwidth: float, read_bandwidth: float | None = None) -
     ----------
     size : float
         Bytes of the checkpoint, all nodes together.
-    bandwidth : float
-        Rate at which it is written [bytes/s].
-    read_bandwidth : float, optional
-        Rate at which it is read; that of writing where omitted [bytes/s].
+    bandwidth, read_bandwidth : float
+        Rates of writing and of reading, all nodes together [bytes/s]; equal where the latter is omitted.
 
     Returns
     -------
     CheckpointLevel
         It survives everything.
-
-    Notes
-    -----
-    size / bandwidth to write, size / read_bandwidth to read.
-
-    References
-    ----------
-    Daly, Future Gener. Comput. Syst. 22(3), 2006.
 
     Examples
     --------
@@ -65,37 +55,24 @@ def in_memory(
 
     Parameters
     ----------
-    size : float
-        Bytes of the checkpoint, all nodes together.
-    bandwidth : float
-        Rate at which all nodes together send one copy [bytes/s].
+    size, bandwidth, read_bandwidth : float
+        As in `remote`; the bandwidth is that of sending one copy.
     cluster : Cluster
         Nodes, switches and racks.
     replicas : int
-        Nodes m that hold a shard, the owner counted.
-    placement : {"group", "ring", "mixed"}
-        As in `checkpoint_recovery_probability`.
-    stride : int
-        As in `replica_holders`: distance between consecutive holders.
-    read_bandwidth : float, optional
-        Rate at which it is read; that of writing where omitted [bytes/s].
+        Nodes m that hold a shard, the owner counted; m - 1 copies are sent.
+    placement, stride : str, int
+        As in `replica_holders`.
 
     Returns
     -------
     CheckpointLevel
         It survives a node if m >= 2, and a switch or rack with the probability that no shard lies behind it
-        alone.
-
-    Notes
-    -----
-    m - 1 copies are sent: (m - 1) size / bandwidth; the owner's own copy is taken as free. The memory
-    outlives
-    what stops the processes only. A single failed domain is looked at; random simultaneous failures are
-    `checkpoint_recovery_probability`.
+        alone; failures of processes and GPUs always.
 
     References
     ----------
-    Wang et al., "Gemini", SOSP 2023.
+    Wang et al., "Gemini", SOSP 2023. Random simultaneous failures: `checkpoint_recovery_probability`.
 
     Examples
     --------
@@ -125,36 +102,25 @@ def parity(
 
     Parameters
     ----------
-    size : float
-        Bytes of the checkpoint, all nodes together.
-    bandwidth : float
-        Rate at which all nodes together write [bytes/s].
+    size, bandwidth, read_bandwidth : float
+        As in `remote`.
     cluster : Cluster
         Nodes, switches and racks.
-    group : int
-        Nodes g of a sharding group; it divides the nodes.
-    parities : int
-        Nodes m of a group that may be lost, smaller than g.
+    group, parities : int
+        Nodes g of a sharding group, which divides the nodes, and m of them that may be lost.
     stride : int
         Distance between the nodes of a group, as in `replica_holders`.
-    read_bandwidth : float, optional
-        Rate at which it is read; that of writing where omitted [bytes/s].
 
     Returns
     -------
     CheckpointLevel
-        It survives what takes at most m nodes of every group.
-
-    Notes
-    -----
-    Erasure coding stores m/(g - m) of the size beside the data: cost (1 + m/(g - m)) size / bandwidth; a
-    restart computes what is missing from the others, size / read_bandwidth.
+        It survives what takes at most m nodes of every group; m/(g - m) of the size is stored beside the
+        data.
 
     References
     ----------
     Wang et al., "Reliable and Efficient In-Memory Fault Tolerance of Large Language Model Pretraining"
-    (REFT),
-    2023.
+    (REFT), 2023.
 
     Examples
     --------
@@ -178,10 +144,8 @@ def just_in_time(save: float, restart: float, survives: Mapping[str, float]) -> 
 
     Parameters
     ----------
-    save : float
-        Time in which the healthy replicas write [s].
-    restart : float
-        Time to read it and go on [s].
+    save, restart : float
+        Time in which the healthy replicas write; time to read it and go on [s].
     survives : mapping of str to float
         Probability that a healthy replica of every shard is left, by level of the failure.
 
@@ -189,11 +153,7 @@ def just_in_time(save: float, restart: float, survives: Mapping[str, float]) -> 
     -------
     CheckpointLevel
         A level of cost 0, to be used with the time of a step as the interval, above one that survives
-        everything.
-
-    Notes
-    -----
-    A failure loses the step it strikes. Who has no second replica (full sharding) survives nothing.
+        everything: a failure loses the step it strikes.
 
     References
     ----------

@@ -31,29 +31,10 @@ MOST: Final = 10**6  # checkpoints of one level for one of the next
 class Rollback:
     """Share of the wall time that becomes saved work, and where the rest goes.
 
-    Parameters
-    ----------
-    share : float
-        Long-run share of the time that becomes saved work.
-    variance_rate : float
-        Variance of that share over a run, times the length of the run [s].
-    interval : float
-        Work between two checkpoints [s]; infinite where nothing ever fails and nothing is written.
-    every : tuple of int
-        Checkpoints of a level for one of the next.
-    buckets : dict of str to float
-        Shares of the time: productive, checkpoint (standstill for those that are kept), lost (work and
-        standstill done in vain), detection, restart; their sum is 1.
-    third_rate : float
-        Third central moment of the share times the square of the length [s^2].
-
-    Examples
-    --------
-    >>> from relparallel.training import Cause, Checkpointing, CheckpointLevel
-    >>> storage = Checkpointing(levels=(CheckpointLevel(name="storage", cost=60.0, restart=600.0),))
-    >>> result = rollback(storage, [Cause(level="node", rate=1 / 11131.6, restart=300.0)])
-    >>> {name: round(share, 4) for name, share in result.buckets.items()}
-    {'productive': 0.8299, 'checkpoint': 0.0446, 'lost': 0.0479, 'detection': 0.0, 'restart': 0.0777}
+    The long-run share; its variance over a run times the length of the run [s]; work between two checkpoints
+    [s], infinite where nothing ever fails and nothing is written; checkpoints of a level for one of the next;
+    shares of the time (productive, checkpoint: standstill for those that are kept, lost: work and standstill
+    done in vain, detection, restart); third central moment of the share times the square of the length [s^2].
     """
 
     share: float
