@@ -9,13 +9,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.problem import Problem
+from relparallel.reliability.problem import Group, Problem
 from relparallel.reliability.programme.compiled import compiled
 from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.programme.plain_sweep import JOINED, MAX_SLOTS, Risks, factors_of, ways_on
+from relparallel.reliability.programme.plain_sweep import MAX_SLOTS, WORKS, Risks, factors_of, ways_on
 from relparallel.reliability.programme.tape import play_any
 from relparallel.reliability.questions.groups import FEW, absorbed, risks_by_row
-from relparallel.reliability.questions.mixture import Group
 from relparallel.reliability.sensitivity.adjoint import require_all, rewind
 from relparallel.reliability.sensitivity.whole_sweep import Moves, sweep_back
 
@@ -86,7 +85,7 @@ def slopes_at_once(problem: Problem, groups: Sequence[Group], max_states: int) -
         here = [[*row, *((up, down) for _, up, down in risk.enter)] for row, risk in rows]
         steps = zip(structure.steps.tolist(), here, risks, strict=True)
         moves = [_moves(step, own, risk) for step, own, risk in steps]
-        failure, found = sweep_back(bytes(width), JOINED, moves, here, min(max_states, _STATES))
+        failure, found = sweep_back(bytes(width), WORKS, moves, here, min(max_states, _STATES))
         for parts, own in zip(structure.parts.tolist(), found, strict=True):
             for slot, share in zip(parts, own[:3], strict=True):
                 shares[slot] += share  # behind all slots what never fails
