@@ -44,4 +44,5 @@ from .symmetry import (
     automorphisms as automorphisms,
     is_automorphism as is_automorphism,
     orbits as orbits,
+    refine_colours as refine_colours,
 )
