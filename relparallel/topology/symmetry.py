@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import IntArray
-from relparallel.topology._generators import RULES
-from relparallel.topology.description import describe
+from relparallel.topology.description import describe, rules
 from relparallel.topology.fabric import Topology
 from relparallel.topology.interchange import as_topology
 
@@ -368,11 +367,11 @@ def _numbered(labels: ArrayLike) -> IntArray:
 
 def _declared(t: Topology) -> Sequence[IntArray]:
     """Permutations that the design of a topology names; none where it has no rule or other parameters."""
-    rule = RULES.get(t.meta.name)
+    rule = rules().get(t.meta.name)
     try:
         form = None if rule is None else describe(t.meta.name, **t.meta.parameters)
     except (TypeError, ValueError):
         form = None
-    if rule is None or form is None or form.hosts + form.switches != t.num_nodes:
+    if rule is None or rule.symmetries is None or form is None or form.hosts + form.switches != t.num_nodes:
         return ()
-    return rule(**t.meta.parameters)
+    return rule.symmetries(**t.meta.parameters)
