@@ -281,12 +281,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.BlastRadius": lambda: fields(rp.training.blast_radius(component(), placement(), cluster())),
     "training.ComponentClass": lambda: fields(component()),
     "training.DropRule": lambda: fields(rp.training.drop_rule(strategy())),
-    "training.EffectiveTime": lambda: {
-        "mean": 0.8,
-        "variance_rate": 10.0,
-        "horizon": 1e6,
-        "third_rate": -100.0,
-    },
     "training.Domain": lambda: {
         "component": component(), "parts": 16, "nodes": 1, "replicas": 1, "ranks": 4, "state_lost": False
     },
@@ -330,8 +324,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.relative_goodput": lambda: {"job": job(), "policy": "spares", "repair": 86400.0, "spares": 16},
     # optimize
     "optimize.Candidate": lambda: fields(candidate()),
-    "optimize.JointOptimum": lambda: fields(rp.optimize.joint_optimum([candidate()], 86400.0)),
-    "optimize.Plan": lambda: fields(rp.optimize.joint_optimum([candidate()], 86400.0).plans[0]),
     "optimize.joint_optimum": lambda: {
         "candidates": [candidate()], "repair": 86400.0, "policies": ("restart", "spares"),
     },

@@ -87,10 +87,7 @@ def _pass(indptr, indices, cables, endpoint, side, widest):  # type: ignore[no-u
 
 @numba.njit(cache=True)
 def refine(indptr, indices, cables, endpoint, side, passes):  # type: ignore[no-untyped-def]
-    """Improve a halving in place until a pass finds nothing; returns the number of cables cut.
-
-    ``side`` must hold half of the hosts (one more or less if their number is odd) on either side.
-    """
+    """Improve ``side``, which halves the hosts, in place until a pass finds nothing; returns cables cut."""
     cut, widest = 0, 0
     for v in range(side.size):
         around = 0

@@ -56,7 +56,9 @@ def solve(problem: Problem, blocks: list[Commodity]) -> tuple[float, FloatArray]
     used = [_uses(block, rows) for block in blocks]
     sizes = [block.tail.size for block in blocks]
     offset = np.cumsum([0, *sizes])
-    equal = _stacked(kept, offset, np.concatenate([_received(block) for block in blocks]))
+    equal = _stacked(
+        kept, offset, np.concatenate([np.delete(block.demand, block.source) for block in blocks])
+    )
     within = hstack([*used, csr_array((rows, 1))], format="csc")
     cost = np.zeros(offset[-1] + 1)
     cost[-1] = -1.0
@@ -136,11 +138,6 @@ def _conservation(block: Commodity) -> csr_array:
     whole = coo_array(entries, shape=(number, arcs.size)).tocsr()
     kept: csr_array = whole[np.flatnonzero(np.arange(number) != block.source)]
     return kept
-
-
-def _received(block: Commodity) -> FloatArray:
-    """Demand of every cell but the source."""
-    return np.delete(block.demand, block.source)
 
 
 def _uses(block: Commodity, rows: int) -> csr_array:

@@ -104,7 +104,8 @@ def _lower(t: Topology, upper: int) -> int:
     """Largest of the proved bounds, rounded up to a whole cable."""
     routed = _routed(t)
     cheap = t.num_nodes <= DENSE or not t.transit[t.hosts].any()
-    spectral = _spectral(t) if cheap or routed < upper / 2 else 0.0
+    half, n = t.num_hosts // 2, t.num_hosts
+    spectral = second_eigenvalue(t) * half * (n - half) / n if cheap or routed < upper / 2 else 0.0
     return math.ceil(max(float(_joined(t)), up_down_bound(t), routed, spectral) * (1 - _SLACK) - _SLACK)
 
 
@@ -135,12 +136,6 @@ def _sources(t: Topology) -> int:
     if t.transit[t.hosts].any() or np.any(np.diff(t.indptr)[t.hosts] != 1):
         return alike
     return min(alike, np.unique(t.indices[t.indptr[t.hosts]]).size)
-
-
-def _spectral(t: Topology) -> float:
-    """Bound of the second smallest eigenvalue on the hosts."""
-    a = t.num_hosts // 2
-    return second_eigenvalue(t) * a * (t.num_hosts - a) / t.num_hosts
 
 
 def _upper(t: Topology) -> int:

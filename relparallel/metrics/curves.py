@@ -173,7 +173,9 @@ def resilience_curve(
     for sample in range(samples):
         tie = generator.random(size)
         if recalculated:
-            place = np.argsort(_chased(t, failing, members, failed.max(), tie))
+            links = failing == "link_load"
+            owner = members.tocsc().indices.astype(np.int64) - (t.num_nodes if links else 0)
+            place = np.argsort(_busiest_first(t, owner, links, int(failed.max()), tie))
         else:
             place = np.argsort(np.lexsort((tie, rank)))
         for point, count in enumerate(failed):
@@ -187,7 +189,7 @@ def _parts(t: Topology, failing: Failing) -> tuple[csr_array[Any, Any], FloatArr
     from scipy.sparse import csr_array
 
     rule: Callable[[Topology], list[IntArray]] = {
-        "links": _cables, "link_load": _cables, "racks": _racks, "pods": _pods, "shared_risk": _groups,
+        "links": _cables, "link_load": _cables, "racks": lambda t: _alike(racks(t)), "pods": lambda t: _alike(t.pod), "shared_risk": _groups,
     }.get(failing, partial(_nodes, failing=failing))  # fmt: skip
     groups = rule(t)
     if not groups:
@@ -209,15 +211,6 @@ def _first(t: Topology, failing: Failing, rows: IntArray) -> FloatArray:
     return np.zeros(rows.size) if rank is None else rank[rows].astype(np.float64)
 
 
-def _chased(
-    t: Topology, failing: Failing, members: csr_array[Any, Any], steps: int, tie: FloatArray
-) -> IntArray:
-    """Order of the parts by the load of what is left."""
-    links = failing == "link_load"
-    owner = members.tocsc().indices.astype(np.int64) - (t.num_nodes if links else 0)
-    return _busiest_first(t, owner, links, int(steps), tie)
-
-
 def _cables(t: Topology) -> list[IntArray]:
     return list((t.num_nodes + np.repeat(np.arange(len(t.edges)), t.multiplicity))[:, None])
 
@@ -226,14 +219,6 @@ def _nodes(t: Topology, failing: Failing) -> list[IntArray]:
     """Single nodes: of a sort, or those that an attack chooses from."""
     sort = {"nodes": np.arange(t.num_nodes), "hosts": t.hosts, "switches": t.switches}
     return list(sort.get(failing, t.switches if t.num_switches else t.hosts)[:, None])
-
-
-def _racks(t: Topology) -> list[IntArray]:
-    return _alike(racks(t))
-
-
-def _pods(t: Topology) -> list[IntArray]:
-    return _alike(t.pod)
 
 
 def _alike(group: IntArray) -> list[IntArray]:
@@ -267,10 +252,7 @@ def _load_of_nodes(t: Topology, alive: BoolArray) -> FloatArray:
 
 
 def _busiest_first(t: Topology, owner: IntArray, links: bool, steps: int, tie: FloatArray) -> IntArray:
-    """Order of the parts when each step takes the busiest part left, and the smallest ``tie`` of equals.
-
-    ``owner`` is the pair of every cable, or the node of every part. Parts beyond the steps follow by ``tie``.
-    """
+    """Order of the parts, pairs of cables or nodes by ``owner``, when each step takes the busiest one left."""
     left, cables = np.ones(owner.size, dtype=bool), t.multiplicity.copy()
     alive, order = np.ones(t.num_nodes, dtype=bool), []
     for _ in range(steps):

@@ -13,7 +13,7 @@ from relparallel.metrics.estimate import Estimate, exactly
 from relparallel.topology import Topology, as_topology, disjoint_paths
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.flows import node_index
-from relparallel.topology.symmetry import orbits_that_fix
+from relparallel.topology.symmetry import orbits
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -205,6 +205,8 @@ def _walks(flow: csr_array[Any, Any], s: int, d: int, n: int) -> Iterator[list[i
 
 def _fewest_nodes(t: Topology) -> int:
     """Fewest nodes whose loss separates two others."""
+    from scipy.sparse.csgraph import maximum_flow
+
     n = t.num_nodes
     if n < 2:
         raise ValueError(f"topology must have at least two nodes, got {t!r}")
@@ -218,22 +220,16 @@ def _fewest_nodes(t: Topology) -> int:
     for a, b in chain(((v, w) for w in _far(t, v)), _neighbour_pairs(t, v)):
         if fewest == 1:
             break
-        fewest = min(fewest, _separating(t, a, b))
+        found = maximum_flow(_arcs(t, a, b, "ends"), a + n, b, method="dinic")
+        fewest = min(fewest, int(found.flow_value))
     return fewest
-
-
-def _separating(t: Topology, s: int, d: int) -> int:
-    """Nodes whose loss separates two nodes that no cable joins."""
-    from scipy.sparse.csgraph import maximum_flow
-
-    return int(maximum_flow(_arcs(t, s, d, "ends"), s + t.num_nodes, d, method="dinic").flow_value)
 
 
 def _far(t: Topology, v: int) -> IntArray:
     """Nodes not joined to v, one of each orbit of the symmetries that keep v in place; few cables first."""
     far = np.ones(t.num_nodes, dtype=bool)
     far[[v, *t.indices[t.indptr[v] : t.indptr[v + 1]]]] = False
-    _, first = np.unique(orbits_that_fix(t, v), return_index=True)
+    _, first = np.unique(orbits(t, np.arange(t.num_nodes) == v), return_index=True)
     chosen = first[far[first]]
     return chosen[np.argsort(np.diff(t.indptr)[chosen], kind="stable")]
 

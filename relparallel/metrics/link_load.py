@@ -168,10 +168,15 @@ def load_of(
     load = up + (up + against)[back]
     arc, share = carriers(t, net, cables)
     flow = load[arc] * share if load.size else np.zeros(arc.shape)
-    hosts, pairs = int(weight.sum()), round(joined) + _pairs_of_twins(net)
+    if roots.size < classes:  # the same traffic spread evenly over every orbit
+        orbit = arc_orbits(t)
+        flow = (np.bincount(orbit.ravel(), weights=flow.ravel()) / np.bincount(orbit.ravel()))[orbit]
+    meeting = np.unique(net.tail[_meeting(net)])
+    among = round(float((net.weight[meeting] * (net.weight[meeting] - 1)).sum()))
+    hosts, pairs = int(weight.sum()), round(joined) + among
     return LinkLoad(
         edges=t.edges,
-        flow=_mean_of(flow, arc_orbits(t)) if roots.size < classes else flow,
+        flow=flow,
         capacity=cables * t.capacity / link_capacity(t),
         pairs=pairs,
         unreachable=hosts * (hosts - 1) - pairs,
@@ -185,21 +190,9 @@ def _one_of_each_orbit(t: Topology, net: Network) -> tuple[IntArray, FloatArray]
     return net.member[t.hosts[first]], count.astype(np.float64)
 
 
-def _mean_of(flow: FloatArray, orbit: IntArray) -> FloatArray:
-    """The same traffic spread evenly over every orbit."""
-    total = np.bincount(orbit.ravel(), weights=flow.ravel())
-    return (total / np.bincount(orbit.ravel()))[orbit]
-
-
 def _meeting(net: Network) -> BoolArray:
     """Arcs from a class of several twins to a node through which they meet."""
     return (net.weight[net.tail] > 1) & net.transit[net.head]
-
-
-def _pairs_of_twins(net: Network) -> int:
-    """Ordered pairs of twins that some node joins."""
-    meeting = np.unique(net.tail[_meeting(net)])
-    return round(float((net.weight[meeting] * (net.weight[meeting] - 1)).sum()))
 
 
 def _among_twins(net: Network, split: Split) -> FloatArray:

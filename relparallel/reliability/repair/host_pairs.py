@@ -15,11 +15,7 @@ BoolArray = NDArray[np.bool_]
 
 
 def pairs_measure(t: Topology) -> Callable[[Topology, BoolArray], float]:
-    """Measure of `performability`: share of the ordered pairs of hosts that a path joins.
-
-    Where every node forwards or has one neighbour, paths end where connected parts do: O(n + m) compiled
-    steps for a state. Else `survival` answers.
-    """
+    """Share of the ordered pairs of hosts that a path joins: by `survival` where connected parts say too much."""
     neighbours = np.bincount(t.edges.ravel(), minlength=t.num_nodes)
     if t.num_hosts < 2 or (~t.transit & (neighbours > 1)).any():
         return lambda topology, alive: survival(topology, alive).pairs

@@ -22,12 +22,13 @@ from relparallel._checks import (
 )
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import BoolArray, IntArray, require_size
-from relparallel.topology.description import Description, closed_form, describe
-from relparallel.topology.direct import CUBE, on_switches
+from relparallel.topology.description import Description, describe, design
+from relparallel.topology.designs._shared import blocks, rolls
+from relparallel.topology.designs.direct import CUBE, on_switches
+from relparallel.topology.designs.multi_rooted import tiered, tree_hops
+from relparallel.topology.designs.switch_centric import leaf_spine, leaf_spine_moves
 from relparallel.topology.fabric import LINK_CAPACITY, Topology
-from relparallel.topology.multi_rooted import tiered, tree_hops
 from relparallel.topology.parts import Design
-from relparallel.topology.switch_centric import leaf_spine
 
 _GROUPS = {"helios": "pod switch", "c_through": "tor"}  # what circuits join
 
@@ -40,6 +41,33 @@ class Optics(NamedTuple):
     capacity: float
 
 
+def _helios(
+    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = 8
+) -> Description:
+    core, _ = _uplinks(pods, hosts_per_pod, electrical, optical, wavelengths)
+    form = describe("leaf_spine", leaves=pods, spines=core, hosts_per_leaf=hosts_per_pod)
+    return replace(
+        form,
+        design="helios",
+        parameters={
+            "pods": pods,
+            "hosts_per_pod": hosts_per_pod,
+            "electrical": electrical,
+            "optical": optical,
+            "wavelengths": wavelengths,
+        },
+        nodes={"host": form.hosts, "pod switch": pods, "core": core},
+        degrees={"host": 1, "pod switch": hosts_per_pod + core, "core": pods},
+    )
+
+
+def _helios_moves(pods: int, hosts_per_pod: int, **shares: Any) -> list[IntArray]:
+    """Those of leaves and spines."""
+    form = _helios(pods, hosts_per_pod, **shares)
+    return leaf_spine_moves(pods, form.nodes["core"], hosts_per_pod)
+
+
+@design(closed_form=_helios, symmetries=_helios_moves)
 def helios(
     pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = 8
 ) -> Topology:
@@ -84,27 +112,42 @@ def helios(
     return replace(t, kinds=tuple(form.nodes), meta=meta)
 
 
-@closed_form("helios")
-def _helios(
-    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = 8
-) -> Description:
-    core, _ = _uplinks(pods, hosts_per_pod, electrical, optical, wavelengths)
-    form = describe("leaf_spine", leaves=pods, spines=core, hosts_per_leaf=hosts_per_pod)
-    return replace(
-        form,
-        design="helios",
-        parameters={
-            "pods": pods,
-            "hosts_per_pod": hosts_per_pod,
-            "electrical": electrical,
-            "optical": optical,
-            "wavelengths": wavelengths,
+def _c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> Description:
+    parameters = {
+        "aggregations": aggregations,
+        "racks_per_aggregation": racks_per_aggregation,
+        "hosts_per_rack": hosts_per_rack,
+    }
+    require_int(**parameters, at_least=1)
+    racks = aggregations * racks_per_aggregation
+    hosts = racks * hosts_per_rack
+    diameter, mean = tree_hops(hosts_per_rack, racks_per_aggregation, aggregations)
+    return Description(
+        design="c_through",
+        parameters=parameters,
+        nodes={"host": hosts, "tor": racks, "aggregation": aggregations, "core": 1},
+        degrees={
+            "host": 1,
+            "tor": hosts_per_rack + 1,
+            "aggregation": racks_per_aggregation + 1,
+            "core": aggregations,
         },
-        nodes={"host": form.hosts, "pod switch": pods, "core": core},
-        degrees={"host": 1, "pod switch": hosts_per_pod + core, "core": pods},
+        links=hosts + racks + aggregations,
+        diameter=diameter,
+        diameter_bound=diameter,
+        mean_hops=mean,
+        host_connectivity=int(hosts > 1),
     )
 
 
+def _c_through_moves(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> list[IntArray]:
+    """Next aggregation switch, rack of it, host of the rack."""
+    racks = (aggregations, racks_per_aggregation)
+    tiers = blocks((*racks, hosts_per_rack), racks, (aggregations,), (1,))
+    return rolls(tiers, [(0, 0, 0, None), (1, 1, None, None), (2, None, None, None)])
+
+
+@design(closed_form=_c_through, symmetries=_c_through_moves)
 def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> Topology:
     """Packet part of c-Through: a plain tree of one core, aggregation and top-of-rack switches.
 
@@ -142,35 +185,6 @@ def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int
     rack, group = host // hosts_per_rack, tor // racks_per_aggregation
     pods = [rack // racks_per_aggregation, group, above]
     return tiered(form, "wang2010cthrough", pods, [rack, group, np.zeros_like(above)])
-
-
-@closed_form("c_through")
-def _c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> Description:
-    parameters = {
-        "aggregations": aggregations,
-        "racks_per_aggregation": racks_per_aggregation,
-        "hosts_per_rack": hosts_per_rack,
-    }
-    require_int(**parameters, at_least=1)
-    racks = aggregations * racks_per_aggregation
-    hosts = racks * hosts_per_rack
-    diameter, mean = tree_hops(hosts_per_rack, racks_per_aggregation, aggregations)
-    return Description(
-        design="c_through",
-        parameters=parameters,
-        nodes={"host": hosts, "tor": racks, "aggregation": aggregations, "core": 1},
-        degrees={
-            "host": 1,
-            "tor": hosts_per_rack + 1,
-            "aggregation": racks_per_aggregation + 1,
-            "core": aggregations,
-        },
-        links=hosts + racks + aggregations,
-        diameter=diameter,
-        diameter_bound=diameter,
-        mean_hops=mean,
-        host_connectivity=int(hosts > 1),
-    )
 
 
 def reconfigure(topology: Topology, matching: Sequence[Sequence[int]]) -> Topology:

@@ -7,20 +7,54 @@ Gbit/s (a server's in MDCube a tenth) and no modelled latency (``dataclasses.rep
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-
 import numpy as np
 
 from relparallel._checks import require_int
 from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, closed_form
-from relparallel.topology.direct import require_dims
-from relparallel.topology.fabric import LINK_CAPACITY, Topology
+from relparallel.topology.description import Description, design
+from relparallel.topology.designs._shared import blocks, exchange, flat, orders, rolled
+from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design
 
 
+def _bcube(n: int, k: int) -> Description:
+    require_levels(n=n, k=k)
+    hosts = n ** (k + 1)
+    return Description(
+        design="bcube",
+        parameters={"n": n, "k": k},
+        nodes={"server": hosts, "switch": (k + 1) * n**k},
+        degrees={"server": k + 1, "switch": n},
+        links=(k + 1) * hosts,
+        diameter=2 * (k + 1),
+        diameter_bound=2 * (k + 1),
+        mean_hops=2 * (k + 1) * (n - 1) * n**k / (hosts - 1),
+        # A hypercube, one switch, and the one more case that an integer programme has proved.
+        bisection=hosts // 2 if n == 2 or (n, k) == (4, 1) or (k == 0 and n % 2 == 0) else None,
+        host_connectivity=k + 1,
+    )
+
+
+def bcube_moves(n: int, k: int) -> list[IntArray]:
+    """Digit 0 increased, its first two values exchanged; all digits moved up, the lowest two exchanged."""
+    servers, *levels = blocks((n,) * (k + 1), *((n,) * k for _ in range(k + 1)))
+    values = [
+        [
+            np.take(servers, order, axis=-1),
+            levels[0],
+            *(np.take(level, order, axis=-1) for level in levels[1:]),
+        ]
+        for order in (np.roll(np.arange(n), -1), exchange(n))
+    ]
+    moved = [np.moveaxis(block, -1, 0) for block in (servers, *levels[1:])] if k else [servers]
+    places = [[*moved, levels[0]]]
+    if k:
+        above = [np.swapaxes(block, -1, -2) for block in (servers, *levels[2:])]
+        places.append([above[0], levels[1], levels[0], *above[1:]])
+    return [flat(parts) for parts in (*values, *places)]
+
+
+@design(closed_form=_bcube, symmetries=bcube_moves, layout="bcube")
 def bcube(n: int, k: int) -> Topology:
     """BCube_k of n-port switches: servers are (k+1)-digit numbers to base n.
 
@@ -71,25 +105,33 @@ def bcube(n: int, k: int) -> Topology:
     )
 
 
-@closed_form("bcube")
-def _bcube(n: int, k: int) -> Description:
-    require_levels(n=n, k=k)
-    hosts = n ** (k + 1)
+def _dcell(n: int, k: int) -> Description:
+    require_levels(n=n, k=k, at_most=5)
+    hosts = dcell_servers(n, k)[k]
     return Description(
-        design="bcube",
+        design="dcell",
         parameters={"n": n, "k": k},
-        nodes={"server": hosts, "switch": (k + 1) * n**k},
+        nodes={"server": hosts, "switch": hosts // n},
         degrees={"server": k + 1, "switch": n},
-        links=(k + 1) * hosts,
-        diameter=2 * (k + 1),
-        diameter_bound=2 * (k + 1),
-        mean_hops=2 * (k + 1) * (n - 1) * n**k / (hosts - 1),
-        # A hypercube, one switch, and the one more case that an integer programme has proved.
-        bisection=hosts // 2 if n == 2 or (n, k) == (4, 1) or (k == 0 and n % 2 == 0) else None,
+        links=hosts + hosts * k // 2,
+        diameter=None if k else 2,
+        diameter_bound=3 * 2**k - 1,
+        mean_hops=None if k else 2.0,
+        bisection=None,
         host_connectivity=k + 1,
     )
 
 
+def _dcell_moves(n: int, k: int) -> list[IntArray]:
+    """Count backwards; with one level also exchange the copies, with none the servers."""
+    servers = dcell_servers(n, k)[k]
+    backwards = flat(part[::-1] for part in blocks((servers,), (servers // n,)))
+    if k == 0:
+        return [backwards, rolled(blocks((n,), (1,)), (0, None))]
+    return [backwards, *(_copies_exchanged(n, 1, copy) for copy in orders(n + 1) if k == 1)]
+
+
+@design(closed_form=_dcell, symmetries=_dcell_moves, layout="copies")
 def dcell(n: int, k: int) -> Topology:
     """DCell_k of n-port switches: t+1 copies of a DCell_(k-1) of t servers, each two joined by a cable.
 
@@ -139,24 +181,34 @@ def dcell(n: int, k: int) -> Topology:
     )
 
 
-@closed_form("dcell")
-def _dcell(n: int, k: int) -> Description:
-    require_levels(n=n, k=k, at_most=5)
-    hosts = dcell_servers(n, k)[k]
+def _ficonn(n: int, k: int) -> Description:
+    require_levels(n=n, k=k, at_most=9)
+    if n % 2:
+        raise ValueError(f"n must be even, got {n}: FiConn's first level takes half of a switch's servers")
+    hosts = ficonn_servers(n, k)[k]
     return Description(
-        design="dcell",
+        design="ficonn",
         parameters={"n": n, "k": k},
         nodes={"server": hosts, "switch": hosts // n},
-        degrees={"server": k + 1, "switch": n},
-        links=hosts + hosts * k // 2,
+        degrees={"server": (1, 2) if k else 1, "switch": n},
+        links=hosts + (hosts - hosts // 2**k) // 2,
         diameter=None if k else 2,
         diameter_bound=3 * 2**k - 1,
         mean_hops=None if k else 2.0,
-        bisection=None,
-        host_connectivity=k + 1,
+        host_connectivity=1,
     )
 
 
+def _ficonn_moves(n: int, k: int) -> list[IntArray]:
+    """Next idle server of a switch; count backwards if switches are alike; exchange the copies of k = 1."""
+    servers = ficonn_servers(n, k)[k]
+    switches = servers // n
+    backwards = [_backwards(n, switches)] if n % 2**k == 0 else []
+    copies = [_copies_exchanged(n, 2, copy) for copy in orders(n // 2 + 1) if k == 1]
+    return [_idle_rolled(n, 2**k, servers), *backwards, *copies]
+
+
+@design(closed_form=_ficonn, symmetries=_ficonn_moves, layout="copies")
 def ficonn(n: int, k: int) -> Topology:
     """FiConn_k of n-port switches: servers have two ports, and a level takes half of those still idle.
 
@@ -207,116 +259,12 @@ def ficonn(n: int, k: int) -> Topology:
     )
 
 
-@closed_form("ficonn")
-def _ficonn(n: int, k: int) -> Description:
-    require_levels(n=n, k=k, at_most=9)
-    if n % 2:
-        raise ValueError(f"n must be even, got {n}: FiConn's first level takes half of a switch's servers")
-    hosts = ficonn_servers(n, k)[k]
-    return Description(
-        design="ficonn",
-        parameters={"n": n, "k": k},
-        nodes={"server": hosts, "switch": hosts // n},
-        degrees={"server": (1, 2) if k else 1, "switch": n},
-        links=hosts + (hosts - hosts // 2**k) // 2,
-        diameter=None if k else 2,
-        diameter_bound=3 * 2**k - 1,
-        mean_hops=None if k else 2.0,
-        host_connectivity=1,
-    )
-
-
 def ficonn_servers(n: int, k: int) -> list[int]:
     """Servers N_0..N_k of the FiConns of each level (Li et al. 2009, theorem 1)."""
     sizes = [n]
     for level in range(1, k + 1):
         sizes.append(sizes[-1] * (sizes[-1] // 2**level + 1))
     return sizes
-
-
-def mdcube(n: int, k: int, dims: Sequence[int]) -> Topology:
-    """MDCube: containers, each a BCube_k of n-port switches, joined directly along every dimension of a grid.
-
-    Every switch has one fast uplink. Along a dimension of m containers, uplink j-1 of container i meets
-    uplink i of container j, for i < j; the first dimension takes the first m-1 switches of each container,
-    the next dimension the following ones.
-
-    Parameters
-    ----------
-    n, k : int
-        Ports per switch for servers, and highest level of the BCube, as in `bcube`.
-    dims : sequence of int
-        Containers m_d along each dimension, at least 1, with sum(m_d - 1) <= (k+1) n^k.
-
-    Returns
-    -------
-    Topology
-        The servers of all containers, container by container, then their switches; every node forwards.
-        ``pod`` is the container, in row-major order. A server's cable has a tenth of the capacity of an
-        uplink, as in the paper.
-
-    Notes
-    -----
-    Containers at m_1 x m_2 x .. hold prod(m_d) n^(k+1) servers; two containers that differ in one dimension
-    share a cable. Array operations on cables.
-
-    References
-    ----------
-    Wu et al., "MDCube: a high performance network structure for modular data center interconnection", CoNEXT
-    2009, section 3.
-
-    Examples
-    --------
-    >>> mdcube(n=4, k=1, dims=(5, 5))
-    <Topology mdcube(n=4, k=1, dims=(5, 5)): 400 hosts, 200 switches, 900 links>
-    """
-    form = _mdcube(n, k, dims)
-    require_size("dims", dims, form.hosts + form.switches + form.links)
-    lengths, inside = form.parameters["dims"], bcube(n, k)
-    count, container = math.prod(lengths), np.arange(math.prod(lengths))[:, None]
-    server, switch = inside.edges.T
-    uplinks = _uplinks(lengths, form.hosts, inside.num_switches)
-    t = Topology.of(
-        edges=joined(
-            (
-                container * inside.num_hosts + server,
-                form.hosts - inside.num_hosts + container * inside.num_switches + switch,
-            ),
-            *uplinks,
-        ),
-        node_kind=form.nodes,
-        tier=np.concatenate([np.tile(inside.tier[part], count) for part in (inside.hosts, inside.switches)]),
-        pod=np.repeat(
-            np.tile(np.arange(count), 2), np.repeat([inside.num_hosts, inside.num_switches], count)
-        ),
-        meta=Design(name="mdcube", parameters=form.parameters, paper="wu2009mdcube"),
-    )
-    return replace(t, capacity=LINK_CAPACITY * np.where(t.endpoint[t.edges[:, 0]], 0.1, 1.0))
-
-
-@closed_form("mdcube")
-def _mdcube(n: int, k: int, dims: Sequence[int]) -> Description:
-    cube, lengths = _bcube(n, k), require_dims(dims=dims)
-    containers, used = math.prod(lengths), sum(length - 1 for length in lengths)
-    if used > cube.switches:
-        raise ValueError(
-            f"dims must have sum(m - 1) <= (k+1) n^k = {cube.switches} uplinks of a container, got {dims!r}"
-        )
-    crossed = sum(length > 1 for length in lengths)
-    ports = {n + (used > 0), n + (used == cube.switches)}
-    return replace(
-        cube,
-        design="mdcube",
-        parameters={"n": n, "k": k, "dims": lengths},
-        nodes={kind: containers * count for kind, count in cube.nodes.items()},
-        degrees={"server": k + 1, "switch": tuple(sorted(ports)) if len(ports) > 1 else ports.pop()},
-        links=containers * cube.links + containers * used // 2,
-        diameter=None if crossed else cube.diameter,
-        diameter_bound=2 * (2 * k + 1) + crossed + (crossed - 1) * 2 * (k + 1) if crossed else 2 * (k + 1),
-        mean_hops=None if crossed else cube.mean_hops,
-        bisection=None if crossed else cube.bisection,
-        host_connectivity=min(k + 1, used) if crossed else k + 1,
-    )
 
 
 def dcell_servers(n: int, k: int) -> list[int]:
@@ -348,17 +296,35 @@ def _idle_cables(size: int, servers: int, level: int) -> tuple[IntArray, IntArra
     return group + i * size + (j - 1) * 2**level, group + j * size + i * 2**level
 
 
-def _uplinks(lengths: Sequence[int], servers: int, switches: int) -> Iterator[tuple[IntArray, IntArray]]:
-    """Cables between the containers of an MDCube, dimension by dimension."""
-    grid, first = np.arange(math.prod(lengths)).reshape(lengths), servers
-    for axis, length in enumerate(lengths):
-        rows = np.moveaxis(grid, axis, -1).reshape(-1, length) * switches + first
-        i, j = np.triu_indices(length, k=1)
-        yield rows[:, i] + j - 1, rows[:, j] + i
-        first += length - 1
-
-
 def _top_digit(n: int, k: int) -> IntArray:
     """Highest digit of the servers of each switch; -1 for the top level, whose servers differ in it."""
     below = np.tile(np.arange(n**k) // n ** max(k - 1, 0), k)
     return np.concatenate([below, np.full(n**k, -1)])
+
+
+def _backwards(n: int, switches: int) -> IntArray:
+    """Switches and servers from the last to the first; the last server of each switch is idle and stays."""
+    switch, place = np.divmod(np.arange(n * switches), n)
+    servers = (switches - 1 - switch) * n + (n - 2 - place) % n
+    return np.concatenate([servers, n * switches + np.arange(switches)[::-1]])
+
+
+def _idle_rolled(n: int, every: int, servers: int) -> IntArray:
+    """Every so many servers one is idle: it goes to the next one on its switch, the last to the first."""
+    idle, image = np.arange(every - 1, servers, every), np.arange(servers + servers // n)
+    first = np.unique(idle // n, return_index=True)[1]
+    following = np.roll(idle, -1)
+    following[np.roll(first, -1) - 1] = idle[first]
+    image[idle] = following
+    return image
+
+
+def _copies_exchanged(n: int, every: int, copy: IntArray) -> IntArray:
+    """Copies of n servers in another order; port p, every so many servers, leads to copy p or p + 1."""
+    copies = copy.size
+    i, place = np.divmod(np.arange(n * copies), n)
+    port, other = np.divmod(place, every)
+    j = port + (port >= i)
+    towards = copy[i] * n + (copy[j] - (copy[j] > copy[i])) * every
+    servers = np.where(other == 0, towards, copy[i] * n + place)
+    return np.concatenate([servers, n * copies + copy])

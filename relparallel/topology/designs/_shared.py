@@ -1,8 +1,9 @@
-"""What all networks of equal switches share: p servers on every switch, and distances of the servers."""
+"""What designs share: equal switches with p servers each, and the index arithmetic of symmetries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,3 +71,48 @@ def connected(cables: IntArray, switches: int) -> bool:
 
     graph = csr_array((np.ones(len(cables), dtype=np.int8), tuple(cables.T)), shape=(switches,) * 2)
     return int(connected_components(graph, directed=False)[0]) == 1
+
+
+def blocks(*shapes: tuple[int, ...]) -> list[IntArray]:
+    """Consecutive indices arranged in blocks of these shapes."""
+    ends = np.cumsum([np.prod(shape, dtype=np.int64) for shape in shapes])
+    parts = np.split(np.arange(ends[-1]), ends[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def flat(parts: Iterable[IntArray]) -> IntArray:
+    """The permutation that moved blocks make together."""
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def rolled(parts: Sequence[IntArray], axes: Sequence[int | None]) -> IntArray:
+    """Every node goes to the next one along an axis of its block, round the edge; None leaves a block."""
+    return flat(b if axis is None else np.roll(b, -1, axis) for b, axis in zip(parts, axes, strict=True))
+
+
+def rolls(parts: Sequence[IntArray], moves: Iterable[Sequence[int | None]]) -> list[IntArray]:
+    """One permutation for each choice of axes."""
+    return [rolled(parts, axes) for axes in moves]
+
+
+def exchange(size: int) -> IntArray:
+    """The first two of some exchanged."""
+    order = np.arange(size)
+    order[:2] = order[:2][::-1]
+    return order
+
+
+def with_own_servers(switch: IntArray, p: int) -> IntArray:
+    """Servers, p to a switch and numbered before all switches, that move with them."""
+    servers = switch[:, None] * p + np.arange(p)
+    return np.concatenate([servers.ravel(), switch.size * p + switch])
+
+
+def orders(size: int) -> list[IntArray]:
+    """All moved on by one, and the first two exchanged: together they give every order."""
+    return [np.roll(np.arange(size), -1), exchange(size)]
+
+
+def alike(kinds: Iterable[Hashable]) -> list[tuple[int, int]]:
+    """Neighbouring dimensions of one kind."""
+    return [(a, a + 1) for a, (one, other) in enumerate(pairwise(kinds)) if one == other]

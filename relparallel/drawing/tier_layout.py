@@ -23,7 +23,7 @@ def is_tiered(t: Topology) -> bool:
     return not (t.tier[t.edges] == t.tier.max()).all(axis=1).any()
 
 
-def tiers(t: Topology) -> Points:
+def tier_layout(t: Topology) -> Points:
     """Tiers as rows; a node stands above the middle of what hangs below it in its pod."""
     row = _rows(t)
     across, left = np.zeros(t.num_nodes), -0.5

@@ -9,6 +9,7 @@ Letters: m rails, u GPUs of a domain on each rail, d domains, P ports per switch
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -16,7 +17,8 @@ import numpy as np
 
 from relparallel._checks import require_flag, require_int
 from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, closed_form
+from relparallel.topology.description import Description, design
+from relparallel.topology.designs._shared import blocks, rolls
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design, SharedRisk
 from relparallel.units import GB
@@ -72,6 +74,20 @@ class _Rails(NamedTuple):
         return self.gpus * 4 + self.rails * self.leaves * (2 + self.spines * (1 + self.parallel))
 
 
+def _rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> Description:
+    rails = _rail_only_rule(domains, gpus_per_domain, switch_ports)
+    parameters = {"domains": domains, "gpus_per_domain": gpus_per_domain, "switch_ports": switch_ports}
+    paths = 2 if domains > 1 and gpus_per_domain > 1 else 1
+    return _described(rails, NVLink(gpus_per_domain), Design(name="rail_only", parameters=parameters), paths)
+
+
+def _rail_only_moves(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> list[IntArray]:
+    """Those of rails."""
+    form = _rail_only(domains, gpus_per_domain, switch_ports)
+    return _rail_moves(form.nodes, domains, gpus_per_domain)
+
+
+@design(closed_form=_rail_only, symmetries=_rail_only_moves)
 def rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> Topology:
     """Rail-only network: GPU r of every NVLink domain is on rail r, and no switch joins two rails.
 
@@ -116,14 +132,19 @@ def rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) ->
     )
 
 
-@closed_form("rail_only")
-def _rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> Description:
-    rails = _rail_only_rule(domains, gpus_per_domain, switch_ports)
-    parameters = {"domains": domains, "gpus_per_domain": gpus_per_domain, "switch_ports": switch_ports}
-    paths = 2 if domains > 1 and gpus_per_domain > 1 else 1
-    return _described(rails, NVLink(gpus_per_domain), Design(name="rail_only", parameters=parameters), paths)
+def _nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Description:
+    rails, nvlink = _nvl72_rule(racks, nvswitch_detail)
+    parameters = {"racks": racks, "nvswitch_detail": nvswitch_detail}
+    paths = nvlink.chips * nvlink.links + (racks > 1)
+    return _described(rails, nvlink, Design(name="nvl72", parameters=parameters), paths)
 
 
+def _nvl72_moves(racks: int = 1, nvswitch_detail: bool = False) -> list[IntArray]:
+    """Those of four rails."""
+    return _rail_moves(_nvl72(racks, nvswitch_detail).nodes, racks, 4)
+
+
+@design(closed_form=_nvl72, symmetries=_nvl72_moves)
 def nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Topology:
     """NVL72 racks: 72 GPUs in one NVLink domain, and four rails between racks.
 
@@ -170,14 +191,6 @@ def nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Topology:
         for tray, pair in enumerate(pairs)
     )
     return replace(t, shared_risk=tuple(trays))
-
-
-@closed_form("nvl72")
-def _nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Description:
-    rails, nvlink = _nvl72_rule(racks, nvswitch_detail)
-    parameters = {"racks": racks, "nvswitch_detail": nvswitch_detail}
-    paths = nvlink.chips * nvlink.links + (racks > 1)
-    return _described(rails, nvlink, Design(name="nvl72", parameters=parameters), paths)
 
 
 def with_nvlink(t: Topology, nvlink: NVLink) -> Topology:
@@ -271,3 +284,13 @@ def _described(r: _Rails, nvlink: NVLink, meta: Design, paths: int) -> Descripti
         mean_hops=total / (r.gpus - 1) if several else None,
         host_connectivity=paths * several,
     )
+
+
+def _rail_moves(nodes: Mapping[str, int], domains: int, rails: int) -> list[IntArray]:
+    """Next leaf of every rail, domain of a leaf, GPU of a domain and rail, rail, NVSwitch, spine."""
+    leaves, spines = (nodes.get(kind, 0) // rails for kind in ("leaf", "spine"))
+    near = (max(leaves, 1), domains // max(leaves, 1))
+    each, chips = nodes["gpu"] // (domains * rails), nodes["nvswitch"] // domains
+    parts = blocks((*near, each, rails), (*near, chips), (rails, leaves), (rails, spines))
+    inside = [(1, 1, None, None), (2, None, None, None), (None, 2, None, None)]
+    return rolls(parts, [(0, 0, 1, None), *inside, (3, None, 0, 0), (None, None, None, 1)])

@@ -17,7 +17,8 @@ import numpy as np
 
 from relparallel._checks import require_flag, require_instance, require_int
 from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, closed_form
+from relparallel.topology.description import Description, design
+from relparallel.topology.designs._shared import alike, blocks, exchange, flat, rolled, rolls
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design, SharedRisk
 
@@ -25,6 +26,39 @@ CUBE: Final = 4  # chips along each dimension of a cube of a TPU v4 pod
 _POD_CUBES: Final = 64
 
 
+def _torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Description:
+    lengths, around = require_dims(dims=dims), _around(dims, wrap)
+    nodes, shape = math.prod(lengths), list(zip(lengths, around, strict=True))
+    ends = [{1: {0}, 2: {1}}.get(k, {2} if ring else {1, 2}) for k, ring in shape]  # cables along a dimension
+    degrees = tuple(sorted(set(map(sum, product(*ends)))))
+    diameter = sum(k // 2 if ring else k - 1 for k, ring in shape)
+    total = sum((3 * (k**2 // 4) if ring else k**2 - 1) * (nodes // k) for k, ring in shape)
+    # Cables across the middle of each dimension: the fewest are the bisection if its length is even.
+    fewest, odd = min((nodes * (2 if ring and k > 2 else 1) / k, k % 2) for k, ring in shape)
+    return Description(
+        design="torus",
+        parameters=_parameters(lengths, around),
+        nodes={"node": nodes},
+        degrees={"node": degrees if len(degrees) > 1 else degrees[0]},
+        links=sum(nodes // k * (k - (not ring or k < 3)) for k, ring in shape),
+        diameter=diameter,
+        diameter_bound=diameter,
+        mean_hops=total / (3 * (nodes - 1)) if nodes > 1 else None,
+        bisection=None if odd else int(fewest),
+        host_connectivity=degrees[0],
+    )
+
+
+def _torus_moves(dims: Sequence[int], wrap: Sequence[bool] = ()) -> list[IntArray]:
+    """Next node along wrapped dimensions; every dimension backwards; neighbours of one kind exchanged."""
+    grid, around = blocks(tuple(dims)), wrap or (True,) * len(dims)
+    shifts = [rolled(grid, (axis,)) for axis in range(len(dims)) if around[axis]]
+    mirrors = [np.flip(grid[0], axis).ravel() for axis in range(len(dims))]
+    swaps = [np.swapaxes(grid[0], a, b).ravel() for a, b in alike(zip(dims, around, strict=True))]
+    return [*shifts, *mirrors, *swaps]
+
+
+@design(closed_form=_torus, symmetries=_torus_moves, layout="torus")
 def torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Topology:
     """Torus: nodes are points of a grid, joined to the next point in every dimension, round the edge.
 
@@ -76,30 +110,17 @@ def torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Topology:
     )
 
 
-@closed_form("torus")
-def _torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Description:
-    lengths, around = require_dims(dims=dims), _around(dims, wrap)
-    nodes, shape = math.prod(lengths), list(zip(lengths, around, strict=True))
-    ends = [{1: {0}, 2: {1}}.get(k, {2} if ring else {1, 2}) for k, ring in shape]  # cables along a dimension
-    degrees = tuple(sorted(set(map(sum, product(*ends)))))
-    diameter = sum(k // 2 if ring else k - 1 for k, ring in shape)
-    total = sum((3 * (k**2 // 4) if ring else k**2 - 1) * (nodes // k) for k, ring in shape)
-    # Cables across the middle of each dimension: the fewest are the bisection if its length is even.
-    fewest, odd = min((nodes * (2 if ring and k > 2 else 1) / k, k % 2) for k, ring in shape)
-    return Description(
-        design="torus",
-        parameters=_parameters(lengths, around),
-        nodes={"node": nodes},
-        degrees={"node": degrees if len(degrees) > 1 else degrees[0]},
-        links=sum(nodes // k * (k - (not ring or k < 3)) for k, ring in shape),
-        diameter=diameter,
-        diameter_bound=diameter,
-        mean_hops=total / (3 * (nodes - 1)) if nodes > 1 else None,
-        bisection=None if odd else int(fewest),
-        host_connectivity=degrees[0],
-    )
+def _tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Description:
+    lengths, chosen = _slice(dims, cubes)
+    return replace(_torus(lengths), design="tpu_v4", parameters={"dims": lengths, "cubes": chosen})
 
 
+def _tpu_v4_moves(dims: Sequence[int], cubes: Sequence[int] | None = None) -> list[IntArray]:
+    """Those of a torus, whatever cubes it is made of."""
+    return _torus_moves(dims)
+
+
+@design(closed_form=_tpu_v4, symmetries=_tpu_v4_moves, layout="torus")
 def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
     """TPU v4 slice: a three-dimensional torus of cubes of 4 x 4 x 4 chips, joined by optical switches.
 
@@ -163,12 +184,38 @@ def on_switches(t: Topology, switch: IntArray) -> Topology:
     return replace(t, edge_attributes={"optical": switch >= 0}, shared_risk=tuple(risks))
 
 
-@closed_form("tpu_v4")
-def _tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Description:
-    lengths, chosen = _slice(dims, cubes)
-    return replace(_torus(lengths), design="tpu_v4", parameters={"dims": lengths, "cubes": chosen})
+def _hammingmesh(a: int, b: int, x: int, y: int) -> Description:
+    require_int(a=a, b=b, x=x, y=y, at_least=1)
+    rows, columns = b * y, a * x
+    nodes = rows * columns
+    (across, wide), (down, high) = _line(a, x), _line(b, y)
+    return Description(
+        design="hammingmesh",
+        parameters={"a": a, "b": b, "x": x, "y": y},
+        nodes={"accelerator": nodes, "row": rows, "column": columns},
+        degrees={"accelerator": 4, "row": 2 * x, "column": 2 * y},
+        links=x * y * (2 * a * b + a + b),
+        diameter=wide + high,
+        diameter_bound=wide + high,
+        mean_hops=(rows**2 * across + columns**2 * down) / (nodes * (nodes - 1)) if nodes > 1 else None,
+        host_connectivity=2 * (rows > 1) + 2 * (columns > 1),
+    )
 
 
+def _hammingmesh_moves(a: int, b: int, x: int, y: int) -> list[IntArray]:
+    """Next row and column of boards, their first two exchanged; all boards mirrored either way."""
+    parts = blocks((y, b, x, a), (y, b), (x, a))
+    grid, row, column = parts
+    moves = rolls(parts, [(0, 0, None), (2, None, 0)])
+    swaps = [
+        flat([grid[exchange(y)], row[exchange(y)], column]),
+        flat([grid[:, :, exchange(x)], row, column[exchange(x)]]),
+    ]
+    mirrors = [flat([grid[:, ::-1], row[:, ::-1], column]), flat([grid[..., ::-1], row, column[:, ::-1]])]
+    return [*moves, *swaps, *mirrors]
+
+
+@design(closed_form=_hammingmesh, symmetries=_hammingmesh_moves, layout="boards")
 def hammingmesh(a: int, b: int, x: int, y: int) -> Topology:
     """HammingMesh: boards are meshes; each row and column of accelerators has a switch at the board edges.
 
@@ -223,25 +270,6 @@ def hammingmesh(a: int, b: int, x: int, y: int) -> Topology:
         meta=Design(
             name="hammingmesh", parameters={"a": a, "b": b, "x": x, "y": y}, paper="hoefler2022hxmesh"
         ),
-    )
-
-
-@closed_form("hammingmesh")
-def _hammingmesh(a: int, b: int, x: int, y: int) -> Description:
-    require_int(a=a, b=b, x=x, y=y, at_least=1)
-    rows, columns = b * y, a * x
-    nodes = rows * columns
-    (across, wide), (down, high) = _line(a, x), _line(b, y)
-    return Description(
-        design="hammingmesh",
-        parameters={"a": a, "b": b, "x": x, "y": y},
-        nodes={"accelerator": nodes, "row": rows, "column": columns},
-        degrees={"accelerator": 4, "row": 2 * x, "column": 2 * y},
-        links=x * y * (2 * a * b + a + b),
-        diameter=wide + high,
-        diameter_bound=wide + high,
-        mean_hops=(rows**2 * across + columns**2 * down) / (nodes * (nodes - 1)) if nodes > 1 else None,
-        host_connectivity=2 * (rows > 1) + 2 * (columns > 1),
     )
 
 

@@ -12,11 +12,39 @@ import numpy as np
 
 from relparallel._checks import require_int
 from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, closed_form
+from relparallel.topology.description import Description, design
+from relparallel.topology.designs._shared import blocks, flat, rolls
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design
 
 
+def _fat_tree(k: int) -> Description:
+    half = require_even(k=k) // 2
+    hosts = 2 * half**3
+    distances = 2 * (half - 1) + 4 * half * (half - 1) + 6 * (hosts - half**2)
+    return Description(
+        design="fat_tree",
+        parameters={"k": k},
+        nodes={"host": hosts, "edge": 2 * half**2, "aggregation": 2 * half**2, "core": half**2},
+        degrees={"host": 1, "edge": k, "aggregation": k, "core": k},
+        links=3 * hosts,
+        diameter=6,
+        diameter_bound=6,
+        mean_hops=distances / (hosts - 1),
+        bisection=half**3,
+        host_connectivity=1,
+    )
+
+
+def _fat_tree_moves(k: int) -> list[IntArray]:
+    """Next pod, edge switch of the pod, host of the switch, aggregation switch, core switch of its group."""
+    half = k // 2
+    moves = [(0, 0, 0, None), (1, 1, None, None), (2, None, None, None), (None, None, 1, 0)]
+    tiers = blocks((k, half, half), (k, half), (k, half), (half, half))
+    return rolls(tiers, [*moves, (None, None, None, 1)])
+
+
+@design(closed_form=_fat_tree, symmetries=_fat_tree_moves)
 def fat_tree(k: int) -> Topology:
     """Three-tier fat-tree of k-port switches: k pods, each with k/2 edge and k/2 aggregation switches.
 
@@ -54,25 +82,22 @@ def fat_tree(k: int) -> Topology:
     return _pods_under_cores("fat_tree", k, "alfares2008fattree", group)
 
 
-@closed_form("fat_tree")
-def _fat_tree(k: int) -> Description:
-    half = require_even(k=k) // 2
-    hosts = 2 * half**3
-    distances = 2 * (half - 1) + 4 * half * (half - 1) + 6 * (hosts - half**2)
-    return Description(
-        design="fat_tree",
-        parameters={"k": k},
-        nodes={"host": hosts, "edge": 2 * half**2, "aggregation": 2 * half**2, "core": half**2},
-        degrees={"host": 1, "edge": k, "aggregation": k, "core": k},
-        links=3 * hosts,
-        diameter=6,
-        diameter_bound=6,
-        mean_hops=distances / (hosts - 1),
-        bisection=half**3,
-        host_connectivity=1,
-    )
+def _f10(k: int) -> Description:
+    return replace(_fat_tree(k), design="f10")
 
 
+def _f10_moves(k: int) -> list[IntArray]:
+    """Next pod, with rows and columns of the core exchanged; edge switch; host; a row of the core."""
+    half = k // 2
+    host, edge, above, core = blocks((k, half, half), (k, half), (k, half), (half, half))
+    turned = [np.roll(tier, -1, axis=0) for tier in (host, edge, above)]
+    rows = above.copy()
+    rows[::2] = np.roll(above[::2], -1, axis=1)  # even pods meet rows of the core, odd ones columns
+    inside = rolls((host, edge, above, core), [(1, 1, None, None), (2, None, None, None)])
+    return [flat([*turned, core.T]), *inside, flat([host, edge, rows, np.roll(core, -1, axis=0)])]
+
+
+@design(closed_form=_f10, symmetries=_f10_moves)
 def f10(k: int) -> Topology:
     """AB fat-tree of F10: a fat-tree whose odd pods meet the core switches in a second order.
 
@@ -111,11 +136,6 @@ def f10(k: int) -> Topology:
     return _pods_under_cores("f10", k, "liu2013f10", group)
 
 
-@closed_form("f10")
-def _f10(k: int) -> Description:
-    return replace(_fat_tree(k), design="f10")
-
-
 def _half_of_ports(k: int) -> IntArray:
     """Numbers 0..k/2-1, where a fat-tree of k-port switches can be built."""
     half = require_even(k=k) // 2
@@ -144,6 +164,31 @@ def _pods_under_cores(name: str, k: int, paper: str, group: IntArray) -> Topolog
     )
 
 
+def _leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Description:
+    require_int(leaves=leaves, spines=spines, hosts_per_leaf=hosts_per_leaf, at_least=1)
+    h, hosts = hosts_per_leaf, leaves * hosts_per_leaf
+    diameter = 4 if leaves > 1 else 2 if hosts > 1 else 0
+    return Description(
+        design="leaf_spine",
+        parameters={"leaves": leaves, "spines": spines, "hosts_per_leaf": h},
+        nodes={"host": hosts, "leaf": leaves, "spine": spines},
+        degrees={"host": 1, "leaf": h + spines, "spine": leaves},
+        links=leaves * (h + spines),
+        diameter=diameter,
+        diameter_bound=diameter,
+        mean_hops=(2 * (h - 1) + 4 * (hosts - h)) / (hosts - 1) if hosts > 1 else None,
+        bisection=_halves_of_leaves(leaves, spines, h),
+        host_connectivity=int(hosts > 1),
+    )
+
+
+def leaf_spine_moves(leaves: int, spines: int, hosts_per_leaf: int) -> list[IntArray]:
+    """Next leaf, host of the leaf, spine."""
+    tiers = blocks((leaves, hosts_per_leaf), (leaves,), (spines,))
+    return rolls(tiers, [(0, 0, None), (1, None, None), (None, None, 0)])
+
+
+@design(closed_form=_leaf_spine, symmetries=leaf_spine_moves)
 def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Topology:
     """Two-tier network: every leaf switch has a cable to every spine switch.
 
@@ -193,25 +238,6 @@ def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Topology:
             parameters={"leaves": leaves, "spines": spines, "hosts_per_leaf": hosts_per_leaf},
             paper="cisco2013leafspine",
         ),
-    )
-
-
-@closed_form("leaf_spine")
-def _leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Description:
-    require_int(leaves=leaves, spines=spines, hosts_per_leaf=hosts_per_leaf, at_least=1)
-    h, hosts = hosts_per_leaf, leaves * hosts_per_leaf
-    diameter = 4 if leaves > 1 else 2 if hosts > 1 else 0
-    return Description(
-        design="leaf_spine",
-        parameters={"leaves": leaves, "spines": spines, "hosts_per_leaf": h},
-        nodes={"host": hosts, "leaf": leaves, "spine": spines},
-        degrees={"host": 1, "leaf": h + spines, "spine": leaves},
-        links=leaves * (h + spines),
-        diameter=diameter,
-        diameter_bound=diameter,
-        mean_hops=(2 * (h - 1) + 4 * (hosts - h)) / (hosts - 1) if hosts > 1 else None,
-        bisection=_halves_of_leaves(leaves, spines, h),
-        host_connectivity=int(hosts > 1),
     )
 
 

@@ -16,15 +16,54 @@ import numpy as np
 
 from relparallel._checks import require_choice, require_int
 from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology._switched import describe_switched, switched
-from relparallel.topology.description import Description, closed_form
-from relparallel.topology.direct import require_dims
+from relparallel.topology.description import Description, design
+from relparallel.topology.designs._shared import (
+    alike,
+    blocks,
+    describe_switched,
+    exchange,
+    flat,
+    rolled,
+    switched,
+    with_own_servers,
+)
+from relparallel.topology.designs.direct import require_dims
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design
 
 _ARRANGEMENTS: Final = ("consecutive", "palmtree")
 
 
+def _dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Description:
+    switches = a * _dragonfly_groups(p, a, h, arrangement)
+    within_two = 1 + (a - 1 + h) + 2 * (a - 1) * h + h * (h - 1)  # at most
+    return describe_switched(
+        design="dragonfly",
+        parameters={"p": p, "a": a, "h": h, "arrangement": arrangement},
+        switches=switches,
+        ports=(a - 1 + h,),
+        cables=switches * (a - 1 + h) // 2,
+        p=p,
+        diameter=1 if a == 1 else 3 if within_two < switches else None,
+        bound=1 if a == 1 else 3,
+        distance=h if a == 1 else None,
+    )
+
+
+def _dragonfly_moves(p: int, a: int, h: int, arrangement: str = "consecutive") -> list[IntArray]:
+    """Next server; count groups and switches backwards; like groups, or, as a palmtree, the next group.
+
+    Groups c h + 1 .. c h + h - 1 of the consecutive arrangement use the same switch towards any other, and
+    any other uses one switch towards all of them.
+    """
+    switch = np.arange(a * (a * h + 1)).reshape(-1, a)
+    palm = arrangement == "palmtree"
+    others = np.roll(switch, -1, axis=0) if palm else switch[_like_groups(a, h)]
+    moves = [with_own_servers(part.ravel(), p) for part in (switch[::-1, ::-1], others)]
+    return [rolled(blocks((switch.size, p), (switch.size,)), (1, None)), *moves]
+
+
+@design(closed_form=_dragonfly, symmetries=_dragonfly_moves, layout="groups")
 def dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Topology:
     """Dragonfly: groups of a fully joined switches, and one cable between every two groups.
 
@@ -77,23 +116,35 @@ def dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Topol
     )
 
 
-@closed_form("dragonfly")
-def _dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Description:
-    switches = a * _dragonfly_groups(p, a, h, arrangement)
-    within_two = 1 + (a - 1 + h) + 2 * (a - 1) * h + h * (h - 1)  # at most
-    return describe_switched(
-        design="dragonfly",
-        parameters={"p": p, "a": a, "h": h, "arrangement": arrangement},
-        switches=switches,
-        ports=(a - 1 + h,),
-        cables=switches * (a - 1 + h) // 2,
-        p=p,
-        diameter=1 if a == 1 else 3 if within_two < switches else None,
-        bound=1 if a == 1 else 3,
-        distance=h if a == 1 else None,
+def _dragonfly_plus(l: int, s: int, p: int, h: int) -> Description:  # noqa: E741
+    require_int(l=l, s=s, p=p, h=h, at_least=1)
+    groups = s * h + 1
+    servers = p * l * groups
+    total = 2 * (p - 1) + 4 * p * (l - 1) + 5 * p * l * (groups - 1)
+    return Description(
+        design="dragonfly_plus",
+        parameters={"l": l, "s": s, "p": p, "h": h},
+        nodes={"server": servers, "leaf": l * groups, "spine": s * groups},
+        degrees={"server": 1, "leaf": p + s, "spine": l + h},
+        links=servers + groups * (l * s) + groups * (groups - 1) // 2,
+        diameter=5,
+        diameter_bound=5,
+        mean_hops=total / (servers - 1),
+        host_connectivity=1,
     )
 
 
+def _dragonfly_plus_moves(l: int, s: int, p: int, h: int) -> list[IntArray]:  # noqa: E741 - the paper's letter
+    """Next server, leaf of the group; count groups and spines backwards; like groups as in a Dragonfly."""
+    groups = s * h + 1
+    parts = blocks((groups, l, p), (groups, l), (groups, s))
+    server, leaf, spine = parts
+    backwards = flat([server[::-1], leaf[::-1], spine[::-1, ::-1]])
+    alike = flat(part[_like_groups(s, h)] for part in parts)
+    return [rolled(parts, (2, None, None)), rolled(parts, (1, 1, None)), backwards, alike]
+
+
+@design(closed_form=_dragonfly_plus, symmetries=_dragonfly_plus_moves, layout="spokes")
 def dragonfly_plus(l: int, s: int, p: int, h: int) -> Topology:  # noqa: E741 - the paper's letter
     """Dragonfly+: groups of leaves and spines, and one cable of two spines between every two groups.
 
@@ -150,25 +201,34 @@ def dragonfly_plus(l: int, s: int, p: int, h: int) -> Topology:  # noqa: E741 - 
     )
 
 
-@closed_form("dragonfly_plus")
-def _dragonfly_plus(l: int, s: int, p: int, h: int) -> Description:  # noqa: E741
-    require_int(l=l, s=s, p=p, h=h, at_least=1)
-    groups = s * h + 1
-    servers = p * l * groups
-    total = 2 * (p - 1) + 4 * p * (l - 1) + 5 * p * l * (groups - 1)
-    return Description(
-        design="dragonfly_plus",
-        parameters={"l": l, "s": s, "p": p, "h": h},
-        nodes={"server": servers, "leaf": l * groups, "spine": s * groups},
-        degrees={"server": 1, "leaf": p + s, "spine": l + h},
-        links=servers + groups * (l * s) + groups * (groups - 1) // 2,
-        diameter=5,
-        diameter_bound=5,
-        mean_hops=total / (servers - 1),
-        host_connectivity=1,
+def _hyperx(dims: Sequence[int], t: int, k: int = 1) -> Description:
+    lengths = _hyperx_rule(dims, t, k)
+    switches, ports = math.prod(lengths), k * (sum(lengths) - len(lengths))
+    far = sum(length > 1 for length in lengths)
+    return describe_switched(
+        design="hyperx",
+        parameters={"dims": lengths, "t": t, "k": k},
+        switches=switches,
+        ports=(ports,),
+        cables=switches * ports // 2,
+        p=t,
+        diameter=far,
+        bound=far,
+        distance=sum(switches // length * (length - 1) for length in lengths),
+        connectivity=ports,
     )
 
 
+def _hyperx_moves(dims: Sequence[int], t: int, k: int = 1) -> list[IntArray]:
+    """Next server; next point along every dimension, its first two; dimensions of equal length exchanged."""
+    parts = blocks((*dims, t), tuple(dims))
+    orders = [(a, order) for a, n in enumerate(dims) for order in (np.roll(np.arange(n), -1), exchange(n))]
+    points = [flat(np.take(part, order, axis=axis) for part in parts) for axis, order in orders]
+    swaps = [flat(np.swapaxes(part, a, b) for part in parts) for a, b in alike(dims)]
+    return [*points, *swaps, *([rolled(parts, (len(dims), None))] if t else [])]
+
+
+@design(closed_form=_hyperx, symmetries=_hyperx_moves, layout="hyperx")
 def hyperx(dims: Sequence[int], t: int, k: int = 1) -> Topology:
     """HyperX: switches are points of a grid; those that differ in one coordinate are joined.
 
@@ -213,25 +273,6 @@ def hyperx(dims: Sequence[int], t: int, k: int = 1) -> Topology:
     )
 
 
-@closed_form("hyperx")
-def _hyperx(dims: Sequence[int], t: int, k: int = 1) -> Description:
-    lengths = _hyperx_rule(dims, t, k)
-    switches, ports = math.prod(lengths), k * (sum(lengths) - len(lengths))
-    far = sum(length > 1 for length in lengths)
-    return describe_switched(
-        design="hyperx",
-        parameters={"dims": lengths, "t": t, "k": k},
-        switches=switches,
-        ports=(ports,),
-        cables=switches * ports // 2,
-        p=t,
-        diameter=far,
-        bound=far,
-        distance=sum(switches // length * (length - 1) for length in lengths),
-        connectivity=ports,
-    )
-
-
 def _dragonfly_groups(p: int, a: int, h: int, arrangement: str) -> int:
     require_int(p=p, a=a, h=h, at_least=1)
     require_choice(_ARRANGEMENTS, arrangement=arrangement)
@@ -248,3 +289,10 @@ def _mesh(grid: IntArray, axis: int) -> tuple[IntArray, IntArray]:
     """Every two points that differ along the axis."""
     i, j = np.triu_indices(grid.shape[axis], k=1)
     return np.take(grid, i, axis=axis), np.take(grid, j, axis=axis)
+
+
+def _like_groups(a: int, h: int) -> IntArray:
+    """Of a h + 1 groups, those between multiples of h turned."""
+    between = np.arange(1, a * h + 1).reshape(a, h)
+    between[:, :-1] = np.roll(between[:, :-1], -1, axis=1)
+    return np.concatenate([[0], between.ravel()])

@@ -11,12 +11,25 @@ import numpy as np
 
 from relparallel._checks import require_int, require_rng
 from relparallel.topology._arrays import BoolArray, IntArray, joined, require_size
-from relparallel.topology._switched import connected, describe_switched, switched
-from relparallel.topology.description import Description, closed_form
+from relparallel.topology.description import Description, design
+from relparallel.topology.designs._shared import connected, describe_switched, switched
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design
 
 
+def _jellyfish(n: int, k: int, r: int) -> Description:
+    p = _jellyfish_rule(n, k, r)
+    return describe_switched(
+        design="jellyfish",
+        parameters={"n": n, "k": k, "r": r},
+        switches=n,
+        ports=(r,),
+        cables=n * r // 2,
+        p=p,
+    )
+
+
+@design(closed_form=_jellyfish, layout="circles")
 def jellyfish(n: int, k: int, r: int, rng: np.random.Generator) -> Topology:
     """Jellyfish: a random connected graph of n switches with r cables each.
 
@@ -66,19 +79,19 @@ def jellyfish(n: int, k: int, r: int, rng: np.random.Generator) -> Topology:
     )
 
 
-@closed_form("jellyfish")
-def _jellyfish(n: int, k: int, r: int) -> Description:
-    p = _jellyfish_rule(n, k, r)
+def _xpander(d: int, k: int, p: int) -> Description:
+    switches = _xpander_rule(d, k, p)
     return describe_switched(
-        design="jellyfish",
-        parameters={"n": n, "k": k, "r": r},
-        switches=n,
-        ports=(r,),
-        cables=n * r // 2,
+        design="xpander",
+        parameters={"d": d, "k": k, "p": p},
+        switches=switches,
+        ports=(d,),
+        cables=switches * d // 2,
         p=p,
     )
 
 
+@design(closed_form=_xpander, layout="circles")
 def xpander(d: int, k: int, p: int, rng: np.random.Generator) -> Topology:
     """Xpander: a random k-lift of the complete graph of d + 1 nodes, a near-optimal expander.
 
@@ -128,19 +141,6 @@ def xpander(d: int, k: int, p: int, rng: np.random.Generator) -> Topology:
         p=p,
         pod=np.repeat(np.arange(d + 1), k),
         meta=Design(name="xpander", parameters={"d": d, "k": k, "p": p}, paper="valadarsky2016xpander"),
-    )
-
-
-@closed_form("xpander")
-def _xpander(d: int, k: int, p: int) -> Description:
-    switches = _xpander_rule(d, k, p)
-    return describe_switched(
-        design="xpander",
-        parameters={"d": d, "k": k, "p": p},
-        switches=switches,
-        ports=(d,),
-        cables=switches * d // 2,
-        p=p,
     )
 
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from relparallel._checks import require_choice, require_flag, require_int
 from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, closed_form
+from relparallel.topology.description import Description, design
+from relparallel.topology.designs._shared import blocks, rolls
+from relparallel.topology.designs.gpu_clusters import NVLink, with_nvlink
 from relparallel.topology.fabric import Topology
-from relparallel.topology.gpu_clusters import NVLink, with_nvlink
 from relparallel.topology.parts import Design
 from relparallel.units import GB, GBIT
 
@@ -39,6 +40,41 @@ _OVERSUBSCRIPTION: Final = 7  # of a pod towards the others
 _META_NVLINK: Final = NVLink(_GPUS, capacity=450 * GB)
 
 
+def _dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Description:
+    leaves, spines, cores, nvlink = _superpod(scalable_units, nvswitch_detail)
+    servers = _SU_SERVERS * scalable_units
+    gpus, links = _GPUS * servers, nvlink.chips * nvlink.links
+    pod = _SU_SERVERS * _GPUS * (_POD_UNITS if cores else scalable_units)
+    total = 2 * (_GPUS - 1 + _SU_SERVERS - 1) + 4 * (pod - _GPUS - _SU_SERVERS + 1) + 6 * (gpus - pod)
+    core = {"core": cores} if cores else {}
+    return Description(
+        design="dgx_superpod",
+        parameters={"scalable_units": scalable_units, "nvswitch_detail": nvswitch_detail},
+        nodes={"gpu": gpus, "nvswitch": servers * nvlink.chips, "leaf": leaves, "spine": spines} | core,
+        degrees={"gpu": links + 1, "nvswitch": _GPUS * nvlink.links, "leaf": 64, "spine": 64}
+        | dict.fromkeys(core, 64),
+        links=gpus * (links + 2 + bool(cores)),
+        diameter=6 if cores else 4,
+        diameter_bound=6 if cores else 4,
+        mean_hops=total / (gpus - 1),
+        host_connectivity=min(links + 1, _GPUS),
+    )
+
+
+def _dgx_superpod_moves(scalable_units: int, nvswitch_detail: bool = False) -> list[IntArray]:
+    """Next pod, unit, server, rail, NVSwitch, spine with its cores, core."""
+    nodes = _dgx_superpod(scalable_units, nvswitch_detail).nodes
+    pods = scalable_units // 4 if "core" in nodes else 1
+    servers, spines = (pods, scalable_units // pods, 32), nodes["spine"] // pods
+    chips = nodes["nvswitch"] // (scalable_units * 32)
+    core = (spines, nodes.get("core", 0) // spines)
+    parts = blocks((*servers, 8), (*servers, chips), (*servers[:2], 8), (pods, spines), core)
+    outer = [(0, 0, 0, 0, None), (1, 1, 1, None, None), (2, 2, None, None, None), (3, None, 2, None, None)]
+    inner = [(None, 3, None, None, None), (None, None, None, 1, 0), (None, None, None, None, 1)]
+    return rolls(parts, [*outer, *inner])
+
+
+@design(closed_form=_dgx_superpod, symmetries=_dgx_superpod_moves)
 def dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Topology:
     """DGX SuperPOD B200: units of 32 servers with 8 rail leaves, in two tiers or three.
 
@@ -106,28 +142,36 @@ def dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Topology
     return with_nvlink(t, nvlink)
 
 
-@closed_form("dgx_superpod")
-def _dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Description:
-    leaves, spines, cores, nvlink = _superpod(scalable_units, nvswitch_detail)
-    servers = _SU_SERVERS * scalable_units
-    gpus, links = _GPUS * servers, nvlink.chips * nvlink.links
-    pod = _SU_SERVERS * _GPUS * (_POD_UNITS if cores else scalable_units)
-    total = 2 * (_GPUS - 1 + _SU_SERVERS - 1) + 4 * (pod - _GPUS - _SU_SERVERS + 1) + 6 * (gpus - pod)
-    core = {"core": cores} if cores else {}
+def _hpn7(segments: int = 15) -> Description:
+    hosts = _HPN_HOSTS * _hpn_segments(segments)
+    gpus, leaves = hosts * _GPUS, segments * _GPUS * _HPN_PLANES
+    near = _GPUS - 1 + _HPN_HOSTS - 1
     return Description(
-        design="dgx_superpod",
-        parameters={"scalable_units": scalable_units, "nvswitch_detail": nvswitch_detail},
-        nodes={"gpu": gpus, "nvswitch": servers * nvlink.chips, "leaf": leaves, "spine": spines} | core,
-        degrees={"gpu": links + 1, "nvswitch": _GPUS * nvlink.links, "leaf": 64, "spine": 64}
-        | dict.fromkeys(core, 64),
-        links=gpus * (links + 2 + bool(cores)),
-        diameter=6 if cores else 4,
-        diameter_bound=6 if cores else 4,
-        mean_hops=total / (gpus - 1),
-        host_connectivity=min(links + 1, _GPUS),
+        design="hpn7",
+        parameters={"segments": segments},
+        nodes={"gpu": gpus, "nvswitch": hosts, "leaf": leaves, "aggregation": _HPN_PLANES * _HPN_AGGREGATION},
+        degrees={
+            "gpu": 1 + _HPN_PLANES,
+            "nvswitch": _GPUS,
+            "leaf": _HPN_HOSTS + _HPN_AGGREGATION,
+            "aggregation": leaves // _HPN_PLANES,
+        },
+        links=gpus * (1 + _HPN_PLANES) + leaves * _HPN_AGGREGATION,
+        diameter=4,
+        diameter_bound=4,
+        mean_hops=4 - 2 * near / (gpus - 1),
+        host_connectivity=1 + _HPN_PLANES,
     )
 
 
+def _hpn7_moves(segments: int = 15) -> list[IntArray]:
+    """Next segment, host of it, rail, plane, aggregation switch of every plane."""
+    parts = blocks((segments, 128, 8), (segments, 128), (segments, 8, 2), (2, 60))
+    outer = [(0, 0, 0, None), (1, 1, None, None), (2, None, 1, None)]
+    return rolls(parts, [*outer, (None, None, 2, 0), (None, None, None, 1)])
+
+
+@design(closed_form=_hpn7, symmetries=_hpn7_moves)
 def hpn7(segments: int = 15) -> Topology:
     """One pod of Alibaba's HPN 7.0: rails on two planes, and one tier of aggregation for all.
 
@@ -181,29 +225,34 @@ def hpn7(segments: int = 15) -> Topology:
     return with_nvlink(replace(t, capacity=np.where(card, 200 * GBIT, t.capacity)), _HPN_NVLINK)
 
 
-@closed_form("hpn7")
-def _hpn7(segments: int = 15) -> Description:
-    hosts = _HPN_HOSTS * _hpn_segments(segments)
-    gpus, leaves = hosts * _GPUS, segments * _GPUS * _HPN_PLANES
-    near = _GPUS - 1 + _HPN_HOSTS - 1
+def _meta_roce(pods: int = 8) -> Description:
+    racks, trunks = _RACKS * require_int(pods=pods, at_least=1), _SPINES if pods > 1 else 0
+    rack = _RACK_SERVERS * _GPUS
+    gpus, pod = racks * rack, _RACKS * rack
+    nodes = {"gpu": gpus, "nvswitch": gpus // _GPUS, "rack": racks, "cluster": pods * _SPINES}
+    degrees = {"gpu": 2, "nvswitch": _GPUS, "rack": rack + _SPINES, "cluster": _RACKS + bool(trunks)}
     return Description(
-        design="hpn7",
-        parameters={"segments": segments},
-        nodes={"gpu": gpus, "nvswitch": hosts, "leaf": leaves, "aggregation": _HPN_PLANES * _HPN_AGGREGATION},
-        degrees={
-            "gpu": 1 + _HPN_PLANES,
-            "nvswitch": _GPUS,
-            "leaf": _HPN_HOSTS + _HPN_AGGREGATION,
-            "aggregation": leaves // _HPN_PLANES,
-        },
-        links=gpus * (1 + _HPN_PLANES) + leaves * _HPN_AGGREGATION,
-        diameter=4,
-        diameter_bound=4,
-        mean_hops=4 - 2 * near / (gpus - 1),
-        host_connectivity=1 + _HPN_PLANES,
+        design="meta_roce",
+        parameters={"pods": pods},
+        nodes=nodes | ({"aggregation": trunks} if trunks else {}),
+        degrees=degrees | ({"aggregation": pods} if trunks else {}),
+        links=2 * gpus + racks * _SPINES + pods * trunks,
+        diameter=6 if trunks else 4,
+        diameter_bound=6 if trunks else 4,
+        mean_hops=(2 * (rack - 1) + 4 * (pod - rack) + 6 * (gpus - pod)) / (gpus - 1),
+        host_connectivity=2,
     )
 
 
+def _meta_roce_moves(pods: int = 8) -> list[IntArray]:
+    """Next pod, rack of it, server of the rack, GPU, cluster switch with its aggregation switch."""
+    servers, trunks = (pods, 192, 2), 16 if pods > 1 else 0
+    parts = blocks((*servers, 8), servers, (pods, 192), (pods, 16), (trunks,))
+    outer = [(0, 0, 0, 0, None), (1, 1, 1, None, None), (2, 2, None, None, None)]
+    return rolls(parts, [*outer, (3, None, None, None, None), (None, None, None, 1, 0)])
+
+
+@design(closed_form=_meta_roce, symmetries=_meta_roce_moves)
 def meta_roce(pods: int = 8) -> Topology:
     """Meta's cluster of 24,576 H100s on RoCE: non-blocking pods of 192 racks, 7:1 between pods.
 
@@ -261,26 +310,6 @@ def meta_roce(pods: int = 8) -> Topology:
     trunk = (t.edges >= up + spines).any(axis=1)
     uplink = t.capacity * np.where(trunk, _RACKS / _OVERSUBSCRIPTION, 1)
     return with_nvlink(replace(t, capacity=uplink), _META_NVLINK)
-
-
-@closed_form("meta_roce")
-def _meta_roce(pods: int = 8) -> Description:
-    racks, trunks = _RACKS * require_int(pods=pods, at_least=1), _SPINES if pods > 1 else 0
-    rack = _RACK_SERVERS * _GPUS
-    gpus, pod = racks * rack, _RACKS * rack
-    nodes = {"gpu": gpus, "nvswitch": gpus // _GPUS, "rack": racks, "cluster": pods * _SPINES}
-    degrees = {"gpu": 2, "nvswitch": _GPUS, "rack": rack + _SPINES, "cluster": _RACKS + bool(trunks)}
-    return Description(
-        design="meta_roce",
-        parameters={"pods": pods},
-        nodes=nodes | ({"aggregation": trunks} if trunks else {}),
-        degrees=degrees | ({"aggregation": pods} if trunks else {}),
-        links=2 * gpus + racks * _SPINES + pods * trunks,
-        diameter=6 if trunks else 4,
-        diameter_bound=6 if trunks else 4,
-        mean_hops=(2 * (rack - 1) + 4 * (pod - rack) + 6 * (gpus - pod)) / (gpus - 1),
-        host_connectivity=2,
-    )
 
 
 def _hpn_segments(segments: int) -> int:

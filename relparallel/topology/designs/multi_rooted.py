@@ -18,13 +18,51 @@ import numpy as np
 
 from relparallel._checks import require_instance, require_int
 from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, closed_form
+from relparallel.topology.description import Description, design
+from relparallel.topology.designs._shared import blocks, rolled, rolls
 from relparallel.topology.fabric import LINK_CAPACITY, Topology
 from relparallel.topology.parts import Design
 
 SERVERS_PER_TOR: Final = 20  #: of VL2: servers of 1 Gbit/s on two uplinks of 10 Gbit/s
 
 
+def _three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> Description:
+    parameters = {
+        "cores": cores,
+        "pods": pods,
+        "access_per_pod": access_per_pod,
+        "hosts_per_access": hosts_per_access,
+    }
+    require_int(**parameters, at_least=1)
+    access = pods * access_per_pod
+    hosts = access * hosts_per_access
+    diameter, mean = tree_hops(hosts_per_access, access_per_pod, pods)
+    return Description(
+        design="three_tier",
+        parameters=parameters,
+        nodes={"host": hosts, "access": access, "aggregation": 2 * pods, "core": cores},
+        degrees={
+            "host": 1,
+            "access": hosts_per_access + 2,
+            "aggregation": access_per_pod + cores,
+            "core": 2 * pods,
+        },
+        links=hosts + 2 * access + 2 * pods * cores,
+        diameter=diameter,
+        diameter_bound=diameter,
+        mean_hops=mean,
+        host_connectivity=int(hosts > 1),
+    )
+
+
+def _three_tier_moves(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> list[IntArray]:
+    """Next pod, access switch of the pod, host of the switch, aggregation switch of the pair, core switch."""
+    tiers = blocks((pods, access_per_pod, hosts_per_access), (pods, access_per_pod), (pods, 2), (cores,))
+    down = [(0, 0, 0, None), (1, 1, None, None), (2, None, None, None)]
+    return rolls(tiers, [*down, (None, None, 1, None), (None, None, None, 0)])
+
+
+@design(closed_form=_three_tier, symmetries=_three_tier_moves)
 def three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> Topology:
     """Traditional tree: access switches on a redundant pair of aggregation switches, all pairs on the core.
 
@@ -70,36 +108,35 @@ def three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int
     )
 
 
-@closed_form("three_tier")
-def _three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> Description:
-    parameters = {
-        "cores": cores,
-        "pods": pods,
-        "access_per_pod": access_per_pod,
-        "hosts_per_access": hosts_per_access,
-    }
-    require_int(**parameters, at_least=1)
-    access = pods * access_per_pod
-    hosts = access * hosts_per_access
-    diameter, mean = tree_hops(hosts_per_access, access_per_pod, pods)
+def _vl2(d_a: int, d_i: int) -> Description:
+    for name, ports in {"d_a": d_a, "d_i": d_i}.items():
+        if require_int(**{name: ports}, at_least=2) % 2:
+            raise ValueError(f"{name} must be even, got {ports}: VL2 halves its switches' ports")
+    tors = d_a * d_i // 4
+    hosts = SERVERS_PER_TOR * tors
+    diameter, mean = tree_hops(SERVERS_PER_TOR, d_a // 2, d_i // 2)
     return Description(
-        design="three_tier",
-        parameters=parameters,
-        nodes={"host": hosts, "access": access, "aggregation": 2 * pods, "core": cores},
-        degrees={
-            "host": 1,
-            "access": hosts_per_access + 2,
-            "aggregation": access_per_pod + cores,
-            "core": 2 * pods,
-        },
-        links=hosts + 2 * access + 2 * pods * cores,
+        design="vl2",
+        parameters={"d_a": d_a, "d_i": d_i},
+        nodes={"server": hosts, "tor": tors, "aggregation": d_i, "intermediate": d_a // 2},
+        degrees={"server": 1, "tor": SERVERS_PER_TOR + 2, "aggregation": d_a, "intermediate": d_i},
+        links=hosts + 4 * tors,
         diameter=diameter,
         diameter_bound=diameter,
         mean_hops=mean,
-        host_connectivity=int(hosts > 1),
+        bisection=tors + tors % 2 * (SERVERS_PER_TOR // 2 - 1),
+        host_connectivity=1,
     )
 
 
+def _vl2_moves(d_a: int, d_i: int) -> list[IntArray]:
+    """Those of a tree of three tiers."""
+    pods, racks = d_i // 2, d_a // 2
+    hosts = _vl2(d_a, d_i).hosts
+    return _three_tier_moves(racks, pods, racks, hosts // (pods * racks))
+
+
+@design(closed_form=_vl2, symmetries=_vl2_moves)
 def vl2(d_a: int, d_i: int) -> Topology:
     """VL2: racks of 20 servers on two aggregation switches, each of which meets every intermediate switch.
 
@@ -145,28 +182,46 @@ def vl2(d_a: int, d_i: int) -> Topology:
     return replace(t, capacity=LINK_CAPACITY * np.where(t.endpoint[t.edges[:, 0]], 0.1, 1.0))
 
 
-@closed_form("vl2")
-def _vl2(d_a: int, d_i: int) -> Description:
-    for name, ports in {"d_a": d_a, "d_i": d_i}.items():
-        if require_int(**{name: ports}, at_least=2) % 2:
-            raise ValueError(f"{name} must be even, got {ports}: VL2 halves its switches' ports")
-    tors = d_a * d_i // 4
-    hosts = SERVERS_PER_TOR * tors
-    diameter, mean = tree_hops(SERVERS_PER_TOR, d_a // 2, d_i // 2)
+def _aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Description:
+    links, sizes = _aspen_pods(levels, k, fault_tolerance)
+    switches, top = 2 * sizes[-1], sizes[-1]
+    hosts, full = switches * k // 2, all(c == 1 for c in links)
+    diameter, mean = tree_hops(k // 2, *_pods_below(k, links))
+    kinds = [f"level {level}" for level in range(1, levels + 1)]
     return Description(
-        design="vl2",
-        parameters={"d_a": d_a, "d_i": d_i},
-        nodes={"server": hosts, "tor": tors, "aggregation": d_i, "intermediate": d_a // 2},
-        degrees={"server": 1, "tor": SERVERS_PER_TOR + 2, "aggregation": d_a, "intermediate": d_i},
-        links=hosts + 4 * tors,
+        design="aspen",
+        parameters={"levels": levels, "k": k, "fault_tolerance": tuple(c - 1 for c in reversed(links))},
+        nodes={"host": hosts} | dict.fromkeys(kinds, switches) | {kinds[-1]: top},
+        degrees={"host": 1} | dict.fromkeys(kinds, k),
+        links=levels * hosts,
         diameter=diameter,
         diameter_bound=diameter,
         mean_hops=mean,
-        bisection=tors + tors % 2 * (SERVERS_PER_TOR // 2 - 1),
+        bisection=hosts // 2 if full else None,
         host_connectivity=1,
     )
 
 
+def _aspen_moves(levels: int, k: int, fault_tolerance: Sequence[int]) -> list[IntArray]:
+    """Next pod of each level below its parent, host of an edge switch, switch of the top with the same pods.
+
+    Pods of one level below the same pod are wired alike. At the top the k/2 ports of a switch end in runs of
+    consecutive switches that all begin at multiples of a common divisor.
+    """
+    links, half = [1 + f for f in fault_tolerance], k // 2  # from the top down
+    below = [k // links[0], *(half // c for c in links[1:])]  # pods below a pod of levels n .. 2
+    sizes = [math.prod(half // c for c in links[levels - i :]) for i in range(1, levels)]  # m_1 .. m_n-1
+    top = sizes[-1] * k // (2 * links[0])
+    run = math.gcd(half, top)
+    tiers = [(*below, half), *((*below[: levels - i], size) for i, size in enumerate(sizes, start=1))]
+    parts = blocks(*tiers, (top // run, run))
+    depth = [len(tier) - 1 for tier in tiers]
+    pods = [[axis if axis < d else None for d in depth] for axis in range(levels - 1)]
+    hosts = [levels - 1, *[None] * (levels - 1)]
+    return [*rolls(parts, [[*axes, None] for axes in (*pods, hosts)]), rolled(parts, [*[None] * levels, 1])]
+
+
+@design(closed_form=_aspen, symmetries=_aspen_moves)
 def aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Topology:
     """Aspen tree: a fat-tree of n levels that gives up hosts for more than one link into each pod below.
 
@@ -212,27 +267,6 @@ def aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Topology:
     per_pod = [count * sizes[-2] // counts[1] for count in (counts[0], *counts[1:-1])]
     pods = [np.arange(count) // size for count, size in zip(counts[:-1], per_pod, strict=True)]
     return tiered(form, "walraed2013aspen", pods, parents)
-
-
-@closed_form("aspen")
-def _aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Description:
-    links, sizes = _aspen_pods(levels, k, fault_tolerance)
-    switches, top = 2 * sizes[-1], sizes[-1]
-    hosts, full = switches * k // 2, all(c == 1 for c in links)
-    diameter, mean = tree_hops(k // 2, *_pods_below(k, links))
-    kinds = [f"level {level}" for level in range(1, levels + 1)]
-    return Description(
-        design="aspen",
-        parameters={"levels": levels, "k": k, "fault_tolerance": tuple(c - 1 for c in reversed(links))},
-        nodes={"host": hosts} | dict.fromkeys(kinds, switches) | {kinds[-1]: top},
-        degrees={"host": 1} | dict.fromkeys(kinds, k),
-        links=levels * hosts,
-        diameter=diameter,
-        diameter_bound=diameter,
-        mean_hops=mean,
-        bisection=hosts // 2 if full else None,
-        host_connectivity=1,
-    )
 
 
 def _aspen_pods(levels: int, k: int, fault_tolerance: Sequence[int]) -> tuple[list[int], list[int]]:
