@@ -189,7 +189,8 @@ def _parts(t: Topology, failing: Failing) -> tuple[csr_array[Any, Any], FloatArr
     from scipy.sparse import csr_array
 
     rule: Callable[[Topology], list[IntArray]] = {
-        "links": _cables, "link_load": _cables, "racks": lambda t: _alike(racks(t)), "pods": lambda t: _alike(t.pod), "shared_risk": _groups,
+        "links": _cables, "link_load": _cables, "shared_risk": _groups,
+        "racks": lambda t: _alike(racks(t)), "pods": lambda t: _alike(t.pod),
     }.get(failing, partial(_nodes, failing=failing))  # fmt: skip
     groups = rule(t)
     if not groups:
@@ -252,7 +253,7 @@ def _load_of_nodes(t: Topology, alive: BoolArray) -> FloatArray:
 
 
 def _busiest_first(t: Topology, owner: IntArray, links: bool, steps: int, tie: FloatArray) -> IntArray:
-    """Order of the parts, pairs of cables or nodes by ``owner``, when each step takes the busiest one left."""
+    """Order of the parts, pairs of cables or nodes by ``owner``, the busiest one left first."""
     left, cables = np.ones(owner.size, dtype=bool), t.multiplicity.copy()
     alive, order = np.ones(t.num_nodes, dtype=bool), []
     for _ in range(steps):

@@ -15,7 +15,7 @@ BoolArray = NDArray[np.bool_]
 
 
 def pairs_measure(t: Topology) -> Callable[[Topology, BoolArray], float]:
-    """Share of the ordered pairs of hosts that a path joins: by `survival` where connected parts say too much."""
+    """Share of the ordered pairs of hosts that a path joins, from connected parts where these decide."""
     neighbours = np.bincount(t.edges.ravel(), minlength=t.num_nodes)
     if t.num_hosts < 2 or (~t.transit & (neighbours > 1)).any():
         return lambda topology, alive: survival(topology, alive).pairs
