@@ -81,10 +81,7 @@ class CutFamily:
 def find_cuts(
     problem: Problem, floor: float, limit: int = 2**31, max_steps: int = MAX_STEPS, max_cuts: int = MAX_CUTS
 ) -> CutFamily:
-    """List the minimal cuts that are likelier than ``floor`` and have at most ``limit`` parts.
-
-    Terminals are taken to be up: their own failure is a cut by itself, which the caller accounts for.
-    """
+    """List the minimal cuts, terminals up, that are likelier than ``floor`` with at most ``limit`` parts."""
     n = len(problem.node)
     indptr, near, link = rows_of(n, problem.edges)
     up, down = np.ascontiguousarray(problem.link.T)

@@ -26,8 +26,6 @@ _ROUNDING: Final = 1e-12  # relative; more than that of the exact programme
 def bound_by_pairs(problem: Problem, ask: Callable[[Problem], Bracket]) -> Bracket:
     """Bracket the unreliability of a network whose terminals do not forward.
 
-    Notes
-    -----
     Let E_i be that all links of terminal i are down, and U_ij the unreliability of a pair. Then U is at most
     P(some E_i) + sum over pairs of (U_ij - P(E_i or E_j)), and at least each U_ij, P(some E_i), and what it
     would be if terminals forwarded. The two are close where links at the terminals fail most.

@@ -135,10 +135,7 @@ def find(states, count, state):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def store(states, table, count, adds):  # type: ignore[no-untyped-def]
-    """Place of the state written behind the first ``count``: of one that is the same, or ``count``.
-
-    Only with ``adds`` does the table remember it.
-    """
+    """Place of a state equal to that behind the first ``count``, or ``count``; remembered with ``adds``."""
     h = _U0
     for word in states[count]:
         h = (h ^ word) * _MIX

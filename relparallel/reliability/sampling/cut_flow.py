@@ -101,13 +101,7 @@ def workspace(flow):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def likely_cuts(flow, weight, space):  # type: ignore[no-untyped-def]
-    """Chances of the most likely cuts that separate the first terminal from another one.
-
-    Notes
-    -----
-    Of the smallest cuts for a pair of terminals, the ones nearest to either terminal are taken. Time: one
-    maximum flow by shortest augmenting paths for each terminal but the first.
-    """
+    """Sum of the chances of the most likely cuts nearest to either terminal, by one maximum flow a pair."""
     best, size, total, found, work = flow.most, 0, 0.0, 0, 0
     for k in range(len(flow.sinks)):
         inseparable, looked = _send(flow, weight, space, flow.sources[k], flow.sinks[k])

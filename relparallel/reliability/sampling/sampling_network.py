@@ -83,12 +83,7 @@ class _Draft:
 
 
 def sampling_network(problem: Problem) -> Apart:
-    """Set apart what must be up and reduce the rest.
-
-    Notes
-    -----
-    Time and memory: linear in the size of the network.
-    """
+    """Set apart what must be up and reduce the rest, in time linear in the size of the network."""
     require_relays(problem)
     draft = _draft(problem)
     for v in problem.terminals.tolist():

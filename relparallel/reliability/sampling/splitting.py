@@ -33,12 +33,7 @@ _MOST_LEVELS: Final = 1100  # 2^-1100 is below the smallest float
 
 
 def pilot_levels(network: Network, rng: np.random.Generator, states: int = 512) -> FloatArray:
-    """Levels at which about half of the states go on.
-
-    Notes
-    -----
-    Adaptive multilevel splitting. Its own estimate would be biased; only its levels are used.
-    """
+    """Levels at which about half of the states go on, by adaptive splitting, whose own estimate is biased."""
     levels: FloatArray = _pilot(network, network.rate, states, rng)
     return levels
 
@@ -150,10 +145,7 @@ def _flood(network, times, level, labels, held, queue, start, label):  # type: i
 
 @numba.njit(cache=True)
 def _sweep(network, rate, times, level, labels, held, queue, rng):  # type: ignore[no-untyped-def]
-    """Draw every part anew, given that the terminals are not connected at the level; the work.
-
-    Labels are those of the level before, and are kept up to date.
-    """
+    """Draw every part anew, given that terminals are apart at the level; labels follow; the work."""
     n, m, wanted, work = len(labels), len(network.ends), network.terminal.sum(), len(rate)
     for part in range(len(rate)):
         if rate[part] == 0.0:
@@ -263,10 +255,7 @@ def _link_came_up(network, times, level, labels, held, queue, part):  # type: ig
 
 @numba.njit(cache=True)
 def _rise(network, times, levels, labels, held, queue, depth):  # type: ignore[no-untyped-def]
-    """Labels of the next level from those of one, where nodes do not fail; the work.
-
-    It stops as soon as all terminals are connected.
-    """
+    """Labels of the next level where no node fails, until all terminals are connected; the work."""
     above, wanted, work = depth + 1, network.terminal.sum(), len(network.ends)
     labels[above], held[above] = labels[depth], held[depth]
     for link in range(len(network.ends)):
