@@ -206,6 +206,7 @@ def crossover_size(
 def _form(kind: str, **named: str) -> Form:
     """The closed form of an algorithm, or what there is instead."""
     ((name, algorithm),) = named.items()
+    require_instance(str, **named)
     forms = FORMS[require_choice(tuple(FORMS), kind=kind)]
     if algorithm in COLLECTIVES.get(kind, {}) and algorithm not in forms:
         raise ValueError(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int, require_real
+from relparallel._checks import reals, record, require_instance, require_int, require_real
 from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, require_number
 from relparallel.parallel.collectives import Round
 
@@ -17,7 +16,7 @@ _LATENCIES: Final = ("latency", "network_latency", "launch")
 _BANDWIDTHS: Final = ("bandwidth", "network_bandwidth")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@record(eq=False)
 class Links:
     """Latency and bandwidth inside a node and between nodes: numbers, or arrays of equal shape.
 
@@ -40,17 +39,15 @@ class Links:
     0.0
     """
 
-    latency: Any
-    bandwidth: Any
-    network_latency: Any
-    network_bandwidth: Any
-    launch: Any = 0.0
+    latency: Any = reals(at_least=0)
+    bandwidth: Any = reals(above=0)
+    network_latency: Any = reals(at_least=0)
+    network_bandwidth: Any = reals(above=0)
+    launch: Any = reals(default=0.0, at_least=0)
 
     def __post_init__(self) -> None:
-        for name in _LATENCIES:
-            object.__setattr__(self, name, require_real(**{name: getattr(self, name)}, at_least=0))
-        for name in _BANDWIDTHS:
-            object.__setattr__(self, name, require_real(**{name: getattr(self, name)}, above=0))
+        for name in (*_LATENCIES, *_BANDWIDTHS):
+            object.__setattr__(self, name, require_real(**{name: getattr(self, name)}))
 
 
 def rounds_time(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
-from relparallel._checks import require_flag, require_instance, require_real
+from relparallel._checks import flag, real, record
 from relparallel.parallel._arguments import MOST_BYTES
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Precision:
     """Bytes per parameter, and what sharding adds to them.
 
@@ -36,22 +35,15 @@ class Precision:
     18.0
     """
 
-    parameter_bytes: float = 2.0
-    gradient_bytes: float = 2.0
-    optimizer_bytes: float = 12.0
-    gathered_bytes: float = 2.0
-    bucket: float = 0.0
-    sharded_storage: bool = False
-    setup_bytes: float = 0.0
-    logit_bytes: float = 4.0
-    loss_bytes: float = 6.0
-
-    def __post_init__(self) -> None:
-        for name in (field for field in self.__slots__ if field.endswith("_bytes")):
-            size = require_real(**{name: getattr(self, name)}, at_least=0, at_most=MOST_BYTES)
-            require_instance(float, **{name: size})
-        require_instance(float, bucket=require_real(bucket=self.bucket, at_least=0, at_most=1e15))
-        require_flag(sharded_storage=self.sharded_storage)
+    parameter_bytes: float = real(default=2.0, at_least=0, at_most=MOST_BYTES)
+    gradient_bytes: float = real(default=2.0, at_least=0, at_most=MOST_BYTES)
+    optimizer_bytes: float = real(default=12.0, at_least=0, at_most=MOST_BYTES)
+    gathered_bytes: float = real(default=2.0, at_least=0, at_most=MOST_BYTES)
+    bucket: float = real(default=0.0, at_least=0, at_most=1e15)
+    sharded_storage: bool = flag(default=False)
+    setup_bytes: float = real(default=0.0, at_least=0, at_most=MOST_BYTES)
+    logit_bytes: float = real(default=4.0, at_least=0, at_most=MOST_BYTES)
+    loss_bytes: float = real(default=6.0, at_least=0, at_most=MOST_BYTES)
 
 
 PRECISIONS: Final[Mapping[str, Precision]] = {

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
+from relparallel._checks import (
+    record,
+    require_choice,
+    require_flag,
+    require_instance,
+    require_int,
+    require_real,
+    whole,
+)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class NumberFormat:
-    """A binary floating-point format with subnormal numbers and infinities, as IEEE 754 lays it out.
+    """A binary floating-point format with subnormal numbers and infinities, as IEEE 754 lays it out."""
 
-    Parameters
-    ----------
-    exponent_bits, mantissa_bits : int
-        2 to 11, and 1 to 52.
-
-    Examples
-    --------
-    >>> half = NumberFormat(exponent_bits=5, mantissa_bits=10)
-    >>> half.largest, half.bytes
-    (65504.0, 2)
-    """
-
-    exponent_bits: int
-    mantissa_bits: int
-
-    def __post_init__(self) -> None:
-        require_int(exponent_bits=self.exponent_bits, at_least=2, at_most=11)
-        require_int(mantissa_bits=self.mantissa_bits, at_least=1, at_most=52)
+    exponent_bits: int = whole(at_least=2, at_most=11)
+    mantissa_bits: int = whole(at_least=1, at_most=52)
 
     @property
     def bytes(self) -> int:

@@ -9,7 +9,7 @@ from relparallel.parallel import Strategy, StrategyGrid, simulate_schedule, weig
 from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel._records import choice_record
 from relparallel.parallel.grid import AXES
-from relparallel.parallel.strategy import SCHEDULES, V_SHAPED
+from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.workload import Transformer
 
 MODEL = Transformer(layers=6, hidden=96, heads=12, vocabulary=500, sequence=64, experts=4, active_experts=2)

@@ -23,7 +23,7 @@ from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 from relparallel.topology.formats import _text
 from relparallel.units import MILLISECOND
 from relparallel.workload._edges import directed_pairs, require_acyclic, sums
-from relparallel.workload.layer_graph import LayerGraph
+from relparallel.workload.graph import LayerGraph
 
 _TOP: Final = ("maxSizePerFPGA", "maxFPGAs", "maxCPUs")
 _NODE: Final = ("id", "supportedOnFpga", "cpuLatency", "fpgaLatency", "isBackwardNode", "size")
