@@ -11,9 +11,11 @@ from .collective_time import (
     crossover_size as crossover_size,
 )
 from .collectives import (
+    Links as Links,
     bytes_sent as bytes_sent,
     execute as execute,
     ring_all_reduce as ring_all_reduce,
+    rounds_time as rounds_time,
 )
 from .evaluate import evaluate as evaluate
 from .fitting import (
@@ -23,9 +25,13 @@ from .fitting import (
 )
 from .grid import StrategyGrid as StrategyGrid
 from .group_links import group_links as group_links
-from .links import Links as Links, rounds_time as rounds_time
 from .measured_runs import measured_runs as measured_runs
-from .memory import StageMemory as StageMemory, memory as memory
+from .memory import (
+    PRECISIONS as PRECISIONS,
+    Precision as Precision,
+    StageMemory as StageMemory,
+    memory as memory,
+)
 from .memory_forms import (
     activation_bytes_per_layer as activation_bytes_per_layer,
     micro_batches_in_flight as micro_batches_in_flight,
@@ -38,7 +44,6 @@ from .overlap import (
     overlap_timeline as overlap_timeline,
     prefetched_time as prefetched_time,
 )
-from .precision import PRECISIONS as PRECISIONS, Precision as Precision
 from .schedules import simulate_schedule as simulate_schedule
 from .steady_state import (
     bubble_fraction as bubble_fraction,

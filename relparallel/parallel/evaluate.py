@@ -23,11 +23,11 @@ from relparallel.parallel.calibration import Calibration, calibration, software 
 from relparallel.parallel.feasibility import FEASIBLE, REASONS, broken_rules, first_broken
 from relparallel.parallel.grid import StrategyGrid
 from relparallel.parallel.memory import RESERVE, peak_memory, storage_record
-from relparallel.parallel.precision import PRECISIONS, Precision
-from relparallel.parallel.wired_degrees import degrees_of, slowdowns
+from relparallel.parallel.step_time import degrees_of, slowdowns
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
+from relparallel.workload.precision import PRECISIONS, Precision
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.hardware import Cluster
 from relparallel.metrics._network import arcs_of, require_alive
 from relparallel.parallel._arguments import require_indices, require_number
-from relparallel.parallel._group_flows import group_flows
+from relparallel.parallel._flows import group_flows
 from relparallel.parallel.strategy import Placement
 from relparallel.topology import Topology
 

@@ -24,7 +24,6 @@ from relparallel.parallel._memory_kernel import (
     stages,
 )
 from relparallel.parallel._records import choice_record, model_record
-from relparallel.parallel.precision import PRECISIONS, Precision
 from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.stage_layers import (
     chunk_devices,
@@ -36,6 +35,7 @@ from relparallel.parallel.stage_layers import (
 from relparallel.parallel.strategy import Strategy
 from relparallel.units import GB
 from relparallel.workload import Transformer
+from relparallel.workload.precision import PRECISIONS as PRECISIONS, Precision as Precision
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -326,11 +326,55 @@ def _slowdowns(
     slow = {}
     for degree, pattern in communicating(strategy).items():
         had = group_links(usual, cluster, degree, pattern=pattern).bandwidth.min()
-        has = group_links(chosen, wired, degree, pattern=pattern, alive=alive).bandwidth.min()
-        if has == 0:
-            raise ValueError(f"alive must leave the {degree} groups joined, got one that is torn apart")
-        slow[degree] = float(had / has)
+        slow[degree] = _slowdown(had, chosen, wired, degree, pattern, alive)
     return slow
+
+
+def _slowdown(
+    had: float, placement: Placement, wired: Cluster | Topology, degree: str, pattern: str,
+    alive: ArrayLike | None = None,
+) -> float:  # fmt: skip
+    """Bandwidth that the groups of a degree had over that of the slowest of them, all at once."""
+    has = group_links(placement, wired, degree, pattern=pattern, alive=alive).bandwidth.min()
+    if has == 0:
+        name = "network" if alive is None else "alive"
+        raise ValueError(f"{name} must leave the {degree} groups joined, got one that is torn apart")
+    return float(had / has)
+
+
+def degrees_of(choices: NDArray[Any]) -> NDArray[np.int64]:
+    """Tensor, pipeline, data and context degrees that occur, [k, 4] in lexicographic order."""
+    columns = [choices[name].astype(np.int64) for name in ("tensor", "pipeline", "data", "context")]
+    return np.unique(np.column_stack(columns), axis=0)
+
+
+def slowdowns(degrees: NDArray[np.int64], cluster: Cluster, network: Topology) -> list[dict[str, float]]:
+    """Bandwidth of the groups of each degree on a cluster over that on a network, for each row of degrees.
+
+    Both in the default placement, the slowest group of all at once: the factors of ``step_time(network=)``.
+    There the ranks of a group are equally far apart, so two degrees whose groups have as many ranks at the
+    same distance have the same groups. O(distinct groups x GPUs x cables).
+    """
+    known: dict[tuple[int, int, str], float] = {}
+    found = []
+    for tensor, pipeline, data, context in degrees.tolist():
+        strategy = Strategy(tensor=tensor, pipeline=pipeline, data=data, context=context)
+        apart = {
+            "tensor": 1,
+            "context": tensor,
+            "data": tensor * context,
+            "pipeline": tensor * context * data,
+        }
+        slow = {}
+        for degree, pattern in communicating(strategy).items():
+            key = (apart[degree], getattr(strategy, degree), pattern)
+            if key not in known:
+                place = Placement(strategy=strategy)
+                had = group_links(place, cluster, degree, pattern=pattern).bandwidth.min()
+                known[key] = _slowdown(had, place, network, degree, pattern)
+            slow[degree] = known[key]
+        found.append(slow)
+    return found
 
 
 def _interpolated(level: float, log_errors: tuple[tuple[float, float], ...]) -> float:
