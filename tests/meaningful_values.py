@@ -23,8 +23,6 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     },
     "optimize.BreakEven": {"rate": {"infinite"}, "closed_rate": {"infinite"}},  # nobody overtakes
     "optimize.Candidate": {"name": FREE},
-    "parallel.Collective": {"payload": {"fraction"}},
-    "parallel.Verdict": {"reason": FREE},
     "parallel.bytes_sent": {"rounds": {"empty"}},  # one rank sends nothing
     "parallel.execute": {"rounds": {"empty"}},
     "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas
@@ -59,8 +57,6 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "topology.write_ns3": {"path": FREE},
     "topology.write_simai": {"path": FREE, "gpu_type": FREE},
     "workload.LayerGraph": {"title": FREE, "edges": {"empty"}},  # a model of one layer
-    "workload.PartitionProblem": {"edges": {"empty"}},
-    "workload.data_parallel_cost": {"flops": {"none"}},
     "workload.read_partition_problem": {"path": FREE},
     "workload.read_profile": {"path": FREE},
     "workload.write_profile": {"path": FREE},

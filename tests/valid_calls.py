@@ -244,14 +244,9 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     # parallel
     **valid_collectives.CALLS,
     **valid_schedules.CALLS,
-    "parallel.Collective": lambda: fields(rp.parallel.strategy_collectives(model(), strategy(), 8)[0]),
     "parallel.Placement": lambda: fields(placement()),
     "parallel.Precision": lambda: fields(rp.parallel.PRECISIONS["mixed"]),
-    "parallel.StageMemory": lambda: fields(rp.parallel.memory(model(), strategy(), 8)),
     "parallel.Strategy": lambda: fields(strategy()),
-    "parallel.Verdict": lambda: {
-        "fits": True, "reason": "fits: room for all", "stage": 0, "needed": 1e9, "available": 8e10,
-    },
     "parallel.activation_bytes_per_layer": lambda: {
         "sequence": 32, "hidden": 64, "heads": 8, "micro_batch": 1, "tensor": 2, "context": 1,
         "sequence_parallel": True, "recompute": "none",
@@ -267,10 +262,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.model_state_bytes": lambda: {
         "parameters": 7.5e9, "data": 64, "zero_stage": 1, "parameter_bytes": 2.0, "gradient_bytes": 2.0,
         "optimizer_bytes": 12.0,
-    },
-    "parallel.simulate_timeline": lambda: {
-        "resource": [0, 1], "duration": [1.0, 2.0], "priority": [0, 0], "before": [0], "after": [1],
-        "lag": 0.0, "in_order": False,
     },
     "parallel.stage_activation_bytes": lambda: {"model": model(), "strategy": strategy(), "micro_batches": 8},
     "parallel.strategy_collectives": lambda: {"model": model(), "strategy": strategy(), "global_batch": 8},

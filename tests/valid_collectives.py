@@ -32,7 +32,6 @@ def priced(kind: str = "all_reduce") -> Arguments:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "parallel.GroupLinks": lambda: fields(rp.parallel.group_links(**placed())),
     "parallel.Links": lambda: fields(links()),
     "parallel.bytes_sent": lambda: {
         "rounds": rp.parallel.ring_all_reduce(2, 4), "ranks": 2, "element_bytes": 2.0,

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import pandas as pd
 from valid_workload import Arguments, fields, model
 
 import relparallel as rp
@@ -37,27 +36,14 @@ def step() -> Arguments:
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.Calibration": lambda: fields(rp.parallel.calibration("a100-80gb")),
-    "parallel.Run": lambda: fields(runs()[0]),
-    "parallel.Software": lambda: fields(rp.parallel.software("megatron-2022")),
-    "parallel.StepTime": lambda: fields(rp.parallel.step_time(**step())),
     "parallel.calibrate": lambda: {"runs": runs()},
     "parallel.calibration": lambda: {"name": "a100-80gb"},
     "parallel.cross_validate": lambda: {"runs": runs()},
     "parallel.errors": lambda: {"runs": runs(), "calibration": rp.parallel.calibration("a100-80gb")},
     "parallel.measured_runs": lambda: {"outliers": False},
-    "parallel.prediction_scatter": lambda: {
-        "crossed": pd.DataFrame({"regime": ["kernels"] * 3, "one_factor": [0.0, 0.1, -0.1]})
-    },
     "parallel.software": lambda: {"name": "megatron-2022"},
-    "parallel.softwares": dict,
     "parallel.step_time": step,
-    "parallel.step_timeline": lambda: {
-        name: step()[name] for name in ("model", "strategy", "cluster", "global_batch", "stage_layers")
-    },
 }  # fmt: skip
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "parallel.Run": {"id": {"text"}, "source": {"text"}, "software": {"text"}},
-    "parallel.Software": {"name": {"text"}},
     "parallel.Calibration": {"family": {"text"}, "factors": {"empty"}, "scatter": {"empty"}},
-    "parallel.StepTime": {"log_errors": {"empty"}},
 }

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-from valid_workload import Arguments, fields, model
+from valid_workload import Arguments, fields
 
 import relparallel as rp
 
@@ -42,32 +42,11 @@ def problem() -> str:
     return f"{FOLDER}/graph.json"
 
 
-def cost() -> Any:
-    return rp.workload.data_parallel_cost(graph(), 4, 1e9)
-
-
-def counted() -> Any:
-    return rp.workload.vgg_graph(11)
-
-
-TEXT = {"vocabulary": 100, "sequence": 8, "element_bytes": 4.0}
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "workload.DataParallelCost": lambda: fields(cost()),
-    "workload.Gradients": lambda: fields(rp.workload.gradients(graph())),
+    "workload.layer_graph": lambda: {"name": "vgg-11"},
+    "workload.layer_graphs": dict,
     "workload.LayerGraph": lambda: fields(graph()),
-    "workload.PartitionProblem": lambda: fields(rp.workload.read_partition_problem(problem())),
-    "workload.bert_graph": lambda: {"layers": 2, "hidden": 16, **TEXT},
-    "workload.data_parallel_cost": lambda: {
-        "graph": counted(), "workers": 4, "bandwidth": 1e9, "batch": 4, "flops": 1e12,
-    },
-    "workload.gnmt_graph": lambda: {"layers": 4, "hidden": 16, **TEXT},
-    "workload.gradients": lambda: {"graph": graph()},
     "workload.read_partition_problem": lambda: {"path": problem(), "time_unit": 1e-3},
     "workload.read_profile": lambda: {"path": profile(), "batch": 2, "data_loading": True},
-    "workload.resnet_graph": lambda: {
-        "depth": 50, "image": 224, "classes": 1000, "stride_first": False, "element_bytes": 4.0,
-    },
-    "workload.transformer_graph": lambda: {"model": model(), "element_bytes": 2.0},
-    "workload.vgg_graph": lambda: {"depth": 11, "image": 224, "classes": 1000, "element_bytes": 4.0},
     "workload.write_profile": lambda: {"graph": graph(), "path": f"{FOLDER}/written.txt"},
 }  # fmt: skip

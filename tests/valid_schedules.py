@@ -2,15 +2,11 @@
 
 from collections.abc import Callable
 
-from valid_workload import Arguments, fields
+from valid_workload import Arguments
 
-import relparallel as rp
 from relparallel.parallel import simulate_schedule
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "parallel.BestOrder": lambda: fields(rp.parallel.best_order(2, 3)),
-    "parallel.Filling": lambda: fields(rp.parallel.fill_bubbles(simulate_schedule("gpipe", 2, 2), [0], 1.0)),
-    "parallel.Timeline": lambda: fields(simulate_schedule("gpipe", 2, 2)),
     "parallel.best_order": lambda: {
         "stages": 2, "micro_batches": 3, "forward": 1, "backward": 2, "backward_weight": 1,
         "most_in_flight": 2.0, "local": True,

@@ -21,7 +21,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "model": model(), "strategy": rp.parallel.Strategy(pipeline=2), "cluster": machine(),
         "global_batch": 8,
     },
-    "parallel.Evaluation": lambda: fields(rp.parallel.evaluate(model(), grid(), machine(), 8)),
     "parallel.StrategyGrid": lambda: fields(grid()),
     "parallel.evaluate": lambda: {
         "model": model(), "grid": grid(), "cluster": machine(), "global_batch": 8,

@@ -28,11 +28,6 @@ def recurrent() -> Arguments:
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "workload.LatentAttention": lambda: fields(rp.workload.transformer("deepseek-v3").latent),
-    "workload.MixedWorkload": lambda: fields(mixed()),
-    "workload.NumberFormat": lambda: fields(rp.workload.FORMATS["fp16"]),
-    "workload.Operator": lambda: fields(rp.workload.operators(model()).operators[0]),
-    "workload.OperatorTable": lambda: fields(rp.workload.operators(model())),
-    "workload.Phase": lambda: fields(mixed().phases[0]),
     "workload.Transformer": lambda: fields(model()),
     "workload.bert": lambda: {
         "layers": 2, "hidden": 64, "heads": 4, "ffn": 100, "vocabulary": 100, "sequence": 16, "batch": 2,
@@ -49,12 +44,11 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "workload.lost_gradients": lambda: {
         "scale": 8.0, "mean": -6.0, "deviation": 1.5, "number": rp.workload.FORMATS["fp16"],
     },
-    "workload.lstm": recurrent,
     "workload.operators": lambda: {"model": model(), "micro_batch": 2, "tensor": 4},
+    "workload.recurrent": lambda: {"cell": "lstm", **recurrent()},
     "workload.rlhf": lambda: {
         "actor": model(), "critic": model(), "prompt": 8, "response": 8, "sequences": 4, "epochs": 2,
     },
-    "workload.rnn": recurrent,
     "workload.standard_attention_accesses": lambda: {"sequence": 128, "head": 8},
     "workload.state_bytes_per_parameter": lambda: {
         "weights": "bf16", "gradients": "fp32", "master": True, "moments": 2,
@@ -76,9 +70,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
 }  # fmt: skip
 
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "workload.Operator": {"name": {"text"}},
-    "workload.OperatorTable": {"name": {"text"}},
-    "workload.Phase": {"name": {"text"}, "model": {"text"}},
     "workload.lost_gradients": {"mean": {"negative"}},
     "workload.words_moved": {"fused": {"empty"}},  # every operator is a kernel of its own
 }

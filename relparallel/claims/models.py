@@ -9,17 +9,15 @@ from relparallel.hardware import accelerator
 from relparallel.units import GB, GFLOP, MILLISECOND
 from relparallel.workload import (
     KINDS,
-    NumberFormat,
     Transformer,
     bert,
     encoder_decoder,
     encoder_layer,
     flash_attention_accesses,
     lost_gradients,
-    lstm,
     operators,
+    recurrent,
     rlhf,
-    rnn,
     standard_attention_accesses,
     state_bytes_per_parameter,
     swin,
@@ -29,6 +27,7 @@ from relparallel.workload import (
     vision_transformer,
     words_moved,
 )
+from relparallel.workload.precision import NumberFormat
 
 
 @reproduces("MODEL-GPT2-*", "MODEL-GPT3-*", quantity="parameters")
@@ -124,7 +123,7 @@ def shipped_active(model: str) -> float:
 @reproduces("MODEL-LSTM-*")
 def lstm_parameters(inputs: int, h: int, layers: int, vocab: int) -> float:
     """Exact count with one bias for each gate."""
-    return lstm(inputs, h, layers=layers, vocabulary=vocab).parameters
+    return recurrent("lstm", inputs, h, layers=layers, vocabulary=vocab).parameters
 
 
 @reproduces("dmayn_flop")
@@ -211,7 +210,7 @@ def table_parameters() -> tuple[int, int]:
 )
 def lstm_gates() -> tuple[int, int]:
     """Multiply-adds and parameters of one, and four times those of the other."""
-    gated, plain = (cell(30, 50, layers=3, steps=7, batch=2) for cell in (lstm, rnn))
+    gated, plain = (recurrent(cell, 30, 50, layers=3, steps=7, batch=2) for cell in ("lstm", "rnn"))
     return gated.parameters + gated.multiply_adds, 4 * (plain.parameters + plain.multiply_adds)
 
 

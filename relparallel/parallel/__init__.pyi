@@ -1,10 +1,8 @@
-from .bubbles import Filling as Filling, fill_bubbles as fill_bubbles
+from .bubbles import fill_bubbles as fill_bubbles
 from .calibration import (
     Calibration as Calibration,
-    Software as Software,
     calibration as calibration,
     software as software,
-    softwares as softwares,
 )
 from .collective_time import (
     COLLECTIVES as COLLECTIVES,
@@ -13,23 +11,27 @@ from .collective_time import (
     crossover_size as crossover_size,
 )
 from .collectives import (
+    Links as Links,
     bytes_sent as bytes_sent,
     execute as execute,
     ring_all_reduce as ring_all_reduce,
+    rounds_time as rounds_time,
 )
-from .evaluate import Evaluation as Evaluation, evaluate as evaluate
-from .feasibility import REASONS as REASONS
+from .evaluate import evaluate as evaluate
 from .fitting import (
     calibrate as calibrate,
     cross_validate as cross_validate,
     errors as errors,
-    prediction_scatter as prediction_scatter,
 )
 from .grid import StrategyGrid as StrategyGrid
-from .group_links import GroupLinks as GroupLinks, group_links as group_links
-from .links import Links as Links, rounds_time as rounds_time
-from .measured_runs import Run as Run, measured_runs as measured_runs
-from .memory import StageMemory as StageMemory, Verdict as Verdict, memory as memory
+from .group_links import group_links as group_links
+from .measured_runs import measured_runs as measured_runs
+from .memory import (
+    PRECISIONS as PRECISIONS,
+    Precision as Precision,
+    StageMemory as StageMemory,
+    memory as memory,
+)
 from .memory_forms import (
     activation_bytes_per_layer as activation_bytes_per_layer,
     micro_batches_in_flight as micro_batches_in_flight,
@@ -42,7 +44,6 @@ from .overlap import (
     overlap_timeline as overlap_timeline,
     prefetched_time as prefetched_time,
 )
-from .precision import PRECISIONS as PRECISIONS, Precision as Precision
 from .schedules import simulate_schedule as simulate_schedule
 from .steady_state import (
     bubble_fraction as bubble_fraction,
@@ -51,8 +52,7 @@ from .steady_state import (
     weight_versions as weight_versions,
 )
 from .step_time import StepTime as StepTime, step_time as step_time
-from .step_timeline import step_timeline as step_timeline
 from .strategy import Placement as Placement, Strategy as Strategy
-from .synthesis import BestOrder as BestOrder, best_order as best_order
-from .timeline import Timeline as Timeline, simulate_timeline as simulate_timeline
-from .volume import Collective as Collective, strategy_collectives as strategy_collectives
+from .synthesis import best_order as best_order
+from .timeline import Timeline as Timeline
+from .volume import strategy_collectives as strategy_collectives

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numba
 import numpy as np
 
-from relparallel.parallel.strategy import SCHEDULES
+from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
 
 MODEL: Final = np.dtype([(name, np.float64) for name in (
     "layers", "hidden", "heads", "kv_heads", "head", "ffn", "matrices", "vocabulary", "sequence",
@@ -61,7 +61,7 @@ PARTS: Final = (
 
 RECOMPUTE_CODE: Final = {"none": 0, "selective": 1, "full": 2}
 
-_NO_FLUSH: Final = tuple(SCHEDULES.index(name) for name in ("pipedream", "pipedream_2bw", "pipemare"))
+_NO_FLUSH: Final = tuple(SCHEDULES.index(name) for name in ASYNCHRONOUS)
 _ZB_H1, _ZB_2P, _ZB_V, _V_HALF, _V_MIN, _CHIMERA = (
     SCHEDULES.index(name) for name in ("zb_h1", "zb_2p", "zb_v", "v_half", "v_min", "chimera")
 )

@@ -20,6 +20,8 @@ from typing import Any, Final
 import numba
 import numpy as np
 
+from relparallel.parallel.schedules import FLIGHTS, TABLE
+
 STORAGE: Final = np.dtype([(name, np.float64) for name in (
     "parameter", "gradient", "optimizer", "gathered", "bucket", "setup", "logit", "loss",  # see `Precision`
     "sharded_storage", "flash", "dropout", "offload_optimizer", "offload_parameters",  # 0 or 1
@@ -29,14 +31,7 @@ STORAGE: Final = np.dtype([(name, np.float64) for name in (
 BYTES: Final = ("parameters", "gradients", "optimizer", "activations", "buffers", "setup")
 """Columns of the kernel: the first five are held together, the last one before training starts."""
 
-FLIGHT_RULES: Final = {
-    name: rule
-    for rule, names in enumerate((
-        ("gpipe",), ("1f1b", "dapple"), ("interleaved_1f1b",), ("eager_1f1b", "pipemare"), ("pipedream",),
-        ("pipedream_2bw",), ("zb_h1",), ("zb_2p",), ("chimera",), ("zb_v",), ("v_half",), ("v_min",),
-    ))
-    for name in names
-}  # fmt: skip
+FLIGHT_RULES: Final = {name: FLIGHTS.index(known.flight) for name, known in TABLE.items()}
 """Schedule: how many micro-batches its stages hold; a backward pass in two halves frees half with each."""
 
 FRAGMENTATION: Final = 0.02

@@ -12,7 +12,8 @@ from relparallel._checks import require_choice
 from relparallel.hardware import Cluster
 from relparallel.parallel._kernel import CHOICE, MACHINE, MODEL, PARTS, RECOMPUTE_CODE, run
 from relparallel.parallel.calibration import Calibration, Software
-from relparallel.parallel.strategy import SCHEDULES, Strategy
+from relparallel.parallel.schedules import SCHEDULES
+from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 
 DEGREES: Final = ("tensor", "context", "data", "pipeline")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_instance, require_real
+from relparallel._checks import require_instance
 from relparallel.parallel._arguments import require_column, require_indices
 from relparallel.parallel.timeline import Timeline
 
@@ -16,36 +16,14 @@ from relparallel.parallel.timeline import Timeline
 class Filling:
     """Independent tasks in the gaps of a timeline.
 
-    Parameters
-    ----------
-    placed : numpy.ndarray
-        Which tasks fit, bool, shape (tasks,).
-    filled, idle : numpy.ndarray
-        Seconds of each resource that the tasks fill, and that were idle before, shape (resources,).
-    timeline : Timeline
-        The timeline with the tasks that fit, of kind "extra" and numbered by ``item``.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import simulate_schedule
-    >>> fill_bubbles(simulate_schedule("1f1b", 2, 3), resource=[0, 0], duration=2.0).filled.tolist()
-    [2.0, 0.0]
+    ``placed``: which fit, [tasks]; ``filled`` and ``idle``: seconds of each resource that they fill, and that
+    were idle before; ``timeline``: with those that fit, of kind "extra" and numbered by ``item``.
     """
 
     placed: NDArray[np.bool_]
     filled: NDArray[np.float64]
     idle: NDArray[np.float64]
     timeline: Timeline
-
-    def __post_init__(self) -> None:
-        require_instance(Timeline, timeline=self.timeline)
-        if np.ndim(self.placed) != 1 or np.asarray(self.placed).dtype != np.bool_:
-            raise ValueError(f"placed must be a list of flags, got {self.placed!r}")
-        for name in ("filled", "idle"):
-            seconds = getattr(self, name)
-            require_real(at_least=0, **{name: seconds})
-            if np.shape(seconds) != (self.timeline.resources,):
-                raise ValueError(f"{name} must have one entry per resource, got {seconds!r}")
 
 
 def fill_bubbles(timeline: Timeline, resource: ArrayLike, duration: ArrayLike) -> Filling:

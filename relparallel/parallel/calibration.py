@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import flag, instance, record, require_choice, require_instance, whole
 from relparallel.hardware import Accelerator
 from relparallel.published import data_folder
 
@@ -26,44 +26,16 @@ REGIMES: Final = ("kernels", "host")
 HOST_BOUND: Final = 0.01
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Software:
-    """A generation of training software.
+    """A generation of training software: its kernels, its gradients on the wire, and what it overlaps."""
 
-    Parameters
-    ----------
-    name : str
-        Under which `software` finds it.
-    year : int
-        Of the measurements.
-    flash_attention : bool
-        Whether the attention core is one kernel that keeps no scores.
-    gradient_bytes : int
-        Bytes of a gradient on the wire, 2 or 4.
-    scatter_gather : bool
-        Whether tensor-parallel ranks share the transfer between stages.
-    bucketed : bool
-        Whether gradients are reduced while the backward pass goes on.
-
-    Examples
-    --------
-    >>> software("megatron-2021").gradient_bytes
-    4
-    """
-
-    name: str
-    year: int
-    flash_attention: bool
-    gradient_bytes: int
-    scatter_gather: bool
-    bucketed: bool
-
-    def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        require_int(year=self.year, at_least=1990, at_most=2100)
-        require_int(gradient_bytes=self.gradient_bytes, at_least=1, at_most=8)
-        flags = ("flash_attention", "scatter_gather", "bucketed")
-        require_instance(bool, **{name: getattr(self, name) for name in flags})
+    name: str = instance(str)
+    year: int = whole(at_least=1990, at_most=2100)
+    flash_attention: bool = flag()
+    gradient_bytes: int = whole(at_least=1, at_most=8)
+    scatter_gather: bool = flag()
+    bucketed: bool = flag()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,13 +46,8 @@ class Prior:
     log_sd: float
     highest: float
 
-    def __post_init__(self) -> None:
-        require_real(value=self.value, log_sd=self.log_sd, above=0)
-        if not self.highest > 0:
-            raise ValueError(f"highest must be above 0, got {self.highest}")
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Calibration:
     """Parameters of one kind of accelerator, with the scatter of what they predict.
 
@@ -102,14 +69,12 @@ class Calibration:
     'llm-foundry-2023'
     """
 
-    family: str
-    values: Mapping[str, float]
-    factors: Mapping[str, float]
-    scatter: Mapping[str, Mapping[float, float]]
+    family: str = instance(str)
+    values: Mapping[str, float] = instance(Mapping)
+    factors: Mapping[str, float] = instance(Mapping)
+    scatter: Mapping[str, Mapping[float, float]] = instance(Mapping)
 
     def __post_init__(self) -> None:
-        require_instance(str, family=self.family)
-        require_instance(Mapping, values=self.values, factors=self.factors, scatter=self.scatter)
         if set(self.values) != set(_prior_rows()):
             raise ValueError(
                 f"values must name the parameters {sorted(_prior_rows())}, got {sorted(self.values)}"
@@ -160,18 +125,7 @@ def _software_rows() -> dict[str, dict[str, str]]:
 
 
 def softwares() -> tuple[str, ...]:
-    """Names that `software` knows.
-
-    Returns
-    -------
-    tuple of str
-        In order of year.
-
-    Examples
-    --------
-    >>> softwares()[0]
-    'megatron-2021'
-    """
+    """Names that `software` knows, in order of year."""
     return tuple(_software_rows())
 
 

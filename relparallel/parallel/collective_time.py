@@ -27,8 +27,7 @@ from numpy.typing import ArrayLike
 from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.parallel import all_reduces, exchanges
 from relparallel.parallel._arguments import MOST_DEVICES, bare, require_number, require_whole
-from relparallel.parallel.collectives import COLLECTIVES as COLLECTIVES, Round
-from relparallel.parallel.links import Links
+from relparallel.parallel.collectives import COLLECTIVES as COLLECTIVES, Links, Round
 
 _LARGEST: Final = 1e18  # bytes of a vector
 _NO_LIMIT: Final = 1e60  # bytes/s of links that are not used
@@ -206,6 +205,7 @@ def crossover_size(
 def _form(kind: str, **named: str) -> Form:
     """The closed form of an algorithm, or what there is instead."""
     ((name, algorithm),) = named.items()
+    require_instance(str, **named)
     forms = FORMS[require_choice(tuple(FORMS), kind=kind)]
     if algorithm in COLLECTIVES.get(kind, {}) and algorithm not in forms:
         raise ValueError(

@@ -23,11 +23,11 @@ from relparallel.parallel.calibration import Calibration, calibration, software 
 from relparallel.parallel.feasibility import FEASIBLE, REASONS, broken_rules, first_broken
 from relparallel.parallel.grid import StrategyGrid
 from relparallel.parallel.memory import RESERVE, peak_memory, storage_record
-from relparallel.parallel.precision import PRECISIONS, Precision
-from relparallel.parallel.wired_degrees import degrees_of, slowdowns
+from relparallel.parallel.step_time import degrees_of, slowdowns
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
+from relparallel.workload.precision import PRECISIONS, Precision
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,45 +38,12 @@ _MEMORY: Final = len(REASONS) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Evaluation:
-    """Costs of every row of a grid.
-
-    Parameters
-    ----------
-    grid : StrategyGrid
-        What was evaluated.
-    time : float64 array [n]
-        Of a step [s]; not a number where it was not computed.
-    memory : float64 array [n]
-        Of the fullest GPU [bytes]; not a number where a rule is broken.
-    reason : int8 array [n]
-        Places in `REASONS`: 0 is feasible.
-
-    Examples
-    --------
-    >>> from relparallel.hardware import cluster
-    >>> gpt = Transformer(layers=24, hidden=2304, heads=24, vocabulary=51200, sequence=2048)
-    >>> grid = StrategyGrid.of(tensor=[1, 2, 5], data=[8, 4, 1])
-    >>> found = evaluate(gpt, grid, cluster("a100-80gb-selene", gpus=8), global_batch=32)
-    >>> found.feasible.tolist(), found.counts().index[-1]
-    ([True, True, False], 'tensor must divide the heads')
-    """
+    """Time of a step [s], memory of the fullest GPU [bytes] and place in `REASONS` of every row of a grid."""
 
     grid: StrategyGrid
     time: NDArray[np.float64]
     memory: NDArray[np.float64]
     reason: NDArray[np.int8]
-
-    def __post_init__(self) -> None:
-        require_instance(StrategyGrid, grid=self.grid)
-        rows, codes = (len(self.grid),), require_instance(np.ndarray, reason=self.reason)
-        if codes.shape != rows or codes.dtype.kind != "i" or ((codes < 0) | (codes > _MEMORY)).any():
-            raise ValueError(f"reason must be a place in REASONS for each row, got {codes!r:.80}")
-        for name in ("time", "memory"):
-            costs = require_instance(np.ndarray, **{name: getattr(self, name)})
-            if costs.shape != rows or costs.dtype.kind != "f" or (costs <= 0).any():
-                raise ValueError(f"{name} must have a number above 0 for each row, got {costs!r:.80}")
-            if not np.isfinite(costs[self.feasible]).all():
-                raise ValueError(f"{name} must be known where a row is feasible, got {costs!r:.80}")
 
     @property
     def feasible(self) -> NDArray[np.bool_]:
@@ -84,31 +51,14 @@ class Evaluation:
         return np.asarray(self.reason == FEASIBLE)
 
     def counts(self) -> pd.Series:
-        """Return how many rows there are for each reason; they sum to the rows of the grid.
-
-        Returns
-        -------
-        pandas.Series
-            By reason, those that occur.
-        """
+        """How many rows there are for each reason; they sum to the rows of the grid."""
         import pandas as pd
 
         found = pd.Series(np.bincount(self.reason, minlength=len(REASONS)), index=REASONS, name="rows")
         return found[found > 0].rename_axis("reason")
 
     def to_frame(self, rows: slice = slice(None)) -> pd.DataFrame:
-        """Return rows as a table.
-
-        Parameters
-        ----------
-        rows : slice
-            Which ones; all by default.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The strategy, seconds, bytes, and the reason in words.
-        """
+        """Rows as a table: the strategy, seconds, bytes, and the reason in words."""
         require_instance(slice, rows=rows)
         costs = {"time": self.time[rows], "memory": self.memory[rows]}
         table: pd.DataFrame = self.grid[rows].to_frame()

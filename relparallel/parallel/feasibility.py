@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
 from relparallel.parallel._kernel import CHOICE
-from relparallel.parallel.strategy import SCHEDULES, V_SHAPED, Strategy
+from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
+from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 
 RULES: Final = (

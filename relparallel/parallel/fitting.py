@@ -146,25 +146,9 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
 
 
 def prediction_scatter(crossed: pd.DataFrame) -> dict[str, dict[float, float]]:
-    """How far predictions of left-out sources are off, one factor for the source given.
+    """By regime, level to the bound of abs(log(predicted / measured)) that this share of left-out runs keeps.
 
-    Parameters
-    ----------
-    crossed : pandas.DataFrame
-        What `cross_validate` gives.
-
-    Returns
-    -------
-    dict of str to dict of float to float
-        By regime: level to the bound of abs(log(predicted / measured)) that this share of runs keeps; of all
-        runs where a regime has none.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"regime": ["kernels"] * 3, "one_factor": [0.0, 0.1, -0.1]})
-    >>> round(prediction_scatter(table)["kernels"][0.99], 3)
-    0.105
+    ``crossed`` is what `cross_validate` gives; of all runs where a regime has none.
     """
     import pandas as pd
 

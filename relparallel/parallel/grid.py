@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.parallel._arguments import MOST_DEVICES
 from relparallel.parallel._kernel import CHOICE, RECOMPUTE_CODE
-from relparallel.parallel.schedules import ASYNCHRONOUS
-from relparallel.parallel.strategy import SCHEDULES, Strategy
+from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
+from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.hardware import Cluster
 from relparallel.metrics._network import arcs_of, require_alive
 from relparallel.parallel._arguments import require_indices, require_number
-from relparallel.parallel._group_flows import group_flows
+from relparallel.parallel._flows import group_flows
 from relparallel.parallel.strategy import Placement
 from relparallel.topology import Topology
 
@@ -35,25 +35,11 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.int64], float]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class GroupLinks:
-    """What every group sends over every link, in one direction each.
+    """Bytes that every group sends over every link for each byte of a rank, in one direction each.
 
-    Parameters
-    ----------
-    groups : int array [groups, ranks]
-        GPUs of every group.
-    pattern : {"ring", "chain", "all_to_all"}
-        Who sends to whom.
-    flow : scipy.sparse.csr_array [groups, links]
-        Bytes over a link for each byte that a rank sends.
-    capacity : float array [links]
-        Of what lives [bytes/s].
-    joined : bool array [groups]
-        Whether all ranks of a group still reach each other.
-
-    Notes
-    -----
     Links of a cluster: one inside its node for every GPU, then the network of every node. Links of a
     topology: its pairs of joined nodes from the lower to the higher node, then all of them the other way.
+    ``joined``: whether all ranks of a group still reach each other.
     """
 
     groups: NDArray[np.int64]
@@ -61,23 +47,6 @@ class GroupLinks:
     flow: csr_array
     capacity: Floats
     joined: NDArray[np.bool_]
-
-    def __post_init__(self) -> None:
-        from scipy.sparse import csr_array
-
-        groups = np.asarray(self.groups)
-        if groups.ndim != 2 or groups.dtype.kind not in "iu":
-            raise TypeError(f"groups must be an int array [groups, ranks], got {str(self.groups)[:80]}")
-        require_choice(PATTERNS, pattern=self.pattern)
-        require_instance(csr_array, flow=self.flow)
-        capacity = np.asarray(require_real(capacity=self.capacity, at_least=0))
-        if self.flow.shape != (len(self.groups), capacity.size):
-            raise ValueError(
-                f"capacity must have one entry per link, as flow has, got shape {capacity.shape}"
-            )
-        joined = np.asarray(self.joined)
-        if joined.dtype != np.bool_ or joined.shape != (len(self.groups),):
-            raise TypeError(f"joined must be one bool per group, got {str(self.joined)[:80]}")
 
     @property
     def load(self) -> Floats:
@@ -106,42 +75,16 @@ class GroupLinks:
         return found
 
     def crossing(self, links: ArrayLike) -> NDArray[np.bool_]:
-        """Return which groups send anything over any of these links.
-
-        Parameters
-        ----------
-        links : array_like of int
-            Numbers of links.
-
-        Returns
-        -------
-        numpy.ndarray
-            bool, shape (groups,).
-        """
+        """Which groups send anything over any of these links, bool [groups]."""
         chosen = np.zeros(self.capacity.size)
         chosen[require_indices("links", links, self.capacity.size)] = 1.0
         return np.asarray(self.flow @ chosen > 0)
 
     def time(self, kind: str, size: float, *, latency: float = 0.0, launch: float = 0.0) -> Floats:
-        """Return how long one collective takes in every group, all at once.
+        """Seconds of one collective in every group, all at once; infinite for a group that is torn apart.
 
-        Parameters
-        ----------
-        kind : {"all_reduce", "reduce_scatter", "all_gather", "send", "all_to_all"}
-            The first three go round a ring, "send" along a chain.
-        size : float
-            Bytes of the vector, or of what is sent; of an all-to-all what one rank has for all.
-        latency, launch : float
-            Of each round, and before the first [s].
-
-        Returns
-        -------
-        numpy.ndarray
-            Seconds, shape (groups,); infinite for a group that is torn apart, 0 for one rank.
-
-        Notes
-        -----
-        launch + r (n - 1)(alpha + N/(n B)) at the bandwidth B of the group, r = 2 for an all-reduce.
+        A sum or gathering goes round a ring, "send" along a chain: launch + r (n - 1)(alpha + N/(n B)) at the
+        bandwidth B of the group, r = 2 for an all-reduce.
         """
         fits = {"send": "chain", "all_to_all": "all_to_all"}
         require_choice((*_ROUNDS, *fits), kind=kind)

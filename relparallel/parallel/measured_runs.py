@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import choice, instance, real, record, require_instance, whole
 from relparallel.hardware import Cluster, cluster
 from relparallel.parallel.strategy import Strategy
 from relparallel.published import Fact, facts
@@ -14,46 +14,19 @@ from relparallel.units import MILLISECOND
 from relparallel.workload import Transformer, transformer
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Run:
-    """One measured training step.
+    """One measured training step [s]: row of the facts, set of measurements, what was trained and how."""
 
-    Parameters
-    ----------
-    id, source : str
-        The row of the facts, and the set of measurements it belongs to.
-    model : Transformer
-    strategy : Strategy
-    cluster : Cluster
-        What was trained, how and where.
-    global_batch : int
-        Sequences of a step.
-    software : str
-        Generation of the software.
-    time : float
-        Of a step [s].
-    precision : str
-        Number format of the products with weights.
-    """
-
-    id: str
-    source: str
-    model: Transformer
-    strategy: Strategy
-    cluster: Cluster
-    global_batch: int
-    software: str
-    time: float
-    precision: str = "bf16"
-
-    def __post_init__(self) -> None:
-        require_instance(str, id=self.id, source=self.source, software=self.software)
-        require_instance(Transformer, model=self.model)
-        require_instance(Strategy, strategy=self.strategy)
-        require_instance(Cluster, cluster=self.cluster)
-        require_int(global_batch=self.global_batch, at_least=1)
-        require_real(time=self.time, above=0)
-        require_choice(("bf16", "fp8"), precision=self.precision)
+    id: str = instance(str)
+    source: str = instance(str)
+    model: Transformer = instance(Transformer)
+    strategy: Strategy = instance(Strategy)
+    cluster: Cluster = instance(Cluster)
+    global_batch: int = whole(at_least=1)
+    software: str = instance(str)
+    time: float = real(above=0)
+    precision: str = choice(("bf16", "fp8"), default="bf16")
 
 
 # Prefix of the rows: name of the set, software, cluster, vocabulary where the row does not give it. Megatron

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
+from relparallel._checks import require_choice, require_flag, require_instance, require_real
 from relparallel.hardware import Cluster
 from relparallel.parallel._memory_kernel import (
     BYTES,
@@ -24,7 +24,7 @@ from relparallel.parallel._memory_kernel import (
     stages,
 )
 from relparallel.parallel._records import choice_record, model_record
-from relparallel.parallel.precision import PRECISIONS, Precision
+from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.stage_layers import (
     chunk_devices,
     even_chunks,
@@ -32,9 +32,10 @@ from relparallel.parallel.stage_layers import (
     require_stage_layers,
     stage_sums,
 )
-from relparallel.parallel.strategy import SCHEDULES, Strategy
+from relparallel.parallel.strategy import Strategy
 from relparallel.units import GB
 from relparallel.workload import Transformer
+from relparallel.workload.precision import PRECISIONS as PRECISIONS, Precision as Precision
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,33 +55,13 @@ NOTHING: Final[Dealt] = (np.empty(0), np.empty(0))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """Whether a strategy fits, and why.
-
-    Parameters
-    ----------
-    fits : bool
-        Whether the largest stage finds room.
-    reason : str
-        In words, with numbers.
-    stage : int
-        The largest stage, counted from 0.
-    needed, available : float
-        Of that stage, and of a GPU after the reserve [bytes].
-    """
+    """Whether the largest stage fits, why in words, its bytes, and those of a GPU after the reserve."""
 
     fits: bool
     reason: str
     stage: int
     needed: float
     available: float
-
-    def __post_init__(self) -> None:
-        require_flag(fits=self.fits)
-        require_instance(str, reason=self.reason)
-        require_int(stage=self.stage, at_least=0)
-        sizes: dict[str, Any] = {"needed": self.needed, "available": self.available}
-        for name, size in sizes.items():
-            require_instance(float, **{name: require_real(**{name: size}, at_least=0)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -119,13 +100,6 @@ class StageMemory:
     host: NDArray[np.float64]
     nvme: NDArray[np.float64]
     transfer: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        for name in (*BYTES, "host", "nvme", "transfer"):
-            sizes = require_instance(np.ndarray, **{name: getattr(self, name)})
-            require_real(**{name: sizes}, at_least=0)
-            if sizes.shape != (np.size(self.parameters),):
-                raise ValueError(f"{name} must have one number for each stage, got shape {sizes.shape}")
 
     @property
     def total(self) -> NDArray[np.float64]:

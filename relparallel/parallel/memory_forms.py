@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
 from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, bare, require_whole
 from relparallel.parallel._memory_kernel import FLIGHT_RULES, flights
-from relparallel.parallel.strategy import RECOMPUTE, SCHEDULES, Strategy
+from relparallel.parallel.schedules import SCHEDULES, TABLE
+from relparallel.parallel.strategy import RECOMPUTE, Strategy
 from relparallel.workload import Transformer
 
-_IN_CHUNKS: Final = ("interleaved_1f1b", "zb_v", "v_half", "v_min")
 _HALF: Final = 2  # bytes of an fp16 or bf16 number
 
 
@@ -215,7 +215,7 @@ def micro_batches_in_flight(
     require_choice(SCHEDULES, schedule=schedule)
     require_int(stages=stages, at_least=1, at_most=MOST_DEVICES)
     require_int(micro_batches=micro_batches, virtual_stages=virtual_stages, at_least=1)
-    if virtual_stages > 1 and schedule not in _IN_CHUNKS:
+    if virtual_stages > 1 and TABLE[schedule].chunks == 1:
         raise ValueError(f"virtual_stages must be 1 with schedule {schedule!r}, got {virtual_stages}")
     held = np.empty(stages)
     flights(FLIGHT_RULES[schedule], stages, micro_batches, virtual_stages, held)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.parallel._shortest_flows import shortest_flows
+from relparallel.parallel._flows import shortest_flows
 from relparallel.topology import Topology
 
 if TYPE_CHECKING:

@@ -10,31 +10,248 @@ f         forward pass of a stage                     ``forward``
 b + w     backward pass, of inputs and of weights     ``backward``
 w         backward pass of the weights                ``backward_weight``
 ========  ==========================================  ======================
+
+A new schedule is one rule under ``@schedule(name, ...)`` in this file. A rule makes an `Order` from p stages,
+m micro-batches, v chunks per stage and what a stage may hold.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_int
 from relparallel.parallel._arguments import require_column, require_number
-from relparallel.parallel._orders import RULES, Order
-from relparallel.parallel.strategy import SCHEDULES, schedule_problem
-from relparallel.parallel.timeline import Timeline, simulate_timeline
+from relparallel.parallel.timeline import Order, Timeline, Turns, Whole, play
 
-ASYNCHRONOUS: Final = ("pipedream", "pipedream_2bw", "pipemare")
-"""Schedules that never flush: an iteration starts while the one before it is on its way."""
-SPLIT: Final = ("zb_h1", "zb_2p", "zb_v", "v_half", "v_min")
-"""Schedules that run the backward pass of the weights on its own."""
-_LIMITED: Final = (
-    "1f1b", "eager_1f1b", "dapple", *ASYNCHRONOUS, "zb_h1", "zb_2p",
-)  # fmt: skip
-_KINDS: Final = {2: ("forward", "backward"), 3: ("forward", "backward_input", "backward_weight")}
-_HOLDING: Final = {2: (1.0, -1.0), 3: (1.0, -0.5, -0.5)}  # inputs and weights each free half of what is kept
 _MOST_PASSES: Final = 2**24  # more would not fit into memory
+
+
+Rule = Callable[[int, int, int, Turns], Order]
+Idle = Callable[[int, int, int, float, float, float], float]
+FLIGHTS: Final = (
+    "gpipe", "1f1b", "interleaved_1f1b", "eager_1f1b", "pipedream", "pipedream_2bw", "zb_h1", "zb_2p",
+    "chimera", "zb_v", "v_half", "v_min",
+)  # fmt: skip
+"""Schedules whose micro-batches in flight the kernel of `memory` counts, in the order of its codes."""
+
+
+class Schedule(NamedTuple):
+    """A rule and what else there is to know about it.
+
+    ``flight``: the one of `FLIGHTS` that holds as many micro-batches. ``chunks``: how many a stage has, 0
+    for any. ``even``: of stages. ``asynchronous``: never flushes. ``split``: the backward pass of the weights
+    runs on its own. ``limited``: takes ``most_in_flight``. ``idle``: seconds of a stage per iteration, from
+    p, m, v and the seconds f, b, w, for at least x p + y micro-batches, ``fewest`` being (x, y).
+    """
+
+    rule: Rule
+    flight: str
+    chunks: int
+    even: bool
+    asynchronous: bool
+    split: bool
+    limited: bool
+    idle: Idle | None
+    fewest: tuple[int, int]
+
+
+TABLE: Final[dict[str, Schedule]] = {}
+"""Schedules by name."""
+
+
+def schedule(
+    name: str,
+    *,
+    flight: str,
+    chunks: int = 1,
+    even: bool = False,
+    asynchronous: bool = False,
+    split: bool = False,
+    limited: bool = False,
+    idle: Idle | None = None,
+    fewest: tuple[int, int] = (0, 1),
+) -> Callable[[Rule], Rule]:
+    """Enter a rule under a name; the arguments are the fields of `Schedule`."""
+    require_choice(FLIGHTS, flight=flight)
+
+    def enter(rule: Rule) -> Rule:
+        TABLE[name] = Schedule(rule, flight, chunks, even, asynchronous, split, limited, idle, fewest)
+        return rule
+
+    return enter
+
+
+def _flush(p: int, m: int, v: int, f: float, b: float, w: float) -> float:
+    """Idle seconds of a schedule that fills and empties the pipeline once."""
+    return (p - 1) * (f + b + w) / v
+
+
+def _never(p: int, m: int, v: int, f: float, b: float, w: float) -> float:
+    """No idle seconds."""
+    return 0.0
+
+
+def _alternating(m: int, v: int, warm_up: Whole, deferred: Whole | None = None) -> Order:
+    """Warm-up forward passes, then one forward and one backward in turn, then the backward passes left.
+
+    The weights of a micro-batch wait for ``deferred`` more backward passes of their stage.
+    """
+    p = warm_up.size
+    item, chunk = np.indices((m, p * v))
+    stage, part = chunk % p, chunk // p
+    rounds = item // p * p * v + item % p if v > 1 else item
+    forward, backward = rounds + part * p, rounds + (v - 1 - part) * p
+    turns = [2.0 * forward, 2.0 * (backward + warm_up[stage]) + 1]
+    if deferred is not None:
+        turns.append(2.0 * (backward + warm_up[stage] + deferred[stage]) + 1.5)
+    return Order(stage, part, np.stack(turns))
+
+
+def _one_forward_one_backward(ahead: int, *, split: bool = False) -> Rule:
+    """1F1B that starts ``ahead`` forward passes for every stage behind, as far as a stage may hold them."""
+
+    def rule(p: int, m: int, v: int, limit: Turns) -> Order:
+        stage = np.arange(p)
+        held = np.minimum.accumulate(np.minimum(limit, m))  # a stage gets no more than the one before it
+        warm_up = np.minimum(ahead * (p - 1 - stage), held - 1).astype(np.int64)
+        # Weights that wait hold half a micro-batch.
+        deferred = np.minimum(ahead * stage, 2 * (np.minimum(limit, m) - 1 - warm_up)).astype(np.int64)
+        return _alternating(m, v, warm_up, deferred if split else None)
+
+    return rule
+
+
+@schedule("gpipe", flight="gpipe", idle=_flush)
+def _gpipe(p: int, m: int, v: int, limit: Turns) -> Order:
+    """Every forward pass before any backward pass."""
+    return _alternating(m, v, np.full(p, m))
+
+
+schedule("1f1b", flight="1f1b", limited=True, idle=_flush)(_one_forward_one_backward(1))
+
+
+@schedule("interleaved_1f1b", flight="interleaved_1f1b", chunks=0, idle=_flush)
+def _interleaved(p: int, m: int, v: int, limit: Turns) -> Order:
+    """1F1B over the chunks of every stage, p micro-batches at a time."""
+    behind = p - 1 - np.arange(p)
+    warm_up = behind if v == 1 else 2 * behind + (v - 1) * p
+    return _alternating(m, v, np.minimum(warm_up, m * v))
+
+
+schedule("eager_1f1b", flight="eager_1f1b", limited=True, idle=_flush)(_one_forward_one_backward(2))
+schedule("dapple", flight="1f1b", limited=True, idle=_flush)(_one_forward_one_backward(1))
+for _name, _ahead, _same in (
+    ("pipedream", 1, "pipedream"), ("pipedream_2bw", 1, "pipedream_2bw"), ("pipemare", 2, "eager_1f1b")
+):  # fmt: skip
+    schedule(_name, flight=_same, limited=True, asynchronous=True, idle=_never)(
+        _one_forward_one_backward(_ahead)
+    )
+schedule(
+    "zb_h1", flight="zb_h1", limited=True, split=True, fewest=(1, 0),
+    idle=lambda p, m, v, f, b, w: (p - 1) * max(f + b - w, b),
+)(_one_forward_one_backward(1, split=True))  # fmt: skip
+schedule(
+    "zb_2p", flight="zb_2p", limited=True, split=True, fewest=(2, -1),
+    idle=lambda p, m, v, f, b, w: (p - 1) * max(f + b - 2 * w, b - f, 0.0),
+)(_one_forward_one_backward(2, split=True))  # fmt: skip
+
+
+def _v_shape(p: int, m: int) -> tuple[Whole, Whole, Whole]:
+    """Micro-batch, stage and part where the chunks go down the stages and up again."""
+    item, chunk = np.indices((m, 2 * p))
+    return item, np.where(chunk < p, chunk, 2 * p - 1 - chunk), chunk // p
+
+
+@schedule(
+    "zb_v",
+    flight="zb_v",
+    chunks=2,
+    split=True,
+    fewest=(2, -1),
+    idle=lambda p, m, v, f, b, w: (p - 1) * (b - w),
+)
+def _zero_bubble_v(p: int, m: int, v: int, limit: Turns) -> Order:
+    """Cycles of six passes: forward, backward and weights of the first chunk, then of the second."""
+    item, stage, part = _v_shape(p, m)
+    n, left = max(m, 2 * p - 1), p - stage  # with few micro-batches, the passes of absent ones fall out
+    early = p - 1 + left  # forward passes down before the first cycle
+    down = np.where(item < early, 6.0 * (item - early - left) + 3.5, 6.0 * (item - early))
+    forward = np.where(part, 6.0 * (item - p) + 3, down)
+    backward = np.where(part, 6.0 * (item - left) + 4, 6.0 * item + 1)
+    drains = item - np.where(part, left, 0) >= n - p  # these weights wait for the last backward passes
+    late = 6.0 * (item + np.where(part, n, stage)) + 2
+    return Order(stage, part, np.stack([forward, backward, np.where(drains, late, backward + 1)]))
+
+
+def _blocks(slots: Turns, m: int, deferred: int) -> Order:
+    """A block of six slots per micro-batch, repeated; weights take the free slots, first come first served.
+
+    ``slots`` says when each stage (column) runs the first micro-batch: forward down, forward up, backward
+    down, backward up (rows). Weights leave out ``deferred`` free slots.
+    """
+    item, stage, part = _v_shape(slots.shape[1], m)
+    forward, backward = (6.0 * item + slots[row, stage] for row in (part, 3 - part))
+    weights = np.empty_like(backward)
+    for i in range(slots.shape[1]):
+        mine = stage == i
+        ends = np.sort(backward[mine])
+        taken = np.concatenate([forward[mine], ends])
+        free = np.setdiff1d(np.arange(taken.max() + 2 * ends.size + deferred + 1), taken)
+        count = np.arange(ends.size)
+        first = np.maximum.accumulate(np.searchsorted(free, ends) + deferred - count) + count
+        weights[mine] = free[first][np.searchsorted(ends, backward[mine])]
+    return Order(stage, part, np.stack([forward, backward, weights]))
+
+
+@schedule("v_half", flight="v_half", chunks=2, split=True)
+def _v_half(p: int, m: int, v: int, limit: Turns) -> Order:
+    """Hops down take two slots, hops up one."""
+    i, pause = np.arange(p), 3.0 * (p % 2 == 0)
+    down, up = 2 * i, 3 * p - 2 - i
+    return _blocks(np.stack([down, up, 3 * p - 1 + pause + down, 3 * p + pause + up]), m, 2)
+
+
+@schedule("v_min", flight="v_min", chunks=2, split=True)
+def _v_min(p: int, m: int, v: int, limit: Turns) -> Order:
+    """Every hop takes one slot."""
+    i, pause = np.arange(p), 2.0 * (p % 3 == 0)
+    return _blocks(np.stack([i, 2 * p - 1 - i, 2 * p + pause + i, 4 * p - 1 + pause - i]), m, 0)
+
+
+@schedule(
+    "chimera", flight="chimera", even=True,
+    idle=lambda p, m, v, f, b, w: (p - 2) * (max(f, b + w) + (m / p - 1) * abs(b + w - f)),
+)  # fmt: skip
+def _chimera(p: int, m: int, v: int, limit: Turns) -> Order:
+    """Even micro-batches go down the stages, odd ones up; units of p of them follow every 2 p slots."""
+    item, chunk = np.indices((m, p))
+    up = item % 2
+    begin = item // p * 2.0 * p + item % p // 2 * 2
+    return Order(np.where(up, p - 1 - chunk, chunk), up, np.stack([begin + chunk, begin + 2 * p - 1 - chunk]))
+
+
+SCHEDULES: Final = tuple(TABLE)
+"""Names of the schedules."""
+V_SHAPED: Final = tuple(name for name, known in TABLE.items() if known.chunks == 2)
+"""Schedules with two chunks per stage, on the way down and up."""
+ASYNCHRONOUS: Final = tuple(name for name, known in TABLE.items() if known.asynchronous)
+"""Schedules that never flush: an iteration starts while the one before it is on its way."""
+SPLIT: Final = tuple(name for name, known in TABLE.items() if known.split)
+"""Schedules that run the backward pass of the weights on its own."""
+
+
+def schedule_problem(name: str, stages: int, virtual_stages: int) -> str:
+    """What a schedule demands and these sizes break, empty where nothing."""
+    known = TABLE[name]
+    if known.chunks == 2 and virtual_stages != 2:
+        return f"virtual_stages must be 2 with schedule {name!r}"
+    if virtual_stages > 1 and known.chunks == 1:
+        return "virtual_stages must be 1 unless schedule is 'interleaved_1f1b' or V-shaped"
+    return f"stages must be even with schedule {name!r}" if known.even and stages % 2 else ""
 
 
 def simulate_schedule(
@@ -55,7 +272,7 @@ def simulate_schedule(
     Parameters
     ----------
     name : str
-        The schedule, one of `strategy.SCHEDULES`.
+        The schedule, one of `schedules.SCHEDULES`.
     stages, micro_batches, virtual_stages : int
         p, m and v, each at least 1. Interleaving takes any v, above 1 where p divides m; the V-shaped
         schedules (zb_v, v_half, v_min) take v = 2, all others v = 1. Chimera takes an even p.
@@ -122,7 +339,7 @@ def simulate_schedule(
             f"stages * micro_batches * virtual_stages must be at most {_MOST_PASSES}, "
             f"got {stages} * {micro_batches} * {virtual_stages}, in {iterations} iterations"
         )
-    if most_in_flight is not None and name not in _LIMITED:
+    if most_in_flight is not None and not TABLE[name].limited:
         raise ValueError(f"most_in_flight must be None with schedule {name!r}, got {most_in_flight!r}")
     limit = require_column(
         "most_in_flight", 2**53 if most_in_flight is None else most_in_flight, stages, at_least=1
@@ -157,44 +374,16 @@ def pass_seconds(
         w = require_column("backward_weight", backward_weight, stages, above=0)
         if np.any(w >= whole):
             raise ValueError(f"backward_weight must be below backward, got {backward_weight!r}")
-    return np.stack([f, whole - w, w] if name in SPLIT else [f, whole])
+    return np.stack([f, whole - w, w] if TABLE[name].split else [f, whole])
 
 
 def repeated(name: str, p: int, m: int, v: int, limit: NDArray[np.float64], times: int) -> Order:
     """The order of several iterations."""
-    if name in ASYNCHRONOUS:
-        return RULES[name](p, m * times, v, limit)
-    stage, part, turn = RULES[name](p, m, v, limit)
+    if TABLE[name].asynchronous:
+        return TABLE[name].rule(p, m * times, v, limit)
+    stage, part, turn = TABLE[name].rule(p, m, v, limit)
     after = np.ptp(turn) + 1
     return Order(
         np.tile(stage, (times, 1)), np.tile(part, (times, 1)),
         np.concatenate([turn + k * after for k in range(times)], axis=1),
     )  # fmt: skip
-
-
-def play(order: Order, seconds: NDArray[np.float64], delay: float) -> Timeline:
-    """Simulate the passes of an order; seconds have its axes (kind, micro-batch, chunk of the model)."""
-    kinds, _, chunks = order.turn.shape
-    kind, item, chunk = np.indices(order.turn.shape).reshape(3, -1)
-    stage, p = order.stage[item, chunk], int(order.stage.max()) + 1
-    before, after = _dependencies(np.arange(kind.size).reshape(order.turn.shape))
-    rank = np.empty(kind.size, dtype=np.int64)
-    rank[np.argsort(order.turn, axis=None, kind="stable")] = np.arange(kind.size)
-    duration = seconds.ravel()
-    start = simulate_timeline(
-        stage, duration, rank, before, after,
-        np.where(stage[before] == stage[after], 0.0, delay), in_order=True,
-    )  # fmt: skip
-    return Timeline(
-        resources=p, resource=stage, start=start, duration=duration,
-        holding=np.array(_HOLDING[kinds])[kind] * p / chunks, kind=np.array(_KINDS[kinds])[kind],
-        item=item, part=order.part[item, chunk],
-    )  # fmt: skip
-
-
-def _dependencies(task: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs (before, after): each micro-batch goes forward through all chunks, then back; weights follow."""
-    path = np.concatenate([task[0], task[1][:, ::-1]], axis=1)
-    weights = [(task[1].ravel(), later.ravel()) for later in task[2:]]
-    before, after = zip((path[:, :-1].ravel(), path[:, 1:].ravel()), *weights, strict=True)
-    return np.concatenate(before), np.concatenate(after)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_int
 from relparallel.parallel._arguments import require_indices
-from relparallel.parallel._orders import RULES
-from relparallel.parallel.strategy import V_SHAPED, Strategy
+from relparallel.parallel.schedules import TABLE, V_SHAPED
+from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 
 UNLIMITED: Final = 2.0**53
@@ -75,7 +75,7 @@ def kept_layers(strategy: Strategy, micro_batches: int, chunks: NDArray[np.int64
     A stage runs its passes in a fixed order, so what it keeps does not depend on how long they take.
     """
     p, v = strategy.pipeline, strategy.virtual_stages
-    order = RULES[strategy.schedule](p, min(micro_batches, _ROUNDS * p), v, np.full(p, UNLIMITED))
+    order = TABLE[strategy.schedule].rule(p, min(micro_batches, _ROUNDS * p), v, np.full(p, UNLIMITED))
     kinds = len(order.turn)
     gains = np.array([1.0, *[-1 / (kinds - 1)] * (kinds - 1)])[:, None, None] * chunks
     change = np.broadcast_to(gains, order.turn.shape).ravel()

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from relparallel.parallel._kernel import PARTS, pass_times
 from relparallel.parallel._records import step_parts
-from relparallel.parallel.schedules import ASYNCHRONOUS, SPLIT, play, repeated
+from relparallel.parallel.schedules import ASYNCHRONOUS, SPLIT, repeated
 from relparallel.parallel.stage_layers import UNLIMITED, chunk_devices, device_layers
 from relparallel.parallel.strategy import Strategy
-from relparallel.parallel.timeline import Timeline
+from relparallel.parallel.timeline import Timeline, play
 
 _LAYER_PARTS: Final = [
     PARTS.index(n) for n in ("compute", "recompute", "launch", "tensor", "context", "expert")

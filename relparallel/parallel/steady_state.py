@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
-
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int
 from relparallel.parallel._arguments import require_number
-from relparallel.parallel.schedules import ASYNCHRONOUS, pass_seconds, require_size
+from relparallel.parallel.schedules import TABLE, pass_seconds, require_size
 from relparallel.parallel.timeline import Timeline
-
-# Idle seconds of every stage per iteration, from p, m, v and the seconds f, b, w of a stage.
-_IDLE: Final[Mapping[str, Callable[[int, int, int, float, float, float], float]]] = {
-    **dict.fromkeys(ASYNCHRONOUS, lambda p, m, v, f, b, w: 0.0),
-    **dict.fromkeys(
-        ("gpipe", "1f1b", "dapple", "eager_1f1b", "interleaved_1f1b"),
-        lambda p, m, v, f, b, w: (p - 1) * (f + b + w) / v,
-    ),
-    "zb_h1": lambda p, m, v, f, b, w: (p - 1) * max(f + b - w, b),
-    "zb_2p": lambda p, m, v, f, b, w: (p - 1) * max(f + b - 2 * w, b - f, 0.0),
-    "zb_v": lambda p, m, v, f, b, w: (p - 1) * (b - w),
-    "chimera": lambda p, m, v, f, b, w: (p - 2) * (max(f, b + w) + (m / p - 1) * abs(b + w - f)),
-}
-# Fewest micro-batches for which the form holds.
-_FEWEST: Final[Mapping[str, Callable[[int], int]]] = {
-    "zb_h1": lambda p: p,
-    "zb_2p": lambda p: 2 * p - 1,
-    "zb_v": lambda p: 2 * p - 1,
-}
 
 
 def bubble_fraction(
@@ -88,9 +66,11 @@ def bubble_fraction(
     w = backward / 2 if backward_weight is None else backward_weight
     pass_seconds("zb_h1", 1, forward, backward, w)
     b = backward - w
-    if name not in _IDLE:
-        raise ValueError(f"name must have a closed form, which are {tuple(_IDLE)}, got {name!r}")
-    fewest = _FEWEST[name](stages) if name in _FEWEST else 1
+    idle, (each, more) = TABLE[name].idle, TABLE[name].fewest
+    if idle is None:
+        known = tuple(key for key, entry in TABLE.items() if entry.idle is not None)
+        raise ValueError(f"name must have a closed form, which are {known}, got {name!r}")
+    fewest = each * stages + more
     if micro_batches < fewest or (name == "chimera" and micro_batches % stages):
         allowed = f"a multiple of {stages}" if name == "chimera" else f"at least {fewest}"
         raise ValueError(f"micro_batches must be {allowed} for the form of {name!r}, got {micro_batches}")
@@ -100,7 +80,7 @@ def bubble_fraction(
             f"for the form of {name!r}, got {w} and {b}"
         )
     ideal = micro_batches * (forward + backward)
-    return float(_IDLE[name](stages, micro_batches, virtual_stages, forward, b, w) / ideal)
+    return float(idle(stages, micro_batches, virtual_stages, forward, b, w) / ideal)
 
 
 def iteration_period(timeline: Timeline, micro_batches: int) -> float:

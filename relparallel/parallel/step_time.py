@@ -27,9 +27,10 @@ from relparallel.parallel.calibration import (
 )
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.group_links import group_links
-from relparallel.parallel.stage_layers import require_stage_layers
-from relparallel.parallel.stage_times import Rows, simulated_parts
+from relparallel.parallel.stage_layers import dealt_layers, require_stage_layers
+from relparallel.parallel.stage_times import Rows, simulated_parts, simulated_passes
 from relparallel.parallel.strategy import Placement, Strategy
+from relparallel.parallel.timeline import Timeline
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
 
@@ -89,11 +90,6 @@ class StepTime:
     optimizer: float
     overhead: float
     log_errors: tuple[tuple[float, float], ...] = ()
-
-    def __post_init__(self) -> None:
-        for name, seconds in self._parts().items():
-            require_instance(float, **{name: require_real(**{name: seconds}, at_least=0)})  # type: ignore[arg-type]
-        require_instance(tuple, log_errors=self.log_errors)
 
     def _parts(self) -> dict[str, float]:
         names = [field.name for field in fields(self) if field.name != "log_errors"]
@@ -200,7 +196,7 @@ def step_time(
     longer. A step is m micro-batches on the slowest stage, (p - 1)/v on the others, the transfers between
     them, gradients as far as nothing hides them, and the optimiser. O(1).
 
-    With ``stage_layers`` the passes are simulated, as `step_timeline` does. Compute to expert, head and
+    With ``stage_layers`` the passes are simulated, by the simulator of schedules. Compute to expert, head and
     pipeline are then the work of the stage that has most of it; `pipeline_bubble` is how long that one waits
     until the next step can begin: makespan less work, or the period of steps that overlap (zero bubble); none
     where nothing is flushed. Gradients and optimiser are those of the stage on which they take longest.
@@ -269,6 +265,27 @@ def step_rows(
     return known, Rows(model_record(model), record, choice_record(strategy, global_batch)), layers
 
 
+def step_timeline(
+    model: Transformer,
+    strategy: Strategy,
+    cluster: Cluster,
+    global_batch: int,
+    *,
+    stage_layers: Sequence[int] | None = None,
+    **options: Any,
+) -> Timeline:
+    """Every pass of the micro-batches of a step, simulated with the layers that the stages really have.
+
+    Chunks do the layers that they hold, one less on the first and on the last where embedding and output
+    layer count as one each; the last one has the output layer. With equal chunks and a schedule that flushes
+    (Chimera apart) the makespan is that of the closed form.
+    """
+    _, rows, layers = step_rows(model, strategy, cluster, global_batch, stage_layers=stage_layers, **options)
+    if layers is None:
+        layers = dealt_layers(model.layers, strategy.pipeline * strategy.virtual_stages)
+    return simulated_passes(rows, strategy, layers)
+
+
 def communicating(strategy: Strategy) -> dict[str, str]:
     """Degrees whose groups have more than one rank, each with its pattern of messages."""
     return {
@@ -309,11 +326,55 @@ def _slowdowns(
     slow = {}
     for degree, pattern in communicating(strategy).items():
         had = group_links(usual, cluster, degree, pattern=pattern).bandwidth.min()
-        has = group_links(chosen, wired, degree, pattern=pattern, alive=alive).bandwidth.min()
-        if has == 0:
-            raise ValueError(f"alive must leave the {degree} groups joined, got one that is torn apart")
-        slow[degree] = float(had / has)
+        slow[degree] = _slowdown(had, chosen, wired, degree, pattern, alive)
     return slow
+
+
+def _slowdown(
+    had: float, placement: Placement, wired: Cluster | Topology, degree: str, pattern: str,
+    alive: ArrayLike | None = None,
+) -> float:  # fmt: skip
+    """Bandwidth that the groups of a degree had over that of the slowest of them, all at once."""
+    has = group_links(placement, wired, degree, pattern=pattern, alive=alive).bandwidth.min()
+    if has == 0:
+        name = "network" if alive is None else "alive"
+        raise ValueError(f"{name} must leave the {degree} groups joined, got one that is torn apart")
+    return float(had / has)
+
+
+def degrees_of(choices: NDArray[Any]) -> NDArray[np.int64]:
+    """Tensor, pipeline, data and context degrees that occur, [k, 4] in lexicographic order."""
+    columns = [choices[name].astype(np.int64) for name in ("tensor", "pipeline", "data", "context")]
+    return np.unique(np.column_stack(columns), axis=0)
+
+
+def slowdowns(degrees: NDArray[np.int64], cluster: Cluster, network: Topology) -> list[dict[str, float]]:
+    """Bandwidth of the groups of each degree on a cluster over that on a network, for each row of degrees.
+
+    Both in the default placement, the slowest group of all at once: the factors of ``step_time(network=)``.
+    There the ranks of a group are equally far apart, so two degrees whose groups have as many ranks at the
+    same distance have the same groups. O(distinct groups x GPUs x cables).
+    """
+    known: dict[tuple[int, int, str], float] = {}
+    found = []
+    for tensor, pipeline, data, context in degrees.tolist():
+        strategy = Strategy(tensor=tensor, pipeline=pipeline, data=data, context=context)
+        apart = {
+            "tensor": 1,
+            "context": tensor,
+            "data": tensor * context,
+            "pipeline": tensor * context * data,
+        }
+        slow = {}
+        for degree, pattern in communicating(strategy).items():
+            key = (apart[degree], getattr(strategy, degree), pattern)
+            if key not in known:
+                place = Placement(strategy=strategy)
+                had = group_links(place, cluster, degree, pattern=pattern).bandwidth.min()
+                known[key] = _slowdown(had, place, network, degree, pattern)
+            slow[degree] = known[key]
+        found.append(slow)
+    return found
 
 
 def _interpolated(level: float, log_errors: tuple[tuple[float, float], ...]) -> float:

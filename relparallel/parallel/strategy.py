@@ -15,34 +15,20 @@ v         model chunks per pipeline stage                       ``virtual_stages
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_int
+from relparallel._checks import choice, flag, instance, record, require_int, whole
 from relparallel.parallel._arguments import MOST_DEVICES
+from relparallel.parallel.schedules import SCHEDULES, schedule_problem
 
 RECOMPUTE: Final = ("none", "selective", "full")
-SCHEDULES: Final = (
-    "gpipe", "1f1b", "interleaved_1f1b", "eager_1f1b", "dapple", "pipedream", "pipedream_2bw", "pipemare",
-    "zb_h1", "zb_2p", "zb_v", "v_half", "v_min", "chimera",
-)  # fmt: skip
-V_SHAPED: Final = ("zb_v", "v_half", "v_min")  # two chunks per stage, on the way down and up
 _DEGREES: Final = ("tensor", "context", "data", "pipeline")
 
 
-def schedule_problem(schedule: str, stages: int, virtual_stages: int) -> str:
-    """What a schedule demands and these sizes break, empty where nothing."""
-    if schedule in V_SHAPED and virtual_stages != 2:
-        return f"virtual_stages must be 2 with schedule {schedule!r}"
-    if virtual_stages > 1 and schedule not in (*V_SHAPED, "interleaved_1f1b"):
-        return "virtual_stages must be 1 unless schedule is 'interleaved_1f1b' or V-shaped"
-    return "stages must be even with schedule 'chimera'" if schedule == "chimera" and stages % 2 else ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Strategy:
     """One way to split a training job: the parallel degrees and the choices that go with them.
 
@@ -81,28 +67,21 @@ class Strategy:
     (1024, 64, 96)
     """
 
-    tensor: int = 1
-    pipeline: int = 1
-    data: int = 1
-    context: int = 1
-    expert: int = 1
-    shard: int | None = None
-    micro_batch: int = 1
-    virtual_stages: int = 1
-    sequence_parallel: bool = False
-    recompute: str = "none"
-    zero_stage: int = 0
-    schedule: str = "1f1b"
+    tensor: int = whole(default=1, at_least=1, at_most=MOST_DEVICES)
+    pipeline: int = whole(default=1, at_least=1, at_most=MOST_DEVICES)
+    data: int = whole(default=1, at_least=1, at_most=MOST_DEVICES)
+    context: int = whole(default=1, at_least=1, at_most=MOST_DEVICES)
+    expert: int = whole(default=1, at_least=1, at_most=MOST_DEVICES)
+    shard: int | None = whole(default=None, at_least=1)
+    micro_batch: int = whole(default=1, at_least=1)
+    virtual_stages: int = whole(default=1, at_least=1)
+    sequence_parallel: bool = flag(default=False)
+    recompute: str = choice(RECOMPUTE, default="none")
+    zero_stage: int = whole(default=0, at_least=0, at_most=3)
+    schedule: str = choice(SCHEDULES, default="1f1b")
 
     def __post_init__(self) -> None:
-        degrees = {name: getattr(self, name) for name in _DEGREES}
-        require_int(**degrees, expert=self.expert, at_least=1, at_most=MOST_DEVICES)
-        require_int(micro_batch=self.micro_batch, virtual_stages=self.virtual_stages, at_least=1)
-        require_int(zero_stage=self.zero_stage, at_least=0, at_most=3)
-        require_flag(sequence_parallel=self.sequence_parallel)
-        require_choice(RECOMPUTE, recompute=self.recompute)
-        require_choice(SCHEDULES, schedule=self.schedule)
-        if self.shard is not None and self.data % require_int(shard=self.shard, at_least=1):
+        if self.shard is not None and self.data % self.shard:
             raise ValueError(f"shard must divide data = {self.data}, got {self.shard}")
         if self.data * self.context % self.expert:
             raise ValueError(
@@ -196,7 +175,7 @@ class Strategy:
         return global_batch // (self.data * self.micro_batch)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Placement:
     """Which GPU runs which rank of a strategy.
 
@@ -229,12 +208,10 @@ class Placement:
     [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]]
     """
 
-    strategy: Strategy
-    order: tuple[str, ...] = _DEGREES
+    strategy: Strategy = instance(Strategy)
+    order: tuple[str, ...] = instance(tuple, default=_DEGREES)
 
     def __post_init__(self) -> None:
-        require_instance(Strategy, strategy=self.strategy)
-        require_instance(tuple, order=self.order)
         if len(self.order) != 4 or set(map(str, self.order)) != set(_DEGREES):
             raise ValueError(f"order must be a permutation of {_DEGREES}, got {self.order!r}")
 

@@ -14,11 +14,9 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_instance, require_int
+from relparallel._checks import require_flag, require_int
 from relparallel.parallel._arguments import require_column
-from relparallel.parallel._orders import Order
-from relparallel.parallel.schedules import play
-from relparallel.parallel.timeline import Timeline
+from relparallel.parallel.timeline import Order, Timeline, play
 
 Counts = NDArray[np.int64]
 _MOST_STATES: Final = 100_000
@@ -26,33 +24,15 @@ _MOST_STATES: Final = 100_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BestOrder:
-    """An order of passes that no other order beats.
+    """An order of passes that no other beats: its span and the bound at which the search began, in ticks.
 
-    Parameters
-    ----------
-    span : int
-        The shortest possible time of an iteration, ticks.
-    bound : int
-        The lower bound at which the search began, ticks; every span from here to ``span`` was refuted.
-    states : int
-        States that the search visited.
-    timeline : Timeline
-        The iteration, played by the simulator from the order that was found.
-
-    Examples
-    --------
-    >>> best_order(2, 3, forward=1, backward=2).span
-    12
+    Every span from the bound on was refuted; ``states`` were visited.
     """
 
     span: int
     bound: int
     states: int
     timeline: Timeline
-
-    def __post_init__(self) -> None:
-        require_int(span=self.span, bound=self.bound, states=self.states, at_least=0)
-        require_instance(Timeline, timeline=self.timeline)
 
 
 class _Problem(NamedTuple):

@@ -9,17 +9,35 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_int, require_real
+from relparallel._checks import require_flag
 from relparallel.parallel._arguments import MOST_DEVICES, require_column, require_indices
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+Turns = NDArray[np.float64]
+Whole = NDArray[np.int64]
+_KINDS: Final = {2: ("forward", "backward"), 3: ("forward", "backward_input", "backward_weight")}
+_HOLDING: Final = {2: (1.0, -1.0), 3: (1.0, -0.5, -0.5)}  # inputs and weights each free half of what is kept
+
+
+class Order(NamedTuple):
+    """Stage and part of every (micro-batch, chunk), and the turn of every (kind, micro-batch, chunk).
+
+    Kind 0 is the forward pass, 1 the backward pass (of the inputs, where the weights have their own), 2 the
+    backward pass of the weights. A stage runs its passes by rising turn.
+    """
+
+    stage: Whole
+    part: Whole
+    turn: Turns
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,19 +75,6 @@ class Timeline:
     kind: NDArray[np.str_]
     item: NDArray[np.int64]
     part: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        require_int(resources=self.resources, at_least=1, at_most=MOST_DEVICES)
-        require_real(start=self.start, duration=self.duration, at_least=0)
-        require_real(holding=self.holding)
-        if np.ndim(self.start) != 1:
-            raise ValueError(f"start must have one entry per task, got {self.start!r}")
-        columns = ("resource", "start", "duration", "holding", "kind", "item", "part")
-        for name in columns:
-            if np.shape(getattr(self, name)) != np.shape(self.start):
-                shape = np.shape(getattr(self, name))
-                raise ValueError(f"{name} must have one entry per task, as start has, got shape {shape}")
-        require_indices("resource", self.resource, self.resources)
 
     @property
     def finish(self) -> NDArray[np.float64]:
@@ -131,40 +136,12 @@ def simulate_timeline(
     *,
     in_order: bool = False,
 ) -> NDArray[np.float64]:
-    """Return the start time of every task.
+    """Start time [s] of every task by event-driven list scheduling.
 
-    Parameters
-    ----------
-    resource : array_like of int
-        Resource of each task, shape (tasks,), numbered from 0.
-    duration : array_like
-        Seconds, shape (tasks,) or one for all, at least 0.
-    priority : array_like of int
-        Smaller goes first, shape (tasks,); equal priorities go by task number.
-    before, after : array_like of int
-        Dependencies, shape (dependencies,): task ``after[i]`` waits for task ``before[i]``.
-    lag : array_like
-        Seconds between the end of ``before[i]`` and the earliest start of ``after[i]``, shape
-        (dependencies,) or one for all, at least 0.
-    in_order : bool
-        Whether a resource runs its tasks strictly by priority, waiting for the next even if another could
-        start.
-
-    Returns
-    -------
-    numpy.ndarray
-        Start times, seconds, float64, shape (tasks,).
-
-    Notes
-    -----
-    Event-driven list scheduling. In order, the result is the longest path through the tasks; otherwise no
-    resource is idle while one of its tasks may start. O(n log n) for n tasks and dependencies in order;
-    choosing among many waiting tasks adds a scan over those that may not start yet.
-
-    Examples
-    --------
-    >>> simulate_timeline([0, 0, 1], [2, 1, 3], [1, 0, 0], before=[1], after=[2], lag=0.5).tolist()
-    [1.0, 0.0, 1.5]
+    Task ``after[i]`` starts at least ``lag[i]`` after the end of ``before[i]``; a smaller ``priority`` goes
+    first. ``in_order``, a resource waits for the next task even if another could start: the longest path
+    through the tasks; otherwise none is idle while one of its tasks may start. O(n log n) for n tasks and
+    dependencies in order; choosing among waiting tasks adds a scan over those that may not start yet.
     """
     res = require_indices("resource", resource, MOST_DEVICES)
     n = res.size
@@ -230,3 +207,31 @@ def _list_schedule(
                     heapq.heappush(events, (free[which], 0, task))
                     break
     return start
+
+
+def play(order: Order, seconds: NDArray[np.float64], delay: float) -> Timeline:
+    """Simulate the passes of an order; seconds have its axes (kind, micro-batch, chunk of the model)."""
+    kinds, _, chunks = order.turn.shape
+    kind, item, chunk = np.indices(order.turn.shape).reshape(3, -1)
+    stage, p = order.stage[item, chunk], int(order.stage.max()) + 1
+    before, after = _dependencies(np.arange(kind.size).reshape(order.turn.shape))
+    rank = np.empty(kind.size, dtype=np.int64)
+    rank[np.argsort(order.turn, axis=None, kind="stable")] = np.arange(kind.size)
+    duration = seconds.ravel()
+    start = simulate_timeline(
+        stage, duration, rank, before, after,
+        np.where(stage[before] == stage[after], 0.0, delay), in_order=True,
+    )  # fmt: skip
+    return Timeline(
+        resources=p, resource=stage, start=start, duration=duration,
+        holding=np.array(_HOLDING[kinds])[kind] * p / chunks, kind=np.array(_KINDS[kinds])[kind],
+        item=item, part=order.part[item, chunk],
+    )  # fmt: skip
+
+
+def _dependencies(task: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs (before, after): each micro-batch goes forward through all chunks, then back; weights follow."""
+    path = np.concatenate([task[0], task[1][:, ::-1]], axis=1)
+    weights = [(task[1].ravel(), later.ravel()) for later in task[2:]]
+    before, after = zip((path[:, :-1].ravel(), path[:, 1:].ravel()), *weights, strict=True)
+    return np.concatenate(before), np.concatenate(after)

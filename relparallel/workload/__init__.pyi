@@ -15,31 +15,18 @@ from .encoders import (
     t5 as t5,
     vision_transformer as vision_transformer,
 )
-from .layer_graph import LayerGraph as LayerGraph
-from .layer_graphs import (
-    DataParallelCost as DataParallelCost,
-    Gradients as Gradients,
-    PartitionProblem as PartitionProblem,
-    bert_graph as bert_graph,
-    data_parallel_cost as data_parallel_cost,
-    gnmt_graph as gnmt_graph,
-    gradients as gradients,
-    read_partition_problem as read_partition_problem,
-    read_profile as read_profile,
-    resnet_graph as resnet_graph,
-    transformer_graph as transformer_graph,
-    vgg_graph as vgg_graph,
-    write_profile as write_profile,
-)
-from .operators import KINDS as KINDS, Operator as Operator, OperatorTable as OperatorTable
+from .graph import LayerGraph as LayerGraph
+from .operators import KINDS as KINDS
+from .partition_problems import read_partition_problem as read_partition_problem
 from .precision import (
     FORMATS as FORMATS,
-    NumberFormat as NumberFormat,
     lost_gradients as lost_gradients,
     state_bytes_per_parameter as state_bytes_per_parameter,
 )
 from .presets import transformer as transformer, transformers as transformers
-from .recurrent import lstm as lstm, rnn as rnn
-from .rlhf import MixedWorkload as MixedWorkload, Phase as Phase, rlhf as rlhf
+from .profiles import read_profile as read_profile, write_profile as write_profile
+from .published_graphs import layer_graph as layer_graph, layer_graphs as layer_graphs
+from .recurrent import recurrent as recurrent
+from .rlhf import rlhf as rlhf
 from .transformer import LatentAttention as LatentAttention, Transformer as Transformer
 from .windows import swin as swin

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import require_choice, require_instance
 from relparallel.hardware import Accelerator
 
 if TYPE_CHECKING:
@@ -34,36 +34,9 @@ _PHASES: Final = ("forward", "backward", "training")
 class Operator:
     """One distinct operator of a model.
 
-    Parameters
-    ----------
-    name : str
-        What it is.
-    kind : {"contraction", "normalisation", "element-wise"}
-        Its class.
-    m, n, k : int
-        Rows of all its results, their columns, and the terms of each sum.
-    batch : int
-        Results with operands of their own, of m / batch rows each.
-    times : int
-        How often a forward pass applies it.
-    weights, parameters : int
-        Matrix entries, and all parameters, of all its copies in the model.
-    forward_flops, backward_flops : int
-        Of one application [FLOP].
-    forward_elements, backward_elements : int
-        Numbers that one application reads or writes.
-
-    References
-    ----------
-    Ivanov et al., "Data Movement Is All You Need", MLSys 2021, table 1 and appendix.
-
-    Examples
-    --------
-    >>> from relparallel.workload import Transformer, operators
-    >>> gpt2 = Transformer(layers=12, hidden=768, heads=12, vocabulary=50257, sequence=1024)
-    >>> scores = next(row for row in operators(gpt2).operators if row.name == "scores")
-    >>> scores.m // scores.batch, scores.n, scores.k, scores.batch, scores.times
-    (1024, 1024, 64, 12, 12)
+    ``m`` rows of all its results, ``n`` columns and ``k`` terms of each sum; ``batch`` results with operands
+    of their own; ``times`` applications in a forward pass; ``weights`` and ``parameters`` of all its copies;
+    FLOPs and numbers read or written of one application. Ivanov et al., MLSys 2021, table 1 and appendix.
     """
 
     name: str
@@ -79,15 +52,6 @@ class Operator:
     backward_flops: int
     forward_elements: int
     backward_elements: int
-
-    def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        require_choice(KINDS, kind=self.kind)
-        for field in ("m", "n", "k", "batch", "times"):
-            require_int(**{field: getattr(self, field)}, at_least=1)
-        require_int(weights=self.weights, parameters=self.parameters, at_least=0)
-        for field in ("forward_flops", "backward_flops", "forward_elements", "backward_elements"):
-            require_int(**{field: getattr(self, field)}, at_least=0)
 
     def flops(self, phase: str = "training") -> int:
         """Return the FLOPs of all its applications in the forward or backward pass, or in both."""
@@ -105,37 +69,11 @@ def _of_phase(phase: str, forward: int, backward: int) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OperatorTable:
-    """All operators of a model, for one pass of one batch.
-
-    Parameters
-    ----------
-    name : str
-        The model.
-    operators : tuple of Operator
-        One for each distinct operator.
-    element_bytes : float
-        Width of a number in memory [bytes].
-
-    Examples
-    --------
-    >>> from relparallel.workload import vision_transformer
-    >>> table = vision_transformer(layers=12, hidden=768, heads=12)
-    >>> table.parameters, len(table.operators)
-    (86567656, 15)
-    """
+    """All operators of a model, for one pass of one batch; ``element_bytes`` is the width of a number."""
 
     name: str
     operators: tuple[Operator, ...]
     element_bytes: float = 2.0
-
-    def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        require_instance(tuple, operators=self.operators)
-        for row in self.operators:
-            require_instance(Operator, operators=row)
-        if not self.operators:
-            raise ValueError("operators must hold at least one, got ()")
-        require_real(element_bytes=self.element_bytes, above=0, at_most=64)
 
     @property
     def parameters(self) -> int:
@@ -153,37 +91,11 @@ class OperatorTable:
         return self.flops("forward", "contraction") // 2
 
     def flops(self, phase: str = "training", kind: str | None = None) -> int:
-        """Return the operations of one batch.
-
-        Parameters
-        ----------
-        phase : {"forward", "backward", "training"}
-            One pass, or both.
-        kind : str, optional
-            Of one class of `KINDS` only.
-
-        Returns
-        -------
-        int
-            FLOP.
-        """
+        """Return the FLOPs of one batch, of one class of `KINDS` only where given."""
         return self._total(lambda row: row.flops(phase), kind)
 
     def bytes(self, phase: str = "training", kind: str | None = None) -> float:
-        """Return the bytes that operators read from and write to memory, each operator on its own.
-
-        Parameters
-        ----------
-        phase : {"forward", "backward", "training"}
-            One pass, or both.
-        kind : str, optional
-            Of one class of `KINDS` only.
-
-        Returns
-        -------
-        float
-            Bytes for one batch.
-        """
+        """Return the bytes of one batch that operators read from and write to memory, each on its own."""
         return self.element_bytes * self._total(lambda row: row.elements(phase), kind)
 
     def _total(self, count: Callable[[Operator], int], kind: str | None) -> int:
@@ -219,27 +131,10 @@ class OperatorTable:
         return line
 
     def roofline(self, accelerator: Accelerator, number: str = "bf16") -> pd.DataFrame:
-        """Return the least time that each operator takes on an accelerator.
+        """Return `to_frame` with the attainable rate, the least time of a training pass and what bounds it.
 
-        Parameters
-        ----------
-        accelerator : Accelerator
-            What computes.
-        number : str
-            Number format of the matrix products, one of the accelerator's.
-
-        Returns
-        -------
-        DataFrame
-            `to_frame` with the attainable rate [FLOP/s], the time of a training pass [s] and what bounds it.
-
-        Notes
-        -----
-        An operator of intensity I runs at min(peak, I x memory bandwidth) at best.
-
-        References
-        ----------
-        Williams, Waterman and Patterson, "Roofline", CACM 2009.
+        An operator of intensity I runs at min(peak, I x memory bandwidth) at best; ``number`` is the format
+        of the products. Williams, Waterman and Patterson, "Roofline", CACM 2009.
         """
         require_instance(Accelerator, accelerator=accelerator)
         peak = accelerator.peak[require_choice(tuple(accelerator.peak), number=number)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from relparallel._checks import require_instance, require_int, require_real
+from relparallel._checks import require_instance, require_int
 from relparallel.workload.precision import state_bytes_per_parameter
 from relparallel.workload.transformer import Transformer
 
@@ -17,24 +17,7 @@ _INFERENCE_BYTES = 2  # of a parameter that is not trained, and of a cached key 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phase:
-    """One part of a mixed workload.
-
-    Parameters
-    ----------
-    name, model : str
-        What is done, with which model.
-    flops : float
-        [FLOP].
-    weight_reads : int
-        How often the weights have to come from memory at least.
-    bytes : float
-        Weights and caches that are read at least [bytes].
-
-    Examples
-    --------
-    >>> Phase(name="judge", model="reward", flops=1e12, weight_reads=1, bytes=2e9).flops
-    1000000000000.0
-    """
+    """One part of a mixed workload: FLOPs, how often it reads the weights, and least bytes with caches."""
 
     name: str
     model: str
@@ -42,47 +25,14 @@ class Phase:
     weight_reads: int
     bytes: float
 
-    def __post_init__(self) -> None:
-        require_instance(str, name=self.name, model=self.model)
-        require_int(weight_reads=self.weight_reads, at_least=0)
-        require_real(flops=self.flops, bytes=self.bytes, at_least=0)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixedWorkload:
-    """Phases that follow each other, and the models that stay in memory meanwhile.
-
-    Parameters
-    ----------
-    phases : tuple of Phase
-        In order.
-    states : tuple of (str, float)
-        Models and the bytes of their weights, gradients and optimiser [bytes].
-    cache : float
-        Keys and values at the end of writing [bytes].
-
-    Examples
-    --------
-    >>> small = Transformer(layers=2, hidden=64, heads=2, vocabulary=100, sequence=32)
-    >>> [phase.name for phase in rlhf(small, small, prompt=16, response=16, sequences=4).phases][:2]
-    ['read prompts', 'write answers']
-    """
+    """Phases that follow each other, and the bytes of the models and the cache in memory meanwhile."""
 
     phases: tuple[Phase, ...]
     states: tuple[tuple[str, float], ...]
     cache: float
-
-    def __post_init__(self) -> None:
-        require_instance(tuple, phases=self.phases, states=self.states)
-        for phase in self.phases:
-            require_instance(Phase, phases=phase)
-        for state in self.states:
-            require_instance(tuple, states=state)
-            require_real(states=state[-1], at_least=0)
-        if not (self.phases and self.states):
-            name = "states" if self.phases else "phases"
-            raise ValueError(f"{name} must hold at least one, got ()")
-        require_real(cache=self.cache, at_least=0)
 
     @property
     def flops(self) -> float:

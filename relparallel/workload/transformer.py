@@ -15,12 +15,10 @@ B         sequences in one iteration                  ``batch``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from relparallel._checks import require_choice, require_flag, require_instance, require_int
+from relparallel._checks import flag, instance, record, require_choice, require_int, whole
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class LatentAttention:
     """Sizes of multi-head latent attention: keys and values are made from one short vector per token.
 
@@ -45,16 +43,13 @@ class LatentAttention:
     160
     """
 
-    q_rank: int | None = None
-    kv_rank: int
-    nope: int
-    rope: int
-    value: int
+    q_rank: int | None = whole(default=None, at_least=1)
+    kv_rank: int = whole(at_least=1)
+    nope: int = whole(at_least=1)
+    rope: int = whole(at_least=1)
+    value: int = whole(at_least=1)
 
     def __post_init__(self) -> None:
-        if self.q_rank is not None:
-            require_int(q_rank=self.q_rank, at_least=1)
-        require_int(kv_rank=self.kv_rank, nope=self.nope, rope=self.rope, value=self.value, at_least=1)
         if (self.key + self.value) % 2:
             raise ValueError(f"value must make nope + rope + value even, got {self.value}")
 
@@ -69,18 +64,7 @@ class LatentAttention:
         return (self.key + self.value) // 2
 
     def weights(self, hidden: int, heads: int) -> int:
-        """Return the weights of the matrix products around one attention.
-
-        Parameters
-        ----------
-        hidden, heads : int
-            h and a.
-
-        Returns
-        -------
-        int
-            Of the products down to the two ranks and up again, and of the output.
-        """
+        """Weights of the products down to the two ranks and up again, and of the output."""
         q_weights = hidden * heads * self.key
         if self.q_rank is not None:
             q_weights = self.q_rank * (hidden + heads * self.key)
@@ -88,7 +72,7 @@ class LatentAttention:
         return q_weights + kv_weights + heads * self.value * hidden
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Transformer:
     """A decoder that predicts the next token: GPT by default, Llama or a mixture of experts by its options.
 
@@ -136,39 +120,29 @@ class Transformer:
     124439808
     """
 
-    layers: int
-    hidden: int
-    heads: int
-    vocabulary: int
-    sequence: int
-    ffn: int | None = None
-    kv_heads: int | None = None
-    head_size: int | None = None
-    latent: LatentAttention | None = None
-    qk_norm: bool = False
-    gated: bool = False
-    experts: int = 1
-    active_experts: int = 1
-    expert_ffn: int | None = None
-    shared_experts: int = 0
-    dense_layers: int = 0
-    tied: bool = True
-    learned_positions: bool = True
-    biases: bool = True
+    layers: int = whole(at_least=1)
+    hidden: int = whole(at_least=1)
+    heads: int = whole(at_least=1)
+    vocabulary: int = whole(at_least=1)
+    sequence: int = whole(at_least=1)
+    ffn: int | None = whole(default=None, at_least=1)
+    kv_heads: int | None = whole(default=None, at_least=1)
+    head_size: int | None = whole(default=None, at_least=1)
+    latent: LatentAttention | None = instance(LatentAttention, default=None)
+    qk_norm: bool = flag(default=False)
+    gated: bool = flag(default=False)
+    experts: int = whole(default=1, at_least=1)
+    active_experts: int = whole(default=1, at_least=1)
+    expert_ffn: int | None = whole(default=None, at_least=1)
+    shared_experts: int = whole(default=0, at_least=0)
+    dense_layers: int = whole(default=0, at_least=0)
+    tied: bool = flag(default=True)
+    learned_positions: bool = flag(default=True)
+    biases: bool = flag(default=True)
 
     def __post_init__(self) -> None:
-        require_int(layers=self.layers, hidden=self.hidden, heads=self.heads, at_least=1)
-        require_int(vocabulary=self.vocabulary, sequence=self.sequence, at_least=1)
-        require_int(experts=self.experts, at_least=1)
         require_int(active_experts=self.active_experts, at_least=1, at_most=self.experts)
-        require_int(shared_experts=self.shared_experts, at_least=0)
         require_int(dense_layers=self.dense_layers, at_least=0, at_most=self.layers)
-        for name in ("ffn", "kv_heads", "head_size", "expert_ffn"):
-            if getattr(self, name) is not None:
-                require_int(**{name: getattr(self, name)}, at_least=1)
-        for name in ("gated", "tied", "learned_positions", "biases", "qk_norm"):
-            require_flag(**{name: getattr(self, name)})
-        require_instance((LatentAttention, type(None)), latent=self.latent)
         if self.latent and (self.kv_heads or self.head_size or self.qk_norm or self.biases):
             raise ValueError(
                 "latent must be None with kv_heads, head_size, qk_norm or biases, "

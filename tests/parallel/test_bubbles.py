@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.parallel import fill_bubbles, simulate_schedule, simulate_timeline
+from relparallel.parallel import fill_bubbles, simulate_schedule
+from relparallel.parallel.timeline import simulate_timeline
 
 
 def gaps(timeline, row):

@@ -6,20 +6,13 @@ import numpy as np
 import pytest
 
 from relparallel.hardware import Cluster, accelerator, cluster
-from relparallel.parallel import (
-    PRECISIONS,
-    Evaluation,
-    StrategyGrid,
-    evaluate,
-    evaluate as evaluate_function,
-    memory,
-)
+from relparallel.parallel import PRECISIONS, StrategyGrid, evaluate, memory
 from relparallel.parallel._kernel import PARTS
 from relparallel.parallel.calibration import software as known_software
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.feasibility import REASONS
+from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.step_time import step_time
-from relparallel.parallel.strategy import SCHEDULES
 from relparallel.workload import Transformer
 
 GPT = Transformer(layers=24, hidden=4096, heads=32, vocabulary=51200, sequence=2048)
@@ -49,7 +42,7 @@ def one_by_one(model, grid, machine, batch, software):
 @pytest.mark.parametrize(("model", "batch"), [(GPT, 64), (MIXED, 96)], ids=["gpt", "mixture"])
 def test_a_row_costs_what_its_strategy_costs_to_the_last_bit(model, batch, software):
     every = StrategyGrid.all(gpus=8, model=model, global_batch=batch)
-    grid = every[np.random.default_rng(1).choice(len(every), 1200, replace=False)]
+    grid = every[np.random.default_rng(1).choice(len(every), 400, replace=False)]
     whole = evaluate(model, grid, EIGHT, batch, software=software, complete=True)
     time, peak, fits = (
         np.array(c) for c in zip(*one_by_one(model, grid, EIGHT, batch, software), strict=True)
@@ -151,7 +144,7 @@ def test_results_do_not_depend_on_who_does_the_work(pool):
 def test_results_do_not_depend_on_the_chunks(monkeypatch):
     grid = StrategyGrid.all(gpus=8, model=GPT, global_batch=16)
     whole = evaluate(GPT, grid, EIGHT, 16)
-    monkeypatch.setitem(evaluate_function.__globals__, "CHUNK", 17)
+    monkeypatch.setitem(evaluate.__globals__, "CHUNK", 17)
     cut = evaluate(GPT, grid, EIGHT, 16)
     for name in ("time", "memory", "reason"):
         assert getattr(whole, name).tobytes() == getattr(cut, name).tobytes()
@@ -182,11 +175,3 @@ def test_an_empty_grid_has_no_costs():
 def test_a_cluster_without_an_accelerator_is_refused():
     with pytest.raises(ValueError, match="cluster must have an accelerator"):
         evaluate(GPT, StrategyGrid.of(), Cluster(nodes=1, gpus_per_node=1), 1)
-
-
-def test_a_feasible_row_has_its_costs():
-    good = evaluate(GPT, StrategyGrid.of(tensor=[8, 5], recompute="full"), EIGHT, 16)
-    columns = {"grid": good.grid, "time": good.time, "memory": good.memory, "reason": good.reason}
-    for name, bad in (("time", good.time[::-1]), ("memory", -good.memory), ("reason", good.reason - 1)):
-        with pytest.raises(ValueError, match=f"{name} must be|{name} must have"):
-            Evaluation(**columns | {name: bad})

@@ -13,7 +13,7 @@ from relparallel.parallel.feasibility import (
     first_broken,
     require_feasible,
 )
-from relparallel.parallel.strategy import SCHEDULES, V_SHAPED
+from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.workload import Transformer
 
 MODEL = Transformer(layers=12, hidden=96, heads=12, kv_heads=6, ffn=120, vocabulary=500, sequence=64)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relparallel.hardware import accelerator
-from relparallel.parallel.calibration import Calibration, Prior, calibration, priors, software, softwares
+from relparallel.parallel.calibration import Calibration, calibration, priors, software, softwares
 from relparallel.parallel.fitting import calibrate, cross_validate, errors, prediction_scatter
 from relparallel.parallel.measured_runs import Run, measured_runs
 
@@ -110,7 +110,6 @@ def test_one_source_cannot_be_validated():
 @pytest.mark.parametrize(
     ("make", "error"),
     [
-        (lambda: Prior(value=0.5, log_sd=0.1, highest=0.0), "highest must be above 0"),
         (lambda: Calibration(family="x", values={"gemm": 1.0}, factors={}, scatter={}), "values must name"),
         (lambda: replace(calibration("a100-80gb"), factors={"a": 0.0}), "values and factors must be above 0"),
         (lambda: replace(calibration("a100-80gb"), scatter={"gpu": {}}), "scatter must be given for"),

@@ -8,8 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from relparallel.parallel import Strategy, memory, micro_batches_in_flight, simulate_schedule
 from relparallel.parallel._memory_kernel import FLIGHT_RULES, _flight, _waiting
-from relparallel.parallel.schedules import SPLIT
-from relparallel.parallel.strategy import SCHEDULES, V_SHAPED
+from relparallel.parallel.schedules import SCHEDULES, SPLIT, V_SHAPED
 from relparallel.workload import Transformer
 
 GPT3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)

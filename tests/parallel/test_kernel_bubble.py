@@ -9,8 +9,7 @@ from relparallel.parallel import Strategy, bubble_fraction, iteration_period, si
 from relparallel.parallel._kernel import CHOICE, _bubble, pass_times
 from relparallel.parallel._records import choice_record, machine_record, model_record
 from relparallel.parallel.calibration import calibration, software
-from relparallel.parallel.schedules import ASYNCHRONOUS
-from relparallel.parallel.strategy import SCHEDULES, V_SHAPED
+from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, V_SHAPED
 from relparallel.workload import transformer, transformers
 
 OWN_WEIGHTS = tuple(name for name in SCHEDULES if name not in ASYNCHRONOUS)

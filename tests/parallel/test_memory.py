@@ -13,12 +13,11 @@ from relparallel.parallel import (
     bytes_sent,
     micro_batches_in_flight,
     model_state_bytes,
-    ring_all_gather,
-    ring_reduce_scatter,
     simulate_schedule,
     stage_activation_bytes,
     zero_communication_bytes,
 )
+from relparallel.parallel.collectives import ring_all_gather, ring_reduce_scatter
 from relparallel.workload import Transformer
 
 counts = st.integers(1, 6)

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.parallel import Strategy, simulate_schedule
-from relparallel.parallel.schedules import ASYNCHRONOUS, SPLIT
-from relparallel.parallel.strategy import SCHEDULES
+from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, SPLIT
 
 V_SHAPED = ("zb_v", "v_half", "v_min")
 LETTERS = {"forward": "F", "backward": "B", "backward_input": "B", "backward_weight": "W"}

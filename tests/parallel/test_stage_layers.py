@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.hardware import cluster
-from relparallel.parallel import Strategy, stage_times, step_time, step_timeline
+from relparallel.parallel import Strategy, stage_times, step_time
+from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.parallel.stage_layers import dealt_layers
-from relparallel.parallel.strategy import RECOMPUTE, SCHEDULES, V_SHAPED
+from relparallel.parallel.step_time import step_timeline
+from relparallel.parallel.strategy import RECOMPUTE
 from relparallel.workload import Transformer
 
 GPT = Transformer(layers=24, hidden=4096, heads=32, vocabulary=51200, sequence=2048)

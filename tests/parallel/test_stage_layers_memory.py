@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.parallel import Strategy, memory, micro_batches_in_flight, simulate_schedule
-from relparallel.parallel.schedules import SPLIT
+from relparallel.parallel.schedules import SCHEDULES, SPLIT, V_SHAPED
 from relparallel.parallel.stage_layers import kept_layers
-from relparallel.parallel.strategy import RECOMPUTE, SCHEDULES, V_SHAPED
+from relparallel.parallel.strategy import RECOMPUTE
 from relparallel.workload import Transformer
 
 GPT = Transformer(layers=24, hidden=1024, heads=16, vocabulary=51200, sequence=512)

@@ -23,7 +23,8 @@ from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel._memory_kernel import FLIGHT_RULES
 from relparallel.parallel._records import choice_record, model_record
 from relparallel.parallel.memory import peak_memory, storage_record
-from relparallel.parallel.strategy import RECOMPUTE, SCHEDULES
+from relparallel.parallel.schedules import SCHEDULES
+from relparallel.parallel.strategy import RECOMPUTE
 from relparallel.workload import Transformer
 
 GPT3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)

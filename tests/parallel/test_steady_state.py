@@ -13,8 +13,7 @@ from relparallel.parallel import (
     weight_delay,
     weight_versions,
 )
-from relparallel.parallel.schedules import ASYNCHRONOUS
-from relparallel.parallel.strategy import SCHEDULES
+from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
 
 seconds = st.floats(0.25, 4)
 

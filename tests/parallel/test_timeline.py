@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.parallel import Timeline, simulate_timeline
+from relparallel.parallel import Timeline
+from relparallel.parallel.timeline import simulate_timeline
 
 
 @st.composite
@@ -154,20 +155,6 @@ def test_the_table_lists_tasks_by_resource_and_start():
     assert list(table) == ["resource", "kind", "item", "part", "start", "finish"]
     assert table["item"].tolist() == [1, 0, 2]
     assert table["finish"].tolist() == [4.0, 6.0, 4.0]
-
-
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("resources", 0), ("resources", None), ("resource", np.array([0, 0, 2])), ("resource", None),
-        ("start", np.zeros(2)), ("holding", None), ("kind", "a"), ("item", np.arange(2)),
-        ("duration", np.array([1.0, -1.0, 1.0])), ("start", np.array([0.0, np.nan, 0.0])),
-        ("holding", np.array([0.0, np.inf, 0.0])),
-    ],
-)  # fmt: skip
-def test_columns_that_do_not_fit_are_refused(name, bad):
-    with pytest.raises((TypeError, ValueError), match=rf"{name}|resource must have one entry"):
-        timeline(**{name: bad})
 
 
 WORK = {"resource": [0, 1], "duration": 1.0, "priority": [0, 0], "before": [0], "after": [1], "lag": 0.0}

@@ -11,16 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.workload import (
-    LayerGraph,
-    Transformer,
-    bert,
+from relparallel.workload import LayerGraph, Transformer, bert, transformer, transformers
+from relparallel.workload.published_graphs import (
     bert_graph,
     gnmt_graph,
     resnet_graph,
-    transformer,
     transformer_graph,
-    transformers,
     vgg_graph,
 )
 

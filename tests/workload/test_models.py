@@ -12,10 +12,9 @@ from relparallel.workload import (
     Transformer,
     bert,
     encoder_decoder,
-    lstm,
     operators,
+    recurrent,
     rlhf,
-    rnn,
     swin,
     t5,
     transformer,
@@ -149,15 +148,15 @@ def shapes(gates: int, inputs: int, hidden: int, layers: int) -> int:
     batch=st.integers(1, 5),
 )  # fmt: skip
 def test_recurrent_networks_are_counted_by_hand(inputs, hidden, layers, steps, batch):
-    for make, gates in ((rnn, 1), (lstm, 4)):
-        table = make(inputs, hidden, layers=layers, steps=steps, batch=batch)
+    for cell, gates in (("rnn", 1), ("lstm", 4)):
+        table = recurrent(cell, inputs, hidden, layers=layers, steps=steps, batch=batch)
         assert table.parameters == shapes(gates, inputs, hidden, layers)
         matrices = gates * hidden * (inputs + hidden + 2 * hidden * (layers - 1))
         assert table.multiply_adds == steps * batch * matrices
 
 
 def test_the_state_is_multiplied_at_the_intensity_of_one_batch():
-    frame = lstm(1024, 1024, steps=100, batch=4).to_frame().set_index("operator")
+    frame = recurrent("lstm", 1024, 1024, steps=100, batch=4).to_frame().set_index("operator")
     assert frame.loc["state", "FLOP/byte"] < 4
     assert frame.loc["first inputs", "FLOP/byte"] > 200
 

@@ -21,7 +21,7 @@ import numpy as np
 from relparallel._checks import require_flag, require_instance, require_int
 from relparallel.topology.formats import _text
 from relparallel.units import MILLISECOND
-from relparallel.workload.layer_graph import LayerGraph
+from relparallel.workload.graph import LayerGraph
 
 FIELDS: Final = ("forward_compute_time", "backward_compute_time", "activation_size", "parameter_size")
 _LAYER: Final = re.compile(r"(node\d+) -- (.*) -- " + ", ".join(f"{name}=(.*)" for name in FIELDS))

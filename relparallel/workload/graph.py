@@ -162,8 +162,8 @@ class LayerGraph:
 
         Examples
         --------
-        >>> from relparallel.workload import vgg_graph
-        >>> vgg_graph(16).cut_bytes()[:3].astype(int).tolist()
+        >>> from relparallel.workload import layer_graph
+        >>> layer_graph("vgg-16").cut_bytes()[:3].astype(int).tolist()
         [12845056, 12845056, 3211264]
         """
         place = self._places(places)
@@ -190,8 +190,8 @@ class LayerGraph:
 
         Examples
         --------
-        >>> from relparallel.workload import vgg_graph
-        >>> vgg_graph(16).stored_bytes([0] * 18 + [1] * 3).astype(int).tolist()
+        >>> from relparallel.workload import layer_graph
+        >>> layer_graph("vgg-16").stored_bytes([0] * 18 + [1] * 3).astype(int).tolist()
         [60311552, 36768]
         """
         place = self._places(places)
@@ -214,8 +214,8 @@ class LayerGraph:
 
         Examples
         --------
-        >>> from relparallel.workload import resnet_graph
-        >>> graph = resnet_graph(50)
+        >>> from relparallel.workload import layer_graph
+        >>> graph = layer_graph("resnet-50")
         >>> chain = graph.to_chain()
         >>> len(graph), len(chain), chain.totals["forward"] == graph.totals["forward"]
         (72, 68, True)
@@ -252,8 +252,8 @@ class LayerGraph:
 
         Examples
         --------
-        >>> from relparallel.workload import resnet_graph
-        >>> graph = resnet_graph(50)
+        >>> from relparallel.workload import layer_graph
+        >>> graph = layer_graph("resnet-50")
         >>> blocks = [name.partition(".")[0] for name in graph.names]
         >>> len(graph.merge([sorted(set(blocks)).index(block) for block in blocks]))
         20
@@ -327,8 +327,8 @@ class LayerGraph:
 
         Examples
         --------
-        >>> from relparallel.workload import vgg_graph
-        >>> vgg_graph(16).to_networkx().nodes[0]["kind"]
+        >>> from relparallel.workload import layer_graph
+        >>> layer_graph("vgg-16").to_networkx().nodes[0]["kind"]
         'conv'
         """
         graph: nx.DiGraph[int] = nx.DiGraph(title=self.title, unit=self.unit, batch=self.batch)
@@ -348,8 +348,8 @@ class LayerGraph:
 
         Examples
         --------
-        >>> from relparallel.workload import vgg_graph
-        >>> vgg_graph(16).to_frame().groupby("kind")["forward"].sum().idxmax()
+        >>> from relparallel.workload import layer_graph
+        >>> layer_graph("vgg-16").to_frame().groupby("kind")["forward"].sum().idxmax()
         'conv'
         """
         amounts = {name: getattr(self, name) for name in AMOUNTS}

@@ -23,7 +23,7 @@ from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 from relparallel.topology.formats import _text
 from relparallel.units import MILLISECOND
 from relparallel.workload._edges import directed_pairs, require_acyclic, sums
-from relparallel.workload.layer_graph import LayerGraph
+from relparallel.workload.graph import LayerGraph
 
 _TOP: Final = ("maxSizePerFPGA", "maxFPGAs", "maxCPUs")
 _NODE: Final = ("id", "supportedOnFpga", "cpuLatency", "fpgaLatency", "isBackwardNode", "size")
@@ -32,40 +32,11 @@ _EDGE: Final = ("sourceId", "destId", "cost")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PartitionProblem:
-    """Operators to be placed on accelerators and CPUs, with times and sizes.
+    """Operators to be placed on accelerators and CPUs, with times [s] and sizes [bytes] of each.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Distinct names of the n operators.
-    accelerator_time, cpu_time, transfer_time : array_like
-        Seconds on an accelerator, on a CPU, and to move the output to another device, shape [n].
-    memory_bytes : array_like
-        Bytes that the operator occupies on its device, shape [n].
-    colour : array_like of int
-        Operators of one colour share a device, shape [n].
-    is_backward, supported : array_like of bool
-        Whether the operator is of the backward pass, and whether accelerators can run it, shape [n].
-    edges : array_like of int
-        Pairs (maker, user) of operator numbers, shape [m, 2].
-    accelerators, cpus : int
-        Devices.
-    accelerator_memory : float
-        Bytes of one accelerator.
-
-    References
-    ----------
-    Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020.
-
-    Examples
-    --------
-    >>> problem = PartitionProblem(
-    ...     names=("a", "b"), accelerator_time=[1.0, 2.0], cpu_time=[9.0, 9.0], transfer_time=[0.5, 0.0],
-    ...     memory_bytes=[8, 8], colour=[0, 1], is_backward=[False, False], supported=[True, True],
-    ...     edges=[(0, 1)], accelerators=2, cpus=1, accelerator_memory=16,
-    ... )
-    >>> problem.to_layer_graph(bandwidth=4.0).activation_bytes.tolist()
-    [2.0, 0.0]
+    ``transfer_time`` moves an output to another device; operators of one ``colour`` share a device;
+    ``supported`` are those that accelerators can run; ``edges`` are pairs (maker, user). Tarnawski et al.,
+    "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020.
     """
 
     names: tuple[str, ...]
@@ -110,27 +81,10 @@ class PartitionProblem:
     def to_layer_graph(self, bandwidth: float) -> LayerGraph:
         """Merge what must share a device into the layers of a forward pass.
 
-        Parameters
-        ----------
-        bandwidth : float
-            Bytes/s at which outputs move: times ``transfer_time`` gives their bytes.
-
-        Returns
-        -------
-        LayerGraph
-            A layer for each colour of the forward pass (colours that need each other merged), with the
-            backward operators of that colour as its backward work. ``parameter_bytes`` holds all the memory
-            that both occupy, since the file does not part weights from outputs.
-
-        Examples
-        --------
-        >>> problem = PartitionProblem(
-        ...     names=("a", "a'"), accelerator_time=[1.0, 2.0], cpu_time=[9.0, 9.0], transfer_time=[0.5, 0.0],
-        ...     memory_bytes=[8, 8], colour=[0, 0], is_backward=[False, True], supported=[True, True],
-        ...     edges=[(0, 1)], accelerators=2, cpus=1, accelerator_memory=16,
-        ... )
-        >>> problem.to_layer_graph(bandwidth=4.0).backward.tolist()
-        [2.0]
+        A layer for each colour of the forward pass (colours that need each other merged), with the backward
+        operators of that colour as its backward work. ``bandwidth`` times ``transfer_time`` gives the bytes
+        of outputs; ``parameter_bytes`` holds all the memory of both, since the file does not part weights
+        from outputs.
         """
         require_real(bandwidth=bandwidth, above=0)
         forward = np.flatnonzero(~self.is_backward)
