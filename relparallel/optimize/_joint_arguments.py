@@ -187,19 +187,11 @@ def sites_of(
             network=network, job=job, costs=fastest.costs, rates=fabric.rates,
             software=options.get("software", "megatron-2022"),
         )  # fmt: skip
-        sites.append(
-            Site(
-                cluster=cluster,
-                job=job,
-                spares=held,
-                failures=_failures(rates, job, wired=network is not None),
-                price=price,
-                fastest=fastest,
-                weight=price if objective == "cost" else 1.0,
-                fabric=fabric.name,
-                wiring=wiring,
-            )
-        )
+        sites.append(Site(
+            cluster=cluster, job=job, spares=held, failures=_failures(rates, job, wired=network is not None),
+            price=price, fastest=fastest, weight=price if objective == "cost" else 1.0, fabric=fabric.name,
+            wiring=wiring,
+        ))  # fmt: skip
     return sites
 
 
