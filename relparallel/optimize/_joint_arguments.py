@@ -17,7 +17,6 @@ from relparallel.optimize.joint_strategies import fastest_of_each_kind, rules_al
 from relparallel.topology import Topology
 from relparallel.training import (
     RATES,
-    RECOVERY_POLICIES,
     Checkpointing,
     CheckpointLevel,
     FailureModel,
@@ -27,6 +26,7 @@ from relparallel.training import (
 )
 from relparallel.training._arguments import require_rate
 from relparallel.training.network_parts import parts_of
+from relparallel.training.recovery_policies import RECOVERY_POLICIES
 from relparallel.units import GB
 from relparallel.workload import Transformer
 

@@ -23,10 +23,10 @@ from relparallel.training import (
     FailureModel,
     JobShape,
     Recovery,
-    Rollback,
     rollback,
 )
 from relparallel.training.checkpointing import lost_share
+from relparallel.training.rollback import Rollback
 
 NORMAL_TENTH: Final = 1.2815515655446004  # standard deviations from the mean down to the tenth percentile
 

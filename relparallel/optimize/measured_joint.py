@@ -23,11 +23,11 @@ from relparallel.training import (
     POLICIES,
     ComponentClass,
     FailureModel,
-    Goodput,
     Job,
     checkpoint_time,
     relative_goodput,
 )
+from relparallel.training.relative_goodput import Goodput
 from relparallel.units import TFLOP
 from relparallel.workload import Transformer
 
