@@ -25,7 +25,6 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "parallel.Collective": {"payload": {"fraction"}},
     "parallel.Verdict": {"reason": FREE},
     "parallel.bytes_sent": {"rounds": {"empty"}},  # one rank sends nothing
-    "parallel.communication_time": {"rounds": {"empty"}},
     "parallel.execute": {"rounds": {"empty"}},
     "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas
     "parallel.rounds_time": {"rounds": {"empty"}},
