@@ -127,7 +127,9 @@ class JointPlan:
     def at(self, scale: float = 1.0, repair: float | None = None) -> JointPlan:
         """Answer the same question for other failure rates and another repair time."""
         search = self.search.at(require_real(scale=scale, at_least=0, at_most=1e9), repair)
-        return plan_of(search, search.best(), self.counts)
+        found = search.best()
+        assert found is not None  # there are the same strategies
+        return plan_of(search, found, self.counts)
 
     @property
     def price_of_speed(self) -> float:

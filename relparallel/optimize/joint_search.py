@@ -102,7 +102,7 @@ class JointSearch:
             if row(site, number):
                 every = [x for pair in pairs if (x := self.choice(place, number, *pair))]
                 best = max([best, *every] if best else every, key=lambda choice: choice.score, default=None)
-                most = max((x.score / x.state.degraded_parts for x in every), default=0.0)
+                most = max((x.score / float(x.state.degraded_parts) for x in every), default=0.0)
                 bound = max(bound, -most * (1 + 1e-12))
             after = int(site.fastest.later[number])
             if after >= 0:
@@ -121,7 +121,7 @@ class JointSearch:
         """Upper bound on the score, site and row of the fastest of every kind, the largest bound first."""
         key = (policies, checkpoints)
         if key not in self._bounds:
-            found = []
+            found: list[tuple[float, int, int]] = []
             for place, site in enumerate(self.sites):
                 first = site.fastest.first
                 if first.size:
