@@ -25,7 +25,7 @@ from relparallel.training import (
     Recovery,
     rollback,
 )
-from relparallel.training.checkpointing import lost_share
+from relparallel.training.factors import best_rollback
 from relparallel.training.rollback import Rollback
 
 NORMAL_TENTH: Final = 1.2815515655446004  # standard deviations from the mean down to the tenth percentile
@@ -158,18 +158,16 @@ class JointSearch:
         return np.asarray(reached[case.ravel()])
 
     def _most_kept(self, site: Site, recovery: Recovery, checkpoint: str, all_go_back: bool) -> float:
-        """Upper bound on what checkpoints leave.
+        """Upper bound on what checkpoints leave: the cheapest standstill and the shortest way back of all.
 
-        With the cheapest standstill C and the shortest way back R of all, failures at rate L leave at most
-        (1 - y(C L)) e^{-R L}: longer ways, dearer levels, checkpoints that are gone and further failures
-        only take time.
+        Longer ways, more expensive levels, lost checkpoints and further failures only take time.
         """
         rate = 1 / site.failures.mtbf if all_go_back else site.failures.job_rate
         seen = min((c.detection for c in site.failures.classes if c.stops), default=0.0)
         levels = self.checkpoints[checkpoint].levels
         back = recovery.restart + seen + min(level.restart for level in levels)
-        lost = float(lost_share(min(level.cost for level in levels) * rate))
-        return min((1 - lost) * float(np.exp(-back * rate)) * (1 + 1e-12), 1.0)
+        kept = best_rollback(min(level.cost for level in levels), back, rate)[0]
+        return min(float(kept) * (1 + 1e-12), 1.0)
 
     def choice(self, place: int, row: int, policy: str, checkpoint: str) -> Choice | None:
         """Evaluate one joint choice, once; None where replicas share some of their nodes only."""

@@ -135,9 +135,9 @@ class NodeChain:
 
     def shares(self) -> tuple[float, float, float]:
         """Return the shares of time that the job waits (no speed is left) and pauses, and its mean speed."""
-        law = self.stationary()
-        speed = speeds(np.arange(len(law)), self.spares, self.speed)
-        return float(law[speed == 0].sum()), float(law[speed > 0, 1].sum()), float(law[:, 0] @ speed)
+        chance = self.stationary()
+        speed = speeds(np.arange(len(chance)), self.spares, self.speed)
+        return float(chance[speed == 0].sum()), float(chance[speed > 0, 1].sum()), float(chance[:, 0] @ speed)
 
     @property
     def waiting(self) -> float:
