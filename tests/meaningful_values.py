@@ -21,7 +21,6 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
         "lower": {"negative", "infinite"},
         "upper": {"negative", "infinite"},
     },
-    "optimize.BreakEven": {"rate": {"infinite"}, "closed_rate": {"infinite"}},  # nobody overtakes
     "optimize.Candidate": {"name": FREE},
     "parallel.bytes_sent": {"rounds": {"empty"}},  # one rank sends nothing
     "parallel.execute": {"rounds": {"empty"}},

@@ -37,9 +37,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         if key in ("model", "checkpointing", "recovery", "spares")
     },
     "training.goodput": call,
-    "training.groups_behind": lambda: {
-        "placement": failing().placement, "cluster": failing().cluster, "level": "node"
-    },
 }  # fmt: skip
 
 MEANINGFUL: dict[str, dict[str, set[str]]] = {}

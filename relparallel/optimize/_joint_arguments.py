@@ -17,7 +17,6 @@ from relparallel.optimize.joint_strategies import fastest_of_each_kind, rules_al
 from relparallel.topology import Topology
 from relparallel.training import (
     RATES,
-    RECOVERY_POLICIES,
     Checkpointing,
     CheckpointLevel,
     FailureModel,
@@ -27,6 +26,7 @@ from relparallel.training import (
 )
 from relparallel.training._arguments import require_rate
 from relparallel.training.network_parts import parts_of
+from relparallel.training.recovery_policies import RECOVERY_POLICIES
 from relparallel.units import GB
 from relparallel.workload import Transformer
 
@@ -187,19 +187,11 @@ def sites_of(
             network=network, job=job, costs=fastest.costs, rates=fabric.rates,
             software=options.get("software", "megatron-2022"),
         )  # fmt: skip
-        sites.append(
-            Site(
-                cluster=cluster,
-                job=job,
-                spares=held,
-                failures=_failures(rates, job, wired=network is not None),
-                price=price,
-                fastest=fastest,
-                weight=price if objective == "cost" else 1.0,
-                fabric=fabric.name,
-                wiring=wiring,
-            )
-        )
+        sites.append(Site(
+            cluster=cluster, job=job, spares=held, failures=_failures(rates, job, wired=network is not None),
+            price=price, fastest=fastest, weight=price if objective == "cost" else 1.0, fabric=fabric.name,
+            wiring=wiring,
+        ))  # fmt: skip
     return sites
 
 

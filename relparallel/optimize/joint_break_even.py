@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import require_choice, require_instance
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import JointSearch, Site
 from relparallel.parallel import Placement, Strategy
@@ -23,17 +23,9 @@ MOST: Final = 1e4
 class BreakEven:
     """Where the fastest strategy loses its lead.
 
-    Parameters
-    ----------
-    fastest, other : Strategy
-        The fastest one that keeps its state through a failure, and the one that overtakes it first.
-    rate, closed_rate : float
-        Failures per node and second at which it does: root of the goodputs, and closed form; infinite where
-        nobody overtakes.
-    nodes, other_nodes : int
-        Nodes of a replica of the two.
-    speedup : float
-        Throughput of the fastest over that of the other, without failures.
+    The fastest strategy that keeps its state through a failure and the one that overtakes it first; failures
+    per node and second at which it does, as the root of the goodputs and in closed form (infinite where
+    nobody overtakes); nodes of a replica of the two; throughput of the fastest over that of the other.
     """
 
     fastest: Strategy
@@ -43,12 +35,6 @@ class BreakEven:
     nodes: int
     other_nodes: int
     speedup: float
-
-    def __post_init__(self) -> None:
-        require_instance(Strategy, fastest=self.fastest, other=self.other)
-        require_real(rate=self.rate, closed_rate=self.closed_rate, above=0, infinite=True)
-        require_int(nodes=self.nodes, other_nodes=self.other_nodes, at_least=1)
-        require_real(speedup=self.speedup, at_least=1)
 
 
 def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven:
@@ -70,21 +56,16 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     Notes
     -----
     Closed: q a^{g_A} = a^{g_B} with a = 1/(1 + lam r) at lam = (q^{1/(g_A - g_B)} - 1)/r; the fastest A is
-    overtaken first by the B with the smallest lam. Pauses and checkpoints cancel. Numeric: every rate is
-    multiplied by the same factor, and the factor is the root of the score of A minus the best score of all
-    others, found by Brent's method on `JointSearch`. O(kinds), and some 20 searches.
-
-    References
-    ----------
-    `elastic_throughput`; Brent 1973.
+    overtaken first by the B with the smallest lam. Pauses and checkpoints cancel. Numeric: the factor of all
+    rates at which the score of A is the best score of all others, by Brent's method on `JointSearch`.
 
     Examples
     --------
     >>> from relparallel.hardware import cluster
     >>> from relparallel.optimize import joint
     >>> from relparallel.workload import transformer
-    >>> hall = cluster("h100-80gb-dgx", gpus=512)
-    >>> plan = joint(transformer("gpt3-175b"), hall, global_batch=512, limits={"schedule": "1f1b"}, spares=0)
+    >>> dgx = cluster("h100-80gb-dgx", gpus=512)
+    >>> plan = joint(transformer("gpt3-175b"), dgx, global_batch=512, limits={"schedule": "1f1b"}, spares=0)
     >>> found = break_even_rate(plan)
     >>> found.nodes, found.other_nodes, abs(found.rate / found.closed_rate - 1) < 0.01
     (16, 8, True)

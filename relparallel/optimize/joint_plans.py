@@ -56,26 +56,20 @@ class JointPlan:
 
     Parameters
     ----------
-    strategy : Strategy
-        How the job is split.
-    cluster : Cluster
-        All nodes that are paid for.
-    spares : int
-        Nodes that the strategy leaves free.
+    strategy, cluster, spares : Strategy, Cluster, int
+        How the job is split; all nodes that are paid for; those of them that the strategy leaves free.
     policy, checkpoint : str
         Recovery and checkpoints by name.
-    interval : float
-        Work between two checkpoints of the first level [s].
-    every : tuple of int
-        Checkpoints of a level per one of the next.
+    interval, every : float, tuple of int
+        Work between two checkpoints of the first level [s], and checkpoints of a level per one of the next.
     throughput : float
         Without failures [tokens/s].
     share, tenth : float
         Of the throughput that becomes progress: mean, and tenth percentile over the horizon.
     counts : pandas.Series
         Strategies by fate; they sum to all that there are.
-    search : object
-        The question that was asked, and what has been evaluated.
+    search, choice : object
+        The question that was asked and what has been evaluated; the best choice in it.
     """
 
     strategy: Strategy
@@ -133,7 +127,9 @@ class JointPlan:
     def at(self, scale: float = 1.0, repair: float | None = None) -> JointPlan:
         """Answer the same question for other failure rates and another repair time."""
         search = self.search.at(require_real(scale=scale, at_least=0, at_most=1e9), repair)
-        return plan_of(search, search.best(), self.counts)
+        found = search.best()
+        assert found is not None  # there are the same strategies
+        return plan_of(search, found, self.counts)
 
     @property
     def price_of_speed(self) -> float:

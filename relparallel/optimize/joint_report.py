@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from relparallel._checks import require_instance
@@ -89,16 +89,21 @@ def _on(search: JointSearch, fabric: str) -> Choice | None:
 
 def _without(search: JointSearch, axis: str, value: Any) -> Choice | None:
     """Best choice with any other value of an axis."""
-    if axis in ("policy", "checkpoint"):
-        every = search.recoveries if axis == "policy" else search.checkpoints
-        others = tuple(name for name in every if name != value)
-        limits = {"policies" if axis == "policy" else "checkpoints": others}
-        return search.best(**limits) if others else None
-    values = {
+    if axis == "policy":
+        others = tuple(name for name in search.recoveries if name != value)
+        return search.best(policies=others) if others else None
+    if axis == "checkpoint":
+        others = tuple(name for name in search.checkpoints if name != value)
+        return search.best(checkpoints=others) if others else None
+    values: dict[str, Callable[[Site, int], Any]] = {
         "copies": lambda site, row: site.fastest.copies[row], "spares": lambda site, row: site.spares,
         "cluster": lambda site, row: _name(search, site),
     }  # fmt: skip
-    of = values.get(axis, lambda site, row: site.fastest.grid.choices[axis][row])
+
+    def on_axis(site: Site, row: int) -> Any:
+        return site.fastest.grid.choices[axis][row]
+
+    of = values.get(axis, on_axis)
     return search.best(lambda site, row: bool(of(site, row) != value))
 
 
@@ -121,7 +126,7 @@ def on_each_fabric(search: JointSearch) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("fabric")
 
 
-def report(search: JointSearch, best: Choice, fastest: Choice, counts: Mapping[Any, Any]) -> list[str]:
+def report(search: JointSearch, best: Choice, fastest: Choice, counts: pd.Series) -> list[str]:
     """Say why the best choice is the best, and what the fastest strategy and the others lose."""
     row, share = as_row(search, best), best.state.share
     factors = {name: getattr(best.state, name) for name in FACTORS}

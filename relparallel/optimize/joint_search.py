@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import heappop, heappush
-from itertools import chain, product
+from itertools import product, repeat
 from typing import Any, Final
 
 import numpy as np
@@ -23,10 +23,10 @@ from relparallel.training import (
     FailureModel,
     JobShape,
     Recovery,
-    Rollback,
     rollback,
 )
-from relparallel.training.checkpointing import lost_share
+from relparallel.training.factors import best_rollback
+from relparallel.training.rollback import Rollback
 
 NORMAL_TENTH: Final = 1.2815515655446004  # standard deviations from the mean down to the tenth percentile
 
@@ -84,34 +84,31 @@ class JointSearch:
     ) -> Choice | None:
         """Best of all choices with certain rows, policies and checkpoints; None where there are none.
 
-        Rows are asked in the order of an upper bound on their score, throughput times `ceilings`, until the
-        bound of the next one is below the best score found: none of the rows left can reach it.
-
-        On a network the score without failures of its parts is a second bound, by which rows wait (`_reach`),
-        and the parts are asked last. A slower row of a kind waits until the one before it has been asked: if
-        no part ever failed the two would lose the same.
+        Best first: rows are asked by an upper bound on their score, throughput times `ceilings`, until no
+        bound is above the best score found. On a network the score without failures of its parts is a second
+        bound (`_reach`), and the parts are asked last; a slower row of a kind comes after the one before it,
+        which shows what is left of all of them: if no part ever failed they would lose the same.
         """
         policies, checkpoints = policies or tuple(self.recoveries), checkpoints or tuple(self.checkpoints)
         pairs = tuple(product(policies, checkpoints))
         best: Choice | None = None
-        waiting: list[tuple[float, int, int]] = []
-        for bound, place, number in chain(self.bounds(policies, checkpoints), [(0.0, -1, -1)]):
-            while waiting and -waiting[0][0] >= max(bound, best.score if best else 0.0):
-                best = self._asked(waiting, row, pairs, best)
-            if place < 0 or (best is not None and bound < best.score):
-                break
-            if self.sites[place].wiring is not None:
-                heappush(waiting, (-self._reach(place, number, pairs), place, number))
-            elif row(self.sites[place], number):
-                best = self._better(best, place, number, pairs)
+        heap = [(-bound, True, place, number) for bound, place, number in self.bounds(policies, checkpoints)]
+        while heap and (best is None or -heap[0][0] >= best.score):
+            bound, fresh, place, number = heappop(heap)
+            site = self.sites[place]
+            if fresh and site.wiring is not None:
+                heappush(heap, (-self._reach(place, number, pairs), False, place, number))
+                continue
+            if row(site, number):
+                every = [x for pair in pairs if (x := self.choice(place, number, *pair))]
+                best = max([best, *every] if best else every, key=lambda choice: choice.score, default=None)
+                most = max((x.score / float(x.state.degraded_parts) for x in every), default=0.0)
+                bound = max(bound, -most * (1 + 1e-12))
+            after = int(site.fastest.later[number])
+            if after >= 0:
+                slower = float(site.fastest.time[number] / site.fastest.time[after])
+                heappush(heap, (bound * slower, False, place, after))
         return best
-
-    def _better(
-        self, best: Choice | None, place: int, row: int, pairs: tuple[tuple[str, str], ...]
-    ) -> Choice | None:
-        """The best choice so far, or a better one with this row."""
-        every = [self.choice(place, row, policy, checkpoint) for policy, checkpoint in pairs]
-        return max([x for x in (best, *every) if x], key=lambda choice: choice.score, default=None)
 
     def _reach(self, place: int, row: int, pairs: tuple[tuple[str, str], ...]) -> float:
         """Upper bound on the score of a row on a network whose parts never fail."""
@@ -120,44 +117,18 @@ class JointSearch:
         most = max((x.share for x in seen if x), default=0.0)
         return self.tokens / site.weight * most / float(site.fastest.time[row]) * (1 + 1e-12)
 
-    def _asked(
-        self, waiting: list[tuple[float, int, int]], row: Callable[[Site, int], bool],
-        pairs: tuple[tuple[str, str], ...], best: Choice | None,
-    ) -> Choice | None:  # fmt: skip
-        """Evaluate the row that waits first; the next of its kind waits in its place.
-
-        With all parts in order at every time a row has its score over the speed with parts degraded, and the
-        next row the same times its own throughput.
-        """
-        bound, place, number = heappop(waiting)
-        site, reach = self.sites[place], -bound
-        if row(site, number):
-            best = self._better(best, place, number, pairs)
-            every = [x for pair in pairs if (x := self.choice(place, number, *pair))]
-            reach = min(
-                reach, max((x.score / x.state.degraded_parts for x in every), default=0.0) * (1 + 1e-12)
-            )
-        after = int(site.fastest.later[number])
-        if after >= 0 and reach > 0:
-            slower = float(site.fastest.time[number] / site.fastest.time[after])
-            heappush(waiting, (-reach * slower, place, after))
-        return best
-
     def bounds(self, policies: tuple[str, ...], checkpoints: tuple[str, ...]) -> list[tuple[float, int, int]]:
         """Upper bound on the score, site and row of the fastest of every kind, the largest bound first."""
         key = (policies, checkpoints)
         if key not in self._bounds:
-            bounds, places, rows = [np.empty(0)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+            found: list[tuple[float, int, int]] = []
             for place, site in enumerate(self.sites):
                 first = site.fastest.first
-                reached = self.ceilings(place, policies, checkpoints)[first] if first.size else np.empty(0)
-                bounds.append(self.tokens / site.weight * reached / site.fastest.time[first])
-                places.append(np.full(first.size, place))
-                rows.append(first)
-            bound, where, row = (np.concatenate(column) for column in (bounds, places, rows))
-            order = np.argsort(-bound, kind="stable")
-            columns = (bound[order].tolist(), where[order].tolist(), row[order].tolist())
-            self._bounds[key] = list(zip(*columns, strict=True))
+                if first.size:
+                    reached = self.ceilings(place, policies, checkpoints)[first]
+                    bound = self.tokens / site.weight * reached / site.fastest.time[first]
+                    found += zip(bound.tolist(), repeat(place), first.tolist(), strict=False)
+            self._bounds[key] = sorted(found, key=lambda entry: -entry[0])
         return self._bounds[key]
 
     def ceilings(
@@ -187,18 +158,16 @@ class JointSearch:
         return np.asarray(reached[case.ravel()])
 
     def _most_kept(self, site: Site, recovery: Recovery, checkpoint: str, all_go_back: bool) -> float:
-        """Upper bound on what checkpoints leave.
+        """Upper bound on what checkpoints leave: the cheapest standstill and the shortest way back of all.
 
-        With the cheapest standstill C and the shortest way back R of all, failures at rate L leave at most
-        (1 - y(C L)) e^{-R L}: longer ways, dearer levels, checkpoints that are gone and further failures
-        only take time.
+        Longer ways, more expensive levels, lost checkpoints and further failures only take time.
         """
         rate = 1 / site.failures.mtbf if all_go_back else site.failures.job_rate
         seen = min((c.detection for c in site.failures.classes if c.stops), default=0.0)
         levels = self.checkpoints[checkpoint].levels
         back = recovery.restart + seen + min(level.restart for level in levels)
-        lost = float(lost_share(min(level.cost for level in levels) * rate))
-        return min((1 - lost) * float(np.exp(-back * rate)) * (1 + 1e-12), 1.0)
+        kept = best_rollback(min(level.cost for level in levels), back, rate)[0]
+        return min(float(kept) * (1 + 1e-12), 1.0)
 
     def choice(self, place: int, row: int, policy: str, checkpoint: str) -> Choice | None:
         """Evaluate one joint choice, once; None where replicas share some of their nodes only."""

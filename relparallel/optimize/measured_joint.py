@@ -1,12 +1,4 @@
-"""Strategy, recovery policy, spares and checkpoint interval, chosen together.
-
-A planner that looks at speed alone picks the strategy with the largest throughput T_i. Here the goodput T_i
-times the share of `relative_goodput` is maximised over all four choices at an equal hardware budget:
-
-- strategy and policy are enumerated (tens of pairs);
-- the number of spares is enumerated under a bound that proves that nothing better was left out;
-- the checkpoint interval is the closed-form optimum of the exact exponential model.
-"""
+"""Strategy, recovery policy, spares and interval, chosen together for strategies of measured speed."""
 
 from __future__ import annotations
 
@@ -31,11 +23,11 @@ from relparallel.training import (
     POLICIES,
     ComponentClass,
     FailureModel,
-    Goodput,
     Job,
     checkpoint_time,
     relative_goodput,
 )
+from relparallel.training.relative_goodput import Goodput
 from relparallel.units import TFLOP
 from relparallel.workload import Transformer
 
@@ -88,16 +80,12 @@ def published_candidate(
     fact : Fact
         Row with the model (h, layers, heads, s), the degrees (tp, pp, dp), mbs, gbs, zero and gpus; its value
         is an iteration time [s] or the TFLOP/s of each GPU, recomputation counted.
-    node_rate : float
-        Failures per node of 8 GPUs and second that stop this node only.
-    job_rate : float
-        Failures per second that stop the whole job.
+    node_rate, job_rate : float
+        Failures per second that stop one node of 8 GPUs only, and the whole job.
     write_bandwidth : float
         Of the storage, as a whole [bytes/s]; a checkpoint holds 14 bytes per parameter.
-    restart : float
-        Fixed part of a restart [s]; reading the checkpoint at the same bandwidth is added.
-    pause : float
-        Standstill of an elastic job at each failure [s].
+    restart, pause : float
+        Fixed part of a restart, besides reading at the same bandwidth, and standstill of an elastic job [s].
     vocabulary : int
         Vocabulary of the model.
     shard, zero_stage : int, optional
@@ -258,13 +246,8 @@ def joint_optimum(
 
     Notes
     -----
-    Exact within the model of `relative_goodput`: the interval by Lambert's W, spares by enumeration with a
-    bound. O(candidates x policies) evaluations. Under "restart" alone the share does not depend on the
-    strategy, so that the fastest is the best; it need not be under the other two.
-
-    References
-    ----------
-    See `relative_goodput`.
+    Throughput times `relative_goodput`, exact: the interval by Lambert's W, spares by enumeration with a
+    bound. Under "restart" alone the share does not depend on the strategy, so that the fastest is the best.
 
     Examples
     --------

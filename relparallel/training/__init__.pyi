@@ -14,7 +14,7 @@ from .checkpointing import (
     checkpoint_interval as checkpoint_interval,
     checkpoint_time as checkpoint_time,
 )
-from .consequences import consequences as consequences, groups_behind as groups_behind
+from .consequences import consequences as consequences
 from .crossover import (
     break_even_any as break_even_any,
     break_even_rates as break_even_rates,
@@ -35,7 +35,6 @@ from .domains import (
     expected_replicas_hit as expected_replicas_hit,
 )
 from .effective_time import (
-    EffectiveTime as EffectiveTime,
     effective_training_time_ratio as effective_training_time_ratio,
     expected_segment_time as expected_segment_time,
     optimal_training_time_ratio as optimal_training_time_ratio,
@@ -57,7 +56,6 @@ from .lifetime_fits import (
 from .lifetimes import Lifetime as Lifetime
 from .markov import NodeChain as NodeChain
 from .memory_replicas import (
-    PLACEMENTS as PLACEMENTS,
     checkpoint_recovery_probability as checkpoint_recovery_probability,
     domain_loss_probability as domain_loss_probability,
     replica_holders as replica_holders,
@@ -81,7 +79,7 @@ from .published_runs import (
     published_runs as published_runs,
 )
 from .recovery import elastic_throughput as elastic_throughput
-from .recovery_policies import RECOVERY_POLICIES as RECOVERY_POLICIES, Recovery as Recovery
+from .recovery_policies import Recovery as Recovery
 from .redundancy import (
     independent_failures_survived as independent_failures_survived,
     pair_failures as pair_failures,
@@ -89,7 +87,7 @@ from .redundancy import (
     pipeline_survival as pipeline_survival,
 )
 from .redundant_fabrics import redundant_fabric as redundant_fabric
-from .relative_goodput import Goodput as Goodput, Job as Job, relative_goodput as relative_goodput
+from .relative_goodput import Job as Job, relative_goodput as relative_goodput
 from .replay import (
     SpotTrace as SpotTrace,
     TraceReplay as TraceReplay,
@@ -98,10 +96,9 @@ from .replay import (
     replay_gaps as replay_gaps,
     replay_sizes as replay_sizes,
 )
-from .report import BUCKETS as BUCKETS, GoodputReport as GoodputReport
-from .rollback import Rollback as Rollback, rollback as rollback
+from .report import GoodputReport as GoodputReport
+from .rollback import rollback as rollback
 from .silent_errors import (
-    VerifiedPattern as VerifiedPattern,
     best_verified_pattern as best_verified_pattern,
     verified_pattern_time as verified_pattern_time,
 )

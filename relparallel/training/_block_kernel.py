@@ -17,7 +17,7 @@ def block_times(work: Any, every: Any, read: Any, back: Any, cost: Any, delay: A
     for level in range(levels):
         _restarted(level, read, back, delay, weight, again[level], higher[level])
     found = np.empty((len(work), 4))
-    # By the level at the end: passing the block, and falling back to a level that the block cannot mend.
+    # By the level at the end: passing the block, and falling back to a level that the block cannot restore.
     flow, fall = np.empty((levels, 4)), np.empty((levels, levels, 4))
     for place in range(len(work)):
         for end in range(levels):

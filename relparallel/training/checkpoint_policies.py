@@ -33,7 +33,7 @@ from relparallel.training._arguments import FASTEST, LONGEST, SHORTEST
 
 @record
 class Cause:
-    """Failures that send the job back to a checkpoint.
+    """Failures that send the job back to a checkpoint, after exponential times.
 
     Parameters
     ----------
@@ -41,18 +41,8 @@ class Cause:
         What fails; it decides which checkpoints survive.
     rate : float
         Failures of the job by this cause per second.
-    detection : float
-        Time until the job notices [s].
-    restart : float
-        Fixed part of a restart, besides reading the checkpoint [s].
-
-    Notes
-    -----
-    Exponential times between failures.
-
-    References
-    ----------
-    Daly, Future Gener. Comput. Syst. 22(3), 2006, for one cause.
+    detection, restart : float
+        Time until the job notices; fixed part of a restart, besides reading the checkpoint [s].
 
     Examples
     --------

@@ -96,7 +96,7 @@ def cold_distribution(loads: Mapping[int, float], repairs: Mapping[int, float], 
         fails, back = np.flatnonzero(down <= spares), np.flatnonzero(states[:, column])
         flows.append((fails, number[place[fails] + step], np.full(len(fails), loads[int(size)] / repair)))
         flows.append((back, number[place[back] - step], states[back, column] / repair))
-    return np.bincount(down, _stationary(flows, len(states)))
+    return np.asarray(np.bincount(down, _stationary(flows, len(states))), dtype=np.float64)
 
 
 def node_by_node(failures: Array, leave: float, able: Array) -> tuple[Array, Moves]:

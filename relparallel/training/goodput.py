@@ -287,7 +287,7 @@ class _Job:
         """Derivative of ln(goodput) by the logarithm of the rate of every row.
 
         Central differences with the plan held fixed, one for all rows that differ in their rate alone: the
-        best interval has no slope of its own.
+        best interval has no derivative of its own.
         """
         job = self.rows
         columns = (job.nodes, self.cause, job.detection, job.repair, job.slowdown)
@@ -298,8 +298,8 @@ class _Job:
             for step in (_STEP, -_STEP):
                 rate = np.where(member, job.rate * np.exp(step), job.rate)
                 ends.append(replace(self, rows=replace(job, rate=rate)).evaluated().factors.share)
-            slope = np.log(ends[0] / ends[1]) / (2 * _STEP) if ends[1] > 0 else 0.0
-            found += np.where(member, job.rate, 0.0) * slope / job.rate[member].sum()
+            change = np.log(ends[0] / ends[1]) / (2 * _STEP) if ends[1] > 0 else 0.0
+            found += np.where(member, job.rate, 0.0) * change / job.rate[member].sum()
         return found
 
 

@@ -1,18 +1,4 @@
-"""Nodes of a job as a Markov chain: limited repair crews, spares that fail, and a second failure in a pause.
-
-A state is (k, s): k nodes are under repair, and the job stands in a pause (s = 1) or not.
-
-========  =======================================================  =====================
-letter    meaning                                                  field of `NodeChain`
-========  =======================================================  =====================
-N, S      nodes of the job, spares                                 ``nodes``, ``spares``
-L_n       failures per second that take n nodes, with all up       ``rates``
-r         mean time of a repair [s], of one node by one crew       ``repair``
-c         crews                                                    ``crews``
-t         mean pause [s]                                           ``pause``
-v(k)      share of the throughput with k nodes missing             ``speed``
-========  =======================================================  =====================
-"""
+"""Nodes of a job as a Markov chain: limited repairmen, spares that fail, second failures in a pause."""
 
 from __future__ import annotations
 
@@ -36,16 +22,16 @@ _TAIL: Final = 1e-16
 
 @record(eq=False)
 class NodeChain:
-    """Nodes that fail alone or several at once, are repaired by crews, and stop or slow a job.
+    """Nodes that fail alone or several at once, are repaired, and stop or slow a job.
 
     Parameters
     ----------
     nodes, spares : int
         Nodes N of the job, and S besides.
     rates : mapping of int to float
-        By the nodes that one failure takes: failures per second with all nodes up.
+        By the n nodes that one failure takes: failures L_n per second with all nodes up.
     repair : float
-        Mean time until a crew has repaired a node [s].
+        Mean time r until a repairman has repaired a node [s].
     speed : numpy.ndarray
         Share v of the throughput with 0, 1, ... nodes missing; the last value stands for more.
     hot : bool
@@ -55,14 +41,15 @@ class NodeChain:
     pause : float
         Mean standstill after each failure [s]; another failure begins it anew.
     crews : int, optional
-        Repairs at once; any number where omitted.
+        Repairs c at once; any number where omitted.
 
     Notes
     -----
-    From k nodes under repair failures of size n come at rate L_n a(k), where a is the share of nodes that can
-    fail, and repairs end at rate min(k, c)/r, node by node. In a state in which the job waits, its pause does
-    not pass. Without a pause, with n = 1 and enough crews it is Erlang's B (cold), the binomial law (hot) and
-    E[v] = a^g (elastic, shrinking batch).
+    A state is (k, s): k nodes are under repair, and the job stands in a pause (s = 1) or not. From it
+    failures of size n come at rate L_n a(k), where a is the share of nodes that can fail, and repairs end at
+    rate min(k, c)/r, node by node. In a state in which the job waits, its pause does not pass. Without a
+    pause, with n = 1 and enough repairmen it is Erlang's B (cold), the binomial distribution (hot) and E[v]
+    = a^g (elastic, shrinking batch).
 
     References
     ----------
@@ -111,7 +98,7 @@ class NodeChain:
         return top
 
     def generator(self) -> csr_array:
-        """Return the rates between the states, ordered (0, running), (0, pausing), (1, running), ..."""
+        """Return the rates [1/s] between the states (0, running), (0, pausing), (1, running), ..."""
         from scipy.sparse import csr_array
 
         most = self._most()
@@ -143,14 +130,14 @@ class NodeChain:
         )
 
     def stationary(self) -> NDArray[np.float64]:
-        """Return the share of time in each state."""
+        """Return the share of time in each state, shape (nodes under repair, 2): running and pausing."""
         return stationary_distribution(self.generator()).reshape(-1, 2)
 
     def shares(self) -> tuple[float, float, float]:
-        """Return the shares of time that the job waits, pauses and would need at full speed."""
-        law = self.stationary()
-        speed = speeds(np.arange(len(law)), self.spares, self.speed)
-        return float(law[speed == 0].sum()), float(law[speed > 0, 1].sum()), float(law[:, 0] @ speed)
+        """Return the shares of time that the job waits (no speed is left) and pauses, and its mean speed."""
+        chance = self.stationary()
+        speed = speeds(np.arange(len(chance)), self.spares, self.speed)
+        return float(chance[speed == 0].sum()), float(chance[speed > 0, 1].sum()), float(chance[:, 0] @ speed)
 
     @property
     def waiting(self) -> float:
@@ -163,9 +150,10 @@ class NodeChain:
         return self.shares()[2]
 
     def transient(self, times: Real) -> NDArray[np.float64]:
-        """Return the mean throughput at given times after a start with all nodes up.
+        """Return the mean throughput at times [s] after a start with all nodes up, one share per time.
 
-        The exponential of the generator times a vector, by scaling and truncated Taylor series.
+        The exponential of the generator times a vector (Al-Mohy and Higham, SIAM J. Sci. Comput. 33(2),
+        2011).
         """
         from scipy.sparse.linalg import expm_multiply
 

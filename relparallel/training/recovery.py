@@ -13,8 +13,8 @@ m         micro-batches per replica and step with all replicas up     ``micro_ba
 U         units up, binomial (D, a^g)
 ========  ==========================================================  =====================
 
-Nodes fail and are repaired independently, every failed node by a crew of its own; only the mean repair time
-counts. The function broadcasts over rates and times.
+Nodes fail and are repaired independently, every failed node by a repairman of its own; only the mean repair
+time counts. The function broadcasts over rates and times.
 """
 
 from __future__ import annotations

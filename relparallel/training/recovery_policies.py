@@ -314,7 +314,7 @@ def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[n
     smaller = range(shape.tensor - 1, 0, -1)
     kept = next((ranks for ranks in smaller if not recovery.divisor or shape.tensor % ranks == 0), 0)
     if not kept:
-        return _elastic(recovery, shape, down)
+        return _speeds.elastic(shape, down, recovery.batch, recovery.micro_batches)
     partial = 1.0 if recovery.partial is None else recovery.partial
     return _speeds.reduced_tensor(shape, down, kept, recovery.batch, recovery.micro_batches, partial)
 

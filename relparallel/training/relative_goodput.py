@@ -52,22 +52,16 @@ class Job:
 
     Parameters
     ----------
-    nodes : int
-        Hardware budget N, a multiple of ``nodes_per_replica``.
-    nodes_per_replica : int
-        Nodes g that stop together: those of one replica, or of the replicas that must leave together.
-    node_rate : float
-        Failures per node and second that stop this node only.
+    nodes, nodes_per_replica : int
+        Hardware budget N, and the g nodes of it that stop together; N is a multiple of g.
+    node_rate, job_rate : float
+        Failures per node and second that stop this node only; per second those that stop the whole job.
     checkpoint, restart, pause : float
         Blocking time of a checkpoint, restart after a failure, pause of an elastic job [s].
-    job_rate : float
-        Failures per second that stop the whole job: software, and data corruption.
     batch, micro_batches, regroup
         As in `elastic_throughput`.
-    droppable : bool
-        Whether a unit may be dropped at all; see `drop_rule`.
-    reason : str
-        Why not.
+    droppable, reason : bool, str
+        Whether a unit may be dropped at all, see `drop_rule`, and why not.
 
     Examples
     --------
@@ -110,7 +104,10 @@ class Job:
         micro_batches: int | None = None,
         reshard: bool = True,
     ) -> Job:
-        """Build the job of a strategy: its blast radius decides how many nodes stop together."""
+        """Build the job of a strategy, which fills the cluster: its blast radius is the unit.
+
+        Not droppable where a shard of the training state would be lost; ``reshard`` as in `drop_rule`.
+        """
         require_instance(FailureModel, failures=failures)
         cluster = failures.cluster
         node = ComponentClass(name="node", level="node", rate=failures.node_rate)
@@ -142,19 +139,10 @@ class Goodput(Factors):
         outside pauses; what checkpoints and restarts leave; mean speed with nodes missing.
     policy : {"restart", "spares", "elastic"}
         Recovery policy.
-    spares : int or numpy.ndarray
-        Nodes held back.
-    interval : float or numpy.ndarray
-        Optimal work between checkpoints [s]; infinite where nothing ever stops the whole job.
+    spares, interval : int, float or numpy.ndarray
+        Nodes held back; optimal work between checkpoints [s], infinite where nothing stops the whole job.
     ceiling : float
         Proof of the best number of spares: no number that was left out reaches more than this.
-
-    Examples
-    --------
-    >>> job = Job(nodes=64, nodes_per_replica=4, node_rate=4e-8, checkpoint=60, restart=600, pause=30)
-    >>> best = relative_goodput(job, "spares", repair=86400)
-    >>> best.spares, round(best.share, 4)
-    (4, 0.9204)
     """
 
     policy: str
@@ -203,8 +191,7 @@ def relative_goodput(job: Job, policy: str, repair: Real, spares: int | None = N
     With n = N - S, L = n lam + Lam_j, and y(c) the root of -log(1 - y) - y = c, which is W*/M:
 
     spares = (n/N) (1 - ErlangB(S + 1, n lam r)) (1 - y(C L)) e^{-R L}, exact for exponential failures and any
-    repair law: waiting begins at a failure and stops the clock of all others. restart is its case S = 0,
-    where the second factor is 1/(1 + N lam r).
+    distribution of repairs: waiting begins at a failure and stops the clock of all others. restart is S = 0.
 
     elastic = `elastic_throughput` (1 - y(C Lam_j)) e^{-R Lam_j}: only failures of the whole job go back to a
     checkpoint. A product of means; it neglects that a pause may meet a failure of the whole job.
@@ -214,7 +201,7 @@ def relative_goodput(job: Job, policy: str, repair: Real, spares: int | None = N
 
     References
     ----------
-    Daly 2006; Erlang 1917; see `checkpointing` and `recovery`.
+    Daly 2006; Erlang 1917.
 
     Examples
     --------

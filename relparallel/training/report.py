@@ -41,14 +41,16 @@ class GoodputReport:
 
     Parameters
     ----------
-    buckets : mapping of str to float
-        Share of the wall time in each of `BUCKETS`; they sum to 1.
-    variance_rate : float
-        Variance of the productive share over a long run, times the length of the run [s].
+    buckets, brackets : mapping
+        Share of the wall time in each of `BUCKETS`, which sum to 1; where simulated, their confidence
+        intervals.
+    variance_rate, third_rate : float
+        Variance of the productive share over a long run, times the length of the run [s]; third central
+        moment, times its square [s^2].
     horizon : float
         Wall time of the run that `sd` and the percentiles are for [s].
-    step_time : float
-        Time of a step with everything up [s].
+    step_time, tokens_per_step : float
+        Time of a step with everything up [s]; tokens of a global batch, where given.
     gpus : int
         GPUs that are paid for, spares included.
     mtti : pandas.Series
@@ -61,34 +63,13 @@ class GoodputReport:
         Work between two checkpoints [s]; infinite where nothing goes back.
     method : {"closed", "markov", "simulation"}
         How it was found.
-    tokens_per_step : float, optional
-        Tokens of a global batch.
-    brackets : mapping of str to (float, float), optional
-        Confidence interval of each bucket, where it was simulated.
     samples : numpy.ndarray, optional
         Productive shares of simulated runs of the horizon.
-    third_rate : float
-        Third central moment of the productive share over a long run, times the square of its length [s^2].
 
     Notes
     -----
-    The share over a run of length T is nearly normal with variance ``variance_rate / T``, the central limit
-    theorem of renewal-reward processes: T must hold many failures.
-
-    References
-    ----------
-    Asmussen, "Applied Probability and Queues", 2nd ed., 2003, chapter VI.3.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> report = GoodputReport(
-    ...     buckets=dict.fromkeys(BUCKETS, 0.0) | {"productive": 0.9, "lost": 0.1}, variance_rate=40.0,
-    ...     horizon=86400.0, step_time=5.0, gpus=16384, mtti=pd.Series({"GPU": 11132.0}), state_loss_rate=0.0,
-    ...     importance=pd.DataFrame({"elasticity": {"GPU": -0.1}}), interval=600.0, method="closed",
-    ... )
-    >>> report.mean, report.percentiles((5, 50, 95)).round(3).tolist()
-    (0.9, [0.865, 0.9, 0.935])
+    Over a run of length T nearly normal with variance ``variance_rate / T``, the central limit theorem of
+    renewal-reward processes (Asmussen 2003, chapter VI.3): T must hold many failures.
     """
 
     buckets: Mapping[str, float]
@@ -121,8 +102,7 @@ class GoodputReport:
     ) -> NDArray[np.float64]:
         """Return percentiles (levels in percent) of the productive share over a run of a length [s].
 
-        Of the simulated runs where there are any of this horizon, else of a nearly normal law with the
-        skewness third_rate / sqrt(variance_rate^3 T).
+        Of the simulated runs where there are any of this horizon, else nearly normal with a skewness.
         """
         percent = require_real(levels=np.asarray(levels, dtype=np.float64), at_least=0, at_most=100)
         length = require_time(horizon=self.horizon if horizon is None else horizon, positive=True)
@@ -193,16 +173,10 @@ def class_importance(
     elasticities: NDArray[np.float64],
     goodput: float,
 ) -> pd.DataFrame:
-    """Table of importance by class from the elasticities of its kinds of parts.
+    """Table of importance by class; elasticities of the kinds of parts of a class add.
 
-    Notes
-    -----
-    Elasticities of the kinds of a class add. Birnbaum's measure is the derivative of the goodput by the
-    probability that a part fails; here by the rate: -goodput * elasticity / rate, in seconds.
-
-    References
-    ----------
-    Birnbaum, "On the importance of different components in a multicomponent system", 1969.
+    Birnbaum's measure (1969) is the derivative of the goodput by the probability that a part fails; here by
+    the rate: -goodput * elasticity / rate, in seconds.
     """
     import pandas as pd
 

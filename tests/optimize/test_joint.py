@@ -49,10 +49,10 @@ def grid_rows(gpus):
     return len(StrategyGrid.all(gpus, GPT, BATCH, **PLAIN))
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_optimum_equals_brute_force_on_five_hundred_instances(seed):
+@pytest.mark.parametrize("seed", range(10))
+def test_the_optimum_equals_brute_force_on_two_hundred_instances(seed):
     rng = np.random.default_rng(seed)
-    for _ in range(26):
+    for _ in range(20):
         instance = drawn(rng)
         size = instance["size"]
         options = {key: value for key, value in instance.items() if key != "size"}
@@ -195,19 +195,20 @@ def test_the_break_even_rate_is_the_closed_form():
 
 
 def test_the_tenth_percentile_and_the_price_are_objectives_too():
-    plan, cautious = llama(), llama(objective="p10")
+    model, fast = transformer("llama3-70b"), cluster("h100-80gb-dgx", gpus=512)
+    question = {"workload": model, "global_batch": 256, "limits": OFFERED, "spares": 0}
+    plan, cautious = joint(cluster=fast, **question), joint(cluster=fast, objective="p10", **question)
     assert cautious.throughput * cautious.tenth >= plan.throughput * plan.tenth
-    slow = replace(HALL, name="slow", network_bandwidth=HALL.network_bandwidth / 4)
+    slow = replace(fast, name="slow", network_bandwidth=fast.network_bandwidth / 8)
 
     def cheapest(cluster, price):
-        return joint(
-            LLAMA, cluster, objective="cost", price=price, global_batch=2048, limits=OFFERED, spares=0
-        )
+        return joint(cluster=cluster, objective="cost", price=price, **question)
 
     for price in (1.0, 5.0):
-        plan, each = cheapest([HALL, slow], (price, 1.0)), (cheapest(HALL, price), cheapest(slow, 1.0))
+        plan = cheapest([fast, slow], (price, 1.0))
+        each = cheapest(fast, price), cheapest(slow, 1.0)
         assert plan.cost_per_token == pytest.approx(min(one.cost_per_token for one in each))
-        assert plan.cluster == (HALL if price == 1 else slow)
+        assert plan.cluster == (fast if price == 1 else slow)
         assert "- cluster " in plan.explain()
 
 

@@ -15,10 +15,10 @@ from relparallel.training import (
     Recovery,
     consequences,
     failure_model,
-    groups_behind,
     rollback,
 )
 from relparallel.training._rows import causes_of, rows
+from relparallel.training.consequences import groups_behind
 
 HALL = Cluster(nodes=64, nodes_per_switch=2, nodes_per_rack=4)
 SPLIT = Strategy(tensor=8, pipeline=4, data=16)

@@ -12,8 +12,6 @@ from relparallel import training
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
-    BUCKETS,
-    RECOVERY_POLICIES,
     Checkpointing,
     CheckpointLevel,
     ComponentClass,
@@ -23,6 +21,8 @@ from relparallel.training import (
     goodput,
 )
 from relparallel.training.down_nodes import able_to_fail, cold_distribution, down_distribution
+from relparallel.training.recovery_policies import RECOVERY_POLICIES
+from relparallel.training.report import BUCKETS
 
 DAY = 86400.0
 STORAGE = Checkpointing(levels=(CheckpointLevel(name="storage", cost=20.0, restart=240.0),))

@@ -8,7 +8,6 @@ from hypothesis import given, strategies as st
 import relparallel as rp
 from relparallel.hardware import Cluster
 from relparallel.training import (
-    PLACEMENTS,
     checkpoint_recovery_probability,
     domain_loss_probability,
     in_memory,
@@ -16,6 +15,7 @@ from relparallel.training import (
     replica_holders,
     time_to_pair_loss,
 )
+from relparallel.training.memory_replicas import PLACEMENTS
 
 
 def counted(nodes, replicas, placement):

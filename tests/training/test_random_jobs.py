@@ -7,7 +7,6 @@ from scipy.stats import binom, norm
 from relparallel.hardware import Cluster
 from relparallel.parallel import Strategy
 from relparallel.training import (
-    RECOVERY_POLICIES,
     Checkpointing,
     CheckpointLevel,
     ComponentClass,
@@ -17,6 +16,7 @@ from relparallel.training import (
     simulate,
 )
 from relparallel.training._rows import rows
+from relparallel.training.recovery_policies import RECOVERY_POLICIES
 
 DAY = 86400.0
 YEARS, HORIZON = 100.0, 30 * DAY

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from relparallel.training import BUCKETS, GoodputReport
+from relparallel.training import GoodputReport
+from relparallel.training.report import BUCKETS
 
 SHARES = dict.fromkeys(BUCKETS, 0.0) | {"productive": 0.8, "lost": 0.15, "waiting": 0.05}
 

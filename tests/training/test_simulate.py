@@ -7,7 +7,6 @@ import pytest
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
-    BUCKETS,
     Checkpointing,
     CheckpointLevel,
     ComponentClass,
@@ -21,6 +20,7 @@ from relparallel.training import (
     simulate,
 )
 from relparallel.training._rows import causes_of
+from relparallel.training.report import BUCKETS
 from relparallel.units import DAY, HOUR
 
 NODES, RATE = 64, 0.02 / DAY
