@@ -5,7 +5,6 @@ constructors are called like everything else.
 """
 
 import atexit
-import dataclasses
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -84,13 +83,12 @@ atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 def written(form: str) -> str:
     """Path of a file in that form."""
     path = f"{FOLDER}/network.{form}"
-    getattr(rp.topology, f"write_{form}")(rp.topology.fat_tree(4), path)
+    rp.topology.write(rp.topology.fat_tree(4), path, form)
     return path
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     # topology
-    "topology.Description": lambda: fields(rp.topology.describe("fat_tree", k=4)),
     "topology.Design": lambda: {"name": "own", "parameters": {"k": 4}, "paper": "al-fares2008"},
     "topology.SharedRisk": lambda: {"name": "duct", "nodes": (0, 1), "edges": (2,)},
     "topology.Topology": lambda: fields(rp.topology.fat_tree(4)),
@@ -147,10 +145,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "topology": rp.topology.leaf_spine(3, 2, 1), "racks_per_domain": 2,
         "domain": [0, 1, 1, 0, 1, 1, 2, -1],
     },
-    "topology.grow": lambda: {
-        "topology": rp.topology.jellyfish(8, 4, 3, np.random.default_rng(1)), "switches": 1,
-        "rng": np.random.default_rng(1),
-    },
     "topology.dgx_superpod": lambda: {"scalable_units": 1, "nvswitch_detail": True},
     "topology.dragonfly": lambda: {"p": 1, "a": 2, "h": 1, "arrangement": "palmtree"},
     "topology.dragonfly_plus": lambda: {"l": 2, "s": 2, "p": 1, "h": 1},
@@ -171,26 +165,17 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "topology.arc_orbits": lambda: {"topology": rp.topology.fat_tree(4)},
     "topology.automorphisms": lambda: {"topology": rp.topology.fat_tree(4)},
     "topology.is_automorphism": lambda: {"topology": nx.cycle_graph(3), "permutation": [1, 2, 0]},
-    "topology.orbits": lambda: {"topology": rp.topology.fat_tree(4)},
+    "topology.orbits": lambda: {
+        "topology": nx.cycle_graph(3), "node_colours": np.zeros(3), "edge_colours": np.zeros(3),
+    },
     "topology.sample_failures": lambda: {
         "topology": nx.cycle_graph(5), "samples": 70, "rng": np.random.default_rng(1), "link_down": 0.1,
         "node_down": 0.1, "shared_risk_down": 0.1,
     },
     "topology.lint_simai": lambda: {"path": written("simai")},
-    "topology.read_graphml": lambda: {"path": written("graphml"), "strict": True},
-    "topology.read_simai": lambda: {"path": written("simai"), "strict": True, "gpus_forward": False},
-    "topology.write_booksim": lambda: {
-        "topology": rp.topology.fat_tree(4), "path": f"{FOLDER}/network", "cycle": 1e-9,
-    },
-    "topology.write_graphml": lambda: {"topology": rp.topology.fat_tree(4), "path": f"{FOLDER}/network"},
-    "topology.write_htsim": lambda: {
-        "topology": dataclasses.replace(rp.topology.fat_tree(4), latency=np.full(48, 1e-6)),
-        "path": f"{FOLDER}/network", "switch_latency": 0.0,
-    },
-    "topology.write_ns3": lambda: {"topology": rp.topology.fat_tree(4), "path": f"{FOLDER}/network"},
-    "topology.write_simai": lambda: {
-        "topology": rp.topology.fat_tree(4), "path": f"{FOLDER}/network", "gpus_per_server": 8,
-        "gpu_type": "H100",
+    "topology.read": lambda: {"path": written("simai"), "format": "simai"},
+    "topology.write": lambda: {
+        "topology": rp.topology.fat_tree(4), "path": f"{FOLDER}/network", "format": "ns3",
     },
     # metrics
     "metrics.Estimate": lambda: {

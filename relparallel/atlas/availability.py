@@ -1,4 +1,4 @@
-"""Rows of a card for what parts that fail on their own cut off: a pair of hosts, some host, a share."""
+"""Rows of a card for what parts that fail on their own cut off: a pair of hosts, some host."""
 
 from __future__ import annotations
 
@@ -9,25 +9,21 @@ from itertools import pairwise
 
 import numpy as np
 
-from relparallel.atlas.measures import exactly, hung
-from relparallel.atlas.result import Row
+from relparallel.atlas.measures import hung
+from relparallel.atlas.rows import Row, exactly
 from relparallel.metrics import disjoint_path_set
 from relparallel.reliability import (
-    accessible_servers,
-    bcube_pair,
     bounds,
-    dcell_pair,
     fat_tree_pair,
     leaf_spine_leaves_connected,
     leaf_spine_pair,
 )
-from relparallel.reliability.closed_forms.accessible_servers import has_pair_classes
 from relparallel.topology import Description, Topology
 from relparallel.topology._arrays import FloatArray
 
 _QUANTITY, _EVERY = "host-pair unavailability", "all-host unavailability"
 _CERTIFIED, _STATES, _STEPS = 20_000, 2**10, 2**26  # cables, and the work that bounds take: below a second
-_PORTS, _QUICK = 16, 128  # sizes up to which a closed form takes less than a second
+_QUICK = 128  # sizes up to which a closed form takes less than a second
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +49,7 @@ class Downs:
 def availability_rows(
     t: Topology, form: Description | None, pair: tuple[Hashable, Hashable], downs: Downs
 ) -> list[Row]:
-    """Unavailability of a pair, of all hosts, and share out of reach, in closed form where there is one."""
+    """Unavailability of a pair and of all hosts, in closed form where there is one."""
     ends = [t.index_of(label) for label in pair]
     found = None if form is None else _pair_form(form, downs)
     lower, upper = _bracket(t, ends, downs)
@@ -67,21 +63,17 @@ def availability_rows(
     else:
         how = "bracket: likely cuts" if certified else "bracket: cuts around both ends"
         how += ", disjoint paths"
-        rows = [Row(quantity=_QUANTITY, value=upper, lower=lower, upper=upper, unit="probability", how=how)]
+        rows = [Row(_QUANTITY, upper, lower, upper, "probability", how)]
     return rows if form is None else [*rows, *_fabric_rows(form, downs)]
 
 
 def _pair_form(form: Description, downs: Downs) -> float | None:
     """Unavailability of the first and the last host over any path; None where no closed form is quick."""
-    given, server, switch, cable = form.parameters, 1.0 - downs.server, 1.0 - downs.switch, 1.0 - downs.cable
-    if form.design == "leaf_spine" and 2 <= given["leaves"] <= _QUICK and given["spines"] <= _QUICK:
-        inner = leaf_spine_pair(given["leaves"], given["spines"], switch, cable, switch).unreliability
-        return _any([downs.cable, downs.cable, inner])
-    if form.design not in ("bcube", "dcell") or given["k"] != 1 or given["n"] > _PORTS:
+    given, switch, cable = form.parameters, 1.0 - downs.switch, 1.0 - downs.cable
+    if form.design != "leaf_spine" or given["leaves"] < 2 or max(given["leaves"], given["spines"]) > _QUICK:
         return None
-    last = (given["n"] if form.design == "bcube" else given["n"] + 1) * given["n"] - 1
-    pair = bcube_pair if form.design == "bcube" else dcell_pair
-    return pair(given["n"], 0, last, server, switch, cable, end_up=1.0).unreliability
+    inner = leaf_spine_pair(given["leaves"], given["spines"], switch, cable, switch).unreliability
+    return _any([downs.cable, downs.cable, inner])
 
 
 def _fabric_rows(form: Description, downs: Downs) -> list[Row]:
@@ -98,10 +90,6 @@ def _fabric_rows(form: Description, downs: Downs) -> list[Row]:
         ups = (switch, cable, switch, cable)
         every = leaf_spine_leaves_connected(leaves, spines, *ups, hosts_per_leaf=hosts).unreliability
         rows.append(exactly(_EVERY, every, "probability", "closed form, hosts work"))
-    if has_pair_classes(form) and given.get("n", 0) <= _PORTS:
-        ratio = accessible_servers(form, 1.0 - downs.server, switch, cable)
-        how = "closed form over classes of pairs, hosts fail too"
-        rows.append(exactly("mean share of hosts out of reach", ratio.unreliability, "probability", how))
     return rows
 
 
@@ -116,7 +104,7 @@ def _all_of_fat_tree(k: int, downs: Downs) -> Row:
     pairs = min(near * k * math.comb(h, 2) + far * h**2 * math.comb(k, 2), 1.0)
     lower, upper = _any(alone), _any([*alone, pairs])
     how = "bracket: what hosts hang on, sum over pairs of edge switches; hosts work"
-    return Row(quantity=_EVERY, value=upper, lower=lower, upper=upper, unit="probability", how=how)
+    return Row(_EVERY, upper, lower, upper, "probability", how)
 
 
 def _closer(

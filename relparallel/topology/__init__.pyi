@@ -14,21 +14,12 @@ from .designs.random_graphs import jellyfish as jellyfish, xpander as xpander
 from .designs.server_centric import bcube as bcube, dcell as dcell, ficonn as ficonn
 from .designs.switch_centric import f10 as f10, fat_tree as fat_tree, leaf_spine as leaf_spine
 from .equipment import equipped as equipped, mean_lives as mean_lives, mean_repair as mean_repair
-from .fabric import LINK_CAPACITY as LINK_CAPACITY, Topology as Topology
+from .fabric import Topology as Topology, as_topology as as_topology
 from .failures import Scenarios as Scenarios, sample_failures as sample_failures
 from .flows import disjoint_paths as disjoint_paths
-from .formats import (
-    lint_simai as lint_simai,
-    read_graphml as read_graphml,
-    read_simai as read_simai,
-    write_booksim as write_booksim,
-    write_graphml as write_graphml,
-    write_htsim as write_htsim,
-    write_ns3 as write_ns3,
-    write_simai as write_simai,
-)
-from .interchange import as_topology as as_topology
-from .parts import Design as Design, SharedRisk as SharedRisk
+from .formats import read as read, write as write
+from .formats.simai import lint_simai as lint_simai
+from .parts import LINK_CAPACITY as LINK_CAPACITY, Design as Design, SharedRisk as SharedRisk
 from .prices import UnitPrices as UnitPrices, unit_prices as unit_prices
 from .risks import racks as racks, with_power_domains as with_power_domains
 from .routing import (
@@ -44,5 +35,4 @@ from .symmetry import (
     automorphisms as automorphisms,
     is_automorphism as is_automorphism,
     orbits as orbits,
-    refine_colours as refine_colours,
 )

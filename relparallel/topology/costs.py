@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice, require_instance, require_int, require_probability
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import names
-from relparallel.topology.fabric import Topology
-from relparallel.topology.interchange import as_topology
+from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.prices import ITEMS, UnitPrices, unit_prices
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_int, require_probability, require_rng
 from relparallel.topology._arrays import BoolArray, FloatArray
-from relparallel.topology.fabric import Topology
-from relparallel.topology.interchange import as_topology
+from relparallel.topology.fabric import Topology, as_topology
 
 if TYPE_CHECKING:
     import networkx as nx

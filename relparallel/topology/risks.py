@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from relparallel._checks import require_int
 from relparallel.topology._arrays import BoolArray, IntArray, integers
-from relparallel.topology.fabric import Topology
-from relparallel.topology.interchange import as_topology
+from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.parts import SharedRisk
 
 if TYPE_CHECKING:

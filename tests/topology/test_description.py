@@ -2,6 +2,7 @@ import inspect
 from pathlib import Path
 
 import pytest
+from valid_calls import CALLS
 
 import relparallel.topology as topology
 from relparallel.topology import Description, describe, names
@@ -47,6 +48,7 @@ def test_a_design_stands_in_its_module_with_all_that_belongs_to_it():
         module = rule.closed_form.__module__.removeprefix("relparallel.topology")
         line = f"from {module} import {name} as {name}"
         assert f"{name} as {name}" in stub, f"add to relparallel/topology/__init__.pyi: {line}"
+        assert f"topology.{name}" in CALLS, f"add a valid call of {name} to tests/valid_calls.py"
         assert rule.layout in _LAYOUTS, (
             f"layout of {name} must be one of {', '.join(_LAYOUTS)}, got {rule.layout!r}: "
             f"correct its @design, or add a layout to relparallel/drawing/layouts.py"

@@ -35,7 +35,6 @@ from relparallel.topology import (
     orbits,
     polarfly,
     rail_only,
-    refine_colours,
     slim_fly,
     three_tier,
     torus,
@@ -43,7 +42,7 @@ from relparallel.topology import (
     vl2,
 )
 from relparallel.topology.description import rules
-from relparallel.topology.symmetry import _declared, neighbour_classes
+from relparallel.topology.symmetry import _declared, neighbour_classes, refine_colours
 
 RULES = {name for name, rule in rules().items() if rule.symmetries}
 # With the number of orbits of hosts that the wiring rule leaves.
@@ -219,6 +218,14 @@ def test_edges_may_look_different_from_their_two_ends():
 def test_refinement_is_coarser_than_orbits_where_all_degrees_are_equal():
     two = nx.to_numpy_array(nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(4)))
     assert set(refine_colours(np.argwhere(np.triu(two)), np.zeros(7))[0]) == {0}
+
+
+@pytest.mark.parametrize("bad", [[0, 1], 1.0, ["a", "b", "c"]])
+def test_colours_are_one_row_for_each_part(bad):
+    with pytest.raises(ValueError, match="node_colours must be 3 rows"):
+        orbits(nx.cycle_graph(3), bad)
+    with pytest.raises(ValueError, match="edge_colours must be 3 rows"):
+        orbits(nx.cycle_graph(3), None, bad)
 
 
 def test_twins_have_the_same_neighbours():
