@@ -52,9 +52,7 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     **valid_network_failures.MEANINGFUL,
     **valid_real.MEANINGFUL,
     **valid_reliability.MEANINGFUL,
-    "topology.BillOfMaterials": {"design": FREE},
     "topology.UnitPrices": {"name": FREE},
-    "topology.lint_simai": {"path": FREE},
     "topology.read": {"path": FREE},
     "topology.write": {"path": FREE},
     "workload.LayerGraph": {"title": FREE, "edges": {"empty"}},  # a model of one layer

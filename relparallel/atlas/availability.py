@@ -18,8 +18,9 @@ from relparallel.reliability import (
     leaf_spine_leaves_connected,
     leaf_spine_pair,
 )
-from relparallel.topology import Description, Topology
+from relparallel.topology import Topology
 from relparallel.topology._arrays import FloatArray
+from relparallel.topology.description import Description
 
 _QUANTITY, _EVERY = "host-pair unavailability", "all-host unavailability"
 _CERTIFIED, _STATES, _STEPS = 20_000, 2**10, 2**26  # cables, and the work that bounds take: below a second

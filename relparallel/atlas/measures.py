@@ -18,8 +18,9 @@ from relparallel.metrics import (
     edge_connectivity,
     hop_statistics,
 )
-from relparallel.topology import Description, Topology, bill_of_materials, describe, orbits
+from relparallel.topology import Topology, bill_of_materials, describe, orbits
 from relparallel.topology._arrays import BoolArray, FloatArray
+from relparallel.topology.description import Description
 
 _SOURCES: Final = 4096  # of a sampled hop count
 _COUNTED: Final = "exact run, counted"

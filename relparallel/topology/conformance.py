@@ -14,7 +14,7 @@ from relparallel._checks import require_choice, require_instance
 from relparallel.topology._arrays import parts
 from relparallel.topology.description import describe, names
 from relparallel.topology.fabric import Topology
-from relparallel.topology.flows import disjoint_paths
+from relparallel.topology.routing import disjoint_paths
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,15 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.topology import (
-    LINK_CAPACITY,
-    CircuitSchedule,
-    c_through,
-    fat_tree,
-    helios,
-    reconfigure,
-    schedule_circuits,
-)
+from relparallel.topology import c_through, fat_tree, helios, reconfigure, schedule_circuits
+from relparallel.topology.circuits import CircuitSchedule
+from relparallel.topology.parts import LINK_CAPACITY
 
 
 def matchings(groups):

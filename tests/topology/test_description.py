@@ -5,8 +5,8 @@ import pytest
 from valid_calls import CALLS
 
 import relparallel.topology as topology
-from relparallel.topology import Description, describe, names
-from relparallel.topology.description import design, rules
+from relparallel.topology import describe, names
+from relparallel.topology.description import Description, design, rules
 
 
 def test_every_design_is_a_builder_with_the_parameters_of_its_closed_forms():

@@ -4,7 +4,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.topology import Scenarios, SharedRisk, fat_tree, sample_failures, torus
+from relparallel.topology import SharedRisk, fat_tree, sample_failures, torus
+from relparallel.topology.failures import Scenarios
 
 SAMPLES = 64 * 2000
 

@@ -9,9 +9,7 @@ from hypothesis import given, strategies as st
 from relparallel.topology import (
     Design,
     Topology,
-    arc_orbits,
     aspen,
-    automorphisms,
     bcube,
     c_through,
     dcell,
@@ -25,7 +23,6 @@ from relparallel.topology import (
     helios,
     hpn7,
     hyperx,
-    is_automorphism,
     jellyfish,
     leaf_spine,
     mdcube,
@@ -42,7 +39,14 @@ from relparallel.topology import (
     vl2,
 )
 from relparallel.topology.description import rules
-from relparallel.topology.symmetry import _declared, neighbour_classes, refine_colours
+from relparallel.topology.symmetry import (
+    _declared,
+    arc_orbits,
+    automorphisms,
+    is_automorphism,
+    neighbour_classes,
+    refine_colours,
+)
 
 RULES = {name for name, rule in rules().items() if rule.symmetries}
 # With the number of orbits of hosts that the wiring rule leaves.
