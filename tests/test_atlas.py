@@ -134,6 +134,13 @@ def test_all_hosts_agree_with_the_exact_programme(t, ups):
     assert row.exact == (t.meta.name == "leaf_spine")
 
 
+def test_the_share_out_of_reach_is_that_of_the_closed_form():
+    card = rp.atlas.card(T.dcell(4, 1), link_up=0.9, switch_up=0.8, server_up=0.7)
+    ratio = rp.reliability.accessible_servers(T.describe("dcell", n=4, k=1), 0.7, 0.8, 0.9)
+    assert card["mean share of hosts out of reach"].value == ratio.unreliability
+    assert all("share" not in row.quantity for row in rp.atlas.card(T.torus((3, 4))).rows)
+
+
 def test_parts_that_both_ends_hang_on_are_all_that_matters_in_one_rack():
     star = T.leaf_spine(1, 1, 2)
     row = rp.atlas.card(star, link_up=0.9, switch_up=0.8)["host-pair unavailability"]

@@ -1,4 +1,4 @@
-"""Rows of a card for what parts that fail on their own cut off: a pair of hosts, some host."""
+"""Rows of a card for what parts that fail on their own cut off: a pair of hosts, some host, a share."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from relparallel.atlas.measures import hung
 from relparallel.atlas.rows import Row, exactly
 from relparallel.metrics import disjoint_path_set
 from relparallel.reliability import (
+    accessible_servers,
     bounds,
     fat_tree_pair,
     leaf_spine_leaves_connected,
     leaf_spine_pair,
 )
+from relparallel.reliability.closed_forms.accessible_servers import has_pair_classes
 from relparallel.topology import Topology
 from relparallel.topology._arrays import FloatArray
 from relparallel.topology.description import Description
 
 _QUANTITY, _EVERY = "host-pair unavailability", "all-host unavailability"
 _CERTIFIED, _STATES, _STEPS = 20_000, 2**10, 2**26  # cables, and the work that bounds take: below a second
-_QUICK = 128  # sizes up to which a closed form takes less than a second
+_SERVERS, _QUICK = 20, 128  # sizes up to which an answer takes less than a second
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +52,7 @@ class Downs:
 def availability_rows(
     t: Topology, form: Description | None, pair: tuple[Hashable, Hashable], downs: Downs
 ) -> list[Row]:
-    """Unavailability of a pair and of all hosts, in closed form where there is one."""
+    """Unavailability of a pair, of all hosts, and share out of reach, in closed form where there is one."""
     ends = [t.index_of(label) for label in pair]
     found = None if form is None else _pair_form(form, downs)
     lower, upper = _bracket(t, ends, downs)
@@ -91,6 +93,12 @@ def _fabric_rows(form: Description, downs: Downs) -> list[Row]:
         ups = (switch, cable, switch, cable)
         every = leaf_spine_leaves_connected(leaves, spines, *ups, hosts_per_leaf=hosts).unreliability
         rows.append(exactly(_EVERY, every, "probability", "closed form, hosts work"))
+    if has_pair_classes(form, _SERVERS):
+        ratio = accessible_servers(form, 1.0 - downs.server, switch, cable)
+        known = {"closed_form": "closed form", "exact": "exact run"}.get(ratio.method, "bracket: bounds")
+        how = f"{known} over classes of pairs, hosts fail too"
+        value, share = ratio.unreliability, "mean share of hosts out of reach"
+        rows.append(Row(share, value, ratio.lower, ratio.upper, "probability", how))
     return rows
 
 

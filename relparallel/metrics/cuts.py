@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from relparallel._checks import require_choice
-from relparallel.metrics.estimate import Estimate
+from relparallel.metrics.estimate import Estimate, exactly
 from relparallel.topology import Topology, as_topology
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.routing import disjoint_paths, node_index
@@ -56,7 +56,7 @@ def edge_connectivity(
         value = _fewest_cables(t)
     else:
         value = disjoint_paths(t, *_both(source, target))
-    return Estimate(value=value, lower=value, upper=value, method="maximum flow", exact=True)
+    return exactly(value, "maximum flow")
 
 
 def vertex_connectivity(
@@ -100,7 +100,7 @@ def vertex_connectivity(
         value = _fewest_nodes(t)
     else:
         value = len(disjoint_path_set(t, *_both(source, target)))
-    return Estimate(value=value, lower=value, upper=value, method="maximum flow", exact=True)
+    return exactly(value, "maximum flow")
 
 
 def disjoint_path_set(

@@ -13,12 +13,11 @@ import numpy as np
 
 import relparallel.topology as designs
 from relparallel._checks import require_choice
-from relparallel.metrics._halving import refine
+from relparallel.metrics._bisection_bounds import DENSE, modes, second_eigenvalue, up_down_bound
+from relparallel.metrics._bisection_search import refine
 from relparallel.metrics._network import require_hosts
-from relparallel.metrics._spectrum import DENSE, modes, second_eigenvalue
-from relparallel.metrics._up_down import up_down
-from relparallel.metrics.estimate import Estimate
-from relparallel.metrics.load import ecmp_load
+from relparallel.metrics.estimate import Estimate, exactly
+from relparallel.metrics.link_load import ecmp_load
 from relparallel.topology import Topology, describe, orbits
 from relparallel.topology._arrays import BoolArray, IntArray
 
@@ -78,19 +77,15 @@ def bisection(topology: Topology | nx.Graph[Any], *, method: Method = "auto") ->
     lower = _lower(t, upper)
     known = _closed_form(t) if method == "auto" else None
     if known is not None and lower <= known <= upper:
-        return _exactly(known, "closed form")
+        return exactly(known, "closed form")
     if lower == upper:
-        return _exactly(upper, "bound met by a halving")
+        return exactly(upper, "bound met by a halving")
     small = t.num_hosts <= _SMALL and t.num_nodes + len(t.edges) <= 6 * _SMALL
     if method == "exact" or (method == "auto" and small):
         lower, upper = _solved(t, lower, upper, None if method == "exact" else _BRANCHES)
     if lower == upper:
-        return _exactly(upper, "integer program")
+        return exactly(upper, "integer program")
     return Estimate(value=upper, lower=lower, upper=upper, method="bounds and local search", exact=False)
-
-
-def _exactly(value: int, method: str) -> Estimate:
-    return Estimate(value=value, lower=value, upper=value, method=method, exact=True)
 
 
 def _closed_form(t: Topology) -> int | None:
@@ -110,7 +105,7 @@ def _lower(t: Topology, upper: int) -> int:
     routed = _routed(t)
     cheap = t.num_nodes <= DENSE or not t.transit[t.hosts].any()
     spectral = _spectral(t) if cheap or routed < upper / 2 else 0.0
-    return math.ceil(max(float(_joined(t)), up_down(t), routed, spectral) * (1 - _SLACK) - _SLACK)
+    return math.ceil(max(float(_joined(t)), up_down_bound(t), routed, spectral) * (1 - _SLACK) - _SLACK)
 
 
 def _joined(t: Topology) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.metrics import EdgeLoad, aggregate_bottleneck_throughput, ecmp_load
+from relparallel.metrics import aggregate_bottleneck_throughput, ecmp_load
 from relparallel.topology import (
     Design,
     Topology,
@@ -216,8 +216,3 @@ def test_a_large_fat_tree_takes_one_search():
 def test_bad_arguments_are_named(arguments, error):
     with pytest.raises((TypeError, ValueError), match=error):
         ecmp_load(*arguments)
-
-
-def test_a_load_is_checked():
-    with pytest.raises(ValueError, match=r"flow must be numbers >= 0 of shape \[1, 2\]"):
-        EdgeLoad(edges=[(0, 1)], flow=np.array([[-1.0, 1.0]]), capacity=np.ones(1), pairs=2, unreachable=0)

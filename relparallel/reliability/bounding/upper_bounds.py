@@ -1,13 +1,17 @@
-"""Upper bounds of the unreliability from connections that share nothing that fails.
+"""Upper bounds of the unreliability: from disjoint trees, and from a part of the network.
 
-A connection is a tree that joins all terminals: a path for two, a spanning tree for all nodes. Connections
-that share no part that can fail are independent, and the network fails only if every one of them does, so
+*Edge packing.* Trees that join all terminals and share no part that can fail are independent, and the network
+fails only if every one of them does, so
 
-    U <= product over the connections of P(some part of it is down) .
+    U <= product over the trees of P(some part of it is down) .
 
 The trees are found greedily: the one in hand grows to the terminal that is most likely within reach
 (Takahashi and Matsuyama's heuristic for Steiner trees; Prim's algorithm when every node is a terminal), its
 parts are taken out, and the next one starts.
+
+*Subgraph.* What fails less often in the whole network than in a part of it is every connection: links and
+nodes that are left out could only help. The part is what lies around a likely tree that joins the terminals,
+as far around as the work of the exact programme allows.
 
 References
 ----------
@@ -18,6 +22,7 @@ Takahashi and Matsuyama, "An approximate solution for the Steiner problem in gra
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Final
 
@@ -25,22 +30,59 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.reliability.bounding.cut_search import distances
 from relparallel.reliability.bounding.cuts import TINY, rows_of
 from relparallel.reliability.problem import Problem
+from relparallel.reliability.programme.compiled import solved
+from relparallel.reliability.programme.labels import MAX_LIVE
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-_ROUNDING: Final = 1 + 1e-9  # relative; far more than the rounding of a million products and sums
+_ROUNDING: Final = 1 + 1e-9  # relative; more than that of a million products, or of the exact programme
+_MOST_NODES: Final = 2**13  # of a part, which is too wide long before
 
 
-def disjoint_connections(problem: Problem) -> float:
+def edge_packing_bound(problem: Problem) -> float:
     """Upper bound of the unreliability of a block, O(trees * m log n)."""
     rows = rows_of(len(problem.node), problem.edges)
     return min(float(_packed(rows, problem.link, *_nodes(problem))), 1.0)
 
 
-def likeliest_tree(problem: Problem, rows: tuple[IntArray, IntArray, IntArray]) -> BoolArray:
+def subgraph_bound(problem: Problem, max_visits: int) -> float:
+    """Upper bound of the unreliability of a block, from at most so many states."""
+    rows = rows_of(len(problem.node), problem.edges)
+    far, queue = np.empty((2, len(problem.node)), np.int64)
+    distances(rows, np.flatnonzero(_likely_tree(problem, rows)), far, queue)
+    if far[problem.terminals].any():
+        return 1.0  # they are apart for good
+    best = 1.0
+    for radius in range(int(far.max(initial=0)) + 1):
+        inside = far <= radius
+        if inside.sum() > _MOST_NODES:
+            break
+        found = solved(_part_of(problem, inside), True, max_visits, max_visits)
+        if found.width > MAX_LIVE or found.peak > max_visits or found.states > max_visits:
+            break
+        best = min(best, found.unreliability * _ROUNDING)
+        max_visits -= found.states
+    return best
+
+
+def _part_of(problem: Problem, inside: BoolArray) -> Problem:
+    """The problem on some of the nodes, the terminals among them."""
+    number, kept = np.cumsum(inside) - 1, inside[problem.edges].all(axis=1)
+    return replace(
+        problem,
+        edges=number[problem.edges[kept]],
+        link=problem.link[kept],
+        node=problem.node[inside],
+        terminals=number[problem.terminals],
+        transit=problem.transit[inside],
+    )
+
+
+def _likely_tree(problem: Problem, rows: tuple[IntArray, IntArray, IntArray]) -> BoolArray:
     """Which nodes a likely tree that joins the terminals goes through; ``rows`` as from `rows_of`."""
     n, m = len(problem.node), len(problem.link)
     inside = np.empty(n, np.bool_)

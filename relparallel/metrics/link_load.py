@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_int
+from relparallel._checks import require_choice
 from relparallel.metrics._network import (
     Network,
     arcs_of,
@@ -23,7 +23,7 @@ from relparallel.metrics._network import (
 )
 from relparallel.metrics._paths import spread
 from relparallel.topology import Topology
-from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, integers, read_only, reals
+from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 from relparallel.topology.symmetry import arc_orbits, orbits
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Split = Literal["paths", "hops"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class EdgeLoad:
+class LinkLoad:
     """Traffic of all ordered pairs of hosts, one unit each, on every pair of joined nodes.
 
     Parameters
@@ -60,17 +60,6 @@ class EdgeLoad:
     capacity: FloatArray
     pairs: int
     unreachable: int
-
-    def __post_init__(self) -> None:
-        edges = integers("edges", self.edges, -1, 2)
-        m = len(edges)
-        capacity = reals("capacity", self.capacity, m, "edges", at_least=0)
-        flow = np.asarray(self.flow)
-        if flow.dtype.kind not in "iuf" or flow.shape != (m, 2) or not (flow >= 0).all():
-            raise ValueError(f"flow must be numbers >= 0 of shape [{m}, 2], got {str(self.flow)[:80]}")
-        require_int(pairs=self.pairs, unreachable=self.unreachable, at_least=0)
-        for name, array in {"edges": edges, "flow": flow.astype(np.float64), "capacity": capacity}.items():
-            object.__setattr__(self, name, read_only(array))
 
     @property
     def load(self) -> FloatArray:
@@ -122,7 +111,7 @@ class EdgeLoad:
 
 def ecmp_load(
     topology: Topology | nx.Graph[Any], alive: BoolArray | None = None, *, split: Split = "paths"
-) -> EdgeLoad:
+) -> LinkLoad:
     """Load of every cable when each ordered pair of hosts sends one unit over its shortest paths.
 
     Parameters
@@ -137,7 +126,7 @@ def ecmp_load(
 
     Returns
     -------
-    EdgeLoad
+    LinkLoad
         Exact. Parallel cables share what their pair carries.
 
     Notes
@@ -165,7 +154,7 @@ def ecmp_load(
 
 def load_of(
     t: Topology, weight: FloatArray, cables: IntArray, split: Split, *, symmetric: bool = False
-) -> EdgeLoad:
+) -> LinkLoad:
     """Load with these living hosts and cables; from one host of every orbit where all live."""
     net = network(t, weight, cables)
     roots = np.flatnonzero(net.weight)
@@ -180,7 +169,7 @@ def load_of(
     arc, share = carriers(t, net, cables)
     flow = load[arc] * share if load.size else np.zeros(arc.shape)
     hosts, pairs = int(weight.sum()), round(joined) + _pairs_of_twins(net)
-    return EdgeLoad(
+    return LinkLoad(
         edges=t.edges,
         flow=_mean_of(flow, arc_orbits(t)) if roots.size < classes else flow,
         capacity=cables * t.capacity / link_capacity(t),
