@@ -47,15 +47,6 @@ class Scenarios:
     pairs: Words
     count: int
 
-    def __post_init__(self) -> None:
-        words = -(-require_int(count=self.count, at_least=1) // 64)
-        for name in ("nodes", "pairs"):
-            found = getattr(self, name)
-            if not isinstance(found, np.ndarray) or found.dtype != np.uint64:
-                raise TypeError(f"{name} must be an array of 64-bit words, got {str(found)[:80]}")
-            if found.ndim != 2 or found.shape[1] != words:
-                raise ValueError(f"{name} must have {words} words per row, got shape {found.shape}")
-
     def alive(self, scenario: int) -> BoolArray:
         """One scenario by itself.
 

@@ -122,7 +122,8 @@ def test_every_declared_symmetry_of_the_designs_is_one(t, hosts):
 
 
 def test_every_design_but_the_random_ones_declares_some():
-    assert {t.meta.name for t in DESIGNS} == RULES == set(names()) - {"jellyfish", "xpander"}
+    assert {t.meta.name for t in DESIGNS} == RULES, "add a small one to TREES, SERVERS, GROUPS or GRIDS"
+    assert set(names()) - {"jellyfish", "xpander"} == RULES, "name its symmetries in its @design"
     assert automorphisms(jellyfish(10, 6, 4, np.random.default_rng(1))).shape == (0, 30)
 
 
