@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from relparallel.atlas.measures import exactly, hung
-from relparallel.atlas.result import Row
+from relparallel.atlas.measures import hung
+from relparallel.atlas.rows import Row, exactly
 from relparallel.metrics import disjoint_path_set
 from relparallel.reliability import (
     accessible_servers,
@@ -20,8 +20,9 @@ from relparallel.reliability import (
     leaf_spine_pair,
 )
 from relparallel.reliability.closed_forms.accessible_servers import has_pair_classes
-from relparallel.topology import Description, Topology
+from relparallel.topology import Topology
 from relparallel.topology._arrays import FloatArray
+from relparallel.topology.description import Description
 
 _QUANTITY, _EVERY = "host-pair unavailability", "all-host unavailability"
 _CERTIFIED, _STATES, _STEPS = 20_000, 2**10, 2**26  # cables, and the work that bounds take: below a second
@@ -65,17 +66,17 @@ def availability_rows(
     else:
         how = "bracket: likely cuts" if certified else "bracket: cuts around both ends"
         how += ", disjoint paths"
-        rows = [Row(quantity=_QUANTITY, value=upper, lower=lower, upper=upper, unit="probability", how=how)]
+        rows = [Row(_QUANTITY, upper, lower, upper, "probability", how)]
     return rows if form is None else [*rows, *_fabric_rows(form, downs)]
 
 
 def _pair_form(form: Description, downs: Downs) -> float | None:
     """Unavailability of the first and the last host over any path; None where no closed form is quick."""
     given, switch, cable = form.parameters, 1.0 - downs.switch, 1.0 - downs.cable
-    if form.design == "leaf_spine" and 2 <= given["leaves"] <= _QUICK and given["spines"] <= _QUICK:
-        inner = leaf_spine_pair(given["leaves"], given["spines"], switch, cable, switch).unreliability
-        return _any([downs.cable, downs.cable, inner])
-    return None
+    if form.design != "leaf_spine" or given["leaves"] < 2 or max(given["leaves"], given["spines"]) > _QUICK:
+        return None
+    inner = leaf_spine_pair(given["leaves"], given["spines"], switch, cable, switch).unreliability
+    return _any([downs.cable, downs.cable, inner])
 
 
 def _fabric_rows(form: Description, downs: Downs) -> list[Row]:
@@ -96,12 +97,8 @@ def _fabric_rows(form: Description, downs: Downs) -> list[Row]:
         ratio = accessible_servers(form, 1.0 - downs.server, switch, cable)
         known = {"closed_form": "closed form", "exact": "exact run"}.get(ratio.method, "bracket: bounds")
         how = f"{known} over classes of pairs, hosts fail too"
-        rows.append(
-            Row(
-                quantity="mean share of hosts out of reach", value=ratio.unreliability, lower=ratio.lower,
-                upper=ratio.upper, unit="probability", how=how,
-            )
-        )  # fmt: skip
+        value, share = ratio.unreliability, "mean share of hosts out of reach"
+        rows.append(Row(share, value, ratio.lower, ratio.upper, "probability", how))
     return rows
 
 
@@ -116,7 +113,7 @@ def _all_of_fat_tree(k: int, downs: Downs) -> Row:
     pairs = min(near * k * math.comb(h, 2) + far * h**2 * math.comb(k, 2), 1.0)
     lower, upper = _any(alone), _any([*alone, pairs])
     how = "bracket: what hosts hang on, sum over pairs of edge switches; hosts work"
-    return Row(quantity=_EVERY, value=upper, lower=lower, upper=upper, unit="probability", how=how)
+    return Row(_EVERY, upper, lower, upper, "probability", how)
 
 
 def _closer(

@@ -10,7 +10,7 @@ from typing import Any, Final
 import networkx as nx
 import numpy as np
 
-from relparallel._checks import require_probability, require_real, require_rng
+from relparallel._checks import require_instance, require_probability, require_real, require_rng
 from relparallel.atlas.availability import Downs, availability_rows
 from relparallel.atlas.measures import (
     closed_forms,
@@ -19,11 +19,11 @@ from relparallel.atlas.measures import (
     hop_rows,
     measured_hops,
     path_rows,
+    shortest_paths,
     size,
+    throughput_rows,
 )
-from relparallel.atlas.result import Card
-from relparallel.atlas.routings import own_routing, shortest_paths
-from relparallel.atlas.throughput import throughput_rows
+from relparallel.atlas.rows import Card
 from relparallel.metrics import bisection
 from relparallel.topology import Topology, as_topology
 
@@ -61,21 +61,19 @@ def card(
     -------
     Card
         Throughput is all-to-all, with the cables of the hosts as a limit: the aggregate one of shortest paths
-        or, where their load is not counted, between what the design's own routing reaches and what none can
-        pass; the other one of the best routing. The pair of hosts whose paths and availability are given are
-        the first and the last; both are taken to work.
+        or, where their load is not counted, between one cable and what none can pass; the other one of the
+        best routing. The pair of hosts whose paths and availability are given are the first and the last;
+        both are taken to work.
 
     Notes
     -----
     Upper bounds of throughput hold for every routing: all cables together over the mean distance, the cut of
-    the halving, the cables of a host. Shortest paths give the lower one, in large DCells and FiConns their
-    routing by levels, whose loads are counted; a linear program closes the bracket where it is small. The
-    best lower bound also proves how many cables a halving cuts. Unavailability is at least that all cables or
+    the halving, the cables of a host. Shortest paths give the lower one; a linear program closes the bracket
+    where it is small. The best lower bound also proves how many cables a halving cuts. Unavailability is at
+    least that all cables or
     neighbours around one end fail, at most that every one of a set of disjoint paths is broken; what a host
     with one cable depends on stands in series with both; up to 20 000 cables certified bounds over the likely
-    cuts close in. Leaf-spines, BCube_1 and DCell_1 have a closed form
-    in its place; fat-trees one for up-down paths. Where pairs fall into classes, so does the share of hosts
-    that a host cannot reach.
+    cuts close in. Leaf-spines have a closed form in its place, fat-trees one for up-down paths.
 
     Examples
     --------
@@ -90,9 +88,7 @@ def card(
     require_probability(link_up=link_up, switch_up=switch_up, server_up=server_up)
     require_real(work=work, at_least=0)
     single = {"link_up": link_up, "switch_up": switch_up, "server_up": server_up, "work": work}
-    for name, number in single.items():
-        if np.ndim(number):
-            raise TypeError(f"{name} must be one number, got {number!r}")
+    require_instance((int, float, np.number), **single)
     draw = np.random.default_rng(0) if rng is None else require_rng(rng=rng)
     form, (starts, arcs, symmetric) = closed_forms(t), size(t)
     hops = measured_hops(t, starts * arcs <= _AT_ONCE * work, draw)
@@ -100,7 +96,7 @@ def card(
         raise ValueError(
             f"topology must join all hosts, got {hops.unreachable} pairs without a path in {t!r}"
         )
-    routed = shortest_paths(t, symmetric) if starts * arcs <= work else own_routing(t, form)
+    routed = shortest_paths(t, symmetric) if starts * arcs <= work else None
     cut = bisection(t)
     solved = work / (_ROUND * hops.diameter) if symmetric else min(work, _PROGRAM)
     throughput = throughput_rows(t, hops, cut.upper, routed, starts * arcs <= solved)

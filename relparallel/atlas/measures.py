@@ -1,30 +1,33 @@
-"""Rows of a card that are counted, searched or cut: pieces, cost, hops, halving, disjoint paths."""
+"""Rows of a card: pieces, cost, distances, bisection, disjoint paths, all-to-all traffic."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 import relparallel.topology as builders
-from relparallel.atlas.result import Row
-from relparallel.atlas.routings import Routing
-from relparallel.metrics import Estimate, HopStatistics, edge_connectivity, hop_statistics
-from relparallel.topology import Description, Topology, bill_of_materials, describe, orbits
+from relparallel.atlas.rows import Row, between, exactly
+from relparallel.metrics import (
+    Estimate,
+    HopStatistics,
+    concurrent_flow,
+    ecmp_load,
+    edge_connectivity,
+    hop_statistics,
+)
+from relparallel.topology import Topology, bill_of_materials, describe, orbits
 from relparallel.topology._arrays import BoolArray, FloatArray
+from relparallel.topology.description import Description
 
 _SOURCES: Final = 4096  # of a sampled hop count
 _COUNTED: Final = "exact run, counted"
 _FORM: Final = "closed form"
+_CLOSE: Final = 1e-9  # relative distance at which two bounds have met
+_UNIT: Final = "host links"
 _SLACK: Final = 1e-6  # relative error of a linear program, far below the step of one cable
-
-
-def exactly(quantity: str, value: float, unit: str, how: str) -> Row:
-    """Row without a bracket."""
-    number = float(value)
-    return Row(quantity=quantity, value=number, lower=number, upper=number, unit=unit, how=how)
 
 
 def known(exact: bool, lower: float, upper: float, method: str) -> str:
@@ -103,24 +106,13 @@ def hop_rows(t: Topology, hops: HopStatistics, form: Description | None, symmetr
         ]
     error = 3 * hops.standard_error
     sampled = f"{_SOURCES} sources"
-    mean = Row(
-        quantity="mean hops",
-        value=hops.mean,
-        lower=hops.mean - error,
-        upper=hops.mean + error,
-        unit="links",
-        how=f"sampled, {sampled}, three standard errors",
-    )
+    how = f"sampled, {sampled}, three standard errors"
+    mean = Row("mean hops", hops.mean, hops.mean - error, hops.mean + error, "links", how)
     through = 2 * hops.diameter  # by way of a source
     highest = through if form is None or form.diameter_bound is None else min(form.diameter_bound, through)
     meeting = f"{_FORM} meets" if highest == hops.diameter else "bracket:"
-    return [mean, _between("diameter", hops.diameter, highest, f"{meeting} the farthest of {sampled}")]
-
-
-def _between(quantity: str, lower: int, upper: int, how: str) -> Row:
-    """Bracket in links; a value only where both ends meet."""
-    value = float(lower) if lower == upper else math.nan
-    return Row(quantity=quantity, value=value, lower=float(lower), upper=float(upper), unit="links", how=how)
+    how = f"{meeting} the farthest of {sampled}"
+    return [mean, between("diameter", hops.diameter, highest, "links", how)]
 
 
 def cut_row(t: Topology, found: Estimate, routed: Routing | None, each: float) -> Row:
@@ -135,14 +127,7 @@ def cut_row(t: Topology, found: Estimate, routed: Routing | None, each: float) -
     proved = max(counted, reached)
     lower = found.lower if found.exact else min(max(found.lower, proved), found.upper)
     how = found.method if found.method == _FORM else known(found.exact, lower, found.upper, found.method)
-    return Row(
-        quantity="bisection",
-        value=float(found.value),
-        lower=float(lower),
-        upper=float(found.upper),
-        unit="links",
-        how=how,
-    )
+    return Row("bisection", float(found.value), float(lower), float(found.upper), "links", how)
 
 
 def path_rows(t: Topology, form: Description | None, pair: tuple[Hashable, Hashable]) -> list[Row]:
@@ -156,5 +141,75 @@ def path_rows(t: Topology, form: Description | None, pair: tuple[Hashable, Hasha
         row = exactly(quantity, 1, "", "exact run: all joined, some by one cable")
     else:
         how = "bracket: all joined, cables of a host, one pair"
-        row = Row(quantity=quantity, value=math.nan, lower=1.0, upper=float(fewest), unit="", how=how)
+        row = between(quantity, 1, fewest, "", how)
     return [row, exactly("disjoint host paths, first to last", own, "", "exact run, maximum flow")]
+
+
+class Routing(NamedTuple):
+    """Throughput of all hosts together [host links], units over the busiest cable, and how it is known."""
+
+    throughput: float
+    busiest: float
+    how: str
+
+
+def shortest_paths(t: Topology, symmetric: bool) -> Routing:
+    """All shortest paths, split evenly."""
+    load = ecmp_load(t)
+    busiest = float((load.flow / t.multiplicity[:, None]).max())
+    how = "exact run, proved orbits, shortest paths" if symmetric else "exact run, shortest paths"
+    return Routing(load.throughput, busiest, how)
+
+
+def throughput_rows(
+    t: Topology, hops: HopStatistics, cut: float, routed: Routing | None, solve: bool
+) -> list[Row]:
+    """Aggregate bottleneck throughput of a routing, and throughput of the best one for each host."""
+    n, width = t.num_hosts, cables(t)
+    own = float(_around(t, width).min())
+    highest, proof = _highest(t, hops, cut, width)
+    lowest, by = (float(width.min()), "one cable") if routed is None else (routed.throughput, routed.how)
+    highest = max(highest, lowest)
+    quantity = "aggregate bottleneck throughput"
+    if routed is None:
+        aggregate = between(quantity, lowest, highest, _UNIT, f"bracket: {by}, {proof}")
+    else:
+        aggregate = exactly(quantity, lowest, _UNIT, by)
+        by = "shortest paths"
+    quantity, unit = "all-to-all throughput", "host links per host"
+    if highest <= lowest * (1 + _CLOSE):
+        return [aggregate, exactly(quantity, lowest / n, unit, f"bracket closed: {by} meet {proof}")]
+    if not solve:
+        value = math.nan if routed is None else lowest / n
+        return [aggregate, Row(quantity, value, lowest / n, highest / n, unit, f"bracket: {by}, {proof}")]
+    found = concurrent_flow(t)
+    lower = max(min(found.lower, own), lowest / n)
+    upper = max(lower, min(found.upper, highest / n))
+    return [
+        aggregate,
+        Row(quantity, lower, lower, upper, unit, known(found.exact, lower, upper, found.method)),
+    ]
+
+
+def _around(t: Topology, width: FloatArray) -> FloatArray:
+    """Capacity of all cables of every host in one direction [host links], [N]."""
+    ends, both = t.edges.T.ravel(), np.tile(width, 2)
+    return np.asarray(np.bincount(ends, weights=both, minlength=t.num_nodes)[t.hosts], dtype=np.float64)
+
+
+def _highest(t: Topology, hops: HopStatistics, cut: float, width: FloatArray) -> tuple[float, str]:
+    """Least upper bound of the throughput of all hosts together, and what proves it."""
+    n, half = t.num_hosts, t.num_hosts // 2
+    widest = float((width / t.multiplicity).max())
+    bounds = {
+        "the cables of a host": n * float(_around(t, width).min()),
+        "the cut of a halving": n * (n - 1) * cut * widest / (half * (n - half)),
+    }
+    if hops.exact:
+        inner = ~hung(t)[t.edges].any(axis=1)
+        shorter = hops.mean - 2.0 if hung(t)[t.hosts].all() else hops.mean
+        over = inner if shorter < hops.mean else np.ones(len(t.edges), dtype=bool)
+        if shorter > 0:
+            bounds["all cables over the mean distance"] = 2.0 * float(width[over].sum()) / shorter
+    proof = min(bounds, key=lambda name: bounds[name])
+    return bounds[proof], proof

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from relparallel.claims.registry import reproduces
-from relparallel.topology import BillOfMaterials, bill_of_materials
+from relparallel.topology import bill_of_materials
+from relparallel.topology.costs import BillOfMaterials
 
 
 @reproduces("TOPO-*", system="helios", quantity="cost*electrical*")

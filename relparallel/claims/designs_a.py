@@ -8,23 +8,20 @@ import numpy as np
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.metrics import hop_statistics
 from relparallel.topology import (
-    LINK_CAPACITY,
     Topology,
     aspen,
     bcube,
-    bcube_paths,
     c_through,
     describe,
-    disjoint_paths,
-    ecmp_paths,
     f10,
     ficonn,
-    ficonn_route,
     helios,
     mdcube,
     schedule_circuits,
     vl2,
 )
+from relparallel.topology.parts import LINK_CAPACITY
+from relparallel.topology.routing import bcube_paths, disjoint_paths, ecmp_paths, ficonn_route
 
 
 @reproduces("TOPO-*", system="vl2", quantity="ToR switches")

@@ -12,7 +12,6 @@ from relparallel.topology import (
     Topology,
     describe,
     dgx_superpod,
-    disjoint_paths,
     dragonfly,
     dragonfly_plus,
     hammingmesh,
@@ -28,6 +27,7 @@ from relparallel.topology import (
     tpu_v4,
     xpander,
 )
+from relparallel.topology.routing import disjoint_paths
 from relparallel.units import GBIT, TB
 
 

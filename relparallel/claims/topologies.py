@@ -9,7 +9,8 @@ import numpy as np
 
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.metrics import bisection, edge_connectivity, hop_statistics
-from relparallel.topology import Topology, bcube, dcell, describe, disjoint_paths, fat_tree, leaf_spine, torus
+from relparallel.topology import Topology, bcube, dcell, describe, fat_tree, leaf_spine, torus
+from relparallel.topology.routing import disjoint_paths
 from relparallel.units import GB
 
 _SOURCES = 512  # one pass of the search

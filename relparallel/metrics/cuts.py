@@ -10,9 +10,9 @@ import numpy as np
 
 from relparallel._checks import require_choice
 from relparallel.metrics.estimate import Estimate, exactly
-from relparallel.topology import Topology, as_topology, disjoint_paths
+from relparallel.topology import Topology, as_topology
 from relparallel.topology._arrays import IntArray
-from relparallel.topology.flows import node_index
+from relparallel.topology.routing import disjoint_paths, node_index
 from relparallel.topology.symmetry import orbits
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from relparallel.reliability.bounding.cut_bounds import near_minimum_cuts, rest_bound, union_bracket
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.blocks import Bracket, combine
-from relparallel.topology import Topology, automorphisms, is_automorphism
-from relparallel.topology.symmetry import neighbour_classes
+from relparallel.topology import Topology
+from relparallel.topology.symmetry import automorphisms, is_automorphism, neighbour_classes
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

@@ -84,6 +84,26 @@ def adjacency(edges: IntArray, nodes: int) -> tuple[IntArray, IntArray]:
     return rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
 
 
+def parts(edges: IntArray, nodes: int) -> IntArray:
+    """Connected part of every node, [nodes], numbered 0, 1, ... by first node."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ones = np.ones(len(edges), dtype=np.int8)
+    graph = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(nodes, nodes))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def require_one_part(name: str, edges: IntArray, nodes: int) -> None:
+    """Refuse an imported network whose nodes cables do not join."""
+    sizes = np.sort(np.bincount(parts(edges, nodes)))[::-1]
+    if sizes.size > 1:
+        raise ValueError(
+            f"{name} must be connected, got {sizes.size} parts of {', '.join(map(str, sizes[:8]))} nodes: "
+            "join them, read one, or read all with strict=False"
+        )
+
+
 def ordered_pairs(edges: ArrayLike, n: int) -> IntArray:
     """Check joined pairs u < v < n, ascending, each once."""
     pairs = integers("edges", edges, -1, 2, at_most=n - 1)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_instance, require_int, require_real
-from relparallel.topology import _arrays
-from relparallel.topology._arrays import FloatArray
-from relparallel.topology.designs.optical import group_pairs, optics
+from relparallel._checks import require_int, require_real
+from relparallel.topology._arrays import FloatArray, read_only
+from relparallel.topology.designs.optical import optics
 from relparallel.topology.fabric import Topology
 
 if TYPE_CHECKING:
@@ -54,17 +53,6 @@ class CircuitSchedule:
     remaining: FloatArray
     hold_time: float
     reconfiguration_time: float
-
-    def __post_init__(self) -> None:
-        require_real(hold_time=self.hold_time, above=0)
-        require_real(reconfiguration_time=self.reconfiguration_time, at_least=0)
-        remaining = _demand("remaining", self.remaining)
-        epochs = require_instance(tuple, matchings=self.matchings)
-        for pairs in epochs:
-            group_pairs("matchings", pairs, len(remaining), None)
-        carried = _arrays.reals("carried", self.carried, len(epochs), "matchings", at_least=0.0)
-        object.__setattr__(self, "carried", _arrays.read_only(carried))
-        object.__setattr__(self, "remaining", _arrays.read_only(remaining))
 
     @property
     def duty(self) -> float:
@@ -162,7 +150,7 @@ def schedule_circuits(
     require_real(hold_time=hold_time, above=0)
     require_real(reconfiguration_time=reconfiguration_time, at_least=0)
     require_int(epochs=epochs, at_least=1)
-    waiting = _demand("demand", demand, group.size)
+    waiting = _demand(demand, group.size)
     matchings, carried = [], []
     for _ in range(epochs):
         before = waiting.sum()
@@ -171,8 +159,8 @@ def schedule_circuits(
         carried.append(before - waiting.sum())
     return CircuitSchedule(
         matchings=tuple(matchings),
-        carried=np.array(carried),
-        remaining=waiting,
+        carried=read_only(np.array(carried)),
+        remaining=read_only(waiting),
         hold_time=hold_time,
         reconfiguration_time=reconfiguration_time,
     )
@@ -197,12 +185,9 @@ def _heaviest_matching(weight: FloatArray) -> list[tuple[int, int]]:
     return sorted((min(pair), max(pair)) for pair in nx.max_weight_matching(graph))
 
 
-def _demand(name: str, values: ArrayLike, groups: int | None = None) -> FloatArray:
+def _demand(values: ArrayLike, groups: int) -> FloatArray:
     """Check bytes from every group to every other and copy them."""
-    named: dict[str, Any] = {name: values}
-    matrix = np.array(require_real(**named, at_least=0))
-    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] == (groups or len(matrix))
-    if not square or np.any(np.diagonal(matrix)):
-        wanted = "groups" if groups is None else groups
-        raise ValueError(f"{name} must be [{wanted}, {wanted}] with a diagonal of zeros, got {values!r}")
+    matrix = np.array(require_real(demand=values, at_least=0))
+    if matrix.shape != (groups, groups) or np.any(np.diagonal(matrix)):
+        raise ValueError(f"demand must be [{groups}, {groups}] with a diagonal of zeros, got {values!r}")
     return matrix

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from relparallel._checks import require_choice, require_instance
+from relparallel.topology._arrays import parts
 from relparallel.topology.description import describe, names
 from relparallel.topology.fabric import Topology
-from relparallel.topology.flows import disjoint_paths
+from relparallel.topology.routing import disjoint_paths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +59,7 @@ def check(topology: Topology) -> pd.DataFrame:
         **{f"{kind} degree": (n, _degree(t, kind)) for kind, n in form.degrees.items()},
         "hosts": (form.hosts, t.num_hosts),
         "links": (form.links, t.num_links),
-        "components": (1, _components(t)),
+        "components": (1, int(parts(t.edges, t.num_nodes).max()) + 1),
     }
     if form.host_connectivity is not None:
         rows["disjoint paths of hosts"] = form.host_connectivity, _host_connectivity(t)
@@ -77,15 +78,6 @@ def _degree(t: Topology, kind: str) -> Counts:
     """Cables at the nodes of a kind: one number where they agree, else every number that occurs."""
     found = np.unique(t.degrees[t.is_kind(kind)]).tolist() if kind in t.kinds else []
     return found[0] if len(found) == 1 else tuple(found)
-
-
-def _components(t: Topology) -> int:
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    ones = np.ones(len(t.edges), dtype=np.int8)
-    graph = csr_array((ones, (t.edges[:, 0], t.edges[:, 1])), shape=(t.num_nodes,) * 2)
-    return len(np.unique(connected_components(graph, directed=False)[1]))
 
 
 def _host_connectivity(t: Topology) -> int:

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice, require_instance, require_int, require_probability
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import names
-from relparallel.topology.fabric import Topology
-from relparallel.topology.interchange import as_topology
+from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.prices import ITEMS, UnitPrices, unit_prices
 
 if TYPE_CHECKING:
@@ -68,14 +67,6 @@ class BillOfMaterials:
     cables: int
     internal_links: int = 0
     prices: UnitPrices
-
-    def __post_init__(self) -> None:
-        require_instance(str, design=self.design)
-        require_int(hosts=self.hosts, at_least=1)
-        for name in (*_COUNTS, "internal_links"):
-            require_int(**{name: getattr(self, name)}, at_least=0)
-        require_instance(UnitPrices, prices=self.prices)
-        require_priced(self.prices, self.counts, self.design)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -192,14 +183,20 @@ def bill_of_materials(
     if not isinstance(design, str):
         if parameters:
             raise ValueError(f"parameters must be left out with a network, got {', '.join(parameters)}")
-        return _network(as_topology(design, name="design"), asked)
+        return _priced(_network(as_topology(design, name="design"), asked))
     require_choice(sorted({*names(), "helios"}), design=design)
     if design != "helios":
         build = _builder(design)
         _require_parameters(design, build, parameters)
-        return _network(build(**parameters), asked)
+        return _priced(_network(build(**parameters), asked))
     _require_parameters(design, _helios, parameters)
-    return _helios(**parameters, prices=asked)
+    return _priced(_helios(**parameters, prices=asked))
+
+
+def _priced(bill: BillOfMaterials) -> BillOfMaterials:
+    """Return the bill if every piece has a price and a power."""
+    require_priced(bill.prices, bill.counts, bill.design)
+    return bill
 
 
 def _builder(design: str) -> Callable[..., Topology]:

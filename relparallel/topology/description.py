@@ -12,6 +12,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -129,9 +130,14 @@ def design(
 
 def rules() -> Mapping[str, Rule]:
     """What is registered of every design, by name."""
+    _load_designs()
+    return _RULES
+
+
+@cache
+def _load_designs() -> None:
     for module in pkgutil.iter_modules(designs.__path__):
         import_module(f"{designs.__name__}.{module.name}")
-    return _RULES
 
 
 def names() -> tuple[str, ...]:

@@ -18,8 +18,7 @@ from relparallel.hardware import ComponentRates, llama3_interruptions
 from relparallel.published import facts
 from relparallel.topology._arrays import FloatArray
 from relparallel.topology.costs import fittings, require_priced
-from relparallel.topology.fabric import Topology
-from relparallel.topology.interchange import as_topology
+from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.prices import ITEMS, UnitPrices, price_rows, unit_prices
 from relparallel.units import MICROSECOND, MINUTE, MONTH
 

@@ -11,21 +11,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_instance, require_int, require_real
+from relparallel._checks import require_flag, require_instance, require_int, require_real
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
-from relparallel.topology.parts import Design, SharedRisk, risk_groups
-from relparallel.units import GBIT
+from relparallel.topology.interchange import fields_of, graph_of
+from relparallel.topology.parts import LINK_CAPACITY, Design, SharedRisk, risk_groups
 
 if TYPE_CHECKING:
     import networkx as nx
-
-LINK_CAPACITY: Final = 400 * GBIT  #: bytes/s of a cable by default, as ndr2024 in data/devices.csv
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -106,20 +104,11 @@ class Topology:
             raise ValueError("node_kind must hold at least one node, got none")
         edges = _arrays.ordered_pairs(self.edges, n)
         m = len(edges)
-        layout = {
-            name: _arrays.integers(name, getattr(self, name), n, at_least=-1, per="node_kind")
-            for name in ("tier", "pod", "rail")
-        }
-        roles = {
-            name: _arrays.flags(name, getattr(self, name), n, "node_kind") for name in ("endpoint", "transit")
-        }
         checked: dict[str, Any] = {
             "kinds": kinds,
             "device_classes": classes,
             "node_kind": node_kind,
             "edges": edges,
-            **layout,
-            **roles,
             "device_class": _arrays.integers(
                 "device_class", self.device_class, n, at_most=len(classes) - 1, per="node_kind"
             ),
@@ -132,6 +121,10 @@ class Topology:
             "edge_attributes": _arrays.columns("edge_attributes", self.edge_attributes, m, "edges"),
             "graph_attributes": dict(require_instance(Mapping, graph_attributes=self.graph_attributes)),
         }
+        for name in ("tier", "pod", "rail"):
+            checked[name] = _arrays.integers(name, getattr(self, name), n, at_least=-1, per="node_kind")
+        for name in ("endpoint", "transit"):
+            checked[name] = _arrays.flags(name, getattr(self, name), n, "node_kind")
         for name, value in checked.items():
             stored = _arrays.read_only(value) if isinstance(value, np.ndarray) else value
             object.__setattr__(self, name, stored)
@@ -332,9 +325,7 @@ class Topology:
         >>> pair.to_networkx().nodes[1]["kind"]
         'server'
         """
-        from relparallel.topology.interchange import to_networkx
-
-        return to_networkx(self)
+        return graph_of(self)
 
     @classmethod
     def from_networkx(cls, graph: nx.Graph[Any], *, strict: bool = True) -> Topology:
@@ -358,9 +349,12 @@ class Topology:
         >>> Topology.from_networkx(nx.cycle_graph(3)).num_links
         3
         """
-        from relparallel.topology.interchange import from_networkx
+        import networkx as nx
 
-        return from_networkx(graph, strict=strict)
+        found = as_topology(require_instance(nx.Graph, graph=graph))
+        if require_flag(strict=strict):
+            _arrays.require_one_part("graph", found.edges, found.num_nodes)
+        return found
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Topology):
@@ -371,3 +365,34 @@ class Topology:
         given = ", ".join(f"{name}={value}" for name, value in self.meta.parameters.items())
         counts = f"{self.num_hosts} hosts, {self.num_switches} switches, {self.num_links} links"
         return f"<Topology {self.meta.name}({given}): {counts}>"
+
+
+def as_topology(graph: Topology | nx.Graph[Any], *, name: str = "graph") -> Topology:
+    """Return a topology as it is, and read an undirected networkx graph as one.
+
+    Parameters
+    ----------
+    graph : Topology or networkx.Graph or networkx.MultiGraph
+        Every node is an endpoint and forwards, every edge is one cable of 400 Gbit/s and latency 0, unless
+        attributes with the names of `Topology.to_networkx` say otherwise.
+    name : str, optional
+        How errors call the argument.
+
+    Returns
+    -------
+    Topology
+        Labels are the nodes of the graph, in its order; parallel edges are merged into ``multiplicity``.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> as_topology(nx.MultiGraph([("a", "b"), ("b", "a"), ("b", "c")])).multiplicity.tolist()
+    [2, 1]
+    """
+    require_instance(str, name=name)
+    if isinstance(graph, Topology):
+        return graph
+    import networkx as nx
+
+    require_instance((Topology, nx.Graph), **{name: graph})
+    return Topology(**fields_of(name, graph))

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_int, require_probability, require_rng
 from relparallel.topology._arrays import BoolArray, FloatArray
-from relparallel.topology.fabric import Topology
-from relparallel.topology.interchange import as_topology
+from relparallel.topology.fabric import Topology, as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -47,15 +46,6 @@ class Scenarios:
     nodes: Words
     pairs: Words
     count: int
-
-    def __post_init__(self) -> None:
-        words = -(-require_int(count=self.count, at_least=1) // 64)
-        for name in ("nodes", "pairs"):
-            found = getattr(self, name)
-            if not isinstance(found, np.ndarray) or found.dtype != np.uint64:
-                raise TypeError(f"{name} must be an array of 64-bit words, got {str(found)[:80]}")
-            if found.ndim != 2 or found.shape[1] != words:
-                raise ValueError(f"{name} must have {words} words per row, got shape {found.shape}")
 
     def alive(self, scenario: int) -> BoolArray:
         """One scenario by itself.

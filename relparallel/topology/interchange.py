@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_flag, require_instance
+from relparallel._checks import require_instance
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import IntArray
-from relparallel.topology.fabric import LINK_CAPACITY, Topology
-from relparallel.topology.parts import Design, SharedRisk
+from relparallel.topology.parts import LINK_CAPACITY, Design, SharedRisk
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -38,73 +37,10 @@ _EDGE_FIELDS: Final[Attributes] = {"multiplicity": 1, "capacity": LINK_CAPACITY,
 _RISK: Final = "shared_risk"
 
 
-def as_topology(graph: Topology | nx.Graph[Any], *, name: str = "graph") -> Topology:
-    """Return a topology as it is, and read an undirected networkx graph as one.
-
-    Parameters
-    ----------
-    graph : Topology or networkx.Graph or networkx.MultiGraph
-        Every node is an endpoint and forwards, every edge is one cable of 400 Gbit/s and latency 0, unless
-        the attributes named in the module's first lines say otherwise.
-    name : str, optional
-        How errors call the argument.
-
-    Returns
-    -------
-    Topology
-        Labels are the nodes of the graph, in its order; parallel edges are merged into ``multiplicity``.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> as_topology(nx.MultiGraph([("a", "b"), ("b", "a"), ("b", "c")])).multiplicity.tolist()
-    [2, 1]
-    """
-    require_instance(str, name=name)
-    if isinstance(graph, Topology):
-        return graph
+def graph_of(t: Any) -> nx.Graph[Any]:
+    """Graph with every attribute of a topology."""
     import networkx as nx
 
-    require_instance((Topology, nx.Graph), **{name: graph})
-    if graph.is_directed():
-        raise ValueError(f"{name} must be undirected, got {graph}")
-    if len(graph) == 0:
-        raise ValueError(f"{name} must have at least one node, got {graph}")
-    loops = list(nx.selfloop_edges(graph))
-    if loops:
-        raise ValueError(f"{name} must have no self-loops, got {loops[0]}")
-    return _read(graph)
-
-
-def from_networkx(graph: nx.Graph[Any], *, strict: bool) -> Topology:
-    """Topology of a networkx graph alone; see `Topology.from_networkx`."""
-    import networkx as nx
-
-    found = as_topology(require_instance(nx.Graph, graph=graph))
-    return require_one_part("graph", found) if require_flag(strict=strict) else found
-
-
-def require_one_part(name: str, topology: Topology) -> Topology:
-    """Return an imported topology if cables join all of its nodes."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    joined = np.ones(topology.indices.size, dtype=np.int8), topology.indices, topology.indptr
-    parts, part = connected_components(csr_array(joined, shape=(topology.num_nodes,) * 2), directed=False)
-    if parts > 1:
-        sizes = np.sort(np.bincount(part))[::-1]
-        raise ValueError(
-            f"{name} must be connected, got {parts} parts of {', '.join(map(str, sizes[:8]))} nodes: "
-            "join them, read one, or read all with strict=False"
-        )
-    return topology
-
-
-def to_networkx(topology: Topology) -> nx.Graph[Any]:
-    """Graph with every attribute of the topology; see `Topology.to_networkx`."""
-    import networkx as nx
-
-    t = topology
     nodes = {
         "kind": [t.kinds[code] for code in t.node_kind.tolist()],
         "device_class": [t.device_classes[code] for code in t.device_class.tolist()],
@@ -127,8 +63,17 @@ def to_networkx(topology: Topology) -> nx.Graph[Any]:
     return graph
 
 
-def _read(graph: nx.Graph[Any]) -> Topology:
-    """Topology of a graph that has nodes, no direction and no self-loops."""
+def fields_of(name: str, graph: nx.Graph[Any]) -> dict[str, Any]:
+    """Fields of the topology of a graph."""
+    import networkx as nx
+
+    if graph.is_directed():
+        raise ValueError(f"{name} must be undirected, got {graph}")
+    if len(graph) == 0:
+        raise ValueError(f"{name} must have at least one node, got {graph}")
+    loops = list(nx.selfloop_edges(graph))
+    if loops:
+        raise ValueError(f"{name} must have no self-loops, got {loops[0]}")
     labels = tuple(graph)
     index = {label: i for i, label in enumerate(labels)}
     nodes = [graph.nodes[label] for label in labels]
@@ -141,21 +86,21 @@ def _read(graph: nx.Graph[Any]) -> Topology:
     device_class, device_classes = _codes(
         "device_class", node.pop("device_class"), whole.pop("device_classes", ())
     )
-    return Topology(
-        edges=pairs,
-        node_kind=node_kind,
-        kinds=kinds,
-        device_class=device_class,
-        device_classes=device_classes,
+    return {
         **{name: node.pop(name) for name in _NODE_FIELDS if name in node},
         **{name: edge.pop(name) for name in _EDGE_FIELDS},
-        labels=labels,
-        shared_risk=_risks(node.pop(_RISK, None), edge.pop(_RISK, None)),
-        node_attributes=node,
-        edge_attributes=edge,
-        meta=whole.pop("design", Design(name="graph")),
-        graph_attributes=whole,
-    )
+        "edges": pairs,
+        "node_kind": node_kind,
+        "kinds": kinds,
+        "device_class": device_class,
+        "device_classes": device_classes,
+        "labels": labels,
+        "shared_risk": _risks(node.pop(_RISK, None), edge.pop(_RISK, None)),
+        "node_attributes": node,
+        "edge_attributes": edge,
+        "meta": whole.pop("design", Design(name="graph")),
+        "graph_attributes": whole,
+    }
 
 
 def _cables(graph: nx.Graph[Any], index: Mapping[Any, int]) -> dict[tuple[int, int], dict[str, Any]]:
@@ -197,7 +142,7 @@ def _records(table: Mapping[str, Sequence[Any]], length: int) -> list[dict[str, 
     return [{name: table[name][i] for name in table if table[name][i] is not None} for i in range(length)]
 
 
-def _risk_names(t: Topology, part: str, length: int) -> dict[str, list[tuple[str, ...] | None]]:
+def _risk_names(t: Any, part: str, length: int) -> dict[str, list[tuple[str, ...] | None]]:
     """Names of the groups of every member, as one more column where there are groups."""
     names: list[tuple[str, ...]] = [()] * length
     for group in t.shared_risk:

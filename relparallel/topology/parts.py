@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from relparallel._checks import require_instance
 from relparallel.topology import _arrays
+from relparallel.units import GBIT
+
+LINK_CAPACITY: Final = 400 * GBIT  #: bytes/s of a cable by default, as ndr2024 in data/devices.csv
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from relparallel._checks import require_int
-from relparallel.topology._arrays import BoolArray, IntArray, integers
-from relparallel.topology.fabric import Topology
-from relparallel.topology.interchange import as_topology
+from relparallel.topology._arrays import BoolArray, IntArray, integers, parts
+from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.parts import SharedRisk
 
 if TYPE_CHECKING:
@@ -115,14 +114,9 @@ def _first_switch(t: Topology) -> IntArray:
 
 def _whole_pods(t: Topology) -> bool:
     """Whether cables between hosts alone hold every pod of hosts together."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     pod = t.pod[t.hosts]
     inside = t.edges[t.endpoint[t.edges].all(axis=1) & (t.pod[t.edges[:, 0]] == t.pod[t.edges[:, 1]])]
-    shape = (t.num_nodes, t.num_nodes)
-    graph = coo_array((np.ones(len(inside), dtype=np.int8), (inside[:, 0], inside[:, 1])), shape=shape)
-    part = connected_components(graph.tocsr(), directed=False)[1][t.hosts]
+    part = parts(inside, t.num_nodes)[t.hosts]
     pods, sizes = np.unique(pod, return_counts=True)
     whole = np.unique(np.column_stack([pod, part]), axis=0).shape[0] == pods.size
     return bool(whole and pod.size and pod.min() >= 0 and sizes.min() > 1)

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from relparallel._checks import require_instance, require_rng
+from relparallel._checks import require_choice, require_instance, require_rng
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.designs.server_centric import dcell_servers, ficonn_servers
-from relparallel.topology.fabric import Topology
-from relparallel.topology.flows import node_index
-from relparallel.topology.interchange import as_topology
+from relparallel.topology.fabric import Topology, as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -30,36 +28,65 @@ Cable = Callable[[int, int, int], tuple[int, int]]  # level, two copies of it ->
 _MOST_PATHS: Final = 2**16  # paths that are listed
 
 
-def bcube_paths(topology: Topology, source: Hashable, target: Hashable) -> tuple[Path, ...]:
-    """BCube source routing: the k+1 parallel paths between two servers.
+def paths(
+    topology: Topology | nx.Graph[Any],
+    source: Hashable,
+    target: Hashable,
+    routing: str = "ecmp",
+    *,
+    rng: np.random.Generator | None = None,
+) -> tuple[Path, ...]:
+    """Paths between two nodes, as tuples of labels from source to target.
 
     Parameters
     ----------
-    topology : Topology
-        Built by `bcube`.
+    topology : Topology or networkx.Graph
+        A node without ``transit`` lies on no path but its own.
     source, target : hashable
-        Labels of two different servers.
+        Labels of two different nodes.
+    routing : {"ecmp", "updown", "design"}, optional
+        All shortest paths; all that go up a tier with every link and then down; or the routing that the paper
+        of a BCube, DCell, FiConn or VL2 defines.
+    rng : numpy.random.Generator, optional
+        Chooses the intermediate switch of VL2.
 
     Returns
     -------
     tuple of tuples
-        One path for each level; path i leaves the source at level k - i. They share no server and no switch.
+        The shortest first; empty where no such path joins the nodes. BCube: k+1 paths that share no server
+        and no switch. DCell and FiConn: one path of at most 2^(k+1) - 1 server hops, not always a shortest.
 
     Notes
     -----
-    Digits are corrected from level i down and round (BuildPathSet). Where digit i is right, the path first
-    moves to a neighbour of the source at level i and corrects digit i last. Server hops: as many as digits
-    differ, or two more, at most k + 2.
+    Up-down routes cannot wait for each other in a circle, so they need no virtual channels.
 
     References
     ----------
-    Guo et al., SIGCOMM 2009, section 3.3 and figure 5.
+    Guo et al., SIGCOMM 2008 and 2009; Li et al., INFOCOM 2009; Greenberg et al., SIGCOMM 2009; Schroeder et
+    al., "Autonet", IEEE Journal on Selected Areas in Communications 9, 1991.
 
     Examples
     --------
     >>> from relparallel.topology import bcube
-    >>> bcube_paths(bcube(n=4, k=1), 0, 5)
+    >>> paths(bcube(n=4, k=1), 0, 5, "design")
     ((0, 20, 4, 17, 5), (0, 16, 1, 21, 5))
+    """
+    require_choice(("ecmp", "updown", "design"), routing=routing)
+    if routing != "design":
+        return (ecmp_paths if routing == "ecmp" else up_down_paths)(topology, source, target)
+    t = as_topology(topology, name="topology")
+    if t.meta.name == "bcube":
+        return bcube_paths(t, source, target)
+    if t.meta.name == "vl2":
+        return (vl2_route(t, source, target, rng=require_rng(rng=rng)),)
+    return ((ficonn_route if t.meta.name == "ficonn" else dcell_route)(t, source, target),)
+
+
+def bcube_paths(topology: Topology, source: Hashable, target: Hashable) -> tuple[Path, ...]:
+    """The k+1 parallel paths of BCube source routing; path i leaves the source at level k - i.
+
+    Digits are corrected from level i down and round (BuildPathSet, Guo et al. 2009, section 3.3). Where digit
+    i is right, the path first moves to a neighbour of the source at level i and corrects digit i last.
     """
     s, d = _servers(topology, "bcube", source, target)
     n, k = (int(topology.meta.parameters[letter]) for letter in ("n", "k"))
@@ -67,34 +94,7 @@ def bcube_paths(topology: Topology, source: Hashable, target: Hashable) -> tuple
 
 
 def dcell_route(topology: Topology, source: Hashable, target: Hashable) -> Path:
-    """DCellRouting: over the one cable between the copies of source and target, level by level.
-
-    Parameters
-    ----------
-    topology : Topology
-        Built by `dcell`.
-    source, target : hashable
-        Labels of two different servers.
-
-    Returns
-    -------
-    tuple
-        Nodes from source to target: at most 2^(k+1) - 1 server hops.
-
-    Notes
-    -----
-    Not always a shortest path. O(2^k).
-
-    References
-    ----------
-    Guo et al., SIGCOMM 2008, section 4.1.
-
-    Examples
-    --------
-    >>> from relparallel.topology import dcell
-    >>> dcell_route(dcell(n=4, k=1), 1, 17)
-    (1, 20, 3, 16, 24, 17)
-    """
+    """DCellRouting: over the one cable between both copies, level by level (Guo et al. 2008, 4.1)."""
     s, d = _servers(topology, "dcell", source, target)
     n, k = (int(topology.meta.parameters[letter]) for letter in ("n", "k"))
     sizes = dcell_servers(n, k)
@@ -106,34 +106,7 @@ def dcell_route(topology: Topology, source: Hashable, target: Hashable) -> Path:
 
 
 def ficonn_route(topology: Topology, source: Hashable, target: Hashable) -> Path:
-    """FiConn's traffic-oblivious routing: over the one cable between the copies, level by level.
-
-    Parameters
-    ----------
-    topology : Topology
-        Built by `ficonn`.
-    source, target : hashable
-        Labels of two different servers.
-
-    Returns
-    -------
-    tuple
-        Nodes from source to target: at most 2^(k+1) - 1 server hops.
-
-    Notes
-    -----
-    Not always a shortest path. O(2^k).
-
-    References
-    ----------
-    Li et al., INFOCOM 2009, section IV-A.
-
-    Examples
-    --------
-    >>> from relparallel.topology import ficonn
-    >>> ficonn_route(ficonn(n=4, k=1), 1, 9)
-    (1, 12, 2, 8, 14, 9)
-    """
+    """FiConn's traffic-oblivious routing, level by level as in DCell (Li et al. 2009, IV-A)."""
     s, d = _servers(topology, "ficonn", source, target)
     n, k = (int(topology.meta.parameters[letter]) for letter in ("n", "k"))
     sizes = ficonn_servers(n, k)
@@ -146,37 +119,10 @@ def ficonn_route(topology: Topology, source: Hashable, target: Hashable) -> Path
 
 
 def vl2_route(topology: Topology, source: Hashable, target: Hashable, *, rng: np.random.Generator) -> Path:
-    """Valiant load balancing of VL2: up to a random intermediate switch, then down.
+    """Valiant load balancing of VL2: up to a random intermediate switch, then down; a rack is not left.
 
-    Parameters
-    ----------
-    topology : Topology
-        Built by `vl2`.
-    source, target : hashable
-        Labels of two different servers.
-    rng : numpy.random.Generator
-        Chooses the intermediate switch and, by ECMP, the aggregation switches below it.
-
-    Returns
-    -------
-    tuple
-        Nodes from source to target: 6 links over an intermediate switch, 2 within a rack.
-
-    Notes
-    -----
-    All d_a/2 intermediate switches and both aggregation switches of a rack are equally likely, so no traffic
-    pattern that hosts can send overloads a switch. Traffic within a pod bounces too, and may pass an
-    aggregation switch twice; that within a rack does not leave it.
-
-    References
-    ----------
-    Greenberg et al., SIGCOMM 2009, section 4.2.2.
-
-    Examples
-    --------
-    >>> from relparallel.topology import vl2
-    >>> len(vl2_route(vl2(d_a=4, d_i=4), 0, 79, rng=np.random.default_rng(1)))
-    7
+    All intermediate switches and both aggregation switches of a rack are equally likely (Greenberg et al.,
+    SIGCOMM 2009, section 4.2.2).
     """
     s, d = _servers(topology, "vl2", source, target)
     require_rng(rng=rng)
@@ -188,30 +134,7 @@ def vl2_route(topology: Topology, source: Hashable, target: Hashable, *, rng: np
 
 
 def ecmp_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable) -> tuple[Path, ...]:
-    """All shortest paths between two nodes: those over which ECMP spreads.
-
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        A node without ``transit`` lies on no path but its own.
-    source, target : hashable
-        Labels of two different nodes.
-
-    Returns
-    -------
-    tuple of tuples
-        In lexicographic order of node indices; empty where no path joins them.
-
-    Notes
-    -----
-    One breadth-first search from the target, O(links), then time in proportion to the paths.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> ecmp_paths(nx.cycle_graph(4), 0, 2)
-    ((0, 1, 2), (0, 3, 2))
-    """
+    """All shortest paths between two nodes, by one breadth-first search from the target."""
     t, s, d = _ends(topology, source, target)
     away = _distances(t, d)
 
@@ -222,36 +145,7 @@ def ecmp_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Has
 
 
 def up_down_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable) -> tuple[Path, ...]:
-    """All up-down paths between two hosts of a tiered network: every link up a tier, then every link down.
-
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        With tiers; links within a tier are not used.
-    source, target : hashable
-        Labels of two different nodes.
-
-    Returns
-    -------
-    tuple of tuples
-        Without repeated nodes, the shortest first; empty where no such path joins them.
-
-    Notes
-    -----
-    Routes without a turn upwards cannot wait for each other in a circle, so they need no virtual channels.
-    Paths over every common ancestor are listed, not only over the lowest.
-
-    References
-    ----------
-    Schroeder et al., "Autonet: a high-speed, self-configuring local area network using point-to-point links",
-    IEEE Journal on Selected Areas in Communications 9, 1991.
-
-    Examples
-    --------
-    >>> from relparallel.topology import fat_tree
-    >>> [len(path) - 1 for path in up_down_paths(fat_tree(k=4), 0, 2)]
-    [4, 4]
-    """
+    """All paths that go up a tier with every link and then down, over every common ancestor."""
     t, s, d = _ends(topology, source, target)
     descents: dict[int, list[Walk]] = {}
     for walk in _climbs(t, d):
@@ -366,3 +260,30 @@ def _listed(t: Topology, walks: Iterable[Walk]) -> tuple[Path, ...]:
     if len(found) > _MOST_PATHS:
         raise ValueError(f"target must be at the end of at most {_MOST_PATHS} paths from source in {t!r}")
     return tuple(tuple(t.labels[v] for v in walk) for walk in found)
+
+
+def disjoint_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable) -> int:
+    """Largest number of paths from source to target that share no cable: a maximum flow (Menger)."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    t = as_topology(topology, name="topology")
+    s, d = node_index(t, "source", source), node_index(t, "target", target)
+    if s == d:
+        raise ValueError(f"target must differ from source, got {target!r} for both")
+    tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
+    cables = np.tile(t.multiplicity, 2).astype(np.int32)
+    forwards = t.transit.copy()
+    forwards[[s, d]] = True
+    usable = forwards[tail] & forwards[head]
+    arcs = csr_array((cables[usable], (tail[usable], head[usable])), shape=(t.num_nodes,) * 2)
+    arcs.indices, arcs.indptr = arcs.indices.astype(np.int32), arcs.indptr.astype(np.int32)
+    return int(maximum_flow(arcs, s, d, method="dinic").flow_value)
+
+
+def node_index(topology: Topology, name: str, label: Hashable) -> int:
+    """Index of the node that an argument of that name labels."""
+    try:
+        return topology.index_of(label)
+    except ValueError:
+        raise ValueError(f"{name} must be a node of {topology!r}, got {label!r}") from None

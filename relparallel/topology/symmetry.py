@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import describe, rules
-from relparallel.topology.fabric import Topology
-from relparallel.topology.interchange import as_topology
+from relparallel.topology.fabric import Topology, as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -119,12 +118,13 @@ def orbits(
     t = as_topology(topology, name="topology")
     if node_colours is None and edge_colours is None:
         return _once(t, _orbits)
-    node = _words(np.zeros(t.num_nodes) if node_colours is None else node_colours)
+    node = _colours("node_colours", node_colours, t.num_nodes)
+    edge = _colours("edge_colours", edge_colours, len(t.edges))
     if edge_colours is None:
         return _components(_stabiliser(automorphisms(t), node))
     arcs = np.array([_arc_images(t, g)[: len(t.edges)] % len(t.edges) for g in automorphisms(t)])
     moves = np.hstack([automorphisms(t), t.num_nodes + arcs.reshape(-1, len(t.edges)).astype(np.int64)])
-    kept = _stabiliser(moves, np.concatenate([node, _words(edge_colours)]))
+    kept = _stabiliser(moves, np.concatenate([node, edge]))
     return _components(kept[:, : t.num_nodes])
 
 
@@ -264,6 +264,14 @@ def _words(colours: ArrayLike) -> Words:
     return word
 
 
+def _colours(name: str, colours: ArrayLike | None, size: int) -> Words:
+    """One word for every row of colours, all alike where there are none."""
+    rows = np.zeros(size) if colours is None else np.asarray(colours)
+    if rows.dtype.kind not in "biuf" or rows.ndim == 0 or len(rows) != size:
+        raise ValueError(f"{name} must be {size} rows of numbers or truth values, got {colours!r}")
+    return _words(rows)
+
+
 def _mixed(values: Words) -> Words:
     """Scatter words so that sums of them tell sets apart (the finaliser of splitmix64)."""
     x = values + np.uint64(0x9E3779B97F4A7C15)
@@ -350,13 +358,8 @@ def _keeps_neighbours(indptr, indices, image):  # type: ignore[no-untyped-def]
 
 def _components(images: IntArray) -> IntArray:
     """Orbits of 0..size-1 under the rows, numbered by first member."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     count, size = images.shape
-    start, ones = np.tile(np.arange(size), count), np.ones(count * size, dtype=np.int8)
-    graph = coo_array((ones, (start, images.ravel())), shape=(size, size)).tocsr()
-    return _numbered(connected_components(graph, directed=False)[1])
+    return _numbered(_arrays.parts(np.column_stack([np.tile(np.arange(size), count), images.ravel()]), size))
 
 
 def _numbered(labels: ArrayLike) -> IntArray:

@@ -9,7 +9,8 @@ import pytest
 
 from relparallel.hardware import Cluster, cluster
 from relparallel.parallel import Links, Placement, Strategy, collective_time, group_links
-from relparallel.topology import Topology, dgx_superpod, ecmp_paths, hpn7, leaf_spine, rail_only
+from relparallel.topology import Topology, dgx_superpod, hpn7, leaf_spine, rail_only
+from relparallel.topology.routing import ecmp_paths
 
 STRATEGY = Strategy(tensor=8, pipeline=2, data=4)
 SELENE = cluster("a100-80gb-selene", gpus=64)

@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.topology import (
-    LINK_CAPACITY,
-    CircuitSchedule,
-    c_through,
-    fat_tree,
-    helios,
-    reconfigure,
-    schedule_circuits,
-)
+from relparallel.topology import c_through, fat_tree, helios, reconfigure, schedule_circuits
+from relparallel.topology.parts import LINK_CAPACITY
 
 
 def matchings(groups):
@@ -107,12 +100,3 @@ def test_bad_arguments_are_named(changed, error):
     given_ = {"topology": c_through(2, 2, 2), "demand": np.zeros((4, 4)), "hold_time": 1.0}
     with pytest.raises((TypeError, ValueError), match=error):
         schedule_circuits(**{**given_, "reconfiguration_time": 0.0, **changed})
-
-
-def test_a_schedule_checks_its_fields():
-    fields = {"carried": [1.0], "remaining": np.zeros((2, 2)), "hold_time": 1.0, "reconfiguration_time": 0.0}
-    assert CircuitSchedule(matchings=(((0, 1),),), **fields).throughput == 1.0
-    with pytest.raises(ValueError, match="matchings must"):
-        CircuitSchedule(matchings=(((0, 2),),), **fields)
-    with pytest.raises(ValueError, match="carried must"):
-        CircuitSchedule(matchings=(), **fields)

@@ -8,7 +8,6 @@ from scipy.sparse import block_array, csr_array, eye_array
 
 from relparallel.metrics import hop_statistics
 from relparallel.topology import (
-    Description,
     Design,
     Topology,
     aspen,
@@ -27,6 +26,7 @@ from relparallel.topology import (
     torus,
     vl2,
 )
+from relparallel.topology.description import Description
 
 SMALL = [
     *(fat_tree(k) for k in (2, 4, 6, 8)),

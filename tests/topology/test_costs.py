@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 import relparallel as rp
 from relparallel.published import data_folder
 from relparallel.topology import Design, Topology, bcube, costs, fat_tree, leaf_spine, torus
+from relparallel.topology.parts import LINK_CAPACITY
 
 bill_of_materials = rp.topology.bill_of_materials
 
@@ -170,5 +171,5 @@ def test_published_prices_of_clusters_of_h100(servers, switches, cables):
 
 def test_the_capacity_of_a_cable_is_that_of_the_modern_list():
     rows = pd.read_csv(data_folder() / "devices.csv").set_index(["prices", "item", "quantity"])["value"]
-    assert float(rows["ndr2024", "switch port", "capacity"]) * rp.units.GBIT == rp.topology.LINK_CAPACITY
-    assert float(rows["ndr2024", "transceiver", "capacity"]) * rp.units.GBIT == rp.topology.LINK_CAPACITY
+    assert float(rows["ndr2024", "switch port", "capacity"]) * rp.units.GBIT == LINK_CAPACITY
+    assert float(rows["ndr2024", "transceiver", "capacity"]) * rp.units.GBIT == LINK_CAPACITY

@@ -2,14 +2,16 @@ import inspect
 from pathlib import Path
 
 import pytest
+from valid_calls import CALLS
 
 import relparallel.topology as topology
-from relparallel.topology import Description, describe, names
-from relparallel.topology.description import design, rules
+from relparallel.topology import describe, names
+from relparallel.topology.description import Description, design, rules
 
 
 def test_every_design_is_a_builder_with_the_parameters_of_its_closed_forms():
     for name in names():
+        assert hasattr(topology, name), f"add {name} to relparallel/topology/__init__.pyi"
         parameters = inspect.signature(getattr(topology, name)).parameters
         builder = ", ".join(given for given in parameters if given != "rng")
         with pytest.raises(ValueError, match=f"parameters of {name} must be {builder}, got no_such"):
@@ -40,13 +42,17 @@ def test_a_registered_design_is_found_by_name(monkeypatch):
 
 def test_a_design_stands_in_its_module_with_all_that_belongs_to_it():
     """A new design is one decorated function and one public name; this says what is missing."""
+    from relparallel.atlas.catalogue import _candidates
     from relparallel.drawing.layouts import _LAYOUTS
 
+    sizes = {*_candidates(1000), "jellyfish", "xpander"}
     stub = Path(topology.__file__).with_suffix(".pyi").read_text()
     for name, rule in rules().items():
         module = rule.closed_form.__module__.removeprefix("relparallel.topology")
         line = f"from {module} import {name} as {name}"
         assert f"{name} as {name}" in stub, f"add to relparallel/topology/__init__.pyi: {line}"
+        assert name in sizes, f"add parameters of {name} to _candidates in relparallel/atlas/catalogue.py"
+        assert f"topology.{name}" in CALLS, f"add a valid call of {name} to tests/valid_calls.py"
         assert rule.layout in _LAYOUTS, (
             f"layout of {name} must be one of {', '.join(_LAYOUTS)}, got {rule.layout!r}: "
             f"correct its @design, or add a layout to relparallel/drawing/layouts.py"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.metrics import bisection, hop_statistics
-from relparallel.topology import check, describe, disjoint_paths, hammingmesh, torus, tpu_v4
+from relparallel.topology import check, describe, hammingmesh, torus, tpu_v4
+from relparallel.topology.routing import disjoint_paths
 
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple)
 

@@ -8,7 +8,8 @@ from hypothesis import given, strategies as st
 from valid_calls import CALLS
 
 import relparallel as rp
-from relparallel.topology import LINK_CAPACITY, Design, SharedRisk, Topology, fat_tree, names, torus
+from relparallel.topology import Design, SharedRisk, Topology, fat_tree, names, torus
+from relparallel.topology.parts import LINK_CAPACITY
 
 
 def trunk(**changes):

@@ -4,7 +4,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.topology import Scenarios, SharedRisk, fat_tree, sample_failures, torus
+from relparallel.topology import SharedRisk, fat_tree, sample_failures, torus
+from relparallel.topology.failures import Scenarios
 
 SAMPLES = 64 * 2000
 
@@ -87,22 +88,7 @@ def test_bad_arguments_are_named(arguments, error):
         sample_failures(**good | arguments)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("nodes", np.zeros((2, 2), dtype=np.uint64)),
-        ("pairs", np.zeros((2, 1))),
-        ("count", 0),
-        ("nodes", None),
-    ],
-)
-def test_bad_scenarios_are_named(field, value):
-    good = {
-        "nodes": np.zeros((2, 1), dtype=np.uint64),
-        "pairs": np.zeros((1, 1), dtype=np.uint64),
-        "count": 64,
-    }
-    with pytest.raises((TypeError, ValueError), match=f"{field} must"):
-        Scenarios(**good | {field: value})
+def test_a_scenario_that_was_not_drawn_is_refused():
+    up = np.zeros((2, 1), dtype=np.uint64)
     with pytest.raises(ValueError, match="scenario must be"):
-        Scenarios(**good).alive(64)
+        Scenarios(nodes=up, pairs=up[:1], count=64).alive(64)

@@ -2,7 +2,8 @@ import networkx as nx
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.topology import disjoint_paths, fat_tree
+from relparallel.topology import fat_tree
+from relparallel.topology.routing import disjoint_paths
 
 cables = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(1, 3)).filter(lambda c: c[0] != c[1]),

@@ -15,14 +15,11 @@ from relparallel.topology import (
     dcell,
     fat_tree,
     leaf_spine,
-    lint_simai,
-    read_graphml,
-    read_simai,
     torus,
-    write_graphml,
-    write_simai,
 )
 from relparallel.topology.formats import _text
+from relparallel.topology.formats.graphml import read_graphml, write_graphml
+from relparallel.topology.formats.simai import lint_simai, read_simai, write_simai
 from relparallel.units import GBIT
 
 DESIGNS = [fat_tree(4), leaf_spine(3, 2, 4), bcube(3, 1), dcell(3, 1), torus((3, 2, 4)), torus((1,))]

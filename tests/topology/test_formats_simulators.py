@@ -8,24 +8,11 @@ import numpy as np
 import pytest
 
 import relparallel as rp
-from relparallel.topology import (
-    Design,
-    Topology,
-    bcube,
-    dcell,
-    fat_tree,
-    leaf_spine,
-    lint_simai,
-    read_graphml,
-    read_simai,
-    torus,
-    write_booksim,
-    write_graphml,
-    write_htsim,
-    write_ns3,
-    write_simai,
-)
+from relparallel.topology import Design, Topology, bcube, dcell, fat_tree, leaf_spine, torus
 from relparallel.topology.formats import _text
+from relparallel.topology.formats.graphml import read_graphml, write_graphml
+from relparallel.topology.formats.simai import lint_simai, read_simai, write_simai
+from relparallel.topology.formats.simulators import write_booksim, write_htsim, write_ns3
 from relparallel.units import GBIT
 
 DESIGNS = [fat_tree(4), leaf_spine(3, 2, 4), bcube(3, 1), dcell(3, 1), torus((3, 2, 4)), torus((1,))]

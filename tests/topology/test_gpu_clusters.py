@@ -4,16 +4,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.metrics import hop_statistics
-from relparallel.topology import (
-    LINK_CAPACITY,
-    check,
-    describe,
-    dgx_superpod,
-    hpn7,
-    meta_roce,
-    nvl72,
-    rail_only,
-)
+from relparallel.topology import check, describe, dgx_superpod, hpn7, meta_roce, nvl72, rail_only
+from relparallel.topology.parts import LINK_CAPACITY
 from relparallel.units import GB, GBIT, TB
 
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.topology import (
-    LINK_CAPACITY,
     Design,
     SharedRisk,
     Topology,
@@ -17,6 +16,7 @@ from relparallel.topology import (
     leaf_spine,
     torus,
 )
+from relparallel.topology.parts import LINK_CAPACITY
 
 DESIGNS = [
     fat_tree(4),

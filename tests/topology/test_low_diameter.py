@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.metrics import hop_statistics
-from relparallel.topology import check, describe, dragonfly, dragonfly_plus, hyperx, is_automorphism
+from relparallel.topology import check, describe, dragonfly, dragonfly_plus, hyperx
+from relparallel.topology.symmetry import is_automorphism
 
 small = st.integers(1, 4)
 

@@ -4,16 +4,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.topology import (
-    LINK_CAPACITY,
-    aspen,
-    describe,
-    disjoint_paths,
-    ecmp_paths,
-    fat_tree,
-    three_tier,
-    vl2,
-)
+from relparallel.topology import aspen, describe, fat_tree, three_tier, vl2
+from relparallel.topology.parts import LINK_CAPACITY
+from relparallel.topology.routing import disjoint_paths, ecmp_paths
 
 
 def kind(t, name):

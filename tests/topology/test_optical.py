@@ -5,7 +5,6 @@ import pytest
 
 from relparallel.metrics import hop_statistics
 from relparallel.topology import (
-    LINK_CAPACITY,
     bill_of_materials,
     c_through,
     check,
@@ -15,6 +14,7 @@ from relparallel.topology import (
     reconfigure,
     tpu_v4,
 )
+from relparallel.topology.parts import LINK_CAPACITY
 
 
 def test_the_packet_part_of_helios_is_a_leaf_spine_network():

@@ -5,19 +5,14 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.topology import (
-    Topology,
-    bcube,
+from relparallel.topology import Topology, bcube, dcell, fat_tree, ficonn, leaf_spine, vl2
+from relparallel.topology.routing import (
     bcube_paths,
-    dcell,
     dcell_route,
     ecmp_paths,
-    fat_tree,
-    ficonn,
     ficonn_route,
-    leaf_spine,
+    paths,
     up_down_paths,
-    vl2,
     vl2_route,
 )
 
@@ -178,3 +173,16 @@ def test_too_many_paths_are_refused():
 def test_bad_arguments_are_named(call, error):
     with pytest.raises((TypeError, ValueError), match=error):
         call()
+
+
+def test_paths_by_the_name_of_a_routing():
+    tree, cube, copies = fat_tree(4), bcube(4, 1), ficonn(4, 1)
+    assert paths(tree, 0, 2) == ecmp_paths(tree, 0, 2)
+    assert paths(tree, 0, 2, "updown") == up_down_paths(tree, 0, 2)
+    assert paths(cube, 0, 5, "design") == bcube_paths(cube, 0, 5)
+    assert paths(copies, 1, 9, "design") == (ficonn_route(copies, 1, 9),)
+    assert paths(dcell(4, 1), 1, 17, "design") == (dcell_route(dcell(4, 1), 1, 17),)
+    with pytest.raises(TypeError, match="rng"):
+        paths(vl2(4, 4), 0, 79, "design")
+    with pytest.raises(ValueError, match="topology must be built by dcell"):
+        paths(tree, 0, 2, "design")

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.metrics import hop_statistics
-from relparallel.topology import LINK_CAPACITY, bcube, dcell, describe, disjoint_paths, ficonn, mdcube
+from relparallel.topology import bcube, dcell, describe, ficonn, mdcube
+from relparallel.topology.parts import LINK_CAPACITY
+from relparallel.topology.routing import disjoint_paths
 
 
 def digits(server, n, k):

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 from relparallel.metrics import hop_statistics
-from relparallel.topology import disjoint_paths, f10, fat_tree, leaf_spine
+from relparallel.topology import f10, fat_tree, leaf_spine
+from relparallel.topology.routing import disjoint_paths
 
 
 @pytest.mark.parametrize("k", [2, 4, 6, 8, 16])

@@ -9,9 +9,7 @@ from hypothesis import given, strategies as st
 from relparallel.topology import (
     Design,
     Topology,
-    arc_orbits,
     aspen,
-    automorphisms,
     bcube,
     c_through,
     dcell,
@@ -25,7 +23,6 @@ from relparallel.topology import (
     helios,
     hpn7,
     hyperx,
-    is_automorphism,
     jellyfish,
     leaf_spine,
     mdcube,
@@ -35,7 +32,6 @@ from relparallel.topology import (
     orbits,
     polarfly,
     rail_only,
-    refine_colours,
     slim_fly,
     three_tier,
     torus,
@@ -43,7 +39,14 @@ from relparallel.topology import (
     vl2,
 )
 from relparallel.topology.description import rules
-from relparallel.topology.symmetry import _declared, neighbour_classes
+from relparallel.topology.symmetry import (
+    _declared,
+    arc_orbits,
+    automorphisms,
+    is_automorphism,
+    neighbour_classes,
+    refine_colours,
+)
 
 RULES = {name for name, rule in rules().items() if rule.symmetries}
 # With the number of orbits of hosts that the wiring rule leaves.
@@ -119,7 +122,8 @@ def test_every_declared_symmetry_of_the_designs_is_one(t, hosts):
 
 
 def test_every_design_but_the_random_ones_declares_some():
-    assert {t.meta.name for t in DESIGNS} == RULES == set(names()) - {"jellyfish", "xpander"}
+    assert {t.meta.name for t in DESIGNS} == RULES, "add a small one to TREES, SERVERS, GROUPS or GRIDS"
+    assert set(names()) - {"jellyfish", "xpander"} == RULES, "name its symmetries in its @design"
     assert automorphisms(jellyfish(10, 6, 4, np.random.default_rng(1))).shape == (0, 30)
 
 
@@ -219,6 +223,14 @@ def test_edges_may_look_different_from_their_two_ends():
 def test_refinement_is_coarser_than_orbits_where_all_degrees_are_equal():
     two = nx.to_numpy_array(nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(4)))
     assert set(refine_colours(np.argwhere(np.triu(two)), np.zeros(7))[0]) == {0}
+
+
+@pytest.mark.parametrize("bad", [[0, 1], 1.0, ["a", "b", "c"]])
+def test_colours_are_one_row_for_each_part(bad):
+    with pytest.raises(ValueError, match="node_colours must be 3 rows"):
+        orbits(nx.cycle_graph(3), bad)
+    with pytest.raises(ValueError, match="edge_colours must be 3 rows"):
+        orbits(nx.cycle_graph(3), None, bad)
 
 
 def test_twins_have_the_same_neighbours():

@@ -20,7 +20,7 @@ from relparallel.reliability.repair.host_pairs import pairs_measure
 from relparallel.reliability.repair.likely_states import likely_states
 from relparallel.reliability.repair.state_orbits import orbits_of_sets, symmetries_that_keep
 from relparallel.topology import Topology, as_topology
-from relparallel.topology.flows import node_index
+from relparallel.topology.routing import node_index
 from relparallel.topology.symmetry import automorphisms
 
 if TYPE_CHECKING:

@@ -64,15 +64,6 @@ def describe_switched(
     )
 
 
-def connected(cables: IntArray, switches: int) -> bool:
-    """Whether cables join all switches."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    graph = csr_array((np.ones(len(cables), dtype=np.int8), tuple(cables.T)), shape=(switches,) * 2)
-    return int(connected_components(graph, directed=False)[0]) == 1
-
-
 def blocks(*shapes: tuple[int, ...]) -> list[IntArray]:
     """Consecutive indices arranged in blocks of these shapes."""
     ends = np.cumsum([np.prod(shape, dtype=np.int64) for shape in shapes])

@@ -17,8 +17,8 @@ from relparallel.topology.description import Description, describe, design
 from relparallel.topology.designs._shared import blocks, flat, orders, rolled
 from relparallel.topology.designs.direct import require_dims
 from relparallel.topology.designs.server_centric import bcube, bcube_moves
-from relparallel.topology.fabric import LINK_CAPACITY, Topology
-from relparallel.topology.parts import Design
+from relparallel.topology.fabric import Topology
+from relparallel.topology.parts import LINK_CAPACITY, Design
 
 
 def _mdcube(n: int, k: int, dims: Sequence[int]) -> Description:

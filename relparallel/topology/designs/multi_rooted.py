@@ -20,8 +20,8 @@ from relparallel._checks import require_instance, require_int
 from relparallel.topology._arrays import IntArray, joined, require_size
 from relparallel.topology.description import Description, design
 from relparallel.topology.designs._shared import blocks, rolled, rolls
-from relparallel.topology.fabric import LINK_CAPACITY, Topology
-from relparallel.topology.parts import Design
+from relparallel.topology.fabric import Topology
+from relparallel.topology.parts import LINK_CAPACITY, Design
 
 SERVERS_PER_TOR: Final = 20  #: of VL2: servers of 1 Gbit/s on two uplinks of 10 Gbit/s
 

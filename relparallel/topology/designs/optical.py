@@ -27,8 +27,8 @@ from relparallel.topology.designs._shared import blocks, rolls
 from relparallel.topology.designs.direct import CUBE, on_switches
 from relparallel.topology.designs.multi_rooted import tiered, tree_hops
 from relparallel.topology.designs.switch_centric import leaf_spine, leaf_spine_moves
-from relparallel.topology.fabric import LINK_CAPACITY, Topology
-from relparallel.topology.parts import Design
+from relparallel.topology.fabric import Topology
+from relparallel.topology.parts import LINK_CAPACITY, Design
 
 _GROUPS = {"helios": "pod switch", "c_through": "tor"}  # what circuits join
 

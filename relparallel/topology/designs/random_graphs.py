@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from relparallel._checks import require_int, require_rng
-from relparallel.topology._arrays import BoolArray, IntArray, joined, require_size
+from relparallel.topology._arrays import BoolArray, IntArray, joined, parts, require_size
 from relparallel.topology.description import Description, design
-from relparallel.topology.designs._shared import connected, describe_switched, switched
+from relparallel.topology.designs._shared import describe_switched, switched
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import Design
 
@@ -69,7 +69,7 @@ def jellyfish(n: int, k: int, r: int, rng: np.random.Generator) -> Topology:
     require_rng(rng=rng)
     require_size("n", n, n * (1 + 2 * p + r))
     cables = _regular(n, r, rng)
-    while not connected(cables, n):
+    while parts(cables, n).any():
         cables = _regular(n, r, rng)
     return switched(
         cables=cables,
@@ -134,7 +134,7 @@ def xpander(d: int, k: int, p: int, rng: np.random.Generator) -> Topology:
     require_rng(rng=rng)
     require_size("d", d, switches * (1 + 2 * p + d))
     cables = _lift(d, k, rng)
-    while not connected(cables, switches):
+    while parts(cables, switches).any():
         cables = _lift(d, k, rng)
     return switched(
         cables=cables,

@@ -4,17 +4,106 @@ Each module states the grammar of its formats. Every file is written beside its 
 is complete; every refusal of a file names the file and the line, what is wrong and what to do.
 """
 
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from relparallel._checks import require_choice
+from relparallel.topology.fabric import Topology
 from relparallel.topology.formats.graphml import read_graphml, write_graphml
-from relparallel.topology.formats.simai import lint_simai, read_simai, write_simai
+from relparallel.topology.formats.simai import read_simai, write_simai
 from relparallel.topology.formats.simulators import write_booksim, write_htsim, write_ns3
 
-__all__ = [
-    "lint_simai",
-    "read_graphml",
-    "read_simai",
-    "write_booksim",
-    "write_graphml",
-    "write_htsim",
-    "write_ns3",
-    "write_simai",
-]
+if TYPE_CHECKING:
+    import networkx as nx
+
+READERS: Final[Mapping[str, Callable[..., Topology]]] = {"graphml": read_graphml, "simai": read_simai}
+WRITERS: Final[Mapping[str, Callable[..., None]]] = {
+    "graphml": write_graphml,
+    "simai": write_simai,
+    "ns3": write_ns3,
+    "htsim": write_htsim,
+    "booksim": write_booksim,
+}
+
+
+def read(path: str | os.PathLike[str], format: str = "graphml", **options: Any) -> Topology:
+    """Topology of a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    format : {"graphml", "simai"}, optional
+        GraphML of this package or of another tool, or the topology file of SimAI.
+    **options
+        ``strict=False`` also reads a network in several parts, or a SimAI file that `lint_simai` finds fault
+        with. SimAI: ``gpus_forward=True`` where GPUs pass traffic on between NVLink and network.
+
+    Returns
+    -------
+    Topology
+        From GraphML with every attribute, equal to what was written; labels are the ids of a file of another
+        tool. From SimAI GPUs, NVSwitches and switches under the ids of the file; ``pod`` of a GPU is its
+        server, ``tier`` of a switch its distance from the GPUs.
+
+    References
+    ----------
+    SimAI, ``astra-sim-alibabacloud/inputs/topo/gen_Topo_Template.py`` and ``docs/Tutorial.md``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from relparallel.topology import fat_tree
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(fat_tree(k=4), f"{folder}/tree")
+    ...     read(f"{folder}/tree") == fat_tree(k=4)
+    True
+    """
+    return READERS[require_choice(READERS, format=format)](path, **options)
+
+
+def write(
+    topology: Topology | nx.Graph[Any],
+    path: str | os.PathLike[str],
+    format: str = "graphml",
+    **options: Any,
+) -> None:
+    """Write a topology as a file of another tool.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        The network. GraphML keeps every attribute. In the other formats hosts come first; they say nothing of
+        kinds and rails. htsim: two or three tiers that it wires in the same way, cables of whole nanoseconds
+        and Gbit/s, alike in each tier. BookSim: connected, one capacity, no parallel cables.
+    path : str or path-like
+        File to write; it is replaced only when the new one is complete.
+    format : {"graphml", "simai", "ns3", "htsim", "booksim"}, optional
+        ns-3 is the file of ASTRA-sim and HPCC, htsim a ``.topo`` file, BookSim a ``network_file`` of anynet.
+    **options
+        SimAI: ``gpus_per_server`` (8), a divisor of the hosts, and ``gpu_type`` ("H100"), one word. htsim:
+        ``switch_latency`` (0) [s]. BookSim: ``cycle`` (1e-9) [s], to which latencies are rounded.
+
+    References
+    ----------
+    ASTRA-sim network back-end ns-3, reader of ``TOPOLOGY_FILE`` in ``scratch/common.h``; Broadcom csg-htsim,
+    ``sim/datacenter/fat_tree_topology.cpp``; BookSim 2, ``src/networks/anynet.cpp`` (Jiang et al., ISPASS
+    2013).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from relparallel.topology import leaf_spine
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(leaf_spine(leaves=1, spines=1, hosts_per_leaf=1), f"{folder}/topo", "ns3")
+    ...     print(Path(f"{folder}/topo").read_text())
+    3 2 2
+    1 2
+    0 1 400Gbps 0ms 0
+    1 2 400Gbps 0ms 0
+    """
+    WRITERS[require_choice(WRITERS, format=format)](topology, path, **options)

@@ -22,9 +22,9 @@ from xml.etree.ElementTree import ParseError
 import numpy as np
 
 from relparallel._checks import require_flag
-from relparallel.topology.fabric import Topology
+from relparallel.topology._arrays import require_one_part
+from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.formats import _text
-from relparallel.topology.interchange import as_topology, require_one_part
 from relparallel.topology.parts import Design
 
 if TYPE_CHECKING:
@@ -35,24 +35,7 @@ _LITERAL: Final = "python:"
 
 
 def write_graphml(topology: Topology | nx.Graph[Any], path: str | os.PathLike[str]) -> None:
-    """Write a topology with every attribute as GraphML; `read_graphml` gives the same topology back.
-
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        The network.
-    path : str or path-like
-        File to write; it is replaced only when the new one is complete.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from relparallel.topology import fat_tree
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_graphml(fat_tree(k=4), f"{folder}/tree.graphml")
-    ...     read_graphml(f"{folder}/tree.graphml") == fat_tree(k=4)
-    True
-    """
+    """Write a topology with every attribute as GraphML; `read_graphml` gives the same topology back."""
     import networkx as nx
 
     t = as_topology(topology, name="topology")
@@ -79,38 +62,7 @@ def write_graphml(topology: Topology | nx.Graph[Any], path: str | os.PathLike[st
 
 
 def read_graphml(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
-    """Topology of a GraphML file, of this package or of another tool.
-
-    Parameters
-    ----------
-    path : str or path-like
-        File with one undirected graph.
-    strict : bool, optional
-        Refuse a graph in several parts, as `Topology.from_networkx` does.
-
-    Returns
-    -------
-    Topology
-        With every attribute of the file; labels are the ids of a file of another tool.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    TypeError, ValueError
-        If the path is none, or the file is no GraphML or its graph is directed, empty, in several parts, or
-        has self-loops or attributes of wrong values; the message names the file and, where one is known, the
-        line.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     nx.write_graphml(nx.path_graph(["a", "b", "c"]), f"{folder}/path.graphml")
-    ...     read_graphml(f"{folder}/path.graphml")
-    <Topology graph(): 3 hosts, 0 switches, 2 links>
-    """
+    """Topology of a GraphML file, of this package or of another tool."""
     import networkx as nx
 
     require_flag(strict=strict)
@@ -127,7 +79,9 @@ def read_graphml(path: str | os.PathLike[str], *, strict: bool = True) -> Topolo
         found = _decoded(graph, file)
     except (SyntaxError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file}: {error}; correct the attribute in the file") from None
-    return require_one_part(str(file), found) if strict else found
+    if strict:
+        require_one_part(str(file), found.edges, found.num_nodes)
+    return found
 
 
 def _decoded(graph: Any, file: Path) -> Topology:

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relparallel._checks import require_flag, require_instance, require_int
-from relparallel.topology._arrays import FloatArray, IntArray
-from relparallel.topology.fabric import Topology
+from relparallel.topology._arrays import FloatArray, IntArray, parts
+from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.formats import _text
 from relparallel.topology.formats.simulators import cable_lines, hosts_first
-from relparallel.topology.interchange import as_topology
 from relparallel.topology.parts import Design
 
 if TYPE_CHECKING:
@@ -59,46 +58,7 @@ class _File:
 
 
 def read_simai(path: str | os.PathLike[str], *, strict: bool = True, gpus_forward: bool = False) -> Topology:
-    r"""Topology of a SimAI file.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    strict : bool, optional
-        Refuse a file that `lint_simai` finds fault with. Otherwise every cable of the file is read, whatever
-        the first line says of their number.
-    gpus_forward : bool, optional
-        Whether GPUs pass traffic on between NVLink and network (``transit``), which the file does not say.
-
-    Returns
-    -------
-    Topology
-        GPUs, NVSwitches, switches in this order, under the ids of the file as labels; parallel cables merged;
-        ``pod`` of a GPU is its server, ``tier`` of a switch its distance from the GPUs.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    TypeError, ValueError
-        If an argument has the wrong type, the file does not follow the grammar, or the lint finds fault; the
-        message names file and line, what is wrong and what to do.
-
-    References
-    ----------
-    SimAI, ``astra-sim-alibabacloud/inputs/topo/gen_Topo_Template.py`` and ``docs/Tutorial.md``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "one_server"
-    ...     _ = file.write_text("3 2 1 0 2 H100\n2\n0 2 3600Gbps 25ns 0\n1 2 3600Gbps 25ns 0\n")
-    ...     read_simai(file)
-    <Topology simai(gpus_per_server=2, gpu_type=H100): 2 hosts, 1 switches, 2 links>
-    """
+    """Topology of a SimAI file."""
     require_flag(strict=strict, gpus_forward=gpus_forward)
     file = _parsed(_text.require_path(path=path))
     faults = list(_faults(file)) if strict else []
@@ -122,13 +82,6 @@ def lint_simai(path: str | os.PathLike[str]) -> pd.DataFrame:
     pandas.DataFrame
         One row for each fault, in the order of lines; columns line, rule, fault, remedy. Empty for a sound
         file.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    TypeError, ValueError
-        If the path is none, or the file does not follow the grammar; the message names file and line.
 
     Notes
     -----
@@ -164,31 +117,7 @@ def write_simai(
     gpus_per_server: int = 8,
     gpu_type: str = "H100",
 ) -> None:
-    """Write a topology as a SimAI file.
-
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        Its hosts are the GPUs, server by server; switches of the device class ``nvswitch`` are the
-        NVSwitches. GPUs get the ids from 0, then NVSwitches, then switches by tier. Parallel cables are lines
-        of their own.
-        Kinds, rails and ``transit`` are not written.
-    path : str or path-like
-        File to write; it is replaced only when the new one is complete.
-    gpus_per_server : int, optional
-        A divisor of the number of hosts.
-    gpu_type : str, optional
-        One word, such as A100 or H100.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from relparallel.topology import fat_tree
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_simai(fat_tree(k=4), f"{folder}/tree")
-    ...     read_simai(f"{folder}/tree")
-    <Topology simai(gpus_per_server=8, gpu_type=H100): 16 hosts, 20 switches, 48 links>
-    """
+    """Write a topology as a SimAI file."""
     t = as_topology(topology, name="topology")
     require_int(gpus_per_server=gpus_per_server, at_least=1)
     if t.num_hosts % gpus_per_server:
@@ -288,9 +217,9 @@ def _faults(file: _File) -> Iterator[tuple[int, str, str, str]]:
         yield 2, "idle ToR", wrong, "attach GPUs to it or remove it"
     yield from _split_servers(file)
     yield from _unequal(file)
-    parts = _parts(file, degree)
-    if parts > 1:
-        wrong = f"the network falls into {parts} parts"
+    found = np.unique(parts(file.ends, file.nodes)[degree > 0]).size
+    if found > 1:
+        wrong = f"the network falls into {found} parts"
         yield 1, "several parts", wrong, "add the cables that join them"
 
 
@@ -329,16 +258,6 @@ def _unequal(file: _File) -> Iterator[tuple[int, str, str, str]]:
         if known != tuple(values):
             wrong = f"the cable {pair[0]} {pair[1]} differs from the one on line {where}"
             yield line, "unequal parallel cables", wrong, "give both the same rate, delay and error rate"
-
-
-def _parts(file: _File, degree: IntArray) -> int:
-    """Parts of the network that have cables."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    ones = np.ones(len(file.ends), dtype=np.int8)
-    graph = csr_array((ones, (file.ends[:, 0], file.ends[:, 1])), shape=(file.nodes,) * 2)
-    return np.unique(connected_components(graph, directed=False)[1][degree > 0]).size
 
 
 def _topology(file: _File, gpus_forward: bool) -> Topology:

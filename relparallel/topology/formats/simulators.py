@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relparallel._checks import require_real
-from relparallel.topology._arrays import BoolArray, IntArray
-from relparallel.topology.fabric import Topology
+from relparallel.topology._arrays import BoolArray, IntArray, parts
+from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.formats import _text
-from relparallel.topology.interchange import as_topology
 from relparallel.units import GBIT
 
 if TYPE_CHECKING:
@@ -38,33 +37,7 @@ _NANOSECOND = 1e-9
 
 
 def write_ns3(topology: Topology | nx.Graph[Any], path: str | os.PathLike[str]) -> None:
-    """Write the topology file of ns-3 as ASTRA-sim and HPCC read it.
-
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        The network. Hosts get the ids from 0, switches those after them, both in their order; a parallel
-        cable is a line of its own. Kinds and ``transit`` are not written: there hosts do not forward.
-    path : str or path-like
-        File to write; it is replaced only when the new one is complete.
-
-    References
-    ----------
-    ASTRA-sim network back-end ns-3, reader of ``TOPOLOGY_FILE`` in ``scratch/common.h``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from relparallel.topology import leaf_spine
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_ns3(leaf_spine(leaves=1, spines=1, hosts_per_leaf=1), f"{folder}/topo")
-    ...     print(Path(f"{folder}/topo").read_text())
-    3 2 2
-    1 2
-    0 1 400Gbps 0ms 0
-    1 2 400Gbps 0ms 0
-    """
+    """Write the topology file of ns-3 as ASTRA-sim and HPCC read it."""
     t = as_topology(topology, name="topology")
     number = hosts_first(t)
     head = [f"{t.num_nodes} {t.num_switches} {t.num_links}", " ".join(map(str, sorted(number[t.switches])))]
@@ -92,34 +65,7 @@ def cable_lines(t: Topology, number: IntArray) -> Iterator[str]:
 
 
 def write_htsim(topology: Topology, path: str | os.PathLike[str], *, switch_latency: float = 0.0) -> None:
-    """Write the ``.topo`` file of htsim of a two- or three-tier Clos network.
-
-    Parameters
-    ----------
-    topology : Topology
-        A fat-tree, leaf-spine or any network that htsim wires in the same way up to the numbers of its
-        switches. Cables of one tier must be alike; ``latency`` must be whole nanoseconds, at least one.
-    path : str or path-like
-        File to write; it is replaced only when the new one is complete.
-    switch_latency : float, optional
-        Of every switch [s], whole nanoseconds.
-
-    References
-    ----------
-    Broadcom csg-htsim, reader and wiring in ``sim/datacenter/fat_tree_topology.cpp``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from dataclasses import replace
-    >>> from pathlib import Path
-    >>> from relparallel.topology import fat_tree
-    >>> tree = fat_tree(k=4)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_htsim(replace(tree, latency=tree.latency + 1e-6), f"{folder}/tree.topo")
-    ...     Path(f"{folder}/tree.topo").read_text().splitlines()[:3]
-    ['Nodes 16', 'Tiers 3', 'Podsize 4']
-    """
+    """Write the ``.topo`` file of htsim of a two- or three-tier Clos network."""
     t = as_topology(topology, name="topology")
     own_delay = _whole(require_real(switch_latency=switch_latency, at_least=0), "switch_latency", 0)
     tiers, pod = _tiers(t)
@@ -230,11 +176,7 @@ def _pod(t: Topology, order: IntArray, rank: IntArray) -> int:
 
 def _components(t: Topology, u: IntArray, v: IntArray, among: IntArray) -> tuple[int, IntArray]:
     """Number of parts that the cables make of the nodes, and the part of each node (-1 elsewhere)."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    graph = csr_array((np.ones(u.size, dtype=np.int8), (u, v)), shape=(t.num_nodes,) * 2)
-    labels = np.asarray(connected_components(graph, directed=False)[1])
+    labels = parts(np.column_stack([u, v]), t.num_nodes)
     found, part = np.unique(labels[among], return_inverse=True)
     member = np.full(t.num_nodes, -1, dtype=np.int64)
     member[among] = part
@@ -256,36 +198,7 @@ def _require_planes(lower: IntArray, upper: IntArray, pod: IntArray) -> None:
 def write_booksim(
     topology: Topology | nx.Graph[Any], path: str | os.PathLike[str], *, cycle: float = _NANOSECOND
 ) -> None:
-    """Write the ``network_file`` of BookSim's anynet.
-
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        Connected, without parallel cables, all of one capacity: a channel of BookSim moves one flit in a
-        cycle. A host with one cable to a switch is a node there; a host that forwards gets a router of
-        its own. Hosts are numbered in their order, routers are the switches and then those of hosts.
-    path : str or path-like
-        File to write; it is replaced only when the new one is complete.
-    cycle : float, optional
-        Length of a cycle [s]; a latency is rounded to cycles, at least one.
-
-    References
-    ----------
-    BookSim 2, ``src/networks/anynet.cpp``; Jiang et al., "A detailed and flexible cycle-accurate
-    network-on-chip simulator", ISPASS 2013.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from relparallel.topology import leaf_spine
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_booksim(leaf_spine(leaves=2, spines=1, hosts_per_leaf=1), f"{folder}/anynet")
-    ...     print(Path(f"{folder}/anynet").read_text())
-    router 0 node 0 1 router 2 1
-    router 1 node 1 1 router 2 1
-    router 2 router 0 1 router 1 1
-    """
+    """Write the ``network_file`` of BookSim's anynet."""
     t = as_topology(topology, name="topology")
     step = require_real(cycle=cycle, above=0)
     own = _own_router(t)

@@ -1,0 +1,80 @@
+"""`Card`: every number of a network beside its bracket and the way it is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pandas as pd
+
+
+class Row(NamedTuple):
+    """One quantity with its bracket; the value is NaN where only the bracket is known."""
+
+    quantity: str
+    value: float
+    lower: float
+    upper: float
+    unit: str
+    how: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether the bracket has no width."""
+        return self.lower == self.upper
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Card:
+    """All rows of one network.
+
+    Attributes
+    ----------
+    design : str
+        What was measured.
+    rows : tuple of Row
+        In the order of the table: quantity, value, lower and upper end of its bracket, unit, and how it is
+        known; each quantity once.
+    """
+
+    design: str
+    rows: tuple[Row, ...]
+
+    def __getitem__(self, quantity: str) -> Row:
+        for row in self.rows:
+            if row.quantity == quantity:
+                return row
+        known = ", ".join(row.quantity for row in self.rows)
+        raise ValueError(f"quantity must be one of {known}, got {quantity!r}")
+
+    def to_frame(self) -> pd.DataFrame:
+        """One line for each quantity.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by quantity; columns value, lower, upper, unit and how.
+
+        Examples
+        --------
+        >>> cut = Row("bisection", value=4, lower=2, upper=4, unit="links", how="bracket")
+        >>> Card(design="own", rows=(cut,)).to_frame().loc["bisection", "how"]
+        'bracket'
+        """
+        return pd.DataFrame(self.rows, columns=Row._fields).set_index("quantity")
+
+    def _repr_html_(self) -> str:
+        table = self.to_frame().to_html(float_format="{:,.6g}".format, na_rep="")
+        return f"<p>{self.design}</p>" + table
+
+
+def exactly(quantity: str, value: float, unit: str, how: str) -> Row:
+    """Row without a bracket."""
+    return Row(quantity, float(value), float(value), float(value), unit, how)
+
+
+def between(quantity: str, lower: float, upper: float, unit: str, how: str) -> Row:
+    """Row of which only the bracket is known, unless both ends meet."""
+    value = float(lower) if lower == upper else math.nan
+    return Row(quantity, value, float(lower), float(upper), unit, how)
