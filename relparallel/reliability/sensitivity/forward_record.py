@@ -22,7 +22,7 @@ from relparallel.reliability.programme.layer_rows import HOLDS, KIND, MERGE, SUC
 from relparallel.reliability.programme.layer_table import add_states, grown, indexed
 
 _NIBBLE, _U0 = np.uint64(15), np.uint64(0)
-_SUCCESS, FAILURE, ENDS = 0, 1, 2  # the two ends take the first places of a layer, its states the next
+SUCCESS, FAILURE, ENDS = 0, 1, 2  # the two ends take the first places of a layer, its states the next
 _SAME = -1  # a record's other side
 _BATCH = 256  # states at a time
 
@@ -81,7 +81,7 @@ def forth(rows, chances, free, lean, begin, layer, max_states, most, sums, space
             if chances[row, 1 if kind == SUCCEED else 0] == 0.0:
                 made = _kept(here, there, sources, made)
             first[i + 1], records[i + 1] = m + made + ends, r + made + ends
-            end = FAILURE if kind == SUCCEED else _SUCCESS
+            end = FAILURE if kind == SUCCEED else SUCCESS
             _record_shares(here, there[: 2 * count], sources, made, ends, end, target[r:], mass[m:])
             if bits < 0:
                 table, bits = indexed(table, here, count, 2 * count + made)
@@ -176,7 +176,7 @@ def _expand(here, step, chance, free, lean, target, buffer, origin, sums):  # ty
                         continue
                     after, held = merge(labels, flags, x, y)
                     if step[8] == 0 and together(after, held, step[HOLDS]):
-                        target[record, 1] = _SUCCESS
+                        target[record, 1] = SUCCESS
                         sums[0], sums[1] = two_sum(sums[0], sums[1], old[i + 1] * weight * chance[0])
                         continue
                 elif joins and not free[0]:
