@@ -1,49 +1,30 @@
-"""Performance and reliability of large-model training under parallel strategies.
+"""How fast a large model trains under a parallel strategy, how reliably, and which choice is best.
 
-``import relparallel as rp`` is cheap: each subpackage loads when it is first used, as ``rp.topology``,
-``rp.reliability`` and so on. From the lowest floor to the highest: `units`, `published`, `hardware`;
-`topology`, `workload`; `metrics`, `parallel`; `reliability`, `communication`; `training`; `optimize`;
-`claims`, `ledger`, `plotting`, `atlas`, `reproduce`.
+Twelve verbs answer most questions. What they are asked about is built in the packages:
+``rp.topology.fat_tree(k=8)`` is a network, ``rp.training.Recovery`` a policy::
+
+    transformer     a model by its name, or by its sizes
+    cluster         nodes, accelerators and links by name
+    Strategy        how a model is split
+    step_time       seconds of a training step, with an interval
+    memory          bytes on the GPUs of each pipeline stage
+    failure_model   what fails in a job, how often, and whom it stops
+    goodput         the share of the speed that failures leave
+    joint           strategy, recovery, checkpoints and spares, chosen together
+    card            counts, price, distances, cuts, throughput and availability of a network
+    evaluate        the probability that a network connects its terminals: exact, or certified bounds
+    check           a published number beside the one computed here
+    systems         every system of the reading list: its model, its notebook, its published numbers
+
+``help(rp.step_time)`` tells more of each. Packages, from the lowest floor to the highest: `units`,
+`published`, `hardware`, `sweep`; `topology`, `workload`; `metrics`, `parallel`; `reliability`,
+`communication`; `training`; `optimize`; `claims`, `ledger`, `derive`, `plotting`, `drawing`, `gantt`,
+`atlas`, `reproduce`. Each loads when it is first used. Quantities are SI (s, bytes, bytes/s, FLOP/s).
+Bad input is refused with a ValueError or a TypeError that names the argument, its value and what is
+allowed; the functions do not repeat this.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from importlib import import_module
-from types import ModuleType
-
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __version__ = "0.1.0"
-
-_SUBPACKAGES = (
-    "atlas",
-    "claims",
-    "communication",
-    "derive",
-    "drawing",
-    "gantt",
-    "hardware",
-    "ledger",
-    "metrics",
-    "optimize",
-    "parallel",
-    "plotting",
-    "published",
-    "reliability",
-    "reproduce",
-    "sweep",
-    "topology",
-    "training",
-    "units",
-    "workload",
-)
-
-__all__ = ["__version__", *_SUBPACKAGES]
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name in _SUBPACKAGES:
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_SUBPACKAGES])

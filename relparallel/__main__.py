@@ -1,4 +1,4 @@
-"""The command line: ``python -m relparallel figures``, ``ledger`` and ``derive``."""
+"""The command line: ``python -m relparallel figures``, ``ledger``, ``warm``, ``notebook`` and ``derive``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from relparallel.reproduce import NotebookError, RunnerBusyError, run_figures
+from relparallel.reproduce.compiling import announce
 
 _ABOUT = "Performance and reliability of large-model training under parallel strategies."
 _EXAMPLES = """examples:
@@ -17,6 +18,8 @@ _EXAMPLES = """examples:
                                                 run it with another value and write to OUT instead
   python -m relparallel ledger --csv ledger.csv
                                                 every claim beside its published number
+  python -m relparallel warm                    compile ahead what the main functions need
+  python -m relparallel notebook 44_my_question a new notebook that runs as it is
   RELPARALLEL_DATA=FOLDER python -m relparallel derive
                                                 results on large data anew, into data/derived/
 """
@@ -35,15 +38,29 @@ _FIGURES_EXAMPLES = """examples:
 
 exit status: 0 when every chosen notebook is up to date, 1 when one failed, 2 when the command was wrong,
 130 when interrupted"""
-_LEDGER = (
-    "Compute every claim, print it beside the published number, and fail when one lies outside its tolerance."
-)
-
-_DERIVE = "Compute the tables of data/derived/ anew from the folder that RELPARALLEL_DATA names."
+_COMMANDS = {
+    "ledger": (
+        "compute every claim beside its published number",
+        "Compute every claim, print it beside the published number, and fail where one is out of tolerance.",
+    ),
+    "derive": (
+        "results on data that are too large to ship",
+        "Compute the tables of data/derived/ anew from the folder that RELPARALLEL_DATA names.",
+    ),
+    "warm": (
+        "compile what the main functions need",
+        "Compile the kernels of the main functions and keep them; may be stopped and called again any time.",
+    ),
+    "notebook": (
+        "begin a notebook of your own",
+        "Write notebooks/NAME.ipynb with the cells that all notebooks have; it runs as it is.",
+    ),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
+    announce()
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
@@ -73,15 +90,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_figures_options(figures)
     figures.set_defaults(run=_figures)
-    ledger = commands.add_parser(
-        "ledger", help="compute every claim beside its published number", description=_LEDGER
-    )
-    ledger.add_argument("--csv", metavar="FILE", type=Path, help="also write the rows to FILE")
-    ledger.set_defaults(run=_ledger)
-    derived = commands.add_parser(
-        "derive", help="results on data that are too large to ship", description=_DERIVE
-    )
-    derived.set_defaults(run=_derive)
+    for name, (short, long) in _COMMANDS.items():
+        command = commands.add_parser(name, help=short, description=long)
+        command.set_defaults(run=globals()[f"_{name}"])
+        if name == "ledger":
+            command.add_argument("--csv", metavar="FILE", type=Path, help="also write the rows to FILE")
+        if name == "notebook":
+            command.add_argument("name", metavar="NAME", help="number and words, such as 44_my_question")
+            command.add_argument("--root", type=Path, metavar="DIR", help="the checkout, as for figures")
     return parser
 
 
@@ -156,6 +172,21 @@ def _derive(options: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"relparallel {options.command}: {error}", file=sys.stderr)
         return 2
+    return 0
+
+
+def _warm(options: argparse.Namespace) -> int:
+    from relparallel.reproduce.compiling import warm
+
+    warm()
+    return 0
+
+
+def _notebook(options: argparse.Namespace) -> int:
+    from relparallel.reproduce.template import new_notebook
+
+    path = new_notebook(options.name, options.root)
+    print(f"{path}\nnext: edit it, then python -m relparallel figures {path.stem.partition('_')[0]}")
     return 0
 
 

@@ -19,7 +19,7 @@ from relparallel._checks import require_flag, require_instance
 from relparallel.claims import Claim, Theorem, compute, find_claim, theorems
 from relparallel.published import Fact, Number, agrees, data_folder, facts
 
-__all__ = ["COLUMNS", "check_fact", "check_theorem", "ledger", "print_ledger", "summary", "systems"]
+__all__ = ["COLUMNS", "check", "ledger", "print_ledger", "summary", "systems"]
 
 COLUMNS: Final = (
     "id", "system", "topic", "role", "value", "computed", "error", "tolerance", "status", "reason",
@@ -35,18 +35,20 @@ _UNCOMPUTED: Final = {
 Row = dict[str, object]
 
 
-def check_fact(fact: Fact) -> Row:
-    """Ledger row of a published number: computed by its claim and compared by its own tolerance.
+def check(row: str | Fact | Theorem) -> Row:
+    """A published number beside the one computed here, or a theorem with its two sides.
 
     Parameters
     ----------
-    fact : Fact
-        The published row.
+    row : str, Fact or Theorem
+        Id of a published row or of a theorem, or the row itself.
 
     Returns
     -------
     dict
-        One entry for each of `COLUMNS`.
+        One entry for each of `COLUMNS`: ``value`` is published, ``computed`` is ours, ``status`` compares
+        them by the row's own tolerance. Of a theorem, whose ``role`` says so, two independent computations
+        agree to a relative 1e-12, and the reason is the statement.
 
     Notes
     -----
@@ -54,11 +56,28 @@ def check_fact(fact: Fact) -> Row:
 
     Examples
     --------
-    >>> from relparallel.published import facts
-    >>> check_fact(facts()["TOPO-001"])["status"]
-    'reproduced'
+    >>> row = check("TOPO-001")
+    >>> row["value"], row["computed"], row["status"]
+    ('16', '16', 'reproduced')
     """
-    require_instance(Fact, fact=fact)
+    if isinstance(row, str):
+        row = _named(row)
+    require_instance((Fact, Theorem), row=row)
+    return _theorem(row) if isinstance(row, Theorem) else _fact(row)
+
+
+def _named(identity: str) -> Fact | Theorem:
+    """The published row or the theorem of this id."""
+    if identity in facts():
+        return facts()[identity]
+    for theorem in theorems():
+        if theorem.id == identity:
+            return theorem
+    raise ValueError(f"row={identity!r} names no published number and no theorem; ledger()['id'] lists them")
+
+
+def _fact(fact: Fact) -> Row:
+    """Ledger row of a published number: computed by its claim and compared by its own tolerance."""
     claim = find_claim(fact)
     row: Row = {
         **dict.fromkeys(COLUMNS, ""),
@@ -97,25 +116,8 @@ def _computed(function: Callable[..., Any], fact: Fact) -> tuple[Number | None, 
     return compute(Claim(function=function, ids=(fact.id,)), fact)
 
 
-def check_theorem(theorem: Theorem) -> Row:
-    """Ledger row of a theorem: two independent computations compared at a relative 1e-12.
-
-    Parameters
-    ----------
-    theorem : Theorem
-        The statement and its check.
-
-    Returns
-    -------
-    dict
-        One entry for each of `COLUMNS`; the role is ``theorem`` and the reason is the statement.
-
-    Examples
-    --------
-    >>> check_theorem(theorems()[0])["status"]
-    'reproduced'
-    """
-    require_instance(Theorem, theorem=theorem)
+def _theorem(theorem: Theorem) -> Row:
+    """Ledger row of a theorem: two independent computations compared at a relative 1e-12."""
     computed, expected = _sides(theorem)
     error = abs(computed - expected) / (abs(expected) or 1.0)
     return {
@@ -140,9 +142,9 @@ def _sides(theorem: Theorem) -> tuple[Number, Number]:
 
 @cache
 def _frame(topic: str | None) -> pd.DataFrame:
-    rows = [check_fact(fact) for fact in facts(topic).values()]
+    rows = [check(fact) for fact in facts(topic).values()]
     if topic is None:
-        rows += [check_theorem(theorem) for theorem in theorems()]
+        rows += [check(theorem) for theorem in theorems()]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.assign(error=pd.to_numeric(frame["error"]))
 

@@ -42,7 +42,6 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "training.ComponentClass": {"name": FREE},
     "training.DropRule": {"reason": FREE},
     "training.EffectiveTime": {"third_rate": {"negative"}},
-    "training.Goodput": {"interval": {"infinite"}},
     "training.Job": {"reason": FREE},
     **valid_workload.MEANINGFUL,
     **valid_checkpoints.MEANINGFUL,

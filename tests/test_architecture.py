@@ -58,7 +58,7 @@ def offered(path: Path) -> set[str]:
     """Modules whose names a package offers, by the stub beside its ``__init__``."""
     stub, found = path.with_suffix(".pyi"), set()
     if path.stem == "__init__" and stub.exists():
-        found = {node.module for node in ast.parse(stub.read_text()).body}
+        found = {n.module for n in ast.parse(stub.read_text()).body if isinstance(n, ast.ImportFrom)} - {None}
     return {f"{dotted(path)}.{module}" for module in found}
 
 
@@ -94,9 +94,14 @@ def test_every_component_has_its_floor_and_is_reached_from_the_top():
     assert components == set(PLACE) & components
     public = {name for name in components if not name.startswith("_")}
     assert public - set(dir(relparallel)) == set()
-    assert list(relparallel.__all__) == sorted(relparallel.__all__)
     for name in relparallel.__all__:
         assert getattr(relparallel, name)
+
+
+def test_the_front_door_offers_a_dozen_verbs_and_its_help_names_each():
+    verbs = [name for name in relparallel.__all__ if not inspect.ismodule(getattr(relparallel, name))]
+    assert len(verbs) <= 12
+    assert set(re.findall(r"^    (\w+)  +\w", relparallel.__doc__, re.MULTILINE)) == set(verbs)
 
 
 def test_the_rule_refuses_what_goes_up_or_sideways():

@@ -13,7 +13,6 @@ import pytest
 
 from relparallel.hardware import Cluster, cluster
 from relparallel.metrics import hosts_connected
-from relparallel.optimize import best_strategy
 from relparallel.parallel import Strategy, StrategyGrid, evaluate
 from relparallel.reliability import evaluate as network_reliability
 from relparallel.sweep import map_chunks, spawn_streams
@@ -42,11 +41,6 @@ def strategies(executor):
     return [column.tobytes() for column in (found.time, found.memory, found.reason)]
 
 
-def best(executor):
-    found = best_strategy(GPT3, GPUS, 64, limits={"tensor": 8, "schedule": "1f1b"}, executor=executor)
-    return found.strategy, found.time, found.memory
-
-
 def simulated(executor):
     model = failure_model(Cluster(nodes=16), Strategy(tensor=8, pipeline=4, data=4))
     storage = Checkpointing(levels=(CheckpointLevel(name="storage", cost=20.0, restart=300.0),))
@@ -57,7 +51,7 @@ def simulated(executor):
     return found.mean, found.sd, found.samples.tobytes()
 
 
-SWEEPS = [connected, sampled, strategies, best, simulated]
+SWEEPS = [connected, sampled, strategies, simulated]
 
 
 def drawn(deadly: str, chunk: tuple[int, np.random.Generator]) -> bytes:

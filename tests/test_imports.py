@@ -27,7 +27,17 @@ USES = {
     GRID + "evaluate(nx.grid_2d_graph(3, 3), [(0, 0), (2, 2)], 0.9, method='exact')": TABLES | SCIPY,
     GRID + "evaluate(nx.grid_2d_graph(3, 3), 'all', 0.9, 0.99)": TABLES | SCIPY,
 }
-LAZY = ("metrics", "optimize", "parallel", "reliability", "topology", "training", "workload")
+LAZY = (
+    "drawing",
+    "hardware",
+    "metrics",
+    "optimize",
+    "parallel",
+    "reliability",
+    "topology",
+    "training",
+    "workload",
+)
 
 
 def loaded(statements: str) -> set[str]:
@@ -52,13 +62,14 @@ HIDDEN = """
 import importlib, os, pkgutil
 import networkx, numba, scipy.optimize, scipy.sparse.csgraph, scipy.stats  # once for all packages
 for package in {LAZY}:
-    if os.fork() == 0:
-        p = importlib.import_module(f"relparallel.{package}")
-        for module in pkgutil.iter_modules(p.__path__):
-            importlib.import_module(f"{p.__name__}.{module.name}")
-        print(package, [n for n in p.__all__ if type(getattr(p, n)) is type(p)], flush=True)
-        os._exit(0)
-    os.wait()
+    p = importlib.import_module(f"relparallel.{package}")
+    for module in {m.name for m in pkgutil.iter_modules(p.__path__)} & set(p.__all__):
+        if os.fork() == 0:
+            importlib.import_module(f"{p.__name__}.{module}")
+            if type(getattr(p, module)) is type(os):
+                print(package, module, flush=True)
+            os._exit(0)
+        os.wait()
 """
 
 
@@ -66,7 +77,7 @@ def test_no_module_hides_a_name_of_its_package():
     """Each in a fresh interpreter, since the first import of a module is the one that sets its name."""
     command = [sys.executable, "-c", HIDDEN.replace("{LAZY}", repr(LAZY))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [f"{package} []" for package in LAZY], done.stderr
+    assert done.stdout == "", "a module hides the function of its name, which another module offers"
 
 
 @pytest.mark.parametrize("package", LAZY)

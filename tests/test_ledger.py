@@ -7,7 +7,7 @@ from relparallel import ledger as ledger_module
 from relparallel.__main__ import main
 from relparallel.claims import find_claim, theorems
 from relparallel.claims.registry import Claim
-from relparallel.ledger import COLUMNS, check_fact, check_theorem, ledger, summary
+from relparallel.ledger import COLUMNS, check, ledger, summary
 from relparallel.published import Fact, facts
 
 SLOW = ("TOPO-096",)  # a sample from millions of servers
@@ -20,14 +20,14 @@ CLAIMED = [
 
 @pytest.mark.parametrize("fact", CLAIMED)
 def test_published_number(fact):
-    row = check_fact(fact)
+    row = check(fact)
     assert row["status"] in ("reproduced", "discrepancy"), row
     assert row["status"] == "reproduced" or len(str(row["reason"])) > 30, row
 
 
 @pytest.mark.parametrize("theorem", theorems(), ids=lambda theorem: theorem.id)
 def test_theorem(theorem):
-    assert check_theorem(theorem)["status"] == "reproduced"
+    assert check(theorem)["status"] == "reproduced"
 
 
 def test_at_least_250_check_rows_from_at_least_four_tables_are_reproduced():
@@ -77,12 +77,12 @@ def fact(**changes) -> Fact:
 def test_status_follows_from_the_comparison(monkeypatch, function, discrepancies, status):
     claim = Claim(function=function, ids=("X-*",), discrepancies=discrepancies)
     monkeypatch.setattr(ledger_module, "find_claim", lambda fact: claim)
-    assert check_fact(fact())["status"] == status
+    assert check(fact())["status"] == status
 
 
 def test_a_row_without_a_model_is_open_and_says_why(monkeypatch):
     monkeypatch.setattr(ledger_module, "find_claim", lambda fact: None)
-    row = check_fact(fact(role="quoted"))
+    row = check(fact(role="quoted"))
     assert (row["status"], row["computed"]) == ("open", "")
     assert "not public" in str(row["reason"])
 

@@ -315,7 +315,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.FailureModel": lambda: {
         "classes": (component(),), "cluster": cluster(), "placement": placement()
     },
-    "training.Goodput": lambda: fields(rp.training.relative_goodput(job(), "spares", 86400.0, spares=16)),
     "training.Job": lambda: fields(job()),
     "training.availability_optimal_interval": lambda: {"checkpoint": 60.0, "mtbf": 10800.0, "restart": 300.0},
     "training.failure_model of a cluster": lambda: {

@@ -17,14 +17,9 @@ def grid() -> Any:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "optimize.StrategyOptimum": lambda: fields(rp.optimize.best_strategy(model(), machine(), 8)),
     "optimize.best_stage_layers": lambda: {
         "model": model(), "strategy": rp.parallel.Strategy(pipeline=2), "cluster": machine(),
         "global_batch": 8,
-    },
-    "optimize.best_strategy": lambda: {
-        "model": model(), "cluster": machine(), "global_batch": 8, "objective": "time",
-        "limits": {"schedule": "1f1b"}, "executor": None,
     },
     "parallel.Evaluation": lambda: fields(rp.parallel.evaluate(model(), grid(), machine(), 8)),
     "parallel.StrategyGrid": lambda: fields(grid()),

@@ -1,8 +1,8 @@
-from ._joint_words import in_degrees as in_degrees
 from .disjoint_routes import RoutePair as RoutePair, disjoint_routes as disjoint_routes
 from .fabric_choice import FabricChoice as FabricChoice, cheapest_fabric as cheapest_fabric
 from .joint_break_even import BreakEven as BreakEven, break_even_rate as break_even_rate
 from .joint_plans import JOINT_OBJECTIVES as JOINT_OBJECTIVES, JointPlan as JointPlan, joint as joint
+from .joint_report import in_degrees as in_degrees
 from .maintenance import (
     MaintenancePlan as MaintenancePlan,
     inspection_interval as inspection_interval,
@@ -29,5 +29,4 @@ from .replica_placement import (
 )
 from .spare_parts import SparesPlan as SparesPlan, spares as spares
 from .stage_split import best_stage_layers as best_stage_layers
-from .strategy_search import StrategyOptimum as StrategyOptimum, best_strategy as best_strategy
 from .survivable_augmentation import survivable_augmentation as survivable_augmentation

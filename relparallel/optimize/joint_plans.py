@@ -32,7 +32,7 @@ from relparallel.optimize._joint_arguments import (
     recoveries_of,
     sites_of,
 )
-from relparallel.optimize._joint_words import alternatives, on_each_fabric, sentences, told
+from relparallel.optimize.joint_report import alternatives, as_row, on_each_fabric, report
 from relparallel.optimize.joint_search import Choice, JointSearch
 from relparallel.parallel import Strategy
 from relparallel.topology import Topology
@@ -89,29 +89,13 @@ class JointPlan:
     share: float
     tenth: float
     counts: pd.Series
-    search: Any = field(repr=False)
-    choice: Any = field(repr=False)
-
-    def __post_init__(self) -> None:
-        import pandas as pd
-
-        require_instance(Strategy, strategy=self.strategy)
-        require_instance(Cluster, cluster=self.cluster)
-        require_int(spares=self.spares, at_least=0, at_most=10**6)
-        require_real(interval=self.interval, above=0, infinite=True)
-        require_instance(tuple, every=self.every)
-        require_real(throughput=self.throughput, above=0)
-        require_real(share=self.share, tenth=self.tenth, at_least=0, at_most=1)
-        require_instance(pd.Series, counts=self.counts)
-        require_instance(JointSearch, search=self.search)
-        require_choice(tuple(self.search.recoveries), policy=self.policy)
-        require_choice(tuple(self.search.checkpoints), checkpoint=self.checkpoint)
-        require_instance(Choice, choice=self.choice)
+    search: JointSearch = field(repr=False)
+    choice: Choice = field(repr=False)
 
     @property
     def fabric(self) -> str:
         """Name of the network; empty where none was given."""
-        return str(self.search.sites[self.choice.site].fabric)
+        return self.search.sites[self.choice.site].fabric
 
     @property
     def network(self) -> Topology | None:
@@ -127,8 +111,7 @@ class JointPlan:
     @property
     def cost_per_token(self) -> float:
         """Price of all GPUs of the cluster over the goodput; money per token, in the unit of the prices."""
-        price: float = self.search.sites[self.choice.site].price
-        return price / self.goodput
+        return self.search.sites[self.choice.site].price / self.goodput
 
     @property
     def fastest(self) -> JointPlan:
@@ -213,7 +196,7 @@ class JointPlan:
         import pandas as pd
 
         ranked = sorted(self.search.evaluated.values(), key=lambda choice: -choice.score)
-        return pd.DataFrame([told(self.search, choice) for choice in ranked])
+        return pd.DataFrame([as_row(self.search, choice) for choice in ranked])
 
     def explain(self) -> str:
         """Say what is best, why nothing better was left out, and what the others lose.
@@ -223,7 +206,7 @@ class JointPlan:
         str
             Sentences with numbers.
         """
-        return "\n".join(sentences(self))
+        return "\n".join(report(self.search, self.choice, self.fastest.choice, self.counts))
 
 
 def plan_of(search: JointSearch, choice: Choice, counts: pd.Series) -> JointPlan:
@@ -231,8 +214,8 @@ def plan_of(search: JointSearch, choice: Choice, counts: pd.Series) -> JointPlan
     site = search.sites[choice.site]
     return JointPlan(
         strategy=site.fastest.grid[choice.row], cluster=site.cluster, spares=site.spares,
-        policy=choice.policy, checkpoint=choice.checkpoint, interval=choice.outlook.interval,
-        every=choice.outlook.every, throughput=choice.throughput, share=choice.outlook.share,
+        policy=choice.policy, checkpoint=choice.checkpoint, interval=choice.state.interval,
+        every=choice.state.every, throughput=choice.throughput, share=choice.state.share,
         tenth=choice.tenth, counts=counts, search=search, choice=choice,
     )  # fmt: skip
 
@@ -311,7 +294,7 @@ def joint(
 
     Notes
     -----
-    Exact within the model of `joint_share`. Every row of the grid is asked, and its fate is counted. Of
+    Exact within the model of `steady_state`. Every row of the grid is asked, and its fate is counted. Of
     strategies that failures cannot tell apart the fastest is kept (dominance, see `fastest_of_each_kind`);
     kinds are evaluated by falling upper bound until the bound is below the best score (`JointSearch.best`).
     A network changes the time of every strategy (`step_time`) before any is left out. What its parts do when

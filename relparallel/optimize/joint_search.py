@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_network import Wiring
-from relparallel.optimize.joint_share import Outlook, most_running, outlook
 from relparallel.optimize.joint_strategies import Fastest
+from relparallel.optimize.steady_state import SteadyState, most_running, steady_state
 from relparallel.parallel import Placement
 from relparallel.training import (
     Cause,
@@ -55,7 +55,7 @@ class Choice:
     policy: str
     checkpoint: str
     throughput: float
-    outlook: Outlook
+    state: SteadyState
     tenth: float
     score: float
 
@@ -73,7 +73,7 @@ class JointSearch:
     evaluated: dict[tuple[Any, ...], Choice] = field(default_factory=dict)
     _kept: dict[Any, Rollback] = field(default_factory=dict)
     _bounds: dict[Any, list[tuple[float, int, int]]] = field(default_factory=dict)
-    _outlooks: dict[Any, Outlook | None] = field(default_factory=dict)
+    _states: dict[Any, SteadyState | None] = field(default_factory=dict)
     _models: dict[tuple[int, int], FailureModel] = field(default_factory=dict)
 
     def best(
@@ -116,7 +116,7 @@ class JointSearch:
     def _reach(self, place: int, row: int, pairs: tuple[tuple[str, str], ...]) -> float:
         """Upper bound on the score of a row on a network whose parts never fail."""
         site = self.sites[place]
-        seen = [self._outlook(place, row, *pair, bare=True) for pair in pairs]
+        seen = [self._state(place, row, *pair, bare=True) for pair in pairs]
         most = max((x.share for x in seen if x), default=0.0)
         return self.tokens / site.weight * most / float(site.fastest.time[row]) * (1 + 1e-12)
 
@@ -135,7 +135,7 @@ class JointSearch:
             best = self._better(best, place, number, pairs)
             every = [x for pair in pairs if (x := self.choice(place, number, *pair))]
             reach = min(
-                reach, max((x.score / x.outlook.unhindered for x in every), default=0.0) * (1 + 1e-12)
+                reach, max((x.score / x.state.degraded_parts for x in every), default=0.0) * (1 + 1e-12)
             )
         after = int(site.fastest.later[number])
         if after >= 0 and reach > 0:
@@ -178,13 +178,12 @@ class JointSearch:
         for policy, checkpoint in product(policies, checkpoints):
             recovery = self.recoveries[policy]
             if recovery.waits:
-                seen = self._outlook(place, 0, policy, checkpoint, bare=True)
+                seen = self._state(place, 0, policy, checkpoint, bare=True)
                 reached = np.maximum(reached, 0.0 if seen is None else seen.share * (1 + 1e-12))
                 continue
-            for number, (least, single) in enumerate(cases.tolist()):
-                running = most_running(domains, nodes, recovery, site.spares, least)
-                kept = self._most_kept(site, recovery, checkpoint, bool(single))
-                reached[number] = max(reached[number], running * kept)
+            running = most_running(domains, nodes, recovery, site.spares, cases[:, 0].tolist())
+            kept = [self._most_kept(site, recovery, checkpoint, bool(single)) for single in cases[:, 1]]
+            reached = np.maximum(reached, np.multiply(running, kept))
         return np.asarray(reached[case.ravel()])
 
     def _most_kept(self, site: Site, recovery: Recovery, checkpoint: str, all_go_back: bool) -> float:
@@ -207,20 +206,20 @@ class JointSearch:
         if key not in self.evaluated:
             site = self.sites[place]
             throughput = self.tokens / float(site.fastest.time[row])
-            seen = self._outlook(place, row, policy, checkpoint)
+            seen = self._state(place, row, policy, checkpoint)
             if seen is None:
                 return None
             tenth = max(seen.share - NORMAL_TENTH * float(np.sqrt(seen.variance_rate / self.horizon)), 0.0)
             counted = tenth if self.objective == "p10" else seen.share
             self.evaluated[key] = Choice(
                 site=place, row=row, policy=policy, checkpoint=checkpoint, throughput=throughput,
-                outlook=seen, tenth=tenth, score=throughput * counted / site.weight,
+                state=seen, tenth=tenth, score=throughput * counted / site.weight,
             )  # fmt: skip
         return self.evaluated[key]
 
-    def _outlook(
+    def _state(
         self, place: int, row: int, policy: str, checkpoint: str, bare: bool = False
-    ) -> Outlook | None:
+    ) -> SteadyState | None:
         """What failures leave, on a network without those of its parts if ``bare``.
 
         Without them it is the same for all strategies of a kind; under policies that wait, of a site.
@@ -229,17 +228,17 @@ class JointSearch:
         bare = bare or site.wiring is None
         kind = () if recovery.waits else tuple(site.fastest.kinds[row].tolist())
         key = (place, kind if bare else row, policy, checkpoint)
-        if key not in self._outlooks:
+        if key not in self._states:
             held = 0 if policy == "restart" else site.spares
             model = _placed(site, row) if bare else self._wired(place, row)
             shape = _shape(model, recovery)
-            self._outlooks[key] = None
+            self._states[key] = None
             if shape is not None:
                 kept = partial(self.kept, checkpoint)
-                self._outlooks[key] = outlook(
+                self._states[key] = steady_state(
                     model, shape, recovery, held, kept, self.checkpoints[checkpoint].interval is not None
                 )
-        return self._outlooks[key]
+        return self._states[key]
 
     def at(self, scale: float, repair: float | None = None) -> JointSearch:
         """The same question with all rates times a factor and another repair time; nothing evaluated yet."""

@@ -32,7 +32,7 @@ from relparallel.workload import Transformer
 if TYPE_CHECKING:
     import pandas as pd
 
-KEY: Final = ("tensor", "pipeline", "data", "context")
+DEGREES: Final = ("tensor", "pipeline", "data", "context")
 """Degrees: with the levels at which a failure takes the last copy of a shard, all that failures can see."""
 
 _SHAPED: Final = ("expert", "micro_batch", "virtual_stages", "sequence_parallel", "schedule")
@@ -90,10 +90,10 @@ def rule_keeping(
 
     kept, large = [np.empty(0, CHOICE)], 0
     for one in plain:
-        degrees = {name: int(one[name]) for name in KEY}
+        degrees = {name: int(one[name]) for name in DEGREES}
         shards = passing(_plain(_outer(degrees, stages, given)))
         some = shapes.copy()
-        for name in (*KEY, "shard"):
+        for name in (*DEGREES, "shard"):
             some[name] = one[name]
         some = passing(some)
         if fits is not None:
@@ -120,9 +120,9 @@ def _degrees(
     whole = (split <= gpus) & (gpus % split == 0)
     columns = (tensor[whole], pipeline[whole], gpus // split[whole], context[whole])
     rows = np.zeros(columns[0].size, CHOICE)
-    for name, column in zip(KEY, columns, strict=True):
+    for name, column in zip(DEGREES, columns, strict=True):
         rows[name] = column
-    for name in set(KEY) & set(given):
+    for name in set(DEGREES) & set(given):
         rows = rows[np.isin(rows[name], given[name])]
     rows["shard"] = rows["data"]
     rows = _plain(rows)
@@ -227,7 +227,7 @@ def reliability_kinds(choices: NDArray[Any], cluster: Cluster) -> tuple[NDArray[
     any other shard, if that is at least w. With two copies or more the widest part below the job decides. The
     rank order is the default one: tensor, context, data, pipeline. O(n).
     """
-    degrees = [choices[name].astype(np.int64) for name in KEY]
+    degrees = [choices[name].astype(np.int64) for name in DEGREES]
     tensor, _, data, context = degrees
     copies = np.where(choices["zero_stage"] == 0, data, data // choices["shard"])
     widest = max(cluster.gpus_per_part(level) for level in ("gpu", "node", "switch", "rack"))

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
+from dataclasses import replace
 from operator import is_not
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
-from relparallel.reliability.methods import Question, answer, up_and_down
+from relparallel.reliability.methods import Question, answer
 from relparallel.reliability.problem import (
     LinkChance,
     NodeChance,
+    Problem,
     Terminals,
+    of_one_kind,
     read_problem,
 )
-from relparallel.reliability.questions.fraction_kind import has_fractions
 from relparallel.reliability.result import Estimator, Reliability, Routing
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from relparallel.reliability.questions.groups import Groups
     from relparallel.topology import Topology
 
+_EXACT: Final = ("auto", "exact")
 _METHODS: Final = ("exact", "closed_form", "bounds", "monte_carlo", *get_args(Estimator))
 
 
@@ -82,7 +85,7 @@ def evaluate(
         (arcs by tail and head). Bounds and samples are taken for each of the likeliest states of the groups.
     directed : bool or "mutual"
         Read a directed networkx graph: the first terminal must reach the others (True), or every terminal
-        every other ("mutual"). Methods "auto", "exact", "bounds" and "monte_carlo".
+        every other ("mutual"). Answered exactly or not at all: methods "auto" and "exact", no importance.
     link_down, node_down : as link_up and node_up, optional
         Failure probabilities instead, for parts so good that 1 - up has lost digits.
     reductions : bool, optional
@@ -136,36 +139,21 @@ def evaluate(
     limits = reductions, max_states, max_seconds, rtol, samples, confidence, rng, executor
     if any(map(is_not, (method, routing, directed, *limits), _DEFAULTS)):
         _require_settings(method, routing, directed, *limits)
-    fractions = has_fractions(link_up, node_up, link_down, node_down, groups=groups)
-    if directed or fractions or groups is not None or routing == "updown":
-        _require_one_kind(method, routing, fractions=fractions, groups=groups is not None, directed=directed)
     if directed:
-        from relparallel.reliability.directed.arcs import read_arc_groups, read_arcs
-        from relparallel.reliability.directed.directed_answers import answer_directed
+        from relparallel.reliability.questions.directed import read_arcs
 
-        kind: Literal["reach", "mutual"] = "mutual" if directed == "mutual" else "reach"
-        chances = link_up, node_up, link_down, node_down
-        arcs = read_arcs(graph, terminals, *chances, kind, fractions=fractions)  # type: ignore[arg-type]
-        shared = [] if groups is None else read_arc_groups(graph, arcs, groups)  # type: ignore[arg-type]
-        return answer_directed(Question(graph, arcs, *limits), shared, method)
-    if fractions:
-        from relparallel.reliability.questions.fractions import in_fractions
-
-        return in_fractions(
-            graph, terminals, link_up, node_up, link_down=link_down, node_down=node_down, groups=groups,
-            reductions=reductions, max_states=max_states,
-        )  # fmt: skip
-    problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
-    question = Question(graph, problem, *limits)
+        problem = read_arcs(graph, terminals, (link_up, link_down), (node_up, node_down), directed)  # type: ignore[arg-type]
+    else:
+        problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
     if groups is not None:
-        from relparallel.reliability.questions.grouped import answer_with_groups
         from relparallel.reliability.questions.groups import read_groups
 
-        return answer_with_groups(question, read_groups(graph, problem, groups), method, routing)
-    return up_and_down(question, method) if routing == "updown" else answer(question, method)
+        problem = of_one_kind(replace(problem, groups=read_groups(graph, problem, groups)))
+    _require_method(problem, method, routing)
+    return answer(Question(graph, problem, routing, *limits), method)
 
 
-_SETTINGS: Final = ("directed", *Question._fields[2:])
+_SETTINGS: Final = ("directed", *Question._fields[3:])
 _DEFAULTS: Final = ("auto", "any", *map((evaluate.__kwdefaults__ or {}).__getitem__, _SETTINGS))
 
 
@@ -186,6 +174,10 @@ def _require_settings(
     require_choice(_METHODS, method=method)
     require_choice(("any", "updown"), routing=routing)
     require_choice((False, True, "mutual"), directed=directed)
+    if directed and routing == "updown":
+        raise ValueError("routing='updown' must not be combined with directed, got both")
+    if directed:
+        _require_one_of(_EXACT, method, "directed")
     require_flag(reductions=reductions)
     require_int(max_states=max_states, at_least=1, at_most=2**28)
     require_real(max_seconds=max_seconds, above=0)
@@ -197,21 +189,22 @@ def _require_settings(
     require_instance((Executor, type(None)), executor=executor)
 
 
-def _require_one_kind(method: str, routing: str, *, fractions: bool, groups: bool, directed: object) -> None:
-    """Refuse questions that go beyond the plain one in ways that no programme answers together."""
+def _require_method(problem: Problem, method: str, routing: str) -> None:
+    """Refuse methods that know no fractions, groups, or up-down paths."""
     updown = routing == "updown"
-    kinds = {"routing='updown'": updown, "directed": bool(directed), "fractions": fractions}
-    asked = [name for name, value in kinds.items() if value]
-    if updown and len(asked) > 1:
-        raise ValueError(f"{asked[0]} must not be combined with {asked[1]}, got both")
-    if method == "closed_form" and (groups or fractions or directed):
-        other = "groups" if groups else asked[0]
-        raise ValueError(f"method 'closed_form' must not be combined with {other}, got both")
-    allowed = {
-        "routing='updown'": ("auto", "exact", *(() if groups else ("closed_form", "bounds"))),
-        "directed": ("auto", "exact", *(() if fractions else ("bounds", "monte_carlo"))),
-        "fractions": ("auto", "exact"),
-    }.get(asked[0] if asked else "", ())
-    if asked and method not in allowed:
-        kind = f"{asked[0]} and groups" if groups else asked[0]
+    if problem.in_fractions:
+        if updown:
+            raise ValueError("routing='updown' must not be combined with fractions, got both")
+        _require_one_of(_EXACT, method, "fractions")
+    if updown and problem.groups:
+        _require_one_of(_EXACT, method, "routing='updown' and groups")
+    elif updown:
+        _require_one_of((*_EXACT, "closed_form", "bounds"), method, "routing='updown'")
+    elif problem.groups and method == "closed_form":
+        raise ValueError("method 'closed_form' must not be combined with groups, got both")
+
+
+def _require_one_of(allowed: tuple[str, ...], method: str, kind: str) -> None:
+    """Say which methods answer this kind of question."""
+    if method not in allowed:
         raise ValueError(f"method must be {' or '.join(map(repr, allowed))} with {kind}, got {method!r}")

@@ -1,10 +1,11 @@
-"""Ways to answer one question about independent parts, and the choice among them."""
+"""Ways to answer one question, and the choice among them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from relparallel._checks import require_rng
 from relparallel.reliability.auto import Attempt, exact_within, first_that_fits
 from relparallel.reliability.lumped.alike_nodes import twins
 from relparallel.reliability.problem import Problem, mute_terminals, require_relays
-from relparallel.reliability.programme.compiled import solved
+from relparallel.reliability.programme.compiled import compiled, solved
 from relparallel.reliability.programme.frontier import NotExactError, fitting, require_fit
 from relparallel.reliability.result import Estimator, Reliability, Routing, bracketed, exactly, explained
 from relparallel.topology import Topology, as_topology
@@ -22,12 +23,13 @@ from relparallel.topology import Topology, as_topology
 if TYPE_CHECKING:
     import networkx as nx
 
-    from relparallel.reliability.sampling.monte_carlo import Chunk
     from relparallel.reliability.sensitivity.importance import ByClass, Importance
 
 _BOUND_STATES, _BOUND_STEPS = 2**16, 10**7  # per layer, and links to look at per second that may be spent
 _MOST_STEPS = 2**62
 _MOST_LINKS = 2**17  # of a plain graph in which to look for a fabric
+_SOME_STATES = 64  # of groups of shared risk that are asked for bounds or samples
+_MANY_STATES = 1024  # that are asked for an exact answer over up-down paths or in directed networks
 
 
 class Question(NamedTuple):
@@ -35,6 +37,7 @@ class Question(NamedTuple):
 
     graph: Topology | nx.Graph[Any]
     problem: Problem
+    routing: Routing
     reductions: bool
     max_states: int
     max_seconds: float
@@ -47,18 +50,36 @@ class Question(NamedTuple):
 
 def answer(question: Question, method: str) -> Reliability:
     """Answer by the method named; the reason is given where the method was not."""
+    problem = question.problem
+    if problem.directed:
+        from relparallel.reliability.questions.directed import solve_directed
+
+        return _by_states(question, partial(solve_directed, max_states=question.max_states), _MANY_STATES)
+    if question.routing == "updown":
+
+        def ask(about: Problem) -> Reliability:
+            return _up_and_down(question._replace(problem=about), method)
+
+        return _by_states(question, ask, _MANY_STATES)
+    if problem.in_fractions:
+        from relparallel.reliability.questions.whole_numbers import in_fractions
+
+        return in_fractions(problem, question.reductions, question.max_states)
+    if problem.groups:
+        return _with_groups(question, method)
     if method == "auto":
         found = first_that_fits(_from_the_most_exact(question))
         return with_importance(found, question, alike=found.width == 0 and found.states > 0)
-    if method == "closed_form":
-        return by_form(question)
     if method == "exact":
-        return with_importance(exactly_solved(question), question)
+        return with_importance(_exactly_solved(question), question)
+    return _by_form(question) if method == "closed_form" else explained(_by_method(question, method), "")
+
+
+def _by_method(question: Question, method: str) -> Reliability:
+    """Bounds, or samples."""
     if method == "bounds":
-        return explained(bounded(question), "")
-    if method == "monte_carlo":
-        return crudely_sampled(question)
-    return explained(estimated(question, method), "")  # type: ignore[arg-type]
+        return _bounded(question)
+    return _crudely_sampled(question) if method == "monte_carlo" else _estimated(question, method)
 
 
 def _from_the_most_exact(question: Question) -> Iterator[Attempt]:
@@ -66,23 +87,23 @@ def _from_the_most_exact(question: Question) -> Iterator[Attempt]:
     # A Topology may have a symmetry that is worth more than the programme; a plain graph seldom has.
     known = isinstance(question.graph, Topology)
     if known:
-        yield Attempt("closed form", partial(by_form, question))
+        yield Attempt("closed form", partial(_by_form, question))
         yield Attempt("symmetry", partial(_by_symmetry, question))
     elif question.reductions:
         yield Attempt("twins", partial(twins, question.problem))
     yield Attempt("exact", partial(_exactly_within_budget, question))
     if not known and len(question.problem.edges) <= _MOST_LINKS:
         yield Attempt("symmetry", partial(_by_symmetry, question))
-    yield Attempt("bounds", partial(bounded, question), partial(tight, question))
+    yield Attempt("bounds", partial(_bounded, question), partial(_tight, question))
     if question.rng is not None:
-        yield Attempt("estimate", partial(estimated, question, "auto"))
+        yield Attempt("estimate", partial(_estimated, question, "auto"))
 
 
-def by_form(question: Question, routing: Routing = "any") -> Reliability:
+def _by_form(question: Question) -> Reliability:
     """The closed form that applies."""
     from relparallel.reliability.closed_forms.form_recognition import read_form
 
-    topology = as_topology(question.graph)
+    topology, routing = as_topology(question.graph), question.routing
     form = read_form(topology, question.problem, routing)
 
     def again(problem: Problem) -> tuple[float, NDArray[np.float64]] | None:
@@ -97,31 +118,29 @@ def by_form(question: Question, routing: Routing = "any") -> Reliability:
     return with_importance(form.answer(routing), question, again=again)
 
 
-def up_and_down(question: Question, method: str) -> Reliability:
+def _up_and_down(question: Question, method: str) -> Reliability:
     """Over paths that climb and then descend: by a closed form, or by the programme, whole or truncated."""
-    from relparallel.reliability.questions.valley_free import bound_updown, solve_updown
+    from relparallel.reliability.questions.updown import bound_updown, solve_updown
 
     asked = question.graph, question.problem
-    form, exact = partial(by_form, question, "updown"), partial(solve_updown, *asked, question.max_states)
+    form, exact = partial(_by_form, question), partial(solve_updown, *asked, question.max_states)
     if method == "closed_form":
         return form()  # which names its form
     if method == "exact":
         return explained(exact(), "")
+    any_path = partial(_bounded, question)  # fewer paths cannot be more reliable
     bounds = [
         Attempt("bounds", partial(bound_updown, *asked)),
-        Attempt("any path", partial(_at_least_as_bad, question)),
+        Attempt(
+            "any path", lambda: bracketed(any_path().lower, 1.0, "updown", "no better than over any path")
+        ),
     ]
     if method == "bounds":
         return explained(first_that_fits(bounds), "")
     return first_that_fits([Attempt("closed form", form), Attempt("exact", exact), *bounds])
 
 
-def _at_least_as_bad(question: Question) -> Reliability:
-    """Fewer paths cannot be more reliable: any path bounds up-down routing from one side."""
-    return bracketed(bounded(question).lower, 1.0, "updown", "no better than over any path")
-
-
-def exactly_solved(question: Question) -> Reliability:
+def _exactly_solved(question: Question) -> Reliability:
     """Reduce the network, cut it into blocks, and run the programme on every block."""
     require_relays(question.problem)
     most = fitting(question.max_states)
@@ -130,7 +149,7 @@ def exactly_solved(question: Question) -> Reliability:
     return exactly(*found[:2], "exact", width=found.width, states=found.states)
 
 
-def bounded(question: Question) -> Reliability:
+def _bounded(question: Question) -> Reliability:
     """The middle of a certified bracket."""
     from relparallel.reliability.bounding.certified import bound_problem
 
@@ -150,28 +169,23 @@ def _bounded_by_pairs(question: Question) -> Reliability:
 
     def ask(problem: Problem) -> tuple[float, float]:
         asked = question._replace(problem=problem, max_seconds=share)
-        found = first_that_fits(
-            [
-                Attempt("exact", partial(_exactly_within_budget, asked)),
-                Attempt("bounds", partial(bounded, asked)),
-            ]
-        )
+        exact = Attempt("exact", partial(_exactly_within_budget, asked))
+        found = first_that_fits([exact, Attempt("bounds", partial(_bounded, asked))])
         return found.lower, found.upper
 
     lower, upper = bound_by_pairs(question.problem, ask)
     gap = (upper - lower) / upper if upper else 0.0
-    return bracketed(
-        lower, upper, "any", f"a bracket with a relative width of {gap:.1e} from pairs of terminals"
-    )
+    reason = f"a bracket with a relative width of {gap:.1e} from pairs of terminals"
+    return bracketed(lower, upper, "any", reason)
 
 
-def estimated(question: Question, method: Estimator) -> Reliability:
+def _estimated(question: Question, method: Estimator | str) -> Reliability:
     """An estimate with its interval; what only crude sampling can treat is sampled crudely."""
     from relparallel.reliability.sampling.estimation import estimate_problem
 
     found = estimate_problem(
-        question.problem, method, require_rng(rng=question.rng), question.rtol, question.confidence,
-        question.samples, executor=question.executor,
+        question.problem, method, require_rng(rng=question.rng), question.rtol,  # type: ignore[arg-type]
+        question.confidence, question.samples, executor=question.executor,
     )  # fmt: skip
     return Reliability(
         reliability=1 - found.value, unreliability=found.value, lower=found.lower, upper=found.upper,
@@ -180,15 +194,15 @@ def estimated(question: Question, method: Estimator) -> Reliability:
     )  # fmt: skip
 
 
-def crudely_sampled(question: Question, count: Callable[[Any, Chunk], int] | None = None) -> Reliability:
+def _crudely_sampled(question: Question) -> Reliability:
     """Shares of sampled states, with an interval that never errs more often than stated."""
     from relparallel.reliability.sampling.monte_carlo import SamplingPlan, estimate
 
-    samples = 100_000 if question.samples is None else question.samples
     plan = SamplingPlan(
-        samples=samples, confidence=question.confidence, rng=question.rng, executor=question.executor
-    )
-    return estimate(question.problem, plan, count)
+        samples=100_000 if question.samples is None else question.samples,
+        confidence=question.confidence, rng=question.rng, executor=question.executor,
+    )  # fmt: skip
+    return estimate(question.problem, plan)
 
 
 def _by_symmetry(question: Question) -> Reliability | None:
@@ -205,6 +219,80 @@ def _exactly_within_budget(question: Question) -> Reliability:
     return exact_within(question.problem, question.reductions, question.max_states, question.max_seconds)
 
 
+def _tight(question: Question, found: Reliability) -> bool:
+    """Whether a bracket is narrow enough not to sample."""
+    return found.upper - found.lower <= question.rtol * found.unreliability
+
+
+def _with_groups(question: Question, method: str) -> Reliability:
+    """Answer a question whose parts also fail in groups of shared risk."""
+
+    def exact(max_seconds: float) -> Reliability:
+        from relparallel.reliability.questions.groups import solve_groups
+
+        require_relays(question.problem)
+        limits = question.reductions, question.max_states, max_seconds
+        found = solve_groups(question.problem, question.problem.groups, *limits)
+        return explained(found, f"{len(question.problem.groups)} groups of shared risk, width {found.width}")
+
+    def sampled(name: str) -> Reliability:
+        states = min(2 ** len(question.problem.groups), _SOME_STATES)
+        confidence = 1 - (1 - question.confidence) / states  # so that all intervals hold at once
+
+        def ask(problem: Problem) -> Reliability:
+            return _by_method(question._replace(problem=problem, confidence=confidence), name)
+
+        found = _by_states(question, ask, _SOME_STATES, question.rtol)
+        about = f"at most {states} states of {len(question.problem.groups)} groups of shared risk"
+        return explained(found, about)
+
+    if method not in ("exact", "auto"):
+        return explained(sampled(method), "")
+    if method == "exact":
+        found = exact(inf)
+    else:
+        tight = partial(_tight, question)
+        attempts = [
+            Attempt("exact", partial(exact, question.max_seconds), tight),
+            Attempt("bounds", partial(sampled, "bounds"), tight),
+        ]
+        if question.rng is not None:
+            attempts.append(Attempt("estimate", partial(sampled, "auto")))
+        found = first_that_fits(attempts)
+    return with_importance(found, question, again=partial(_slopes_with_groups, question), alone=True)
+
+
+def _by_states(
+    question: Question, ask: Callable[[Problem], Reliability], states: int, rtol: float = 0.0
+) -> Reliability:
+    """Ask a method that knows no groups for each of the likeliest states of the groups."""
+    if not question.problem.groups:
+        return ask(question.problem)
+    from relparallel.reliability.questions.groups import absorbed
+    from relparallel.reliability.questions.mixture import ask_each_state
+
+    always, left, shared = absorbed(question.problem, question.problem.groups)
+    return ask_each_state(always, left, shared, ask, states, rtol)
+
+
+def _slopes_with_groups(question: Question, problem: Problem) -> tuple[float, NDArray[np.float64]]:
+    """Unreliability and importance of all parts, by the programme for each state of the groups."""
+    from relparallel.reliability.sensitivity.adjoint import differentiate
+    from relparallel.reliability.sensitivity.group_slopes import slopes_at_once, slopes_with_groups
+
+    structure = compiled(problem, question.reductions)  # of all states alike
+    may = np.concatenate([problem.link[:, 0], problem.node[:, 0]]) > 0
+
+    def slopes_of(about: Problem) -> tuple[float, NDArray[np.float64]]:
+        failed = may & (np.concatenate([about.link[:, 0], about.node[:, 0]]) == 0)  # with a group
+        given = about.link, about.node
+        found = differentiate(structure, *given, max_states=question.max_states, without=failed)
+        return found.unreliability, np.concatenate([found.links, found.nodes])
+
+    at_once = partial(slopes_at_once, max_states=question.max_states)
+    return slopes_with_groups(question.problem.groups, slopes_of, problem, at_once)
+
+
 def with_importance(
     found: Reliability,
     question: Question,
@@ -219,16 +307,12 @@ def with_importance(
         from relparallel.reliability.sensitivity.importance import importance
 
         if perfect and (alone or found.routing == "updown"):
-            kinds = "over up-down paths, in directed networks or with groups"
-            raise NotExactError(f"perfect must be False for importance {kinds}, got True")
+            raise NotExactError(
+                "perfect must be False for importance over up-down paths or with groups, got True"
+            )
         asked = question.problem, question.graph, question.reductions, question.max_states
         return importance(*asked, perfect=perfect, alike=alike, again=again)
 
     if found.method in ("exact", "closed_form") and found._parts is None:
         object.__setattr__(found, "_parts", parts)
     return found
-
-
-def tight(question: Question, found: Reliability) -> bool:
-    """Whether a bracket is narrow enough not to sample."""
-    return found.upper - found.lower <= question.rtol * found.unreliability

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import chain
 from operator import is_
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_instance, require_probability
+from relparallel.reliability.chances import Chance
 from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.topology import Topology, as_topology
 
@@ -26,15 +27,35 @@ LinkChance = ArrayLike | Mapping[Any, float] | str  # Any: key types are invaria
 NodeChance = ArrayLike | Mapping[Any, float] | str
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Parts that fail together: indices of nodes, rows of ``Problem.edges``, and the chance of the event."""
+
+    nodes: frozenset[int]
+    links: frozenset[int]
+    chance: Chance
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """Which parts fail with which chance, and which nodes have to be connected."""
+    """Which parts fail with which chance, and which nodes have to be connected.
+
+    Chances are (up, down), floats or objects that are fractions. ``directed``: rows of ``edges`` are
+    (tail, head), and the first terminal has to reach the others, or each of them all ("mutual").
+    """
 
     edges: NDArray[np.int64]
     link: FloatArray
     node: FloatArray
     terminals: NDArray[np.int64]
     transit: NDArray[np.bool_]
+    groups: tuple[Group, ...] = ()
+    directed: bool | Literal["mutual"] = False
+
+    @property
+    def in_fractions(self) -> bool:
+        """Whether chances are fractions."""
+        return self.link.dtype == object
 
 
 def read_problem(
@@ -51,22 +72,60 @@ def read_problem(
         return simple
     topology = as_topology(graph)
     chosen = _terminals(topology, terminals)
-    up, down = _either("link", link_up, link_down, partial(link_values, topology, graph))
-    node = _either("node", node_up, node_down, partial(node_values, topology))
-    cables = topology.multiplicity
-    with np.errstate(divide="ignore"):  # log(0) of a perfect cable
-        some = np.where(cables == 1, up, -np.expm1(cables * np.log1p(-up)))
+    link = read_chances(_links(topology, graph), link_up, link_down)
+    node = read_chances(_nodes(topology), node_up, node_down)
+    (up, down), cables = link.T, topology.multiplicity
+    if link.dtype == object:
+        some = 1 - down**cables
+    else:
+        with np.errstate(divide="ignore"):  # log(0) of a perfect cable
+            some = np.where(cables == 1, up, -np.expm1(cables * np.log1p(-up)))
     useful = topology.transit | np.isin(np.arange(topology.num_nodes), chosen)
-    alive = (some > 0) & (node[0] > 0)[topology.edges].all(axis=1)
+    alive = (some > 0) & (node[:, 0] > 0)[topology.edges].all(axis=1)
     plain = topology.transit | (topology.degrees <= 1)  # others may become so without what is always down
     keep = useful[topology.edges].all(axis=1) & (alive | plain[topology.edges].all(axis=1))
-    return Problem(
+    found = Problem(
         edges=topology.edges[keep],
         link=np.column_stack([some, down**cables])[keep],
-        node=np.column_stack(node),
+        node=node,
         terminals=chosen,
         transit=topology.transit.copy(),  # not read-only, for which loops would be compiled anew
     )
+    return of_one_kind(found)
+
+
+def of_one_kind(problem: Problem) -> Problem:
+    """All chances as fractions where some are."""
+    chances = [problem.link, problem.node]
+    given = [group.chance[1] for group in problem.groups]
+    if not any(values.dtype == object for values in chances) and not any(map(_is_fraction, given)):
+        return problem
+    link, node = (_fractions(_down(*chance) for chance in values.tolist()) for values in chances)
+    groups = []
+    for group in problem.groups:
+        down = Fraction(group.chance[1])
+        groups.append(replace(group, chance=(1 - down, down)))
+    return replace(
+        problem, link=np.column_stack([1 - link, link]), node=np.column_stack([1 - node, node]),
+        groups=tuple(groups),
+    )  # fmt: skip
+
+
+def _down(up: Any, down: Any) -> Fraction:
+    """The smaller one of both is exact."""
+    return Fraction(down) if down < up else 1 - Fraction(up)
+
+
+def _is_fraction(value: object) -> bool:
+    return isinstance(value, Fraction)
+
+
+def _fractions(values: Iterable[Any]) -> NDArray[Any]:
+    """An array of fractions, which may be empty."""
+    listed = list(map(Fraction, values))
+    found = np.empty(len(listed), dtype=object)
+    found[:] = listed
+    return found
 
 
 def _read_simple(
@@ -152,11 +211,8 @@ def _one_chance(up: Any, down: Any) -> tuple[float, float] | None:
         return None
     if down is None:
         return (float(up), float(1.0 - up)) if 0.0 < up <= 1.0 else None
-    return (
-        (float(1.0 - down), float(down))
-        if isinstance(up, float) and up == 1.0 and 0.0 <= down < 1.0
-        else None
-    )
+    plain = isinstance(up, float) and up == 1.0 and 0.0 <= down < 1.0
+    return (float(1.0 - down), float(down)) if plain else None
 
 
 def _quick_terminals(
@@ -202,19 +258,6 @@ def require_relays(problem: Problem) -> None:
         )
 
 
-def _either(
-    part: str, up: Any, down: Any, read: Callable[[str, Any, float], FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    """Up- and down-probabilities from the one of the two that the caller gave."""
-    if down is None:
-        values = read(f"{part}_up", up, 1.0)
-        return values, 1.0 - values
-    if not np.isscalar(up) or up != 1.0:
-        raise ValueError(f"{part}_up must be left at 1.0 where {part}_down is given, got {up!r}")
-    values = read(f"{part}_down", down, 0.0)
-    return 1.0 - values, values
-
-
 def _terminals(topology: Topology, terminals: Terminals) -> NDArray[np.int64]:
     """Ascending indices of the nodes that have to be connected."""
     named = {"all": topology.hosts, "switches": topology.switches, "nodes": np.arange(topology.num_nodes)}
@@ -236,75 +279,109 @@ def _index(argument: str, topology: Topology, label: Any) -> int:
         raise ValueError(f"{argument} must name nodes of {topology!r}, got {label!r}") from None
 
 
-def link_values(
-    topology: Topology, graph: Topology | nx.Graph[Any], argument: str, given: LinkChance, rest: float
-) -> FloatArray:
-    """Probability for one cable of every joined pair; ``rest`` where a mapping says nothing."""
+class Parts(NamedTuple):
+    """The links or the nodes of a graph: how arguments name them, and in which order they come."""
+
+    name: str
+    length: int
+    row: Callable[[str, Any], int]
+    column: Callable[[str, str], Any]
+    given: Callable[[], list[Any]] | None = None
+
+
+def _nodes(topology: Topology) -> Parts:
+    """Nodes by label."""
+
+    def row(argument: str, label: Any) -> int:
+        return _index(argument, topology, label)
+
+    return Parts("node", topology.num_nodes, row, _attribute(topology.node_attributes))
+
+
+def _links(topology: Topology, graph: Topology | nx.Graph[Any]) -> Parts:
+    """Joined pairs of nodes by their two labels."""
+    place = {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
+
+    def row(argument: str, ends: Any) -> int:
+        if not isinstance(ends, tuple) or len(ends) != 2:
+            raise TypeError(f"{argument} must have pairs of nodes as keys, got {ends!r}")
+        u, v = sorted(_index(argument, topology, end) for end in ends)
+        if (u, v) not in place:
+            raise ValueError(f"{argument} must name links of {topology!r}, got {ends!r}")
+        return place[u, v]
+
+    given = None if isinstance(graph, Topology) else lambda: list(graph.edges())
+    return Parts("link", len(place), row, _attribute(topology.edge_attributes), given)
+
+
+def _attribute(attributes: Mapping[str, Any]) -> Callable[[str, str], Any]:
+    """A column of the topology as probabilities."""
+
+    def column(argument: str, name: str) -> Any:
+        if name not in attributes:
+            known = ", ".join(attributes) or "there is none"
+            raise ValueError(f"{argument} must be a probability or name an attribute ({known}), got {name!r}")
+        return attributes[name]
+
+    return column
+
+
+def read_chances(parts: Parts, up: Any, down: Any) -> NDArray[Any]:
+    """Chances [count, 2] from the one of two arguments that the caller gave."""
+    if down is None:
+        values = _read(parts, f"{parts.name}_up", up, 1)
+        return np.column_stack([values, 1 - values])
+    if not np.isscalar(up) or up != 1.0:
+        raise ValueError(f"{parts.name}_up must be left at 1.0 where {parts.name}_down is given, got {up!r}")
+    values = _read(parts, f"{parts.name}_down", down, 0)
+    return np.column_stack([1 - values, values])
+
+
+def _read(parts: Parts, argument: str, given: Any, rest: int) -> NDArray[Any]:
+    """Probability of every part; ``rest`` where a mapping says nothing."""
     if isinstance(given, str):
-        return _attribute(argument, topology.edge_attributes, given)
-    row = {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
+        return _spread(argument, parts.column(argument, given), parts.length)
     if isinstance(given, Mapping):
-        values, named = np.full(len(row), rest), set()
-        for ends, chance in given.items():
-            i = _row(argument, topology, row, ends)
+        named = {}
+        for name, value in given.items():
+            i = parts.row(argument, name)
             if i in named:
-                raise ValueError(f"{argument} must name every link once, got {ends!r} a second time")
-            named.add(i)
-            values[i] = _single(argument, chance)
+                raise ValueError(f"{argument} must name every {parts.name} once, got {name!r} a second time")
+            named[i] = read_number(argument, value)
+        return _spread(argument, [named.get(i, rest) for i in range(parts.length)], parts.length)
+    values = _spread(argument, given, parts.length)
+    if np.ndim(given) == 0 or parts.given is None:
         return values
-    values = _spread(argument, given, len(row))
-    if np.ndim(given) == 0 or isinstance(graph, Topology):
-        return values
-    order = [_row(argument, topology, row, ends) for ends in graph.edges()]
-    if len(order) > len(row):
+    order = [parts.row(argument, ends) for ends in parts.given()]
+    if len(order) > parts.length:
         raise ValueError(
             f"{argument} must be a number, a mapping or a name for parallel edges, got {given!r}"
         )
-    return values[np.argsort(order)]
+    return np.asarray(values[np.argsort(order)])
 
 
-def _row(argument: str, topology: Topology, row: Mapping[Any, int], ends: Any) -> int:
-    """Row of the joined pair that a mapping names by its two ends."""
-    if not isinstance(ends, tuple) or len(ends) != 2:
-        raise TypeError(f"{argument} must have pairs of nodes as keys, got {ends!r}")
-    u, v = sorted(_index(argument, topology, end) for end in ends)
-    if (u, v) not in row:
-        raise ValueError(f"{argument} must name links of {topology!r}, got {ends!r}")
-    return row[u, v]
-
-
-def node_values(topology: Topology, argument: str, given: NodeChance, rest: float) -> FloatArray:
-    """Probability for every node; ``rest`` where a mapping says nothing."""
-    if isinstance(given, str):
-        return _attribute(argument, topology.node_attributes, given)
-    if not isinstance(given, Mapping):
-        return _spread(argument, given, topology.num_nodes)
-    values = np.full(topology.num_nodes, rest)
-    for label, chance in given.items():
-        values[_index(argument, topology, label)] = _single(argument, chance)
-    return values
-
-
-def _single(argument: str, chance: Any) -> float:
-    """One probability."""
-    if np.ndim(chance):
-        raise TypeError(f"{argument} must give one probability each, got {chance!r}")
-    return float(require_probability(**{argument: chance}))
-
-
-def _attribute(argument: str, attributes: Mapping[str, Any], name: str) -> FloatArray:
-    """A column of the topology as probabilities."""
-    if name not in attributes:
-        known = ", ".join(attributes) or "there is none"
-        raise ValueError(f"{argument} must be a probability or name an attribute ({known}), got {name!r}")
-    return np.asarray(require_probability(**{argument: attributes[name]}))
-
-
-def _spread(argument: str, values: ArrayLike, length: int) -> FloatArray:
+def _spread(argument: str, values: Any, length: int) -> NDArray[Any]:
     """One probability for all, or one each."""
     if length == 0 and np.shape(values) == (0,):
         return np.empty(0)
-    chances = np.asarray(require_probability(**{argument: values}))
-    if chances.ndim and chances.shape != (length,):
+    if np.ndim(values) == 0:
+        values = read_number(argument, values)
+        return _fractions([values] * length) if isinstance(values, Fraction) else np.full(length, values)
+    numbers = isinstance(values, np.ndarray) and values.dtype != object
+    if not numbers and any(map(_is_fraction, values)):
+        chances: NDArray[Any] = _fractions(read_number(argument, value) for value in values)
+    else:
+        chances = np.asarray(require_probability(**{argument: values}))
+    if chances.shape != (length,):
         raise ValueError(f"{argument} must be one probability or {length}, got shape {chances.shape}")
-    return np.broadcast_to(chances, (length,))
+    return chances
+
+
+def read_number(argument: str, value: Any) -> Any:
+    """One probability: a fraction as it is, everything else as a float."""
+    if isinstance(value, Fraction):
+        require_probability(**{argument: float(value)})
+        return value
+    if np.ndim(value):
+        raise TypeError(f"{argument} must give one probability each, got {value!r}")
+    return float(require_probability(**{argument: value}))

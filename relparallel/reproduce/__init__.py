@@ -5,6 +5,6 @@
 
 from .notebook import NotebookError
 from .record import RunnerBusyError
-from .runner import Report, run_figures
+from .runner import run_figures
 
-__all__ = ["NotebookError", "Report", "RunnerBusyError", "run_figures"]
+__all__ = ["NotebookError", "RunnerBusyError", "run_figures"]

@@ -1,45 +1,39 @@
 """Notebooks on a dask cluster: the same bytes as from worker processes on this machine.
 
 The cluster runs a notebook again when the worker that had it dies. A worker needs the runner's files, package
-and versions; it may keep them in a folder of another name.
+and versions; it may keep them in a folder of another name. Each notebook gets a process of its own, which can
+be killed without the worker, leaves the worker's environment alone, and ends with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import pickle
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import distributions
+from os import environ, pathsep
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from .notebook import NotebookError
-from .remote import checked_checkout, described, run_apart
+from .execute import Failure, Outcome, Task
+from .notebook import NotebookError, sha256
+from .processes import DIED, PREFIX, end_kernels_of, prepare, vanish
+from .record import PACKAGE, Project, checkout_of_package
 from .schedule import Pool
 
 if TYPE_CHECKING:
     from distributed import Client
 
 _PATIENCE = 10  # s for an answer from the scheduler, and for a first worker
-
-
-class _Apart(Executor):
-    """Submits tasks so that each gets a process of its own on a worker with the same files."""
-
-    def __init__(self, client: Client, root: str, wanted: Mapping[str, str]) -> None:
-        self.client, self.root, self.wanted = client, root, wanted
-        self.inner: Executor = client.get_executor(pure=False)  # pure: equal tasks would be done once
-
-    def submit(self, function: Any, task: Any, /) -> Future[Any]:  # type: ignore[override]
-        """Send one task to the cluster; after the cluster's end the task fails at once."""
-        if self.client.status not in ("closing", "closed"):
-            return self.inner.submit(run_apart, function, task, self.root, self.wanted)
-        lost: Future[Any] = Future()
-        lost.set_exception(ConnectionError("nothing answers there any more"))
-        return lost
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Have the cluster forget what it has not done."""
-        self.inner.shutdown(wait=wait)
+_POLL = 0.2  # s between two looks at whether a notebook is still wanted
+_FILES, _CODE = "files of the checkout", "installed relparallel"
 
 
 @contextmanager
@@ -89,8 +83,128 @@ def _refuse_others(client: Client, address: str, root: str, wanted: Mapping[str,
         ) from None
     answers = client.run(checked_checkout, root, wanted, on_error="return")
     for worker, answer in answers.items():
-        told = f"fails: {answer!r}" if isinstance(answer, BaseException) else answer[1] and f"has {answer[1]}"
-        if told:
+        wrong = (
+            f"fails: {answer!r}" if isinstance(answer, BaseException) else answer[1] and f"has {answer[1]}"
+        )
+        if wrong:
             raise NotebookError(
-                f"worker {worker} {told}; a worker needs the runner's checkout, package and versions"
+                f"worker {worker} {wrong}; a worker needs the runner's checkout, package and versions"
             )
+
+
+class _Apart(Executor):
+    """Submits tasks so that each gets a process of its own on a worker with the same files."""
+
+    def __init__(self, client: Client, root: str, wanted: Mapping[str, str]) -> None:
+        self.client, self.root, self.wanted = client, root, wanted
+        self.inner: Executor = client.get_executor(pure=False)  # pure: equal tasks would be done once
+
+    def submit(self, function: Any, task: Any, /) -> Future[Any]:  # type: ignore[override]
+        """Send one task to the cluster; after the cluster's end the task fails at once."""
+        if self.client.status not in ("closing", "closed"):
+            return self.inner.submit(_run_apart, function, task, self.root, self.wanted)
+        lost: Future[Any] = Future()
+        lost.set_exception(ConnectionError("nothing answers there any more"))
+        return lost
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Have the cluster forget what it has not done."""
+        self.inner.shutdown(wait=wait)
+
+
+def described(root: Path | None) -> dict[str, str]:
+    """Return what the bytes of a result depend on: files, package, interpreter and installed versions."""
+    modules = sorted(PACKAGE.rglob("*.py"))
+    code = "".join(f"{p.relative_to(PACKAGE).as_posix()} {sha256(p.read_bytes())}\n" for p in modules)
+    found = {d.name.lower(): d.version for d in distributions() if d.name}
+    lock = root / "requirements.lock" if root else None  # a checkout without one compares no versions
+    lines = lock.read_text().splitlines() if lock and lock.is_file() else []
+    locked = {line.partition("==")[0].lower() for line in lines if "==" in line}
+    return {
+        _FILES: Project(root=root).sources_digest()[:12] if root else "missing",
+        _CODE: sha256(code.encode())[:12],
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    } | {name: found[name] for name in sorted(locked & set(found))}
+
+
+def differences(wanted: Mapping[str, str], here: Mapping[str, str]) -> str:
+    """Say what differs between runner and worker; a package that only one of them has is no difference."""
+    names = [name for name in here if wanted.get(name, here[name]) != here[name]]
+    return ", ".join(f"{name} {here[name]} instead of {wanted[name]}" for name in names)
+
+
+def checked_checkout(root: str, wanted: Mapping[str, str]) -> tuple[Path | None, str]:
+    """Return this machine's checkout with the runner's files, and what differs where there is none.
+
+    The checkout that holds this package is looked at first, then the folder that the runner works in.
+    """
+    candidates = [path for path in (checkout_of_package(), Path(root)) if path and path.is_dir()]
+    compared = [(path, differences(wanted, described(path))) for path in candidates]
+    same = [path for path, difference in compared if not difference]
+    if same:
+        return same[0], ""
+    return None, compared[-1][1] if compared else differences(wanted, described(None))
+
+
+def _run_apart(
+    function: Callable[[Task], Outcome], task: Task, root: str, wanted: Mapping[str, str]
+) -> Outcome:
+    """Execute a task in a process of its own, once it is clear that the result will be the runner's."""
+    checkout, difference = checked_checkout(root, wanted)
+    if checkout is None:
+        return Outcome(failure=Failure(error=f"a worker on {platform.node()} has {difference}"))
+    moved = replace(task, folder=str(checkout / Path(task.folder).relative_to(root)))
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as private:
+        (Path(private) / "task").write_bytes(pickle.dumps((function, moved)))
+        try:
+            _supervise(private)
+        finally:
+            end_kernels_of(private)
+        answer = Path(private) / "outcome"
+        return pickle.loads(answer.read_bytes()) if answer.exists() else Outcome(failure=Failure(error=DIED))
+
+
+def _supervise(private: str) -> None:
+    """Run the process to its end, or end it when nobody waits for the result any more."""
+    paths = [str(PACKAGE.parent), *filter(None, [environ.get("PYTHONPATH")])]
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"from {__name__} import _main; _main({private!r})"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**environ, "PYTHONPATH": pathsep.join(paths)},
+    )
+    with process:
+        while process.poll() is None:
+            if not _wanted():
+                process.kill()
+            try:
+                process.wait(_POLL)
+            except subprocess.TimeoutExpired:
+                continue
+
+
+def _wanted() -> bool:
+    """Tell whether the cluster still wants the result: an interrupted run leaves nothing behind."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    task = worker.state.tasks.get(worker.get_current_task())
+    ending = worker.status.name in ("closing", "closing_gracefully", "closed", "failed")
+    return task is not None and task.state != "cancelled" and not ending
+
+
+def _main(private: str) -> None:
+    """Be the process: work through the task in ``private`` and end when the worker closes its pipe."""
+    prepare(private)
+    Thread(target=_follow_worker, args=(private,), daemon=True).start()
+    function, task = pickle.loads((Path(private) / "task").read_bytes())
+    part = Path(private) / "part"
+    part.write_bytes(pickle.dumps(function(task)))
+    part.replace(Path(private) / "outcome")
+
+
+def _follow_worker(private: str) -> None:
+    sys.stdin.buffer.read()
+    vanish(private)

@@ -18,7 +18,18 @@ from pathlib import Path
 
 from .notebook import Notebook, code_digest, normal_form, outputs_digest, sha256
 
+PACKAGE = Path(__file__).resolve().parents[1]
 _SOURCES = ("relparallel/**/*.py", "data/**/*", "requirements.lock")
+
+
+def checkout_of_package() -> Path | None:
+    """Return the checkout that holds this package, or None when it is installed without one."""
+    return PACKAGE.parent if (PACKAGE.parent / "notebooks").is_dir() else None
+
+
+def checkout(root: Path | None = None) -> Path:
+    """Return the checkout: the one asked for, the one this package lies in, or the current folder."""
+    return Path(root).resolve() if root is not None else checkout_of_package() or Path.cwd()
 
 
 class RunnerBusyError(RuntimeError):

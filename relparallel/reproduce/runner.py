@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from .notebook import Notebook, NotebookError, read
 from .parameters import checked
 from .progress import progress_on
-from .record import Project
-from .stores import Store, opened
+from .record import Project, checkout
+from .stores import Elsewhere, InPlace, opened
 
 if TYPE_CHECKING:
-    from .execute import Failure, Outcome, Task
+    from .execute import Failure, Outcome
     from .schedule import Pool
 
 _MOST_WORKERS = 8  # a kernel with the scientific stack takes some hundred megabytes
@@ -28,17 +28,7 @@ _MOST_LINES = 15  # of a failing cell's source in the report
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """What came of a run.
-
-    Parameters
-    ----------
-    current : tuple of str
-        Notebooks that needed no run.
-    done : list of str
-        Notebooks that ran.
-    failed : dict of str to str
-        Notebooks that failed, and why.
-    """
+    """What came of a run: notebooks that needed none, that ran, and that failed, with the reason."""
 
     current: tuple[str, ...] = ()
     done: list[str] = field(default_factory=list)
@@ -51,10 +41,10 @@ class Report:
 
     def summary(self, seconds: float) -> str:
         """Return the report as lines: every failure in full, then the counts."""
-        told = [f"\n{name} {problem}\n" for name, problem in self.failed.items()]
+        lines = [f"\n{name} {problem}\n" for name, problem in self.failed.items()]
         counts = {"executed": self.done, "up to date": self.current, "failed": self.failed}
         parts = [f"{len(names)} {kind}" for kind, names in counts.items() if names]
-        return "".join([*told, f"notebooks: {', '.join(parts)} ({seconds:.1f} s)\n"])
+        return "".join([*lines, f"notebooks: {', '.join(parts)} ({seconds:.1f} s)\n"])
 
 
 def run_figures(
@@ -124,17 +114,22 @@ def run_figures(
     _check_arguments(jobs, given, output_dir, cell_timeout, timeout)
     if pool is not None and executor is not None:
         raise NotebookError(f"executor must be None where a pool is given, got {executor!r}")
-    project = Project(root=_root(root))
+    project = Project(root=checkout(root))
     notebooks = _selected(project, names)
     values = {notebook.name: checked(notebook, given) for notebook in notebooks}
     with opened(project, output_dir) as store:
         stale = [n for n in notebooks if force or not store.is_current(n)]
         report = Report(current=tuple(n.name for n in notebooks if n not in stale))
         if stale:
+            from .execute import Task
             from .schedule import outcomes
 
+            longest_first = sorted(stale, key=lambda n: -(store.expected(n.name) or float("inf")))
             limits = {"cell_timeout": float(cell_timeout), "timeout": float(timeout)}
-            tasks = _tasks(sorted(stale, key=_longest_first(store)), values, limits)
+            tasks = [
+                Task(name=n.name, raw=n.raw, folder=str(n.path.parent), parameters=values[n.name], **limits)
+                for n in longest_first
+            ]
             with _workers(executor, pool, project) as (chosen, most):
                 workers = min(jobs or most, len(tasks))
                 _run(partial(outcomes, tasks, workers, chosen), stale, store, report, stream)
@@ -170,14 +165,6 @@ def _workers(executor: str | None, pool: Pool | None, project: Project) -> Itera
         yield found
 
 
-def _root(root: Path | None) -> Path:
-    """Return the checkout: the one asked for, the one this package lies in, or the current folder."""
-    if root is not None:
-        return Path(root).resolve()
-    own = Path(__file__).resolve().parents[2]
-    return own if (own / "notebooks").is_dir() else Path.cwd()
-
-
 def _selected(project: Project, names: Sequence[str]) -> list[Notebook]:
     """Return the notebooks of the given numbers, names or paths, in the order of the collection."""
     paths = sorted(p for p in project.notebooks.glob("*.ipynb") if not p.stem.endswith(".failed"))
@@ -195,26 +182,10 @@ def _named(name: str, paths: list[Path]) -> list[Path]:
     return found
 
 
-def _longest_first(store: Store) -> Callable[[Notebook], float]:
-    """Return the key that sorts by the time of the last run; what never ran comes first."""
-    return lambda notebook: -(store.expected(notebook.name) or float("inf"))
-
-
-def _tasks(
-    notebooks: Iterable[Notebook], values: Mapping[str, dict[str, Any]], limits: Mapping[str, float]
-) -> list[Task]:
-    from .execute import Task
-
-    return [
-        Task(name=n.name, raw=n.raw, folder=str(n.path.parent), parameters=values[n.name], **limits)
-        for n in notebooks
-    ]
-
-
 def _run(
     run: Callable[[Callable[[str], None]], Generator[tuple[str, Outcome], None, None]],
     notebooks: Sequence[Notebook],
-    store: Store,
+    store: InPlace | Elsewhere,
     report: Report,
     stream: TextIO,
 ) -> None:
@@ -232,11 +203,11 @@ def _run(
     report.done.sort()
 
 
-def _settle(store: Store, notebook: Notebook, outcome: Outcome) -> str:
+def _settle(store: InPlace | Elsewhere, notebook: Notebook, outcome: Outcome) -> str:
     """Store what came of a notebook; return the problem, empty when there is none."""
     if outcome.failure is not None:
         kept = store.keep_failed(notebook, outcome.notebook) if outcome.notebook else None
-        return _told(outcome.failure, kept)
+        return _described(outcome.failure, kept)
     try:
         store.store(notebook, outcome)
     except (NotebookError, OSError) as error:
@@ -244,7 +215,7 @@ def _settle(store: Store, notebook: Notebook, outcome: Outcome) -> str:
     return ""
 
 
-def _told(failure: Failure, kept: Path | None) -> str:
+def _described(failure: Failure, kept: Path | None) -> str:
     """Return a failure as lines: the error and its cell, the cell's source, where the notebook is kept."""
     where = f"failed in code cell {failure.count}: " if failure.count else "failed: "
     lines = failure.source.splitlines()

@@ -7,29 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from .notebook import Notebook, NotebookError, moved_beside_figures, normal_form, outputs_digest, sha256
 from .record import Project, Record, replace_file
 
 if TYPE_CHECKING:
     from .execute import Outcome
-
-
-class Store(Protocol):
-    """What the runner asks of the place where results go."""
-
-    def is_current(self, notebook: Notebook) -> bool:
-        """Tell whether running the notebook again would change nothing."""
-
-    def expected(self, name: str) -> float | None:
-        """Return how long the notebook took the last time [s]."""
-
-    def store(self, notebook: Notebook, outcome: Outcome) -> None:
-        """Store a success; raise `NotebookError` where it must be dropped."""
-
-    def keep_failed(self, notebook: Notebook, executed: bytes) -> Path:
-        """Keep a failed notebook for inspection and return where."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,9 +35,15 @@ class InPlace:
     def store(self, notebook: Notebook, outcome: Outcome) -> None:
         """Put figures, notebook and record in their places, each in one step and the record last.
 
-        A kill on the way leaves a record that does not match, so that the next run begins again.
+        A kill on the way leaves a record that does not match, so that the next run begins again. A result
+        that a later edit has overtaken is refused.
         """
-        self._refuse_outdated(notebook)
+        if not notebook.path.exists() or notebook.path.read_bytes() != notebook.raw:
+            raise NotebookError(
+                "the notebook was edited during the run: the edit is kept, the result dropped"
+            )
+        if self.project.sources_digest() != self.sources:
+            raise NotebookError("the package or data changed during the run: the result was dropped")
         self._refuse_foreign(notebook, outcome.figures)
         project, content = self.project, json.loads(outcome.notebook)
         before = project.record(notebook.name)
@@ -72,19 +62,10 @@ class InPlace:
         (project.failed / notebook.path.name).unlink(missing_ok=True)
 
     def keep_failed(self, notebook: Notebook, executed: bytes) -> Path:
-        """Keep a failed notebook in the ignored folder."""
+        """Keep a failed notebook in the ignored folder and return where."""
         path = self.project.failed / notebook.path.name
         replace_file(path, executed, self.project.staging)
         return path
-
-    def _refuse_outdated(self, notebook: Notebook) -> None:
-        """Refuse a result that a later edit has overtaken."""
-        if not notebook.path.exists() or notebook.path.read_bytes() != notebook.raw:
-            raise NotebookError(
-                "the notebook was edited during the run: the edit is kept, the result dropped"
-            )
-        if self.project.sources_digest() != self.sources:
-            raise NotebookError("the package or data changed during the run: the result was dropped")
 
     def _refuse_foreign(self, notebook: Notebook, figures: Mapping[str, bytes]) -> None:
         """Refuse a figure that another notebook writes too: the two would replace it for ever."""
@@ -125,7 +106,7 @@ class Elsewhere:
 
 
 @contextmanager
-def opened(project: Project, output_dir: Path | None) -> Iterator[Store]:
+def opened(project: Project, output_dir: Path | None) -> Iterator[InPlace | Elsewhere]:
     """Give the store for ``output_dir``, or for the checkout itself, which is locked meanwhile."""
     if output_dir is None:
         with project.locked():

@@ -9,3 +9,4 @@ levels of checkpoints, `memory_replicas` about copies on other nodes, `silent_er
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+globals()["__lazy_shadowed__"] |= {"goodput"}  # offered by modules of other names

@@ -52,8 +52,7 @@ from .failure_tables import RATES as RATES
 from .failures import ComponentClass as ComponentClass, Domain as Domain, FailureModel as FailureModel
 from .fleet import Fleet as Fleet, FleetStudy as FleetStudy
 from .fleet_failures import fleet_failures as fleet_failures
-from .goodput import Goodput as Goodput, Job as Job, relative_goodput as relative_goodput
-from .goodput_report import goodput as goodput
+from .goodput import goodput as goodput
 from .job_shape import JobShape as JobShape
 from .lifetime_fits import (
     LifetimeFit as LifetimeFit,
@@ -100,6 +99,7 @@ from .redundancy import (
     pipeline_survival as pipeline_survival,
 )
 from .redundant_fabrics import redundant_fabric as redundant_fabric
+from .relative_goodput import Goodput as Goodput, Job as Job, relative_goodput as relative_goodput
 from .replay import (
     SpotTrace as SpotTrace,
     TraceReplay as TraceReplay,

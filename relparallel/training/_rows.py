@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int
-from relparallel.training._cold_spares import cold_law
-from relparallel.training._missing import able_to_fail, missing_law, reach, speeds
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
+from relparallel.training.down_nodes import able_to_fail, cold_distribution, down_distribution, reach, speeds
+from relparallel.training.factors import slowest_decides
 from relparallel.training.failures import Domain, FailureModel
 from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery_policies import Recovery
@@ -62,33 +62,28 @@ class Rows:
         able = able_to_fail(down, self.total, self.spares, self.hot, waits)
         return able, speeds(down, self.spares, self.speed)
 
-    def law(self, waits: bool, loads: Mapping[int, Any]) -> NDArray[Any]:
-        """Probabilities of 0 ... K nodes down; the loads are `taken`, or complex numbers near them."""
+    def down(self, waits: bool) -> NDArray[np.float64]:
+        """Probabilities of 0 ... K nodes down."""
+        loads = self.taken
         if waits and not self.hot and len(loads) > 1:
-            repairs = {n: load / self.rate[self.nodes == n].sum() for n, load in self.taken.items()}
-            found = cold_law(loads, repairs, self.spares) if all(repairs.values()) else None
+            repairs = {n: load / self.rate[self.nodes == n].sum() for n, load in loads.items()}
+            found = cold_distribution(loads, repairs, self.spares) if all(repairs.values()) else None
             if found is not None:
                 return found
-        return missing_law(loads, self.states(waits)[0])
+        return down_distribution(loads, self.states(waits)[0])
 
     def running(self, waits: bool) -> tuple[float, float]:
         """Share of the time in which some speed is left, and the mean speed of that time."""
         speed = self.states(waits)[1]
-        law = self.law(waits, self.taken)
-        available = max(1 - float(law[speed == 0].sum()), 0.0)
-        return available, min(float(law @ speed) / available, 1.0) if available else 0.0
+        chance = self.down(waits)
+        available = max(1 - float(chance[speed == 0].sum()), 0.0)
+        return available, min(float(chance @ speed) / available, 1.0) if available else 0.0
 
-    def slow(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Parts that are slow at once, and the slowdown, slowest first."""
+    def slow_parts(self) -> float:
+        """Mean speed with slow parts, of which Poisson numbers are slow at once."""
         order = np.argsort(-self.slowdown, kind="stable")
         order = order[self.slowdown[order] > 1]
-        return (self.rate * self.repair)[order], self.slowdown[order]
-
-
-def undisturbed(busy: Any, factor: NDArray[np.float64]) -> Any:
-    """Mean speed with Poisson numbers of slow parts, slowest kind first: the slowest of all counts."""
-    none = np.exp(-np.concatenate([[0.0], np.cumsum(busy)]))
-    return none[-1] + ((none[:-1] - none[1:]) / factor).sum()
+        return slowest_decides(np.exp(-(self.rate * self.repair)[order]), self.slowdown[order])
 
 
 def rows(model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int = 0) -> Rows:
@@ -134,7 +129,7 @@ def rows(model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, 
     )
     if checkpointing.interval is not None or np.isinf(job.interval):
         return job
-    pace = job.running(recovery.waits)[1] * float(undisturbed(*job.slow()))
+    pace = job.running(recovery.waits)[1] * job.slow_parts()
     return replace(job, interval=job.interval * pace) if pace > STANDING else job
 
 
@@ -165,16 +160,16 @@ def _most_missing(
     return min(total, int(load + _SPREAD * np.sqrt(load * widest)) + 8 * widest + 1)
 
 
-def causes_of(model: FailureModel, recovery: Recovery, shape: JobShape | None = None) -> list[Cause]:
+def causes_of(model: FailureModel, recovery: Recovery, shape: JobShape | None = None) -> tuple[Cause, ...]:
     """Failures that send the job back to a checkpoint; those that cost the same are one cause."""
     shape, rates = shape or _shape(model), defaultdict[tuple[str, float], float](float)
     for d in model.domains:
         if d.rate > 0 and recovery.goes_back(d, shape):
             rates[d.component.level, d.component.detection] += d.rate
-    return [
+    return tuple(
         Cause(level=level, rate=rate, detection=detection, restart=float(recovery.restart))
         for (level, detection), rate in rates.items()
-    ]
+    )
 
 
 def _shape(model: FailureModel) -> JobShape:

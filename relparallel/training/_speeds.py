@@ -19,7 +19,7 @@ from relparallel.training._random_failures import (
 )
 from relparallel.training.job_shape import JobShape
 from relparallel.training.pipeline_templates import template_speed
-from relparallel.training.recovery import _speed
+from relparallel.training.recovery import speed_of
 
 Array = NDArray[np.float64]
 
@@ -37,13 +37,13 @@ def elastic(shape: JobShape, down: int, batch: str, micro_batches: int | None) -
         return unit_clean(shape.nodes, shape.nodes_per_replica, down)
     chance = units_hit(shape.units, shape.nodes_per_replica, down)
     alive = shape.units - np.arange(chance.shape[1])
-    return np.asarray(chance @ _speed(alive, shape.units, batch, micro_batches))
+    return np.asarray(chance @ speed_of(alive, shape.units, batch, micro_batches))
 
 
 def regrouped(shape: JobShape, down: int, batch: str, micro_batches: int | None) -> Array:
     """Go on with as many whole units as the nodes that are up make."""
     alive = (shape.nodes - np.arange(down + 1)) // shape.nodes_per_replica
-    return _speed(alive, shape.units, batch, micro_batches)
+    return speed_of(alive, shape.units, batch, micro_batches)
 
 
 def redundant(shape: JobShape, down: int, batch: str, micro_batches: int | None, overhead: float) -> Array:
@@ -93,7 +93,7 @@ def _kept(
     fewest = int(np.argmax(gone > 0)) if gone.any() else down + 1
     most = min(units, down // fewest)
     loss = float(np.clip(gone.sum(), 1e-12, 1 - 1e-12))
-    speeds = _speed(units - np.arange(most + 1), units, batch, micro_batches)
+    speeds = speed_of(units - np.arange(most + 1), units, batch, micro_batches)
     weights = binomial(units, loss, most)
     rest, ending = power(alive / (1 - loss), units - most, down), [np.ones(1)]
     for _ in range(most):

@@ -16,9 +16,9 @@ from relparallel._checks import (
 )
 from relparallel.training._arguments import MOST_NODES, require_single, require_time
 from relparallel.training.domains import POLICIES
-from relparallel.training.goodput import Job, relative_goodput
 from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery_policies import Recovery
+from relparallel.training.relative_goodput import Job, relative_goodput
 
 
 def break_even_repair(

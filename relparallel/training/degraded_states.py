@@ -5,9 +5,8 @@ What the states that were not looked at could change is at most their probabilit
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.metrics import Estimate
+from relparallel.reliability.repair.likely_states import likely_states as most_likely
 from relparallel.training._arguments import require_rate, require_time
 
 
@@ -138,20 +138,13 @@ def likely_states(
     limit = require_real(remainder=remainder, at_least=0, at_most=1)
     wanted = require_int(most=most, at_least=1, at_most=10**8)
     counts, chances = _sorted_counts(parts)
-    found: list[list[int]] = []
-    seen: list[float] = []
-    left = 1.0
-    for place, probability in _best_first(chances):
-        if probability == 0 or left <= limit or len(found) == wanted:
-            break
-        found.append([int(order[i]) for order, i in zip(counts, place, strict=True)])
-        seen.append(probability)
-        left -= probability
-    return LikelyStates(
-        down=np.array(found, dtype=np.int64).reshape(-1, len(parts)),
-        probability=np.array(seen),
-        remainder=max(1 - math.fsum(seen), 0.0),
-    )
+    moved, places, probability, _ = most_likely(chances, limit, wanted)
+    down = np.tile(counts[:, 0], (len(moved), 1))
+    row, column = np.nonzero(moved >= 0)
+    part = moved[row, column]
+    down[row, part] = counts[part, places[row, column]]
+    left = max(1 - math.fsum(probability), 0.0)
+    return LikelyStates(down=down, probability=probability, remainder=left)
 
 
 def expected_speed(
@@ -222,35 +215,16 @@ def _worst_part_decides(parts: Sequence[RepairableParts]) -> float:
     return speed + none_worse
 
 
-def _sorted_counts(
-    parts: Sequence[RepairableParts],
-) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
-    """Counts of every class by falling probability, and these; counts that never occur are left out."""
+def _sorted_counts(parts: Sequence[RepairableParts]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Counts of every class by falling probability, and these, 0 for counts that never occur."""
     from scipy.stats import binom
 
-    counts, chances = [], []
-    for entry in parts:
-        far = int(binom.isf(1e-18, entry.count, entry.down)) + 1 if entry.down else 0
-        chance = binom.pmf(np.arange(min(far, entry.count) + 1), entry.count, entry.down)
-        order = np.argsort(-chance, kind="stable")
-        counts.append(order)
-        chances.append(chance[order])
-    return counts, chances
-
-
-def _best_first(chances: list[NDArray[np.float64]]) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Places in the sorted lists, one of each list, by falling product."""
-    start = (0,) * len(chances)
-    heap = [(-math.prod(float(chance[0]) for chance in chances), start, 0)]
-    while heap:
-        negative, place, last = heapq.heappop(heap)
-        yield place, -negative
-        for moved in range(last, len(chances)):
-            step = place[moved] + 1
-            if step < len(chances[moved]):
-                following = (*place[:moved], step, *place[moved + 1 :])
-                p = math.prod(float(chance[i]) for chance, i in zip(chances, following, strict=True))
-                heapq.heappush(heap, (-p, following, moved))
+    far = [min(int(binom.isf(1e-18, p.count, p.down)) + 1, p.count) if p.down else 0 for p in parts]
+    count = np.arange(max(far) + 2)
+    chances = np.array([binom.pmf(count, p.count, p.down) for p in parts])
+    chances[count > np.array(far)[:, None]] = 0.0
+    order = np.argsort(-chances, axis=1, kind="stable")
+    return order, np.take_along_axis(chances, order, axis=1)
 
 
 def _classes(parts: Sequence[RepairableParts]) -> None:

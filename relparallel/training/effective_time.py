@@ -20,7 +20,7 @@ from relparallel.training._arguments import (
     require_together,
     skewness_over,
 )
-from relparallel.training.checkpointing import lost_share
+from relparallel.training.factors import best_rollback
 
 MODELS: Final = ("exact", "kokolis")
 
@@ -249,7 +249,7 @@ def optimal_training_time_ratio(checkpoint: Real, mtbf: Real, restart: Real, dow
     checkpoint, restart, down = require_time(checkpoint=checkpoint, restart=restart, down=down)
     mtbf = require_time(mtbf=mtbf, positive=True)
     require_together(checkpoint=checkpoint, mtbf=mtbf, restart=restart, down=down)
-    return plain((1 - lost_share(checkpoint / mtbf)) * np.exp(-restart / mtbf) / (1 + down / mtbf))
+    return plain(best_rollback(checkpoint, restart, 1 / np.asarray(mtbf))[0] / (1 + down / mtbf))
 
 
 def _times(

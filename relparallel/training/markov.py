@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from relparallel._checks import require_flag, require_instance, require_int, require_probability
 from relparallel.reliability.repair.stationary import stationary_distribution
 from relparallel.training._arguments import Real, require_rate, require_time
-from relparallel.training._missing import able_to_fail, reach, speeds
+from relparallel.training.down_nodes import able_to_fail, reach, speeds
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -96,22 +96,28 @@ def elastic_throughput(
     require_int(nodes_per_replica=nodes_per_replica, at_least=1, at_most=MOST_NODES)
     if require_int(nodes=nodes, at_least=1, at_most=MOST_NODES) % nodes_per_replica:
         raise ValueError(f"nodes must be a multiple of nodes_per_replica = {nodes_per_replica}, got {nodes}")
-    _check_batch(batch, micro_batches)
+    check_batch(batch, micro_batches)
     require_flag(regroup=regroup)
     require_together(node_rate=node_rate, repair=repair, pause=pause)
-    node_rate, pause = require_rate(node_rate=node_rate), require_time(pause=pause)
-    up = 1 / (1 + node_rate * require_time(repair=repair))
-    replicas = nodes // nodes_per_replica
+    node_rate, repair = require_rate(node_rate=node_rate), require_time(repair=repair)
+    share = mean_speed(nodes, nodes_per_replica, node_rate, repair, batch, micro_batches, regroup)
+    return plain(share / (1 + nodes * node_rate * require_time(pause=pause)))
+
+
+def mean_speed(
+    nodes: int, nodes_per_replica: int, node_rate: Real, repair: Real, batch: str, micro_batches: int | None,
+    regroup: bool,
+) -> Real:  # fmt: skip
+    """Mean share of the throughput with nodes missing, pauses aside."""
+    up, replicas = 1 / (1 + node_rate * repair), nodes // nodes_per_replica
     if batch == "shrink" and not regroup:
-        share = up**nodes_per_replica
-    else:
-        trials, success = (nodes, up) if regroup else (replicas, up**nodes_per_replica)
-        alive = np.arange(trials + 1) // (trials // replicas)
-        share = _binomial(trials, success) @ _speed(alive, replicas, batch, micro_batches)
-    return plain(share / (1 + nodes * node_rate * pause))
+        return plain(up**nodes_per_replica)
+    trials, success = (nodes, up) if regroup else (replicas, up**nodes_per_replica)
+    alive = np.arange(trials + 1) // (trials // replicas)
+    return plain(_binomial(trials, success) @ speed_of(alive, replicas, batch, micro_batches))
 
 
-def _check_batch(batch: str, micro_batches: int | None) -> None:
+def check_batch(batch: str, micro_batches: int | None) -> None:
     """Refuse micro-batches where they mean nothing, and ask for them where they are needed."""
     require_choice(BATCHES, batch=batch)
     if batch == "keep":
@@ -120,7 +126,7 @@ def _check_batch(batch: str, micro_batches: int | None) -> None:
         raise ValueError(f"micro_batches must be left out unless batch is 'keep', got {micro_batches!r}")
 
 
-def _speed(
+def speed_of(
     alive: NDArray[np.int64], replicas: int, batch: str, micro_batches: int | None
 ) -> NDArray[np.float64]:
     """Throughput, as a share of the full one, with a given number of replicas alive."""

@@ -47,7 +47,7 @@ from relparallel.training import _speeds
 from relparallel.training._arguments import require_rate, require_time
 from relparallel.training.failures import Domain
 from relparallel.training.job_shape import JobShape
-from relparallel.training.recovery import _check_batch
+from relparallel.training.recovery import check_batch
 from relparallel.training.spares import shortage_probability
 
 RECOVERY_POLICIES: Final = (
@@ -148,7 +148,7 @@ class Recovery:
         if self.policy in ("recycle", "bamboo") and self.batch == "shrink" and self.micro_batches is not None:
             require_int(micro_batches=self.micro_batches, at_least=1, at_most=10**9)
         else:
-            _check_batch(self.batch, self.micro_batches)
+            check_batch(self.batch, self.micro_batches)
 
     def _check_options(self) -> None:
         """Refuse options out of range and those of another policy."""

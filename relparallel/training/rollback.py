@@ -24,7 +24,6 @@ BUCKETS: Final = ("productive", "checkpoint", "lost", "detection", "restart")
 SHORTEST: Final = 1e-6  # of the mean time between failures: the interval of a checkpoint that is free
 LONGEST: Final = 30.0
 STEPS: Final = (0.5, 0.9, 0.99, 1.01, 1.1, 2.0)
-_STEP: Final = 1e-3  # of a logarithm, in differences
 MOST: Final = 10**6  # checkpoints of one level for one of the next
 
 
@@ -163,7 +162,7 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
         require_instance(Cause, causes=cause)
     causes = [cause for cause in causes if cause.rate > 0]
     if not causes:
-        return _undisturbed(checkpointing)
+        return _without_failures(checkpointing)
     system = _System.of(checkpointing, causes)
     interval, every = _chosen(checkpointing, system)
     work = interval * int(np.prod(every, dtype=object))
@@ -182,36 +181,7 @@ def rollback(checkpointing: Checkpointing, causes: Sequence[Cause]) -> Rollback:
     )  # fmt: skip
 
 
-def rollback_slopes(
-    checkpointing: Checkpointing, causes: Sequence[Cause]
-) -> tuple[NDArray[np.float64], float]:
-    """Slopes of ln(share) by the logarithms of all rates and of the interval, both fixed in the plan.
-
-    Where the interval is the best one, the first are those of the optimum too: its own slope is zero there.
-    Central differences, extrapolated once.
-    """
-    interval, every = checkpointing.interval, checkpointing.every
-    if interval is None or every is None:
-        raise ValueError(f"checkpointing must have an interval and frequencies, got {checkpointing!r}")
-    rates = np.array([cause.rate for cause in causes])
-
-    def change(moved: NDArray[np.float64], span: float) -> float:
-        ends = []
-        for sign in (1, -1):
-            system = _System.of(checkpointing, causes, rates * np.exp(sign * moved))
-            work = interval * np.exp(sign * span)
-            ends.append(_transform(system, work * system.rate, every)[0, 1] / (work * system.rate))
-        return float(np.log(ends[1] / ends[0]) / 2)
-
-    def slope(moved: NDArray[np.float64], span: float) -> float:
-        return (8 * change(moved / 2, span / 2) - change(moved, span)) / (3 * _STEP)
-
-    none = np.zeros(len(rates))
-    by_rate = [slope(np.where(np.arange(len(rates)) == j, _STEP, 0.0), 0.0) for j in range(len(rates))]
-    return np.array(by_rate), slope(none, _STEP)
-
-
-def _undisturbed(checkpointing: Checkpointing) -> Rollback:
+def _without_failures(checkpointing: Checkpointing) -> Rollback:
     """Nothing sends the job back: only the checkpoints that were asked for cost time."""
     every = checkpointing.every or (1,) * (len(checkpointing.levels) - 1)
     interval = np.inf if checkpointing.interval is None else checkpointing.interval

@@ -66,10 +66,10 @@ def erlang_b(servers: int, load: Real) -> Real:
     0.160858
     """
     require_int(servers=servers, at_least=0, at_most=MOST_NODES)
-    return plain(_erlang_b(np.asarray(servers), require_real(load=load, at_least=0, at_most=1e30)))
+    return plain(loss_probability(np.asarray(servers), require_real(load=load, at_least=0, at_most=1e30)))
 
 
-def _erlang_b(servers: NDArray[np.int64], load: Any, crews: float = math.inf) -> NDArray[np.float64]:
+def loss_probability(servers: NDArray[np.int64], load: Any, crews: float = math.inf) -> NDArray[np.float64]:
     """Erlang's B for arrays of servers and loads that broadcast; at most ``crews`` repairs at a time."""
     servers, load = np.broadcast_arrays(servers, np.asarray(load, dtype=np.float64))
     busy = np.ones(load.shape)
@@ -134,7 +134,7 @@ def shortage_probability(
     require_together(node_rate=node_rate, repair=repair)
     load = require_rate(node_rate=node_rate) * require_time(repair=repair)
     if kind == "cold":
-        return plain(_erlang_b(np.asarray(spares + 1), nodes * load, at_once))
+        return plain(loss_probability(np.asarray(spares + 1), nodes * load, at_once))
     if crews is None:
         return plain(bdtrc(spares, nodes + spares, load / (1 + load)))
     return plain(_machine_repair(nodes, spares, load, at_once))

@@ -19,7 +19,6 @@ from joint_brute_force import (
 
 from relparallel.hardware import Cluster, cluster
 from relparallel.optimize import break_even_rate, joint
-from relparallel.optimize.joint_share import stationary
 from relparallel.optimize.joint_strategies import (
     fastest_of_each_kind,
     least_memory,
@@ -40,6 +39,7 @@ from relparallel.training import (
     redundant_fabric,
     shortage_probability,
 )
+from relparallel.training.down_nodes import node_by_node
 from relparallel.units import DAY
 from relparallel.workload import transformer
 
@@ -154,13 +154,13 @@ def test_one_job_agrees_with_the_closed_forms(policy):
         assert plan.share == pytest.approx(waits * ratio.mean, rel=1e-12)
 
 
-def test_several_nodes_at_once_come_out_of_the_cut_equations():
+def test_several_nodes_at_once_leave_at_once_and_come_back_one_by_one():
     births, exposed = np.array([0.0, 0.3, 0.0, 0.2]), np.linspace(1, 0, 9)
     flow = np.diag(0.7 * np.arange(1.0, 9), -1)
     for width in (1, 3):
         np.add.at(flow, (np.arange(9), np.minimum(np.arange(9) + width, 8)), births[width] * exposed)
     np.fill_diagonal(flow, 0)
-    assert stationary(births, 0.7, exposed) == pytest.approx(balanced(flow), abs=1e-12)
+    assert node_by_node(births, 0.7, exposed)[0] == pytest.approx(balanced(flow), abs=1e-12)
 
 
 def test_throughput_alone_loses_on_the_grid_of_llama():
@@ -267,8 +267,8 @@ def test_the_report_of_goodput_gives_the_same_share():
             search.model(site, choice.row), float(site.fastest.time[choice.row]),
             search.checkpoints["storage"], search.recoveries[policy],
         )  # fmt: skip
-        assert choice.outlook.share == pytest.approx(report.mean, rel=1e-12)
-        assert choice.outlook.interval == pytest.approx(report.interval, rel=1e-12)
+        assert choice.state.share == pytest.approx(report.mean, rel=1e-12)
+        assert choice.state.interval == pytest.approx(report.interval, rel=1e-12)
 
 
 def test_other_rates_and_repairs_are_those_of_a_new_question():

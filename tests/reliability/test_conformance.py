@@ -14,9 +14,9 @@ from relparallel.published import facts
 from relparallel.reliability import bounds, evaluate, survival_signature
 from relparallel.reliability.closed_forms.fat_tree_partitions import pods_apart
 from relparallel.reliability.lumped.symmetry import lumped
-from relparallel.reliability.problem import read_problem
+from relparallel.reliability.problem import Group, read_problem
 from relparallel.reliability.programme.compiled import compiled
-from relparallel.reliability.questions.groups import Group, conditioned, swept
+from relparallel.reliability.questions.groups import conditioned, swept
 from relparallel.reliability.sensitivity.adjoint import differentiate
 
 FACTS = facts("network-reliability")

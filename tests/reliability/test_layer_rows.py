@@ -15,7 +15,7 @@ from relparallel.reliability.programme.layer_rows import (
     SUCCEED,
     planned_rows,
 )
-from relparallel.reliability.programme.plain_sweep import weigh_states
+from relparallel.reliability.programme.plain_sweep import moves, sweep as plain_sweep
 from relparallel.reliability.sensitivity.sensitivity_sweep import slopes
 
 
@@ -66,8 +66,9 @@ def random_programmes(count, seed):
 def test_the_sweep_in_place_equals_the_plain_one_on_random_programmes():
     seen = set()
     for programme in random_programmes(300, 3):
-        chances = [tuple(map(tuple, row.reshape(3, 2).tolist())) for row in programme.chances]
-        success, failure = weigh_states(programme.steps, chances, programme.width, 2**20)
+        slots = list(map(tuple, programme.chances.reshape(-1, 2).tolist()))
+        rows = moves(programme.steps, np.arange(len(slots)).reshape(-1, 3), slots)
+        success, failure, *_ = plain_sweep(bytes(programme.width), rows, 2**20)
         found = sweep(programme.steps, programme.chances, 2**20, ANY)
         assert found[:2] == pytest.approx((success, failure), rel=1e-13, abs=1e-300)
         seen |= set(kinds(programme))

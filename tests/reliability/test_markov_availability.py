@@ -72,7 +72,7 @@ def test_two_classes_and_one_crew_against_a_dense_solve():
 def test_large_chains_take_the_sparse_route(monkeypatch):
     chain = repair_chain([parts(12, 9), parts(9, 5)], crews=2)
     narrow = chain.unavailability
-    monkeypatch.setattr("relparallel.reliability.repair.markov_availability._MOST_WORK", 1.0)
+    monkeypatch.setattr("relparallel.reliability.repair.stationary._MOST_WORK", 1.0)
     wide = repair_chain([parts(12, 9), parts(9, 5)], crews=2).unavailability
     assert wide == pytest.approx(narrow, rel=1e-9)
 

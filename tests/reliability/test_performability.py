@@ -13,8 +13,9 @@ from relparallel.reliability import (
     leaf_spine_pair_bandwidth,
     performability,
 )
-from relparallel.reliability.repair._states import likely_sets, orbits_of_sets
 from relparallel.reliability.repair.host_pairs import pairs_measure
+from relparallel.reliability.repair.likely_states import likely_states
+from relparallel.reliability.repair.state_orbits import orbits_of_sets
 from relparallel.topology import as_topology, bcube, fat_tree, hpn7, leaf_spine, torus
 
 
@@ -114,7 +115,9 @@ def test_sets_come_in_order_and_once():
     dice = np.random.default_rng(5)
     down = dice.random(9)
     down[3] = 0.0
-    sets, chances, base, rest = likely_sets(1 - down, down, 0.0, 10**6)
+    base = down > 0.5
+    both = np.where(base, [down, 1 - down], [1 - down, down]).T
+    sets, _, chances, rest = likely_states(both)
     assert rest == 0
     assert len(sets) == 256 == len({tuple(row) for row in sets.tolist()})
     assert chances.sum() == pytest.approx(1, rel=1e-13)
@@ -122,6 +125,24 @@ def test_sets_come_in_order_and_once():
     failed = base.copy()
     failed[sets[100][sets[100] >= 0]] ^= True
     assert chances[100] == pytest.approx(np.prod(np.where(failed, down, 1 - down)), rel=1e-13)
+
+
+def test_likely_states_of_parts_with_several_states():
+    chances = np.array(
+        [[0.5, 0.3, 0.2, 0.0], [0.9, 0.1, 0.0, 0.0], [0.4, 0.3, 0.2, 0.1], [1.0, 0.0, 0.0, 0.0]]
+    )
+    parts, states, found, rest = likely_states(chances)
+    assert rest == 0
+    assert len(found) == 24
+    assert np.all(np.diff(found) <= 1e-15)
+    whole = np.zeros((24, 4), dtype=int)
+    for row, (moved, to) in enumerate(zip(parts, states, strict=True)):
+        whole[row, moved[moved >= 0]] = to[moved >= 0]
+    assert len(np.unique(whole, axis=0)) == 24
+    np.testing.assert_allclose(found, chances[range(4), whole].prod(axis=1), rtol=1e-14)
+    some = likely_states(chances, remainder=0.25)
+    assert 0.0 < some[3] <= 0.25
+    assert some[2].tolist() == found[: len(some[2])].tolist()
 
 
 def test_orbits_of_pairs_on_a_ring():

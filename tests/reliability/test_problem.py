@@ -33,7 +33,7 @@ def test_a_plain_graph_is_read_as_its_topology_is(chances):
         labels = list(graph)
         for terminals in ("all", labels[:1], labels[::-2], tuple(labels)):
             quick, general = (read_problem(g, terminals, *chances) for g in (graph, as_topology(graph)))
-            for one, other in zip(astuple(quick), astuple(general), strict=True):
+            for one, other in zip(astuple(quick)[:5], astuple(general)[:5], strict=True):
                 assert one.dtype == other.dtype
                 assert np.array_equal(one, other)
 
@@ -134,7 +134,7 @@ def test_an_exact_answer_loads_no_other_method():
         "evaluate(nx.cycle_graph(5), [0, 2], 0.9)\n"
         "evaluate(nx.cycle_graph(5), [0, 2], 0.9, method='exact')\n"
         "kinds = ('bounding', 'sampling', 'sensitivity', 'repair', 'closed_forms.form_recognition',\n"
-        "         'lumped.symmetry', 'directed', 'questions.fractions', 'questions.groups')\n"
+        "         'lumped.symmetry', 'questions.directed', 'questions.whole_numbers', 'questions.groups')\n"
         "print([kind for kind in kinds if f'relparallel.reliability.{kind}' in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

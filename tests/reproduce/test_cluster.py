@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from relparallel.reproduce import NotebookError, cluster, remote
-from relparallel.reproduce.remote import checked_checkout, described, differences
+from relparallel.reproduce import NotebookError, cluster
+from relparallel.reproduce.cluster import checked_checkout, described, differences
 
 distributed = pytest.importorskip("distributed", reason="the extra distributed is not installed")
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -176,7 +176,7 @@ def test_a_pool_and_a_cluster_exclude_each_other(toy, pretend):
 def test_a_folder_with_other_files_is_no_checkout_of_this_run(toy, monkeypatch, tmp_path_factory):
     own = tmp_path_factory.mktemp("own")
     shutil.copytree(toy.root, own, dirs_exist_ok=True)
-    monkeypatch.setattr(remote, "checkout_of_package", lambda: own)
+    monkeypatch.setattr(cluster, "checkout_of_package", lambda: own)
     wanted, missing = described(toy.root), str(toy.root / "missing")
     assert checked_checkout(missing, wanted) == (own, "")
     (own / "data/facts.csv").write_text("changed")
@@ -184,7 +184,7 @@ def test_a_folder_with_other_files_is_no_checkout_of_this_run(toy, monkeypatch, 
     found, told = checked_checkout(missing, wanted)
     assert found is None
     assert re.fullmatch(r"files of the checkout \w+ instead of \w+", told)
-    monkeypatch.setattr(remote, "checkout_of_package", lambda: None)
+    monkeypatch.setattr(cluster, "checkout_of_package", lambda: None)
     assert "files of the checkout missing instead of" in checked_checkout(missing, wanted)[1]
 
 

@@ -256,11 +256,9 @@ def test_the_stale_check_is_quick_and_imports_the_standard_library_only(two, pre
 
 
 def test_the_default_checkout_is_the_one_of_this_package(monkeypatch, two, tmp_path):
-    from relparallel.reproduce import runner
-
     monkeypatch.chdir(tmp_path)
-    assert runner._root(None) == (CHECKOUT if (CHECKOUT / "notebooks").is_dir() else tmp_path)
-    assert runner._root(two.root) == two.root
+    assert record.checkout() == (CHECKOUT if (CHECKOUT / "notebooks").is_dir() else tmp_path)
+    assert record.checkout(two.root) == two.root
 
 
 def test_an_empty_folder_is_refused(tmp_path):

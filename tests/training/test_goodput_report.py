@@ -22,8 +22,7 @@ from relparallel.training import (
     failure_model,
     goodput,
 )
-from relparallel.training._cold_spares import cold_law
-from relparallel.training._missing import able_to_fail, missing_law
+from relparallel.training.down_nodes import able_to_fail, cold_distribution, down_distribution
 
 DAY = 86400.0
 STORAGE = Checkpointing(levels=(CheckpointLevel(name="storage", cost=20.0, restart=240.0),))
@@ -163,7 +162,7 @@ def test_a_higher_level_that_is_durable_sooner_makes_the_closed_form_too_small_b
 
 def test_cold_spares_with_parts_of_two_sizes_by_hand():
     # No spare, a single node and a pair: three states that wait, and the pair's repair leads back at once.
-    law = cold_law({1: 0.2, 2: 0.3}, {1: 1.0, 2: 3.0}, 0)
+    law = cold_distribution({1: 0.2, 2: 0.3}, {1: 1.0, 2: 3.0}, 0)
     np.testing.assert_allclose(law, np.array([1.0, 0.2, 0.3]) / 1.5, rtol=1e-12)
     # One spare: a pair on top of a single node waits, and either may be back first.
     flow = {  # (singles, pairs)
@@ -178,14 +177,14 @@ def test_cold_spares_with_parts_of_two_sizes_by_hand():
         balance[states.index(start), states.index(start)] -= rate
     known = np.linalg.lstsq(np.vstack([balance, np.ones(5)]), np.eye(6)[-1], rcond=None)[0]
     by_down = np.bincount([a + 2 * b for a, b in states], known)
-    np.testing.assert_allclose(cold_law({1: 0.2, 2: 0.3}, {1: 1.0, 2: 3.0}, 1), by_down, rtol=1e-10)
-    assert np.abs(missing_law({1: 0.2, 2: 0.3}, np.array([1.0, 1, 0, 0])) - by_down).max() > 1e-3
+    np.testing.assert_allclose(cold_distribution({1: 0.2, 2: 0.3}, {1: 1.0, 2: 3.0}, 1), by_down, rtol=1e-10)
+    assert np.abs(down_distribution({1: 0.2, 2: 0.3}, np.array([1.0, 1, 0, 0])) - by_down).max() > 1e-3
     for spares in (0, 3, 9):  # parts of one size: Erlang's loss law
         able = able_to_fail(np.arange(spares + 2), 64, spares, False, True)
         np.testing.assert_allclose(
-            cold_law({1: 2.5}, {1: 7.0}, spares), missing_law({1: 2.5}, able), rtol=1e-11
+            cold_distribution({1: 2.5}, {1: 7.0}, spares), down_distribution({1: 2.5}, able), rtol=1e-11
         )
-    assert cold_law({1: 2.5, 4: 1.0}, {1: 7.0, 4: 1.0}, 500) is None
+    assert cold_distribution({1: 2.5, 4: 1.0}, {1: 7.0, 4: 1.0}, 500) is None
 
 
 @pytest.mark.parametrize("spares", [0, 2, 6])
@@ -256,7 +255,7 @@ def test_elasticities_are_the_slopes_of_the_whole(policy):
 
 def test_law_of_missing_nodes_where_all_parts_can_always_fail():
     down = np.arange(60)
-    law = missing_law({1: 2.0, 4: 0.7}, np.ones(60))
+    law = down_distribution({1: 2.0, 4: 0.7}, np.ones(60))
     poisson = {n: [exp(-x) * x**k / factorial(k) for k in range(60)] for n, x in ((1, 2.0), (4, 0.7))}
     brute = np.zeros(60)
     for single in range(60):
@@ -264,7 +263,9 @@ def test_law_of_missing_nodes_where_all_parts_can_always_fail():
             brute[single + 4 * four] += poisson[1][single] * poisson[4][four]
     np.testing.assert_allclose(law, brute / brute.sum(), rtol=1e-12)
     hot = able_to_fail(down, 50, 9, True, False)
-    np.testing.assert_allclose(missing_law({1: 50 * 0.04}, hot), binom(59, 0.04 / 1.04).pmf(down), rtol=1e-11)
+    np.testing.assert_allclose(
+        down_distribution({1: 50 * 0.04}, hot), binom(59, 0.04 / 1.04).pmf(down), rtol=1e-11
+    )
 
 
 def test_a_rack_counts_with_everything_in_it():

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from rollback_simulation import simulated
@@ -14,7 +12,6 @@ from relparallel.training import (
     effective_training_time_ratio,
     rollback,
 )
-from relparallel.training.rollback import rollback_slopes
 
 LEVELS = rp.hardware.LEVELS
 
@@ -162,26 +159,6 @@ def test_the_chosen_frequencies_are_the_best_of_all():
                     levels=checkpointing.levels, interval=best.interval * factor, every=(every,)
                 )
                 assert rollback(other, causes).share <= best.share * (1 + 1e-7)
-
-
-def test_slopes_at_the_best_interval_are_those_of_the_optimum():
-    rng, seen = np.random.default_rng(6), 0
-    while seen < 40:
-        drawn, causes = random_job(rng)
-        plan = replace(drawn, interval=None)
-        best = rollback(plan, causes)
-        if best.share < 0.05:
-            continue
-        seen += 1
-        slopes, by_interval = rollback_slopes(replace(plan, interval=best.interval), causes)
-        assert abs(by_interval) < 1e-6
-        for place, cause in enumerate(causes):
-            ends = []
-            for step in (1e-3, -1e-3, 2e-3, -2e-3):
-                moved = replace(cause, rate=cause.rate * np.exp(step))
-                ends.append(np.log(rollback(plan, (*causes[:place], moved, *causes[place + 1 :])).share))
-            central = (8 * (ends[0] - ends[1]) - (ends[2] - ends[3])) / 12e-3
-            assert slopes[place] == pytest.approx(central, rel=1e-6, abs=1e-9)
 
 
 def test_shares_of_the_time_sum_to_one():

@@ -1,18 +1,20 @@
-"""The frontier programme in plain Python: any kind of number, any width, and shared risks.
+"""The frontier dynamic programme in plain Python: any kind of state and number, forth layer by layer.
 
-It sweeps as `frontier` does and shares no code with it: each is the other's check. A
-state is a string of bytes, one per slot: 0 where the vertex is dead or the slot empty, else 1 + the first
-slot of its block, plus 128 if the block holds a terminal. Behind the slots of vertices come those of shared
-risks, which are live from their first to their last member. Masses are added and multiplied, nothing else:
-floats, fractions and whole polynomials packed into one integer all do.
+A question is a start state and one `Move` per step. Masses are added and multiplied, nothing else: floats,
+fractions and whole polynomials packed into one integer all do. `moves` are those of undirected networks,
+with or without groups of shared risk. They share no code with the compiled sweep: each is the other's check.
+A state is a string of bytes, one per slot: 0 where the vertex is dead or the slot empty, else 1 + the first
+slot of its block, plus 128 if the block holds a terminal. Behind the slots of vertices come those of groups,
+which are live from their first to their last member.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,85 +24,105 @@ from relparallel.reliability.programme.frontier import NotExactError
 
 MAX_SLOTS: Final = 120  # bytes below 127 name the first slot of a block
 
-JOINED: Final = b""  # for a state in which the terminals are
+WORKS: Final = b""  # the state in which the terminals are connected, whatever comes
+FAILS: Final = None  # the state in which they are apart for good
 _FLAG: Final = 128
-_DOWN: Final = 127  # in the slot of a shared risk
+_DOWN: Final = 127  # in the slot of a group of shared risk
 _PLAIN: Final = bytes(range(_FLAG))
 
-Masses = dict[bytes, Any]
+
+class Move(NamedTuple):
+    """One step: what becomes of a state and its mass, and the mass of all that this step decides."""
+
+    outcomes: Callable[[Any, Any], Iterable[tuple[Hashable, Any]]]
+    total: Any = 1
+
+
+class Swept(NamedTuple):
+    """Masses of success, of failure and of states that were left out; states of all layers."""
+
+    up: Any
+    down: Any
+    dropped: Any
+    visited: int
+
+
+def sweep(start: Hashable, moves: Iterable[Move], max_states: float, truncate: bool = False) -> Swept:
+    """Decide all steps; a layer that is too large is refused, or only its heaviest states are kept."""
+    layer: dict[Any, Any] = {start: 1}
+    up, down, dropped, visited = 0, 0, 0, 0
+    for move in moves:
+        up, down = up * move.total, down * move.total  # decided states do not ask for this step's parts
+        after: dict[Any, Any] = {}
+        for state, mass in layer.items():
+            for outcome, share in move.outcomes(state, mass):
+                if outcome == WORKS:
+                    up += share
+                elif outcome is FAILS:
+                    down += share
+                elif outcome in after:
+                    after[outcome] += share
+                else:
+                    after[outcome] = share
+            if len(after) > max_states:
+                if not truncate:
+                    raise too_many_states(max_states)
+                lightest = sorted(after, key=after.__getitem__)[: len(after) - int(max_states) // 2]
+                dropped += sum(after.pop(state) for state in lightest)
+        layer = after
+        visited += len(layer)
+    return Swept(up, down, dropped, visited)
+
+
+def too_many_states(max_states: float) -> NotExactError:
+    """Say that a layer is larger than there is room for."""
+    return NotExactError(f"graph must need at most {int(max_states)} states in a layer of this programme")
 
 
 @dataclass(frozen=True, slots=True)
 class Risks:
-    """What one row of the programme has to do with shared risks; slots are positions in the state."""
+    """What one row of the programme has to do with groups of shared risk; slots are places in the state."""
 
     enter: tuple[tuple[int, Any, Any], ...] = ()
     needs: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] = ((), (), ())
     leave: tuple[int, ...] = ()
 
 
-SAFE: Final = Risks()
-
-
-def weigh_states(
+def moves(
     steps: NDArray[np.int64],
-    chances: Sequence[tuple[Chance, Chance, Chance]],
-    slots: int,
-    max_states: int,
+    parts: NDArray[np.int64],
+    slots: Sequence[Chance],
     risks: Sequence[Risks] | None = None,
-) -> tuple[Any, Any]:
-    """Decide all links; return the mass of success and the mass of failure."""
-    layer: Masses = {bytes(slots): 1}
-    success, failure = 0, 0
-    for row, (step, factors) in enumerate(zip(steps.tolist(), chances, strict=True)):
-        risk = SAFE if risks is None else risks[row]
-        rest = prod(up + down for up, down in factors)  # decided cases do not ask for this row's parts
-        success, failure = success * rest, failure * rest
-        after: Masses = {}
-        for state, mass in layer.items():
-            for outcome, weight in ways_on(state, mass, step, factors, risk):
-                if outcome == JOINED:
-                    success += weight
-                elif outcome is None:
-                    failure += weight
-                elif outcome in after:
-                    after[outcome] += weight
-                else:
-                    after[outcome] = weight
-        layer = after
-        if len(layer) > max_states:
-            raise too_many_states(max_states)
-    return success, failure
+) -> Iterator[Move]:
+    """Moves of the rows of a programme with the chances of its parts; -1 never fails."""
+    for row, (step, factors) in enumerate(zip(steps.tolist(), factors_of(parts, slots), strict=True)):
+        risk = Risks() if risks is None else risks[row]
+        total = prod(up + down for up, down in factors)
+        yield Move(partial(ways_on, step=step, factors=factors, risk=risk), total)
+
+
+def factors_of(parts: NDArray[np.int64], slots: Sequence[Chance]) -> list[list[Chance]]:
+    """Chances of the three parts of every row."""
+    return [[CERTAIN if i < 0 else slots[i] for i in row] for row in parts.tolist()]
 
 
 def ways_on(
     state: bytes, mass: Any, step: list[int], factors: Sequence[tuple[Any, Any]], risk: Risks
 ) -> Iterator[tuple[bytes | None, Any]]:
-    """What becomes of a state in one row, `JOINED` or None if that decides it, and the mass of each way."""
+    """What becomes of a state in one row, and the mass of each way."""
     for begun, share in _begin(state, mass, step, factors, risk):
         for joined, weight in _decide(begun, share, step, factors[0], risk.needs[0]):
-            left = JOINED if joined is None else _leave(joined, step)
+            left = WORKS if joined is None else _leave(joined, step)
             if left:
                 for slot in risk.leave:  # states that differ in risks without further members only are one
                     left = _put(left, slot, 0)
             yield left, weight
 
 
-def keep_heaviest(layer: dict[Any, float], count: int) -> float:
-    """Drop the lightest states of a layer but for ``count``; their mass."""
-    lightest = sorted(layer, key=layer.__getitem__)[: len(layer) - count]
-    return sum(layer.pop(state) for state in lightest)
-
-
-def too_many_states(max_states: int) -> NotExactError:
-    """Say that a layer is larger than there is room for."""
-    return NotExactError(f"graph must need at most {max_states} states in a layer of this programme")
-
-
 def _begin(
     state: bytes, mass: Any, step: list[int], factors: Sequence[tuple[Any, Any]], risk: Risks
 ) -> Iterator[tuple[bytes, Any]]:
-    """Let shared risks and vertices enter: every way they can be."""
+    """Let groups of shared risk and vertices enter: every way they can be."""
     found = [(state, mass)]
     for slot, up, down in risk.enter:
         found = [
@@ -159,9 +181,3 @@ def _leave(state: bytes, step: list[int]) -> bytes | None:
 
 def _put(state: bytes, slot: int, value: int) -> bytes:
     return state[:slot] + bytes((value,)) + state[slot + 1 :]
-
-
-def factors_of(parts: NDArray[np.int64], slots: Sequence[Chance]) -> list[tuple[Chance, Chance, Chance]]:
-    """Masses of the three parts of every row; -1 never fails."""
-    rows = ([CERTAIN if i < 0 else slots[i] for i in row] for row in parts.tolist())
-    return [(link, a, b) for link, a, b in rows]

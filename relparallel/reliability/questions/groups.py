@@ -1,4 +1,4 @@
-"""Groups of shared risk: nodes and links that fail together, by an event that all of them depend on.
+"""Groups of shared risk (SRLG): nodes and links that fail together, by an event that all depend on.
 
 A part works if it is up itself and none of its groups is down. Two exact routes. *Conditioning* fixes the
 state of the groups, the likeliest first, and asks the compiled programme for the rest; a failed group that
@@ -9,7 +9,7 @@ its last member: its work grows with the groups that are live at once, not with 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import inf
@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from relparallel._checks import require_instance, require_probability
+from relparallel._checks import require_instance
 from relparallel.reliability.chances import CERTAIN, Chance, series
-from relparallel.reliability.problem import Problem
+from relparallel.reliability.problem import Group, Problem, read_number
 from relparallel.reliability.programme.compiled import Compiled, compiled
 from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.programme.plain_sweep import MAX_SLOTS, Risks, factors_of, weigh_states
+from relparallel.reliability.programme.plain_sweep import MAX_SLOTS, Risks, moves, sweep
 from relparallel.reliability.programme.tape import play_any
-from relparallel.reliability.questions.mixture import Group, Known, mixed, summed_up
+from relparallel.reliability.questions.mixture import Known, mixed, summed_up
 from relparallel.reliability.result import Reliability
-from relparallel.topology import SharedRisk, Topology, as_topology
+from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -39,53 +39,53 @@ _EVALUATIONS: Final = 20_000  # of the compiled programme before what is left is
 _STATE_SECONDS: Final = 1e-7  # of the compiled programme for one state, at most; plain Python: 200 times it
 
 
-def read_groups(graph: Topology | nx.Graph[Any], problem: Problem, groups: Groups) -> list[Group]:
+def read_groups(graph: Topology | nx.Graph[Any], problem: Problem, groups: Groups) -> tuple[Group, ...]:
     """Check the argument ``groups`` of `evaluate`."""
-    topology = as_topology(graph)
-    n = topology.num_nodes
-    place = {code: i for i, code in enumerate((problem.edges @ np.array([n, 1])).tolist())}
-    rows = [place.get(code, -1) for code in (topology.edges @ np.array([n, 1])).tolist()]
+    place = {pair: i for i, pair in enumerate(map(tuple, problem.edges.tolist()))}
+    if problem.directed:
+        require_instance((tuple, list), groups=groups)
+        label, rows = {name: v for v, name in enumerate(graph)}, place  # type: ignore[arg-type]
+        risks: dict[str, Any] = {}
+    else:
+        topology = as_topology(graph)
+        label = {name: v for v, name in enumerate(topology.labels)}
+        pairs = list(map(tuple, topology.edges.tolist()))
+        rows = {ends: place.get(pair, -1) for pair in pairs for ends in (pair, pair[::-1])}
+        risks = {r.name: (r.nodes, [rows[pairs[e]] for e in r.edges]) for r in topology.shared_risk}
     found: dict[tuple[frozenset[int], frozenset[int]], Chance] = {}
-    for risk, down in _risks(topology, groups):
-        if np.ndim(down):
-            raise TypeError(f"groups must give one probability each, got {down!r}")
-        q = down if isinstance(down, Fraction) else require_probability(groups=down)
-        require_probability(groups=float(q))
-        members = frozenset(risk.nodes), frozenset(rows[e] for e in risk.edges) - {-1}
+    for nodes, links, down in _members(groups, risks, label, rows):
+        q = read_number("groups", down)
+        members = frozenset(nodes), frozenset(links) - {-1}
         if q > 0 and any(members):
             found[members] = series(found.get(members, CERTAIN), (1 - q, q))
-    return [Group(*members, chance) for members, chance in found.items()]
+    return tuple(Group(*members, chance) for members, chance in found.items())
 
 
-def _risks(topology: Topology, groups: Groups) -> list[tuple[SharedRisk, Any]]:
-    """Every group with its down-probability."""
-    known = {risk.name: risk for risk in topology.shared_risk}
+def _members(
+    groups: Any, risks: Mapping[str, Any], label: Mapping[Hashable, int], rows: Mapping[Any, int]
+) -> Iterator[tuple[Iterable[int], Iterable[int], Any]]:
+    """Nodes, links and down-probability of every group."""
     if isinstance(groups, int | float | np.number | Fraction):
-        require_probability(groups=float(groups) if isinstance(groups, Fraction) else groups)
-        return [(risk, groups) for risk in known.values()]
+        groups = dict.fromkeys(risks, read_number("groups", groups))
     if isinstance(groups, Mapping):
-        if set(groups) - set(known):
+        if set(groups) - set(risks):
             raise ValueError(
-                f"groups must name groups of shared risk of the graph {sorted(known)!r}, or be a list of "
+                f"groups must name groups of shared risk of the graph {sorted(risks)!r}, or be a list of "
                 f"(members, probability), got {list(groups)!r}"
             )
-        return [(known[str(name)], down) for name, down in groups.items()]
-    require_instance((tuple, list), groups=groups)
-    label = {name: v for v, name in enumerate(topology.labels)}
-    row = {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
-    row |= {pair[::-1]: i for pair, i in row.items()}
-    members = [members_of(group, label, row) for group in groups]
-    risks = [SharedRisk(name="", nodes=tuple(nodes), edges=tuple(edges)) for nodes, edges in members]
-    return list(zip(risks, (group[1] for group in groups), strict=True))
+        yield from ((*risks[str(name)], down) for name, down in groups.items())
+        return
+    for group in require_instance((tuple, list), groups=groups):
+        if not isinstance(group, tuple) or len(group) != 2 or isinstance(group[0], str):
+            raise TypeError(f"groups must hold pairs (members, probability), got {group!r}")
+        yield *_parts_of(group, label, rows), group[1]
 
 
-def members_of(
-    group: Any, label: Mapping[Hashable, int], row: Mapping[Any, int]
+def _parts_of(
+    group: Any, label: Mapping[Hashable, int], rows: Mapping[Any, int]
 ) -> tuple[list[int], list[int]]:
     """Nodes and rows of links of a group (members, probability); members are labels and pairs of them."""
-    if not isinstance(group, tuple) or len(group) != 2 or isinstance(group[0], str):
-        raise TypeError(f"groups must hold pairs (members, probability), got {group!r}")
-    nodes, edges = [], []
+    nodes, links = [], []
     for member in require_instance((tuple, list, set, frozenset), groups=group[0]):
         try:
             node = label.get(member, -1)
@@ -95,13 +95,13 @@ def members_of(
         ends = tuple(label.get(end, -1) for end in pair)
         if node >= 0:
             nodes.append(node)
-        elif ends in row:
-            edges.append(row[ends])
+        elif ends in rows:
+            links.append(rows[ends])
         else:
             raise ValueError(f"groups must have nodes or links of the graph as members, got {member!r}")
-    if not nodes and not edges:
+    if not nodes and not links:
         raise ValueError(f"groups must have at least one member each, got {group!r}")
-    return nodes, edges
+    return nodes, links
 
 
 def solve_groups(
@@ -178,8 +178,8 @@ def swept(
     risks, width = risks_by_row(structure, groups)
     if width > MAX_SLOTS:
         raise NotExactError(f"graph must need at most {MAX_SLOTS} live parts in this programme, got {width}")
-    factors = factors_of(structure.parts, slots)
-    return series(required, weigh_states(structure.steps, factors, width, max_states, risks))
+    found = sweep(bytes(width), moves(structure.steps, structure.parts, slots, risks), max_states)
+    return series(required, (found.up, found.down))
 
 
 def risks_by_row(structure: Compiled, groups: Sequence[Group]) -> tuple[list[Risks], int]:

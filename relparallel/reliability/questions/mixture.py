@@ -1,15 +1,14 @@
-"""Fix the states of groups of shared risk, the likeliest first, and ask any method for the rest.
+"""Condition on the states of groups of shared risk (SRLG), the likeliest first; ask any method for the rest.
 
-With the states of all groups fixed, parts fail independently, and every method applies: the compiled
-programme, the up-down programmes, certified bounds, estimators. The answers are mixed by the masses of the
-states. A failed group that parts the terminals for good decides all of its branch; what the budget leaves
-open is bracketed, for more failures cannot help.
+With the states of all groups fixed, parts fail independently, and every method applies. The answers are mixed
+by the masses of the states. A failed group that parts the terminals for good decides all of its branch; what
+the budget leaves open is bracketed, for more failures cannot help.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heappop, heappush
 from math import prod
 from typing import Any, Final, NamedTuple
@@ -17,19 +16,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from relparallel.reliability.chances import Chance, series
-from relparallel.reliability.problem import Problem
+from relparallel.reliability.problem import Group, Problem
 from relparallel.reliability.result import Reliability, exactly
 
 _SLACK: Final = 1e-12  # relative; more than the rounding of the sums over states of the groups
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Parts that fail together: indices of nodes, rows of ``Problem.edges``, and the chance of the event."""
-
-    nodes: frozenset[int]
-    links: frozenset[int]
-    chance: Chance
 
 
 class Known(NamedTuple):

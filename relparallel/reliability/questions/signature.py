@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_probability
-from relparallel.reliability.problem import Terminals, require_relays
+from relparallel.reliability.problem import Terminals, read_problem, require_relays
 from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.questions.whole_numbers import Weights, structure_of, weigh
+from relparallel.reliability.questions.whole_numbers import Weights, weigh
 from relparallel.reliability.result import Reliability, exactly
-from relparallel.topology import Topology
+from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -172,8 +172,10 @@ def survival_signature(
     [0, 2, 1]
     """
     require_int(max_states=max_states, at_least=1, at_most=2**28)
-    topology, problem, rows = structure_of(graph, terminals)
+    topology, problem = as_topology(graph), read_problem(graph, terminals, 0.5, 0.5)
     require_relays(problem)
+    codes = topology.edges @ [topology.num_nodes, 1], problem.edges @ [topology.num_nodes, 1]
+    rows = np.flatnonzero(np.isin(*codes))
     names, node, link = _classes(topology, classes)
     cables = topology.multiplicity
     sizes = [int(np.count_nonzero(node == i) + cables[link == i].sum()) for i in range(len(names))]

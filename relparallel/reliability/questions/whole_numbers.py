@@ -1,7 +1,7 @@
 """Count instead of weigh: the mass of success in whole numbers, by additions and multiplications only.
 
 Every independent part has two weights, for up and for down, that need not add up to one: numerators over a
-common denominator give exact fractions (`fractions`), powers of a variable packed into an integer give counts
+common denominator give exact fractions, powers of a variable packed into an integer give counts
 by the number of working parts (`signature`). The tape of reductions is played without its one division: a
 terminal between two terminals leaves a link whose two weights omit the case that both its links are down,
 in which the system fails anyway, so that nothing has to be required before.
@@ -10,34 +10,27 @@ in which the system fails anyway, so that nothing has to be required before.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.problem import Problem, Terminals, read_problem
+from relparallel.reliability.chances import series
+from relparallel.reliability.problem import Problem, require_relays
 from relparallel.reliability.programme.compiled import Compiled, compiled
 from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.programme.plain_sweep import MAX_SLOTS, factors_of, weigh_states
+from relparallel.reliability.programme.plain_sweep import MAX_SLOTS, moves, sweep
 from relparallel.reliability.programme.tape import BOTH, SERIES
-from relparallel.topology import Topology, as_topology
-
-if TYPE_CHECKING:
-    import networkx as nx
+from relparallel.reliability.questions.groups import absorbed, swept
+from relparallel.reliability.result import Reliability, exactly
 
 Weights = tuple[int, int]  #: of a part that is up, and down
 
-
-def structure_of(
-    graph: Topology | nx.Graph[Any], terminals: Terminals
-) -> tuple[Topology, Problem, NDArray[np.int64]]:
-    """Read the network without its chances."""
-    topology = as_topology(graph)
-    problem = read_problem(graph, terminals, 0.5, 0.5)
-    n = topology.num_nodes
-    code = topology.edges @ np.array([n, 1]), problem.edges @ np.array([n, 1])
-    return topology, problem, np.flatnonzero(np.isin(*code))
+_STATES: Final = 2**20  # largest layer of the programme in plain Python
+_ROOM: Final = 2**31  # bytes for the masses of two layers
+_STATE: Final = 300  # bytes of a state without its mass
 
 
 def weigh(problem: Problem, given: Sequence[Weights], max_states: int, reductions: bool = True) -> int:
@@ -55,9 +48,27 @@ def weigh(problem: Problem, given: Sequence[Weights], max_states: int, reduction
     required = structure.required[structure.required < len(slots)]
     total *= prod(slots[i][0] for i in required.tolist())
     for i, j in zip(structure.starts[:-1].tolist(), structure.starts[1:].tolist(), strict=True):
-        factors = factors_of(structure.parts[i:j], slots)
-        total *= weigh_states(structure.steps[i:j], factors, structure.width, max_states)[0]
+        rows = moves(structure.steps[i:j], structure.parts[i:j], slots)
+        total *= sweep(bytes(structure.width), rows, max_states).up
     return total
+
+
+def in_fractions(problem: Problem, reductions: bool, max_states: int) -> Reliability:
+    """Evaluate in whole numbers over the common denominator of all parts; with groups, in fractions."""
+    require_relays(problem)
+    down = [*problem.link[:, 1].tolist(), *problem.node[:, 1].tolist()]
+    every = prod(q.denominator for q in down)
+    mass = every.bit_length() // 8 + 1
+    max_states = min(max_states, _STATES, max(_ROOM // (2 * mass + _STATE), 1))
+    if problem.groups:
+        always, left, shared = absorbed(problem, problem.groups)
+        chances = [*map(tuple, left.link.tolist()), *map(tuple, left.node.tolist())]
+        found = swept(compiled(left, reductions=False), chances, shared, max_states)
+        works, fails = map(Fraction, series(always, found))
+        return exactly(works, fails, "exact")
+    given = [(q.denominator - q.numerator, q.numerator) for q in down]
+    works = Fraction(weigh(problem, given, max_states, reductions), every)
+    return exactly(works, 1 - works, "exact")
 
 
 def _play(tape: NDArray[np.int64], given: Sequence[Weights], slots: int) -> list[Weights]:

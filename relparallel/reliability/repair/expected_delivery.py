@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_flag, require_instance, require_int, require_real
 from relparallel.reliability.problem import LinkChance, NodeChance, read_problem
-from relparallel.reliability.repair._states import fixing, likely_sets, orbits_of_sets
 from relparallel.reliability.repair.host_pairs import pairs_measure
+from relparallel.reliability.repair.likely_states import likely_states
+from relparallel.reliability.repair.state_orbits import orbits_of_sets, symmetries_that_keep
 from relparallel.topology import Topology, as_topology
 from relparallel.topology.flows import node_index
 from relparallel.topology.symmetry import automorphisms
@@ -237,7 +238,9 @@ def performability(
     value: Measure = taken if callable(taken) else pairs_measure(t)
     up, down = _chances(graph, t, link_up, node_up, link_down, node_down)
     same = _permutations(t, up, down, marks) if symmetric or not callable(measure) else []
-    sets, chances, base, rest = likely_sets(up, down, gap, most_sets if len(same) else most_states)
+    base = down > up
+    both = np.where(base, [down, up], [up, down]).T
+    sets, _, chances, rest = likely_states(both, gap, most_sets if len(same) else most_states)
     label = orbits_of_sets(sets, same)
     _, first, orbit = np.unique(label, return_index=True, return_inverse=True)
     mass = np.bincount(orbit, chances)
@@ -328,7 +331,7 @@ def _permutations(t: Topology, up: FloatArray, down: FloatArray, marks: IntArray
     key = t.edges[:, 0] * n + t.edges[:, 1]
     _, mark = np.unique(np.column_stack([marks, up[:n], down[:n]]), axis=0, return_inverse=True)
     found = []
-    for g in fixing(automorphisms(t), mark.ravel().astype(np.int64)):
+    for g in symmetries_that_keep(automorphisms(t), mark.ravel().astype(np.int64)):
         ends = np.sort(g[t.edges], axis=1)
         whole = np.concatenate([g, n + np.searchsorted(key, ends[:, 0] * n + ends[:, 1])])
         if np.array_equal(up, up[whole]) and np.array_equal(down, down[whole]):

@@ -24,7 +24,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import splu
 from scipy.stats import poisson
 
 from relparallel._checks import require_instance, require_int, require_probability, require_real
@@ -32,7 +31,6 @@ from relparallel.reliability.repair.stationary import mean_times, stationary_dis
 
 FloatArray = NDArray[np.float64]
 _MOST_STATES: Final = 300_000
-_MOST_WORK: Final = 4e9  # band entries of the elimination: some seconds
 _MOST_STEPS: Final = 2_000_000  # jumps of the uniform clock
 
 
@@ -175,16 +173,8 @@ class RepairChain:
 
     @cached_property
     def law(self) -> FloatArray:
-        """Long-run share of time in each state, [states].
-
-        Eliminated without a subtraction where the band is narrow; else sparse LU, digits lost below 1e-12.
-        """
-        if self._fits():
-            return stationary_distribution(self.generator)
-        table = self.generator.T.tolil()
-        table[0, :] = 1.0
-        law = np.maximum(splu(table.tocsc()).solve(np.eye(1, len(self.down))[0]), 0.0)
-        return np.asarray(law / law.sum())
+        """Long-run share of time in each state, [states]."""
+        return stationary_distribution(self.generator)
 
     @property
     def unavailability(self) -> float:
@@ -298,12 +288,6 @@ class RepairChain:
         """
         kept = csr_array(self.generator.multiply(self.up[:, None]))
         return self._mixed(times, kept, ~self.up, poisson.pmf)
-
-    def _fits(self) -> bool:
-        """Whether the elimination is quick enough."""
-        table = self.generator.tocoo()
-        wide = float(np.abs(table.row - table.col).max(initial=1))
-        return len(self.down) * wide * wide <= _MOST_WORK
 
     def _failing(self) -> FloatArray:
         """Rate at which each state leads to one that is down."""

@@ -1,85 +1,17 @@
-"""States of independent parts, most probable first, and which of them a symmetry carries into each other."""
+"""Which states of a network a symmetry carries into each other."""
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections.abc import Iterable
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 _STEPS = 64  # images of the marks from which symmetries that keep them are composed
-ROUNDING = 1e-14  # of the sum of the probabilities, more than enough
 
 
-def likely_sets(
-    up: FloatArray, down: FloatArray, gap: float, most: int
-) -> tuple[IntArray, FloatArray, BoolArray, float]:
-    """Sets of parts that differ from the most probable state, most probable first.
-
-    Returns the sets [N, w], each row ascending and filled with -1; their probabilities; which parts are down
-    in the most probable state; and a bound on the probability of all other states. A set with last part i
-    has two children, in the order of falling odds: i gives way to i + 1, or i + 1 joins. So each set is met
-    once, never before its parent: a heap, O(N log N).
-    """
-    base = down > up
-    likely, other = np.where(base, down, up), np.where(base, up, down)
-    odds = other / likely
-    order = np.argsort(-odds, kind="stable")
-    order = order[odds[order] > 0]
-    logs = np.where(other < 0.1, np.log1p(-other), np.log(likely))
-    sets, chances, all_seen = _best_first(odds[order], math.exp(math.fsum(logs)), float(gap), most)
-    found = np.where(sets >= 0, order[np.maximum(sets, 0)] if order.size else sets, -1)
-    rest = 0.0 if all_seen else max(1.0 - math.fsum(chances), 0.0) + ROUNDING
-    return found, chances, base, rest
-
-
-@numba.njit(cache=True)
-def _best_first(odds, start, gap, most):  # type: ignore[no-untyped-def]
-    """Sets of ranks, their chances, and whether these are all sets."""
-    parent, last, depth = [0], [-1], [0]
-    chance = [start]
-    order = [0]
-    left = 1.0 - start
-    heap = [(0.0, 0)]
-    heap.pop()
-    if odds.size:
-        parent.append(0)
-        last.append(0)
-        depth.append(1)
-        chance.append(start * odds[0])
-        heapq.heappush(heap, (-chance[1], 1))
-    while len(heap) and left > gap and len(order) < most:
-        v = heapq.heappop(heap)[1]
-        order.append(v)
-        left -= chance[v]
-        i = last[v] + 1
-        if i == odds.size:
-            continue
-        for above in (parent[v], v):
-            parent.append(above)
-            last.append(i)
-            depth.append(depth[above] + 1)
-            chance.append(chance[above] * odds[i])
-            heapq.heappush(heap, (-chance[-1], len(chance) - 1))
-    width = 1
-    for v in order:
-        width = max(width, depth[v])
-    sets = np.full((len(order), width), -1)
-    for row in range(len(order)):
-        v = order[row]
-        while v > 0:
-            sets[row, depth[v] - 1] = last[v]
-            v = parent[v]
-    return sets, np.array([chance[v] for v in order]), len(heap) == 0
-
-
-def fixing(generators: IntArray, marks: IntArray) -> IntArray:
+def symmetries_that_keep(generators: IntArray, marks: IntArray) -> IntArray:
     """Symmetries, one per row, that carry every node to one of the same mark.
 
     Where g carries the marks as u left them to where w leaves them, w^-1 g u keeps them (Schreier). A part of

@@ -1,0 +1,32 @@
+from . import (
+    atlas as atlas,
+    claims as claims,
+    communication as communication,
+    derive as derive,
+    drawing as drawing,
+    gantt as gantt,
+    hardware as hardware,
+    ledger as ledger,
+    metrics as metrics,
+    optimize as optimize,
+    parallel as parallel,
+    plotting as plotting,
+    published as published,
+    reliability as reliability,
+    reproduce as reproduce,
+    sweep as sweep,
+    topology as topology,
+    training as training,
+    units as units,
+    workload as workload,
+)
+from .atlas import card as card
+from .hardware import cluster as cluster
+from .ledger import check as check, systems as systems
+from .optimize import joint as joint
+from .parallel import Strategy as Strategy, memory as memory, step_time as step_time
+from .reliability import evaluate as evaluate
+from .training import failure_model as failure_model, goodput as goodput
+from .workload import transformer as transformer
+
+__version__: str

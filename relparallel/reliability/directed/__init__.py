@@ -1,1 +1,0 @@
-"""Directed networks, whose arcs work one way: exact, bounded, sampled, and how much every part matters."""

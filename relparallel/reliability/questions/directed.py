@@ -1,0 +1,278 @@
+"""Directed networks, whose arcs work one way: the frontier programme of what reaches what.
+
+Arcs are decided one after the other. A state keeps, for every live node, which live nodes it reaches, and for
+every terminal that has left, the live nodes that reach it (and, where connection must be mutual, those that
+it reaches): the source, which is live from the first to the last arc, must reach one of them. Sets that
+contain another such set are implied by it. What the source reaches already needs no relations of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple
+
+import networkx as nx
+import numpy as np
+
+from relparallel._checks import require_choice, require_instance
+from relparallel.reliability.chances import Chance, parallel, series
+from relparallel.reliability.problem import (
+    LinkChance,
+    NodeChance,
+    Parts,
+    Problem,
+    Terminals,
+    of_one_kind,
+    read_chances,
+)
+from relparallel.reliability.programme.ordering import link_order, vertex_order
+from relparallel.reliability.programme.plain_sweep import WORKS, Move, sweep
+from relparallel.reliability.result import Reliability, exactly
+
+_STATES: Final = 2**18  # largest layer of the programme in plain Python
+_SOURCE: Final = 0  # its slot
+
+
+def read_arcs(
+    graph: nx.DiGraph[Any],
+    terminals: Terminals,
+    link: tuple[LinkChance, LinkChance | None],
+    node: tuple[NodeChance, NodeChance | None],
+    directed: Literal[True, "mutual"],
+) -> Problem:
+    """Check the arguments of `evaluate` for a directed graph; parallel arcs become one, loops none."""
+    if not isinstance(graph, nx.Graph) or not graph.is_directed():
+        raise TypeError(f"graph must be a directed networkx graph, got {graph!r}")
+    index = {label: v for v, label in enumerate(graph)}
+    chosen = _terminals(index, terminals, directed)
+    arcs, records = list(graph.edges()), [data for *_, data in graph.edges(data=True)]
+    merged = dict.fromkeys(arcs)
+    place = {arc: i for i, arc in enumerate(merged)}
+    links = read_chances(_parts("link", arcs, records), *link)
+    nodes = read_chances(_parts("node", list(index), list(dict(graph.nodes(data=True)).values())), *node)
+    chances: list[Any] = [None] * len(place)
+    for arc, chance in zip(arcs, links.tolist(), strict=True):
+        before = chances[place[arc]]
+        chances[place[arc]] = chance if before is None else parallel(before, chance)
+    kept = [i for arc, i in place.items() if arc[0] != arc[1]]
+    found = Problem(
+        edges=np.array([(index[u], index[v]) for u, v in merged if u != v], np.int64).reshape(-1, 2),
+        link=np.array([chances[i] for i in kept], dtype=links.dtype).reshape(-1, 2),
+        node=nodes,
+        terminals=np.array(chosen),
+        transit=np.ones(len(index), dtype=np.bool_),
+        directed=directed,
+    )
+    return of_one_kind(found)
+
+
+def _terminals(index: Mapping[Hashable, int], terminals: Terminals, directed: object) -> list[int]:
+    """Indices of the terminals, the source first."""
+    if isinstance(terminals, str):
+        require_choice(("all", "nodes"), terminals=terminals)
+        if directed != "mutual":
+            raise ValueError(f"terminals must name the source, and then the others, got {terminals!r}")
+        return list(index.values())
+    require_instance((tuple, list, range, np.ndarray), terminals=terminals)
+    chosen = [index.get(label, -1) for label in terminals]
+    if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
+        raise ValueError(f"terminals must be one or more distinct nodes of the graph, got {terminals!r}")
+    return chosen
+
+
+def _parts(name: str, labels: list[Any], records: Sequence[Mapping[str, Any]]) -> Parts:
+    """Arcs or nodes of a directed graph, as arguments name them."""
+    place = {label: i for i, label in enumerate(labels)}
+
+    def row(argument: str, label: Any) -> int:
+        if label not in place:
+            what = "arcs (tail, head)" if name == "link" else "nodes"
+            raise ValueError(f"{argument} must name {what} of the graph, got {label!r}")
+        return place[label]
+
+    def column(argument: str, attribute: str) -> list[Any]:
+        if not all(attribute in record for record in records):
+            raise ValueError(f"{argument} must name an attribute that every {name} has, got {attribute!r}")
+        return [record[attribute] for record in records]
+
+    return Parts(name, len(labels), row, column)
+
+
+class State(NamedTuple):
+    """Slots that each slot reaches (0: dead or empty); sets that must meet the source, or reach it."""
+
+    reach: tuple[int, ...]
+    into: frozenset[int]
+    back: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Slots that nodes enter with their chances, arcs (from, to, chance), slots that leave.
+
+    ``targets`` are the live terminals after the arcs, ``pending`` the number of those still to enter.
+    """
+
+    enter: tuple[tuple[int, Chance], ...]
+    arcs: tuple[tuple[int, int, Chance], ...]
+    leave: tuple[int, ...]
+    targets: int
+    pending: int
+    mutual: bool
+
+
+def solve_directed(problem: Problem, max_states: float = _STATES) -> Reliability:
+    """Probability that all terminals are up and connected; at most 2^(w^2) states, w the live nodes."""
+    always = series(*map(tuple, problem.node[problem.terminals].tolist()))
+    if len(problem.terminals) == 1:
+        return exactly(*always, "exact")
+    chance = _useful_arcs(problem)
+    if not chance:
+        return exactly(*series(always, (0, 1)), "exact")
+    steps, width = _steps(problem, chance)
+    start = State((1 << _SOURCE, *[0] * (width - 1)), frozenset(), frozenset())
+    found = sweep(start, (Move(partial(_outcomes, step)) for step in steps), min(max_states, _STATES))
+    works, fails = series(always, (found.up, found.down))
+    reason = f"{found.visited} states, width {width}"
+    return exactly(works, fails, "exact", width=width, states=found.visited, reason=reason)
+
+
+def _useful_arcs(problem: Problem) -> dict[tuple[int, int], Chance]:
+    """Arcs on ways between terminals; none where these are not connected even if all parts work."""
+    source, *targets = problem.terminals.tolist()
+    mutual = problem.directed == "mutual"
+    usable = (problem.link[:, 0] > 0) & (problem.node[:, 0] > 0)[problem.edges].all(axis=1)
+    rows = np.flatnonzero(usable).tolist()
+    graph: nx.DiGraph[int] = nx.DiGraph([tuple(problem.edges[row].tolist()) for row in rows])
+    graph.add_nodes_from([source, *targets])
+    after = nx.descendants(graph, source)
+    if not after.issuperset(targets) or (mutual and not nx.ancestors(graph, source).issuperset(targets)):
+        return {}
+    ends = [source, *targets] if mutual else targets
+    before = set(ends).union(*(nx.ancestors(graph, v) for v in ends))
+    sole = targets[0] if len(targets) == 1 else -1
+    found = {}
+    for row in rows:
+        u, v = problem.edges[row].tolist()
+        useless = not mutual and (v == source or u == sole)
+        if (u in after or u == source) and v in before and not useless:
+            found[u, v] = tuple(problem.link[row].tolist())
+    return found
+
+
+def _steps(problem: Problem, chance: Mapping[tuple[int, int], Chance]) -> tuple[list[_Step], int]:
+    """Arcs by pairs of nodes in an order that keeps few live, and the most that are."""
+    source, targets = int(problem.terminals[0]), frozenset(problem.terminals[1:].tolist())
+    nodes = sorted({v for arc in chance for v in arc})
+    number = {v: i for i, v in enumerate(nodes)}
+    pairs = sorted({(min(arc), max(arc)) for arc in chance})
+    edges = np.array([[number[u], number[v]] for u, v in pairs], dtype=np.int64)
+    order = link_order(vertex_order(edges, np.isin(nodes, list(targets)), 1.0), edges).tolist()
+    last = {v: i for i, row in enumerate(order) for v in pairs[row]}
+    place, free, width, pending = {source: _SOURCE}, list[int](), 1, set(targets)
+    steps = []
+    for i, row in enumerate(order):
+        pair, enter = pairs[row], []
+        for v in pair:
+            if v not in place:
+                place[v] = free.pop() if free else width
+                width = max(width, place[v] + 1)
+                enter.append((place[v], (1, 0) if v in targets else tuple(problem.node[v].tolist())))
+                pending.discard(v)
+        leave = tuple(place[v] for v in pair if last[v] == i and v != source)
+        step = _Step(
+            enter=tuple(enter),
+            arcs=tuple((place[a], place[b], chance[a, b]) for a, b in (pair, pair[::-1]) if (a, b) in chance),
+            leave=leave,
+            targets=sum(1 << place[v] for v in targets & set(place) if last[v] >= i),
+            pending=len(pending),
+            mutual=problem.directed == "mutual",
+        )
+        steps.append(step)
+        free += leave
+    return steps, width
+
+
+def _outcomes(step: _Step, state: State, mass: Any) -> Iterator[tuple[Hashable, Any]]:
+    """Let nodes enter, arcs be up or down, and nodes leave."""
+    cases = [(state, mass)]
+    for slot, (up, down) in step.enter:
+        alive = [(now._replace(reach=_put(now.reach, slot, 1 << slot)), share * up) for now, share in cases]
+        cases = alive + [(now, share * down) for now, share in cases if down]
+    for a, b, (up, down) in step.arcs:
+        more = []
+        for now, share in cases:
+            tail, head = now.reach[a], now.reach[b]
+            known = tail >> b & 1 or (not step.mutual and now.reach[_SOURCE] >> b & 1)
+            if not tail or not head or known:
+                more.append((now, share))
+                continue
+            more.append((_joined(now, a, head), share * up))
+            if down:
+                more.append((now, share * down))
+        cases = more
+    for now, share in cases:
+        left = _leave(step, now)
+        done = left is not None and not step.pending and _done(step, left)
+        yield (WORKS if done else left), share
+
+
+def _joined(state: State, a: int, head: int) -> State:
+    """Let slot a, and all that reaches it, reach these slots."""
+    reach = tuple(row | head if row >> a & 1 else row for row in state.reach)
+    into = frozenset(sum(1 << i for i, row in enumerate(reach) if row & found) for found in state.into)
+    back = set()
+    for found in state.back:
+        reached = 0
+        for i, row in enumerate(reach):
+            reached |= row if found >> i & 1 else 0
+        back.add(reached)
+    return State(reach, into, frozenset(back))
+
+
+def _leave(step: _Step, state: State) -> State | None:
+    """Let nodes leave; None if a terminal is cut off for good."""
+    reach, into, back = state
+    for slot in step.leave:
+        bit = 1 << slot
+        if step.targets & bit:
+            into = into | {sum(1 << i for i, row in enumerate(reach) if row & bit)}
+            back = back | {reach[slot]} if step.mutual else back
+        reach = tuple(0 if i == slot else row & ~bit for i, row in enumerate(reach))
+        into, back = frozenset(x & ~bit for x in into), frozenset(x & ~bit for x in back)
+    if 0 in into or 0 in back:
+        return None
+    source = reach[_SOURCE]
+    into = _smallest(x for x in into if not x & source)
+    back = _smallest(x for x in back if not x & 1 << _SOURCE)
+    if not step.mutual:
+        reach = tuple(
+            row if i == _SOURCE or not row else 1 << i if source >> i & 1 else row & ~source
+            for i, row in enumerate(reach)
+        )
+    return State(reach, into, back)
+
+
+def _done(step: _Step, state: State) -> bool:
+    """Whether every terminal is connected, whatever comes."""
+    if state.into or state.back:
+        return False
+    live = sum(1 << i for i, row in enumerate(state.reach) if row) & step.targets
+    if live & ~state.reach[_SOURCE]:
+        return False
+    return not step.mutual or all(row & 1 << _SOURCE for i, row in enumerate(state.reach) if live >> i & 1)
+
+
+def _smallest(sets: Iterable[int]) -> frozenset[int]:
+    """The sets that contain no other."""
+    kept: list[int] = []
+    for found in sorted(sets, key=int.bit_count):
+        if not any(other & found == other for other in kept):
+            kept.append(found)
+    return frozenset(kept)
+
+
+def _put(row: tuple[int, ...], slot: int, value: int) -> tuple[int, ...]:
+    return (*row[:slot], value, *row[slot + 1 :])

@@ -1,0 +1,125 @@
+"""Compiled kernels: said once where they are made, and made ahead by ``python -m relparallel warm``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any, TextIO
+
+NOTICE = "relparallel: compiling kernels, once (about 15 s); `python -m relparallel warm` does it ahead"
+
+
+def announce() -> None:
+    """Have the first compilation of a kernel of this package said on stderr, where that is a terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return
+    if "numba" in sys.modules:
+        _listen()
+    else:
+        sys.meta_path.insert(0, _WhenNumbaLoads())
+
+
+class _WhenNumbaLoads(MetaPathFinder):
+    """Begins to listen when somebody imports numba, so that nothing loads it for the sake of a notice."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Find numba as everybody does, with a listener put in once it is loaded."""
+        if fullname != "numba":
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(fullname)
+        if spec is None or spec.loader is None:
+            return spec
+        load = spec.loader.exec_module
+
+        def load_and_listen(module: ModuleType) -> None:
+            load(module)
+            _listen()
+
+        spec.loader.exec_module = load_and_listen  # type: ignore[method-assign]
+        return spec
+
+
+def _listen() -> None:
+    """Say it at the first compilation of a function of this package; what a cache holds is not compiled."""
+    from numba.core import event
+
+    class Once(event.Listener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:
+            if _is_ours(event) and not said:
+                said.append(NOTICE)
+                sys.stderr.write(f"{NOTICE}\n")
+
+        def on_end(self, event: Any) -> None:
+            return None
+
+    said: list[str] = []
+    event.register("numba:compile", Once())
+
+
+def _is_ours(event: Any) -> bool:
+    return str(event.data["dispatcher"].py_func.__module__).startswith("relparallel.")
+
+
+def warm(stream: TextIO | None = None) -> None:
+    """Compile what the main functions need, an example call after the other; each kernel is kept at once."""
+    from numba.core.event import install_recorder
+
+    stream = sys.stdout if stream is None else stream
+    items = list(examples())
+    for number, (name, call) in enumerate(items, 1):
+        stream.write(f"[{number}/{len(items)}] {name} ... ")
+        stream.flush()
+        start = time.monotonic()
+        with install_recorder("numba:compile") as recorded:
+            call()
+        made = sum(event.is_start and _is_ours(event) for _, event in recorded.buffer)
+        stream.write(f"{made} kernels compiled ({time.monotonic() - start:.1f} s)\n" if made else "ready\n")
+
+
+def examples() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Small calls of the main functions, by what they are about."""
+    import networkx as nx
+    import numpy as np
+
+    import relparallel as rp
+
+    evaluate, rng = rp.reliability.evaluate, np.random.default_rng
+    grid, torus, fabric = nx.grid_2d_graph(4, 4), rp.topology.torus((4, 4, 4)), rp.topology.fat_tree(4)
+    gpt = rp.workload.transformer("gpt3-175b")
+    selene = rp.hardware.cluster("a100-80gb-selene", gpus=64)
+    nodes = rp.hardware.Cluster(nodes=8)
+    split = rp.parallel.Strategy(tensor=8, pipeline=4, data=2, recompute="full")
+    storage = rp.training.Checkpointing(levels=(rp.training.remote(size=5.7e12, bandwidth=100e9),))
+    recovery = rp.training.Recovery("spares", repair=3600.0, restart=300.0)
+
+    def failing() -> Any:
+        return rp.training.failure_model(nodes, split, rates="llama3")
+
+    yield "exact reliability", lambda: evaluate(grid, "all", 0.9, 0.99, method="exact")
+    yield "reliability of a pair", lambda: evaluate(grid, [(0, 0), (3, 3)], 0.9, method="exact")
+    yield "reliability of a fabric", lambda: evaluate(fabric, "all", 0.99, 0.99)
+    yield "importance", lambda: evaluate(grid, "all", 0.9, method="exact").importance()
+    yield "bounds", lambda: evaluate(torus, link_up=0.999, method="bounds")
+    yield "sampling", lambda: evaluate(torus, link_up=0.9, method="monte_carlo", samples=4096, rng=rng(0))
+    yield "rare events", lambda: evaluate(torus, link_up=0.999, method="permutation", samples=64, rng=rng(0))
+    yield "distances", lambda: rp.metrics.hop_statistics(fabric)
+    yield "resilience", lambda: rp.metrics.resilience_curve(fabric, "switches", [0.1], samples=8, rng=rng(0))
+    yield "pipeline schedules", lambda: rp.parallel.simulate_schedule("1f1b", stages=4, micro_batches=8)
+    yield "step time", lambda: rp.parallel.step_time(gpt, split, selene, global_batch=64)
+    yield "goodput", lambda: rp.training.goodput(failing(), 5.0, storage, recovery, spares=2)
+    yield (
+        "simulation",
+        lambda: rp.training.simulate(failing(), 5.0, storage, recovery, 2, years=4.0, rng=rng(0)),
+    )
+    yield (
+        "joint optimum",
+        lambda: rp.optimize.joint(
+            gpt, selene, "llama3", global_batch=64, limits={"schedule": "1f1b"}, spares=0
+        ),
+    )

@@ -1,0 +1,81 @@
+"""Factors of the relative goodput, each written once; the goodput is their product.
+
+==============  =====================================================================================
+factor          what is kept
+==============  =====================================================================================
+active          nodes that the job is laid out for, over those that are paid for (spares stand by)
+scheduled       time outside planned pauses
+availability    of it, time in which the job has nodes enough to run
+recovery        of it, time outside pauses after failures that need no rollback
+rollback        of it, what checkpoints, work done again, detection and restarts leave
+degraded_nodes  mean speed with nodes missing
+degraded_parts  mean speed with slow parts: the slowest of them sets the pace
+==============  =====================================================================================
+
+Every factor is a number, or an array that broadcasts over candidates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel.training._arguments import Real
+from relparallel.training.checkpointing import lost_share
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Factors:
+    """Factors of the relative goodput; those that are left out keep everything."""
+
+    active: Real = 1.0
+    scheduled: Real = 1.0
+    availability: Real = 1.0
+    recovery: Real = 1.0
+    rollback: Real = 1.0
+    degraded_nodes: Real = 1.0
+    degraded_parts: Real = 1.0
+
+    @property
+    def share(self) -> Any:
+        """Relative goodput: throughput kept under failures over the failure-free throughput."""
+        return prod(getattr(self, name) for name in FACTORS)
+
+    @property
+    def running(self) -> Any:
+        """Share of the time in which the job runs or goes back."""
+        return self.scheduled * self.availability * self.recovery
+
+    @property
+    def speed(self) -> Any:
+        """Mean speed while it runs."""
+        return self.degraded_nodes * self.degraded_parts
+
+
+FACTORS: Final = tuple(entry.name for entry in fields(Factors))
+
+
+def best_rollback(checkpoint: Any, restart: Any, rate: Any) -> tuple[Any, Any]:
+    """Largest share that one level of checkpoints leaves, and the interval that reaches it.
+
+    (1 - y) e^{-R L} with the root y = L W of -log(1 - y) - y = C L, for failures at rate L (Daly 2006).
+    """
+    lost = np.asarray(lost_share(checkpoint * rate))
+    interval = np.divide(lost, rate, out=np.full(lost.shape, np.inf), where=np.asarray(rate) > 0)
+    return (1 - lost) * np.exp(-restart * rate), interval
+
+
+def slowest_decides(absent: NDArray[np.float64], slowdown: NDArray[np.float64]) -> float:
+    """Mean speed with slow parts, slowest kind first, each kind absent with a probability."""
+    none = np.cumprod(np.concatenate([[1.0], absent]))
+    return float(none[-1] + ((none[:-1] - none[1:]) / slowdown).sum())
+
+
+def outside_pauses(rate: NDArray[np.float64], pause: NDArray[np.float64]) -> float:
+    """Share of time outside pauses d_i that every failure begins anew: sum_i (v_i / v) e^{-v d_i}."""
+    total = rate.sum()
+    return float(rate @ np.exp(-total * pause) / total) if total else 1.0

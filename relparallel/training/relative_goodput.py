@@ -1,0 +1,312 @@
+"""Relative goodput of a recovery policy at an equal hardware budget, over many repair times.
+
+The budget is N nodes. Every policy is charged for all of them: spares that stand by, replicas that have
+dropped out, and time that is lost all count as goodput that is missing.
+
+========  ==========================================================  =====================
+letter    meaning                                                     field of `Job`
+========  ==========================================================  =====================
+N         hardware budget                                             ``nodes``
+g         nodes that stop together when one fails                     ``nodes_per_replica``
+lam       failures that stop one node, per node and second            ``node_rate``
+Lam_j     failures that stop the whole job, per second                ``job_rate``
+C, R      checkpoint and restart [s]                                  ``checkpoint``, ``restart``
+t         pause of an elastic job at each failure [s]                 ``pause``
+r         mean time until a failed node is back [s]                   argument ``repair``
+========  ==========================================================  =====================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import (
+    flag,
+    instance,
+    real,
+    record,
+    require_choice,
+    require_instance,
+    require_int,
+    whole,
+)
+from relparallel.parallel import Placement
+from relparallel.training._arguments import FASTEST, LONGEST, MOST_NODES, Real, plain, require_time
+from relparallel.training.domains import POLICIES, blast_radius
+from relparallel.training.factors import Factors, best_rollback
+from relparallel.training.failures import ComponentClass, FailureModel
+from relparallel.training.recovery import check_batch, mean_speed
+from relparallel.training.spares import loss_probability
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@record
+class Job:
+    """A training job on a budget of nodes, with its failure rates and what recovery costs.
+
+    Parameters
+    ----------
+    nodes : int
+        Hardware budget N, a multiple of ``nodes_per_replica``.
+    nodes_per_replica : int
+        Nodes g that stop together: those of one replica, or of the replicas that must leave together.
+    node_rate : float
+        Failures per node and second that stop this node only.
+    checkpoint, restart, pause : float
+        Blocking time of a checkpoint, restart after a failure, pause of an elastic job [s].
+    job_rate : float
+        Failures per second that stop the whole job: software, and data corruption.
+    batch, micro_batches, regroup
+        As in `elastic_throughput`.
+    droppable : bool
+        Whether a unit may be dropped at all; see `drop_rule`.
+    reason : str
+        Why not.
+
+    Examples
+    --------
+    >>> job = Job(nodes=2048, nodes_per_replica=16, node_rate=3.79e-3 / 86400,
+    ...           checkpoint=60, restart=900, pause=30)
+    >>> round(relative_goodput(job, "elastic", repair=86400).share, 5)
+    0.93874
+    """
+
+    nodes: int = whole(at_least=1, at_most=MOST_NODES)
+    nodes_per_replica: int = whole(at_least=1, at_most=MOST_NODES)
+    node_rate: float = real(at_least=0, at_most=FASTEST)
+    checkpoint: float = real(at_least=0, at_most=LONGEST)
+    restart: float = real(at_least=0, at_most=LONGEST)
+    pause: float = real(at_least=0, at_most=LONGEST)
+    job_rate: float = real(at_least=0, at_most=FASTEST, default=0.0)
+    batch: str = "shrink"
+    micro_batches: int | None = None
+    regroup: bool = flag(default=False)
+    droppable: bool = flag(default=True)
+    reason: str = instance(str, default="")
+
+    def __post_init__(self) -> None:
+        if self.nodes % self.nodes_per_replica:
+            raise ValueError(
+                f"nodes must be a multiple of nodes_per_replica = {self.nodes_per_replica}, got {self.nodes}"
+            )
+        check_batch(self.batch, self.micro_batches)
+
+    @classmethod
+    def of(
+        cls,
+        placement: Placement,
+        failures: FailureModel,
+        *,
+        checkpoint: float,
+        restart: float,
+        pause: float,
+        batch: str = "shrink",
+        micro_batches: int | None = None,
+        reshard: bool = True,
+    ) -> Job:
+        """Build the job of a strategy: its blast radius decides how many nodes stop together.
+
+        Parameters
+        ----------
+        placement : Placement
+            Strategy and rank order.
+        failures : FailureModel
+            Rates and cluster; the placement fills the cluster.
+        checkpoint, restart, pause, batch, micro_batches
+            As the fields.
+        reshard : bool
+            As in `drop_rule`.
+
+        Returns
+        -------
+        Job
+            Not droppable where a shard of the training state would be lost.
+        """
+        require_instance(FailureModel, failures=failures)
+        cluster = failures.cluster
+        node = ComponentClass(name="node", level="node", rate=failures.node_rate)
+        hit = unit = blast_radius(node, placement, cluster, policy="elastic", reshard=reshard)
+        if hit.whole_job:  # the unit in which spares are held back, whatever ZeRO shards
+            plain_data = replace(placement.strategy, zero_stage=0, shard=None)
+            unit = blast_radius(node, replace(placement, strategy=plain_data), cluster)
+        if unit.nodes * cluster.gpus_per_node != unit.ranks or cluster.nodes % unit.nodes:
+            raise ValueError(
+                f"placement must give the replicas that leave together nodes of their own, got "
+                f"{unit.replicas} replicas with {unit.ranks} ranks on {unit.nodes} nodes"
+            )
+        return cls(
+            nodes=cluster.nodes, nodes_per_replica=unit.nodes, node_rate=failures.node_rate,
+            job_rate=failures.job_rate, checkpoint=checkpoint, restart=restart, pause=pause, batch=batch,
+            micro_batches=micro_batches, droppable=not hit.whole_job,
+            reason=hit.reason if hit.whole_job else "",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Goodput(Factors):
+    """Share of the failure-free throughput of all nodes, and where the rest goes.
+
+    Parameters
+    ----------
+    active, availability, recovery, rollback, degraded_nodes : float or numpy.ndarray
+        Factors of the share, each in [0, 1]: nodes that do not stand by; time with nodes enough; of it, time
+        outside pauses; what checkpoints and restarts leave; mean speed with nodes missing.
+    policy : {"restart", "spares", "elastic"}
+        Recovery policy.
+    spares : int or numpy.ndarray
+        Nodes held back.
+    interval : float or numpy.ndarray
+        Optimal work between checkpoints [s]; infinite where nothing ever stops the whole job.
+    ceiling : float
+        Proof of the best number of spares: no number that was left out reaches more than this.
+
+    Examples
+    --------
+    >>> job = Job(nodes=64, nodes_per_replica=4, node_rate=4e-8, checkpoint=60, restart=600, pause=30)
+    >>> best = relative_goodput(job, "spares", repair=86400)
+    >>> best.spares, round(best.share, 4)
+    (4, 0.9204)
+    """
+
+    policy: str
+    spares: Any
+    interval: Real
+    ceiling: float = 0.0
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per repair time: policy, share, its factors, spares and interval.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns policy, share, active, availability, recovery, rollback, degraded_nodes, spares, interval.
+        """
+        import pandas as pd
+
+        columns = np.broadcast_arrays(*(np.atleast_1d(getattr(self, name)) for name in _COLUMNS))
+        rows = [column.ravel() for column in columns]
+        return pd.DataFrame({"policy": self.policy} | dict(zip(_COLUMNS, rows, strict=True)))
+
+
+_COLUMNS: Final = (
+    "share", "active", "availability", "recovery", "rollback", "degraded_nodes", "spares", "interval",
+)  # fmt: skip
+
+
+def relative_goodput(job: Job, policy: str, repair: Real, spares: int | None = None) -> Goodput:
+    """Relative goodput of a job under a recovery policy.
+
+    Parameters
+    ----------
+    job : Job
+        Budget, failures and costs.
+    policy : {"restart", "spares", "elastic"}
+        "restart": the job uses all nodes and waits for each repair. "spares": it uses N - S and takes a spare
+        for a failed node, waiting only when none is left. "elastic": it uses all and goes on without the
+        units that are hit.
+    repair : float or array
+        Mean time until a failed node is back [s].
+    spares : int, optional
+        Nodes S held back, whole multiples of ``nodes_per_replica`` below N; the best number where omitted.
+        Only for ``policy="spares"``.
+
+    Returns
+    -------
+    Goodput
+        With the shape of ``repair``.
+
+    Notes
+    -----
+    With n = N - S, L = n lam + Lam_j, and y(c) the root of -log(1 - y) - y = c, which is W*/M:
+
+    spares = (n/N) (1 - ErlangB(S + 1, n lam r)) (1 - y(C L)) e^{-R L}, exact for exponential failures and any
+    repair law: waiting begins at a failure and stops the clock of all others. restart is its case S = 0,
+    where the second factor is 1/(1 + N lam r).
+
+    elastic = `elastic_throughput` (1 - y(C Lam_j)) e^{-R Lam_j}: only failures of the whole job go back to a
+    checkpoint. A product of means; it neglects that a pause may meet a failure of the whole job.
+
+    The best S is found by enumeration. (n/N)(1 - y) e^{-RL} does not depend on r and bounds the goodput; the
+    search ends once its maximum over all larger S lies below what is already reached.
+
+    References
+    ----------
+    Daly 2006; Erlang 1917; see `checkpointing` and `recovery`.
+
+    Examples
+    --------
+    >>> job = Job(nodes=2048, nodes_per_replica=16, node_rate=3.79e-3 / 86400,
+    ...           checkpoint=60, restart=900, pause=30)
+    >>> results = [relative_goodput(job, p, repair=86400) for p in ("restart", "spares", "elastic")]
+    >>> [round(result.share, 3) for result in results]
+    [0.095, 0.823, 0.939]
+    """
+    require_instance(Job, job=job)
+    require_choice(POLICIES, policy=policy)
+    repair = require_time(repair=repair)
+    if spares is not None and policy != "spares":
+        raise ValueError(f"spares must be left out unless policy is 'spares', got {spares!r}")
+    if policy == "elastic":
+        return _elastic(job, repair)
+    held = 0 if policy == "restart" else spares
+    if held is None:
+        return _best_spares(job, repair)
+    most = job.nodes - job.nodes_per_replica
+    if require_int(spares=held, at_least=0, at_most=most) % job.nodes_per_replica:
+        raise ValueError(f"spares must be a multiple of {job.nodes_per_replica}, got {spares!r}")
+    return _with_spares(job, policy, repair, np.asarray(held))
+
+
+def _elastic(job: Job, repair: Any) -> Goodput:
+    """Drop the units that are hit; go back to a checkpoint only when the whole job is hit."""
+    if not job.droppable:
+        raise ValueError(f"policy must be 'restart' or 'spares' for this job, got 'elastic': {job.reason}")
+    kept, interval = best_rollback(job.checkpoint, job.restart, np.asarray(job.job_rate))
+    batch = job.batch, job.micro_batches, job.regroup
+    return Goodput(
+        policy="elastic", recovery=1 / (1 + job.nodes * job.node_rate * job.pause), rollback=plain(kept),
+        degraded_nodes=mean_speed(job.nodes, job.nodes_per_replica, job.node_rate, repair, *batch),
+        spares=0, interval=plain(interval),
+    )  # fmt: skip
+
+
+def _with_spares(job: Job, policy: str, repair: Any, spares: NDArray[np.int64]) -> Goodput:
+    """Hold back spares; the job stops as a whole at every failure and waits when it is short of nodes."""
+    active = job.nodes - spares
+    kept, interval = best_rollback(job.checkpoint, job.restart, active * job.node_rate + job.job_rate)
+    available = 1 - loss_probability(spares + 1, active * job.node_rate * repair)
+    return Goodput(
+        policy=policy, active=plain(active / job.nodes), availability=plain(available), rollback=plain(kept),
+        spares=int(spares) if spares.ndim == 0 else spares, interval=plain(interval),
+    )  # fmt: skip
+
+
+_BLOCK: Final = 8  # numbers of spares evaluated at once
+
+
+def _best_spares(job: Job, repair: Any) -> Goodput:
+    """Best whole number of units held back, for every repair time."""
+    flat = np.asarray(repair, dtype=np.float64).ravel()
+    candidates = np.arange(0, job.nodes, job.nodes_per_replica)
+    active = job.nodes - candidates
+    rates = active * job.node_rate + job.job_rate
+    bound = active / job.nodes * best_rollback(job.checkpoint, job.restart, rates)[0]
+    ceiling = np.maximum.accumulate(bound[::-1])[::-1]  # of this and all larger numbers of spares
+    best, held, skipped = np.full(flat.shape, -1.0), np.zeros(flat.shape, dtype=np.int64), 0.0
+    for start in range(0, len(candidates), _BLOCK):
+        if (ceiling[start] <= best).all():
+            skipped = float(ceiling[start])
+            break
+        block = candidates[start : start + _BLOCK, None]
+        share = np.atleast_2d(_with_spares(job, "spares", flat, block).share)
+        first = share.argmax(axis=0)
+        value = share[first, np.arange(flat.size)]
+        better = value > best
+        best, held = np.where(better, value, best), np.where(better, block[first, 0], held)
+    return replace(_with_spares(job, "spares", repair, held.reshape(np.shape(repair))), ceiling=skipped)

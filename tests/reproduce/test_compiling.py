@@ -1,0 +1,83 @@
+"""Compilation is said once on a terminal, and can be done ahead."""
+
+import io
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from relparallel.reproduce import compiling
+
+KERNEL = """
+import sys
+from relparallel.reproduce.compiling import announce
+announce()
+assert "numba" not in sys.modules
+import numba
+def fresh(name):
+    kernel = lambda x: x + 1
+    kernel.__module__ = name
+    return numba.njit(kernel)
+fresh("elsewhere")(1)
+sys.stderr.write("ours:")
+fresh("relparallel.here")(1), fresh("relparallel.there")(1)
+"""
+
+
+def said(terminal: bool) -> str:
+    """What a process that compiles writes to stderr."""
+    if not terminal:
+        done = subprocess.run([sys.executable, "-c", KERNEL], capture_output=True, text=True, check=True)
+        return done.stderr
+    reader, writer = pty.openpty()
+    subprocess.run([sys.executable, "-c", KERNEL], stderr=writer, check=True)
+    os.close(writer)
+    with os.fdopen(reader, "rb", closefd=True) as stream:
+        return stream.read1().decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_is_told_once_and_only_of_our_kernels():
+    assert said(terminal=True) == f"ours:{compiling.NOTICE}\n"
+
+
+def test_nothing_else_is_told():
+    assert said(terminal=False) == "ours:"
+
+
+def test_every_example_runs():
+    names = [name for name, _ in compiling.examples()]
+    assert len(set(names)) == len(names)
+    for _, call in compiling.examples():
+        call()
+
+
+def test_each_item_says_what_was_compiled(monkeypatch):
+    import numba
+
+    def kernel(x):
+        return x + 1
+
+    kernel.__module__ = "relparallel.kernel"
+    compiled = numba.njit(kernel)
+    monkeypatch.setattr(compiling, "examples", lambda: iter([("a", lambda: compiled(1))] * 2))
+    stream = io.StringIO()
+    compiling.warm(stream)
+    first, second = stream.getvalue().splitlines()
+    assert first.startswith("[1/2] a ... 1 kernels compiled (")
+    assert second == "[2/2] a ... ready"
+
+
+def test_an_interrupted_item_is_begun_again(monkeypatch):
+    calls = []
+
+    def interrupted():
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compiling, "examples", lambda: iter([("a", interrupted)]))
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            compiling.warm(io.StringIO())
+    assert len(calls) == 2
