@@ -25,8 +25,6 @@ from functools import cache
 from operator import mul
 from typing import Final, NamedTuple
 
-from relparallel.reliability.programme.frontier import NotExactError
-
 _PARTITIONS: Final = 10_000  # all 8,349 of 32 pods; fewer of larger fabrics, where each is more work
 _KEPT: Final = 56  # bits of both results that rounding must leave alone
 
@@ -43,7 +41,12 @@ class Group:
     """One group of cores in whole numbers over ``one``: chances of cores, and of a block to touch some."""
 
     def __init__(
-        self, k: int, core_up: float | Fraction, aggregation_up: float | Fraction, link_up: float | Fraction, bits: int
+        self,
+        k: int,
+        core_up: float | Fraction,
+        aggregation_up: float | Fraction,
+        link_up: float | Fraction,
+        bits: int,
     ) -> None:
         self.k, self.h, self.bits, self.one = k, k // 2, bits, 1 << bits
         c, a, link = (int(Fraction(p) * self.one) for p in (core_up, aggregation_up, link_up))
@@ -135,13 +138,10 @@ def pods_apart(k: int, core_up: float, aggregation_up: float, core_link_up: floa
         digits = 1080 if together <= 0 else 1 + int(1 / together).bit_length()
 
 
-def pods_joined(k: int, ups: tuple[Fraction, Fraction, Fraction], smallest: Fraction) -> Fraction:
-    """Probability that all k pods are together, to a few bits of a number that may be tiny."""
+def pods_joined(k: int, ups: Sequence[Fraction], smallest: Fraction) -> Fraction:
+    """Probability that all of at most 32 pods are together, to a few bits of a number that may be tiny."""
     digits = smallest.denominator.bit_length() - smallest.numerator.bit_length() + _KEPT
-    lower, upper = _alternating(k, ups, k, digits)
-    if lower < upper:
-        raise NotExactError(f"failures are too frequent for the partitions of {k} pods")
-    return 1 - upper
+    return 1 - _alternating(k, ups, k, digits)[1]
 
 
 def _alternating(

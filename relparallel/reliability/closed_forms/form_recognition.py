@@ -1,4 +1,4 @@
-"""The closed form that answers a question, found by the wiring and the probabilities of a network, not its name.
+"""The closed form that answers a question, found by wiring and probabilities of the network, not by its name.
 
 A form needs interchangeable parts: `match_fabric` sees whether there are tiers of them. Which form applies
 then depends on the parts that fail and on the terminals; where none does, the reason is said.
@@ -41,14 +41,18 @@ class AnyPath(NamedTuple):
 def read_form(topology: Topology, problem: Problem, routing: Routing) -> Reliability:
     """Answer a question by the closed form that applies."""
     if len(problem.terminals) == 1:
-        return _answer("the one terminal", routing, CERTAIN, tuple(problem.node[problem.terminals[0]].tolist()))
+        return _answer(
+            "the one terminal", routing, CERTAIN, tuple(problem.node[problem.terminals[0]].tolist())
+        )
     match = match_fabric(topology, problem)
     if match is None:
         raise NotExactError("its parts form no fabric of tiers that are alike")
     fabric, outside = match.fabric, match.outside(problem)
     if routing == "any":
         path = over_any_path(match)
-        leaves = [path.near.aggregation] * path.near.count if path.decides == "cores" or match.two_tiers else []
+        leaves = (
+            [path.near.aggregation] * path.near.count if path.decides == "cores" or match.two_tiers else []
+        )
         return _answer(path.name, routing, _connected(fabric, path), outside, *leaves)
     if not _climbs(topology, problem):
         raise NotExactError("every link must join a tier to the next one for a closed form of up-down")

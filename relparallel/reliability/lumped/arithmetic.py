@@ -1,4 +1,4 @@
-"""Numbers of the lumped sums, which have terms of both signs: integers of any length, floats for a first look."""
+"""Numbers of the lumped sums, which have terms of both signs: long integers, and floats for a first look."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Random graphs whose nodes fall into classes of alike ones, in integers: for differences without cancellation.
+"""Random graphs whose nodes fall into classes of alike ones, in integers that may be subtracted.
 
 The nodes split into the component of one of them and the rest, and only the numbers of each class on both
-sides count (Gilbert 1959). With sizes v of all classes, those u of the component of a node of the first class,
+sides count (Gilbert 1959). With sizes v of all classes, and u of the component of a node of the first one,
 
     joined[v] = 1 - sum of ways(u, v) joined[u] P(no link from u to the rest) over all u but v.
 """
@@ -42,9 +42,13 @@ def terminals_joined(
         raise NotExactError(f"classes of {list(size)} nodes take {terms} terms for importance")
     nodes = sum(size)
     scale = Scale(Scale.of(nodes, nodes, smallest).bits + 2 * nodes)
-    down = {pair: _powers(1 - up, math.prod(max(size[a], 1) for a in pair), scale) for pair, up in links.items()}
+    down = {
+        pair: _powers(1 - up, math.prod(max(size[a], 1) for a in pair), scale) for pair, up in links.items()
+    }
     joined = _joined(size, down, scale)
-    whole = tuple(slice(n, None) if needed else slice(None) for n, needed in zip(size, terminals, strict=True))
+    whole = tuple(
+        slice(n, None) if needed else slice(None) for n, needed in zip(size, terminals, strict=True)
+    )
     found = np.indices(joined.shape)[(slice(None), *whole)]
     mass = joined[whole]
     for b, n in enumerate(size):

@@ -1,4 +1,4 @@
-"""Fabrics of alike pods under alike cores, recognised by their wiring and their probabilities, not their name.
+"""Fabrics of alike pods under alike cores, recognised by wiring and probabilities and not by their name.
 
 What is checked is what the exchange of pods, planes, cores and edge switches needs: the tiers are joined as
 `Fabric` says, and all parts of a class fail with the same probability.
@@ -25,7 +25,7 @@ OF_PODS = ("aggregation", "core_link", "edge_link", "other_link", "edge")  # cla
 
 
 class Pods(NamedTuple):
-    """Pods that are alike: terminal and other edge switches of each; links of both and switches of the latter."""
+    """Pods that are alike: edge switches with terminals and others, links to both, and the latter."""
 
     count: int
     terminals: int

@@ -140,7 +140,9 @@ def connected(fabric: Fabric, scale: Scale, terms: Iterable[Terms]) -> int:
     alive, total = scale.array(_states_of_cores(fabric)), 0
     for sizes, outside, pieces in terms:
         chances = ups[0].core_chances(sizes, outside, alive)
-        weights = [up.weights(up.uncoloured(sizes, outside), own) for up, own in zip(ups, entries, strict=True)]
+        weights = [
+            up.weights(up.uncoloured(sizes, outside), own) for up, own in zip(ups, entries, strict=True)
+        ]
         for some in pieces:
             agree = [
                 to_power(scale.product(sums, own), pods.count, scale)

@@ -96,8 +96,7 @@ class Uplinks:
         """
         profile = np.ravel_multi_index(np.moveaxis(some.blocks, 2, 0), [n + 1 for n in some.sizes])
         summed = {
-            switches: chance[profile].sum(axis=-1)
-            for switches, chance in self._chances(some.sizes).items()
+            switches: chance[profile].sum(axis=-1) for switches, chance in self._chances(some.sizes).items()
         }
         factors: dict[Blocks, Numbers] = {(): np.repeat(self.scale.array([1]), len(some.ways))}
         sums: dict[Kind, Numbers] = {}
@@ -111,7 +110,7 @@ class Uplinks:
         return np.stack([sums[kind] for kind in self.kinds], axis=-1)
 
     def entries(self, table: Table) -> list[Numbers]:
-        """A pod's table by the number of coloured switches, times the chance that just these switches are up."""
+        """A pod's table by the number of coloured switches, times the chance that just these are up."""
         found, width = [], self.planes * self.switches
         ups = self.scale.array(self.up**n * (1 - self.up) ** (width - n) for n in range(width + 1))
         for size in range(width + 1):
@@ -136,7 +135,10 @@ class Uplinks:
         links = above @ np.transpose(outside) + (below @ sizes)[:, None]
         sums, found, first = np.add.reduceat(self._powers[links], starts), [], 0
         for size in range(self.planes * self.switches + 1):
-            shape = math.comb(self.planes * self.switches, size), len(_pairs(self.planes * self.switches - size))
+            shape = (
+                math.comb(self.planes * self.switches, size),
+                len(_pairs(self.planes * self.switches - size)),
+            )
             some, first = sums[first : first + math.prod(shape)], first + math.prod(shape)
             found.append(some.reshape(*shape, -1))
         return found

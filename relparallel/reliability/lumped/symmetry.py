@@ -111,7 +111,9 @@ def _row_agrees(blocks: IntArray, columns: int, ups: Sequence[Fraction], scale: 
     colour = [row * single ** (inside - j) * (joined**j - single**j) for j in range(inside + 1)]
     missing = range(columns - inside + 1)
     rest = [(link * (1 - far)) ** s * link ** (columns - inside - s) for s in missing]
-    apart = row * (far * (1 - link)) ** columns + (1 - row) * far**columns if inside == columns else Fraction(0)
+    apart = (
+        row * (far * (1 - link)) ** columns + (1 - row) * far**columns if inside == columns else Fraction(0)
+    )
     coloured = scale.array(colour)[blocks].sum(axis=1)
     return np.asarray(scale.times(coloured[:, None], scale.array(rest)) + scale.integer(apart))
 

@@ -39,8 +39,8 @@ Ups = Sequence[Fraction]
 class Classes(NamedTuple):
     """Classes of interchangeable parts, and what must work in any case.
 
-    ``value``: probability that the terminals are joined, by the up-probabilities of the classes, to a few bits
-    of a number that may be tiny. ``floor``: what R and 1 - R are at least, about.
+    ``value``: probability that the terminals are joined, by the up-probabilities of the classes, to a few
+    bits of a number that may be tiny. ``floor``: what R and 1 - R are at least, about.
     """
 
     rows: list[IntArray]
@@ -74,7 +74,7 @@ def class_importance(topology: Topology, problem: Problem, perfect: bool = False
     own = chances[model.needed, 0]
     before, after = (np.concatenate([[1.0], np.cumprod(some)])[:-1] for some in (own, own[::-1]))
     slopes[model.needed] = inner[0] * before * after[::-1]
-    return float(series(inner, outside)[1]), slopes
+    return float(series(inner, outside)[1]), np.where((chances[:, 1] > 0) | perfect, slopes, 0.0)
 
 
 def _classes(topology: Topology, problem: Problem, perfect: bool) -> Classes:
@@ -82,7 +82,9 @@ def _classes(topology: Topology, problem: Problem, perfect: bool) -> Classes:
     if len(problem.terminals) == 1:
         return Classes([], len(problem.edges) + problem.terminals, Fraction(1), lambda *_: Fraction(1))
     reasons = []
-    for find in (_of_lumped, _of_nodes, _of_levels) if perfect else (_of_form, _of_lumped, _of_nodes, _of_levels):
+    for find in (
+        (_of_lumped, _of_nodes, _of_levels) if perfect else (_of_form, _of_lumped, _of_nodes, _of_levels)
+    ):
         try:
             found = find(topology, problem)
         except NotExactError as why:
@@ -90,11 +92,13 @@ def _classes(topology: Topology, problem: Problem, perfect: bool) -> Classes:
             continue
         if found is not None:
             return found
-    raise NotExactError("; ".join(reasons) or "graph must have parts that are alike for importance by classes")
+    raise NotExactError(
+        "; ".join(reasons) or "graph must have parts that are alike for importance by classes"
+    )
 
 
 def _of_form(topology: Topology, problem: Problem) -> Classes | None:
-    """A fabric with a closed form: cores, aggregation switches and their links, with and without terminals."""
+    """A fabric with a closed form: cores, then switches and links of pods with and without terminals."""
     match = match_fabric(topology, problem)
     if match is None:
         return None

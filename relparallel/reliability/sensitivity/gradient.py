@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.problem import FIELDS, Problem
+from relparallel.reliability.problem import FIELDS, Group, Problem
 from relparallel.reliability.programme.compiled import compiled
 from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.sensitivity.class_importance import class_importance
@@ -19,8 +19,6 @@ from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
-
-    from relparallel.reliability.questions.mixture import Group
 
 FloatArray = NDArray[np.float64]
 
@@ -36,28 +34,30 @@ def importance(
     max_states: int = 2**24,
     *,
     perfect: bool = False,
-    again: Gradient | None = None,
 ) -> Importance:
     """Importance of every part that can fail, or with ``perfect`` of all parts."""
+    if perfect and problem.groups:
+        raise NotExactError("perfect must be False for importance with groups, got True")
     wanted = np.concatenate([problem.link[:, 1], problem.node[:, 1]]) > 0
     wanted |= perfect
 
-    def found(about: Problem) -> tuple[float, FloatArray]:
-        narrow = len(problem.edges) <= _FEW and compiled(problem, reductions).width <= _NARROW
-        if not narrow:
+    def gradient(about: Problem) -> tuple[float, FloatArray]:
+        if problem.groups:
+            return _with_groups(about, reductions, max_states)
+        structure = compiled(about, reductions) if len(about.edges) <= _FEW else None
+        reason = ""
+        if structure is None or structure.width > _NARROW:
             try:
                 return class_importance(as_topology(graph), about, perfect)
             except NotExactError as why:
-                reason = str(why)
+                reason = f"; {why}"
+        structure = structure or compiled(about, reductions)
         try:
-            return swept(about, wanted, reductions, max_states)
+            return swept(structure, about.link, about.node, wanted, max_states)
         except NotExactError as why:
-            if narrow:
-                raise
-            raise NotExactError(f"{why} for the importance of every part; {reason}") from why
+            raise NotExactError(f"{why} for the importance of every part{reason}") from why
 
-    use = again or found
-    failed, slopes = use(problem)
+    failed, slopes = gradient(problem)
     part = np.flatnonzero(wanted)
     return Importance(
         problem=problem,
@@ -65,13 +65,11 @@ def importance(
         part=part,
         unreliability=min(failed, 1.0),  # rounding may have lifted them
         birnbaum=np.minimum(slopes[part], 1.0),
-        gradient=use,
+        gradient=gradient,
     )
 
 
-def gradient_with_groups(
-    groups: Sequence[Group], gradient: Gradient, problem: Problem
-) -> tuple[float, FloatArray]:
+def _with_groups(problem: Problem, reductions: bool, max_states: int) -> tuple[float, FloatArray]:
     """The same where parts also fail in groups of shared risk, over all states of the groups.
 
     A part does not matter where one of its groups is down; states in which the same parts are down, and those
@@ -79,14 +77,22 @@ def gradient_with_groups(
     """
     from relparallel.reliability.questions.groups import absorbed
 
-    always, rest, shared = absorbed(problem, groups)
+    always, rest, shared = absorbed(problem, problem.groups)
     if len(shared) > _MOST:
         raise NotExactError(f"groups must be at most {_MOST} for importance, got {len(shared)}")
+    structure = compiled(problem, reductions)  # of all states alike
+    may = np.concatenate([rest.link[:, 0], rest.node[:, 0]]) > 0
+
+    def gradient(about: Problem) -> tuple[float, FloatArray]:
+        up, down = np.concatenate([about.link, about.node]).T
+        wanted = (down > 0) & ~(may & (up == 0))  # these are down with a group
+        return swept(structure, about.link, about.node, wanted, max_states)
+
     m, failed, total = len(problem.link), 0.0, np.zeros(len(problem.link) + len(problem.node))
     for mass, down in _states(rest, shared, gradient):
         failed += mass * down[0]
         total += mass * down[1]
-    for group in groups:
+    for group in problem.groups:
         alone = len(group.nodes) + len(group.links) == 1
         if alone and not group.nodes & set(problem.terminals.tolist()):  # taken into the part's probability
             total[[*group.links, *(m + v for v in group.nodes)]] *= group.chance[0]
@@ -98,7 +104,9 @@ def _states(
 ) -> Iterator[tuple[float, tuple[float, FloatArray]]]:
     """Masses of the states of the groups that matter, with what they come to."""
     known: dict[tuple[frozenset[int], frozenset[int]], tuple[float, FloatArray]] = {}
-    todo: list[tuple[float, int, tuple[int, ...], tuple[float, FloatArray]]] = [(1.0, 0, (), gradient(problem))]
+    todo: list[tuple[float, int, tuple[int, ...], tuple[float, FloatArray]]] = [
+        (1.0, 0, (), gradient(problem))
+    ]
     while todo:
         mass, decided, failed, found = todo.pop()
         if decided == len(groups) or found[0] == 1.0:

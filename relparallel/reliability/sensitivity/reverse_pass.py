@@ -1,9 +1,9 @@
 """How the unreliability answers to every part at once: one sweep forth, one sweep back.
 
-The sweep forth is the frontier programme, which also writes down where every state goes (`forward_record`). The
-sweep back gives every state g, the probability that the terminals end up apart. A link in which two states d
-(down) and u (up) differ has the derivative sum of f (g(d) - g(u)), f the probability to get there. From there
-the chain rule leads back through the product of required slots and through the tape of reductions.
+The sweep forth is the frontier programme, which also writes down where every state goes (`forward_record`).
+The sweep back gives every state g, the probability that the terminals end up apart. A link in which two
+states d (down) and u (up) differ has the derivative sum of f (g(d) - g(u)), f the probability to get there.
+From there the chain rule leads back through the product of required slots and through the tape of reductions.
 
 The difference is where digits are lost, so that g is a pair of floats: a derivative has nine digits down to
 about 1e-22 of the less likely outcome, and is 0 where rounding may be all of it.
@@ -16,21 +16,17 @@ Birnbaum, "On the importance of different components in a multicomponent system"
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.compiled import Compiled, take_apart
+from relparallel.reliability.programme.compiled import Compiled
 from relparallel.reliability.programme.compiling import njit_borrowing
 from relparallel.reliability.programme.frontier import fitting, gather, require_fit
 from relparallel.reliability.programme.in_place import two_sum
-from relparallel.reliability.programme.labels import MAX_LIVE
 from relparallel.reliability.programme.layer_rows import KIND, MERGE, SUCCEED, planned_rows
 from relparallel.reliability.programme.tape import PARALLEL, SERIES, play
-from relparallel.reliability.sensitivity.forward_record import ENDS, FAILURE, SUCCESS, forth, no_space
+from relparallel.reliability.sensitivity.forward_record import ENDS, FAILURE, SUCCESS, Trace, forth, no_space
 
 _TINY = 1e-300  # masses below may be 0
 _FEW_RECORDS = 2**12  # for which to make room at first
@@ -42,76 +38,31 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 
-class Derivatives(NamedTuple):
-    """Unreliability, and by how much it grows when a link (float64[m]) or a node (float64[n]) is down."""
-
-    unreliability: float
-    links: FloatArray
-    nodes: FloatArray
-
-
-def differentiate(
-    structure: Compiled,
-    link: FloatArray,
-    node: FloatArray,
-    perfect: bool | BoolArray = False,
-    max_states: int = 2**24,
-    without: BoolArray | None = None,
-) -> Derivatives:
-    """Derivative U(part down) - U(part up) of the unreliability by every link and node."""
-    m, n = structure.links, structure.nodes
+def gradient(
+    structure: Compiled, link: FloatArray, node: FloatArray, wanted: BoolArray, max_states: int = 2**24
+) -> tuple[float, FloatArray]:
+    """Unreliability, and U(part down) - U(part up) of every link and node that is wanted, else 0."""
+    slope = np.zeros(structure.links + structure.nodes)
     if not structure.connected:
-        return Derivatives(1.0, np.zeros(m), np.zeros(n))
+        return 1.0, slope
     require_fit(structure.width)
     most = fitting(max_states)
-    wanted = np.asarray(perfect) | (np.concatenate([link[:, 1], node[:, 1]]) > 0.0)
-    if without is not None:
-        wanted &= ~without
-    failed, slope, peak = _differentiate(
+    failed, slope, peak = _gradient(
         structure.tape, structure.required, structure.steps, structure.parts, structure.starts,
-        structure.slots, link, node, wanted, most,
+        structure.slots, np.concatenate([link, node]), wanted, most,
     )  # fmt: skip
     require_fit(structure.width, peak, most)
-    slope = np.where(wanted, slope[: m + n], 0.0)
-    return Derivatives(failed, slope[:m], slope[m:])
-
-
-def gradient(
-    problem: Problem, wanted: BoolArray, reductions: bool, max_states: int
-) -> tuple[float, FloatArray]:
-    """The same for a network whose structure is not asked for again, links and nodes in one array."""
-    most = fitting(max_states)
-    network = problem.edges, problem.link, problem.node, problem.terminals
-    failed, slope, peak, width = _gradient(*network, reductions, wanted, most)
-    require_fit(width, peak, most)
-    return failed, slope
+    return failed, np.where(wanted, slope[: len(wanted)], 0.0)
 
 
 @numba.njit(cache=True)
-def _gradient(edges, link, node, terminals, reductions, wanted, max_states):  # type: ignore[no-untyped-def]
-    """Unreliability and wanted derivatives of a network, its largest layer and its width."""
-    found = take_apart(edges, len(node), terminals, reductions, np.bool_(True))  # as the solver calls it
-    connected, slots, tape, required, steps, parts, starts, widths = found
-    width, slopes = 0, np.zeros(len(wanted))
-    for k in range(len(widths)):
-        width = max(width, widths[k])
-    if not connected or width > MAX_LIVE:
-        return 1.0, slopes, 0, width
-    structure = tape, required, steps, parts, starts, slots
-    failed, slope, peak = _differentiate(*structure, link, node, wanted, max_states)
-    for i in range(len(wanted)):
-        if wanted[i]:
-            slopes[i] = slope[i]
-    return failed, slopes, peak, width
-
-
-@numba.njit(cache=True)
-def _differentiate(tape, required, steps, parts, starts, slots, link, node, given, max_states):  # type: ignore[no-untyped-def]
+def _gradient(tape, required, steps, parts, starts, slots, given, asked, max_states):  # type: ignore[no-untyped-def]
     """Unreliability, derivative of every slot, and the largest layer."""
     chances, programmes = np.empty((slots, 2)), len(starts) - 1
-    chances[: len(link)], chances[len(link) : len(link) + len(node)] = link, node
+    for i in range(len(given)):
+        chances[i, 0], chances[i, 1] = given[i, 0], given[i, 1]
     play(tape, chances)
-    wanted = _wanted(tape, given, chances)
+    wanted = _wanted(tape, asked, chances)
     gain, slope, peak = np.zeros((len(steps), 3)), np.zeros(slots), 0
     for k in range(programmes):
         rows, outcome = slice(starts[k], starts[k + 1]), slots - programmes + k
@@ -124,7 +75,7 @@ def _differentiate(tape, required, steps, parts, starts, slots, link, node, give
                 if part >= 0 and wanted[part]:
                     least = min(least, chances[part, 0], chances[part, 1])
         own = gather(parts[rows], chances), free, least >= _TINY
-        up, down, most = _there_and_back(steps[rows], *own, gain[rows], max_states)
+        up, down, most = there_and_back(steps[rows], *own, gain[rows], max_states)
         chances[outcome, 0], chances[outcome, 1] = up, down
         peak = max(peak, most)
         if peak > max_states:
@@ -143,23 +94,26 @@ def _differentiate(tape, required, steps, parts, starts, slots, link, node, give
 def _wanted(tape, given, chances):  # type: ignore[no-untyped-def]
     """Slots that hold a wanted part, or are made of one that is not in series with what is always down."""
     wanted = np.zeros(len(chances), np.bool_)
-    wanted[: len(given)] = given
+    for i in range(len(given)):
+        wanted[i] = given[i]
     for row in range(len(tape)):
-        code, made, a, b, c = tape[row]
-        up_a, up_b, up_c = chances[a, 0], chances[b, 0], chances[c, 0] if c >= 0 else 1.0
-        wanted[made] = wanted[a] or wanted[b] or (c >= 0 and wanted[c])
-        if code == SERIES and min(up_a, up_b, up_c) == 0.0:
-            some = (wanted[a] and up_b * up_c > 0.0) or (wanted[b] and up_a * up_c > 0.0)
-            wanted[made] = some or (c >= 0 and wanted[c] and up_a * up_b > 0.0)
+        for i in range(2, 5):
+            if tape[row, i] >= 0 and wanted[tape[row, i]]:
+                alive = True
+                for j in range(2, 5):
+                    if tape[row, 0] == SERIES and j != i and tape[row, j] >= 0:
+                        alive &= chances[tape[row, j], 0] > 0.0
+                wanted[tape[row, 1]] |= alive
     return wanted
 
 
 @numba.njit(cache=True)
-def _there_and_back(steps, chances, free, lean, gain, max_states):  # type: ignore[no-untyped-def]
+def there_and_back(steps, chances, free, lean, gain, max_states):  # type: ignore[no-untyped-def]
     """Sweep forth in segments, each with room for as many records as all before it, and back."""
     rows, layer = planned_rows(steps, free), np.zeros(2, np.uint64)
     layer.view(np.float64)[1] = 1.0
-    traces, begins, records, peak, sums, space = [], [0], 0, 1, np.zeros(4), no_space()
+    begins, records, peak, sums, none = [0], 0, 1, np.zeros(4), np.zeros(0, np.int64)
+    traces, space = [Trace(np.zeros((0, 2), np.int32), np.zeros(0), none, none)], no_space()
     while begins[-1] < len(rows) and peak <= max_states:
         room = max(_FEW_RECORDS, records)
         row, layer, trace, most, space = forth(
@@ -177,8 +131,8 @@ def _there_and_back(steps, chances, free, lean, gain, max_states):  # type: igno
     value, other = np.zeros((ENDS + peak, 2)), np.zeros((ENDS + peak, 2))
     sign = 1.0 if failure <= success else -1.0
     value[FAILURE if failure <= success else SUCCESS, 0] = 1.0
-    for k in range(len(traces) - 1, -1, -1):
-        value, other = _back(rows, chances, free, gain, level, sign, begins[k], traces[k], value, other)
+    for k in range(len(traces) - 1, 0, -1):
+        value, other = _back(rows, chances, free, gain, level, sign, begins[k - 1], traces[k], value, other)
     for row in range(len(gain)):
         for i in range(3):
             if gain[row, i] <= _ROUNDING * level[row, i]:
@@ -201,7 +155,8 @@ def _back(rows, chances, free, gain, level, sign, begin, trace, after, before): 
             down = 1 if rows[row, KIND] == SUCCEED else 0
             _recall_shares(after, chances[row], sign, down, mass, target, gain[row], level[row])
             continue
-        before[:ENDS] = after[:ENDS]
+        for end in range(ENDS):
+            before[end, 0], before[end, 1] = after[end, 0], after[end, 1]
         _recall_states(chances[row], free[row], sign, mass, target, before, after, gain[row], level[row], g)
         after, before = before, after
     return after, before
@@ -298,7 +253,7 @@ def require_all(required, chances, slope):  # type: ignore[no-untyped-def]
 def rewind(tape, chances, slope):  # type: ignore[no-untyped-def]
     """Take slopes back through the tape, last row first."""
     for row in range(len(tape) - 1, -1, -1):
-        code, made, a, b, c = tape[row]
+        code, made, a, b, c = tape[row, 0], tape[row, 1], tape[row, 2], tape[row, 3], tape[row, 4]
         up_a, down_a = chances[a, 0], chances[a, 1]
         up_b, down_b = chances[b, 0], chances[b, 1]
         if code == SERIES:
