@@ -12,7 +12,7 @@ import numpy as np
 
 from relparallel._checks import require_rng
 from relparallel.reliability.auto import Attempt, exact_within, first_that_fits
-from relparallel.reliability.lumped.alike_nodes import twins
+from relparallel.reliability.lumped.interchangeable_nodes import twins
 from relparallel.reliability.problem import Problem, mute_terminals, require_relays
 from relparallel.reliability.programme.compiled import solved
 from relparallel.reliability.programme.frontier import fitting, require_fit

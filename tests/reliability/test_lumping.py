@@ -29,7 +29,7 @@ def unlumped(some, given="down"):
     cores = [("c", plane, c) for plane in range(some.planes) for c in range(some.cores)]
     graph.add_nodes_from(cores, p=some.core[side])
     for pods in some.pods:
-        for _ in range(pods.count):
+        for _ in range(pods.copies):
             seats = [("t", number, e) for e in range(pods.terminals)]
             idle = [("e", number, e) for e in range(pods.others)]
             middle = [

@@ -40,16 +40,9 @@ class Bracket(NamedTuple):
 class Group:
     """One group of cores in whole numbers over ``one``: chances of cores, and of a block to touch some."""
 
-    def __init__(
-        self,
-        k: int,
-        core_up: float | Fraction,
-        aggregation_up: float | Fraction,
-        link_up: float | Fraction,
-        bits: int,
-    ) -> None:
+    def __init__(self, k: int, ups: Sequence[float | Fraction], bits: int) -> None:
         self.k, self.h, self.bits, self.one = k, k // 2, bits, 1 << bits
-        c, a, link = (int(Fraction(p) * self.one) for p in (core_up, aggregation_up, link_up))
+        c, a, link = (int(Fraction(p) * self.one) for p in ups)
         core = [self.powers(p, self.h) for p in (c, self.one - c)]
         self.live = [
             math.comb(self.h, j) * self.times(core[0][j], core[1][-1 - j]) for j in range(self.h + 1)
@@ -156,7 +149,7 @@ def _alternating(
         if visited * max(k / 32, 1) ** 3 > _PARTITIONS and b > 3:
             break
         bits = -(-(digits + rounding(k, b)) // 128) * 128  # few different groups, whose tables are shared
-        group = groups.setdefault(bits, Group(k, *chances, bits))
+        group = groups.setdefault(bits, Group(k, chances, bits))
         term = 0
         for parts in partitions(k, b, k):
             separate = sum(joins[s] for s in parts) - ways

@@ -14,8 +14,8 @@ import numpy as np
 from relparallel.reliability.chances import CERTAIN, Chance, parallel, part, series
 from relparallel.reliability.closed_forms.fat_tree_partitions import pods_apart
 from relparallel.reliability.closed_forms.job_forms import JOINED_EXACTLY, pairs_joined
-from relparallel.reliability.lumped.alike_nodes import bipartite_connected
 from relparallel.reliability.lumped.fabric import Fabric, Match, Pods, match_fabric
+from relparallel.reliability.lumped.interchangeable_nodes import bipartite_connected
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.result import Reliability, Routing, exactly
@@ -51,7 +51,7 @@ def read_form(topology: Topology, problem: Problem, routing: Routing) -> Reliabi
     if routing == "any":
         path = over_any_path(match)
         leaves = (
-            [path.near.aggregation] * path.near.count if path.decides == "cores" or match.two_tiers else []
+            [path.near.aggregation] * path.near.copies if path.decides == "cores" or match.two_tiers else []
         )
         return _answer(path.name, routing, _connected(fabric, path), outside, *leaves)
     if not _climbs(topology, problem):
@@ -78,12 +78,12 @@ def over_any_path(match: Match) -> AnyPath:
     """What decides over any path."""
     fabric, planes, cores = match.fabric, match.fabric.planes, match.fabric.cores
     near, idle = _alike(fabric.terminal_pods), [pods for pods in fabric.pods if not pods.terminals]
-    far = _alike(idle) if idle else near._replace(count=0)
+    far = _alike(idle) if idle else near._replace(copies=0)
     if match.two_tiers:
         return AnyPath(
-            "one" if near.count == 1 else "cores", near, far,
-            "the one leaf" if near.count == 1
-            else f"components among {near.count + far.count} leaves and {planes * cores} spines",
+            "one" if near.copies == 1 else "cores", near, far,
+            "the one leaf" if near.copies == 1
+            else f"components among {near.copies + far.copies} leaves and {planes * cores} spines",
         )  # fmt: skip
     if sum(_terminals_of_pods(fabric)) == 1:
         return AnyPath("one", near, far, "the one edge switch")
@@ -93,17 +93,17 @@ def over_any_path(match: Match) -> AnyPath:
             "cables between edge and aggregation switches, and edge switches of pods without a terminal, "
             "must not fail for a closed form over any path"
         )
-    if near.count == 1:
+    if near.copies == 1:
         return AnyPath("pod", near, far, f"{planes} planes of one pod")
-    text = f"{near.count + far.count} pods and {planes} planes"
+    text = f"{near.copies + far.copies} pods and {planes} planes"
     if near.core_link == far.core_link == CERTAIN:
         return AnyPath("planes", near, far, f"components among {text}")
     if fabric.aggregations > 1:
         raise NotExactError("pods must have one aggregation switch per plane where cables to cores fail")
     if planes == 1 or near.aggregation == far.aggregation == CERTAIN:  # pods and single cores are the sides
-        name = f"components among {near.count + far.count} pods and {planes * cores} cores"
+        name = f"components among {near.copies + far.copies} pods and {planes * cores} cores"
         return AnyPath("cores", near, far, name)
-    if planes != cores or near.count + far.count != 2 * cores or 2 * cores > _MOST_PODS:
+    if planes != cores or near.copies + far.copies != 2 * cores or 2 * cores > _MOST_PODS:
         raise NotExactError(
             f"pods must be those of a k-ary fat-tree with k <= {_MOST_PODS} where cables to cores fail, "
             f"got {text} of {cores} cores"
@@ -123,12 +123,12 @@ def _connected(fabric: Fabric, path: AnyPath) -> Chance:
     if path.decides == "partitions":
         return _partitions(fabric, path)
     columns = fabric.planes if path.decides == "planes" else fabric.planes * fabric.cores
-    if max(near.count + far.count, columns) > _MOST:
+    if max(near.copies + far.copies, columns) > _MOST:
         raise NotExactError(
             f"sides must have at most {_MOST} alike vertices for a closed form, "
-            f"got {near.count + far.count} and {columns}"
+            f"got {near.copies + far.copies} and {columns}"
         )
-    sides = (near.count, far.count), (0, columns)
+    sides = (near.copies, far.copies), (0, columns)
     if path.decides == "cores":
         return bipartite_connected(*sides, near.core_link, far.aggregation, fabric.core)
     plane, link = parallel(*[fabric.core] * fabric.cores), parallel(*[near.aggregation] * fabric.aggregations)
@@ -140,8 +140,8 @@ def _partitions(fabric: Fabric, path: AnyPath) -> Chance:
     chances = fabric.core, path.near.aggregation, path.near.core_link
     if any(chance != part(chance[0]) for chance in chances):
         raise NotExactError("chances of failure must not be smaller than the last digit of 1 - up")
-    pods = path.near.count + path.far.count
-    found = pods_apart(pods, *(up for up, _ in chances), path.near.count)
+    pods = path.near.copies + path.far.copies
+    found = pods_apart(pods, chances[0][0], chances[1][0], chances[2][0], path.near.copies)
     if found.lower < found.upper:
         raise NotExactError(f"failures are too frequent for the partitions of {pods} pods")
     return found.together, found.upper
@@ -151,12 +151,12 @@ def _alike(kinds: Sequence[Pods]) -> Pods:
     """All these pods as one kind."""
     if len({(kind.aggregation, kind.core_link, kind.edge_link) for kind in kinds}) > 1:
         raise NotExactError("pods must be alike for a closed form")
-    return kinds[0]._replace(count=sum(kind.count for kind in kinds))
+    return kinds[0]._replace(copies=sum(kind.copies for kind in kinds))
 
 
 def _terminals_of_pods(fabric: Fabric) -> list[int]:
     """Edge switches with terminals of each pod that has some."""
-    return [pods.terminals for pods in fabric.terminal_pods for _ in range(pods.count)]
+    return [pods.terminals for pods in fabric.terminal_pods for _ in range(pods.copies)]
 
 
 def _climbs(topology: Topology, problem: Problem) -> bool:

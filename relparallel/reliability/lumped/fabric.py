@@ -27,7 +27,7 @@ OF_PODS = ("aggregation", "core_link", "edge_link", "other_link", "edge")  # cla
 class Pods(NamedTuple):
     """Pods that are alike: edge switches with terminals and others, links to both, and the latter."""
 
-    count: int
+    copies: int
     terminals: int
     others: int
     aggregation: Chance
@@ -87,14 +87,8 @@ def match_fabric(topology: Topology, problem: Problem) -> Match | None:
     chances = [*map(tuple, np.concatenate([problem.link, problem.node]).tolist())]
     kinds: dict[Pods, dict[str, list[int]]] = {}
     for above, below in pods.items():
-        seated, idle = (below & seats, below - seats) if edges else (set(), set())
-        parts = (
-            [m + v for v in above],
-            [row for v in above for core, row in links[v].items() if core in cores],
-            [row for v in seated for row in links[v].values()],
-            [row for v in idle for row in links[v].values()],
-            [m + v for v in idle],
-        )
+        lower = (below & seats, below - seats) if edges else (set(), set())
+        parts = _parts_of_pod(links, m, cores, above, *lower)
         own = [{chances[row] for row in rows} or {CERTAIN} for rows in parts]
         if max(map(len, own)) > 1:
             return None
@@ -110,11 +104,24 @@ def match_fabric(topology: Topology, problem: Problem) -> Match | None:
     fabric = Fabric(
         *size,
         chances[core[0]],
-        tuple(kind._replace(count=len(kinds[kind]["aggregation"]) // each) for kind in ordered),
+        tuple(kind._replace(copies=len(kinds[kind]["aggregation"]) // each) for kind in ordered),
     )
     of_pods = [{name: np.array(rows, int) for name, rows in kinds[kind].items()} for kind in ordered]
     needed += [m + v for v in seats & edges]
     return Match(fabric, np.array(core, int), of_pods, np.array(needed, int), not edges)
+
+
+def _parts_of_pod(
+    links: Links, m: int, cores: Set[int], above: Set[int], seats: Set[int], idle: Set[int]
+) -> list[list[int]]:
+    """Rows of the classes `OF_PODS` of a pod of these aggregation and edge switches."""
+    return [
+        [m + v for v in above],
+        [row for v in above for core, row in links[v].items() if core in cores],
+        [row for v in seats for row in links[v].values()],
+        [row for v in idle for row in links[v].values()],
+        [m + v for v in idle],
+    ]
 
 
 def _links(problem: Problem) -> Links:

@@ -96,7 +96,7 @@ def fat_tree_connected(
 
 def terminals_connected(fabric: Fabric, own: Chance = CERTAIN) -> Reliability:
     """Probability that the terminal edge switches of at least two pods are joined, and that ``own`` is up."""
-    if sum(pods.count for pods in fabric.terminal_pods) < 2:
+    if sum(pods.copies for pods in fabric.terminal_pods) < 2:
         raise ValueError(f"pods must hold terminals in two pods or more, got {fabric.pods}")
     tree, cut = floors(fabric)
     if tree == 0 or cut == 0:
@@ -123,14 +123,14 @@ def floors(fabric: Fabric) -> tuple[Fraction, Fraction]:
     cut, width = (1 - c) ** (fabric.planes * fabric.cores), fabric.planes * fabric.aggregations
     for pods in fabric.terminal_pods:
         a, l, m = map(exact_up, (pods.aggregation, pods.core_link, pods.edge_link))  # noqa: E741
-        tree *= (a * l * m**pods.terminals) ** pods.count
+        tree *= (a * l * m**pods.terminals) ** pods.copies
         cut = max(cut, (1 - a * m) ** width, (1 - a + a * (1 - c * l) ** fabric.cores) ** width)
     return tree, cut
 
 
 def scale_of(fabric: Fabric, smallest: Fraction) -> Scale:
     """Numbers of enough bits for results that are at least ``smallest``."""
-    return Scale.of(fabric.planes * fabric.cores, sum(pods.count for pods in fabric.pods), smallest)
+    return Scale.of(fabric.planes * fabric.cores, sum(pods.copies for pods in fabric.pods), smallest)
 
 
 def connected(fabric: Fabric, scale: Scale, terms: Iterable[Terms]) -> int:
@@ -145,7 +145,7 @@ def connected(fabric: Fabric, scale: Scale, terms: Iterable[Terms]) -> int:
         ]
         for some in pieces:
             agree = [
-                to_power(scale.product(sums, own), pods.count, scale)
+                to_power(scale.product(sums, own), pods.copies, scale)
                 for sums, own, pods in zip(_power_sums(ups, some), weights, fabric.pods, strict=True)
             ]
             total += int((signed_ways(some) @ reduce(scale.times, agree) @ chances) >> scale.bits)
@@ -167,7 +167,7 @@ def large_terms(fabric: Fabric, blur: float) -> Iterator[Terms]:
         for some in _pieces(group):
             bound = abs(signed_ways(some)).astype(float)[:, None] * likely
             for sums, own, pods in zip(_power_sums(ups, some), weights, fabric.pods, strict=True):
-                bound *= (abs(sums @ own) + BLUR) ** pods.count
+                bound *= (abs(sums @ own) + BLUR) ** pods.copies
             large = ~(bound < least)
             kept = large.any(axis=1)
             if kept.any():

@@ -1,7 +1,7 @@
 """Networks whose parts are interchangeable, recognised by their wiring and their chances, and lumped.
 
 Besides the fabrics of `fabric` these are the complete graphs and complete bipartite ones of
-`alike_nodes`, and two-level BCubes: servers that join every row switch to every column switch.
+`interchangeable_nodes`, and two-level BCubes: servers that join every row switch to every column switch.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.chances import CERTAIN, Chance
-from relparallel.reliability.lumped.alike_nodes import same, twins, with_terminals
 from relparallel.reliability.lumped.arithmetic import Numbers, Scale, exact_up, to_power
 from relparallel.reliability.lumped.fabric import Match, match_fabric
+from relparallel.reliability.lumped.interchangeable_nodes import same, twins, with_terminals
 from relparallel.reliability.lumped.lumping import terminals_connected
 from relparallel.reliability.lumped.pod_partitions import count_layouts, layouts
 from relparallel.reliability.lumped.pod_sums import signed_ways
@@ -49,7 +49,7 @@ def lumped(topology: Topology, problem: Problem) -> Reliability | None:
 def match_small_fabric(topology: Topology, problem: Problem) -> Match | None:
     """A fabric with terminals in two pods or more, and few enough cores to go through their partitions."""
     match = match_fabric(topology, problem)
-    if match is None or sum(pods.count for pods in match.fabric.terminal_pods) < 2:
+    if match is None or sum(pods.copies for pods in match.fabric.terminal_pods) < 2:
         return None
     planes, cores = match.fabric.planes, match.fabric.cores
     if planes * match.fabric.aggregations > _MOST_SWITCHES or (cores + 1) ** planes > _MOST_PROFILES:

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from relparallel.reliability.chances import series
 from relparallel.reliability.closed_forms.fat_tree_partitions import pods_joined
 from relparallel.reliability.closed_forms.form_recognition import AnyPath, over_any_path
-from relparallel.reliability.lumped.alike_nodes import recognised
 from relparallel.reliability.lumped.arithmetic import Scale, exact_up
 from relparallel.reliability.lumped.class_graph import terminals_joined
 from relparallel.reliability.lumped.fabric import Match, match_fabric
+from relparallel.reliability.lumped.interchangeable_nodes import recognised
 from relparallel.reliability.lumped.lumping import connected, floors, large_terms, scale_of
 from relparallel.reliability.lumped.symmetry import bcube_sum, least, match_small_fabric, two_levels
 from relparallel.reliability.problem import Problem
@@ -60,7 +60,7 @@ def class_importance(topology: Topology, problem: Problem, perfect: bool = False
     chances = np.concatenate([problem.link, problem.node])
     model = _classes(topology, problem, perfect)
     ups = [exact_up(tuple(chances[rows[0]].tolist())) for rows in model.rows]
-    smallest = model.floor * _DIGITS * min([1, *(min(up, 1 - up) for up in ups if 0 < up < 1)])
+    smallest = model.floor * _DIGITS * min([Fraction(1), *(min(up, 1 - up) for up in ups if 0 < up < 1)])
     joined = model.value(ups, smallest)
     slopes = np.zeros(len(chances))
     inner = float(joined), float(1 - joined)
@@ -97,13 +97,18 @@ def _classes(topology: Topology, problem: Problem, perfect: bool) -> Classes:
     )
 
 
+def _least(*bounds: Fraction) -> Fraction:
+    """The least of these that is not 0."""
+    return min([Fraction(1), *(bound for bound in bounds if bound)])
+
+
 def _of_form(topology: Topology, problem: Problem) -> Classes | None:
     """A fabric with a closed form: cores, then switches and links of pods with and without terminals."""
     match = match_fabric(topology, problem)
     if match is None:
         return None
     path = over_any_path(match)
-    if path.decides == "partitions" and path.far.count:
+    if path.decides == "partitions" and path.far.copies:
         raise NotExactError("all pods must hold terminals for importance where cables to cores fail")
     kinds = [
         [own for own, pods in zip(match.pods, match.fabric.pods, strict=True) if bool(pods.terminals) is near]
@@ -124,7 +129,7 @@ def _of_form(topology: Topology, problem: Problem) -> Classes | None:
         return _joined_by_form(match, path, [every.get(k, Fraction(1)) for k in range(5)], smallest)
 
     tree, cut = floors(match.fabric)
-    return Classes([rows[k] for k in kept], match.needed, min(tree or 1, cut or 1), value)
+    return Classes([rows[k] for k in kept], match.needed, _least(tree, cut), value)
 
 
 def _joined_by_form(match: Match, path: AnyPath, ups: Ups, smallest: Fraction) -> Fraction:
@@ -136,8 +141,8 @@ def _joined_by_form(match: Match, path: AnyPath, ups: Ups, smallest: Fraction) -
     if path.decides == "pod":
         return 1 - (1 - near) ** (planes * aggregations)
     if path.decides == "partitions":
-        return pods_joined(path.near.count, (core, near, near_link), smallest)
-    size = path.near.count, path.far.count
+        return pods_joined(path.near.copies, (core, near, near_link), smallest)
+    size = path.near.copies, path.far.copies
     terminals, columns = [True, False, False], planes * cores
     if path.decides == "cores":
         node_ups, links = [near, far, core], {(0, 2): near_link, (1, 2): far_link}
@@ -154,7 +159,7 @@ def _of_lumped(topology: Topology, problem: Problem) -> Classes | None:
         return None
     fabric = match.fabric
     tree, cut = floors(fabric)
-    floor = min(tree or 1, cut or 1)
+    floor = _least(tree, cut)
     terms = [*large_terms(fabric, float(floor) * _BLUR)]
     named = [(t, name) for t, own in enumerate(match.pods) for name, rows in own.items() if len(rows)]
 
@@ -162,7 +167,7 @@ def _of_lumped(topology: Topology, problem: Problem) -> Classes | None:
         chances = [(up, 1 - up) for up in ups]
         pods = list(fabric.pods)
         for (t, name), chance in zip(named, chances[1:], strict=True):
-            pods[t] = pods[t]._replace(**{name: chance})
+            pods[t] = pods[t]._replace(**{name: chance})  # type: ignore[arg-type]
         scale = scale_of(fabric, smallest)
         moved = fabric._replace(core=chances[0], pods=tuple(pods))
         return Fraction(connected(moved, scale, terms), scale.one)
@@ -199,7 +204,7 @@ def _of_nodes(_: Topology, problem: Problem) -> Classes | None:
 
     up = exact_up(tuple(found.link.tolist()))
     degree = int(np.bincount(problem.edges.ravel()).max())
-    floor = min(up ** (len(problem.node) - 1) or 1, (1 - up) ** degree or 1)
+    floor = _least(up ** (len(problem.node) - 1), (1 - up) ** degree)
     return Classes(rows, m + problem.terminals, floor, value)
 
 
@@ -216,4 +221,4 @@ def _of_levels(topology: Topology, problem: Problem) -> Classes | None:
         return Fraction(bcube_sum(*count, ups, scale), scale.one)
 
     rows = [m + levels.rows, m + levels.columns, levels.row_links, levels.column_links]
-    return Classes(rows, m + problem.terminals, min(tree or 1, cut or 1), value)
+    return Classes(rows, m + problem.terminals, _least(tree, cut), value)
