@@ -202,7 +202,7 @@ def _times(
     return np.concatenate(life), np.nan_to_num(np.concatenate(repair))
 
 
-def _read(parts: Parts, time: str, given: Times, rest: float, bounds: dict[str, Any]) -> FloatArray:
+def _read(parts: Parts, time: str, given: Times, rest: float, bounds: Any) -> FloatArray:
     """Time of every part; ``rest`` where a mapping says nothing."""
     argument, found = f"{parts.name}_{time}", np.full(parts.length, rest)
     if isinstance(given, Mapping):
