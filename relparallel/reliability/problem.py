@@ -72,8 +72,8 @@ def read_problem(
         return simple
     topology = as_topology(graph)
     chosen = _terminals(topology, terminals)
-    link = read_chances(_links(topology, graph), link_up, link_down)
-    node = read_chances(_nodes(topology), node_up, node_down)
+    link = read_chances(links_of(topology, graph), link_up, link_down)
+    node = read_chances(nodes_of(topology), node_up, node_down)
     (up, down), cables = link.T, topology.multiplicity
     if link.dtype == object:
         some = 1 - down**cables
@@ -289,7 +289,7 @@ class Parts(NamedTuple):
     given: Callable[[], list[Any]] | None = None
 
 
-def _nodes(topology: Topology) -> Parts:
+def nodes_of(topology: Topology) -> Parts:
     """Nodes by label."""
 
     def row(argument: str, label: Any) -> int:
@@ -298,7 +298,7 @@ def _nodes(topology: Topology) -> Parts:
     return Parts("node", topology.num_nodes, row, _attribute(topology.node_attributes))
 
 
-def _links(topology: Topology, graph: Topology | nx.Graph[Any]) -> Parts:
+def links_of(topology: Topology, graph: Topology | nx.Graph[Any]) -> Parts:
     """Joined pairs of nodes by their two labels."""
     place = {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
 

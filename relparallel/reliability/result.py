@@ -114,17 +114,16 @@ class Reliability:
         Raises
         ------
         ValueError
-            If `evaluate` did not give the result exactly for any path or in closed form, or if the network is
-            too wide for the exact programme and no fabric whose parts are alike.
+            If `evaluate` did not give the result exactly, or in closed form, for any path; or if the network
+            is too wide for the exact programme and no fabric whose parts are alike.
 
         Notes
         -----
-        All parts together take at most about five times as long as one evaluation, by the programme, lumping
-        or by the closed form of a fabric or of a pair of servers. Each has nine digits, but where states are
-        many and it is below about 1e-60: there it may have fewer, and is 0 where it has none. Of a lumped sum
-        it is 0 below 1e-200.
-        More than ten groups of shared risk are kept in the states of one sweep in plain Python; fewer, and at
-        most twelve of a directed network, are gone through by states.
+        By one sweep back through the exact programme for all parts together; or, where a fabric is wider, by
+        the exact sum of its lumped states or closed form, once more for each class of alike parts, which may
+        take seconds. Nine digits down to about 1e-20 of the unreliability and six where the unreliability
+        itself is below 1e-16; 0 where rounding may be all of it. At most twelve groups of shared risk of
+        several parts are gone through by their states.
 
         Examples
         --------

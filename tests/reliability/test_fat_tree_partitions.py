@@ -10,7 +10,7 @@ import pytest
 
 from relparallel.reliability import evaluate, fat_tree_pods_connected
 from relparallel.reliability.closed_forms.fat_tree_partitions import pods_apart
-from relparallel.reliability.closed_forms.outbreaks import binomial_weights, row_set_together
+from relparallel.reliability.closed_forms.random_graph_connectivity import binomial_weights, row_set_together
 from relparallel.topology import fat_tree
 
 CHANCES = [(0.9, 0.85, 0.8), (1.0, 1.0, 0.8), (0.3, 0.4, 0.6), (0.999, 0.99, 0.9999), (0.02, 0.9, 0.05)]

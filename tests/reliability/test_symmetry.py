@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate
-from relparallel.reliability.closed_forms.outbreaks import row_set_together, rows_together
-from relparallel.reliability.lumped.alike_nodes import bipartite_connected, complete_connected, same, twins
+from relparallel.reliability.closed_forms.random_graph_connectivity import row_set_together, rows_together
+from relparallel.reliability.lumped.interchangeable_nodes import (
+    bipartite_connected,
+    complete_connected,
+    same,
+    twins,
+)
 from relparallel.reliability.lumped.symmetry import bcube_connected, lumped
 from relparallel.reliability.problem import read_problem
 from relparallel.topology import Topology, as_topology, bcube, fat_tree, hyperx, three_tier

@@ -18,7 +18,7 @@ from relparallel._checks import require_choice, require_int
 from relparallel.reliability.chances import CERTAIN, Chance, parallel, part, series
 from relparallel.reliability.closed_forms._arguments import half_radix, single_probabilities
 from relparallel.reliability.closed_forms.fat_tree_partitions import Bracket, pods_apart
-from relparallel.reliability.closed_forms.outbreaks import binomial_weights, row_set_together
+from relparallel.reliability.closed_forms.random_graph_connectivity import binomial_weights, row_set_together
 from relparallel.reliability.result import Reliability, exactly
 
 Turn = Literal["core", "aggregation", "edge"]
@@ -54,7 +54,8 @@ def fat_tree_pods_connected(
     Perfect cables: a group connects its pods if one of its h cores is up, g = 1 - (1 - c)^h. With j groups
     alive, pods and groups are the two sides of a random bipartite graph whose edges, the aggregation
     switches, are up with probability a, so U = sum_j C(h, j) g^j (1 - g)^(h-j) V(j), V(j) the probability
-    that the pods are not together; `outbreaks` finds it in O(k^4) operations, without a subtraction.
+    that the pods are not together; `random_graph_connectivity` finds it in O(k^4) operations,
+    without a subtraction.
 
     Failing cables: U = sum_b (-1)^b (b - 2)! sum_t N(t) (T(t) - 1) Phi(t)^h over the partitions t of the k
     pods into b >= 2 blocks. N(t) counts the ways to form them, T(t) is the expected number of blocks that

@@ -1,7 +1,7 @@
 """Closed forms for leaf-spine fabrics: two tiers of switches, every leaf joined to every spine.
 
 Leaves and working spines are the two sides of a random bipartite graph whose edges are the cables between
-them; `outbreaks` gives the chance that the leaves of a job are in one component.
+them; `random_graph_connectivity` gives the chance that the leaves of a job are in one component.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from relparallel._checks import require_choice, require_int
 from relparallel.reliability.chances import Chance, parallel, part, series
 from relparallel.reliability.closed_forms._arguments import single_probabilities
-from relparallel.reliability.closed_forms.outbreaks import (
+from relparallel.reliability.closed_forms.random_graph_connectivity import (
     binomial_weights,
     row_set_together,
     rows_together,

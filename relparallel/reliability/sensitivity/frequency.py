@@ -1,9 +1,9 @@
 """How often a repairable network fails, how long it stays down, and which part to improve first.
 
 Parts fail and are repaired on their own, for ever: part i is down for the share q = MTTR / (MTBF + MTTR) of
-the time and fails w = 1 / (MTBF + MTTR) times a second, whatever the laws of its lives and repairs. A failure
-of part i fails the system if the part decides at that moment, of which Birnbaum's measure B is the chance. So
-the system fails sum of w B times a second, and the derivatives of its unavailability are
+the time and fails w = 1 / (MTBF + MTTR) times a second, whatever the distributions of its lives and repairs.
+A failure of part i fails the system if the part decides at that moment, of which Birnbaum's measure B is the
+chance. So the system fails sum of w B times a second, and the derivatives of its unavailability are
 
     dU / dMTTR = B A w,    dU / dMTBF = - B q w,    A = 1 - q.
 
@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_instance, require_int, require_probability, require_real
+from relparallel._checks import require_int, require_real
 from relparallel.reliability.exact import evaluate
-from relparallel.reliability.problem import Terminals
+from relparallel.reliability.problem import Parts, Terminals, links_of, nodes_of
 from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.sensitivity.importance import Importance
 from relparallel.topology import Topology, as_topology
@@ -68,24 +68,6 @@ class RepairableNetwork:
     shares: FloatArray
     by_mtbf: FloatArray
     by_mttr: FloatArray
-
-    def __post_init__(self) -> None:
-        for name in ("availability", "unavailability"):
-            require_instance(float, **{name: require_probability(**{name: getattr(self, name)})})
-        require_instance(float, frequency=require_real(frequency=self.frequency, at_least=0))
-        parts = len(require_instance(list, names=self.names))
-        bounds: dict[str, dict[str, Any]] = {
-            "mtbf": {"above": 0, "infinite": True}, "by_mtbf": {"at_most": 0},
-            **{name: {"at_least": 0} for name in ("mttr", "birnbaum", "shares", "by_mttr")},
-        }  # fmt: skip
-        for name, bound in bounds.items():
-            values = require_instance(np.ndarray, **{name: getattr(self, name)})
-            if values.shape != (parts,):
-                raise ValueError(
-                    f"{name} must hold a value for each of names, {parts}, got shape {values.shape}"
-                )
-            if parts:
-                require_real(**{name: values}, **bound)
 
     @property
     def up_time(self) -> float:
@@ -153,15 +135,9 @@ def failure_frequency(
     -------
     RepairableNetwork
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a time is out of range or does not fit the network, if a part that fails has no time to repair, or
-        if the frontier is too wide and the network no fabric of alike parts.
-
     Notes
     -----
-    Two to three sweeps of the exact programme, for all parts together. Parallel cables fail alone: a link of
+    Parallel cables fail alone: a link of
     k has q^k for q and k w q^(k-1) for w, and its derivatives are for all cables at once.
 
     Examples
@@ -209,23 +185,43 @@ def _times(
     mttr: tuple[Times | None, Times | None],
 ) -> tuple[FloatArray, FloatArray]:
     """Times to failure and to repair of all links, then all nodes."""
-    order = _order(topology, graph)
-    above, least = {"above": 0.0, "infinite": True}, {"at_least": 0.0}
-    life = _links("link_mtbf", topology, order, mtbf[0], above), _nodes("node_mtbf", topology, mtbf[1], above)
-    repair = (
-        _links("link_mttr", topology, order, {} if mttr[0] is None else mttr[0], least),
-        _nodes("node_mttr", topology, {} if mttr[1] is None else mttr[1], least),
-    )
-    for kind, given, lives, repairs in zip(("link", "node"), mttr, life, repair, strict=True):
-        bare = np.flatnonzero(np.isfinite(lives) & np.isnan(repairs))
+    kinds = links_of(topology, graph), nodes_of(topology)
+    life, repair = list[FloatArray](), list[FloatArray]()
+    for parts, lives, repairs in zip(kinds, mtbf, mttr, strict=True):
+        life.append(_read(parts, "mtbf", lives, np.inf, {"above": 0.0, "infinite": True}))
+        given: Times = {} if repairs is None else repairs
+        repair.append(_read(parts, "mttr", given, np.nan, {"at_least": 0.0}))
+        bare = np.flatnonzero(np.isfinite(life[-1]) & np.isnan(repair[-1]))
         if bare.size:
-            ends = topology.edges[bare[0]].tolist() if kind == "link" else bare[:1].tolist()
+            ends = topology.edges[bare[0]].tolist() if parts.name == "link" else bare[:1].tolist()
             part = ", ".join(repr(topology.labels[v]) for v in ends)
             raise ValueError(
-                f"{kind}_mttr must give every {kind} with a finite {kind}_mtbf its time to repair [s], "
-                f"at least 0, got {None if given is None else f'no time for {part}'}"
+                f"{parts.name}_mttr must give every {parts.name} with a finite {parts.name}_mtbf its time to "
+                f"repair [s], at least 0, got {None if repairs is None else f'no time for {part}'}"
             )
     return np.concatenate(life), np.nan_to_num(np.concatenate(repair))
+
+
+def _read(parts: Parts, time: str, given: Times, rest: float, bounds: Any) -> FloatArray:
+    """Time of every part; ``rest`` where a mapping says nothing."""
+    argument, found = f"{parts.name}_{time}", np.full(parts.length, rest)
+    if isinstance(given, Mapping):
+        for name, value in given.items():
+            own: dict[str, Any] = {argument: value}
+            found[parts.row(argument, name)] = require_real(**bounds, **own)
+        return found
+    values: Any = parts.column(argument, given) if isinstance(given, str) else given
+    times = np.asarray(require_real(**bounds, **{argument: values}))
+    if times.ndim and times.shape != (parts.length,):
+        raise ValueError(f"{argument} must be one time or {parts.length}, got shape {times.shape}")
+    if times.ndim == 0 or isinstance(given, str) or parts.given is None:
+        return np.broadcast_to(times, (parts.length,))
+    order = [parts.row(argument, ends) for ends in parts.given()]
+    if len(order) > parts.length:
+        raise ValueError(
+            f"{argument} must be a number, a mapping or a name for parallel edges, got {given!r}"
+        )
+    return np.asarray(times[np.argsort(order)])
 
 
 def _rows(topology: Topology, parts: Importance) -> NDArray[np.int64]:
@@ -233,81 +229,3 @@ def _rows(topology: Topology, parts: Importance) -> NDArray[np.int64]:
     m, place = len(topology.edges), {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
     links = [place[u, v] for u, v in parts.problem.edges.tolist()]
     return np.array([*links, *range(m, m + topology.num_nodes)], dtype=np.int64)[parts.part]
-
-
-def _order(topology: Topology, graph: Topology | nx.Graph[Any]) -> NDArray[np.int64]:
-    """Place, in the order of the graph's edges, of every row of the topology's."""
-    if isinstance(graph, Topology):
-        return np.arange(len(topology.edges))
-    row = [_row("graph", topology, ends) for ends in graph.edges()]
-    return np.argsort(row)
-
-
-def _row(argument: str, topology: Topology, ends: Any) -> int:
-    """Row of the link between two labels."""
-    if not isinstance(ends, tuple) or len(ends) != 2:
-        raise TypeError(f"{argument} must have pairs of nodes as keys, got {ends!r}")
-    u, v = sorted(_node(argument, topology, end) for end in ends)
-    row = np.flatnonzero((topology.edges == (u, v)).all(axis=1))
-    if row.size == 0:
-        raise ValueError(f"{argument} must name links of {topology!r}, got {ends!r}")
-    return int(row[0])
-
-
-def _node(argument: str, topology: Topology, label: Any) -> int:
-    """Index of a node."""
-    try:
-        return topology.index_of(label)
-    except ValueError:
-        raise ValueError(f"{argument} must name nodes of {topology!r}, got {label!r}") from None
-
-
-def _links(
-    argument: str, topology: Topology, order: NDArray[np.int64], given: Times, bounds: Mapping[str, Any]
-) -> FloatArray:
-    """Time of every link of the topology."""
-    if isinstance(given, Mapping):
-        rows = {_row(argument, topology, ends): time for ends, time in given.items()}
-        return _named(argument, rows, len(topology.edges), bounds)
-    if isinstance(given, str):
-        return _column(argument, topology.edge_attributes, given, bounds)
-    times = _spread(argument, given, len(topology.edges), bounds)
-    if np.ndim(given) and len(order) != len(times):
-        raise ValueError(
-            f"{argument} must be a number, a mapping or a name for parallel edges, got {given!r}"
-        )
-    return times[order] if np.ndim(given) else times
-
-
-def _nodes(argument: str, topology: Topology, given: Times, bounds: Mapping[str, Any]) -> FloatArray:
-    """Time of every node."""
-    if isinstance(given, Mapping):
-        rows = {_node(argument, topology, label): time for label, time in given.items()}
-        return _named(argument, rows, topology.num_nodes, bounds)
-    if isinstance(given, str):
-        return _column(argument, topology.node_attributes, given, bounds)
-    return _spread(argument, given, topology.num_nodes, bounds)
-
-
-def _named(argument: str, rows: Mapping[int, Any], length: int, bounds: Mapping[str, Any]) -> FloatArray:
-    """Times of the parts that are named; the others never fail, and have no time to repair."""
-    times = np.full(length, np.inf if "infinite" in bounds else np.nan)
-    for row, time in rows.items():
-        times[row] = require_real(**bounds, **{argument: time})
-    return times
-
-
-def _column(argument: str, attributes: Mapping[str, Any], name: str, bounds: Mapping[str, Any]) -> FloatArray:
-    """A column of the topology."""
-    if name not in attributes:
-        known = ", ".join(attributes) or "there is none"
-        raise ValueError(f"{argument} must name an attribute ({known}), got {name!r}")
-    return np.asarray(require_real(**bounds, **{argument: attributes[name]}))
-
-
-def _spread(argument: str, given: Any, length: int, bounds: Mapping[str, Any]) -> FloatArray:
-    """One time for all, or one each."""
-    times = np.asarray(require_real(**bounds, **{argument: given}))
-    if times.ndim and times.shape != (length,):
-        raise ValueError(f"{argument} must be one time or {length}, got shape {times.shape}")
-    return np.broadcast_to(times, (length,))

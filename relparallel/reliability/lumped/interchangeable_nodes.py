@@ -1,12 +1,21 @@
 """Networks whose nodes have no other relation than being alike: complete ones, and complete bipartite ones.
 
 Terminals may fail each in its own way. All links must be alike, and all nodes of a side that are no
-terminals; then `alike_sums` goes through the sizes of one terminal's component.
+terminals. The nodes split into the component of one terminal and the rest, and only the numbers on both sides
+count. So the chance that k alike nodes are joined follows from that of fewer: take one node out, and let a
+second one be in a component of some size without it. The first node must then reach this component, and be
+joined to all that is left. Every term is a product of chances, and nothing is subtracted from one but for
+``1 - down ** x`` itself, which `expm1` gives to its last digit.
+
+References
+----------
+Gilbert, "Random graphs", Annals of Mathematical Statistics 30, 1959.
 """
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numba
@@ -14,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.chances import Chance, series
-from relparallel.reliability.lumped.alike_sums import bipartite_sum, choices, complete_sum
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability, exactly
 
@@ -145,3 +153,133 @@ def _other_side(edges, n, node):  # type: ignore[no-untyped-def]
         if right[u] == right[v]:
             return np.zeros(n, np.bool_)
     return right
+
+
+@lru_cache(maxsize=16)
+def choices(most: int) -> NDArray[np.float64]:
+    """Binomial coefficients of n and k up to ``most``, each correctly rounded."""
+    table = np.zeros((most + 1, most + 1))
+    row = [1]
+    for n in range(most + 1):
+        table[n, : n + 1] = row
+        row = [1, *map(int.__add__, row, row[1:]), 1]
+    table.flags.writeable = False
+    return table
+
+
+@numba.njit(cache=True)
+def powers(most, chance):  # type: ignore[no-untyped-def]
+    """Powers 0..most of a chance."""
+    found = np.empty(most + 1)
+    for k in range(most + 1):
+        found[k] = chance ** float(k)
+    return found
+
+
+@numba.njit(cache=True)
+def hits(most, up, down):  # type: ignore[no-untyped-def]
+    """Chance that one of k = 0..most links is up."""
+    logarithm = np.log1p(-up) if up < 0.5 else np.log(down)
+    found = np.zeros(most + 1)
+    for k in range(1, most + 1):
+        found[k] = -np.expm1(k * logarithm)
+    return found
+
+
+@numba.njit(cache=True)
+def escapes(most, parts, up, miss):  # type: ignore[no-untyped-def]
+    """Chance that none of k = 0..parts nodes is up and has one of x = 0..most links up, [x, k]."""
+    found = np.empty((most + 1, parts + 1))
+    for x in range(most + 1):
+        one = up[1] + up[0] * miss[x]
+        for k in range(parts + 1):
+            found[x, k] = one ** float(k)
+    return found
+
+
+@numba.njit(cache=True)
+def joined_complete(ways, n, hit, miss):  # type: ignore[no-untyped-def]
+    """Chance that a complete graph of k = 0..n nodes is connected; 0 for none."""
+    joined = np.zeros(n + 1)
+    joined[1] = 1.0
+    for k in range(2, n + 1):
+        for i in range(1, k):
+            joined[k] += ways[k - 2, i - 1] * joined[i] * hit[i] * miss[i * (k - 1 - i)] * joined[k - i]
+    return joined
+
+
+@numba.njit(cache=True)
+def joined_sides(ways, rows, columns, hit, miss):  # type: ignore[no-untyped-def]
+    """Chance that a complete bipartite graph is connected, by its rows and columns; 0 for none of both."""
+    joined = np.zeros((rows + 1, columns + 1))
+    joined[0, 1] = joined[1, 0] = 1.0
+    for r in range(1, rows + 1):
+        for c in range(1, columns + 1):
+            total = 0.0
+            for i in range(r):
+                some = 0.0
+                for j in range(1, c + 1 if i == r - 1 else c):
+                    mass = ways[c - 1, j - 1] * joined[i, j] * hit[j]
+                    some += mass * miss[i * (c - j) + j * (r - 1 - i)] * joined[r - i, c - j]
+                total += ways[r - 1, i] * some
+            joined[r, c] = total
+    return joined
+
+
+@numba.njit(cache=True)
+def complete_sum(ways, terminals, others, link, other):  # type: ignore[no-untyped-def]
+    """Chances (up, down) that the terminals of a complete graph are connected, by one's component."""
+    n = terminals + others
+    miss = powers(n * n // 4, link[1])
+    joined = joined_complete(ways, n, hits(n, link[0], link[1]), miss)
+    escape, relay = escapes(n, others, other, miss), powers(others, other[0])
+    up, down = 0.0, 0.0
+    for h in range(others + 1):
+        some = ways[others, h] * relay[h]
+        for t in range(1, terminals + 1):
+            mass = some * ways[terminals - 1, t - 1] * joined[t + h] * escape[t + h, others - h]
+            if t == terminals:
+                up += mass
+            else:
+                down += mass * miss[(t + h) * (terminals - t)]
+    return up, down
+
+
+@numba.njit(cache=True)
+def bipartite_sum(ways, size, link, other):  # type: ignore[no-untyped-def]
+    """Chances (up, down) that terminals of two sides are connected, by the component of one of the first.
+
+    ``size[side]`` are the terminals and the others of a side, ``other[side]`` the chances of the latter.
+    """
+    return component_sum(ways, size, other, *tables(ways, size, link, other))
+
+
+@numba.njit(cache=True)
+def tables(ways, size, link, other):  # type: ignore[no-untyped-def]
+    """What sums over components of two sides look up: `powers`, `hits`, `joined_sides`, `escapes` of both."""
+    (a, more), (b, rest) = size
+    rows, columns = a + more, b + rest
+    miss, hit = powers(rows * columns, link[1]), hits(max(rows, columns), link[0], link[1])
+    joined = joined_sides(ways, rows, columns, hit, miss)
+    return miss, hit, joined, escapes(columns, more, other[0], miss), escapes(rows, rest, other[1], miss)
+
+
+@numba.njit(cache=True)
+def component_sum(ways, size, other, miss, hit, joined, below, above):  # type: ignore[no-untyped-def]
+    """The sum of `bipartite_sum` from its `tables`."""
+    (a, more), (b, rest) = size
+    row_up, column_up = powers(more, other[0, 0]), powers(rest, other[1, 0])
+    up, down = 0.0, 0.0
+    for s in range(1, a + 1):
+        for h in range(more + 1):
+            some, i = ways[a - 1, s - 1] * ways[more, h] * row_up[h], s + h
+            for t in range(b + 1):
+                for g in range(rest + 1):
+                    j = t + g
+                    mass = some * ways[b, t] * ways[rest, g] * column_up[g] * joined[i, j]
+                    mass *= below[j, more - h] * above[i, rest - g] * miss[i * (b - t) + j * (a - s)]
+                    if s == a and t == b:
+                        up += mass
+                    else:
+                        down += mass
+    return up, down
