@@ -163,9 +163,10 @@ def place_replicas(domains: Mapping[str, Any], copies: int = 1, room: int | None
     apart = (kinds[:, None] != kinds[None]).all(axis=2)
     flow, reached = _flow(apart, sizes, copies, room)
     if flow.sum() < copies * nodes:
-        return ReplicaPlacement(
-            domains=labels, violator=_violator(apart, sizes, member, reached, copies, room)
-        )
+        owners = np.flatnonzero(reached[member.ravel()])  # before the cut
+        free = int((sizes * np.minimum(room, sizes[reached] @ apart[reached])).sum())
+        violator = HallViolator(owners=owners, needed=copies * owners.size, room=free)
+        return ReplicaPlacement(domains=labels, violator=violator)
     return ReplicaPlacement(domains=labels, holders=_dealt(flow, member.ravel(), copies))
 
 
@@ -210,17 +211,6 @@ def _flow(
     flow = maximum_flow(network, 0, 2 * count + 1).flow
     reached = near_side(network, flow, 0)
     return flow[1 : count + 1, count + 1 : -1].toarray().astype(np.int64), reached[1 : count + 1]
-
-
-def _violator(
-    apart: NDArray[np.bool_], sizes: NDArray[np.int64], member: NDArray[np.int64],
-    reached: NDArray[np.bool_], copies: int, room: int,
-) -> HallViolator:  # fmt: skip
-    """Owners before the cut, what they need and what there is."""
-    senders = sizes[reached] @ apart[reached]
-    owners = np.flatnonzero(reached[member.ravel()])
-    free = int((sizes * np.minimum(room, senders)).sum())
-    return HallViolator(owners=owners, needed=copies * owners.size, room=free)
 
 
 def _dealt(flow: NDArray[np.int64], member: NDArray[np.int64], copies: int) -> NDArray[np.int64]:
