@@ -11,15 +11,13 @@ from relparallel.parallel import (
     Placement,
     Strategy,
     bytes_sent,
+    collective,
     collective_time,
     crossover_size,
     group_links,
-    halving_doubling_all_reduce,
-    hierarchical_all_reduce,
     overlap_time,
     overlap_timeline,
     prefetched_time,
-    ring_all_reduce,
     rounds_time,
 )
 from relparallel.topology import dgx_superpod
@@ -33,8 +31,8 @@ def least_bytes() -> tuple[float, float]:
     """The ring and halving-doubling both send 2 (n - 1)/n of a vector per rank, the least possible."""
     # Most bytes that a rank sends by either, and twice the bound.
     sent = [
-        bytes_sent(generator(32, 3200), 32, element_bytes=1).max()
-        for generator in (ring_all_reduce, halving_doubling_all_reduce)
+        bytes_sent(collective("all_reduce", name, 32, 3200), 32, element_bytes=1).max()
+        for name in ("ring", "halving_doubling")
     ]
     return float(sum(sent)), 2 * 2 * 31 / 32 * 3200
 
@@ -43,7 +41,7 @@ def least_bytes() -> tuple[float, float]:
 def halving_price() -> tuple[float, float]:
     """Among 64 ranks the rounds cost 2 log2 n alpha + 2 (n - 1)/n N beta."""
     # Price of the rounds, and the closed form.
-    rounds = halving_doubling_all_reduce(64, 2**16)
+    rounds = collective("all_reduce", "halving_doubling", 64, 2**16)
     links = Links(latency=3e-6, bandwidth=1 * GB, network_latency=0, network_bandwidth=1)
     return rounds_time(rounds, 64, links, element_bytes=4), 12 * 3e-6 + 2 * 63 / 64 * 2**18 / GB
 
@@ -52,7 +50,7 @@ def halving_price() -> tuple[float, float]:
 def hierarchy_network() -> tuple[float, float]:
     """With 8 ranks in each of 16 nodes every node sends 2 (k - 1)/k of one vector to the network."""
     # Elements out of all nodes, counted over the rounds; and the formula.
-    steps = list(hierarchical_all_reduce(128, 1280, 8))
+    steps = list(collective("all_reduce", "hierarchical", 128, 1280, ranks_per_node=8))
     away = [(step.source // 8 != step.destination // 8) @ step.elements for step in steps]
     return float(sum(away)), 16 * 2 * 15 / 16 * 1280
 
@@ -70,8 +68,10 @@ def hierarchy_from_nodes() -> tuple[float, float]:
     )
 
     def gain(k: int) -> float:
-        rounds = ring_all_reduce(8 * k, 2**28), hierarchical_all_reduce(8 * k, 2**28, 8)
-        ring_time, nested_time = (rounds_time(steps, 8, _NODES, element_bytes=1) for steps in rounds)
+        ring_time, nested_time = (
+            rounds_time(collective("all_reduce", name, 8 * k, 2**28, 8), 8, _NODES, element_bytes=1)
+            for name in ("ring", "hierarchical")
+        )
         return ring_time - nested_time
 
     first = next(k for k in nodes.tolist() if gain(k) > 0)

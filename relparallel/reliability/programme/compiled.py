@@ -7,7 +7,7 @@ falls into blocks, and in which order the frontier programme sweeps through each
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -111,47 +111,73 @@ def compiled(problem: Problem, reductions: bool = True, ordered: bool = True) ->
     the programme.
     """
     m, n = len(problem.link), len(problem.node)
-    found = take_apart(problem.edges, n, problem.terminals, reductions, ordered)
-    connected, slots, tape, required, steps, parts, starts, widths = found
+    connected, slots, tape, required, steps, parts, starts, widths = decompose(problem, reductions, ordered)
     return Compiled(
         connected=connected, links=m, nodes=n, slots=slots, tape=tape, required=required,
-        steps=steps, parts=parts, starts=starts, widths=widths,
+        steps=steps, parts=parts, starts=starts, widths=np.array(widths, np.int64),
     )  # fmt: skip
 
 
 def solved(problem: Problem, reductions: bool, max_states: int, max_visits: int = ANY) -> Outcome:
     """Reliability of a network whose structure is not asked for again."""
-    network = problem.edges, problem.link, problem.node, problem.terminals
-    return Outcome(*_solve(*network, reductions, max_states, max_visits))
-
-
-@numba.njit(cache=True)
-def _solve(edges, link, node, terminals, reductions, max_states, max_visits):  # type: ignore[no-untyped-def]
-    """`Outcome` of a network: nothing but numbers leaves compiled code."""
-    found = take_apart(edges, len(node), terminals, reductions, np.bool_(True))  # True would compile a second
-    connected, slots, tape, required, steps, parts, starts, widths = found
-    width = 0
-    for k in range(len(widths)):
-        width = max(width, widths[k])
+    connected, slots, tape, required, steps, parts, starts, widths = decompose(problem, reductions)
+    width = max(widths, default=0)
     if not connected or width > MAX_LIVE:
-        return 0.0, 1.0, 0, 0, width, len(steps)
-    sums = _evaluate(tape, required, steps, parts, starts, slots, link, node, max_states, max_visits)
-    return sums[0], sums[1], sums[2], sums[3], width, len(steps)
+        return Outcome(0.0, 1.0, 0, 0, width, len(steps))
+    structure = tape, required, steps, parts, starts, slots
+    up, down, peak, states = _evaluate(*structure, problem.link, problem.node, max_states, max_visits)
+    return Outcome(up, down, peak, states, width, len(steps))
+
+
+def decompose(problem: Problem, reductions: bool = True, ordered: bool = True) -> tuple[Any, ...]:
+    """Everything in `Compiled` but the numbers of links and nodes, in its order."""
+    found = _blocks(problem.edges, len(problem.node), problem.terminals, reductions)
+    connected, slots, tape, required, ends, links, nodes, terminal, starts, shares = found
+    if len(starts) == 2:
+        steps, parts, width = _programme(ends, links, nodes, terminal, shares[0] if ordered else 0.0)
+        return connected, slots, tape, required, steps, parts, starts[:, 0], [width]
+    steps, parts, widths = np.empty((len(ends), 9), np.int64), np.empty((len(ends), 3), np.int64), []
+    for (i, first), (j, end), share in zip(
+        starts[:-1].tolist(), starts[1:].tolist(), shares.tolist(), strict=True
+    ):
+        block = ends[i:j], links[i:j], nodes[first:end], terminal[first:end]
+        steps[i:j], parts[i:j], width = _programme(*block, share if ordered else 0.0)
+        widths.append(width)
+    return connected, slots, tape, required, steps, parts, starts[:, 0], widths
+
+
+def _programme(
+    ends: IntArray, links: IntArray, nodes: IntArray, terminal: NDArray[np.bool_], share: float
+) -> tuple[IntArray, IntArray, int]:
+    """Steps, parts and width of the programme of one block; with a share of 0 its order is as it comes."""
+    order = link_order(vertex_order(ends, terminal, share), ends) if share > 0.0 else np.arange(len(ends))
+    found: tuple[IntArray, IntArray, int] = compile_steps(order, ends, links, nodes, terminal)
+    return found
 
 
 @numba.njit(cache=True)
-def take_apart(edges, n, terminals, reductions, ordered):  # type: ignore[no-untyped-def]
-    """Everything in `Compiled` but the numbers of links and nodes, in its order."""
+def _blocks(edges, n, terminals, reductions):  # type: ignore[no-untyped-def]
+    """Tape, required slots, and what reductions leave of every block: links, nodes and where they start."""
     m = len(edges)
-    tape, terminal, node = tape_of(m, n), np.zeros(n, np.bool_), np.arange(m, m + n)
+    tape, terminal, node, link = (
+        tape_of(m, n),
+        np.zeros(n, np.bool_),
+        np.empty(n, np.int64),
+        np.empty(m, np.int64),
+    )
+    for v in range(n):
+        node[v] = m + v
+    for e in range(m):
+        link[e] = e
     for v in terminals:
         require(tape, node[v])
         terminal[v], node[v] = True, -1
-    whole = network_of(edges, np.arange(m), node, terminal)
-    left = reduce(whole, tape, len(terminals)) if reductions else len(terminals)
-    steps, parts = np.empty((m, 9), np.int64), np.empty((m, 3), np.int64)
-    starts, widths, programmes = np.zeros(n + 2, np.int64), np.empty(n + 1, np.int64), 0
-    connected = left > 0
+    whole, left = network_of(edges, link, node, terminal), len(terminals)
+    if reductions:
+        left = reduce(whole, tape, left)
+    ends, links = np.empty((m, 2), np.int64), np.empty(m, np.int64)
+    nodes, flags = np.empty(2 * m, np.int64), np.empty(2 * m, np.bool_)
+    starts, shares, programmes, connected = np.zeros((n + 2, 2), np.int64), np.empty(n + 1), 0, left > 0
     if left > 1:
         root = 0
         while not whole.terminal[root]:
@@ -160,21 +186,20 @@ def take_apart(edges, n, terminals, reductions, ordered):  # type: ignore[no-unt
         connected = reached == left
         order, first = _grouped(block, blocks)
         for k in range(blocks if connected else 0):
+            i, v = starts[programmes]
             rows = order[first[k] : first[k + 1]]
-            share = len(rows) / len(order) if ordered else 0.0
-            more_steps, more_parts, width = _programme(whole, rows, tape, reductions, share)
-            if width > 0:
-                start = starts[programmes]
-                end = start + len(more_steps)
-                steps[start:end], parts[start:end] = more_steps, more_parts
-                starts[programmes + 1], widths[programmes] = end, width
+            count, size = _reduced(whole, rows, tape, reductions, ends[i:], links[i:], nodes[v:], flags[v:])
+            if count > 0:
+                starts[programmes + 1, 0], starts[programmes + 1, 1] = i + count, v + size
+                shares[programmes] = len(rows) / len(order)
                 programmes += 1
+    made = tape.counts[2]
     for k in range(programmes):
-        require(tape, tape.counts[2] + k)
-    slots, rows_used = tape.counts[2] + programmes, starts[programmes]
+        require(tape, made + k)
+    used, size = starts[programmes]
     return (
-        connected, slots, tape.rows[: tape.counts[0]], tape.required[: tape.counts[1]],
-        steps[:rows_used], parts[:rows_used], starts[: programmes + 1], widths[:programmes],
+        connected, made + programmes, tape.rows[: tape.counts[0]], tape.required[: tape.counts[1]],
+        ends[:used], links[:used], nodes[:size], flags[:size], starts[: programmes + 1], shares[:programmes],
     )  # fmt: skip
 
 
@@ -184,7 +209,8 @@ def _grouped(block, blocks):  # type: ignore[no-untyped-def]
     first, order = np.zeros(blocks + 2, np.int64), np.empty(len(block), np.int64)
     for k in block:
         first[k + 2] += k >= 0
-    first = np.cumsum(first)
+    for k in range(blocks + 1):
+        first[k + 1] += first[k]
     for e in range(len(block)):
         if block[e] >= 0:
             order[first[block[e] + 1]] = e
@@ -193,48 +219,50 @@ def _grouped(block, blocks):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _programme(whole, rows, tape, reductions, share):  # type: ignore[no-untyped-def]
-    """Steps, parts and width of the programme of one block; width 0 if reductions leave none.
-
-    ``share`` is that of the time to find an order; 0: none is looked for.
-    """
-    ends, place = np.empty((len(rows), 2), np.int64), np.full(len(whole.node), -1, np.int64)
-    node, n = np.empty(2 * len(rows), np.int64), 0
-    terminal, terminals = np.zeros(2 * len(rows), np.bool_), np.int64(0)
+def _reduced(whole, rows, tape, reductions, ends, links, nodes, terminal):  # type: ignore[no-untyped-def]
+    """Write down what reductions leave of one block; return how many links and nodes that are."""
+    pairs, place = np.empty((len(rows), 2), np.int64), np.full(len(whole.node), -1, np.int64)
+    node, link, n = np.empty(2 * len(rows), np.int64), np.empty(len(rows), np.int64), 0
+    chosen, terminals = np.zeros(2 * len(rows), np.bool_), np.int64(0)
     for i in range(len(rows)):
+        link[i] = whole.link[rows[i]]
         for side in range(2):
             v = whole.end[2 * rows[i] + side]
             if place[v] < 0:
-                place[v], node[n], terminal[n] = n, whole.node[v], whole.terminal[v]
-                terminals += terminal[n]
+                place[v], node[n], chosen[n] = n, whole.node[v], whole.terminal[v]
+                terminals += whole.terminal[v]
                 n += 1
-            ends[i, side] = place[v]
-    part = network_of(ends, whole.link[rows], node[:n], terminal[:n])
+            pairs[i, side] = place[v]
+    part = network_of(pairs, link, node[:n], chosen[:n])
     if reductions and reduce(part, tape, terminals) < 2:
-        return np.empty((0, 9), np.int64), np.empty((0, 3), np.int64), 0
-    place, kept = np.cumsum(part.degree > 0) - 1, np.flatnonzero(part.degree > 0)
-    count = 0
+        return 0, 0
+    size, count = 0, 0
+    for v in range(n):
+        place[v] = size
+        if part.degree[v] > 0:
+            nodes[size], terminal[size] = part.node[v], part.terminal[v]
+            size += 1
     for e in range(len(rows)):
         u, v = part.end[2 * e], part.end[2 * e + 1]
         if part.degree[u] > 0 and part.degree[v] > 0:
-            ends[count, 0], ends[count, 1], rows[count] = place[u], place[v], part.link[e]
+            ends[count, 0], ends[count, 1], links[count] = place[u], place[v], part.link[e]
             count += 1
-    order = np.arange(count)
-    if share > 0.0:
-        order = link_order(vertex_order(ends[:count], part.terminal[kept], share), ends[:count])
-    return compile_steps(ends[order], rows[order], part.node[kept], part.terminal[kept])
+    return count, size
 
 
 @numba.njit(cache=True)
 def _evaluate(tape, required, steps, parts, starts, slots, link, node, max_states, max_visits):  # type: ignore[no-untyped-def]
     """Play the tape, run the programmes, multiply what is required; stop early where a layer is too large."""
     chances, programmes = np.empty((slots, 2)), len(starts) - 1
-    chances[: len(link)], chances[len(link) : len(link) + len(node)] = link, node
+    for i in range(len(link)):
+        chances[i, 0], chances[i, 1] = link[i, 0], link[i, 1]
+    for i in range(len(node)):
+        chances[len(link) + i, 0], chances[len(link) + i, 1] = node[i, 0], node[i, 1]
     play(tape, chances)
-    peak, states = 0, 0
+    peak, states = np.int64(0), np.int64(0)
     for k in range(programmes):
-        rows = slice(starts[k], starts[k + 1])
-        sums = sweep(steps[rows], gather(parts[rows], chances), max_states, max_visits - states)
+        own = gather(parts[starts[k] : starts[k + 1]], chances)
+        sums = sweep(steps[starts[k] : starts[k + 1]], own, max_states, max_visits - states)
         up, down, most, visited = sums
         chances[slots - programmes + k, 0], chances[slots - programmes + k, 1] = up, down
         peak, states = max(peak, most), states + visited

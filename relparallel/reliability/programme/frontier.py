@@ -65,7 +65,9 @@ def compile_programme(
 ) -> Programme:
     """Turn links in processing order into a programme; ``link`` and ``node`` hold (up, down) per row."""
     m, n = len(edges), len(node)
-    steps, parts, width = compile_steps(np.asarray(edges), np.arange(m), np.arange(m, m + n), terminal)
+    steps, parts, width = compile_steps(
+        np.arange(m), np.asarray(edges), np.arange(m), np.arange(m, m + n), terminal
+    )
     return Programme(steps=steps, chances=gather(parts, np.concatenate([link, node])), width=width)
 
 
@@ -107,36 +109,39 @@ def require_fit(width: int, peak: int = 0, max_states: int = 0, visited: int = 0
 
 
 @numba.njit(cache=True)
-def compile_steps(edges, link, node, terminal):  # type: ignore[no-untyped-def]
-    """Rows of a programme and the parts whose chances they use."""
-    m, n = len(edges), len(node)
-    left, place = np.zeros(n, np.int64), np.full(n, -1, np.int64)
-    for v in edges.flat:
-        left[v] += 1
-    steps, parts = np.full((m, 9), -1, np.int64), np.full((m, 3), -1, np.int64)
-    free, room = np.arange(n - 1, -1, -1), n
-    pending, width = terminal.sum(), 0
+def compile_steps(order, edges, link, node, terminal):  # type: ignore[no-untyped-def]
+    """Rows of a programme of links in this order, the parts whose chances they use, and its width."""
+    m, n = len(order), len(node)
+    left, place, free, room = np.zeros(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), n
+    pending, width = 0, 0
+    for v in range(n):
+        place[v], free[v] = -1, n - 1 - v
+        pending += terminal[v]
+    for e in range(m):
+        left[edges[e, 0]] += 1
+        left[edges[e, 1]] += 1
+    steps, parts = np.empty((m, 9), np.int64), np.empty((m, 3), np.int64)
     for row in range(m):
-        parts[row, 0] = link[row]
+        e, step, part = order[row], steps[row], parts[row]
+        part[0] = link[e]
         for side in range(2):
-            v = edges[row, side]
-            steps[row, 2 + side] = 0
+            v = edges[e, side]
+            step[side], step[2 + side], part[1 + side] = -1, 0, -1
             if place[v] < 0:
                 room -= 1
                 place[v] = free[room]
                 pending -= terminal[v]
-                steps[row, side], steps[row, 2 + side] = place[v], terminal[v]
-                parts[row, 1 + side] = node[v]
-            steps[row, 4 + side] = place[v]
+                step[side], step[2 + side], part[1 + side] = place[v], terminal[v], node[v]
+            step[4 + side] = place[v]
             left[v] -= 1
         width = max(width, n - room)
         for side in range(2):
-            v = edges[row, side]
+            v = edges[e, side]
+            step[6 + side] = -1
             if left[v] == 0:
-                steps[row, 6 + side] = place[v]
-                free[room] = place[v]
+                step[6 + side] = free[room] = place[v]
                 room += 1
-        steps[row, 8] = pending
+        step[8] = pending
     return steps, parts, width
 
 

@@ -7,7 +7,7 @@ states become is looked up in batches, so that the memory works on many places a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -31,6 +31,7 @@ from relparallel.reliability.programme.layer_table import add_states, grown, ind
 _NIBBLE, _U1 = np.uint64(15), np.uint64(1)
 _BATCH = 256  # states that are decided before what they become is stored
 _U0 = np.uint64(0)
+_NONE: Any = np.int64(0)  # a plain 0 would compile what is called with it once more
 
 
 class Ways(NamedTuple):
@@ -48,7 +49,7 @@ def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-de
     here, there = np.zeros(2, np.uint64), np.empty(64, np.uint64)
     here.view(np.float64)[1] = 1.0
     table, bits, buffer = np.empty(64, np.int32), -1, np.empty(64, np.uint64)
-    count, peak, total, sums = 1, 1, 0, np.zeros(4)
+    count, peak, total, sums = np.int64(1), np.int64(1), np.int64(0), np.zeros(4)
     ways = Ways(np.empty(4), np.empty(4, np.uint64), np.empty(4, np.uint64))
     for r in range(len(rows)):
         row, chance, kind, most = rows[r], chances[r], rows[r, KIND], min(max_states, max_visits - total)
@@ -56,18 +57,18 @@ def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-de
             tell_apart(here[: 2 * count])
             bits = -1
         if kind >= MERGE:
-            there = grown(there, 0, count)
+            there = grown(there, _NONE, count)
             made, _ = decide_in_place(here[: 2 * count], row, chance, sums, there, nothing)
             if bits < 0:
                 table, bits = indexed(table, here, count, 2 * count + made)
             here, table, bits, found = add_states(there[: 2 * made], here, table, bits, count)
         else:
-            kinds, found, bits = _ways(row, chance, ways), 0, -1
+            kinds, found, bits = _ways(row, chance, ways), _NONE, -1
             if kind == FRESH:
-                there = grown(there, 0, min(2 * kinds * count, most + 2 * kinds * _BATCH))
+                there = grown(there, _NONE, min(2 * kinds * count, most + 2 * kinds * _BATCH))
             else:
-                buffer = grown(buffer, 0, 8 * min(count, _BATCH))
-                table, bits = indexed(table, there, 0, 2 * count)
+                buffer = grown(buffer, _NONE, min(8 * count, 8 * _BATCH))
+                table, bits = indexed(table, there, _NONE, 2 * count)
             for start in range(0, 2 * count, 2 * _BATCH):
                 part = here[start : min(start + 2 * _BATCH, 2 * count)]
                 if kind == FRESH:

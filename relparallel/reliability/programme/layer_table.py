@@ -21,7 +21,8 @@ def indexed(table, layer, found, room):  # type: ignore[no-untyped-def]
         bits += 1
     if len(table) < 1 << bits:
         table = np.empty(1 << bits, np.int32)
-    table[: 1 << bits] = -1
+    for i in range(1 << bits):
+        table[i] = -1
     shift, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
     for entry in range(found):
         place = (layer[2 * entry] * _MIX) >> shift
@@ -37,14 +38,15 @@ def grown(layer, found, room):  # type: ignore[no-untyped-def]
     if len(layer) >= 2 * (found + room):
         return layer
     larger = np.empty(4 * (found + room), np.uint64)
-    larger[: 2 * found] = layer[: 2 * found]
+    for i in range(2 * found):  # an assignment of slices would compile texts of what may go wrong
+        larger[i] = layer[i]
     return larger
 
 
 @numba.njit(cache=True)
 def add_states(part, layer, table, bits, found):  # type: ignore[no-untyped-def]
     """Add pairs of state and mass to a layer."""
-    start = 0
+    start = np.int64(0)
     while start < len(part):
         start, found = _add(part, start, layer, table, bits, found)
         room = min(_BATCH, (len(part) - start) // 2)

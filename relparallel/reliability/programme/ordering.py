@@ -20,6 +20,8 @@ that the order is the same on every machine.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,7 @@ _CANDIDATE = 5.0  # work of looking at one candidate, in states of the sweep
 _HOPELESS, _EFFORT = 1e10, 1e7  # states that no sweep can visit; work of the search in spite of that
 _COPIED = 64.0  # vertices of an ending that are copied in the time of a candidate
 _GONE = 4  # terminals that have left, from which more make no difference
+_NONE: Any = np.int64(0)  # a plain 0 would compile what is called with it once more
 _S7, _S13, _S17 = np.uint64(7), np.uint64(13), np.uint64(17)
 
 IntArray = NDArray[np.int64]
@@ -43,32 +46,47 @@ IntArray = NDArray[np.int64]
 @numba.njit(cache=True)
 def vertex_order(edges, terminal, share):  # type: ignore[no-untyped-def]
     """Order the vertices of a connected graph for a narrow frontier; deterministic."""
-    n, (indptr, indices) = len(terminal), _adjacency(len(terminal), edges)
-    chosen, every = np.flatnonzero(terminal), np.arange(n)
-    far = every[:0]
-    if 0 < len(chosen) < n:
-        far = every.copy()
-        far[: len(chosen)] = chosen
-        _finish(far, len(chosen), indptr, indices)
-    states, best, cost = _growth(n, len(chosen)), every, np.inf
-    guides = len(_PULLS) * (1 + (len(far) > 0))
-    tried, prices = np.arange(guides), np.full(guides, np.inf)
+    n, terminals, (indptr, indices) = len(terminal), _NONE, _adjacency(len(terminal), edges)
+    every, far = np.empty(n, np.int64), np.empty(n, np.int64)
+    for v in range(n):
+        every[v] = v
+        if terminal[v]:
+            far[terminals] = v
+            terminals += 1
+    pulls, guides = len(_PULLS), len(_PULLS)
+    if 0 < terminals < n:
+        _finish(far, terminals, indptr, indices)
+        guides = 2 * pulls
+    states, best, cost = _growth(n, terminals), every, np.inf
+    tried, prices, active = np.empty(guides, np.int64), np.full(guides, np.inf), guides
+    for k in range(guides):
+        tried[k] = k
     for beam in _BEAMS:
         before, looked, work = cost, 0.0, 0.0
-        for k in tried:
-            if not _too_long(work / 4, cost, share):
-                ends, pull = every if k < len(_PULLS) else far[-1:], _PULLS[k % len(_PULLS)]
-                order, prices[k], work = _search(indptr, indices, terminal, states, ends, beam, pull, share)
-                looked += work
-                if prices[k] < cost:
-                    best, cost = order, prices[k]
-        kept = guides if cost > _HOPELESS else len(_PULLS)
+        for k in tried[:active]:
+            if _too_long(work / 4, cost, share):
+                continue
+            ends, pull = every if k < pulls else far[n - 1 :], _PULLS[k % pulls]
+            if beam == 1:
+                order, price, work = _greedy(indptr, indices, terminal, states, ends, pull, share)
+            else:
+                order, price, work = _search(indptr, indices, terminal, states, ends, beam, pull, share)
+            prices[k] = price
+            looked += work
+            if price < cost:
+                best, cost = order, price
+        kept = guides if cost > _HOPELESS else pulls
         growth = 4.0 if beam > 1 else 1.0  # the first step gains most
-        if _too_long(growth * looked * kept / len(tried), cost, share) or (beam > _ENOUGH and cost == before):
+        if _too_long(growth * looked * kept / active, cost, share) or (beam > _ENOUGH and cost == before):
             break
-        if kept < len(tried):  # for each pull the better end
-            tried = np.arange(kept) + kept * (prices[kept:] < prices[:kept])
-    return best[::-1].copy()
+        if kept < active:  # for each pull the better end
+            active = kept
+            for k in range(kept):
+                tried[k] = k + kept if prices[kept + k] < prices[k] else k
+    found = np.empty(n, np.int64)
+    for i in range(n):
+        found[i] = best[n - 1 - i]
+    return found
 
 
 @numba.njit(cache=True)
@@ -87,22 +105,48 @@ def link_order(order, edges):  # type: ignore[no-untyped-def]
     for e in range(len(edges)):
         a, b = place[edges[e, 0]], place[edges[e, 1]]
         first[a], first[b] = min(first[a], b), min(first[b], a)
-    rank = np.empty(len(edges), np.int64)
+    rank = np.empty(len(edges))
     for e in range(len(edges)):
         a, b = place[edges[e, 0]], place[edges[e, 1]]
         early, late = min(a, b), max(a, b)
         rank[e] = (early * 2 + (first[late] == early)) * n + late
-    return np.argsort(rank)
+    return _stable_order(rank)
+
+
+@numba.njit(cache=True)
+def _stable_order(keys):  # type: ignore[no-untyped-def]
+    """Indices of ascending keys by a merge sort, which is compiled in less time than numba's own."""
+    n, width = len(keys), 1
+    order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
+    for i in range(n):
+        order[i] = i
+    while width < n:
+        for start in range(0, n, 2 * width):
+            i, middle, end = start, min(start + width, n), min(start + 2 * width, n)
+            j = middle
+            for k in range(start, end):
+                if i < middle and (j >= end or keys[order[i]] <= keys[order[j]]):
+                    merged[k] = order[i]
+                    i += 1
+                else:
+                    merged[k] = order[j]
+                    j += 1
+        order, merged = merged, order
+        width *= 2
+    return order
 
 
 @numba.njit(cache=True)
 def _adjacency(n, edges):  # type: ignore[no-untyped-def]
     """Compressed rows of neighbours, both directions."""
-    indptr = np.zeros(n + 1, np.int64)
-    for v in edges.flat:
-        indptr[v + 1] += 1
-    indptr = np.cumsum(indptr)
-    indices, filled = np.empty(2 * len(edges), np.int64), indptr[:-1].copy()
+    indptr, filled = np.zeros(n + 1, np.int64), np.empty(n, np.int64)
+    for e in range(len(edges)):
+        indptr[edges[e, 0] + 1] += 1
+        indptr[edges[e, 1] + 1] += 1
+    for v in range(n):
+        filled[v] = indptr[v]
+        indptr[v + 1] += indptr[v]
+    indices = np.empty(2 * len(edges), np.int64)
     for e in range(len(edges)):
         for side in range(2):
             v = edges[e, side]
@@ -158,11 +202,15 @@ def _price(states, row, width, earlier, freed, missing):  # type: ignore[no-unty
 @numba.njit(cache=True)
 def _greedy(indptr, indices, terminal, states, ends, pull, share):  # type: ignore[no-untyped-def]
     """`_search` with a single ending, which grows where it is."""
-    n, degree, most, step = len(terminal), indptr[1:] - indptr[:-1], len(states) - 1, 0
-    order, missing, freed = np.empty(n, np.int64), degree.copy(), np.zeros(n, np.int64)
-    left, cost, width, bound, work = np.count_nonzero(terminal), 0.0, 0, 0, 0.0
-    near, length = np.empty(n, np.int64), len(ends)
-    near[:length], factors = ends, _powers(pull, len(indices))
+    n, most, step, length = len(terminal), len(states) - 1, _NONE, len(ends)
+    order, missing, freed = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
+    left, cost, width, bound, work = _NONE, 0.0, _NONE, _NONE, 0.0
+    near, degree, factors = np.empty(n, np.int64), np.empty(n, np.int64), _powers(pull, len(indices))
+    for v in range(n):
+        degree[v] = missing[v] = indptr[v + 1] - indptr[v]
+        left += terminal[v]
+    for i in range(length):
+        near[i] = ends[i]
     while step < n and (work * _CANDIDATE < _EFFORT * share or cost < _HOPELESS):
         least, at, added, before = np.inf, near[0], 0.0, 0
         for i in range(length):
@@ -184,7 +232,8 @@ def _greedy(indptr, indices, terminal, states, ends, pull, share):  # type: igno
 @numba.njit(cache=True)
 def _powers(pull, most):  # type: ignore[no-untyped-def]
     """Powers of a number up to the one named, or up to 1e90."""
-    found = np.ones(most + 1)
+    found = np.empty(most + 1)
+    found[0] = 1.0
     for i in range(most):
         found[i + 1] = min(found[i] * pull, 1e90)
     return found
@@ -252,7 +301,7 @@ def _choose(score, member, cost, width, bound, beam):  # type: ignore[no-untyped
     chosen, taken = np.empty(beam, np.int64), 0
     mask = 8 * beam - 1
     seen = np.zeros(mask + 1, np.uint64)  # sets that were chosen, hashed
-    for i in np.argsort(score, kind="mergesort"):
+    for i in _stable_order(score):
         place, alike = np.int64(member[i] & np.uint64(mask)), 0
         while seen[place] != 0 and seen[place] != member[i]:
             place = (place + 1) & mask
@@ -275,23 +324,30 @@ def _search(indptr, indices, terminal, states, ends, beam, pull, share):  # type
 
     It stops where it has worked for long on what has no hope; then vertices follow by their distance.
     """
-    if beam == 1:
-        return _greedy(indptr, indices, terminal, states, ends, pull, share)
-    n, degree, keys, most = len(terminal), indptr[1:] - indptr[:-1], _keys(len(terminal)), len(states) - 1
+    n, keys, most, degree = (
+        len(terminal),
+        _keys(len(terminal)),
+        len(states) - 1,
+        np.empty(len(terminal), np.int64),
+    )
     vertices, parents = np.empty((n, beam), np.int64), np.empty((n, beam), np.int64)
-    now = np.empty((3, beam, n), np.int64)
-    then = now.copy()
-    now[0, 0], now[1, 0], now[2, 0, : len(ends)] = degree, 0, ends
-    factors = _powers(pull, len(indices))
+    now, then = np.empty((3, beam, n), np.int64), np.empty((3, beam, n), np.int64)
+    factors, cheapest = _powers(pull, len(indices)), 0.0
     kept, costs, sets, work, step = 1, np.zeros(beam), np.zeros(beam, np.uint64), 0.0, 0
     ending = np.zeros((5, beam), np.int64)
     widths, bounds, lengths, gone, longer = ending[0], ending[1], ending[2], ending[3], ending[4]
-    lengths[0], gone[0] = len(ends), np.count_nonzero(terminal)
+    for v in range(n):
+        degree[v] = now[0, 0, v] = indptr[v + 1] - indptr[v]
+        now[1, 0, v] = 0
+        gone[0] += terminal[v]
+    for i in range(len(ends)):
+        now[2, 0, i] = ends[i]
+    lengths[0] = len(ends)
     found_int, found_float = np.empty((5, beam * n), np.int64), np.empty((2, beam * n))
     parent, vertex, left = found_int[0], found_int[1], found_int[2]
     width, bound, cost, score = found_int[3], found_int[4], found_float[0], found_float[1]
     member = np.empty(beam * n, np.uint64)
-    while step < n and (work * _CANDIDATE < _EFFORT * share or costs[:kept].min() < _HOPELESS):
+    while step < n and (work * _CANDIDATE < _EFFORT * share or cheapest < _HOPELESS):
         found = 0
         for s in range(kept):
             for i in range(lengths[s]):
@@ -304,19 +360,24 @@ def _search(indptr, indices, terminal, states, ends, beam, pull, share):  # type
                 score[found] = (cost[found] + states[row, live]) * factors[bound[found]]
                 found += 1
         best = _choose(score[:found], member, cost, width, bound, beam)
-        kept, work = len(best), work + found + len(best) * n / _COPIED
+        kept, work, cheapest = len(best), work + found + len(best) * n / _COPIED, np.inf
         for s in range(kept):
             i = best[s]
             vertices[step, s], parents[step, s] = vertex[i], parent[i]
             costs[s], sets[s], widths[s], bounds[s], gone[s] = cost[i], member[i], width[i], bound[i], left[i]
-            then[:2, s] = now[:2, parent[i]]
-            then[2, s, : lengths[parent[i]]] = now[2, parent[i], : lengths[parent[i]]]
+            cheapest = min(cheapest, cost[i])
+            for v in range(n):
+                then[0, s, v], then[1, s, v] = now[0, parent[i], v], now[1, parent[i], v]
+            for v in range(lengths[parent[i]]):
+                then[2, s, v] = now[2, parent[i], v]
         now, then = then, now
         for s in range(kept):
             length = lengths[parent[best[s]]] if step > 0 else 0
             longer[s] = _add(vertex[best[s]], indptr, indices, now[0, s], now[1, s], now[2, s], length)
         lengths, longer, step = longer, lengths, step + 1
-    order, s = np.empty(n, np.int64), int(np.argmin(costs[:kept]))
+    order, s = np.empty(n, np.int64), 0
+    while costs[s] > cheapest:
+        s += 1
     total = costs[s] if step == n else np.inf
     for i in range(step - 1, -1, -1):
         order[i], s = vertices[i, s], parents[i, s]

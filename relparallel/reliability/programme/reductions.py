@@ -29,7 +29,7 @@ from relparallel.reliability.programme.compiling import njit_borrowing
 from relparallel.reliability.programme.tape import BOTH, PARALLEL, SERIES
 
 IntArray = NDArray[np.int64]
-_LINK, _NODE = 0, 1
+_NO = np.int64(-1)
 _ROWS, _REQUIRED, _SLOTS = 0, 1, 2
 
 
@@ -140,7 +140,7 @@ def _join(network, tape, e, u, v):  # type: ignore[no-untyped-def]
     half = network.head[near]
     while half >= 0:
         if network.end[half ^ 1] == far:
-            network.link[half // 2] = write(tape, PARALLEL, network.link[half // 2], network.link[e], -1)
+            network.link[half // 2] = write(tape, PARALLEL, network.link[half // 2], network.link[e], _NO)
             return
         half = network.after[half]
     attach(network, e, u, v)
@@ -196,8 +196,8 @@ def _remove(network, tape, v, first, second):  # type: ignore[no-untyped-def]
         f, b = second // 2, network.end[second ^ 1]
         detach(network, f)
         if network.terminal[v]:
-            require(tape, write(tape, PARALLEL, network.link[e], network.link[f], -1))
-            network.link[e] = write(tape, BOTH, network.link[e], network.link[f], -1)
+            require(tape, write(tape, PARALLEL, network.link[e], network.link[f], _NO))
+            network.link[e] = write(tape, BOTH, network.link[e], network.link[f], _NO)
             change = -1
         else:
             network.link[e] = write(tape, SERIES, network.link[e], network.link[f], network.node[v])

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from relparallel.reliability.chances import CERTAIN, Chance, parallel, series
 from relparallel.reliability.programme.compiling import njit_borrowing
 
-SERIES: Final = 0
-PARALLEL: Final = 1
-BOTH: Final = 2
+SERIES: Final = np.int64(0)  # plain numbers would compile what is called with them once more
+PARALLEL: Final = np.int64(1)
+BOTH: Final = np.int64(2)
 
 
 @njit_borrowing

@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.compiled import Compiled, take_apart
+from relparallel.reliability.programme.compiled import Compiled, decompose
 from relparallel.reliability.programme.frontier import fitting, gather, require_fit
-from relparallel.reliability.programme.labels import MAX_LIVE
 from relparallel.reliability.programme.tape import PARALLEL, SERIES, play
 from relparallel.reliability.sensitivity.sensitivity_sweep import slopes as swept
 
@@ -77,29 +76,14 @@ def swept_slopes(
     problem: Problem, wanted: BoolArray, reductions: bool, max_states: int, room: int = 2**26
 ) -> tuple[float, FloatArray]:
     """The same for a network whose structure is not asked for again."""
-    most = fitting(max_states)
-    network = problem.edges, problem.link, problem.node, problem.terminals
-    failed, slope, peak, width = _slopes(*network, reductions, wanted, most, room)
-    require_fit(width, peak, most)
-    return failed, slope
-
-
-@numba.njit(cache=True)
-def _slopes(edges, link, node, terminals, reductions, wanted, max_states, room):  # type: ignore[no-untyped-def]
-    """Unreliability and wanted slopes of a network, its largest layer and its width."""
-    found = take_apart(edges, len(node), terminals, reductions, np.bool_(True))  # as the solver calls it
-    connected, slots, tape, required, steps, parts, starts, widths = found
-    width, slopes = 0, np.zeros(len(wanted))
-    for k in range(len(widths)):
-        width = max(width, widths[k])
-    if not connected or width > MAX_LIVE:
-        return 1.0, slopes, 0, width
-    structure = tape, required, steps, parts, starts, slots
-    failed, slope, peak = _differentiate(*structure, link, node, wanted, max_states, room)
-    for i in range(len(wanted)):
-        if wanted[i]:
-            slopes[i] = slope[i]
-    return failed, slopes, peak, width
+    connected, slots, tape, required, steps, parts, starts, widths = decompose(problem, reductions)
+    if not connected:
+        return 1.0, np.zeros(len(wanted))
+    require_fit(max(widths, default=0))
+    most, structure = fitting(max_states), (tape, required, steps, parts, starts, slots)
+    failed, slope, peak = _differentiate(*structure, problem.link, problem.node, wanted, most, room)
+    require_fit(max(widths, default=0), peak, most)
+    return failed, np.where(wanted, slope[: len(wanted)], 0.0)
 
 
 @numba.njit(cache=True)
