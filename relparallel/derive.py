@@ -26,7 +26,7 @@ from relparallel.published import data_folder
 from relparallel.reliability import evaluate
 from relparallel.units import DAY, HOUR, MINUTE
 
-__all__ = ["calibration_tables", "derive", "lanl_table", "spot_table", "zoo_table"]
+__all__ = ["derive"]
 
 _DIGITS: Final = 6
 _WIDEST: Final = "a100"  # measured by most sources: its scatter stands for that of families with few
@@ -65,38 +65,22 @@ def derive(folder: Path | None = None) -> list[Path]:
     source, record, zoo = _input("facts/parallelism-cost.csv"), _input(_LANL), _input(_ZOO)
     traces = [_input(f"{_SPOT}-{zone}.csv") for zone in _ZONES]
     target.mkdir(parents=True, exist_ok=True)
-    tables = calibration_tables(measured_runs())
+    tables = _calibration_tables(measured_runs())
     written = [
         _write(table.assign(input_sha256=_digest(source)), target / f"{name}.csv")
         for name, table in tables.items()
     ]
-    replays = [lanl_table(record).assign(input_sha256=_digest(record))]
-    replays += [spot_table(path).assign(input_sha256=_digest(path)) for path in traces]
+    replays = [_lanl_table(record).assign(input_sha256=_digest(record))]
+    replays += [_spot_table(path).assign(input_sha256=_digest(path)) for path in traces]
     written.append(_write(pd.concat(replays), target / "failure_replays.csv"))
-    networks = zoo_table(zoo).assign(input_sha256=_digest(zoo))
+    networks = _zoo_table(zoo).assign(input_sha256=_digest(zoo))
     return [*written, _write(networks, target / "topology_zoo.csv")]
 
 
-def lanl_table(path: Path) -> pd.DataFrame:
-    """Fits and replays on the failure record of Los Alamos.
+def _lanl_table(path: Path) -> pd.DataFrame:
+    """Fits and replays on the failure record LA-UR-05-7318: of all systems, and of the five that failed most.
 
-    Parameters
-    ----------
-    path : Path
-        The record LA-UR-05-7318.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Subject (all systems, or one of the five with most failures), quantity, value; the name says the unit.
-
-    Notes
-    -----
-    Replays have checkpoints of 60 s and restarts of 600 s. Laws are fitted to positive times.
-
-    Examples
-    --------
-    >>> lanl_table(Path("LA-UR-05-7318-failure-data-1996-2005.csv.xz"))  # doctest: +SKIP
+    Replays have checkpoints of 60 s and restarts of 600 s. Distributions are fitted to positive times.
     """
     every = training.read_lanl(path)
     system = pd.Series(every.node).str.partition("-")[0]
@@ -107,23 +91,10 @@ def lanl_table(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["subject", "quantity", "value"])
 
 
-def zoo_table(path: Path) -> pd.DataFrame:
-    """All-terminal reliability of every network of the Topology Zoo, its cables up with probability 0.99.
+def _zoo_table(path: Path) -> pd.DataFrame:
+    """Exact all-terminal reliability of every network of the Topology Zoo, to 13 digits, cables up at 0.99.
 
-    Parameters
-    ----------
-    path : Path
-        The archive of the Topology Zoo.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Of the largest part of each network, parallel cables as one: its name, nodes, links, and exact
-        reliability and unreliability to 13 digits.
-
-    Examples
-    --------
-    >>> zoo_table(Path("topology-zoo.tar.xz"))  # doctest: +SKIP
+    Of the largest part of each network, parallel cables as one.
     """
     rows = []
     with tarfile.open(path) as files:
@@ -140,27 +111,11 @@ def zoo_table(path: Path) -> pd.DataFrame:
     return pd.DataFrame(sorted(rows), columns=columns)
 
 
-def spot_table(path: Path) -> pd.DataFrame:
+def _spot_table(path: Path) -> pd.DataFrame:
     """Counts of a trace of spot instances, and what recovery policies make of it.
 
-    Parameters
-    ----------
-    path : Path
-        The trace.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Subject (name of the zone), quantity, value.
-
-    Notes
-    -----
     The job has as many nodes as the trace at its largest, of one GPU each; replicas of one to all nodes.
     Elastic jobs pause for 30 s at a change of size, jobs that restart for 600 s.
-
-    Examples
-    --------
-    >>> spot_table(Path("trace.csv"))  # doctest: +SKIP
     """
     zone = next(name for name in _ZONES if path.name.endswith(f"{name}.csv"))
     trace = training.read_spot_trace(path, _ZONES[zone])
@@ -217,31 +172,11 @@ def _system(log: training.FailureLog) -> dict[str, float]:
     }  # fmt: skip
 
 
-def calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
+def _calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
     """Calibrations of all accelerators that were measured, and how far they are off.
 
-    Parameters
-    ----------
-    runs : tuple of Run
-        Measured steps.
-
-    Returns
-    -------
-    mapping of str to pandas.DataFrame
-        ``calibration``: family, kind (parameter, factor, scatter), name, value. ``calibration_errors``:
-        family, source, way (joint, left_out, left_out_one_factor), rows, mean, median and largest absolute
-        error.
-
-    Notes
-    -----
     The scatter is that of runs whose source was left out, one factor for the source given. A family whose
     sources are of few kinds takes that of the A100, which is the wider one.
-
-    Examples
-    --------
-    >>> runs = [run for run in measured_runs() if run.source in ("PTD-P", "Korthikanti")]
-    >>> list(calibration_tables(tuple(runs)))
-    ['calibration', 'calibration_errors']
     """
     families = sorted({family_of(run) for run in runs})
     found, errors_of = [], []

@@ -8,7 +8,6 @@ from typing import Final
 __all__ = [
     "BIT",
     "DAY",
-    "EFLOP",
     "GB",
     "GBIT",
     "GFLOP",
@@ -22,13 +21,11 @@ __all__ = [
     "MILLISECOND",
     "MINUTE",
     "MONTH",
-    "PFLOP",
     "TB",
     "TFLOP",
     "TIB",
     "WEEK",
     "YEAR",
-    "ZFLOP",
 ]
 
 MICROSECOND: Final = 1e-6
@@ -53,6 +50,3 @@ GBIT: Final = 1e9 * BIT  # in bytes
 
 GFLOP: Final = 1e9
 TFLOP: Final = 1e12
-PFLOP: Final = 1e15
-EFLOP: Final = 1e18
-ZFLOP: Final = 1e21

@@ -4,9 +4,11 @@ import pandas as pd
 import pytest
 
 from relparallel.__main__ import main
-from relparallel.derive import calibration_tables, derive
+from relparallel.derive import _calibration_tables, derive
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
+
+SOURCES = ("PTD-P", "Korthikanti")
 
 
 def test_without_the_large_data_it_says_what_is_missing(monkeypatch, capsys):
@@ -18,11 +20,11 @@ def test_without_the_large_data_it_says_what_is_missing(monkeypatch, capsys):
 
 
 def test_the_tables_say_what_is_fitted_and_how_far_it_is_off():
-    runs = tuple(run for run in measured_runs() if run.source in ("PTD-P", "Korthikanti", "BLOOM"))
-    tables = calibration_tables(runs)
+    runs = tuple(run for run in measured_runs() if run.source in SOURCES)
+    tables = _calibration_tables(runs)
     assert list(tables["calibration"].columns) == ["family", "kind", "name", "value"]
     ways = tables["calibration_errors"].groupby("way")["source"].apply(set)
-    assert all(sources == {"PTD-P", "Korthikanti", "BLOOM", "all"} for sources in ways)
+    assert all(sources == {*SOURCES, "all"} for sources in ways)
     assert set(ways.index) == {"joint", "left_out", "left_out_one_factor"}
 
 

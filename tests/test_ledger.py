@@ -1,11 +1,14 @@
 """Each claim is one test: the number computed here against the number published there."""
 
+from fnmatch import fnmatchcase
+from inspect import signature
+
 import pandas as pd
 import pytest
 
 from relparallel import ledger as ledger_module
 from relparallel.__main__ import main
-from relparallel.claims import find_claim, theorems
+from relparallel.claims import claims, find_claim, theorems
 from relparallel.claims.registry import Claim
 from relparallel.ledger import COLUMNS, check, ledger, summary
 from relparallel.published import Fact, facts
@@ -44,6 +47,22 @@ def test_the_ledger_loses_no_row():
     assert not frame["id"].duplicated().any()
     assert summary(frame)["total"].sum() == len(frame)
     assert (frame.loc[frame["status"] == "open", "reason"] != "").all()
+
+
+@pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.function.__qualname__)
+def test_every_claim_has_a_published_row(claim):
+    """Each id of its decorator, alone or as a pattern, is in ``data/published/*.csv``."""
+    where = f"@reproduces of {claim.function.__module__}.{claim.function.__qualname__}"
+    for pattern in claim.ids:
+        found = [fact for fact in facts().values() if fnmatchcase(fact.id, pattern)]
+        assert found, f"{where}: no id in data/published is {pattern}; add its row there, or correct the id"
+    own = [fact for fact in facts().values() if claim.covers(fact)]
+    assert own, f"{where}: rows {claim.ids} exist, but none has this system and quantity; correct one of them"
+    for fact in own:
+        missing = [n for n, p in signature(claim.function).parameters.items()
+                   if p.default is p.empty and n not in {*fact.inputs, "fact"}]  # fmt: skip
+        assert not missing, f"{where}: name parameters as the inputs of {fact.id}, {fact.inputs_text!r}"
+    assert set(claim.discrepancies) <= {fact.id for fact in own}, f"{where}: a discrepancy names no row"
 
 
 def test_ids_of_theorems_are_unique():

@@ -5,7 +5,7 @@ from typing import Any
 
 import networkx as nx
 import pandas as pd
-from valid_workload import Arguments, fields
+from valid_workload import Arguments
 
 import relparallel as rp
 
@@ -20,24 +20,11 @@ def priced() -> "nx.Graph[Any]":
     return graph
 
 
-def allocation() -> Any:
-    return rp.optimize.redundancy_allocation(parts(), cost_limit=8, weight_limit=30)
-
-
 def fabrics() -> dict[str, Any]:
     return {"small": rp.topology.leaf_spine(2, 1, 2)}
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "optimize.FabricChoice": lambda: fields(rp.optimize.cheapest_fabric(fabrics(), 4, 0.01)),
-    "optimize.MaintenancePlan": lambda: fields(rp.optimize.inspection_interval(1e-7, 1.0, 1.0)),
-    "optimize.NetworkDesign": lambda: {
-        "links": ((0, 1),), "cost": 2.0, "bound": 1.0, "unreliability": 0.1, "connectivity": 1, "rows": 1,
-        "formulation": "minimise",
-    },
-    "optimize.RedundancyAllocation": lambda: fields(allocation()),
-    "optimize.RoutePair": lambda: fields(rp.optimize.disjoint_routes(nx.cycle_graph(4), 0, 2)),
-    "optimize.SparesPlan": lambda: fields(rp.optimize.spares(10, 1e6, 1e4, 0.9)),
     "optimize.cheapest_fabric": lambda: {
         "catalogue": fabrics(), "hosts": 4, "unavailability": 0.01, "requirement": "job", "prices": None,
         "mtbf": {"switch": 1e9}, "mttr": 3600.0,
@@ -70,14 +57,4 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "network": nx.path_graph(4), "candidates": priced(), "connectivity": 2, "kind": "edge",
         "cost": "cost",
     },
-}  # fmt: skip
-
-FREE = {"text"}
-MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "optimize.MaintenancePlan": {
-        "formulation": FREE, "interval": {"infinite"}, "unplanned": {"infinite"},
-    },
-    "optimize.NetworkDesign": {"formulation": FREE},
-    "optimize.RoutePair": {"formulation": FREE},
-    "optimize.SparesPlan": {"formulation": FREE},
 }  # fmt: skip

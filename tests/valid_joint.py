@@ -9,10 +9,6 @@ from valid_workload import Arguments, fields, model
 import relparallel as rp
 
 
-def placement(racks: Any = (0, 0, 1, 1)) -> Any:
-    return rp.optimize.place_replicas({"rack": list(racks)})
-
-
 def question() -> Any:
     cluster = rp.hardware.cluster("a100-80gb-selene", gpus=16)
     return {
@@ -29,8 +25,6 @@ def plan() -> Any:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "optimize.HallViolator": lambda: fields(placement((0, 0, 0, 1)).violator),
-    "optimize.ReplicaPlacement": lambda: fields(placement()),
     "optimize.break_even_rate": lambda: {"plan": plan(), "checkpoint": "storage"},
     "optimize.in_degrees": lambda: {"strategy": rp.parallel.Strategy()},
     "optimize.joint": question,

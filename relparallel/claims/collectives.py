@@ -26,13 +26,10 @@ from relparallel.units import GB, MIB
 _NODES = Links(latency=2e-6, bandwidth=230 * GB, network_latency=8e-6, network_bandwidth=180 * GB)
 
 
-@theorem(
-    "THM-ring-optimal",
-    system="Ring all-reduce",
-    statement="The ring and halving-doubling both send 2 (n - 1)/n of a vector per rank, the least possible.",
-)
+@theorem("THM-ring-optimal", system="Ring all-reduce")
 def least_bytes() -> tuple[float, float]:
-    """Most bytes that a rank sends by either, and twice the bound."""
+    """The ring and halving-doubling both send 2 (n - 1)/n of a vector per rank, the least possible."""
+    # Most bytes that a rank sends by either, and twice the bound.
     sent = [
         bytes_sent(collective("all_reduce", name, 32, 3200), 32, element_bytes=1).max()
         for name in ("ring", "halving_doubling")
@@ -40,38 +37,30 @@ def least_bytes() -> tuple[float, float]:
     return float(sum(sent)), 2 * 2 * 31 / 32 * 3200
 
 
-@theorem(
-    "THM-halving-time",
-    system="Halving-doubling all-reduce",
-    statement="Among 64 ranks the rounds cost 2 log2 n alpha + 2 (n - 1)/n N beta.",
-)
+@theorem("THM-halving-time", system="Halving-doubling all-reduce")
 def halving_price() -> tuple[float, float]:
-    """Price of the rounds, and the closed form."""
+    """Among 64 ranks the rounds cost 2 log2 n alpha + 2 (n - 1)/n N beta."""
+    # Price of the rounds, and the closed form.
     rounds = collective("all_reduce", "halving_doubling", 64, 2**16)
     links = Links(latency=3e-6, bandwidth=1 * GB, network_latency=0, network_bandwidth=1)
     return rounds_time(rounds, 64, links, element_bytes=4), 12 * 3e-6 + 2 * 63 / 64 * 2**18 / GB
 
 
-@theorem(
-    "THM-hierarchy-network",
-    system="Hierarchical all-reduce",
-    statement="With 8 ranks in each of 16 nodes every node sends 2 (k - 1)/k of one vector to the network.",
-)
+@theorem("THM-hierarchy-network", system="Hierarchical all-reduce")
 def hierarchy_network() -> tuple[float, float]:
-    """Elements out of all nodes, counted over the rounds; and the formula."""
+    """With 8 ranks in each of 16 nodes every node sends 2 (k - 1)/k of one vector to the network."""
+    # Elements out of all nodes, counted over the rounds; and the formula.
     steps = list(collective("all_reduce", "hierarchical", 128, 1280, ranks_per_node=8))
     away = [(step.source // 8 != step.destination // 8) @ step.elements for step in steps]
     return float(sum(away)), 16 * 2 * 15 / 16 * 1280
 
 
-@theorem(
-    "THM-hierarchy-nodes",
-    system="Hierarchical all-reduce",
-    statement="For 256 MiB on nodes of 8 the hierarchy beats the ring from the same number of nodes on by "
-    "the closed forms as by pricing the rounds.",
-)
+@theorem("THM-hierarchy-nodes", system="Hierarchical all-reduce")
 def hierarchy_from_nodes() -> tuple[float, float]:
-    """Fewest nodes by the closed forms, and by the rounds."""
+    """For 256 MiB on nodes of 8 the hierarchy beats the ring from the same number of nodes on by the
+    closed forms as by pricing the rounds.
+    """  # noqa: D205
+    # Fewest nodes by the closed forms, and by the rounds.
     nodes = np.arange(2, 65)
     ring, nested = (
         collective_time("all_reduce", name, 256 * MIB, 8 * nodes, 8, _NODES)
@@ -89,74 +78,58 @@ def hierarchy_from_nodes() -> tuple[float, float]:
     return float(nodes[np.argmax(nested < ring)]), float(first)
 
 
-@theorem(
-    "THM-tree-ring-crossover",
-    system="Tree all-reduce",
-    statement="A binomial tree over n = 2^l ranks is faster than the ring below "
-    "alpha B (n - 1 - l)/(l - (n - 1)/n) bytes.",
-)
+@theorem("THM-tree-ring-crossover", system="Tree all-reduce")
 def tree_ring_crossover() -> tuple[float, float]:
-    """Size found by bisection, and the formula."""
+    """A binomial tree over n = 2^l ranks is faster than the ring below alpha B (n - 1 - l)/(l - (n - 1)/n)
+    bytes.
+    """  # noqa: D205
+    # Size found by bisection, and the formula.
     links = Links(latency=4e-6, bandwidth=100 * GB, network_latency=0, network_bandwidth=1)
     found = crossover_size("all_reduce", "tree", "ring", 64, 64, links)
     return found, 4e-6 * 100 * GB * (63 - 6) / (6 - 63 / 64)
 
 
-@theorem(
-    "THM-groups-share-network",
-    system="Rank placement",
-    statement="With tensor degree t on nodes of 8, the min(t, 8) data groups of a node get that part of its "
-    "network each.",
-)
+@theorem("THM-groups-share-network", system="Rank placement")
 def shared_network() -> tuple[float, float]:
-    """Sum over t of the bandwidth of data groups, and of the shares."""
+    """With tensor degree t on nodes of 8, the min(t, 8) data groups of a node get that part of its network
+    each.
+    """  # noqa: D205
+    # Sum over t of the bandwidth of data groups, and of the shares.
     selene, degrees = cluster("a100-80gb-selene", gpus=128), (1, 2, 4, 8, 16)
     placements = [Placement(strategy=Strategy(tensor=t, data=128 // t)) for t in degrees]
     found = sum(float(group_links(p, selene, "data").bandwidth.min()) for p in placements)
     return found, sum(200 * GB / min(t, 8) for t in degrees)
 
 
-@theorem(
-    "THM-rails-apart",
-    system="Rail-optimised cluster",
-    statement="On a DGX SuperPOD no two data groups of tensor degree 8 share a link: each gets a whole rail.",
-)
+@theorem("THM-rails-apart", system="Rail-optimised cluster")
 def rails_apart() -> tuple[float, float]:
-    """Largest load of a link when all eight groups communicate, and when one does."""
+    """On a DGX SuperPOD no two data groups of tensor degree 8 share a link: each gets a whole rail."""
+    # Largest load of a link when all eight groups communicate, and when one does.
     placement = Placement(strategy=Strategy(tensor=8, data=32))
     found = group_links(placement, dgx_superpod(1), "data")
     return float(found.load.max()), float(found.flow.max())
 
 
-@theorem(
-    "THM-overlap-worth",
-    system="Overlap of communication and computation",
-    statement="Slowed a and b times, overlapping equal stretched times saves nothing where 1/a + 1/b = 1.",
-)
+@theorem("THM-overlap-worth", system="Overlap of communication and computation")
 def overlap_worth() -> tuple[float, float]:
-    """Overlapped time of 1/a and 1/b seconds, and their sum, for a = 3 and b = 3/2."""
+    """Slowed a and b times, overlapping equal stretched times saves nothing where 1/a + 1/b = 1."""
+    # Overlapped time of 1/a and 1/b seconds, and their sum, for a = 3 and b = 3/2.
     return overlap_time(1 / 3, 2 / 3, compute_slowdown=3, communication_slowdown=1.5), 1.0
 
 
-@theorem(
-    "THM-bucketed-overlap",
-    system="Bucketed gradient all-reduce",
-    statement="n equal buckets end after max(n f + c, f + n c), as the simulator finds.",
-)
+@theorem("THM-bucketed-overlap", system="Bucketed gradient all-reduce")
 def bucketed() -> tuple[float, float]:
-    """Sum over fast and slow links of simulated ends, and of the closed form."""
+    """n equal buckets end after max(n f + c, f + n c), as the simulator finds."""  # noqa: D403
+    # Sum over fast and slow links of simulated ends, and of the closed form.
     work = np.full(24, 2.0)
     simulated = sum(overlap_timeline("bucketed", work, sent).makespan for sent in (1.0, 2.0, 5.0))
     return simulated, sum(max(48 + sent, 2 + 24 * sent) for sent in (1.0, 2.0, 5.0))
 
 
-@theorem(
-    "THM-prefetch-overlap",
-    system="Fully sharded data parallelism",
-    statement="With prefetching the first gathering, the last scattering and what exceeds the work show.",
-)
+@theorem("THM-prefetch-overlap", system="Fully sharded data parallelism")
 def prefetch() -> tuple[float, float]:
-    """Simulated end of 24 unequal layers, and the closed form."""
+    """With prefetching the first gathering, the last scattering and what exceeds the work show."""
+    # Simulated end of 24 unequal layers, and the closed form.
     layer = np.arange(24.0)
     work, gather, scatter = 2 + layer % 5, 1 + layer % 3, 1 + layer % 4
     simulated = overlap_timeline("prefetched", work, gather, scatter).makespan

@@ -124,70 +124,52 @@ def f10_counts(k: int) -> tuple[int, int, int, float]:
     return t.num_hosts, t.num_switches, t.num_links, hop_statistics(t).mean
 
 
-@theorem(
-    "THM-TOPO-VL2-HOPS",
-    system="VL2",
-    statement="Servers of VL2 are [2 19 + 4 20 (D_A/2-1) + 6 (N-10 D_A)]/(N-1) links apart on average.",
-)
+@theorem("THM-TOPO-VL2-HOPS", system="VL2")
 def vl2_mean_hops() -> tuple[float, float]:
-    """Measured against the closed form at 240 servers."""
+    """Servers of VL2 are [2 19 + 4 20 (D_A/2-1) + 6 (N-10 D_A)]/(N-1) links apart on average."""
+    # Measured against the closed form at 240 servers.
     return hop_statistics(vl2(8, 6)).mean, (2 * 19 + 4 * 20 * 3 + 6 * (240 - 80)) / 239
 
 
-@theorem(
-    "THM-TOPO-VL2-PATHS",
-    system="VL2",
-    statement="2 D_A shortest paths join racks of two pods: valiant load balancing spreads over all of them.",
-)
+@theorem("THM-TOPO-VL2-PATHS", system="VL2")
 def vl2_shortest_paths() -> tuple[float, float]:
-    """Counted between the first rack and the last."""
+    """2 D_A shortest paths join racks of two pods: valiant load balancing spreads over all of them."""
+    # Counted between the first rack and the last.
     t = vl2(d_a=8, d_i=6)
     first, *_, last = np.flatnonzero(t.is_kind("tor")).tolist()
     return len(ecmp_paths(t, first, last)), 16
 
 
-@theorem(
-    "THM-TOPO-BCUBE-BSR",
-    system="BCube",
-    statement="The k + 1 paths of BCube source routing share no server and no switch between their ends.",
-)
+@theorem("THM-TOPO-BCUBE-BSR", system="BCube")
 def bcube_source_routing() -> tuple[float, float]:
-    """Fewest of them that share no node, from the first server to any other of 64."""
+    """The k + 1 paths of BCube source routing share no server and no switch between their ends."""
+    # Fewest of them that share no node, from the first server to any other of 64.
     t = bcube(n=4, k=2)
     return min(_parallel(bcube_paths(t, 0, other)) for other in t.hosts[1:].tolist()), 3
 
 
-@theorem(
-    "THM-TOPO-FICONN-ROUTE",
-    system="FiConn",
-    statement="Traffic-oblivious routes of FiConn have at most 2^(k+1) - 1 server hops, some as many.",
-)
+@theorem("THM-TOPO-FICONN-ROUTE", system="FiConn")
 def ficonn_longest_route() -> tuple[float, float]:
-    """Longest route of a FiConn of 48 servers, over all pairs."""
+    """Traffic-oblivious routes of FiConn have at most 2^(k+1) - 1 server hops, some as many."""
+    # Longest route of a FiConn of 48 servers, over all pairs.
     t = ficonn(n=4, k=2)
     routes = [ficonn_route(t, s, d) for s in t.hosts.tolist() for d in t.hosts.tolist() if s != d]
     hosts = set(t.hosts.tolist())
     return max(sum(node in hosts for node in route) - 1 for route in routes), 7
 
 
-@theorem(
-    "THM-TOPO-MDCUBE-PATHS",
-    system="MDCube",
-    statement="min(k+1, uplinks in use) disjoint paths join any two servers of different containers.",
-)
+@theorem("THM-TOPO-MDCUBE-PATHS", system="MDCube")
 def mdcube_paths() -> tuple[float, float]:
-    """Fewest from the first server to any other of a 3 x 2 grid: 3 uplinks of each container in use."""
+    """min(k+1, uplinks in use) disjoint paths join any two servers of different containers."""
+    # Fewest from the first server to any other of a 3 x 2 grid: 3 uplinks of each container in use.
     t = mdcube(n=2, k=2, dims=(3, 2))
     return min(disjoint_paths(t, 0, other) for other in t.hosts[1:].tolist()), 3
 
 
-@theorem(
-    "THM-TOPO-F10-DETOUR",
-    system="F10",
-    statement="A core of F10 comes round a lost aggregation switch in 4 links, where a fat-tree needs 6.",
-)
+@theorem("THM-TOPO-F10-DETOUR", system="F10")
 def f10_detour() -> tuple[float, float]:
-    """Shortest way from a core to the edge switches below the first aggregation switch, once that is lost."""
+    """A core of F10 comes round a lost aggregation switch in 4 links, where a fat-tree needs 6."""
+    # Shortest way from a core to the edge switches below the first aggregation switch, once that is lost.
     t = f10(k=8)
     graph = t.to_networkx()
     graph.remove_nodes_from(t.hosts.tolist())
@@ -197,25 +179,19 @@ def f10_detour() -> tuple[float, float]:
     return nx.shortest_path_length(graph, core, edge), 4
 
 
-@theorem(
-    "THM-TOPO-C-THROUGH-HOLD",
-    system="c-Through",
-    statement="Saturated circuits of R racks carry R C hold/(hold + reconfiguration).",
-)
+@theorem("THM-TOPO-C-THROUGH-HOLD", system="c-Through")
 def c_through_duty() -> tuple[float, float]:
-    """Sixteen racks held for 100 ms, dark for 12 ms, over five epochs."""
+    """Saturated circuits of R racks carry R C hold/(hold + reconfiguration)."""
+    # Sixteen racks held for 100 ms, dark for 12 ms, over five epochs.
     demand = 1e15 * (1 - np.eye(16))
     found = schedule_circuits(c_through(4, 4, 16), demand, 0.1, 0.012, epochs=5)
     return found.throughput, 16 * LINK_CAPACITY * 0.1 / 0.112
 
 
-@theorem(
-    "THM-TOPO-HELIOS-CIRCUITS",
-    system="Helios",
-    statement="With F fibres of w wavelengths a pod, saturated circuits of P pods carry P F w C.",
-)
+@theorem("THM-TOPO-HELIOS-CIRCUITS", system="Helios")
 def helios_circuits() -> tuple[float, float]:
-    """Eight pods of 32 hosts, half of their bandwidth optical: two fibres of eight wavelengths."""
+    """With F fibres of w wavelengths a pod, saturated circuits of P pods carry P F w C."""
+    # Eight pods of 32 hosts, half of their bandwidth optical: two fibres of eight wavelengths.
     demand = 1e15 * (1 - np.eye(8))
     found = schedule_circuits(helios(8, 32, 0.5, 0.5), demand, 1.0, 0.0)
     return found.throughput, 8 * 2 * 8 * LINK_CAPACITY

@@ -206,67 +206,49 @@ def hammingmesh_diameter(a: int, b: int, x: int, y: int) -> tuple[int, int]:
     return t.num_hosts, hop_statistics(t).diameter
 
 
-@theorem(
-    "THM-TOPO-DRAGONFLY-PLUS-HOPS",
-    system="Dragonfly+",
-    statement="Servers of two groups of a Dragonfly+ are 5 links apart, which gives the mean in closed form.",
-)
+@theorem("THM-TOPO-DRAGONFLY-PLUS-HOPS", system="Dragonfly+")
 def dragonfly_plus_mean_hops() -> tuple[float, float]:
-    """Measured against the closed form at 2,112 servers."""
+    """Servers of two groups of a Dragonfly+ are 5 links apart, which gives the mean in closed form."""
+    # Measured against the closed form at 2,112 servers.
     form = describe("dragonfly_plus", l=8, s=8, p=8, h=4)
     return hop_statistics(dragonfly_plus(l=8, s=8, p=8, h=4)).mean, float(form.mean_hops or 0)
 
 
-@theorem(
-    "THM-TOPO-POLARFLY-PATHS",
-    system="PolarFly",
-    statement="PolarFly falls apart only when q cables fail, those of one quadric.",
-)
+@theorem("THM-TOPO-POLARFLY-PATHS", system="PolarFly")
 def polarfly_connectivity() -> tuple[float, float]:
-    """Smallest cut for a field that is no prime one."""
+    """PolarFly falls apart only when q cables fail, those of one quadric."""
+    # Smallest cut for a field that is no prime one.
     return float(edge_connectivity(polarfly(q=9, p=0))), 9
 
 
-@theorem(
-    "THM-TOPO-HPN-PATHS",
-    system="Alibaba HPN 7.0",
-    statement="Three cable-disjoint paths join any two GPUs of HPN: over either plane, and over NVLink.",
-)
+@theorem("THM-TOPO-HPN-PATHS", system="Alibaba HPN 7.0")
 def hpn_paths() -> tuple[float, float]:
-    """Fewest from the first GPU to GPUs of its host, its segment and the next."""
+    """Three cable-disjoint paths join any two GPUs of HPN: over either plane, and over NVLink."""
+    # Fewest from the first GPU to GPUs of its host, its segment and the next.
     t = hpn7(segments=2)
     return min(disjoint_paths(t, 0, other) for other in (1, 8, 9, 1024, 2047)), 3
 
 
-@theorem(
-    "THM-TOPO-RAIL-ONLY-HOPS",
-    system="Rail-only",
-    statement="Without switches between rails two GPUs are at most 4 links apart where a rail is one switch.",
-)
+@theorem("THM-TOPO-RAIL-ONLY-HOPS", system="Rail-only")
 def rail_only_mean_hops() -> tuple[float, float]:
-    """Measured against the closed form at 512 GPUs."""
+    """Without switches between rails two GPUs are at most 4 links apart where a rail is one switch."""
+    # Measured against the closed form at 512 GPUs.
     form = describe("rail_only", domains=64)
     return hop_statistics(rail_only(domains=64)).mean, float(form.mean_hops or 0)
 
 
-@theorem(
-    "THM-TOPO-TPU-SLICE",
-    system="TPU v4",
-    statement="A slice of TPU v4 is the torus of its dimensions, whichever cubes of the pod it is made of.",
-)
+@theorem("THM-TOPO-TPU-SLICE", system="TPU v4")
 def tpu_slice() -> tuple[float, float]:
-    """Cables that the torus has too, from scattered cubes."""
+    """A slice of TPU v4 is the torus of its dimensions, whichever cubes of the pod it is made of."""
+    # Cables that the torus has too, from scattered cubes.
     slice_, whole = tpu_v4((8, 8, 4), cubes=(63, 5, 0, 42)), torus((8, 8, 4))
     return int((slice_.edges == whole.edges).all(axis=1).sum()), whole.num_links
 
 
-@theorem(
-    "THM-TOPO-XPANDER-LIFT",
-    system="Xpander",
-    statement="A lift keeps the eigenvalues of the complete graph, d once and -1 d times: a gap of d + 1.",
-)
+@theorem("THM-TOPO-XPANDER-LIFT", system="Xpander")
 def xpander_spectrum() -> tuple[float, float]:
-    """On vectors that are constant on each pod."""
+    """A lift keeps the eigenvalues of the complete graph, d once and -1 d times: a gap of d + 1."""
+    # On vectors that are constant on each pod.
     d, k = 6, 20
     t = xpander(d, k, 0, np.random.default_rng(0))
     pods = t.pod[t.edges]
@@ -276,13 +258,10 @@ def xpander_spectrum() -> tuple[float, float]:
     return float(values[-1] - values[-2]), d + 1
 
 
-@theorem(
-    "THM-TOPO-JELLYFISH-DEGREE",
-    system="Jellyfish",
-    statement="Every switch of a Jellyfish has k cables: k - r servers and r others.",
-)
+@theorem("THM-TOPO-JELLYFISH-DEGREE", system="Jellyfish")
 def jellyfish_degree() -> tuple[float, float]:
-    """Mean of the squared degrees: k^2 only where all are alike."""
+    """Every switch of a Jellyfish has k cables: k - r servers and r others."""
+    # Mean of the squared degrees: k^2 only where all are alike.
     t = jellyfish(n=200, k=16, r=11, rng=np.random.default_rng(0))
     return float((t.degrees[t.switches] ** 2).mean()), 16**2
 

@@ -23,24 +23,18 @@ def _plan() -> JointPlan:
     return joint(model, cluster, "llama3", global_batch=_BATCH, limits=_LIMITS, spares=0)
 
 
-@theorem(
-    "THM-joint-every-row",
-    system="Joint reliability optimisation",
-    statement="The fates that the joint search counts sum to all rows of the grid: no strategy is skipped.",
-)
+@theorem("THM-joint-every-row", system="Joint reliability optimisation")
 def every_row_has_a_fate() -> tuple[float, float]:
-    """Both counts."""
+    """The fates that the joint search counts sum to all rows of the grid: no strategy is skipped."""
+    # Both counts.
     rows = StrategyGrid.all(_GPUS, workload.transformer("llama3-70b"), _BATCH, **_LIMITS)
     return float(_plan().counts.sum()), float(len(rows))
 
 
-@theorem(
-    "THM-joint-bound",
-    system="Joint reliability optimisation",
-    statement="Evaluating every kind of strategy under every policy finds nothing above the bounded search.",
-)
+@theorem("THM-joint-bound", system="Joint reliability optimisation")
 def nothing_above_the_bounded_search() -> tuple[float, float]:
-    """Best score by the bounded search and of all choices."""
+    """Evaluating every kind of strategy under every policy finds nothing above the bounded search."""
+    # Best score by the bounded search and of all choices.
     search = _plan().search
     every = [
         search.choice(0, row, policy, "storage")
@@ -50,13 +44,10 @@ def nothing_above_the_bounded_search() -> tuple[float, float]:
     return _plan().choice.score, max(choice.score for choice in every if choice is not None)
 
 
-@theorem(
-    "THM-joint-break-even-rate",
-    system="Joint reliability optimisation",
-    statement="The search finds the fastest elastic strategy overtaken at lam r = q^(1/(gA - gB)) - 1.",
-)
+@theorem("THM-joint-break-even-rate", system="Joint reliability optimisation")
 def break_even_of_the_search() -> tuple[float, float]:
-    """Root and closed form on 16,384 GPUs."""
+    """The search finds the fastest elastic strategy overtaken at lam r = q^(1/(gA - gB)) - 1."""
+    # Root and closed form on 16,384 GPUs.
     cluster = hardware.cluster("h100-80gb-dgx", gpus=16384)
     model = workload.transformer("llama3-405b")
     plan = joint(model, replace(cluster), "llama3", global_batch=2048, limits=_LIMITS, spares=0)
@@ -64,13 +55,10 @@ def break_even_of_the_search() -> tuple[float, float]:
     return found.rate, found.closed_rate
 
 
-@theorem(
-    "THM-joint-hall",
-    system="Joint reliability optimisation",
-    statement="Copies can leave their rack exactly if no rack has more than half of the nodes.",
-)
+@theorem("THM-joint-hall", system="Joint reliability optimisation")
 def copies_can_leave_their_rack() -> tuple[float, float]:
-    """Racks of 16 nodes, one of them grown node by node: sizes at which a placement exists."""
+    """Copies can leave their rack exactly if no rack has more than half of the nodes."""
+    # Racks of 16 nodes, one of them grown node by node: sizes at which a placement exists.
     sizes = np.arange(1, 16)
     found = [place_replicas({"rack": np.repeat([0, 1], [size, 16 - size])}).feasible for size in sizes]
     three = [

@@ -36,24 +36,18 @@ def _jean_zay() -> Cluster:
     return cluster("a100-80gb-jean-zay", gpus=384)
 
 
-@theorem(
-    "THM-bloom-memory",
-    system="ZeRO / DeepSpeed",
-    statement="BLOOM tuning runs that ran are said to fit an A100, and those that failed not to.",
-)
+@theorem("THM-bloom-memory", system="ZeRO / DeepSpeed")
 def bloom_verdicts() -> tuple[float, float]:
-    """Right verdicts, and rows."""
+    """BLOOM tuning runs that ran are said to fit an A100, and those that failed not to."""
+    # Right verdicts, and rows.
     right = [bloom_memory(fact).fits(_jean_zay()).fits == (fact.value_text != "OOM") for fact in bloom_rows()]
     return float(sum(right)), float(len(right))
 
 
-@theorem(
-    "THM-mpt-memory",
-    system="FSDP",
-    statement="Every llm-foundry run is said to fit its GPU, though they fill it.",
-)
+@theorem("THM-mpt-memory", system="FSDP")
 def mpt_fits() -> tuple[float, float]:
-    """Runs that fit, and runs."""
+    """Every llm-foundry run is said to fit its GPU, though they fill it."""
+    # Runs that fit, and runs.
     runs = [run for run in measured_runs() if run.source.startswith("MPT")]
     fits = [
         memory(
@@ -65,13 +59,10 @@ def mpt_fits() -> tuple[float, float]:
     return float(sum(fits)), float(len(fits))
 
 
-@theorem(
-    "THM-mpt-parameters",
-    system="FSDP",
-    statement="The llm-foundry models have the published 12 L h^2 + 13 L h + 2 h + (V + s) h parameters.",
-)
+@theorem("THM-mpt-parameters", system="FSDP")
 def mpt_parameters() -> tuple[float, float]:
-    """Rows whose count is reproduced to the last parameter, and rows."""
+    """The llm-foundry models have the published 12 L h^2 + 13 L h + 2 h + (V + s) h parameters."""
+    # Rows whose count is reproduced to the last parameter, and rows.
     rows = [fact.inputs for fact in facts("parallelism-cost").values() if fact.id.startswith("MPT-")]
     counted = [_gpt(row).parameters == row["params"] for row in rows]
     return float(sum(counted)), float(len(rows))

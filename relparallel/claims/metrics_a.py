@@ -40,56 +40,41 @@ def fat_tree_orbits(ports: str) -> float:
     return float(np.mean([orbits(fat_tree(int(k))).max() + 1 for k in ports.split()]))
 
 
-@theorem(
-    "THM-TOPO-TORUS-BISECTION",
-    system="Torus (Blue Gene/L)",
-    statement="2N/k cables cross the middle of a torus of even longest dimension k; the load proves it.",
-)
+@theorem("THM-TOPO-TORUS-BISECTION", system="Torus (Blue Gene/L)")
 def torus_bisection() -> tuple[float, float]:
-    """Bound of the routing on Blue Gene/L against the closed form."""
+    """2N/k cables cross the middle of a torus of even longest dimension k; the load proves it."""
+    # Bound of the routing on Blue Gene/L against the closed form.
     form = describe("torus", dims=(64, 32, 32))
     return bisection(torus((64, 32, 32)), method="bracket").lower, float(form.bisection or 0)
 
 
-@theorem(
-    "THM-TOPO-FAT-TREE-ORBITS",
-    system="Fat-tree",
-    statement="One search gives the distances of all hosts of a fat-tree, for they form one orbit.",
-)
+@theorem("THM-TOPO-FAT-TREE-ORBITS", system="Fat-tree")
 def fat_tree_by_orbits() -> tuple[float, float]:
-    """Mean by proved orbits against the closed form."""
+    """One search gives the distances of all hosts of a fat-tree, for they form one orbit."""
+    # Mean by proved orbits against the closed form.
     form = describe("fat_tree", k=48)
     return hop_statistics(fat_tree(48), symmetry=True).mean, float(form.mean_hops or 0)
 
 
-@theorem(
-    "THM-TOPO-BCUBE-NODES",
-    system="BCube",
-    statement="k + 1 paths without a common node join any two servers of a BCube_k.",
-)
+@theorem("THM-TOPO-BCUBE-NODES", system="BCube")
 def bcube_node_disjoint_paths() -> tuple[float, float]:
-    """Fewest from the first server to any other: all pairs, for the servers are one orbit."""
+    """k + 1 paths without a common node join any two servers of a BCube_k."""  # noqa: D403
+    # Fewest from the first server to any other: all pairs, for the servers are one orbit.
     t = bcube(n=3, k=2)
     return min(len(disjoint_path_set(t, 0, other)) for other in t.hosts[1:]), 3
 
 
-@theorem(
-    "THM-TOPO-TORUS-NODES",
-    system="Torus (Blue Gene/L)",
-    statement="A d-dimensional torus falls apart only when 2d nodes fail, the neighbours of one.",
-)
+@theorem("THM-TOPO-TORUS-NODES", system="Torus (Blue Gene/L)")
 def torus_vertex_connectivity() -> tuple[float, float]:
-    """Smallest separating set of a torus of 512 nodes."""
+    """A d-dimensional torus falls apart only when 2d nodes fail, the neighbours of one."""
+    # Smallest separating set of a torus of 512 nodes.
     return float(vertex_connectivity(torus((8, 8, 8)))), 6
 
 
-@theorem(
-    "THM-TOPO-ALL-HOSTS",
-    system="Fat-tree",
-    statement="Without switch or fabric failures all hosts of a fat-tree are joined if all host cables work.",
-)
+@theorem("THM-TOPO-ALL-HOSTS", system="Fat-tree")
 def fat_tree_host_cables() -> tuple[float, float]:
-    """Whether 1 - p^N for N host cables lies in the interval of 100,000 samples: 1 if so."""
+    """Without switch or fabric failures all hosts of a fat-tree are joined if all host cables work."""
+    # Whether p^N for N host cables lies in the interval of 100,000 samples: 1 if so.
     t = fat_tree(8)
     chance = np.where(t.endpoint[t.edges].any(axis=1), 1e-3, 0.0)
     found = evaluate(

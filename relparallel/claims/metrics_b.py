@@ -108,33 +108,24 @@ def jellyfish_longest_matching_of_some(n: int, r: int, fraction: float) -> float
     return float(np.mean([float(each) for each in found]))
 
 
-@theorem(
-    "THM-TOPO-BCUBE-ABT",
-    system="BCube",
-    statement="All-to-all traffic of a BCube gets n(N-1)/(n-1) host links, more than one per server.",
-)
+@theorem("THM-TOPO-BCUBE-ABT", system="BCube")
 def bcube_theorem() -> tuple[float, float]:
-    """Measured at 4,096 servers."""
+    """All-to-all traffic of a BCube gets n(N-1)/(n-1) host links, more than one per server."""
+    # Measured at 4,096 servers.
     return float(aggregate_bottleneck_throughput(bcube(n=8, k=3))), 8 * 4095 / 7
 
 
-@theorem(
-    "THM-TOPO-FAT-TREE-FLOW",
-    system="Fat-Tree",
-    statement="A fat-tree carries (N-1)/(N-k/2) of a host link per host, all to all.",
-)
+@theorem("THM-TOPO-FAT-TREE-FLOW", system="Fat-Tree")
 def fat_tree_flow() -> tuple[float, float]:
-    """By the linear program of the 27,648 hosts of 48-port switches, reduced by proved symmetry."""
+    """A fat-tree carries (N-1)/(N-k/2) of a host link per host, all to all."""
+    # By the linear program of the 27,648 hosts of 48-port switches, reduced by proved symmetry.
     return float(f"{float(concurrent_flow(fat_tree(48))):.12g}"), float(f"{27647 / 27624:.12g}")
 
 
-@theorem(
-    "THM-TOPO-LEAF-SPINE-LOAD",
-    system="Leaf-Spine",
-    statement="An uplink of a leaf with h of N hosts and s spines carries h(N-h)/s units each way.",
-)
+@theorem("THM-TOPO-LEAF-SPINE-LOAD", system="Leaf-Spine")
 def leaf_spine_load() -> tuple[float, float]:
-    """Largest load where uplinks are the bottleneck."""
+    """An uplink of a leaf with h of N hosts and s spines carries h(N-h)/s units each way."""
+    # Largest load where uplinks are the bottleneck.
     return ecmp_load(leaf_spine(leaves=16, spines=4, hosts_per_leaf=16)).maximum, 16 * (256 - 16) / 4
 
 

@@ -139,12 +139,9 @@ def set_partitions(n: int) -> int:
     return run_programme(programme, max_states=10**6).peak
 
 
-@theorem(
-    "THM-reliability-ring",
-    system="network reliability",
-    statement="A ring of n links is connected while at most one is down: an (n-1)-out-of-n system.",
-)
+@theorem("THM-reliability-ring", system="network reliability")
 def ring_is_redundant_by_one() -> tuple[float, float]:
-    """Twelve links, MTBF 999 h, MTTR 1 h."""
+    """A ring of n links is connected while at most one is down: an (n-1)-out-of-n system."""
+    # Twelve links, MTBF 999 h, MTTR 1 h.
     ring = evaluate(nx.cycle_graph(12), link_down=unavailability(999.0, 1.0), reductions=False)
     return ring.unreliability, float(unavailability(999.0, 1.0, needed=11, installed=12))

@@ -110,8 +110,8 @@ def reproduces(
     return bind
 
 
-def theorem(id: str, *, system: str, statement: str) -> Callable[[Function], Function]:
-    """Enter the decorated check in the ledger as a theorem.
+def theorem(id: str, *, system: str) -> Callable[[Function], Function]:
+    """Enter the decorated check in the ledger as a theorem; its docstring is the statement.
 
     Parameters
     ----------
@@ -119,8 +119,6 @@ def theorem(id: str, *, system: str, statement: str) -> Callable[[Function], Fun
         Unique, ``THM-...``.
     system : str
         The system of the reading list it speaks of.
-    statement : str
-        The theorem in one sentence.
 
     Returns
     -------
@@ -129,11 +127,14 @@ def theorem(id: str, *, system: str, statement: str) -> Callable[[Function], Fun
 
     Examples
     --------
-    >>> check = theorem("THM-example", system="none", statement="One and one are two.")
+    >>> check = theorem("THM-example", system="none")
     """
-    require_instance(str, id=id, system=system, statement=statement)
+    require_instance(str, id=id, system=system)
 
     def bind(function: Function) -> Function:
+        if not function.__doc__:
+            raise ValueError(f"theorem {id} must be stated by the docstring of {function.__name__}")
+        statement = " ".join(function.__doc__.split())
         _THEOREMS.append(Theorem(id=id, system=system, statement=statement, function=function))
         return function
 

@@ -32,48 +32,36 @@ def _hosts(spares: int, dormancy: float = 1.0) -> RepairedParts:
     )
 
 
-@theorem(
-    "THM-availability-static",
-    system="Availability, MTBF/MTTR",
-    statement="With a crew for each host the repair chain gives the k-out-of-n formula.",
-)
+@theorem("THM-availability-static", system="Availability, MTBF/MTTR")
 def crews_enough() -> tuple[float, float]:
-    """Elimination without a subtraction, and the binomial sum."""
+    """With a crew for each host the repair chain gives the k-out-of-n formula."""
+    # Elimination without a subtraction, and the binomial sum.
     chain = repair_chain([_hosts(8)])
     return chain.unavailability, float(unavailability(2.0**23, 2.0**14, needed=128, installed=136))
 
 
-@theorem(
-    "THM-availability-crews",
-    system="Availability, MTBF/MTTR",
-    statement="One crew and spares switched off: the repair chain gives the product form in rationals.",
-)
+@theorem("THM-availability-crews", system="Availability, MTBF/MTTR")
 def one_crew() -> tuple[float, float]:
-    """128 hosts and 6 cold spares: one of min(134 - k, 128) that work fails, one of k is repaired."""
+    """One crew and spares switched off: the repair chain gives the product form in rationals."""
+    # 128 hosts and 6 cold spares: one of min(134 - k, 128) that work fails, one of k is repaired.
     rates = [Fraction(min(134 - k, 128), 2**9) for k in range(134)]
     weights = [prod(rates[:k], start=Fraction(1)) for k in range(135)]
     return repair_chain([_hosts(6, 0.0)], crews=1).unavailability, float(sum(weights[7:]) / sum(weights))
 
 
-@theorem(
-    "THM-availability-frequency",
-    system="Availability, MTBF/MTTR",
-    statement="A ring fails as often by Birnbaum's measures of its cables as by the chain over their number.",
-)
+@theorem("THM-availability-frequency", system="Availability, MTBF/MTTR")
 def ring_fails_as_often() -> tuple[float, float]:
-    """Sum of w B over 12 cables, and the flow of the chain from one cable down to two."""
+    """A ring fails as often by Birnbaum's measures of its cables as by the chain over their number."""
+    # Sum of w B over 12 cables, and the flow of the chain from one cable down to two.
     ring = failure_frequency(nx.cycle_graph(12), link_mtbf=999.0, link_mttr=1.0)
     cables = RepairedParts(name="cable", count=12, needed=11, mtbf=999.0, mttr=1.0)
     return ring.frequency, repair_chain([cables]).frequency
 
 
-@theorem(
-    "THM-availability-common-cause",
-    system="Availability, MTBF/MTTR",
-    statement="Spines under the beta factor model are a group of shared risk: the same unreliability.",
-)
+@theorem("THM-availability-common-cause", system="Availability, MTBF/MTTR")
 def beta_factor_is_a_group() -> tuple[float, float]:
-    """Two leaves over four spines, a tenth of their failures in common."""
+    """Spines under the beta factor model are a group of shared risk: the same unreliability."""
+    # Two leaves over four spines, a tenth of their failures in common.
     causes, spines = multiple_greek_letters(1e-3, 4, [0.1]), range(2, 6)
     down: Any = dict.fromkeys(spines, float(causes[0]))
     graph = nx.complete_bipartite_graph(2, 4)
@@ -81,13 +69,10 @@ def beta_factor_is_a_group() -> tuple[float, float]:
     return shared.unreliability, common_cause_unavailability(1, causes)
 
 
-@theorem(
-    "THM-importance-conditioning",
-    system="Importance measures",
-    statement="Birnbaum's measures from one sweep are differences of two evaluations each.",
-)
+@theorem("THM-importance-conditioning", system="Importance measures")
 def importance_is_a_difference() -> tuple[float, float]:
-    """The sum over the core switches of a fat-tree with failing cables and switches."""
+    """Birnbaum's measures from one sweep are differences of two evaluations each."""
+    # The sum over the core switches of a fat-tree with failing cables and switches.
     fabric, terminals = topology.fat_tree(4), (0, 5, 15)
     core = fabric.is_kind("core")
     down = np.where(core, 0.05, np.where(fabric.endpoint, 0.0, 0.02))
@@ -101,13 +86,10 @@ def importance_is_a_difference() -> tuple[float, float]:
     return sum(mine), apart
 
 
-@theorem(
-    "THM-performability-leaf-spine",
-    system="Performability",
-    statement="S spines leave S s l^2 uplinks between two leaves on average, whatever routes leaves take.",
-)
+@theorem("THM-performability-leaf-spine", system="Performability")
 def uplinks_left() -> tuple[float, float]:
-    """All 256 states of four spines and of the cables of one leaf; those of the other are perfect."""
+    """S spines leave S s l^2 uplinks between two leaves on average, whatever routes leaves take."""
+    # All 256 states of four spines and of the cables of one leaf; those of the other are perfect.
     graph = nx.complete_bipartite_graph(2, 4)
     cables: Any = {(0, spine): 0.05 for spine in range(2, 6)}
     spines: Any = dict.fromkeys(range(2, 6), 0.1)
@@ -116,24 +98,18 @@ def uplinks_left() -> tuple[float, float]:
     return found.value, 4 * 0.9 * 0.95
 
 
-@theorem(
-    "THM-performability-pods",
-    system="Performability",
-    statement="Two pods of a k=48 fat-tree are left k^2/4 a^2 c m^2 core links on average.",
-)
+@theorem("THM-performability-pods", system="Performability")
 def core_links_left() -> tuple[float, float]:
-    """The convolution of 24 groups, and the mean of each of 576 lanes."""
+    """Two pods of a k=48 fat-tree are left k^2/4 a^2 c m^2 core links on average."""
+    # The convolution of 24 groups, and the mean of each of 576 lanes.
     law = fat_tree_pod_bandwidth(48, 0.99, 0.98, 0.995)
     return float(law @ np.arange(577)), 576 * 0.98**2 * 0.99 * 0.995**2
 
 
-@theorem(
-    "THM-performability-pairs",
-    system="Performability",
-    statement="The expected share of connected pairs over all states is the mean two-terminal reliability.",
-)
+@theorem("THM-performability-pairs", system="Performability")
 def pairs_connected() -> tuple[float, float]:
-    """A ring of six with failing cables: 64 states, and three distances by the exact programme."""
+    """The expected share of connected pairs over all states is the mean two-terminal reliability."""
+    # A ring of six with failing cables: 64 states, and three distances by the exact programme.
     ring = nx.cycle_graph(6)
     pairs = [evaluate(ring, (0, other), link_up=0.8).reliability for other in range(1, 6)]
     return performability(ring, link_up=0.8, gap=0.0).value, sum(pairs) / 5

@@ -62,46 +62,34 @@ def _programme(k: int, core_up: float, aggregation_up: float, core_link_up: floa
     return evaluate(fabric, np.flatnonzero(fabric.is_kind("edge"))[:: k // 2], links, nodes).unreliability
 
 
-@theorem(
-    "THM-reliability-closed-form",
-    system="fat-tree",
-    statement="The epidemic closed form for pods and the exact programme on the k=6 fabric give the same U.",
-)
+@theorem("THM-reliability-closed-form", system="fat-tree")
 def closed_form_equals_programme() -> tuple[float, float]:
-    """Switch failures, links perfect."""
+    """The epidemic closed form for pods and the exact programme on the k=6 fabric give the same U."""
+    # Switch failures, links perfect.
     return fat_tree_pods_connected(6, 0.9, 0.85).unreliability, _programme(6, 0.9, 0.85, 1.0)
 
 
-@theorem(
-    "THM-reliability-partitions",
-    system="fat-tree",
-    statement="Moebius inversion over partitions of the pods and the exact programme agree on k=4.",
-)
+@theorem("THM-reliability-partitions", system="fat-tree")
 def partitions_equal_programme() -> tuple[float, float]:
-    """Cores, aggregation switches and the cables between them fail."""
+    """Moebius inversion over partitions of the pods and the exact programme agree on k=4."""
+    # Cores, aggregation switches and the cables between them fail.
     return fat_tree_pods_connected(4, 0.9, 0.85, 0.8).unreliability, _programme(4, 0.9, 0.85, 0.8)
 
 
-@theorem(
-    "THM-reliability-leaf-spine",
-    system="leaf-spine",
-    statement="The outbreak closed form for leaves and the exact programme agree on 16 x 8 switches.",
-)
+@theorem("THM-reliability-leaf-spine", system="leaf-spine")
 def leaves_equal_programme() -> tuple[float, float]:
-    """Spines and cables fail."""
+    """The outbreak closed form for leaves and the exact programme agree on 16 x 8 switches."""
+    # Spines and cables fail.
     fabric = topology.leaf_spine(16, 8, 1)
     nodes = np.where(fabric.is_kind("spine"), 0.999, 1.0)
     exact = evaluate(fabric, np.flatnonzero(fabric.is_kind("leaf")), 0.99, nodes)
     return leaf_spine_leaves_connected(16, 8, 0.999, 0.99).unreliability, exact.unreliability
 
 
-@theorem(
-    "THM-reliability-job",
-    system="fat-tree",
-    statement="Hosts of a job in three pods, any path: the closed form and the exact programme agree on k=4.",
-)
+@theorem("THM-reliability-job", system="fat-tree")
 def job_equals_programme() -> tuple[float, float]:
-    """Five hosts; cores, aggregation switches, the cables between them, and hosts fail."""
+    """Hosts of a job in three pods, any path: the closed form and the exact programme agree on k=4."""
+    # Five hosts; cores, aggregation switches, the cables between them, and hosts fail.
     fabric, hosts = topology.fat_tree(4), (0, 1, 5, 8, 10)
     core = fabric.is_kind("core")
     nodes = np.select([core, fabric.is_kind("aggregation"), fabric.endpoint], [0.9, 0.85, 0.95], 1.0)
@@ -109,13 +97,10 @@ def job_equals_programme() -> tuple[float, float]:
     return job_connected(4, hosts, 0.9, 0.85, 1.0, 0.8, host_up=0.95).unreliability, exact.unreliability
 
 
-@theorem(
-    "THM-reliability-burtin-pittel",
-    system="Couto et al. arXiv 1510.02735",
-    statement="(E/r) c^(-1/r) Gamma(1/r) is the integral of exp(-c (t/E)^r): mean time until the first cut.",
-)
+@theorem("THM-reliability-burtin-pittel", system="Couto et al. arXiv 1510.02735")
 def life_is_the_integral() -> tuple[float, float]:
-    """Cuts of two out of parts that live a million hours, in a thousand places."""
+    """(E/r) c^(-1/r) Gamma(1/r) is the integral of exp(-c (t/E)^r): mean time until the first cut."""
+    # Cuts of two out of parts that live a million hours, in a thousand places.
     area = quad(lambda t: math.exp(-1000 * t**2), 0.0, math.inf, epsabs=0.0, epsrel=1e-13)[0]
     return mean_time_to_isolation(1e6, 2, 1000), 1e6 * area
 
@@ -136,21 +121,15 @@ def _shorter(parts: Literal["links", "switches"]) -> tuple[float, float]:
     return lives[0] / lives[1], math.sqrt(rare[1] / rare[0])
 
 
-@theorem(
-    "THM-reliability-couto-links",
-    system="Couto et al. arXiv 1510.02735",
-    statement="BCube is best for link failures: sqrt(3/2) times the life of a DCell of as many servers.",
-)
+@theorem("THM-reliability-couto-links", system="Couto et al. arXiv 1510.02735")
 def bcube_is_best_for_links() -> tuple[float, float]:
-    """Three cuts of two cables for two servers of a DCell_1, two for two servers of a BCube_1."""
+    """BCube is best for link failures: sqrt(3/2) times the life of a DCell of as many servers."""
+    # Three cuts of two cables for two servers of a DCell_1, two for two servers of a BCube_1.
     return _shorter("links")
 
 
-@theorem(
-    "THM-reliability-couto-switches",
-    system="Couto et al. arXiv 1510.02735",
-    statement="DCell is best for switch failures: half as many cuts of two switches as a BCube.",
-)
+@theorem("THM-reliability-couto-switches", system="Couto et al. arXiv 1510.02735")
 def dcell_is_best_for_switches() -> tuple[float, float]:
-    """One cut of two switches for two servers of a DCell_1, two for two servers of a BCube_1."""
+    """DCell is best for switch failures: half as many cuts of two switches as a BCube."""
+    # One cut of two switches for two servers of a DCell_1, two for two servers of a BCube_1.
     return _shorter("switches")

@@ -12,13 +12,10 @@ from relparallel.reliability.sensitivity.class_importance import class_importanc
 from relparallel.reliability.sensitivity.gradient import importance
 
 
-@theorem(
-    "THM-reliability-lumping",
-    system="fat-tree",
-    statement="Lumped by the symmetry of its cores, the k=4 fat-tree with all parts failing has the same U.",
-)
+@theorem("THM-reliability-lumping", system="fat-tree")
 def lumping_equals_programme() -> tuple[float, float]:
-    """Switches of each tier, links of each kind."""
+    """Lumped by the symmetry of its cores, the k=4 fat-tree with all parts failing has the same U."""
+    # Switches of each tier, links of each kind.
     fabric = topology.fat_tree(4)
     node = np.array([1.0, 0.98, 0.9, 0.95])[fabric.tier]
     link = np.array([1.0, 1.0, 0.93, 0.97])[fabric.tier[fabric.edges].max(axis=1)]
@@ -26,24 +23,18 @@ def lumping_equals_programme() -> tuple[float, float]:
     return lumped.unreliability, evaluate(fabric, "all", link, node, method="exact").unreliability
 
 
-@theorem(
-    "THM-reliability-lumping-switches",
-    system="fat-tree",
-    statement="Where only switches fail, lumping the k=6 fat-tree and the epidemic closed form agree on U.",
-)
+@theorem("THM-reliability-lumping-switches", system="fat-tree")
 def lumping_equals_closed_form() -> tuple[float, float]:
-    """Cores and aggregation switches."""
+    """Where only switches fail, lumping the k=6 fat-tree and the epidemic closed form agree on U."""
+    # Cores and aggregation switches.
     closed = fat_tree_pods_connected(6, 0.9, 0.85)
     return fat_tree_connected(6, core_up=0.9, aggregation_up=0.85).unreliability, closed.unreliability
 
 
-@theorem(
-    "THM-importance-classes",
-    system="Importance measures",
-    statement="A class's share of the derivative of the lumped sum is Birnbaum's measure of each part.",
-)
+@theorem("THM-importance-classes", system="Importance measures")
 def classes_equal_the_sweep_back() -> tuple[float, float]:
-    """One core of the k=4 fat-tree with all parts failing: by classes, and by the sweep back."""
+    """A class's share of the derivative of the lumped sum is Birnbaum's measure of each part."""
+    # One core of the k=4 fat-tree with all parts failing: by classes, and by the sweep back.
     fabric = topology.fat_tree(4)
     problem = read_problem(fabric, "all", 0.97, np.array([0.999, 0.98, 0.9, 0.95])[fabric.tier])
     core = len(problem.edges) + int(np.flatnonzero(fabric.is_kind("core"))[0])

@@ -23,13 +23,10 @@ def optimal_allocation(components: str, cost_limit: int, weight_limit: int) -> f
     return redundancy_allocation(component_table(components), cost_limit, weight_limit).reliability
 
 
-@theorem(
-    "THM-redundancy-two-routes",
-    system="Redundancy allocation (RAP)",
-    statement="The dynamic programme and the mixed-integer programme prove the same optimum at C=130, W=180.",
-)
+@theorem("THM-redundancy-two-routes", system="Redundancy allocation (RAP)")
 def table_equals_programme() -> tuple[float, float]:
-    """Two exact routes."""
+    """The dynamic programme and the mixed-integer programme prove the same optimum at C=130, W=180."""
+    # Two exact routes.
     table = component_table("fyffe")
     by_table, by_programme = (
         redundancy_allocation(table, 130, 180, method=method).unreliability for method in ("table", "milp")
@@ -37,35 +34,26 @@ def table_equals_programme() -> tuple[float, float]:
     return by_table, by_programme
 
 
-@theorem(
-    "THM-cheapest-two-connected",
-    system="Survivable design and SRLG-disjoint paths",
-    statement="Of a complete graph at price 1 no 2-edge-connected network is cheaper than a ring: n links.",
-)
+@theorem("THM-cheapest-two-connected", system="Survivable design and SRLG-disjoint paths")
 def ring_is_cheapest() -> tuple[float, float]:
-    """Eight nodes, nothing given."""
+    """Of a complete graph at price 1 no 2-edge-connected network is cheaper than a ring: n links."""
+    # Eight nodes, nothing given.
     nothing, complete = nx.empty_graph(8), nx.complete_graph(8)
     return survivable_augmentation(nothing, complete, cost=1.0).cost, 8.0
 
 
-@theorem(
-    "THM-cheapest-reliable-ring",
-    system="Reliable network design",
-    statement="Five nodes, links up 0.9, U <= 0.1: a ring, U = 1 - 0.9^5 - 5 0.1 0.9^4, no 4 links.",
-)
+@theorem("THM-cheapest-reliable-ring", system="Reliable network design")
 def ring_is_reliable_enough() -> tuple[float, float]:
-    """Exact unreliability of the certified optimum, and the closed form of the ring."""
+    """Five nodes, links up 0.9, U <= 0.1: a ring, U = 1 - 0.9^5 - 5 0.1 0.9^4, no 4 links."""
+    # Exact unreliability of the certified optimum, and the closed form of the ring.
     design = reliable_network(nx.complete_graph(5), 0.1, link_up=0.9, cost=1.0)
     return design.unreliability or 0.0, 1 - 0.9**5 - 5 * 0.1 * 0.9**4
 
 
-@theorem(
-    "THM-fabric-two-planes",
-    system="Reliable network design",
-    statement="Hosts with a cable in each of two planes and no forwarding: U of all hosts is U_A U_B.",
-)
+@theorem("THM-fabric-two-planes", system="Reliable network design")
 def two_planes_are_a_product() -> tuple[float, float]:
-    """64 hosts: the bracket of the fabric choice, and the closed form of one plane squared; eight digits."""
+    """Hosts with a cable in each of two planes and no forwarding: U of all hosts is U_A U_B."""
+    # 64 hosts: the bracket of the fabric choice, and the closed form of one plane squared; eight digits.
     graph = leaf_spine(8, 4, 8).to_networkx()
     graph.add_edges_from([(u, v ^ 1) for u, v in graph.edges if graph.nodes[u]["kind"] == "host"])
     graph.remove_edges_from(
@@ -80,23 +68,17 @@ def two_planes_are_a_product() -> tuple[float, float]:
     return float(f"{found:.7e}"), float(f"{plane.unreliability**2:.7e}")
 
 
-@theorem(
-    "THM-spares-two-models",
-    system="Spare and maintenance planning",
-    statement="One kind of part: the cheapest stock is the inverse of Erlang's formula.",
-)
+@theorem("THM-spares-two-models", system="Spare and maintenance planning")
 def stock_is_erlang() -> tuple[float, float]:
-    """A fleet of 2,048 nodes with cold spares."""
+    """One kind of part: the cheapest stock is the inverse of Erlang's formula."""
+    # A fleet of 2,048 nodes with cold spares.
     plan = spares(2048, 1 / 3.79e-3, 1.0, 0.999, kind="cold")
     return float(plan.spares[0]), float(spares_needed(2048, 3.79e-3, 1.0, 1e-3))
 
 
-@theorem(
-    "THM-inspection-is-young",
-    system="Spare and maintenance planning",
-    statement="For rare failures the optimal inspection interval is Young's sqrt(2 c / (d lam)).",
-)
+@theorem("THM-inspection-is-young", system="Spare and maintenance planning")
 def inspection_is_young() -> tuple[float, float]:
-    """Rounded to five digits; the next term is of relative order sqrt(c lam / d)."""
+    """For rare failures the optimal inspection interval is Young's sqrt(2 c / (d lam))."""
+    # Rounded to five digits; the next term is of relative order sqrt(c lam / d).
     plan = inspection_interval(rate=1e-14, inspection=2.0, downtime=1.0)
     return float(f"{plan.interval:.5g}"), float(f"{(2 * 2.0 / 1e-14) ** 0.5:.5g}")

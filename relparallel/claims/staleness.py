@@ -72,25 +72,19 @@ def best_half_life(fact: Fact) -> float:
     return float(np.log(0.5) / np.log(best))
 
 
-@theorem(
-    "THM-pipemare-threshold",
-    system="PipeMare",
-    statement="Delayed descent on a parabola is stable below (2/c) sin(pi/(4 t + 2)) and not above it.",
-)
+@theorem("THM-pipemare-threshold", system="PipeMare")
 def pipemare_threshold() -> tuple[float, float]:
-    """Sum over delays of the step where a root leaves the circle, curvature 3, and of the closed form."""
+    """Delayed descent on a parabola is stable below (2/c) sin(pi/(4 t + 2)) and not above it."""
+    # Sum over delays of the step where a root leaves the circle, curvature 3, and of the closed form.
     delays = [0, 1, 3, 7, 20]
     roots = [largest_stable_step(partial(delayed_taps, forward_delay=t, curvature=3.0)) for t in delays]
     return sum(roots), float(stable_step(delays, 3.0).sum())
 
 
-@theorem(
-    "THM-pipemare-run",
-    system="PipeMare",
-    statement="A simulated run with discrepancy and correction is its companion matrix, again and again.",
-)
+@theorem("THM-pipemare-run", system="PipeMare")
 def pipemare_run() -> tuple[float, float]:
-    """The weight after 200 updates at the largest stable step, simulated and by a power of the matrix."""
+    """A simulated run with discrepancy and correction is its companion matrix, again and again."""
+    # The weight after 200 updates at the largest stable step, simulated and by a power of the matrix.
     decay = correction_decay(3)
     method = partial(delayed_taps, forward_delay=3, discrepancy=1.0, decay=decay)
     step = largest_stable_step(method)
@@ -100,13 +94,10 @@ def pipemare_run() -> tuple[float, float]:
     return float(path[-1]), float(power[0] @ np.tile([1.0, 0.0], 4))
 
 
-@theorem(
-    "THM-pipemare-rates",
-    system="PipeMare",
-    statement="The steps that PipeMare starts with are stable on every stage where the base rate is 1/c.",
-)
+@theorem("THM-pipemare-rates", system="PipeMare")
 def pipemare_rates() -> tuple[float, float]:
-    """Stages of 24 whose root lies inside the unit circle at the rate of update 0, and all 24."""
+    """The steps that PipeMare starts with are stable on every stage where the base rate is 1/c."""
+    # Stages of 24 whose root lies inside the unit circle at the rate of update 0, and all 24.
     rates = rescheduled_rate(1.0, pipeline_delays(24), 0, 100)
     lags = weight_delay(simulate_schedule("pipemare", 24, 120), 1) - 1
     radii = [spectral_radius(delayed_taps(float(a), int(lag))) for a, lag in zip(rates, lags, strict=True)]

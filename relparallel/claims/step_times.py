@@ -40,14 +40,12 @@ def sharded_or_split_rate(
     return model.flops_per_iteration(gbs, recompute="full") / (seconds * strategy.gpus * TFLOP)
 
 
-@theorem(
-    "THM-calculon-errors",
-    system="PTD-P",
-    statement="On all five sources where an error of Calculon is on record, the mean error of predictions of "
-    "the left-out source, with one factor, is smaller.",
-)
+@theorem("THM-calculon-errors", system="PTD-P")
 def closer_than_calculon() -> tuple[int, int]:
-    """Sources on which the prediction is closer, and sources compared."""
+    """On all five sources where an error of Calculon is on record, the mean error of predictions of the
+    left-out source, with one factor, is smaller.
+    """  # noqa: D205
+    # Sources on which the prediction is closer, and sources compared.
     table = pd.read_csv(data_folder() / "derived" / "calibration_errors.csv")
     ours = table[table["way"] == "left_out_one_factor"].set_index("source")["mean"]
     closer = [100 * ours[source] < float(facts()[row].value_text) for source, row in _CALCULON.items()]

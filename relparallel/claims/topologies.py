@@ -195,59 +195,44 @@ def torus_bisection_bandwidth(dims: str, link_rate: float) -> float:
     return int(t.multiplicity[half[:, 0] != half[:, 1]].sum()) * link_rate / GB
 
 
-@theorem(
-    "THM-TOPO-LEAF-SPINE-HOPS",
-    system="Leaf-Spine",
-    statement="Hosts of a leaf-spine network are [2(h-1) + 4(N-h)]/(N-1) links apart on average.",
-)
+@theorem("THM-TOPO-LEAF-SPINE-HOPS", system="Leaf-Spine")
 def leaf_spine_mean_hops() -> tuple[float, float]:
-    """Measured against the closed form at 1,024 hosts."""
+    """Hosts of a leaf-spine network are [2(h-1) + 4(N-h)]/(N-1) links apart on average."""
+    # Measured against the closed form at 1,024 hosts.
     form = describe("leaf_spine", leaves=32, spines=16, hosts_per_leaf=32)
     return hop_statistics(leaf_spine(leaves=32, spines=16, hosts_per_leaf=32)).mean, float(
         form.mean_hops or 0
     )
 
 
-@theorem(
-    "THM-TOPO-LEAF-SPINE-PATHS",
-    system="Leaf-Spine",
-    statement="As many cable-disjoint paths as there are spines join two leaves.",
-)
+@theorem("THM-TOPO-LEAF-SPINE-PATHS", system="Leaf-Spine")
 def leaf_spine_paths() -> tuple[float, float]:
-    """Measured between the first leaf and the last."""
+    """As many cable-disjoint paths as there are spines join two leaves."""
+    # Measured between the first leaf and the last.
     t = leaf_spine(leaves=32, spines=16, hosts_per_leaf=32)
     first, *_, last = np.flatnonzero(t.is_kind("leaf"))
     return float(edge_connectivity(t, first, last)), 16
 
 
-@theorem(
-    "THM-TOPO-DCELL-PATHS",
-    system="DCell",
-    statement="k + 1 cable-disjoint paths join any two servers of a DCell_k.",
-)
+@theorem("THM-TOPO-DCELL-PATHS", system="DCell")
 def dcell_paths() -> tuple[float, float]:
-    """Fewest from the first server to any other: all pairs, for servers forward."""
+    """k + 1 cable-disjoint paths join any two servers of a DCell_k."""  # noqa: D403
+    # Fewest from the first server to any other: all pairs, for servers forward.
     t = dcell(n=3, k=2)
     return min(disjoint_paths(t, 0, other) for other in t.hosts[1:]), 3
 
 
-@theorem(
-    "THM-TOPO-TORUS-CUT",
-    system="Torus (Blue Gene/L)",
-    statement="A d-dimensional torus falls apart only when 2d cables fail, the cables of one node.",
-)
+@theorem("THM-TOPO-TORUS-CUT", system="Torus (Blue Gene/L)")
 def torus_connectivity() -> tuple[float, float]:
-    """Smallest cut of a torus of 64 nodes."""
+    """A d-dimensional torus falls apart only when 2d cables fail, the cables of one node."""
+    # Smallest cut of a torus of 64 nodes.
     return float(edge_connectivity(torus((4, 4, 4)))), 6
 
 
-@theorem(
-    "THM-TOPO-PARTITION-CUT",
-    system="Torus (Blue Gene/L)",
-    statement="The least of N/k over open and 2N/k over wrapped sides k bisects a partition of even sides.",
-)
+@theorem("THM-TOPO-PARTITION-CUT", system="Torus (Blue Gene/L)")
 def partition_bisection() -> tuple[float, float]:
-    """Solved for a box of 4 x 4 x 2 nodes that is wrapped in its first dimension: N/4 across the second."""
+    """The least of N/k over open and 2N/k over wrapped sides k bisects a partition of even sides."""
+    # Solved for a box of 4 x 4 x 2 nodes that is wrapped in its first dimension: N/4 across the second.
     return float(bisection(torus((4, 4, 2), wrap=(True, False, False)), method="exact")), 32 / 4
 
 

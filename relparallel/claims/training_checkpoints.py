@@ -53,13 +53,10 @@ def overhead_of_two_levels(
     return sum(sqrt(2 * lam * cost) + lam * cost for lam, cost in levels)
 
 
-@theorem(
-    "THM-two-levels-chain",
-    system="Checkpointing (Young/Daly)",
-    statement="Nested blocks of two levels of checkpoints equal the absorbing Markov chain of segments.",
-)
+@theorem("THM-two-levels-chain", system="Checkpointing (Young/Daly)")
 def two_levels_are_a_chain() -> tuple[float, float]:
-    """Share with the rates and costs of ML2-001, from blocks and from the chain of 17 segments."""
+    """Nested blocks of two levels of checkpoints equal the absorbing Markov chain of segments."""
+    # Share with the rates and costs of ML2-001, from blocks and from the chain of 17 segments.
     row = facts("training-reliability")["ML2-001"].inputs
     rates = np.array([float(row["rate"]), float(row["higher_rate"])])
     costs = np.array([float(row["checkpoint"]), float(row["higher_checkpoint"])])
@@ -77,13 +74,10 @@ def two_levels_are_a_chain() -> tuple[float, float]:
     return blocks.share, float(count * work / times[0])
 
 
-@theorem(
-    "THM-causes-share-an-interval",
-    system="Checkpointing (Young/Daly)",
-    statement="With one level the best interval depends on neither causes, restarts nor delay.",
-)
+@theorem("THM-causes-share-an-interval", system="Checkpointing (Young/Daly)")
 def causes_share_an_interval() -> tuple[float, float]:
-    """Best share by the closed form of the interval, and the best of a fine grid, for two causes."""
+    """With one level the best interval depends on neither causes, restarts nor delay."""
+    # Best share by the closed form of the interval, and the best of a fine grid, for two causes.
     level = CheckpointLevel(name="storage", cost=60.0, restart=600.0, delay=200.0)
     causes = [
         Cause(level="gpu", rate=4 / DAY, detection=600.0),
@@ -97,13 +91,10 @@ def causes_share_an_interval() -> tuple[float, float]:
     return best.share, max(entry.share for entry in grid)
 
 
-@theorem(
-    "THM-parity-rebuilds",
-    system="REFT in-memory checkpointing",
-    statement="Nodes of a lost rack are rebuilt by exclusive or wherever parity is said to survive.",
-)
+@theorem("THM-parity-rebuilds", system="REFT in-memory checkpointing")
 def parity_rebuilds() -> tuple[float, float]:
-    """Share of racks after whose loss every snapshot is there again, by the policy and on real bytes."""
+    """Nodes of a lost rack are rebuilt by exclusive or wherever parity is said to survive."""
+    # Share of racks after whose loss every snapshot is there again, by the policy and on real bytes.
     said, found = [], []
     cluster = Cluster(nodes=64, nodes_per_rack=4)
     for stride in (1, 2, 4, 8):

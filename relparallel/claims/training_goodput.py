@@ -19,13 +19,10 @@ def _node_rate() -> float:
     return float(facts("training-reliability")["L3-032"].value_text) / (1000 * DAY)
 
 
-@theorem(
-    "THM-goodput-three-factors",
-    system="Checkpointing (Young/Daly)",
-    statement="With cold spares the goodput is (1 - Erlang's B) times the best effective time.",
-)
+@theorem("THM-goodput-three-factors", system="Checkpointing (Young/Daly)")
 def goodput_is_a_product() -> tuple[float, float]:
-    """Both sides on 2,048 nodes with 16 spares and a repair of one day."""
+    """With cold spares the goodput is (1 - Erlang's B) times the best effective time."""
+    # Both sides on 2,048 nodes with 16 spares and a repair of one day.
     part = training.ComponentClass(name="node", level="node", rate=_node_rate())
     strategy = Strategy(tensor=8, pipeline=16, data=128)
     model = training.failure_model(Cluster(nodes=_NODES), strategy, rates=(part,))
@@ -37,13 +34,10 @@ def goodput_is_a_product() -> tuple[float, float]:
     return report.mean, float(effective * (1 - waiting))
 
 
-@theorem(
-    "THM-chain-is-erlang",
-    system="Spare and maintenance planning",
-    statement="The chain of nodes with a crew for each and cold spares waits as Erlang's B says.",
-)
+@theorem("THM-chain-is-erlang", system="Spare and maintenance planning")
 def chain_is_erlang() -> tuple[float, float]:
-    """Both sides on 2,048 nodes with 16 spares and a repair of one day."""
+    """The chain of nodes with a crew for each and cold spares waits as Erlang's B says."""
+    # Both sides on 2,048 nodes with 16 spares and a repair of one day.
     chain = training.NodeChain(
         nodes=_NODES, spares=_SPARES, rates={1: _NODES * _node_rate()}, repair=DAY,
         speed=np.array([1.0, 0.0]), waits=True,
@@ -51,13 +45,10 @@ def chain_is_erlang() -> tuple[float, float]:
     return chain.waiting, float(training.erlang_b(_SPARES + 1, _NODES * _node_rate() * DAY))
 
 
-@theorem(
-    "THM-new-job-transient",
-    system="Elastic and redundant recovery",
-    statement="A new elastic job has the throughput A(t)^g, A(t) = a + (1 - a) e^{-(lam + 1/r) t}.",
-)
+@theorem("THM-new-job-transient", system="Elastic and redundant recovery")
 def new_job_loses_speed() -> tuple[float, float]:
-    """Both sides half a day after the start."""
+    """A new elastic job has the throughput A(t)^g, A(t) = a + (1 - a) e^{-(lam + 1/r) t}."""
+    # Both sides half a day after the start.
     shape = training.JobShape(
         nodes=_NODES, replicas=_NODES // _PER_REPLICA, stages=16, tensor=8, nodes_per_replica=_PER_REPLICA
     )

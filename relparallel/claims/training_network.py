@@ -34,13 +34,10 @@ def usable_share_of_a_pod(fact: Fact) -> float:
     return training.usable_fraction(int(found[2]), float(found[1]))
 
 
-@theorem(
-    "THM-degraded-states",
-    system="Reliability of a parallel strategy",
-    statement="Expected speed by classes of parts, and summed over single parts up or down, is the same.",
-)
+@theorem("THM-degraded-states", system="Reliability of a parallel strategy")
 def speed_over_states() -> tuple[float, float]:
-    """Classes in order of slowdown, and all 2^9 states."""
+    """Expected speed by classes of parts, and summed over single parts up or down, is the same."""
+    # Classes in order of slowdown, and all 2^9 states.
     counts, slowdowns, down = (4, 3, 2), (1.1, 1.5, 3.0), (0.1, 0.2, 0.3)
     parts = tuple(
         training.RepairableParts(name="part", count=n, rate=q / (1 - q), repair=1.0, slowdown=s)
@@ -55,13 +52,10 @@ def speed_over_states() -> tuple[float, float]:
     return float(training.expected_speed(parts)), total
 
 
-@theorem(
-    "THM-slow-ranks",
-    system="Reliability of a parallel strategy",
-    statement="The worst replica's slow stages give the mean slowdown over all sets of slow ranks.",
-)
+@theorem("THM-slow-ranks", system="Reliability of a parallel strategy")
 def slow_ranks_over_all_sets() -> tuple[float, float]:
-    """Closed form, and all 2^12 sets of slow ranks of TP 2, PP 3, DP 2."""
+    """The worst replica's slow stages give the mean slowdown over all sets of slow ranks."""
+    # Closed form, and all 2^12 sets of slow ranks of TP 2, PP 3, DP 2.
     q, strategy = 0.15, Strategy(tensor=2, pipeline=3, data=2)
     total = 0.0
     for slow in product((False, True), repeat=12):
@@ -72,13 +66,10 @@ def slow_ranks_over_all_sets() -> tuple[float, float]:
     return training.slow_ranks(strategy, q, 1.3, micro_batches=4).mean, total
 
 
-@theorem(
-    "THM-dual-homed-cards",
-    system="Reliability of a parallel strategy",
-    statement="Both ports of a card are down as often as the Markov chain of two ports enters that state.",
-)
+@theorem("THM-dual-homed-cards", system="Reliability of a parallel strategy")
 def both_ports_down() -> tuple[float, float]:
-    """Rate at 3,000 cards with links of Alibaba's clusters and repair in a day."""
+    """Both ports of a card are down as often as the Markov chain of two ports enters that state."""
+    # Rate at 3,000 cards with links of Alibaba's clusters and repair in a day.
     rate, repair = training.published_network_rates()["cable"], DAY
     load = rate * repair  # states 0, 1 and 2 down in the ratio 1 : 2 load : load^2
     one_down = 2 * load / (1 + 2 * load + load**2)

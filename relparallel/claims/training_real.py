@@ -108,27 +108,23 @@ def glm_node_failures() -> int:
     return len(log.select("node").start)
 
 
-@theorem(
-    "THM-lanl-replay",
-    system="Checkpointing (Young/Daly)",
-    statement="On the five LANL systems with most failures, a replayed job at Young's interval is within 0.5 "
-    "points of the exponential formula.",
-)
+@theorem("THM-lanl-replay", system="Checkpointing (Young/Daly)")
 def replays_within_half_a_point() -> tuple[int, int]:
-    """Systems within the bound, and systems replayed."""
+    """On the five LANL systems with most failures, a replayed job at Young's interval is within 0.5 points
+    of the exponential formula.
+    """  # noqa: D205
+    # Systems within the bound, and systems replayed.
     table = _table().unstack()
     systems = table[table.index.str.startswith("lanl ")]
     return int(((systems["replay"] - systems["formula"]).abs() < 5e-3).sum()), 5
 
 
-@theorem(
-    "THM-hardware-is-not-all",
-    system="Published runs",
-    statement="Every published run whose inputs suffice is predicted within 2 points of effective time with "
-    "all its classes of failures, and none of them with hardware failures alone.",
-)
+@theorem("THM-hardware-is-not-all", system="Published runs")
 def soft_failures_count() -> tuple[int, int]:
-    """Runs predicted with all classes and missed without the soft ones, and runs whose inputs suffice."""
+    """Every published run whose inputs suffice is predicted within 2 points of effective time with all its
+    classes of failures, and none of them with hardware failures alone.
+    """  # noqa: D205
+    # Runs predicted with all classes and missed without the soft ones, and runs whose inputs suffice.
     table = training.predict_runs()
     known = table[table["sufficient"] & table["published"].notna()]
     right = (known["error"].abs() <= 2) & (known["hardware error"].abs() > 2)

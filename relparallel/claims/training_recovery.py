@@ -39,58 +39,43 @@ def time_of_pairs(b: int) -> float:
 _SHAPE = training.JobShape(nodes=2048, replicas=128, stages=16, tensor=8, nodes_per_replica=16)
 
 
-@theorem(
-    "THM-elastic-mixture",
-    system="Elastic and redundant recovery",
-    statement="The mean of C(N-g,k)/C(N,k) over binomially many failed nodes is a^g.",
-)
+@theorem("THM-elastic-mixture", system="Elastic and redundant recovery")
 def elastic_mixture() -> tuple[float, float]:
-    """Both sides on 2,048 nodes of which 2 % are down."""
+    """The mean of C(N-g,k)/C(N,k) over binomially many failed nodes is a^g."""
+    # Both sides on 2,048 nodes of which 2 % are down.
     chance = binom.pmf(np.arange(2049), 2048, 0.02)
     return float(chance @ training.Recovery("elastic", DAY).speed(_SHAPE, 2048)), 0.98**16
 
 
-@theorem(
-    "THM-bamboo-power",
-    system="Elastic and redundant recovery",
-    statement="D pipelines survive k failures as often as coefficient k of the D-th power says.",
-)
+@theorem("THM-bamboo-power", system="Elastic and redundant recovery")
 def bamboo_power() -> tuple[float, float]:
-    """Independent failures as a mixture of the numbers that fail, 8 pipelines of 12."""
+    """D pipelines survive k failures as often as coefficient k of the D-th power says."""
+    # Independent failures as a mixture of the numbers that fail, 8 pipelines of 12.
     survive = [training.pipeline_survival(12, k, pipelines=8) for k in range(97)]
     mixed = binom.pmf(np.arange(97), 96, 0.05) @ survive
     return float(mixed), float(training.independent_failures_survived(12, 8, 0.05))
 
 
-@theorem(
-    "THM-pairs-mtti",
-    system="Elastic and redundant recovery",
-    statement="b pairs last int (1 - (1 - e^-t)^2)^b dt times the life of one process.",
-)
+@theorem("THM-pairs-mtti", system="Elastic and redundant recovery")
 def pairs_mtti() -> tuple[float, float]:
-    """Both sides for 100 pairs."""
+    """b pairs last int (1 - (1 - e^-t)^2)^b dt times the life of one process."""  # noqa: D403
+    # Both sides for 100 pairs.
     lasting, _ = quad(lambda t: (1 - (1 - np.exp(-t)) ** 2) ** 100, 0, 50, epsabs=1e-13, epsrel=1e-12)
     return float(training.pair_mtti(100, 1.0)), float(lasting)
 
 
-@theorem(
-    "THM-crews-enough",
-    system="Spare and maintenance planning",
-    statement="As many crews as nodes can be down give Erlang's formula.",
-)
+@theorem("THM-crews-enough", system="Spare and maintenance planning")
 def crews_enough() -> tuple[float, float]:
-    """Both sides on 2,048 nodes with 8 spares and 9 crews."""
+    """As many crews as nodes can be down give Erlang's formula."""
+    # Both sides on 2,048 nodes with 8 spares and 9 crews.
     limited = training.shortage_probability(nodes=2048, spares=8, node_rate=0.00379, repair=1.0, crews=9)
     return float(limited), float(training.erlang_b(servers=9, load=2048 * 0.00379))
 
 
-@theorem(
-    "THM-elastic-against-spares",
-    system="Elastic and redundant recovery",
-    statement="a^g / (1 + N lam t) equals a share x at lam r = (x (1 + N lam t))^(-1/g) - 1.",
-)
+@theorem("THM-elastic-against-spares", system="Elastic and redundant recovery")
 def elastic_against_spares() -> tuple[float, float]:
-    """The share of a job with 64 spares of 2,048 nodes, and the elastic throughput at its break-even."""
+    """a^g / (1 + N lam t) equals a share x at lam r = (x (1 + N lam t))^(-1/g) - 1."""
+    # The share of a job with 64 spares of 2,048 nodes, and the elastic throughput at its break-even.
     rate = 3.79e-3 / DAY
     share = 1984 / 2048 * float(training.optimal_training_time_ratio(20.0, 1 / (1984 * rate), 300.0))
     repair = training.break_even_any(share, 2048, 16, rate, pause=30.0)

@@ -149,25 +149,19 @@ def spares_for_one_in_a_thousand(nodes: str, node_rate: float, repair: float) ->
     return tuple(training.spares_needed(size, node_rate, repair, shortage=1e-3) for size in clusters)
 
 
-@theorem(
-    "THM-checkpoint-lost-share",
-    system="Checkpointing (Young/Daly)",
-    statement="At the exact optimal interval W the time lost to checkpoints and rework is the share W/M.",
-)
+@theorem("THM-checkpoint-lost-share", system="Checkpointing (Young/Daly)")
 def lost_share_is_the_interval() -> tuple[float, float]:
-    """Both sides for C = 60 s and M = 3 h."""
+    """At the exact optimal interval W the time lost to checkpoints and rework is the share W/M."""
+    # Both sides for C = 60 s and M = 3 h.
     interval = float(training.checkpoint_interval(60.0, 10800.0))
     ratio = training.effective_training_time_ratio(10800.0, interval, 60.0, restart=0.0)
     return 1 - float(ratio.mean), interval / 10800.0
 
 
-@theorem(
-    "THM-restart-is-no-spares",
-    system="Spare and maintenance planning",
-    statement="Waiting for repairs is the policy of no spares: Erlang's B gives Daly's down time.",
-)
+@theorem("THM-restart-is-no-spares", system="Spare and maintenance planning")
 def restart_is_no_spares() -> tuple[float, float]:
-    """Both sides on 2,048 nodes with a repair of one day."""
+    """Waiting for repairs is the policy of no spares: Erlang's B gives Daly's down time."""
+    # Both sides on 2,048 nodes with a repair of one day.
     job = _job(nodes_per_replica=16)
     policy = training.relative_goodput(job, "spares", DAY, spares=0)
     mtbf = 1 / (job.nodes * job.node_rate)
@@ -175,25 +169,19 @@ def restart_is_no_spares() -> tuple[float, float]:
     return float(policy.share), float(daly.mean)
 
 
-@theorem(
-    "THM-elastic-break-even",
-    system="Elastic and redundant recovery",
-    statement="q a^gA = a^gB exactly at lam r = q^(1/(gA - gB)) - 1; Brent's root of the goodput agrees.",
-)
+@theorem("THM-elastic-break-even", system="Elastic and redundant recovery")
 def elastic_break_even() -> tuple[float, float]:
-    """Both sides for replicas of 32 and 16 nodes."""
+    """q a^gA = a^gB exactly at lam r = q^(1/(gA - gB)) - 1; Brent's root of the goodput agrees."""  # noqa: D403
+    # Both sides for replicas of 32 and 16 nodes.
     wide, narrow = _job(nodes_per_replica=32), _job(nodes_per_replica=16)
     (root,) = training.crossovers(wide, "elastic", narrow, "elastic", speedup=1.062)
     return root, training.break_even_repair(1.062, 32, 16, wide.node_rate)
 
 
-@theorem(
-    "THM-joint-fastest-under-restart",
-    system="Joint reliability optimisation",
-    statement="If every failure restarts the whole job, the fastest strategy is the best.",
-)
+@theorem("THM-joint-fastest-under-restart", system="Joint reliability optimisation")
 def fastest_is_best_under_restart() -> tuple[float, float]:
-    """Throughput of the best plan against the largest one."""
+    """If every failure restarts the whole job, the fastest strategy is the best."""
+    # Throughput of the best plan against the largest one.
     candidates = [
         Candidate(name=f"g = {g}", throughput=1 + g / 1000, job=_job(nodes_per_replica=g))
         for g in (4, 16, 64)
@@ -202,13 +190,10 @@ def fastest_is_best_under_restart() -> tuple[float, float]:
     return optimum.best.candidate.throughput, max(c.throughput for c in candidates)
 
 
-@theorem(
-    "THM-joint-brute-force",
-    system="Joint reliability optimisation",
-    statement="The bounded search over strategies, policies and spares equals the search over everything.",
-)
+@theorem("THM-joint-brute-force", system="Joint reliability optimisation")
 def joint_optimum_is_the_best_of_all() -> tuple[float, float]:
-    """Best goodput of three strategies with a repair of seven days, found and enumerated."""
+    """The bounded search over strategies, policies and spares equals the search over everything."""
+    # Best goodput of three strategies with a repair of seven days, found and enumerated.
     candidates = [
         Candidate(name=f"g = {g}", throughput=1 + g / 1000, job=_job(nodes_per_replica=g))
         for g in (8, 16, 32)

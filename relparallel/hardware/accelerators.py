@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import instance, real, record, require_choice, require_real, whole
 from relparallel.published import data_folder
 from relparallel.units import GB, GIB, TFLOP
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Accelerator:
     """One GPU.
 
@@ -39,22 +38,17 @@ class Accelerator:
     312000000000000.0
     """
 
-    name: str
-    peak: Mapping[str, float]
-    matmul: Mapping[str, float]
-    memory: float
-    memory_bandwidth: float
-    node_link: float
-    multiprocessors: int
+    name: str = instance(str)
+    peak: Mapping[str, float] = instance(Mapping)
+    matmul: Mapping[str, float] = instance(Mapping)
+    memory: float = real(above=0, at_most=1e30)
+    memory_bandwidth: float = real(above=0, at_most=1e30)
+    node_link: float = real(above=0, at_most=1e30)
+    multiprocessors: int = whole(at_least=1)
 
     def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        require_instance(Mapping, peak=self.peak, matmul=self.matmul)
-        require_int(multiprocessors=self.multiprocessors, at_least=1)
         for rate in (*self.peak.values(), *self.matmul.values()):
             require_real(peak=rate, above=0, at_most=1e30)
-        for quantity in ("memory", "memory_bandwidth", "node_link"):
-            require_real(**{quantity: getattr(self, quantity)}, above=0, at_most=1e30)
         for number, rate in self.matmul.items():
             if rate > self.peak.get(number, 0.0):
                 raise ValueError(f"matmul must not exceed peak = {dict(self.peak)}, got {number}: {rate}")

@@ -6,11 +6,10 @@ A `Cluster` counts parts and has two levels of links; it has no graph.
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import instance, real, record, require_choice, require_int, whole
 from relparallel.hardware.accelerators import Accelerator, accelerator
 from relparallel.published import data_folder
 from relparallel.units import GBIT
@@ -20,7 +19,7 @@ LEVELS: Final = ("gpu", "node", "switch", "rack", "job")
 or its power, or the job itself."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Cluster:
     """Nodes of equal GPUs, in groups that share a switch.
 
@@ -49,24 +48,18 @@ class Cluster:
     16384
     """
 
-    nodes: int
-    gpus_per_node: int = 8
-    nodes_per_switch: int = 1
-    nodes_per_rack: int = 1
-    accelerator: Accelerator | None = None
-    network_bandwidth: float | None = None
-    name: str = ""
+    nodes: int = whole(at_least=1, at_most=10**6)
+    gpus_per_node: int = whole(default=8, at_least=1, at_most=10**4)
+    nodes_per_switch: int = whole(default=1, at_least=1)
+    nodes_per_rack: int = whole(default=1, at_least=1)
+    accelerator: Accelerator | None = instance(Accelerator, default=None)
+    network_bandwidth: float | None = real(default=None, above=0, at_most=1e18)
+    name: str = instance(str, default="")
 
     def __post_init__(self) -> None:
-        require_int(nodes=self.nodes, at_least=1, at_most=10**6)
-        require_int(gpus_per_node=self.gpus_per_node, at_least=1, at_most=10**4)
         for name in ("nodes_per_switch", "nodes_per_rack"):
-            if self.nodes % require_int(**{name: getattr(self, name)}, at_least=1):
+            if self.nodes % getattr(self, name):
                 raise ValueError(f"{name} must divide nodes = {self.nodes}, got {getattr(self, name)}")
-        require_instance((Accelerator, type(None)), accelerator=self.accelerator)
-        require_instance(str, name=self.name)
-        if self.network_bandwidth is not None:
-            require_real(network_bandwidth=self.network_bandwidth, above=0, at_most=1e18)
 
     @property
     def gpus(self) -> int:
@@ -74,33 +67,11 @@ class Cluster:
         return self.nodes * self.gpus_per_node
 
     def parts(self, level: str) -> int:
-        """Return how many parts of a level the cluster has.
-
-        Parameters
-        ----------
-        level : {"gpu", "node", "switch", "rack", "job"}
-            The kind of part.
-
-        Returns
-        -------
-        int
-            GPUs, nodes, switches, racks, or 1 for the job.
-        """
+        """Return how many parts of a level the cluster has."""
         return self.gpus // self.gpus_per_part(level)
 
     def gpus_per_part(self, level: str) -> int:
-        """Return how many GPUs stop when one part of a level fails.
-
-        Parameters
-        ----------
-        level : {"gpu", "node", "switch", "rack", "job"}
-            The kind of part.
-
-        Returns
-        -------
-        int
-            Consecutive GPUs behind the part.
-        """
+        """Return how many GPUs stop when one part of a level fails."""
         require_choice(LEVELS, level=level)
         nodes = {
             "node": 1, "switch": self.nodes_per_switch, "rack": self.nodes_per_rack, "job": self.nodes,

@@ -26,7 +26,7 @@ from relparallel.units import DAY
 if TYPE_CHECKING:
     import pandas as pd
 
-# The published table names a category for every cause; this is the part that has to be mended.
+# The published table names a category for every cause; this is the part that has to be repaired.
 _LEVEL_OF: Final = {
     "GPU": "gpu", "host": "node", "maintenance": "node", "network": "switch", "dependency": "job",
     "unknown": "job",
@@ -124,18 +124,7 @@ class ComponentRates:
         return sum(cause.events for cause in self.causes)
 
     def share(self, *, category: str | None = None, cause: str | None = None) -> float:
-        """Return the share of all interruptions that a category or a single cause accounts for.
-
-        Parameters
-        ----------
-        category, cause : str, optional
-            Exactly one of the two, as the table names it.
-
-        Returns
-        -------
-        float
-            Share of the counts.
-        """
+        """Return the share of all interruptions that a category or a single cause accounts for."""
         if (category is None) == (cause is None):
             raise ValueError(f"category or cause must be given, got category={category!r}, cause={cause!r}")
         if cause is not None:
@@ -145,13 +134,7 @@ class ComponentRates:
         return sum(row.events for row in self.causes if row.category == category) / self.events
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per cause: category, level, count, share, and rate per part and year.
-
-        Returns
-        -------
-        pandas.DataFrame
-            In the order of the table.
-        """
+        """Return one row per cause: category, level, count, share, and rate per part and year."""
         import pandas as pd
 
         return pd.DataFrame(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int, require_real
-from relparallel.optimize._programme import least
+from relparallel._checks import require_instance, require_int
+from relparallel.optimize._common import one_number
+from relparallel.optimize._milp import least
 from relparallel.optimize.network_design import LinkCost, edge_numbers
 from relparallel.topology import Topology, as_topology
 
@@ -56,13 +57,6 @@ class RoutePair:
     risk: float
     cost: float
     formulation: str = field(repr=False)
-
-    def __post_init__(self) -> None:
-        if len(require_instance(tuple, routes=self.routes)) != 2:
-            raise ValueError(f"routes must be two, got {self.routes!r}")
-        require_instance(tuple, shared=self.shared)
-        require_real(risk=self.risk, cost=self.cost, at_least=0)
-        require_instance(str, formulation=self.formulation)
 
     @property
     def disjoint(self) -> bool:
@@ -159,7 +153,7 @@ def _groups(
     known = {} if risk is None else require_instance(Mapping, risk=risk)
     if not set(known) <= set(given):
         raise ValueError(f"risk must name groups ({', '.join(map(str, given))}), got {list(known)}")
-    single = _weight(link_risk=link_risk)
+    single = one_number("link_risk", link_risk, at_least=0, at_most=1e9)
     row = {frozenset(pair): i for i, pair in enumerate(topology.edges.tolist())}
     links: list[tuple[int, int]] = []
     for number, (name, pairs) in enumerate(given.items()):
@@ -173,19 +167,10 @@ def _groups(
     m = len(row)
     pairs = np.array(links, dtype=np.int64).reshape(-1, 2)
     member = csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(given), m))
-    weights = [_weight(risk=known.get(name, 1.0)) for name in given]
+    weights = [one_number("risk", known.get(name, 1.0), at_least=0, at_most=1e9) for name in given]
     names = [*given, *((topology.labels[u], topology.labels[v]) for u, v in topology.edges.tolist())]
     eye = csr_array((np.ones(m), (np.arange(m), np.arange(m))), shape=(m, m))
     return names, csr_array(vstack([member, eye])), np.array([*weights, *([single] * m)], dtype=np.float64)
-
-
-def _weight(**named: Any) -> float:
-    """One risk."""
-    ((argument, value),) = named.items()
-    checked = require_real(**named, at_least=0, at_most=1e9)
-    if np.ndim(checked):
-        raise TypeError(f"{argument} must be one number, got {value!r}")
-    return float(checked)
 
 
 def _solve(
@@ -222,11 +207,11 @@ def _solve(
     length = np.r_[
         np.tile(lengths, 4), np.full(2 * g, 1e-6 * (lengths.max(initial=0.0) or 1.0) / max(g, 1)), np.zeros(g)
     ]
-    first = least(danger, rows, lower, upper) if m else None
+    first = least(danger, rows, lower, upper)[0] if m else None
     if first is None:
         raise ValueError(f"target must be reachable from the source, got {topology.labels[ends[1]]!r}")
     most = float(danger @ first) * (1 + 1e-9)
-    best = least(
+    best, _ = least(
         length, vstack([rows, csr_array(danger[None])]), np.r_[lower, -np.inf], np.r_[upper, most], finer=1e3
     )
     return first if best is None else best

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import require_choice, require_instance, require_int
+from relparallel.optimize._common import one_number, shown
 from relparallel.optimize._fabric_index import REQUIREMENTS, index_bracket
-from relparallel.optimize._shown import shown
 from relparallel.topology import (
     Topology,
     UnitPrices,
@@ -66,16 +66,6 @@ class FabricChoice:
     unavailability: float
     requirement: str = "pair"
 
-    def __post_init__(self) -> None:
-        import pandas as pd
-
-        columns = {"hosts", "cost", "lower", "upper"}
-        if not columns <= set(require_instance(pd.DataFrame, table=self.table)):
-            raise ValueError(f"table must have the columns {sorted(columns)}, got {list(self.table)}")
-        require_int(hosts=self.hosts, at_least=2)
-        _inside(self.unavailability)
-        require_choice(tuple(REQUIREMENTS), requirement=self.requirement)
-
     @property
     def verdicts(self) -> pd.Series[str]:
         """What is said of every fabric, in the order of cost."""
@@ -113,28 +103,11 @@ class FabricChoice:
         )
 
     def at(self, unavailability: float) -> FabricChoice:
-        """Choose again for another requirement, without computing anything again.
-
-        Parameters
-        ----------
-        unavailability : float
-            Largest admitted u, in (0, 1).
-
-        Returns
-        -------
-        FabricChoice
-            With the same table.
-        """
-        return replace(self, unavailability=unavailability)
+        """Choose again for another requirement, without computing anything again."""
+        return replace(self, unavailability=one_number("unavailability", unavailability, above=0, below=1))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table with the verdicts.
-
-        Returns
-        -------
-        pandas.DataFrame
-            By cost.
-        """
+        """Return the table with the verdicts."""
         return self.table.assign(verdict=self.verdicts)
 
     def _repr_html_(self) -> str:
@@ -197,7 +170,7 @@ def cheapest_fabric(
     if not require_instance(Mapping, catalogue=catalogue):
         raise ValueError("catalogue must hold at least one fabric, got none")
     require_int(hosts=hosts, at_least=2)
-    _inside(unavailability)
+    one_number("unavailability", unavailability, above=0, below=1)
     require_choice(tuple(REQUIREMENTS), requirement=requirement)
     billed = unit_prices("ndr2024") if prices is None else require_instance(UnitPrices, prices=prices)
     rows = {}
@@ -224,11 +197,3 @@ def _row(
     if fabric.num_hosts >= hosts:
         bracket = index_bracket(equipped(fabric, prices=prices, mtbf=mtbf, mttr=mttr), requirement, hosts)
     return fabric.num_hosts, cost, cost / fabric.num_hosts, *bracket
-
-
-def _inside(unavailability: float) -> float:
-    """One probability strictly between 0 and 1."""
-    value = require_real(unavailability=unavailability, above=0, below=1)
-    if np.ndim(value):
-        raise TypeError(f"unavailability must be one number, got {unavailability!r}")
-    return float(value)

@@ -19,7 +19,8 @@ from typing import Final
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_instance, require_real
+from relparallel._checks import require_choice
+from relparallel.optimize._common import one_number
 
 FORMULATIONS: Final = {
     "age": "minimise over T  (c_p S(T) + c_f F(T)) / integral_0^T S,   S = 1 - F Weibull: replace at age T",
@@ -59,12 +60,6 @@ class MaintenancePlan:
     cost_rate: float
     unplanned: float
     formulation: str = field(repr=False)
-
-    def __post_init__(self) -> None:
-        require_real(interval=self.interval, above=0, infinite=True)
-        require_real(cost_rate=self.cost_rate, at_least=0)
-        require_real(unplanned=self.unplanned, at_least=0, infinite=True)
-        require_instance(str, formulation=self.formulation)
 
 
 def replacement_interval(
@@ -109,10 +104,10 @@ def replacement_interval(
     >>> replacement_interval(shape=2.0, scale=1e7, planned=1.0, failure=4.0, policy="minimal").interval
     5000000.0
     """
-    b, eta, c_p, c_f = (
-        _one(shape=shape, at_least=0.1, at_most=50.0), _one(scale=scale, above=0, at_most=1e15),
-        _one(planned=planned, above=0, at_most=1e15), _one(failure=failure, above=0, at_most=1e15),
-    )  # fmt: skip
+    b = one_number("shape", shape, at_least=0.1, at_most=50.0)
+    eta = one_number("scale", scale, above=0, at_most=1e15)
+    c_p = one_number("planned", planned, above=0, at_most=1e15)
+    c_f = one_number("failure", failure, above=0, at_most=1e15)
     require_choice(tuple(FORMULATIONS), policy=policy)
     waiting = c_f / math.gamma(1 + 1 / b)  # per scale
     if policy == "minimal":
@@ -126,15 +121,6 @@ def replacement_interval(
     return MaintenancePlan(
         interval=time * eta, cost_rate=cost / eta, unplanned=waiting / eta, formulation=FORMULATIONS[policy]
     )
-
-
-def _one(**named: float) -> float:
-    """One number inside the bounds that are given with it."""
-    (name, value), *bounds = named.items()
-    checked = require_real(**{name: value}, **dict(bounds))  # type: ignore[arg-type]
-    if np.ndim(checked):
-        raise TypeError(f"{name} must be one number, got {value!r}")
-    return float(checked)
 
 
 def _age(b: float, c_p: float, c_f: float) -> tuple[float, float]:
@@ -224,10 +210,9 @@ def inspection_interval(rate: float, inspection: float, downtime: float) -> Main
     """
     from scipy.special import lambertw
 
-    lam, c_i, c_d = (
-        _one(rate=rate, above=0, at_most=1e6), _one(inspection=inspection, above=0, at_most=1e15),
-        _one(downtime=downtime, above=0, at_most=1e15),
-    )  # fmt: skip
+    lam = one_number("rate", rate, above=0, at_most=1e6)
+    c_i = one_number("inspection", inspection, above=0, at_most=1e15)
+    c_d = one_number("downtime", downtime, above=0, at_most=1e15)
     saved = 1 - c_i * lam / c_d
     if saved <= 0:
         return MaintenancePlan(interval=math.inf, cost_rate=c_d, unplanned=c_d, formulation=INSPECTION)

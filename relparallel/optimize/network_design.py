@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_instance, require_int, require_probability, require_real
-from relparallel.optimize._shown import shown
+from relparallel._checks import require_real
+from relparallel.optimize._common import one_number, shown
 from relparallel.topology import Topology
 
 if TYPE_CHECKING:
@@ -55,45 +55,19 @@ class NetworkDesign:
     rows: int
     formulation: str = field(repr=False)
 
-    def __post_init__(self) -> None:
-        for pair in require_instance(tuple, links=self.links):
-            if not isinstance(pair, tuple) or len(pair) != 2:
-                raise TypeError(f"links must be pairs of labels, got {pair!r}")
-        require_real(cost=self.cost, bound=self.bound, at_least=0)
-        if self.unreliability is not None:
-            require_probability(unreliability=self.unreliability)
-        if self.connectivity is not None:
-            require_int(connectivity=self.connectivity, at_least=0)
-        require_int(rows=self.rows, at_least=0)
-        require_instance(str, formulation=self.formulation)
-        if self.bound > self.cost * (1 + 1e-9):
-            raise ValueError(f"bound must be at most the cost {self.cost!r}, got {self.bound!r}")
-
     @property
     def proven(self) -> bool:
         """Whether the cost meets its bound."""
         return self.cost <= self.bound * (1 + 1e-9) + 1e-12
 
     def to_networkx(self) -> nx.Graph[Any]:
-        """Return what is bought as a graph.
-
-        Returns
-        -------
-        networkx.Graph
-            Nodes without a bought link are left out.
-        """
+        """Return what is bought as a graph."""
         import networkx as nx
 
         return nx.Graph(list(self.links))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per link.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``from`` and ``to``.
-        """
+        """Return a row per link."""
         import pandas as pd
 
         return pd.DataFrame(list(self.links), columns=["from", "to"])
@@ -134,8 +108,5 @@ def _found(argument: str, given: Mapping[Any, Any], topology: Topology, pair: li
     u, v = (topology.labels[end] for end in pair)
     for ends in ((u, v), (v, u)):
         if ends in given:
-            number = require_real(**{argument: given[ends]}, at_least=0)
-            if np.ndim(number):
-                raise TypeError(f"{argument} must give every link one number, got {number!r} for {ends!r}")
-            return float(number)
+            return one_number(argument, given[ends], at_least=0)
     raise ValueError(f"{argument} must give every link a number, got none for {(u, v)!r}")

@@ -29,9 +29,8 @@ from relparallel._checks import (
     require_probability,
     require_real,
 )
-from relparallel.optimize._choice_table import Options
-from relparallel.optimize._multisets import by_programme, by_table, multisets
-from relparallel.optimize._shown import shown
+from relparallel.optimize._common import shown
+from relparallel.optimize._multiple_choice import Options, by_programme, by_table, multisets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,20 +76,6 @@ class RedundancyAllocation:
     method: str
     subsystems: tuple[Hashable, ...] = ()
 
-    def __post_init__(self) -> None:
-        for bought in require_instance(tuple, parts=self.parts):
-            for row in require_instance(tuple, parts=bought):
-                require_int(parts=row, at_least=0)
-        require_probability(reliability=self.reliability, unreliability=self.unreliability)
-        require_instance(Mapping, used=self.used, limits=self.limits)
-        require_int(options=self.options, at_least=1)
-        require_choice(METHODS, method=self.method)
-        if len(require_instance(tuple, subsystems=self.subsystems)) not in (0, len(self.parts)):
-            raise ValueError(f"subsystems must name all {len(self.parts)}, got {self.subsystems!r}")
-        over = {r: x for r, x in self.used.items() if x > self.limits.get(r, math.inf) + 1e-9}
-        if over:
-            raise ValueError(f"used must be within the limits {dict(self.limits)}, got {over}")
-
     @property
     def formulation(self) -> str:
         """The programme that was solved."""
@@ -102,13 +87,7 @@ class RedundancyAllocation:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per subsystem: how many parts, and which rows of the component table.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by the subsystem.
-        """
+        """Return a row per subsystem: how many parts, and which rows of the component table."""
         import pandas as pd
 
         counts = [len(bought) for bought in self.parts]

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_int, require_real
-from relparallel.optimize._programme import OutOfTimeError, first_found
+from relparallel._checks import require_int
+from relparallel.optimize._common import one_number
+from relparallel.optimize._milp import OutOfTimeError, least
 from relparallel.optimize._reached import credits
 from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
 from relparallel.reliability import evaluate
@@ -110,9 +111,9 @@ def reliable_network(
     (5, True, 0.08146)
     """
     topology = as_topology(candidates, name="candidates")
-    target = _one(unreliability=unreliability, above=0, below=1)
+    target = one_number("unreliability", unreliability, above=0, below=1)
     require_int(max_rounds=max_rounds, at_least=1)
-    until = time.monotonic() + _one(max_seconds=max_seconds, above=0, at_most=1e9)
+    until = time.monotonic() + one_number("max_seconds", max_seconds, above=0, at_most=1e9)
     prices = edge_numbers("cost", cost, topology, candidates)
     problem = read_problem(candidates, terminals, link_up, node_up)
     rows_of = {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}
@@ -136,15 +137,6 @@ def reliable_network(
         rows=rows,
         formulation=FORMULATION.format(target=target, links=usable.size, rows=rows),
     )
-
-
-def _one(*, above: float, **limits: Any) -> float:
-    """One number inside the bounds that are given with it."""
-    ((name, value),) = [item for item in limits.items() if item[0] not in ("below", "at_most")]
-    checked = require_real(**limits, above=above)
-    if np.ndim(checked):
-        raise TypeError(f"{name} must be one number, got {value!r}")
-    return float(checked)
 
 
 def _oracle(topology: Topology, problem: Problem, usable: NDArray[np.int64]) -> Oracle:
@@ -171,7 +163,8 @@ def _cutting_planes(
 ) -> tuple[Mask, float, int]:
     """The cheapest set that the oracle admits, the bound on its price, and the inequalities it took."""
     sides = _sides(problem)
-    pool = np.where(sides, np.minimum(_strength(problem) / -np.log(target), 1.0), 0.0)
+    strength = -np.log(np.maximum(problem.link[:, 1], 1e-250))  # by which a link lowers the failure of a cut
+    pool = np.where(sides, np.minimum(strength / -np.log(target), 1.0), 0.0)
     rows = pool[np.argsort(sides.sum(axis=1), kind="stable")[: len(problem.node)]]
     best = _repaired(prices, oracle, np.zeros(prices.size, dtype=np.bool_), target)
     step = _step(prices)
@@ -201,7 +194,9 @@ def _cutting_planes(
         deepest = deepest[cuts[deepest] @ x < 1 - (1e-6 if whole else 1e-2)]
         whole = not whole and not deepest.size
         rows = np.unique(np.concatenate([rows, cuts[deepest]]), axis=0)
-    return best, min(float(_rounded(bound, step)), float(prices @ best)), len(rows)
+    if step:  # raised to a sum that prices can have
+        bound = math.ceil(bound / step - 1e-6) * step
+    return best, min(bound, float(prices @ best)), len(rows)
 
 
 def _step(prices: FloatArray) -> float:
@@ -212,11 +207,6 @@ def _step(prices: FloatArray) -> float:
         if np.abs(prices * parts - units).max() <= 1e-12 * units.max() < common * 1e-6:
             return common / parts
     return 0.0
-
-
-def _rounded(bound: float, step: float) -> float:
-    """The bound, raised to a sum that prices can have."""
-    return math.ceil(bound / step - 1e-6) * step if step else bound
 
 
 def _cheaper(
@@ -233,7 +223,7 @@ def _cheaper(
     scale = max(float(prices.max()), 1.0)
     limited = np.concatenate([rows, -prices[None] / scale])
     lower = np.r_[np.ones(len(rows)), -most / scale * (1 + 1e-9)]
-    return first_found(prices, limited, lower, whole=whole, gap=gap, seconds=left)
+    return least(prices, limited, lower, whole=whole, gap=gap, seconds=left)
 
 
 def _repaired(prices: FloatArray, oracle: Oracle, chosen: Mask, target: float) -> Mask:
@@ -262,11 +252,6 @@ def _sides(problem: Problem) -> Mask:
     share = side[:, problem.terminals].sum(axis=1)
     side = side[(share > 0) & (share < problem.terminals.size)]
     return np.asarray(np.unique(side[:, ends[:, 0]] != side[:, ends[:, 1]], axis=0))
-
-
-def _strength(problem: Problem) -> FloatArray:
-    """Logarithm by which a link lowers the failure of a cut."""
-    return np.asarray(-np.log(np.maximum(problem.link[:, 1], 1e-250)))
 
 
 def _lacking(problem: Problem, prices: FloatArray, oracle: Oracle, chosen: Mask, target: float) -> FloatArray:

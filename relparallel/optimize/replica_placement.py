@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int
+from relparallel.optimize._common import near_side
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,12 +58,6 @@ class HallViolator:
     needed: int
     room: int
 
-    def __post_init__(self) -> None:
-        require_instance(np.ndarray, owners=self.owners)
-        require_int(needed=self.needed, room=self.room, at_least=0)
-        if self.room >= self.needed:
-            raise ValueError(f"room must be below needed = {self.needed}, got {self.room}")
-
     def __str__(self) -> str:
         first = ", ".join(map(str, self.owners[:6].tolist())) + (", ..." if self.owners.size > 6 else "")
         return (
@@ -94,45 +89,13 @@ class ReplicaPlacement:
     holders: NDArray[np.int64] | None = None
     violator: HallViolator | None = None
 
-    def __post_init__(self) -> None:
-        require_instance(Mapping, domains=self.domains)
-        require_instance((HallViolator, type(None)), violator=self.violator)
-        if (self.holders is None) == (self.violator is None):
-            raise ValueError("holders must be given, or else a violator")
-        if self.holders is None:
-            return
-        held = require_instance(np.ndarray, holders=self.holders)
-        if held.ndim != 2 or held.shape[0] != _size(self.domains) or held.dtype.kind != "i":
-            raise ValueError(f"holders must have a row of nodes for each node, got shape {held.shape}")
-        if held.min(initial=0) < 0 or held.max(initial=0) >= held.shape[0]:
-            raise ValueError(f"holders must be nodes from 0 to {held.shape[0] - 1}, got {held.max()}")
-        ranked = np.sort(np.column_stack([np.arange(len(held)), held]), axis=1)
-        if (ranked[:, 1:] == ranked[:, :-1]).any():
-            raise ValueError("holders must be m different nodes for each node, none of them its own")
-
     @property
     def feasible(self) -> bool:
         """Whether a placement exists."""
         return self.holders is not None
 
     def survives(self, kind: str) -> float:
-        """Share of the domains of a kind whose failure leaves a copy of every shard.
-
-        Parameters
-        ----------
-        kind : str
-            One of the domains, or "node" for single nodes.
-
-        Returns
-        -------
-        float
-            1 for the kinds that the placement keeps apart.
-
-        Examples
-        --------
-        >>> place_replicas({"rack": [0, 0, 1, 1]}).survives("rack")
-        1.0
-        """
+        """Share of the domains of a kind whose failure leaves a copy of every shard."""
         if self.holders is None:
             raise ValueError(f"kind can be asked of a placement only, got {kind!r}: {self.violator}")
         known = {"node": np.arange(len(self.holders)), **self.domains}
@@ -143,13 +106,7 @@ class ReplicaPlacement:
         return 1 - float(np.unique(label[lost]).size / np.unique(label).size)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per node: its domains and the nodes that keep its copies.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Empty columns where there is no placement.
-        """
+        """Return a row per node: its domains and the nodes that keep its copies."""
         import pandas as pd
 
         table = pd.DataFrame(dict(self.domains)).rename_axis("node")
@@ -206,9 +163,10 @@ def place_replicas(domains: Mapping[str, Any], copies: int = 1, room: int | None
     apart = (kinds[:, None] != kinds[None]).all(axis=2)
     flow, reached = _flow(apart, sizes, copies, room)
     if flow.sum() < copies * nodes:
-        return ReplicaPlacement(
-            domains=labels, violator=_violator(apart, sizes, member, reached, copies, room)
-        )
+        owners = np.flatnonzero(reached[member.ravel()])  # before the cut
+        free = int((sizes * np.minimum(room, sizes[reached] @ apart[reached])).sum())
+        violator = HallViolator(owners=owners, needed=copies * owners.size, room=free)
+        return ReplicaPlacement(domains=labels, violator=violator)
     return ReplicaPlacement(domains=labels, holders=_dealt(flow, member.ravel(), copies))
 
 
@@ -241,7 +199,7 @@ def _flow(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Largest number of copies from class to class, and the owners before the minimum cut."""
     from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+    from scipy.sparse.csgraph import maximum_flow
 
     count = len(sizes)
     start, stop = np.nonzero(apart)
@@ -251,23 +209,8 @@ def _flow(
     most = np.minimum(most, copies * sizes.sum()).astype(np.int32)  # no arc carries more than all copies
     network = csr_array((most, (tail, head)), shape=(2 * count + 2, 2 * count + 2))
     flow = maximum_flow(network, 0, 2 * count + 1).flow
-    left = csr_array(network - flow)
-    left.data = np.maximum(left.data, 0)
-    left.eliminate_zeros()
-    reached = np.zeros(2 * count + 2, dtype=np.bool_)
-    reached[breadth_first_order(left, 0, return_predecessors=False)] = True
+    reached = near_side(network, flow, 0)
     return flow[1 : count + 1, count + 1 : -1].toarray().astype(np.int64), reached[1 : count + 1]
-
-
-def _violator(
-    apart: NDArray[np.bool_], sizes: NDArray[np.int64], member: NDArray[np.int64],
-    reached: NDArray[np.bool_], copies: int, room: int,
-) -> HallViolator:  # fmt: skip
-    """Owners before the cut, what they need and what there is."""
-    senders = sizes[reached] @ apart[reached]
-    owners = np.flatnonzero(reached[member.ravel()])
-    free = int((sizes * np.minimum(room, senders)).sum())
-    return HallViolator(owners=owners, needed=copies * owners.size, room=free)
 
 
 def _dealt(flow: NDArray[np.int64], member: NDArray[np.int64], copies: int) -> NDArray[np.int64]:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_instance, require_probability, require_real
-from relparallel.optimize._programme import least
-from relparallel.optimize._shown import shown
+from relparallel._checks import require_choice, require_real
+from relparallel.optimize._common import one_number, shown
+from relparallel.optimize._milp import least
 from relparallel.training import shortage_probability
 
 if TYPE_CHECKING:
@@ -62,20 +62,8 @@ class SparesPlan:
     cost: float
     formulation: str = field(repr=False)
 
-    def __post_init__(self) -> None:
-        require_instance(tuple, spares=self.spares, shortage=self.shortage)
-        require_probability(availability=self.availability)
-        require_real(cost=self.cost, at_least=0)
-        require_instance(str, formulation=self.formulation)
-
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per kind of part.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns spares and shortage.
-        """
+        """Return a row per kind of part."""
         import pandas as pd
 
         return pd.DataFrame({"spares": list(self.spares), "shortage": list(self.shortage)})
@@ -137,9 +125,7 @@ def spares(
     ((19, 6), 67.0)
     """
     require_choice(KINDS, kind=kind)
-    wanted = require_real(availability=availability, above=0, below=1)
-    if np.ndim(wanted):
-        raise TypeError(f"availability must be one number, got {availability!r}")
+    wanted = one_number("availability", availability, above=0, below=1)
     parts = _parts(count, mtbf, lead, price)
     floors, tops = _levels(parts, kind, wanted)
     short = [
@@ -228,7 +214,7 @@ def _cheapest(short: list[FloatArray], floors: list[int], prices: FloatArray, wa
     gain = np.concatenate([np.log1p(-levels) for levels in short]) / -math.log(wanted)
     rows = vstack([block_diag([np.ones((1, levels.size)) for levels in short]), csr_array(gain[None])])
     ones = np.ones(len(short))
-    x = least(cost, rows, np.r_[ones, -1.0], np.r_[ones, np.inf])
+    x, _ = least(cost, rows, np.r_[ones, -1.0], np.r_[ones, np.inf])
     if x is None:
         raise RuntimeError("no stock is enough although equal shares are")
     start = np.cumsum([0, *(levels.size for levels in short[:-1])])

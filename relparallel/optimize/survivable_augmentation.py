@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int
-from relparallel.optimize._programme import least
+from relparallel.optimize._common import near_side
+from relparallel.optimize._milp import least
 from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
 from relparallel.topology import as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
-    from scipy.sparse import csr_array
 
 UNIT: Final = 2**20  # of a flow: fractions of links as integers
 FORMULATIONS: Final = {
@@ -135,7 +135,7 @@ def _cutting_planes(
             return x, len(rows)
         whole = not found
         lower = np.array([need for _, need in rows.values()])
-        solved = least(prices, np.array([row for row, _ in rows.values()]), lower, whole=whole)
+        solved, _ = least(prices, np.array([row for row, _ in rows.values()]), lower, whole=whole)
         if solved is None:
             raise RuntimeError("the relaxation has no solution although all candidates together are one")
         x = solved
@@ -163,23 +163,10 @@ def _broken(
                 continue
             flow = maximum_flow(network, source + split, sink)
             if flow.flow_value < (wanted - 1e-4) * UNIT:
-                reached = _reached(network, flow.flow, source + split)
+                reached = near_side(network, flow.flow, source + split)
                 crossing, need = _cut(edges, reached, split, wanted, source, sink)
                 found[crossing.tobytes(), need] = (crossing, need)
     return list(found.values())
-
-
-def _reached(network: csr_array, flow: csr_array, source: int) -> NDArray[np.bool_]:
-    """Nodes on the near side of the minimum cut."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
-
-    left = csr_array(network - flow)
-    left.data = np.maximum(left.data, 0)
-    left.eliminate_zeros()
-    near = np.zeros(network.shape[0], dtype=np.bool_)
-    near[breadth_first_order(left, source, return_predecessors=False)] = True
-    return near
 
 
 def _cut(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import distributions
 from os import environ, pathsep
 from pathlib import Path
@@ -116,7 +117,7 @@ def described(root: Path | None) -> dict[str, str]:
     """Return what the bytes of a result depend on: files, package, interpreter and installed versions."""
     modules = sorted(PACKAGE.rglob("*.py"))
     code = "".join(f"{p.relative_to(PACKAGE).as_posix()} {sha256(p.read_bytes())}\n" for p in modules)
-    found = {d.name.lower(): d.version for d in distributions() if d.name}
+    found = _installed()
     lock = root / "requirements.lock" if root else None  # a checkout without one compares no versions
     lines = lock.read_text().splitlines() if lock and lock.is_file() else []
     locked = {line.partition("==")[0].lower() for line in lines if "==" in line}
@@ -126,6 +127,12 @@ def described(root: Path | None) -> dict[str, str]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
     } | {name: found[name] for name in sorted(locked & set(found))}
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Versions by name, read once in a process."""
+    return {d.name.lower(): d.version for d in distributions() if d.name}
 
 
 def differences(wanted: Mapping[str, str], here: Mapping[str, str]) -> str:

@@ -78,12 +78,12 @@ def _run(task: Task, folder: Path) -> Failure | None:
     from papermill.exceptions import PapermillExecutionError
 
     _teach_papermill_literals()
-    source, target = (_escaped(folder / name) for name in ("in.ipynb", "out.ipynb"))
+    given = str(folder).replace("{", "{{").replace("}", "}}")  # papermill fills in what stands in braces
     try:
         with _at_most(task.timeout) as late:
             papermill.execute_notebook(
-                source,
-                target,
+                f"{given}/in.ipynb",
+                f"{given}/out.ipynb",
                 parameters=task.parameters,
                 kernel_name="python3",
                 language="python",
@@ -101,7 +101,9 @@ def _run(task: Task, folder: Path) -> Failure | None:
     except CellTimeoutError:
         return _unanswered(folder / "out.ipynb", f"the cell took longer than {task.cell_timeout:g} s")
     except Exception as error:  # whatever befalls one notebook, the others still run
-        return Failure(error=f"{type(error).__name__}: {error}{_last_words(folder / 'log')}")
+        said = [line.strip() for line in (folder / "log").read_text(errors="replace").split("\n")]
+        last = next((f" - {line}" for line in reversed(said) if line), "")  # before a kernel failed to start
+        return Failure(error=f"{type(error).__name__}: {error}{last}")
     return None
 
 
@@ -128,12 +130,6 @@ def _unanswered(path: Path, reason: str) -> Failure:
     return Failure(error=reason, count=started[-1] + 1, source="".join(code[started[-1]]["source"]))
 
 
-def _last_words(log: Path) -> str:
-    """Return the last line that a kernel wrote before it failed to start, behind a dash."""
-    lines = log.read_text(errors="replace").split("\n")
-    return next((f" - {line.strip()}" for line in reversed(lines) if line.strip()), "")
-
-
 @contextmanager
 def _stderr_in(log: Path) -> Iterator[None]:
     """Keep what a kernel tells the terminal, such as that its parent stops it, out of the display."""
@@ -155,11 +151,6 @@ def _teach_papermill_literals() -> None:
         translate = staticmethod(repr)
 
     papermill_translators.register("python", Literals)
-
-
-def _escaped(path: Path) -> str:
-    """Return a path as text in which papermill finds no braces to fill in."""
-    return str(path).replace("{", "{{").replace("}", "}}")
 
 
 def _transport(folder: Path) -> Any:

@@ -31,7 +31,9 @@ def checked(notebook: Notebook, given: Mapping[str, str]) -> dict[str, Any]:
     defaults = declared(notebook)
     for name in given:
         if name not in defaults:
-            raise NotebookError(_unknown(notebook.name, name, defaults))
+            close = difflib.get_close_matches(name, defaults, n=1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise NotebookError(f"{notebook.name} has no parameter {name}{hint}; {_listing(defaults)}")
     values = {}
     for name, text in given.items():
         try:
@@ -105,12 +107,6 @@ def _kind(default: Any) -> str:
         elements = " or ".join(dict.fromkeys(_kind(item) for item in default)) or "literals"
         return f"a sequence, such as {default!r}, of {elements}"
     return _KINDS.get(type(default), f"a {type(default).__name__}")
-
-
-def _unknown(notebook: str, name: str, defaults: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(name, defaults, n=1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    return f"{notebook} has no parameter {name}{hint}; {_listing(defaults)}"
 
 
 def _listing(defaults: Mapping[str, Any]) -> str:

@@ -20,7 +20,9 @@ def pins(folder: Path) -> dict[str, str | None]:
     """Return the variables of a kernel whose files lie in ``folder``; None means: remove it."""
     private = {name: str(folder / name.lower()) for name in _PRIVATE}
     figures = {FIGURES_VARIABLE: str(folder / "figures")}
-    return _CONSTANT | private | figures | _generic_processor() | _plain_matplotlib()
+    spec = find_spec("matplotlib")
+    own = {"MATPLOTLIBRC": str(Path(spec.origin).parent / "mpl-data")} if spec and spec.origin else {}
+    return _CONSTANT | private | figures | own | _generic_processor()  # no settings of a user
 
 
 _PRIVATE = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
@@ -54,14 +56,6 @@ def _generic_processor() -> dict[str, str | None]:
         "NPY_DISABLE_CPU_FEATURES": " ".join(dict.fromkeys(disabled)),
         "OPENBLAS_CORETYPE": _BLAS_CORES.get(platform.machine().lower()),
     }
-
-
-def _plain_matplotlib() -> dict[str, str | None]:
-    """Return the variable that puts matplotlib's own defaults before a user's file."""
-    spec = find_spec("matplotlib")
-    if spec is None or spec.origin is None:
-        return {}
-    return {"MATPLOTLIBRC": str(Path(spec.origin).parent / "mpl-data")}
 
 
 @contextmanager

@@ -108,7 +108,8 @@ class Project:
             and record.inputs == self.inputs_digest(notebook, sources)
             and record.outputs == outputs_digest(notebook.content)
             and notebook.raw == normal_form(notebook.content)
-            and all(self._figure_digest(name) == digest for name, digest in record.figures.items())
+            and all((self.figures / name).is_file() for name in record.figures)
+            and all(sha256((self.figures / f).read_bytes()) == old for f, old in record.figures.items())
         )
 
     def writer_of(self, figure: str, other_than: str) -> str | None:
@@ -139,10 +140,6 @@ class Project:
 
     def _record_path(self, name: str) -> Path:
         return self.state / "records" / f"{name}.json"
-
-    def _figure_digest(self, name: str) -> str | None:
-        path = self.figures / name
-        return sha256(path.read_bytes()) if path.is_file() else None
 
 
 def replace_file(path: Path, data: bytes, staging: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +44,10 @@ class InPlace:
             )
         if self.project.sources_digest() != self.sources:
             raise NotebookError("the package or data changed during the run: the result was dropped")
-        self._refuse_foreign(notebook, outcome.figures)
         project, content = self.project, json.loads(outcome.notebook)
+        for name in outcome.figures:  # two writers would replace it for ever
+            if other := project.writer_of(name, other_than=notebook.name):
+                raise NotebookError(f"figure {name} is also written by {other}; each needs a name of its own")
         before = project.record(notebook.name)
         for name, data in outcome.figures.items():
             replace_file(project.figures / name, data, project.staging)
@@ -66,12 +68,6 @@ class InPlace:
         path = self.project.failed / notebook.path.name
         replace_file(path, executed, self.project.staging)
         return path
-
-    def _refuse_foreign(self, notebook: Notebook, figures: Mapping[str, bytes]) -> None:
-        """Refuse a figure that another notebook writes too: the two would replace it for ever."""
-        for name in figures:
-            if other := self.project.writer_of(name, other_than=notebook.name):
-                raise NotebookError(f"figure {name} is also written by {other}; each needs a name of its own")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import relparallel as rp
-from relparallel.optimize import _multisets, redundancy_allocation, redundancy_allocations
+from relparallel.optimize import _multiple_choice, redundancy_allocation, redundancy_allocations
 
 FYFFE = rp.published.component_table("fyffe")
 # Best known values of the literature, five digits, for weights 191 down to 159 (as remembered).
@@ -73,7 +73,7 @@ def test_both_routes_find_what_enumeration_finds(seed, needed):
 
 def test_the_33_optima_are_proven_in_a_fifth_of_a_second():
     redundancy_allocations(FYFFE, 130, [191])  # compiles
-    _multisets.multisets.cache_clear()
+    _multiple_choice.multisets.cache_clear()
     start = time.process_time()
     found = redundancy_allocations(FYFFE, 130, range(159, 192))
     assert time.process_time() - start < 0.2

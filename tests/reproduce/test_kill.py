@@ -61,11 +61,11 @@ def printed(notebook: bytes) -> str:
 def test_killed_at_any_moment(project):
     """Every file is whole: of this state of the data or of an earlier one; no process stays behind."""
     moments, states = random.Random(7), {""}
-    for letter in "abcd":
+    for letter in "abc":
         (project.root / "data/facts.csv").write_text(letter)
         states.add(letter)
         run = started(project.root)
-        time.sleep(moments.uniform(0.3, 4.0))
+        time.sleep(moments.uniform(0.3, 3.0))
         family = psutil.Process(run.pid).children(recursive=True) if run.poll() is None else []
         run.kill()
         run.wait()
@@ -77,7 +77,7 @@ def test_killed_at_any_moment(project):
                 assert data in {state.encode() * 300_000 for state in states}
     project.run()
     results = project.results()
-    assert {printed(d) if n.endswith(".ipynb") else d[:1].decode() for n, d in results.items()} == {"d"}
+    assert {printed(d) if n.endswith(".ipynb") else d[:1].decode() for n, d in results.items()} == {"c"}
     assert len(results) == 3 * 5
     assert len(project.run().current) == 3
 

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from notebook_cells import run_quickly
 
 from relparallel.__main__ import main
 from relparallel.reproduce import NotebookError
@@ -11,19 +12,18 @@ from relparallel.reproduce.parameters import declared
 from relparallel.reproduce.template import new_notebook
 
 
-def test_a_new_notebook_runs_and_shows_what_the_collection_asks_for(toy, shared_pool):
+def test_a_new_notebook_runs_and_shows_what_the_collection_asks_for(toy, tmp_path_factory, monkeypatch):
     toy.write("44_first")
-    path = new_notebook("45_my_question", toy.root)
-    assert toy.run("45", pool=shared_pool).failed == {}
-    notebook = read(path)
+    notebook, figures = read(new_notebook("45_my_question", toy.root)), tmp_path_factory.mktemp("figures")
+    run_quickly(notebook, figures, monkeypatch)
     first, parameters, *_ = notebook.content["cells"]
     assert "?" in first["source"][0]
     assert "中文摘要" in "".join(first["source"])
     assert declared(notebook)["quick"] is False
     assert parameters["metadata"]["tags"] == ["parameters"]
     assert notebook.raw == normal_form(notebook.content)
-    (figure,) = re.findall(r"\.\./(figures/[^)]+)\)", "".join(first["source"]))
-    assert (toy.root / figure).exists()
+    (figure,) = re.findall(r"\.\./figures/([^)]+)\)", "".join(first["source"]))
+    assert (figures / figure).exists()
 
 
 @pytest.mark.parametrize("name", ["my_question", "4_x", "45", "45_", "45-x", "45_X", "../45_x", ""])

@@ -1,4 +1,4 @@
-"""Mixed-integer programmes solved to the end: the optimum, or the knowledge that there is none."""
+"""Mixed-integer programmes by HiGHS, solved to the end: the optimum, or the knowledge that there is none."""
 
 from __future__ import annotations
 
@@ -26,17 +26,6 @@ class OutOfTimeError(RuntimeError):
 
 
 def least(
-    cost: FloatArray, rows: Any, lower: Any, upper: Any = np.inf, *, whole: bool = True, finer: float = 1.0
-) -> FloatArray | None:
-    """Variables in [0, 1] of least cost with ``lower <= rows x <= upper``; None where there are none.
-
-    Integral ones come back rounded, after a check that they were integral. The optimum is known to
-    1e-9 of the largest cost, or ``finer`` times finer.
-    """
-    return first_found(cost, rows, lower, upper, whole=whole, finer=finer)[0]
-
-
-def first_found(
     cost: FloatArray,
     rows: Any,
     lower: Any,
@@ -47,7 +36,11 @@ def first_found(
     gap: float = 0.0,
     seconds: float = np.inf,
 ) -> tuple[FloatArray | None, float]:
-    """Variables whose cost is within a relative gap of the least, and a bound that no cost goes below."""
+    """Variables in [0, 1] of least cost with ``lower <= rows x <= upper``, and a bound of all costs.
+
+    None where there are none. Whole ones come back rounded, after a check that they were whole. The optimum
+    is known to 1e-9 of the largest cost, or ``finer`` times finer; with a gap, to that relative gap.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 

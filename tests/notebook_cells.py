@@ -1,0 +1,35 @@
+"""What a kernel does with the code cells of a notebook, in the process of a test."""
+
+import ast
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from relparallel.reproduce.notebook import Notebook
+
+
+def run_quickly(notebook: Notebook, folder: Path, monkeypatch) -> None:
+    """Run all cells in quick mode; files of the names of the figures, without drawings, go to a folder."""
+    monkeypatch.chdir(notebook.path.parent)
+    monkeypatch.setenv("RELPARALLEL_FIGURES", str(folder))
+    monkeypatch.setattr(Figure, "savefig", lambda fig, path, **options: path.write_text(options["format"]))
+    namespace = {"__name__": "__main__", "display": lambda *values: [str(value) for value in values]}
+    code = [cell for cell in notebook.content["cells"] if cell["cell_type"] == "code"]
+    with mpl.rc_context(), pd.option_context("display.max_rows", 60, "display.max_colwidth", 50):
+        for count, cell in enumerate(code, 1):
+            _run("".join(cell["source"]), f"{notebook.name}, code cell {count}", namespace)
+            namespace["quick"] = True
+            plt.close("all")
+
+
+def _run(source: str, name: str, namespace: dict) -> None:
+    """Execute a cell, and show the value of its last line."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, name, "exec"), namespace)
+    if last is not None:
+        value = eval(compile(ast.Expression(last.value), name, "eval"), namespace)
+        getattr(value, "_repr_html_", value.__repr__)()
