@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int, require_real
+from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.parallel.group_links import group_links, groups_of
@@ -54,11 +54,6 @@ class NetworkImpact:
 
     parts: tuple[NetworkPart, ...]
     step: float = field(default=1.0)
-
-    def __post_init__(self) -> None:
-        for part in require_instance(tuple, parts=self.parts):
-            require_instance(NetworkPart, parts=part)
-        require_instance(float, step=require_real(step=self.step, above=0, at_most=1e18))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per kind of part.
