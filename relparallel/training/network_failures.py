@@ -193,11 +193,7 @@ def network_impact(
 def network_bounds(
     placement: Placement, cluster: Cluster, network: Topology, *, samples: int | None = 2
 ) -> NetworkImpact:
-    """What the loss of every part of a network does at worst to any job: steps that only communicate.
-
-    As `network_impact`, with the slowdown 1/left: if the groups of some degree keep the share ``left`` of
-    their bandwidth, and those of the others more, no part of a step takes more than 1/left times as long.
-    """
+    """`network_impact` at worst: 1/(least share of bandwidth left), as of steps that only communicate."""
     usual: dict[str, float] = {}
 
     def time(has: dict[str, float]) -> float:

@@ -120,10 +120,7 @@ def classes_of(
 
 
 def _colours(t: Topology, links: list[PairFlows]) -> tuple[Ints, Ints]:
-    """Classes of nodes and pairs: equal where cables, loads and neighbours in groups are, however far away.
-
-    Refines the colours of the network with an edge from every rank to the next of each of its groups.
-    """
+    """Colours of nodes and pairs, refined with an edge from every rank to the next of each of its groups."""
     m = len(t.edges)
     load = np.array([np.round(found.load * 1e6) for found in links]).reshape(-1, 2, m)
     cables = np.column_stack([np.round(t.capacity / t.capacity.max() * 1e6), t.multiplicity])
@@ -145,11 +142,7 @@ def _neighbours(found: PairFlows) -> Ints:
 
 
 def cut_off(wiring: Wiring, living: NDArray[np.bool_], cables: Ints, hosts: Ints) -> Ints:
-    """Hosts of a job that are not at the part of the network which most of them are at.
-
-    Parts are what forwarding nodes hold together; a host that does not forward is at all its neighbours'.
-    O(cables).
-    """
+    """Hosts apart from the part of the network, held together by forwarding nodes, where most are."""
     indptr, head, link, transit = wiring
     return np.asarray(hosts[_apart_from_most(indptr, head, link, cables, transit, living, hosts)])
 
