@@ -31,9 +31,7 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "topology.Topology": {"shared_risk": {"empty"}},
     "topology.as_topology": {"name": FREE},
     "topology.reconfigure": {"matching": {"empty"}},  # all circuits are taken down
-    "training.BlastRadius": {"reason": FREE},
     "training.ComponentClass": {"name": FREE},
-    "training.DropRule": {"reason": FREE},
     "training.Job": {"reason": FREE},
     **valid_workload.MEANINGFUL,
     **valid_checkpoints.MEANINGFUL,

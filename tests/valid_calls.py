@@ -240,12 +240,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "parameters": 7.5e9, "data": 64, "zero_stage": 1, "element_bytes": 2.0,
     },
     # training
-    "training.BlastRadius": lambda: fields(rp.training.blast_radius(component(), placement(), cluster())),
     "training.ComponentClass": lambda: fields(component()),
-    "training.DropRule": lambda: fields(rp.training.drop_rule(strategy())),
-    "training.Domain": lambda: {
-        "component": component(), "parts": 16, "nodes": 1, "replicas": 1, "ranks": 4, "state_lost": False
-    },
     "training.FailureModel": lambda: {
         "classes": (component(),), "cluster": cluster(), "placement": placement()
     },

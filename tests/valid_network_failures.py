@@ -13,10 +13,6 @@ def parts() -> Any:
     return (rp.training.RepairableParts(name="leaf", count=4, rate=1e-6, repair=1e4, slowdown=1.5),)
 
 
-def network_part() -> Any:
-    return rp.training.NetworkPart(name="leaf", count=4, stopped=(), slowdown=1.5, slowest="data", left=0.5)
-
-
 def split() -> Any:
     return rp.parallel.Strategy(tensor=2, data=2)
 
@@ -27,10 +23,7 @@ def fabric() -> Any:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "training.NetworkImpact": lambda: {"parts": (network_part(),), "step": 2.0},
-    "training.NetworkPart": lambda: fields(network_part()),
     "training.RepairableParts": lambda: fields(parts()[0]),
-    "training.SlowRanks": lambda: fields(rp.training.slow_ranks(split(), 0.1, 1.5, 4)),
     "training.expected_maximum": lambda: {"count": 8, "law": "normal"},
     "training.expected_speed": lambda: {
         "parts": parts(), "speed": None, "remainder": 1e-9, "most": 100,
@@ -76,8 +69,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
 }  # fmt: skip
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "training.NetworkImpact": {"parts": {"empty"}},
-    "training.NetworkPart": {"name": {"text"}, "slowest": {"text"}, "stopped": {"empty"}},
     "training.network_impact": {"samples": {"none"}},  # all parts
     "training.rewired": {"fixed": {"empty"}},
     "training.RepairableParts": {"name": {"text"}, "slowdown": {"infinite"}},

@@ -22,7 +22,6 @@ Facilities,Human Error
 """
 FREE = {"text"}
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "training.LifetimeFit": {"location": {"negative"}, "log_likelihood": {"negative"}},
     "training.PublishedRun": {"name": FREE},
     "training.RunInput": {"part": FREE, "source": FREE, "value": {"none"}},
     "training.read_failure_log": {"path": FREE, "ignore": {"empty"}},
@@ -50,16 +49,10 @@ def trace() -> Any:
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "training.FailureLog": lambda: fields(log()),
-    "training.LifetimeFit": lambda: fields(rp.training.fit_lifetimes([1.0, 2.0, 6.0], samples=1,
-                                                                     rng=np.random.default_rng(0))[0]),
     "training.PublishedRun": lambda: fields(rp.training.published_runs()["GLM-130B"]),
     "training.RunInput": lambda: fields(rp.training.published_runs()["GLM-130B"].inputs[2]),
     "training.SpotTrace": lambda: {"time": [0.0, 60.0, 120.0], "size": [4, 3, 4]},
-    "training.TraceReplay": lambda: {
-        "interval": 600.0, "productive": 0.5, "checkpoint": 0.25, "lost": 0.125, "restart": 0.125,
-    },
     "training.best_replay": lambda: {"gaps": [1000.0, 250.0], "checkpoint": 10.0, "restart": 50.0},
-    "training.fit_by_cause": lambda: {"log": log(), "what": "repairs", "fewest": 2},
     "training.fit_lifetimes": lambda: {
         "times": [1.0, 2.0, 6.0], "censored": 3.0, "laws": ("weibull",), "samples": 2,
         "rng": np.random.default_rng(0),

@@ -29,7 +29,6 @@ def generator() -> np.random.Generator:
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "training.Fleet": lambda: fields(SMALL),
-    "training.FleetStudy": lambda: fields(SMALL.simulate(replications=2, rng=generator())),
     "training.Lifetime": lambda: fields(Lifetime.empirical(np.array([1.0, 3.0]))),
     "training.fleet_failures": lambda: {
         "lifetime": Lifetime.weibull(mean=1.0, shape=0.7), "parts": 4, "horizon": 2.0, "rng": generator(),

@@ -42,18 +42,20 @@ from .effective_time import (
 from .failure_logs import FailureLog as FailureLog
 from .failure_model import failure_model as failure_model
 from .failure_readers import read_failure_log as read_failure_log, read_lanl as read_lanl
-from .failure_tables import RATES as RATES
+from .failure_tables import (
+    RATES as RATES,
+    joint_loss_rate as joint_loss_rate,
+    published_network_rates as published_network_rates,
+)
 from .failures import ComponentClass as ComponentClass, Domain as Domain, FailureModel as FailureModel
 from .fleet import Fleet as Fleet, FleetStudy as FleetStudy
-from .fleet_failures import fleet_failures as fleet_failures
 from .goodput import goodput as goodput
 from .job_shape import JobShape as JobShape
 from .lifetime_fits import (
     LifetimeFit as LifetimeFit,
-    fit_by_cause as fit_by_cause,
     fit_lifetimes as fit_lifetimes,
 )
-from .lifetimes import Lifetime as Lifetime
+from .lifetimes import Lifetime as Lifetime, fleet_failures as fleet_failures
 from .markov import NodeChain as NodeChain
 from .memory_replicas import (
     checkpoint_recovery_probability as checkpoint_recovery_probability,
@@ -63,10 +65,6 @@ from .memory_replicas import (
 )
 from .network_failures import NetworkImpact as NetworkImpact, network_impact as network_impact
 from .network_parts import NetworkPart as NetworkPart
-from .network_rates import (
-    joint_loss_rate as joint_loss_rate,
-    published_network_rates as published_network_rates,
-)
 from .optical import (
     rewired as rewired,
     slice_availability as slice_availability,

@@ -24,7 +24,6 @@ from relparallel._checks import (
     require_flag,
     require_instance,
     require_int,
-    require_probability,
 )
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
@@ -60,11 +59,6 @@ class DropRule:
     copies: int
     replicas: int
     reason: str
-
-    def __post_init__(self) -> None:
-        require_flag(allowed=self.allowed)
-        require_int(copies=self.copies, replicas=self.replicas, at_least=1, at_most=10**10)
-        require_instance(str, reason=self.reason)
 
 
 def drop_rule(strategy: Strategy, reshard: bool = True) -> DropRule:
@@ -143,12 +137,6 @@ class BlastRadius:
     share: float
     whole_job: bool
     reason: str
-
-    def __post_init__(self) -> None:
-        require_int(ranks=self.ranks, replicas=self.replicas, nodes=self.nodes, at_least=0, at_most=10**10)
-        require_probability(share=self.share)
-        require_flag(whole_job=self.whole_job)
-        require_instance(str, reason=self.reason)
 
 
 def blast_radius(

@@ -11,11 +11,10 @@ from relparallel.hardware import Cluster, ComponentRates
 from relparallel.parallel import Placement, Strategy
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate, require_time
-from relparallel.training.failure_tables import HARDWARE, RATES
+from relparallel.training.failure_tables import HARDWARE, RATES, published_network_rates
 from relparallel.training.failures import ComponentClass, FailureModel
 from relparallel.training.network_failures import NetworkImpact, network_bounds, network_impact
 from relparallel.training.network_parts import outside
-from relparallel.training.network_rates import published_network_rates
 from relparallel.workload import Transformer
 
 _NODE: Final = 8  # GPUs

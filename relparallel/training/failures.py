@@ -137,12 +137,6 @@ class Domain:
     ranks: int
     state_lost: bool
 
-    def __post_init__(self) -> None:
-        require_instance(ComponentClass, component=self.component)
-        require_int(parts=self.parts, at_least=1, at_most=10**10)
-        require_int(nodes=self.nodes, replicas=self.replicas, ranks=self.ranks, at_least=0, at_most=10**10)
-        require_flag(state_lost=self.state_lost)
-
     @property
     def rate(self) -> float:
         """Failures of all these parts per second."""

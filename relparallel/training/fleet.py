@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int, require_probability, require_real, require_rng
+from relparallel._checks import require_int, require_probability, require_real, require_rng
 from relparallel.metrics import Estimate
 from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import require_rate, require_single, require_time
@@ -49,17 +49,6 @@ class FleetStudy:
 
     failures: NDArray[np.int64]
     buckets: pd.DataFrame
-
-    def __post_init__(self) -> None:
-        import pandas as pd
-
-        require_instance(np.ndarray, failures=self.failures)
-        require_instance(pd.DataFrame, buckets=self.buckets)
-        if self.failures.dtype.kind not in "iu" or self.failures.shape != (len(self.buckets),):
-            raise TypeError(
-                f"failures must be one integer for each of the {len(self.buckets)} rows of buckets, got "
-                f"{self.failures!r:.80}"
-            )
 
     @property
     def total_time(self) -> NDArray[np.float64]:

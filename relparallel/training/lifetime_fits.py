@@ -6,18 +6,16 @@ them, lives that had not ended included.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize, special
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
-from relparallel.training._arguments import require_single, require_time
-from relparallel.training.failure_logs import FailureLog
+from relparallel.training._arguments import require_time
 from relparallel.training.lifetimes import Lifetime
 
 LAWS: Final = ("exponential", "weibull", "lognormal")
@@ -61,22 +59,6 @@ class LifetimeFit:
     events: int
     censored: int = 0
     p_value: float | None = None
-
-    def __post_init__(self) -> None:
-        require_choice(LAWS, law=self.law)
-        require_single(
-            location=self.location, spread=self.spread, log_likelihood=self.log_likelihood,
-            distance=self.distance, p_value=self.p_value,
-        )  # fmt: skip
-        require_real(location=self.location, log_likelihood=self.log_likelihood)
-        require_real(spread=self.spread, above=0.0)
-        if np.shape(require_real(covariance=self.covariance)) != (2, 2):
-            raise ValueError(f"covariance must have the shape (2, 2), got shape {np.shape(self.covariance)}")
-        require_real(distance=self.distance, at_least=0.0, at_most=1.0)
-        require_int(events=self.events, at_least=1)
-        require_int(censored=self.censored, at_least=0)
-        if self.p_value is not None:
-            require_real(p_value=self.p_value, at_least=0.0, at_most=1.0)
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -210,53 +192,6 @@ def fit_lifetimes(
     return tuple(sorted(fits, key=lambda fit: fit.aic))
 
 
-def fit_by_cause(log: FailureLog, what: str = "gaps", fewest: int = 10) -> pd.DataFrame:
-    """Fit all laws to every class of a failure log.
-
-    Parameters
-    ----------
-    log : FailureLog
-        The record.
-    what : {"gaps", "repairs"}
-        Times between the failures of a class, the time since its last one included as not ended; or repair
-        times.
-    fewest : int
-        Classes with fewer positive times are listed without a fit, at least 2.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per class and law: times, zeros (of repairs: no law of positive times holds them), parameters,
-        mean, AIC, Kolmogorov-Smirnov distance, and whether the law is the best of its class.
-
-    Examples
-    --------
-    >>> times = {"start": [1.0, 3.0, 9.0, 20.0], "end": [2.0, 4.0, 11.0, 25.0]}
-    >>> log = FailureLog(node=["a"] * 4, cause=["x"] * 4, population=1, **times)
-    >>> fit_by_cause(log, "repairs", fewest=2)["law"].tolist()
-    ['exponential', 'lognormal', 'weibull']
-    """
-    require_instance(FailureLog, log=log)
-    require_choice(("gaps", "repairs"), what=what)
-    require_int(fewest=fewest, at_least=2)
-    rows: list[Mapping[str, object]] = []
-    for cause in np.unique(log.cause).tolist():
-        part = log.select(cause)
-        times = part.gaps() if what == "gaps" else part.repairs
-        kept, row = times[times > 0], {"cause": cause, "times": len(times), "zeros": int(np.sum(times <= 0))}
-        if len(kept) < fewest or len(np.unique(kept)) < 2:
-            rows.append(row)
-            continue
-        fits = fit_lifetimes(kept, part.censored if what == "gaps" else None)
-        rows += [row | _row(fit) | {"best": fit is fits[0]} for fit in fits]
-    return pd.DataFrame(rows)
-
-
-def _row(fit: LifetimeFit) -> dict[str, object]:
-    """A fit as a row of a table."""
-    return {"law": fit.law, **fit.parameters, "mean": fit.mean, "aic": fit.aic, "distance": fit.distance}
-
-
 def _fit(
     law: str, ended: Times, running: Times, samples: int, rng: np.random.Generator | None
 ) -> LifetimeFit:
@@ -273,27 +208,15 @@ def _fit(
     if samples and rng is not None:
         farther = sum(_resampled(bare, len(ended), rng) >= found for _ in range(samples))
         p_value = (1 + farther) / (1 + samples)
-    return LifetimeFit(
-        law=law, location=location, spread=bare.spread, covariance=covariance, distance=found,
-        log_likelihood=bare.log_likelihood, events=len(ended), censored=len(running), p_value=p_value,
-    )  # fmt: skip
+    return replace(bare, distance=found, p_value=p_value)
 
 
 def _resampled(fit: LifetimeFit, size: int, rng: np.random.Generator) -> float:
     """Distance of a sample of a law to the law fitted to this sample."""
-    lives, none = _draw(fit, size, rng), np.empty(0)
-    location, log_spread = _maximum(fit.law, lives, none)
-    own = LifetimeFit(
-        law=fit.law, location=location, spread=float(np.exp(log_spread)), covariance=fit.covariance,
-        log_likelihood=0.0, distance=0.0, events=size,
-    )  # fmt: skip
-    return _distance(own, lives, none)
-
-
-def _draw(fit: LifetimeFit, size: int, rng: np.random.Generator) -> Times:
-    """Random lives of a fitted law, however narrow it is."""
     z = rng.standard_normal(size) if fit.law == "lognormal" else np.log(rng.standard_exponential(size))
-    return np.asarray(np.exp(fit.location + fit.spread * z))
+    lives, none = np.exp(fit.location + fit.spread * z), np.empty(0)
+    location, log_spread = _maximum(fit.law, lives, none)
+    return _distance(replace(fit, location=location, spread=float(np.exp(log_spread))), lives, none)
 
 
 def _maximum(law: str, ended: Times, running: Times) -> tuple[float, float]:

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int, require_real
 from relparallel.parallel.pair_flows import PairFlows, Wiring
 from relparallel.topology import Topology
 from relparallel.topology.symmetry import refine_colours
-from relparallel.training._cut_kernel import apart_from_most
 
 Ints = NDArray[np.int64]
 _MOST = 256  # colours of nodes
@@ -73,14 +72,6 @@ class NetworkPart:
     slowest: str = ""
     left: float = 1.0
 
-    def __post_init__(self) -> None:
-        require_instance(str, name=self.name, slowest=self.slowest)
-        require_int(count=self.count, at_least=1, at_most=10**9)
-        for gpu in require_instance(tuple, stopped=self.stopped):
-            require_int(stopped=gpu, at_least=0)
-        require_instance(float, slowdown=require_real(slowdown=self.slowdown, at_least=1, at_most=1e9))
-        require_instance(float, left=require_real(left=self.left, at_least=0, at_most=1 + 1e-9))
-
     @property
     def effect(self) -> str:
         """Whether its loss stops ranks ("stop"), slows the step ("degrade") or does nothing ("none")."""
@@ -129,10 +120,7 @@ def classes_of(
 
 
 def _colours(t: Topology, links: list[PairFlows]) -> tuple[Ints, Ints]:
-    """Classes of nodes and pairs: equal where cables, loads and neighbours in groups are, however far away.
-
-    Refines the colours of the network with an edge from every rank to the next of each of its groups.
-    """
+    """Colours of nodes and pairs, refined with an edge from every rank to the next of each of its groups."""
     m = len(t.edges)
     load = np.array([np.round(found.load * 1e6) for found in links]).reshape(-1, 2, m)
     cables = np.column_stack([np.round(t.capacity / t.capacity.max() * 1e6), t.multiplicity])
@@ -154,10 +142,51 @@ def _neighbours(found: PairFlows) -> Ints:
 
 
 def cut_off(wiring: Wiring, living: NDArray[np.bool_], cables: Ints, hosts: Ints) -> Ints:
-    """Hosts of a job that are not at the part of the network which most of them are at.
-
-    Parts are what forwarding nodes hold together; a host that does not forward is at all its neighbours'.
-    O(cables).
-    """
+    """Hosts apart from the part of the network, held together by forwarding nodes, where most are."""
     indptr, head, link, transit = wiring
-    return np.asarray(hosts[apart_from_most(indptr, head, link, cables, transit, living, hosts)])
+    return np.asarray(hosts[_apart_from_most(indptr, head, link, cables, transit, living, hosts)])
+
+
+@numba.njit(cache=True)
+def _root(above, node):  # type: ignore[no-untyped-def]
+    """First node of the part that a node is in; shortens the way there."""
+    while above[node] != node:
+        above[node] = above[above[node]]
+        node = above[node]
+    return node
+
+
+@numba.njit(cache=True)
+def _apart_from_most(indptr, head, link, cables, transit, living, hosts):  # type: ignore[no-untyped-def]
+    """Whether each host is not at the part of the network where most are; union-find over living cables."""
+    n, m = indptr.size - 1, cables.size
+    above = np.arange(n)
+    for u in range(n):
+        if not transit[u]:
+            continue
+        for a in range(indptr[u], indptr[u + 1]):
+            v = head[a]
+            if v > u and transit[v] and cables[link[a] % m] > 0:
+                one, other = _root(above, u), _root(above, v)
+                above[max(one, other)] = min(one, other)
+    number, seen = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
+    at = np.zeros(hosts.size, dtype=np.bool_)
+    most = -1
+    for counting in (True, False):  # first how many are where, then who is not there
+        seen[:] = -1
+        for i in range(hosts.size):
+            u = hosts[i]
+            if not living[u]:
+                continue
+            for a in range(indptr[u] - 1, indptr[u + 1]):
+                v = head[a] if a >= indptr[u] else u
+                if not transit[v] or (v != u and cables[link[a] % m] == 0):
+                    continue
+                part = _root(above, v)
+                if counting and seen[part] != i:
+                    seen[part] = i
+                    number[part] += 1
+                elif not counting and part == most:
+                    at[i] = True
+        most = int(np.argmax(number))
+    return ~at

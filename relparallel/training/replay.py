@@ -47,14 +47,6 @@ class TraceReplay:
     lost: float
     restart: float
 
-    def __post_init__(self) -> None:
-        require_time(positive=True, single=True, interval=self.interval)
-        shares = {name: getattr(self, name) for name in ("productive", "checkpoint", "lost", "restart")}
-        for name, share in shares.items():
-            require_real(at_least=0.0, at_most=1.0, **{name: share})
-        if abs(sum(shares.values()) - 1) > 1e-9:
-            raise ValueError(f"{', '.join(shares)} must sum to 1, got {', '.join(map(str, shares.values()))}")
-
 
 def replay_gaps(
     gaps: Sequence[float] | Times, interval: float, checkpoint: float, restart: float

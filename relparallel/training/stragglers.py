@@ -21,7 +21,7 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.stats import binom
 
-from relparallel._checks import require_instance, require_int, require_probability, require_real
+from relparallel._checks import require_instance, require_int, require_real
 from relparallel.metrics import Estimate
 from relparallel.parallel import Strategy
 
@@ -193,13 +193,6 @@ class SlowRanks:
     std: float
     hit: float
     single: float
-
-    def __post_init__(self) -> None:
-        for name in ("mean", "single"):
-            value = require_real(**{name: getattr(self, name)}, at_least=1)
-            require_instance(float, **{name: value})  # type: ignore[arg-type]
-        require_instance(float, std=require_real(std=self.std, at_least=0))
-        require_instance(float, hit=require_probability(hit=self.hit))
 
 
 def slow_ranks(strategy: Strategy, probability: float, factor: float, micro_batches: int) -> SlowRanks:

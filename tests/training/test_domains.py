@@ -7,9 +7,7 @@ from hypothesis import given, strategies as st
 from relparallel.hardware import LEVELS, Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
-    BlastRadius,
     ComponentClass,
-    DropRule,
     blast_radius,
     drop_rule,
     expected_replicas_hit,
@@ -178,10 +176,6 @@ def test_bad_counts_are_named(name, bad):
         expected_replicas_hit(**{"replicas": 4, "nodes_per_replica": 2, "failures": 1, name: bad})
 
 
-def test_results_check_their_fields():
+def test_only_a_strategy_has_a_drop_rule():
     with pytest.raises(TypeError, match="strategy"):
         drop_rule("ddp")
-    with pytest.raises(ValueError, match="copies"):
-        DropRule(allowed=True, copies=0, replicas=1, reason="")
-    with pytest.raises(ValueError, match="share"):
-        BlastRadius(ranks=1, replicas=1, nodes=1, share=2.0, whole_job=False, reason="")

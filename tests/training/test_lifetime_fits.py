@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from relparallel.training import FailureLog, fit_by_cause, fit_lifetimes
+from relparallel.training import fit_lifetimes
 
 SCIPY = {"exponential": stats.expon, "weibull": stats.weibull_min, "lognormal": stats.lognorm}
 
@@ -114,20 +114,3 @@ def test_impossible_lives_are_refused():
         fit_lifetimes([2.0, 2.0])
     with pytest.raises(TypeError, match="rng"):
         fit_lifetimes([1.0, 2.0], samples=5)
-
-
-def test_every_class_of_a_log_is_fitted_or_listed():
-    rng = np.random.default_rng(4)
-    start = np.cumsum(rng.weibull(0.7, 200))
-    cause = ["gpu"] * 195 + ["nic"] * 5
-    log = FailureLog(
-        node=[f"n{i}" for i in range(200)], start=start, end=start + rng.lognormal(0, 1.4, 200), cause=cause,
-        population=500,
-    )  # fmt: skip
-    table = fit_by_cause(log, "repairs")
-    assert table[table["best"] == True]["law"].tolist() == ["lognormal"]  # noqa: E712
-    assert table[table["cause"] == "nic"]["times"].tolist() == [5]
-    gaps = fit_by_cause(log.select("gpu"))
-    assert gaps.set_index("law").loc["exponential", "mean"] == pytest.approx(
-        (log.select("gpu").gaps().sum() + log.watched - start[194]) / 194
-    )
