@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from valid_workload import Arguments, fields, model
+from valid_workload import Arguments, model
 
 import relparallel as rp
 
