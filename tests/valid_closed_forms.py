@@ -13,10 +13,6 @@ SERVERS = {"server_up": 0.9, "switch_up": 0.9, "link_up": 0.9}
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "reliability.accessible_servers": lambda: {"form": rp.topology.describe("fat_tree", k=4), **SERVERS},
-    "reliability.bcube_pair": lambda: {"n": 3, "source": 0, "target": 4, **SERVERS, "end_up": 0.9},
-    "reliability.dcell_pair": lambda: {
-        "n": 3, "source": 0, "target": 4, **SERVERS, "cable_up": 0.9, "end_up": 0.9
-    },
     "reliability.fat_tree_pair": lambda: {
         "k": 4, **TIERS, "edge_up": 0.9, **CABLES, "host_up": 0.9, "turn": "core"
     },
@@ -27,6 +23,5 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "reliability.leaf_spine_leaves_connected": lambda: {**LEAVES, "hosts_per_leaf": 2},
     "reliability.leaf_spine_pair": lambda: {**LEAVES, "routing": "any", "same_leaf": False},
     "reliability.mean_time_to_isolation": lambda: {"mean_life": 1e6, "cut_size": 2, "cuts": 16},
-    "reliability.ring_pair": lambda: {"n": 8, "hops": 3, "node_up": 0.9, "link_up": 0.9},
     "reliability.smallest_cuts": lambda: {"form": rp.topology.describe("fat_tree", k=4), "parts": "links"},
 }  # fmt: skip

@@ -14,9 +14,7 @@ from relparallel.atlas.result import Row
 from relparallel.metrics import disjoint_path_set
 from relparallel.reliability import (
     accessible_servers,
-    bcube_pair,
     bounds,
-    dcell_pair,
     fat_tree_pair,
     leaf_spine_leaves_connected,
     leaf_spine_pair,
@@ -27,7 +25,7 @@ from relparallel.topology._arrays import FloatArray
 
 _QUANTITY, _EVERY = "host-pair unavailability", "all-host unavailability"
 _CERTIFIED, _STATES, _STEPS = 20_000, 2**10, 2**26  # cables, and the work that bounds take: below a second
-_PORTS, _QUICK = 16, 128  # sizes up to which a closed form takes less than a second
+_SERVERS, _QUICK = 20, 128  # sizes up to which an answer takes less than a second
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,15 +71,11 @@ def availability_rows(
 
 def _pair_form(form: Description, downs: Downs) -> float | None:
     """Unavailability of the first and the last host over any path; None where no closed form is quick."""
-    given, server, switch, cable = form.parameters, 1.0 - downs.server, 1.0 - downs.switch, 1.0 - downs.cable
+    given, switch, cable = form.parameters, 1.0 - downs.switch, 1.0 - downs.cable
     if form.design == "leaf_spine" and 2 <= given["leaves"] <= _QUICK and given["spines"] <= _QUICK:
         inner = leaf_spine_pair(given["leaves"], given["spines"], switch, cable, switch).unreliability
         return _any([downs.cable, downs.cable, inner])
-    if form.design not in ("bcube", "dcell") or given["k"] != 1 or given["n"] > _PORTS:
-        return None
-    last = (given["n"] if form.design == "bcube" else given["n"] + 1) * given["n"] - 1
-    pair = bcube_pair if form.design == "bcube" else dcell_pair
-    return pair(given["n"], 0, last, server, switch, cable, end_up=1.0).unreliability
+    return None
 
 
 def _fabric_rows(form: Description, downs: Downs) -> list[Row]:
@@ -98,10 +92,16 @@ def _fabric_rows(form: Description, downs: Downs) -> list[Row]:
         ups = (switch, cable, switch, cable)
         every = leaf_spine_leaves_connected(leaves, spines, *ups, hosts_per_leaf=hosts).unreliability
         rows.append(exactly(_EVERY, every, "probability", "closed form, hosts work"))
-    if has_pair_classes(form) and given.get("n", 0) <= _PORTS:
+    if has_pair_classes(form, _SERVERS):
         ratio = accessible_servers(form, 1.0 - downs.server, switch, cable)
-        how = "closed form over classes of pairs, hosts fail too"
-        rows.append(exactly("mean share of hosts out of reach", ratio.unreliability, "probability", how))
+        known = {"closed_form": "closed form", "exact": "exact run"}.get(ratio.method, "bracket: bounds")
+        how = f"{known} over classes of pairs, hosts fail too"
+        rows.append(
+            Row(
+                quantity="mean share of hosts out of reach", value=ratio.unreliability, lower=ratio.lower,
+                upper=ratio.upper, unit="probability", how=how,
+            )
+        )  # fmt: skip
     return rows
 
 

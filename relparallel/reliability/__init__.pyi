@@ -14,11 +14,6 @@ from .closed_forms.leaf_spine_forms import (
     leaf_spine_leaves_connected as leaf_spine_leaves_connected,
     leaf_spine_pair as leaf_spine_pair,
 )
-from .closed_forms.server_centric_forms import (
-    bcube_pair as bcube_pair,
-    dcell_pair as dcell_pair,
-    ring_pair as ring_pair,
-)
 from .closed_forms.survivability import (
     mean_time_to_isolation as mean_time_to_isolation,
     smallest_cuts as smallest_cuts,

@@ -68,9 +68,9 @@ def evaluate(
     node_up : float, array [n], mapping or str
         Probability that a node is up, likewise. A terminal that is down is a failure of the system.
     method : {"auto", "exact", "closed_form", "bounds", "monte_carlo"} or an estimator of `estimate`
-        "closed_form" is for networks of tiers whose parts are alike, and for pairs of servers of a two-level
-        BCube or DCell or of a ring; it says why where it does not apply. "auto" takes a closed form where a
-        `Topology` has one, else lumps interchangeable parts by symmetry (see `fat_tree_connected`); else is
+        "closed_form" is for networks of tiers whose parts are alike; it says why where it does not apply.
+        "auto" takes a closed form where a `Topology` has one, else lumps interchangeable parts by symmetry
+        (see `fat_tree_connected`); else is
         exact where the frontier programme fits ``max_states`` and ``max_seconds``; where it does not, it
         bounds; where the bounds differ by more than ``rtol`` and ``rng`` is given, it estimates. The result
         says which, and why. "monte_carlo" is "crude" with an interval that never errs more often than stated.

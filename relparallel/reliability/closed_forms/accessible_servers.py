@@ -12,17 +12,19 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
+
 from relparallel._checks import require_instance
 from relparallel.reliability.closed_forms._arguments import single_probabilities
 from relparallel.reliability.closed_forms.fat_tree_forms import Turn, fat_tree_pair
 from relparallel.reliability.closed_forms.leaf_spine_forms import leaf_spine_pair
-from relparallel.reliability.closed_forms.server_centric_forms import bcube_pair, dcell_pair
+from relparallel.reliability.exact import evaluate
 from relparallel.reliability.result import Reliability, bracketed, exactly
-from relparallel.topology import Description
+from relparallel.topology import Description, Topology, bcube, dcell
 
 Classes = list[tuple[int, Reliability]]
 
-_BOUNDED: Final = 4096  # servers of a BCube of several levels, which has to be built
+_SECONDS: Final = 1.0  # that the exact programme may take for a class of pairs
 
 
 def accessible_servers(
@@ -41,15 +43,14 @@ def accessible_servers(
     -------
     Reliability
         ``reliability`` is the ratio, the probability that two different servers drawn at random reach each
-        other. Up-down routing in the first two designs, any path in the others, where servers forward. For a
-        bcube of more than two levels it is bracketed, with method "bounds".
+        other. Up-down routing in the first two designs, any path in the others, where servers forward. A
+        bcube or dcell is built; it is bracketed, with method "bounds", where the exact programme is too wide.
 
     Notes
     -----
-    The mean over the classes of pairs, each class with its closed form: same edge switch, same pod and other
-    pod; same leaf and other leaf; servers that share a switch or none; in a DCell_1 the six ways in which two
-    servers and their partners can lie. O(1) pairs at any size. In a BCube_k the number of levels in which two
-    servers differ is the class; with k > 1 each class has certified bounds on one of its pairs.
+    The mean over the classes of pairs: same edge switch, same pod and other pod; same leaf and other leaf; in
+    a DCell_1 the six ways in which two servers and their partners can lie; in a BCube_k the number of levels
+    in which two servers differ. O(1) pairs at any size.
 
     Examples
     --------
@@ -62,26 +63,26 @@ def accessible_servers(
     """
     require_instance(Description, form=form)
     ups = single_probabilities(server_up=server_up, switch_up=switch_up, link_up=link_up)
-    if form.design == "bcube" and form.parameters["k"] > 1 and form.nodes["server"] <= _BOUNDED:
-        return _bracketed_bcube(form, *ups)
     if not has_pair_classes(form):
-        known = "a fat_tree, a leaf_spine, a bcube of up to 4096 servers, or a dcell with k=1, with two hosts"
+        known = "a fat_tree, a leaf_spine, a bcube or dcell with k=1 of up to 4096 servers, with two hosts"
         raise ValueError(f"form must be {known}, got {form.design} {dict(form.parameters)}")
     classes = [(count, pair) for count, pair in _CLASSES[form.design](form, *ups) if count]
     total = sum(count for count, _ in classes)
-    up = math.fsum(count * pair.reliability for count, pair in classes) / total
-    down = math.fsum(count * pair.unreliability for count, pair in classes) / total
-    return exactly(up, down, "closed_form", classes[0][1].routing)
+    up, down, lower, upper = (
+        math.fsum(count * getattr(pair, name) for count, pair in classes) / total
+        for name in ("reliability", "unreliability", "lower", "upper")
+    )
+    if all(pair.exact for _, pair in classes):
+        return exactly(up, down, classes[0][1].method, classes[0][1].routing)
+    return bracketed(lower, min(upper, 1.0), classes[0][1].routing)
 
 
-def has_pair_classes(form: Description) -> bool:
-    """Whether pairs of hosts of a design fall into classes with closed forms."""
-    most = {"fat_tree": ("k", 256), "leaf_spine": ("spines", 256), "bcube": ("k", 1), "dcell": ("k", 1)}
-    if form.design not in most or next(iter(form.nodes.values())) < 2:
-        return False
-    name, limit = most[form.design]
-    ports = form.parameters["n"] if limit == 1 else form.parameters.get("leaves", 2)
-    return bool(1 <= form.parameters[name] <= limit and ports <= (48 if limit == 1 else 256))
+def has_pair_classes(form: Description, servers: int = 4096) -> bool:
+    """Whether pairs of hosts fall into classes that have closed forms, or a network of so many servers."""
+    given, hosts = form.parameters, next(iter(form.nodes.values()))
+    if form.design in ("fat_tree", "leaf_spine"):
+        return hosts > 1 and max(given[name] for name in given if name != "hosts_per_leaf") <= 256
+    return 2 <= hosts <= servers and (form.design == "bcube" or (form.design == "dcell" and given["k"] == 1))
 
 
 def _fat_tree(form: Description, server: float, switch: float, link: float) -> Classes:
@@ -103,26 +104,13 @@ def _leaf_spine(form: Description, server: float, switch: float, link: float) ->
 
 
 def _bcube(form: Description, server: float, switch: float, link: float) -> Classes:
-    """Server 0 with one that shares a switch, and with one that does not."""
-    n = form.parameters["n"]
-    counts = {1: 2 * (n - 1), n + 1: (n - 1) ** 2}
-    return [(count, bcube_pair(n, 0, other, server, switch, link)) for other, count in counts.items()]
-
-
-def _bracketed_bcube(form: Description, server: float, switch: float, link: float) -> Reliability:
-    """Server 0 with one that differs in so many levels, each pair with certified bounds."""
-    from relparallel.reliability.bounding.certified import bounds  # the forms need no compiler
-    from relparallel.topology import bcube
-
+    """Server 0 with one that differs in so many levels."""
     n, levels = form.parameters["n"], form.parameters["k"] + 1
-    fabric, lower, upper = bcube(n, levels - 1), 0.0, 0.0
-    node = [server if end else switch for end in fabric.endpoint.tolist()]
-    for differ in range(1, levels + 1):
-        share = math.comb(levels, differ) * (n - 1) ** differ / (n**levels - 1)
-        other = sum(n**level for level in range(differ))
-        found = bounds(fabric, (0, other), link, node)
-        lower, upper = lower + share * found.lower, upper + share * found.upper
-    return bracketed(lower, min(upper, 1.0), "any")
+    counts = {
+        sum(n**level for level in range(differ)): math.comb(levels, differ) * (n - 1) ** differ
+        for differ in range(1, levels + 1)
+    }
+    return _in_network(bcube(n, levels - 1), counts, server, switch, link)
 
 
 def _dcell(form: Description, server: float, switch: float, link: float) -> Classes:
@@ -136,10 +124,18 @@ def _dcell(form: Description, server: float, switch: float, link: float) -> Clas
         2 * n + 1: n - 1,  # another cell, own partner in cell 1
         2 * n + 2: (n - 1) * (n - 2),  # another cell, own partner in a fourth
     }
+    return _in_network(dcell(n, 1), counts, server, switch, link)
+
+
+def _in_network(
+    network: Topology, counts: dict[int, int], server: float, switch: float, link: float
+) -> Classes:
+    """Server 0 with one of each class of others, exactly or with certified bounds."""
+    node = np.where(network.endpoint, server, switch)
     return [
-        (count, dcell_pair(n, 0, other, server, switch, link))
+        (count, evaluate(network, (0, other), link, node, max_seconds=_SECONDS))
         for other, count in counts.items()
-        if count and other < n * (n + 1)
+        if count and other < network.num_hosts
     ]
 
 

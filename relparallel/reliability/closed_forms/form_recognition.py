@@ -18,7 +18,6 @@ from relparallel.reliability.closed_forms.form_slopes import ClassSlopes, Sides
 from relparallel.reliability.closed_forms.job_forms import JOINED_EXACTLY, pairs_joined
 from relparallel.reliability.closed_forms.pair_slopes import slopes_of_pairs
 from relparallel.reliability.closed_forms.partition_slopes import slopes_of_partitions
-from relparallel.reliability.closed_forms.server_recognition import server_pair
 from relparallel.reliability.lumped.alike_nodes import bipartite_connected
 from relparallel.reliability.lumped.lumping import Fabric
 from relparallel.reliability.lumped.pod_recognition import Seen, see
@@ -60,8 +59,7 @@ def read_form(topology: Topology, problem: Problem, routing: Routing) -> Form:
     if len(own) == 1:
         return Form(CERTAIN, own[0], "the one terminal")
     if seen is None:
-        chance, name, slopes = server_pair(topology, problem, routing)
-        return Form(chance, series(*own), name, slopes)
+        raise NotExactError("its parts form no fabric of tiers that are alike")
     if routing == "updown" and not _climbs(topology, problem):
         raise NotExactError("every link must join a tier to the next one for a closed form of up-down")
     inner = _two_tiers(seen, routing) if seen.two_tiers else _three_tiers(seen.fabric, routing)
