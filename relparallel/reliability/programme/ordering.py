@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.programme.compiling import njit_borrowing
 
-_BEAMS = (1, 4, 16, 64, 256)
+_BEAMS = (4, 16, 64, 256)
 _ENOUGH = 16  # beam from which another that finds nothing better is the last
 _PULLS = (1.001, 1.2)  # factor of the score per cut link, one per guide
 _QUOTA = 3  # prefixes kept that look alike
@@ -43,50 +43,81 @@ _S7, _S13, _S17 = np.uint64(7), np.uint64(13), np.uint64(17)
 IntArray = NDArray[np.int64]
 
 
-@numba.njit(cache=True)
-def vertex_order(edges, terminal, share):  # type: ignore[no-untyped-def]
+def vertex_order(edges: IntArray, terminal: NDArray[np.bool_], share: float) -> IntArray:
     """Order the vertices of a connected graph for a narrow frontier; deterministic."""
-    n, terminals, (indptr, indices) = len(terminal), _NONE, _adjacency(len(terminal), edges)
-    every, far = np.empty(n, np.int64), np.empty(n, np.int64)
+    order, cost, prices, enough = _by_greed(edges, terminal, share)
+    found: IntArray = order if enough else _by_beams(edges, terminal, share, order, cost, prices)
+    return found
+
+
+@numba.njit(cache=True)
+def _by_greed(edges, terminal, share):  # type: ignore[no-untyped-def]
+    """Best order of single endings, its cost, that of every guide, and whether a search is not worth it."""
+    indptr, indices, states, far, guides = _prepared(edges, terminal)
+    n, pulls, cost, looked, work = len(terminal), len(_PULLS), np.inf, 0.0, 0.0
+    every, best, prices = np.empty(n, np.int64), np.empty(n, np.int64), np.full(guides, np.inf)
+    for v in range(n):
+        every[v] = best[n - 1 - v] = v
+    for k in range(guides):
+        if _too_long(work / 4, cost, share):
+            continue
+        ends = every if k < pulls else far
+        order, prices[k], work = _greedy(indptr, indices, terminal, states, ends, _PULLS[k % pulls], share)
+        looked += work
+        if prices[k] < cost:
+            cost = prices[k]
+            for i in range(n):
+                best[i] = order[n - 1 - i]
+    kept = guides if cost > _HOPELESS else pulls
+    return best, cost, prices, _too_long(looked * kept / guides, cost, share)
+
+
+@numba.njit(cache=True)
+def _by_beams(edges, terminal, share, best, cost, prices):  # type: ignore[no-untyped-def]
+    """Best order of wider and wider beams, as long as they are worth their time."""
+    indptr, indices, states, far, guides = _prepared(edges, terminal)
+    n, pulls = len(terminal), len(_PULLS)
+    every, tried = np.empty(n, np.int64), np.empty(guides, np.int64)
     for v in range(n):
         every[v] = v
-        if terminal[v]:
-            far[terminals] = v
-            terminals += 1
-    pulls, guides = len(_PULLS), len(_PULLS)
-    if 0 < terminals < n:
-        _finish(far, terminals, indptr, indices)
-        guides = 2 * pulls
-    states, best, cost = _growth(n, terminals), every, np.inf
-    tried, prices, active = np.empty(guides, np.int64), np.full(guides, np.inf), guides
     for k in range(guides):
         tried[k] = k
+    active = guides
     for beam in _BEAMS:
+        if active > pulls and cost <= _HOPELESS:  # for each pull the better end
+            active = pulls
+            for k in range(pulls):
+                tried[k] = k + pulls if prices[pulls + k] < prices[k] else k
         before, looked, work = cost, 0.0, 0.0
         for k in tried[:active]:
             if _too_long(work / 4, cost, share):
                 continue
-            ends, pull = every if k < pulls else far[n - 1 :], _PULLS[k % pulls]
-            if beam == 1:
-                order, price, work = _greedy(indptr, indices, terminal, states, ends, pull, share)
-            else:
-                order, price, work = _search(indptr, indices, terminal, states, ends, beam, pull, share)
-            prices[k] = price
+            ends, pull = every if k < pulls else far, _PULLS[k % pulls]
+            order, prices[k], work = _search(indptr, indices, terminal, states, ends, beam, pull, share)
             looked += work
-            if price < cost:
-                best, cost = order, price
+            if prices[k] < cost:
+                cost = prices[k]
+                for i in range(n):
+                    best[i] = order[n - 1 - i]
         kept = guides if cost > _HOPELESS else pulls
-        growth = 4.0 if beam > 1 else 1.0  # the first step gains most
-        if _too_long(growth * looked * kept / active, cost, share) or (beam > _ENOUGH and cost == before):
+        if _too_long(4.0 * looked * kept / active, cost, share) or (beam > _ENOUGH and cost == before):
             break
-        if kept < active:  # for each pull the better end
-            active = kept
-            for k in range(kept):
-                tried[k] = k + kept if prices[kept + k] < prices[k] else k
-    found = np.empty(n, np.int64)
-    for i in range(n):
-        found[i] = best[n - 1 - i]
-    return found
+    return best
+
+
+@numba.njit(cache=True)
+def _prepared(edges, terminal):  # type: ignore[no-untyped-def]
+    """Neighbours, states by width, a vertex far from the terminals, and the number of guides."""
+    n, terminals, guides = len(terminal), _NONE, len(_PULLS)
+    far, (indptr, indices) = np.empty(n, np.int64), _adjacency(n, edges)
+    for v in range(n):
+        if terminal[v]:
+            far[terminals] = v
+            terminals += 1
+    if 0 < terminals < n:
+        _finish(far, terminals, indptr, indices)
+        guides *= 2
+    return indptr, indices, _growth(n, terminals), far[n - 1 :], guides
 
 
 @numba.njit(cache=True)
