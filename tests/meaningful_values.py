@@ -23,12 +23,9 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     },
     "optimize.BreakEven": {"rate": {"infinite"}, "closed_rate": {"infinite"}},  # nobody overtakes
     "optimize.Candidate": {"name": FREE},
-    "optimize.JointPlan": {"interval": {"infinite"}},
-    "optimize.Plan": {"interval": {"infinite"}},  # without failures nothing is worth a checkpoint
     "parallel.Collective": {"payload": {"fraction"}},
     "parallel.Verdict": {"reason": FREE},
     "parallel.bytes_sent": {"rounds": {"empty"}},  # one rank sends nothing
-    "parallel.communication_time": {"rounds": {"empty"}},
     "parallel.execute": {"rounds": {"empty"}},
     "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas
     "parallel.rounds_time": {"rounds": {"empty"}},
@@ -41,7 +38,6 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "training.BlastRadius": {"reason": FREE},
     "training.ComponentClass": {"name": FREE},
     "training.DropRule": {"reason": FREE},
-    "training.EffectiveTime": {"third_rate": {"negative"}},
     "training.Job": {"reason": FREE},
     **valid_workload.MEANINGFUL,
     **valid_checkpoints.MEANINGFUL,

@@ -13,7 +13,7 @@ import pytest
 import relparallel as rp
 from relparallel.atlas.measures import cut_row
 from relparallel.atlas.routings import own_routing, shortest_paths
-from relparallel.topology.server_centric import dcell_servers
+from relparallel.topology.designs.server_centric import dcell_servers
 
 T = rp.topology
 SMALL = [

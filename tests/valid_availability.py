@@ -20,10 +20,6 @@ def part() -> Any:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "reliability.Performability": lambda: fields(R.performability(nx.path_graph(3), link_up=0.9)),
-    "reliability.RepairChain": lambda: {
-        name: getattr(R.repair_chain([part()]), name) for name in ("parts", "down", "generator")
-    },
     "reliability.RepairedParts": lambda: fields(part()),
     "reliability.common_cause_unavailability": lambda: {"needed": 1, "causes": [0.01, 0.001, 0.0]},
     "reliability.fat_tree_pair_bandwidth": lambda: {
@@ -49,7 +45,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "reliability.stationary_distribution": lambda: {"generator": csr_array([[0.0, 1.0], [3.0, 0.0]])},
 }  # fmt: skip
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "reliability.Performability": {"worst": {"negative"}},
     "reliability.RepairedParts": {"name": {"text"}},
     "reliability.multiple_greek_letters": {"letters": {"empty"}},
     "reliability.performability": {"worst": {"negative"}},

@@ -196,18 +196,11 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "metrics.Estimate": lambda: {
         "value": 2.0, "lower": 1.0, "upper": 3.0, "method": "sampled", "exact": False,
     },
-    "metrics.HopStatistics": lambda: fields(rp.metrics.hop_statistics(nx.cycle_graph(5))),
     "metrics.edge_connectivity": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
     "metrics.hop_statistics": lambda: {
         "topology": nx.cycle_graph(5), "hops": "links", "endpoints": "hosts", "sources": 2,
         "rng": np.random.default_rng(1), "symmetry": False,
     },
-    "metrics.ResilienceCurve": lambda: fields(
-        rp.metrics.resilience_curve(
-            rp.topology.fat_tree(4), "links", [0.1, 0.2], samples=2, rng=np.random.default_rng(1)
-        )
-    ),
-    "metrics.Survival": lambda: {"pairs": 0.5, "accessible": 0.75},
     "metrics.binomial_estimate": lambda: {"successes": 3, "trials": 7, "confidence": 0.95},
     "metrics.bisection": lambda: {"topology": nx.cycle_graph(6), "method": "auto"},
     "metrics.disjoint_path_set": lambda: {
@@ -223,10 +216,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
     "metrics.survival": lambda: {"topology": nx.cycle_graph(5), "alive": np.ones(10, dtype=bool)},
     "metrics.vertex_connectivity": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
-    "metrics.DegradedThroughput": lambda: {
-        "throughput": [4.0, 6.0], "unreachable": [0.0, 0.1], "hosts": 8,
-    },
-    "metrics.EdgeLoad": lambda: fields(rp.metrics.ecmp_load(nx.cycle_graph(5))),
     "metrics.aggregate_bottleneck_throughput": lambda: {
         "topology": nx.cycle_graph(5), "alive": None, "split": "paths",
     },
@@ -239,13 +228,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "topology": nx.cycle_graph(5), "samples": 2, "rng": np.random.default_rng(1), "links": 0.2,
         "switches": 0.0, "servers": 0.0, "split": "paths",
     },
-    "metrics.Expansion": lambda: {
-        "hosts": 4, "switches": 0, "kept": 28, "pulled": 4, "laid": 12, "outgrown": 0,
-    },
-    "metrics.expansion": lambda: {
-        "before": nx.cycle_graph(4), "after": nx.cycle_graph(6), "placement": [0, 1, 2, 3],
-    },
-    "metrics.oversubscription": lambda: {"topology": rp.topology.fat_tree(4)},
     # workload
     **valid_joint.CALLS,
     **valid_layer_graphs.CALLS,
@@ -303,12 +285,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.BlastRadius": lambda: fields(rp.training.blast_radius(component(), placement(), cluster())),
     "training.ComponentClass": lambda: fields(component()),
     "training.DropRule": lambda: fields(rp.training.drop_rule(strategy())),
-    "training.EffectiveTime": lambda: {
-        "mean": 0.8,
-        "variance_rate": 10.0,
-        "horizon": 1e6,
-        "third_rate": -100.0,
-    },
     "training.Domain": lambda: {
         "component": component(), "parts": 16, "nodes": 1, "replicas": 1, "ranks": 4, "state_lost": False
     },
@@ -352,8 +328,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.relative_goodput": lambda: {"job": job(), "policy": "spares", "repair": 86400.0, "spares": 16},
     # optimize
     "optimize.Candidate": lambda: fields(candidate()),
-    "optimize.JointOptimum": lambda: fields(rp.optimize.joint_optimum([candidate()], 86400.0)),
-    "optimize.Plan": lambda: fields(rp.optimize.joint_optimum([candidate()], 86400.0).plans[0]),
     "optimize.joint_optimum": lambda: {
         "candidates": [candidate()], "repair": 86400.0, "policies": ("restart", "spares"),
     },

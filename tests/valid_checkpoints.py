@@ -26,10 +26,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.Cause": lambda: fields(causes()[0]),
     "training.CheckpointLevel": lambda: fields(levels()[0]),
     "training.Checkpointing": lambda: fields(checkpointing()),
-    "training.VerifiedPattern": lambda: {"interval": 3600.0, "verifications": 2, "share": 0.9},
-    "training.asynchronous": lambda: {
-        "size": 1e12, "copy_bandwidth": 1e12, "bandwidth": 1e11, "read_bandwidth": 1e11,
-    },
     "training.best_verified_pattern": lambda: {
         "mtbf": 86400.0, "verification": 60.0, "checkpoint": 60.0, "restart": 60.0,
     },
@@ -44,8 +40,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "stride": 1, "read_bandwidth": 1e12,
     },
     "training.just_in_time": lambda: {"save": 5.0, "restart": 60.0, "survives": {"rack": 0.0}},
-    "training.key_ranges": lambda: {"restart": 1.0, "cluster": Cluster(nodes=8), "replicas": 2, "stride": 1},
-    "training.multi_level": lambda: {"levels": levels(), "interval": 300.0, "every": (20,)},
     "training.parity": lambda: {
         "size": 1e12, "bandwidth": 1e12, "cluster": Cluster(nodes=8), "group": 4, "parities": 1, "stride": 1,
         "read_bandwidth": 1e12,
@@ -57,12 +51,10 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "mtbf": 86400.0, "interval": 3600.0, "verification": 60.0, "checkpoint": 60.0, "restart": 60.0,
         "verifications": 2,
     },
-    "training.Rollback": lambda: fields(training.rollback(checkpointing(), causes())),
     "training.rollback": lambda: {"checkpointing": checkpointing(), "causes": causes()},
 }  # fmt: skip
 
 MEANINGFUL = {
     "training.CheckpointLevel": {"name": {"text"}},
-    "training.Rollback": {"interval": {"infinite"}, "every": {"empty"}, "third_rate": {"negative"}},
     "training.rollback": {"causes": {"empty"}},
 }

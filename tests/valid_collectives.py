@@ -27,55 +27,27 @@ def placed() -> Arguments:
     }  # fmt: skip
 
 
-def grouped(**more: Any) -> Arguments:
-    return {"ranks": 4, "elements": 8, **more}
-
-
 def priced(kind: str = "all_reduce") -> Arguments:
     return {"kind": kind, "size": 1e6, "ranks": 16, "ranks_per_node": 8, "links": links()}
 
 
-def measured() -> Arguments:
-    rows = rp.parallel.measured_all_reduces()
-    return {name: rows[name].to_numpy() for name in ("ranks", "size", "time")}
-
-
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "parallel.AllReduceFit": lambda: {
-        "launch": 1e-5, "latency": 1e-6, "bandwidth": 2e11, "further_rounds": 0.5,
-    },
-    "parallel.BestCollective": lambda: fields(rp.parallel.best_collective(**priced())),
     "parallel.GroupLinks": lambda: fields(rp.parallel.group_links(**placed())),
     "parallel.Links": lambda: fields(links()),
-    "parallel.Round": lambda: fields(next(iter(rp.parallel.ring_all_reduce(2, 4)))),
-    "parallel.all_reduce_errors": lambda: {
-        "rows": rp.parallel.measured_all_reduces(), "highest_bandwidth": 3e11,
-    },
-    "parallel.best_collective": priced,
-    "parallel.bruck_all_gather": grouped,
-    "parallel.bucketed_time": lambda: {"compute": [1.0, 2.0], "communication": [3.0, 1.0]},
     "parallel.bytes_sent": lambda: {
         "rounds": rp.parallel.ring_all_reduce(2, 4), "ranks": 2, "element_bytes": 2.0,
     },
-    "parallel.chain_broadcast": lambda: grouped(pieces=2),
-    "parallel.collective_time": lambda: {"algorithm": "ring", **priced()},
-    "parallel.communication_time": lambda: {
-        "rounds": rp.parallel.ring_all_reduce(2, 4), "latency": 1e-6, "bandwidth": 1e9, "element_bytes": 2.0,
+    "parallel.collective": lambda: {
+        "kind": "all_reduce", "algorithm": "hierarchical", "ranks": 4, "elements": 8, "ranks_per_node": 2,
+        "pieces": 2,
     },
+    "parallel.collective_time": lambda: {"algorithm": "ring", **priced()},
     "parallel.crossover_size": lambda: {
         "kind": "all_reduce", "first": "tree", "second": "ring", "ranks": 16, "ranks_per_node": 8,
         "links": links(),
     },
-    "parallel.direct_all_to_all": grouped,
-    "parallel.double_tree_all_reduce": lambda: grouped(pieces=2),
     "parallel.execute": lambda: {"rounds": rp.parallel.ring_all_reduce(2, 4), "vectors": np.ones((2, 4))},
-    "parallel.fit_all_reduce": lambda: {**measured(), "highest_bandwidth": 3e11},
     "parallel.group_links": placed,
-    "parallel.halving_doubling_all_reduce": lambda: grouped(ranks_per_node=2),
-    "parallel.hierarchical_all_gather": lambda: grouped(ranks_per_node=2),
-    "parallel.hierarchical_all_reduce": lambda: grouped(ranks_per_node=2, pieces=2),
-    "parallel.hierarchical_all_to_all": lambda: grouped(ranks_per_node=2),
-    "parallel.measured_all_reduces": dict,
     "parallel.overlap_time": lambda: {
         "compute": 2.0, "communication": 1.0, "compute_slowdown": 1.2, "communication_slowdown": 1.1,
     },
@@ -85,14 +57,9 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.prefetched_time": lambda: {
         "compute": [1.0, 2.0], "gather": [3.0, 1.0], "scatter": [1.0, 1.0],
     },
-    "parallel.ring_all_gather": lambda: {"ranks": 2, "elements": 4},
     "parallel.ring_all_reduce": lambda: {"ranks": 2, "elements": 4},
-    "parallel.ring_all_to_all": grouped,
-    "parallel.ring_reduce_scatter": lambda: {"ranks": 2, "elements": 4},
     "parallel.rounds_time": lambda: {
         "rounds": rp.parallel.ring_all_reduce(4, 4), "ranks_per_node": 2, "links": links(),
         "element_bytes": 2.0,
     },
-    "parallel.tree_all_reduce": lambda: grouped(ranks_per_node=2),
-    "parallel.tree_broadcast": lambda: grouped(ranks_per_node=2),
 }  # fmt: skip

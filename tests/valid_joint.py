@@ -31,7 +31,6 @@ def plan() -> Any:
 CALLS: dict[str, Callable[[], Arguments]] = {
     "optimize.BreakEven": lambda: fields(rp.optimize.break_even_rate(plan())),
     "optimize.HallViolator": lambda: fields(placement((0, 0, 0, 1)).violator),
-    "optimize.JointPlan": lambda: fields(plan()),
     "optimize.ReplicaPlacement": lambda: fields(placement()),
     "optimize.break_even_rate": lambda: {"plan": plan(), "checkpoint": "storage"},
     "optimize.in_degrees": lambda: {"strategy": rp.parallel.Strategy()},

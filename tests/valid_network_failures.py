@@ -27,7 +27,6 @@ def fabric() -> Any:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "training.LikelyStates": lambda: fields(rp.training.likely_states(parts())),
     "training.NetworkImpact": lambda: {"parts": (network_part(),), "step": 2.0},
     "training.NetworkPart": lambda: fields(network_part()),
     "training.RepairableParts": lambda: fields(parts()[0]),
@@ -45,7 +44,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "global_batch": 8, "network_rates": {"leaf": 1e-9, "cable": 2e-9}, "repair": 3600.0,
     },
     "training.joint_loss_rate": lambda: {"groups": 3, "copies": 2, "rate": 1e-6, "repair": 1e4},
-    "training.likely_states": lambda: {"parts": parts(), "remainder": 1e-9, "most": 100},
     "training.network_impact": lambda: {
         "model": model(), "placement": rp.parallel.Placement(strategy=split()),
         "cluster": rp.hardware.cluster("a100-80gb-selene", gpus=4), "global_batch": 8, "network": fabric(),

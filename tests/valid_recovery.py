@@ -38,9 +38,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.Recovery reduced": lambda: {
         "policy": "reduced_tensor", "repair": 60.0, "partial": 0.5, "divisor": True,
     },
-    "training.best_pipelines": lambda: {
-        "nodes": 64, "smallest": 4, "largest": 7, "faults": 1, "layers": 32,
-    },
     "training.break_even_any": lambda: {
         "share": 0.8, "nodes": 64, "nodes_per_replica": 16, "node_rate": 4e-8, "pause": 30.0,
     },
@@ -66,8 +63,4 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.spares_needed": lambda: {
         "nodes": 64, "node_rate": 4e-8, "repair": 86400.0, "shortage": 1e-3, "kind": "cold", "crews": 2,
     },
-    "training.template_speed": lambda: {
-        "nodes": 64, "smallest": 4, "largest": 7, "faults": 1, "layers": 32,
-    },
-    "training.templates_cover": lambda: {"nodes": 64, "smallest": 4, "largest": 7, "faults": 1},
 }  # fmt: skip

@@ -12,9 +12,6 @@ R = rp.reliability
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "reliability.Reliability": lambda: fields(R.evaluate(nx.cycle_graph(4), link_up=0.9)),
-    "reliability.UnreliabilityEstimate": lambda: fields(
-        R.estimate(nx.cycle_graph(4), "all", 0.9, method="crude", rng=np.random.default_rng(1), samples=9)
-    ),
     "reliability.availability": lambda: {"mtbf": 1e6, "mttr": 1e3, "needed": 2, "installed": 3},
     "reliability.estimate": lambda: {
         "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99,
@@ -29,7 +26,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "methods": ("crude", "recursive"), "rng": np.random.default_rng(1), "samples": 100,
         "confidence": 0.95,
     },
-    "reliability.Bounds": lambda: fields(R.bounds(nx.cycle_graph(4), link_up=0.9)),
     "reliability.bounds": lambda: {
         "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_up": 0.9, "node_up": 0.99, "method": "auto",
         "rtol": 1e-3, "max_states": 100, "max_steps": 1000,

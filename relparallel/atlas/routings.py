@@ -13,7 +13,7 @@ import numpy as np
 from relparallel.metrics import ecmp_load
 from relparallel.topology import Description, Topology
 from relparallel.topology._arrays import FloatArray, IntArray
-from relparallel.topology.server_centric import dcell_servers, ficonn_servers
+from relparallel.topology.designs.server_centric import dcell_servers, ficonn_servers
 
 _ENTRIES: Final = 2**23  # most pairs of servers of one copy, whose demand is held at once
 

@@ -11,15 +11,13 @@ from relparallel.parallel import (
     Placement,
     Strategy,
     bytes_sent,
+    collective,
     collective_time,
     crossover_size,
     group_links,
-    halving_doubling_all_reduce,
-    hierarchical_all_reduce,
     overlap_time,
     overlap_timeline,
     prefetched_time,
-    ring_all_reduce,
     rounds_time,
 )
 from relparallel.topology import dgx_superpod
@@ -36,8 +34,8 @@ _NODES = Links(latency=2e-6, bandwidth=230 * GB, network_latency=8e-6, network_b
 def least_bytes() -> tuple[float, float]:
     """Most bytes that a rank sends by either, and twice the bound."""
     sent = [
-        bytes_sent(generator(32, 3200), 32, element_bytes=1).max()
-        for generator in (ring_all_reduce, halving_doubling_all_reduce)
+        bytes_sent(collective("all_reduce", name, 32, 3200), 32, element_bytes=1).max()
+        for name in ("ring", "halving_doubling")
     ]
     return float(sum(sent)), 2 * 2 * 31 / 32 * 3200
 
@@ -49,7 +47,7 @@ def least_bytes() -> tuple[float, float]:
 )
 def halving_price() -> tuple[float, float]:
     """Price of the rounds, and the closed form."""
-    rounds = halving_doubling_all_reduce(64, 2**16)
+    rounds = collective("all_reduce", "halving_doubling", 64, 2**16)
     links = Links(latency=3e-6, bandwidth=1 * GB, network_latency=0, network_bandwidth=1)
     return rounds_time(rounds, 64, links, element_bytes=4), 12 * 3e-6 + 2 * 63 / 64 * 2**18 / GB
 
@@ -61,7 +59,7 @@ def halving_price() -> tuple[float, float]:
 )
 def hierarchy_network() -> tuple[float, float]:
     """Elements out of all nodes, counted over the rounds; and the formula."""
-    steps = list(hierarchical_all_reduce(128, 1280, 8))
+    steps = list(collective("all_reduce", "hierarchical", 128, 1280, ranks_per_node=8))
     away = [(step.source // 8 != step.destination // 8) @ step.elements for step in steps]
     return float(sum(away)), 16 * 2 * 15 / 16 * 1280
 
@@ -81,8 +79,10 @@ def hierarchy_from_nodes() -> tuple[float, float]:
     )
 
     def gain(k: int) -> float:
-        rounds = ring_all_reduce(8 * k, 2**28), hierarchical_all_reduce(8 * k, 2**28, 8)
-        ring_time, nested_time = (rounds_time(steps, 8, _NODES, element_bytes=1) for steps in rounds)
+        ring_time, nested_time = (
+            rounds_time(collective("all_reduce", name, 8 * k, 2**28, 8), 8, _NODES, element_bytes=1)
+            for name in ("ring", "hierarchical")
+        )
         return ring_time - nested_time
 
     first = next(k for k in nodes.tolist() if gain(k) > 0)

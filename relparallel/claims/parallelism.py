@@ -8,14 +8,15 @@ import numpy as np
 
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.parallel import (
+    Links,
     Strategy,
     activation_bytes_per_layer,
     bytes_sent,
-    communication_time,
     execute,
     micro_batches_in_flight,
     model_state_bytes,
     ring_all_reduce,
+    rounds_time,
     simulate_schedule,
     stage_activation_bytes,
     strategy_collectives,
@@ -182,7 +183,8 @@ def ring_sum() -> tuple[float, float]:
 )
 def ring_price() -> tuple[float, float]:
     """Price of the rounds, and the closed form."""
-    priced = communication_time(ring_all_reduce(16, 2**20), latency=3e-6, bandwidth=100 * GB, element_bytes=4)
+    links = Links(latency=3e-6, bandwidth=100 * GB, network_latency=0.0, network_bandwidth=1.0)
+    priced = rounds_time(ring_all_reduce(16, 2**20), 16, links, element_bytes=4)
     return priced, 30 * (3e-6 + 2**20 / 16 * 4 / (100 * GB))
 
 

@@ -13,34 +13,34 @@ from scipy.spatial import ConvexHull
 
 from relparallel.drawing import grids, groups, recursive
 from relparallel.drawing.shapes import Points
-from relparallel.drawing.tiers import is_tiered, tiers
+from relparallel.drawing.tier_layout import is_tiered, tier_layout
 from relparallel.topology import Topology, as_topology
+from relparallel.topology.description import rules
 
 _LAYOUTS: Final[Mapping[str, Callable[[Topology], Points]]] = {
     "bcube": recursive.bcube,
-    "dcell": recursive.copies,
-    "dragonfly": groups.groups,
-    "dragonfly_plus": groups.spokes,
-    "ficonn": recursive.copies,
-    "hammingmesh": grids.boards,
+    "boards": grids.boards,
+    "circles": groups.circles,
+    "copies": recursive.copies,
+    "groups": groups.groups,
     "hyperx": grids.hyperx,
-    "jellyfish": groups.circles,
     "mdcube": recursive.mdcube,
-    "polarfly": groups.planes,
-    "slim_fly": groups.rings_of_subgroups,
+    "planes": groups.planes,
+    "ring": grids.ring,
+    "rings_of_subgroups": groups.rings_of_subgroups,
+    "spokes": groups.spokes,
+    "star": groups.groups,
+    "tiers": tier_layout,
     "torus": grids.torus,
-    "tpu_v4": grids.torus,
-    "xpander": groups.circles,
 }
-_BOXES: Final = ("hammingmesh", "mdcube")
+_BOXES: Final = ("boards", "mdcube", "tiers")
 _DISCS: Final[Mapping[str, Callable[[Topology], NDArray[np.int64]]]] = {
-    "dcell": recursive.cells,
-    "dragonfly": lambda t: t.pod,
-    "dragonfly_plus": lambda t: t.pod,
-    "ficonn": recursive.cells,
-    "polarfly": groups.clusters,
-    "slim_fly": lambda t: t.pod,
-    "xpander": lambda t: t.pod,
+    "circles": lambda t: t.pod,
+    "copies": recursive.cells,
+    "groups": lambda t: t.pod,
+    "planes": groups.clusters,
+    "rings_of_subgroups": lambda t: t.pod,
+    "spokes": lambda t: t.pod,
 }
 
 
@@ -64,26 +64,26 @@ def positions(topology: Topology | nx.Graph[Any]) -> Points:
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
     """
     t = as_topology(topology, name="topology")
-    if has_rows(t):
-        return tiers(t)
-    return _LAYOUTS.get(t.meta.name, grids.ring if t.endpoint.all() else groups.groups)(t)
+    return _LAYOUTS[layout(t)](t)
 
 
-def has_rows(t: Topology) -> bool:
-    """Whether the tiers of a topology are drawn as rows; a single NVLink domain is a star instead."""
-    return (
-        t.meta.name not in _LAYOUTS and is_tiered(t) and not (t.meta.name == "nvl72" and t.num_switches < 2)
-    )
+def layout(t: Topology) -> str:
+    """Layout that the design names; rows where it names none and has tiers, else a ring or a star."""
+    rule = rules().get(t.meta.name)
+    named = "tiers" if rule is None else rule.layout
+    if named != "tiers" or (is_tiered(t) and not (t.meta.name == "nvl72" and t.num_switches < 2)):
+        return named
+    return "ring" if t.endpoint.all() else "star"
 
 
 def shades(t: Topology, points: Points) -> list[Patch]:
     """Pods, boards and containers as boxes, groups as discs."""
-    if t.meta.name in _DISCS:
-        return [_disc(part) for part in _parts(_DISCS[t.meta.name](t), points)]
-    if t.meta.name in ("torus", "tpu_v4"):
+    form = layout(t)
+    if form in _DISCS:
+        return [_disc(part) for part in _parts(_DISCS[form](t), points)]
+    if form == "torus":
         return [_sheet(part) for part in _parts(grids.sheets(t), points)]
-    boxed = has_rows(t) or t.meta.name in _BOXES
-    return [_box(part) for part in _parts(t.pod, points)] if boxed else []
+    return [_box(part) for part in _parts(t.pod, points)] if form in _BOXES else []
 
 
 def _parts(label: NDArray[np.int64], points: Points) -> list[Points]:

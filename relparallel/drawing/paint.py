@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from relparallel.drawing.grids import wraps
 from relparallel.drawing.groups import clusters
 from relparallel.drawing.recursive import levels
-from relparallel.drawing.tiers import is_nvswitch
+from relparallel.drawing.tier_layout import is_nvswitch
 from relparallel.plotting import PALETTE
 from relparallel.topology import Topology
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_instance
 from relparallel.drawing.grids import combs, outward
-from relparallel.drawing.layouts import has_rows, positions, shades
+from relparallel.drawing.layouts import layout, positions, shades
 from relparallel.drawing.paint import PLAIN, cable_colours, switch_colours
 from relparallel.drawing.shapes import Points, arcs, bows, unit
 from relparallel.plotting import PALETTE
@@ -59,7 +59,7 @@ def draw_topology(
     _draw_cables(t, ax, points, walks, np.sqrt(area))
     _draw_nodes(t, ax, points, area, [node for walk in walks for node in (walk[0, 0], walk[-1, 1])])
     _draw_counts(t, ax, points)
-    rows = has_rows(t) or (t.meta.name == "bcube" and t.meta.parameters["k"] > 1)
+    rows = layout(t) == "tiers" or (t.meta.name == "bcube" and t.meta.parameters["k"] > 1)
     ax.set_aspect("auto" if rows else "equal", adjustable="datalim")
     ax.margins(0.06)
     ax.axis("off")
@@ -136,16 +136,17 @@ def _lines(t: Topology, points: Points, edges: NDArray[np.int64]) -> list[Any]:
     """Points of every cable: straight where it meets no third node, else an arc."""
     edges = np.sort(edges, axis=1)
     start, end = points[edges[:, 0]], points[edges[:, 1]]
-    if t.meta.name == "hyperx":
+    form = layout(t)
+    if form == "hyperx":
         between = ~t.endpoint[edges].any(axis=1) | t.endpoint.all()
         return _mixed(between, start, end, arcs(start, end)[between])
-    if t.meta.name in ("bcube", "mdcube") and t.meta.parameters["k"] < 2:
+    if form in ("bcube", "mdcube") and t.meta.parameters["k"] < 2:
         return list(arcs(start, end))
-    if t.meta.name == "hammingmesh":
+    if form == "boards":
         return combs(t, points, edges)
-    if t.meta.name in ("torus", "tpu_v4"):
+    if form == "torus":
         return _round_the_edge(t, edges, start, end)
-    if has_rows(t):
+    if form == "tiers":
         level = t.tier[edges[:, 0]] == t.tier[edges[:, 1]]  # a circuit between two racks, bent upwards
         height = np.minimum(0.1 * np.hypot(*(end - start)[level].T), 1.6)
         return _mixed(level, start, end, bows(end[level], start[level], height))

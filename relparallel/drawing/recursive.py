@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from relparallel.drawing.shapes import Points, circle, spread, turned
 from relparallel.topology import Topology
-from relparallel.topology.server_centric import dcell_servers, ficonn_servers
+from relparallel.topology.designs.server_centric import dcell_servers, ficonn_servers
 
 
 def bcube(t: Topology) -> Points:

@@ -5,25 +5,19 @@ bound it from above: the price of all capacity over the price of all demand on i
 and Matula, JACM 1990). Rounds of routing and pricing close the gap, as in Garg and Koenemann, SIAM J.
 Computing 2007, here accelerated: traffic takes softly the cheapest paths, prices follow the accumulated load
 by Nesterov's method for smoothed problems (Math. Programming 2005), with a restart at the best prices
-whenever the bound gets worse. Traffic of few pairs goes through these rounds over a pool of paths, which
-the prices of all paths then check and extend.
+whenever the bound gets worse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 import numpy as np
 
 from relparallel.metrics._demand import Problem
 from relparallel.metrics._paths import route
-from relparallel.metrics._pool import Pool, pool, split
 from relparallel.topology._arrays import FloatArray
 
-Oracle = Callable[[FloatArray, float], tuple[FloatArray, float]]
-POOLS: Final = 4  #: most pools, each with one more path for every pair
 ROUNDS: Final = 1000  #: most rounds
 VISITS: Final = 6e9  #: most visits of arcs, about a minute; the bounds hold whenever the rounds stop
 SOFTNESS: Final = 0.03  #: at first, in mean prices; halved when a stage ends
@@ -34,59 +28,23 @@ FLOOR: Final = 1e-12  #: smallest price, in largest prices
 
 def bracket(problem: Problem, gap: float) -> tuple[float, float]:
     """Throughput from below and from above, at most ``gap`` apart (relative) if the rounds suffice."""
-    known, price = shortest(problem), np.full(problem.net.head.size, 1.0)
-    if known[1] <= known[0] * (1.0 + gap):
-        return known
-    paths = pool(problem)
-    if paths is not None:
-        *bounds, price = _over_pools(problem, paths, gap, known, price)
-        known = bounds[0], bounds[1]
-    work = problem.roots.size * problem.net.head.size
-    return _rounds(problem, partial(routed, problem), work, gap, known, price)[:2]
-
-
-def _over_pools(
-    problem: Problem, paths: Pool, gap: float, known: tuple[float, float], price: FloatArray
-) -> tuple[float, float, FloatArray]:
-    """Bounds by rounds over a pool of paths, whose prices are then put to all paths."""
-    lower, upper = known
-    for _ in range(POOLS):
-        oracle = partial(_pooled, problem, paths)
-        low, _, price = _rounds(problem, oracle, paths.arcs.size, gap / 3.0, (lower, np.inf), price)
-        length = price / problem.net.capacity
-        lower, upper = max(lower, low), min(upper, routed(problem, length, FLOOR)[1])
-        if upper <= lower * (1.0 + gap):
-            break
-        paths = paths.grown(problem, length)
-    return min(lower, upper), upper, price
-
-
-def _pooled(problem: Problem, paths: Pool, price: FloatArray, softness: float) -> tuple[FloatArray, float]:
-    """Load of all traffic on the paths of a pool, and the bound that prices give if there were no others."""
-    net, load = problem.net, np.zeros(problem.net.head.size)
-    price = np.maximum(price, FLOOR * price.max())
-    worth = float((price * net.capacity).sum())
-    soft = softness * worth / float(net.capacity.sum())
-    travelled = split(paths.pair, paths.start, paths.arcs, paths.demand, price, soft, load)
-    mean = np.bincount(problem.arc_class, weights=load) / np.bincount(problem.arc_class)
-    return mean[problem.arc_class], worth / travelled
-
-
-def _rounds(
-    problem: Problem, oracle: Oracle, work: int, gap: float, known: tuple[float, float], start: FloatArray
-) -> tuple[float, float, FloatArray]:
-    """Bounds by rounds of an oracle that looks at so many arcs each, and the best prices."""
-    (lower, upper), best = known, start / start.sum()
-    left, softness, step, stage = int(min(ROUNDS, VISITS // work)), SOFTNESS, 1.0, STAGE
+    lower, upper = shortest(problem)
+    best, left = np.full(problem.net.head.size, 1.0 / problem.net.head.size), _rounds(problem)
+    softness, step, stage = SOFTNESS, 1.0, STAGE
     while left > 0 and upper > lower * (1.0 + gap):
         length = min(left, stage)
-        low, high, best, done = _stage(problem, oracle, best, softness, step, length, gap, (lower, upper))
+        low, high, best, done = _stage(problem, best, softness, step, length, gap, (lower, upper))
         lower, upper, left = max(lower, low), min(upper, high), left - done
         if done < length:
             step /= 2.0
         else:
             softness, stage = softness / 2.0, stage * 3 // 2
-    return min(lower, upper), upper, best
+    return min(lower, upper), upper
+
+
+def _rounds(problem: Problem) -> int:
+    """Most rounds that the visits allow."""
+    return int(min(ROUNDS, VISITS // (problem.roots.size * problem.net.head.size)))
 
 
 def shortest(problem: Problem) -> tuple[float, float]:
@@ -111,7 +69,6 @@ def routed(problem: Problem, price: FloatArray, softness: float) -> tuple[FloatA
 
 def _stage(
     problem: Problem,
-    oracle: Oracle,
     start: FloatArray,
     softness: float,
     step: float,
@@ -126,7 +83,7 @@ def _stage(
     for k in range(rounds):
         part = 2.0 / (k + 2.0)
         price = (1.0 - part) * slow + part * fast
-        load, bound = oracle(price / capacity, softness)
+        load, bound = routed(problem, price / capacity, softness)
         mean = (1.0 - part) * mean + part * load
         lower, top = max(lower, _carried(problem, mean)), min(top, bound)
         if bound < upper:

@@ -12,17 +12,14 @@ import numpy as np
 
 from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray, IntArray
+from relparallel.topology.symmetry import neighbour_classes
 
 
 def twins(t: Topology, chosen: BoolArray) -> IntArray:
-    """Find the first twin of every endpoint.
-
-    Notes
-    -----
-    A hash table of neighbour lists, O(m). Equal keys only say where to look: lists are compared in full.
-    """
-    keys = _keys(t.indptr, t.indices)
-    return _first_twins(t.indptr, t.indices, t.transit, chosen, keys)  # type: ignore[no-any-return]
+    """First twin of every endpoint; other nodes are alone."""
+    own = np.where(chosen, t.transit, 2 + np.arange(t.num_nodes))
+    _, first, place = np.unique(neighbour_classes(t.edges, own), return_index=True, return_inverse=True)
+    return np.asarray(first[place])
 
 
 def pairs_of_twins(t: Topology, first: IntArray, chosen: BoolArray, relays: IntArray) -> Counter[int]:
@@ -38,44 +35,6 @@ def subgraph(t: Topology, keep: BoolArray) -> tuple[IntArray, IntArray]:
     if keep.all():
         return t.indptr, t.indices
     return _subgraph(t.indptr, t.indices, keep)  # type: ignore[no-any-return]
-
-
-@numba.njit(cache=True)
-def _keys(indptr, indices):  # type: ignore[no-untyped-def]
-    """Sums of scrambled neighbours: one number per list, rarely the same for different ones."""
-    keys = np.zeros(indptr.size - 1, dtype=np.uint64)
-    for v in range(keys.size):
-        for arc in range(indptr[v], indptr[v + 1]):
-            mixed = np.uint64(indices[arc] + 1) * np.uint64(0x9E3779B97F4A7C15)
-            keys[v] += mixed ^ (mixed >> np.uint64(29))
-        keys[v] ^= keys[v] >> np.uint64(32)
-    return keys
-
-
-@numba.njit(cache=True)
-def _are_twins(v, w, indptr, indices, transit):  # type: ignore[no-untyped-def]
-    ahead = indptr[w] - indptr[v]
-    same = transit[v] == transit[w] and indptr[v + 1] + ahead == indptr[w + 1]
-    for arc in range(indptr[v], indptr[v + 1]):
-        same = same and indices[arc] == indices[arc + ahead]
-    return same
-
-
-@numba.njit(cache=True)
-def _first_twins(indptr, indices, transit, chosen, keys):  # type: ignore[no-untyped-def]
-    size = 2
-    while size < 2 * keys.size:
-        size *= 2
-    table = np.full(size, -1, dtype=np.int64)
-    first = np.arange(keys.size)
-    for v in np.flatnonzero(chosen):
-        slot = np.int64(keys[v] & np.uint64(size - 1))
-        while table[slot] >= 0 and not _are_twins(v, table[slot], indptr, indices, transit):
-            slot = (slot + 1) % size
-        if table[slot] < 0:
-            table[slot] = v
-        first[v] = table[slot]
-    return first
 
 
 @numba.njit(cache=True)

@@ -16,16 +16,15 @@ import numpy as np
 from relparallel._checks import (
     require_choice,
     require_flag,
-    require_instance,
     require_int,
     require_probability,
     require_rng,
 )
-from relparallel.metrics._attack import busiest_first, load_of_links, load_of_nodes
 from relparallel.metrics._network import require_hosts
+from relparallel.metrics.link_load import load_of
 from relparallel.metrics.resilience import survival
 from relparallel.topology import Topology, racks
-from relparallel.topology._arrays import FloatArray, IntArray
+from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -70,16 +69,6 @@ class ResilienceCurve:
     failed: IntArray
     pairs: FloatArray
     accessible: FloatArray
-
-    def __post_init__(self) -> None:
-        require_choice(_FAILING, failing=self.failing)
-        require_int(parts=self.parts, at_least=1)
-        for count in require_instance(np.ndarray, failed=self.failed).ravel():
-            require_int(failed=count, at_least=0, at_most=self.parts)
-        for name in ("pairs", "accessible"):
-            shares = np.asarray(require_probability(**{name: getattr(self, name)}))
-            if shares.ndim != 2 or shares.shape[1] != self.failed.size:
-                raise ValueError(f"{name} must be of shape [samples, {self.failed.size}], got {shares.shape}")
 
     def to_frame(self) -> pd.DataFrame:
         """Mean over the samples and its standard error.
@@ -213,9 +202,9 @@ def _parts(t: Topology, failing: Failing) -> tuple[csr_array[Any, Any], FloatArr
 def _first(t: Topology, failing: Failing, rows: IntArray) -> FloatArray:
     """What ranks single parts, the smallest first: random parts are all equal."""
     if failing == "link_load":
-        return -load_of_links(t, t.multiplicity)[rows - t.num_nodes]
+        return -_load_of_links(t, t.multiplicity)[rows - t.num_nodes]
     if failing == "switch_load":
-        return -load_of_nodes(t, np.ones(t.num_nodes, dtype=bool))[rows]
+        return -_load_of_nodes(t, np.ones(t.num_nodes, dtype=bool))[rows]
     rank = {"degree": -t.degrees, "tier": -t.tier}.get(failing)
     return np.zeros(rows.size) if rank is None else rank[rows].astype(np.float64)
 
@@ -226,7 +215,7 @@ def _chased(
     """Order of the parts by the load of what is left."""
     links = failing == "link_load"
     owner = members.tocsc().indices.astype(np.int64) - (t.num_nodes if links else 0)
-    return busiest_first(t, owner, links, int(steps), tie)
+    return _busiest_first(t, owner, links, int(steps), tie)
 
 
 def _cables(t: Topology) -> list[IntArray]:
@@ -258,3 +247,45 @@ def _groups(t: Topology) -> list[IntArray]:
     edges = [np.array(group.edges, dtype=np.int64) + t.num_nodes for group in t.shared_risk]
     nodes = [np.array(group.nodes, dtype=np.int64) for group in t.shared_risk]
     return [np.concatenate(both) for both in zip(nodes, edges, strict=True)]
+
+
+def _load_of_links(t: Topology, cables: IntArray) -> FloatArray:
+    """Load of a cable of every pair in its busier direction, over the largest; all hosts live."""
+    whole = bool((cables == t.multiplicity).all())
+    found = load_of(t, t.endpoint.astype(np.float64), cables, "paths", symmetric=whole)
+    return _relative(found.load.max(axis=1))
+
+
+def _load_of_nodes(t: Topology, alive: BoolArray) -> FloatArray:
+    """Traffic that enters or leaves every node, over the largest, when these nodes live."""
+    weight = (t.endpoint & alive).astype(np.float64)
+    cables = t.multiplicity * alive[t.edges].all(axis=1)
+    found = load_of(t, weight, cables, "paths", symmetric=bool(alive.all()))
+    both = np.repeat(found.flow.sum(axis=1), 2)
+    traffic = np.bincount(t.edges.ravel(), weights=both, minlength=t.num_nodes)
+    return _relative(traffic.astype(np.float64))
+
+
+def _busiest_first(t: Topology, owner: IntArray, links: bool, steps: int, tie: FloatArray) -> IntArray:
+    """Order of the parts when each step takes the busiest part left, and the smallest ``tie`` of equals.
+
+    ``owner`` is the pair of every cable, or the node of every part. Parts beyond the steps follow by ``tie``.
+    """
+    left, cables = np.ones(owner.size, dtype=bool), t.multiplicity.copy()
+    alive, order = np.ones(t.num_nodes, dtype=bool), []
+    for _ in range(steps):
+        load = (_load_of_links(t, cables) if links else _load_of_nodes(t, alive))[owner]
+        part = int(np.lexsort((tie, -load, ~left))[0])
+        left[part] = False
+        order.append(part)
+        if links:
+            cables[owner[part]] -= 1
+        else:
+            alive[owner[part]] = False
+    rest = np.flatnonzero(left)
+    return np.concatenate([np.array(order, dtype=np.int64), rest[np.argsort(tie[rest])]])
+
+
+def _relative(load: FloatArray) -> FloatArray:
+    """Nine digits, so that equal loads are equal however they were summed."""
+    return np.asarray(np.round(load / max(load.max(initial=0.0), 1e-300), 9))

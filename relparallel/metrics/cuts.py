@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from relparallel._checks import require_choice
-from relparallel.metrics.estimate import Estimate
+from relparallel.metrics.estimate import Estimate, exactly
 from relparallel.topology import Topology, as_topology, disjoint_paths
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.flows import node_index
-from relparallel.topology.symmetry import orbits_that_fix
+from relparallel.topology.symmetry import orbits
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -56,7 +56,7 @@ def edge_connectivity(
         value = _fewest_cables(t)
     else:
         value = disjoint_paths(t, *_both(source, target))
-    return Estimate(value=value, lower=value, upper=value, method="maximum flow", exact=True)
+    return exactly(value, "maximum flow")
 
 
 def vertex_connectivity(
@@ -100,7 +100,7 @@ def vertex_connectivity(
         value = _fewest_nodes(t)
     else:
         value = len(disjoint_path_set(t, *_both(source, target)))
-    return Estimate(value=value, lower=value, upper=value, method="maximum flow", exact=True)
+    return exactly(value, "maximum flow")
 
 
 def disjoint_path_set(
@@ -233,7 +233,7 @@ def _far(t: Topology, v: int) -> IntArray:
     """Nodes not joined to v, one of each orbit of the symmetries that keep v in place; few cables first."""
     far = np.ones(t.num_nodes, dtype=bool)
     far[[v, *t.indices[t.indptr[v] : t.indptr[v + 1]]]] = False
-    _, first = np.unique(orbits_that_fix(t, v), return_index=True)
+    _, first = np.unique(orbits(t, np.arange(t.num_nodes) == v), return_index=True)
     chosen = first[far[first]]
     return chosen[np.argsort(np.diff(t.indptr)[chosen], kind="stable")]
 

@@ -57,6 +57,11 @@ class Estimate:
         return f"Estimate({self.value:.{digits}g} in [{self.lower:.6g}, {self.upper:.6g}], {self.method})"
 
 
+def exactly(value: float, method: str) -> Estimate:
+    """An exact value."""
+    return Estimate(value=value, lower=value, upper=value, method=method, exact=True)
+
+
 def binomial_estimate(successes: int, trials: int, confidence: float) -> Estimate:
     """Share of successes, with the interval of Clopper and Pearson (1934).
 

@@ -17,12 +17,11 @@ from numpy.typing import ArrayLike
 from relparallel._checks import (
     require_instance,
     require_int,
-    require_probability,
     require_real,
     require_rng,
 )
 from relparallel.metrics._network import require_hosts
-from relparallel.metrics._reach import all_joined
+from relparallel.metrics._reachability import all_joined
 from relparallel.metrics.estimate import Estimate, binomial_estimate
 from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
 from relparallel.topology import Topology, sample_failures
@@ -57,9 +56,6 @@ class Survival:
 
     pairs: float
     accessible: float
-
-    def __post_init__(self) -> None:
-        require_probability(pairs=self.pairs, accessible=self.accessible)
 
 
 def survival(topology: Topology | nx.Graph[Any], alive: BoolArray) -> Survival:

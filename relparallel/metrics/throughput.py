@@ -1,35 +1,30 @@
-"""What all hosts together get: bottleneck throughput over shortest paths, and the best any routing can do.
+"""Aggregate bottleneck throughput of all hosts over shortest paths, of the whole network and under failures.
 
 The unit is a host link: the slowest cable of a host. *Aggregate bottleneck throughput* (ABT) is the number of
-flows times what the slowest gets, when every host sends to every other over all shortest paths. *Concurrent
-flow* is the most that every host can send at once in a pattern, routed at will. Letters of the papers: ``N``
-hosts.
+flows times what the slowest gets, when every host sends to every other over all shortest paths. Under
+failures a share of one sort of parts fails at random, the same number in every scenario, drawn without
+replacement; parallel cables fail singly. Letters of the papers: ``N`` hosts.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_real, require_rng
-from relparallel.metrics._approximate import bracket, routed, shortest
-from relparallel.metrics._demand import Problem, all_to_all, longest_matching, permutation
-from relparallel.metrics._linear import commodities, solve
-from relparallel.metrics._network import require_hosts, switch_level
-from relparallel.metrics.estimate import Estimate
-from relparallel.metrics.load import Split, ecmp_load
+from relparallel._checks import require_choice, require_int, require_probability, require_rng
+from relparallel.metrics._network import require_hosts
+from relparallel.metrics.estimate import Estimate, exactly
+from relparallel.metrics.link_load import Split, ecmp_load, load_of
 from relparallel.topology import Topology
-from relparallel.topology._arrays import BoolArray
+from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import networkx as nx
+    import pandas as pd
 
-Traffic = Literal["all_to_all", "permutation", "longest_matching"]
-FLOWS: Final = 80_000  #: most variables of a linear program: a few seconds
-CLOSE: Final = 1e-6  #: relative distance of the dual bound at which a value counts as exact
+_CONFIDENCE: Final = 0.95
 
 
 def aggregate_bottleneck_throughput(
@@ -69,105 +64,149 @@ def aggregate_bottleneck_throughput(
     """
     found = ecmp_load(topology, alive, split=split)
     apart = f", {found.unreachable} pairs unreachable" if found.unreachable else ""
-    return _known(found.throughput, f"shortest paths, split evenly over {split}{apart}")
+    return exactly(found.throughput, f"shortest paths, split evenly over {split}{apart}")
 
 
-def concurrent_flow(
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class DegradedThroughput:
+    """Scenarios of one share of failures.
+
+    Parameters
+    ----------
+    throughput : float array [samples]
+        Aggregate bottleneck throughput of the pairs that a path joins [host links].
+    unreachable : float array [samples]
+        Share of the ordered pairs of living hosts that no path joins: a high throughput may come from few.
+    hosts : int
+        Living hosts, the same in every scenario.
+
+    Examples
+    --------
+    >>> found = DegradedThroughput(throughput=np.array([4.0, 6.0]), unreachable=np.array([0.0, 0.1]), hosts=8)
+    >>> found.estimate.value
+    5.0
+    """
+
+    throughput: FloatArray
+    unreachable: FloatArray
+    hosts: int
+
+    @property
+    def estimate(self) -> Estimate:
+        """Mean throughput with its 95 % confidence interval over the scenarios (Student)."""
+        from scipy.stats import t as student
+
+        n, mean = self.throughput.size, float(self.throughput.mean())
+        width = float(student.ppf((1 + _CONFIDENCE) / 2, n - 1) * self.throughput.std(ddof=1) / n**0.5)
+        return Estimate(
+            value=mean,
+            lower=max(0.0, mean - width),
+            upper=mean + width,
+            method=f"mean of {n} scenarios, 95 % confidence",
+            exact=False,
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each scenario.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns throughput and unreachable.
+
+        Examples
+        --------
+        >>> two = DegradedThroughput(throughput=np.ones(2), unreachable=np.zeros(2), hosts=8)
+        >>> two.to_frame().shape
+        (2, 2)
+        """
+        import pandas as pd
+
+        found = {"throughput": self.throughput, "unreachable": self.unreachable}
+        return pd.DataFrame(found).rename_axis("scenario")
+
+    def _repr_html_(self) -> str:
+        head = f"<p>{self.hosts} hosts, {self.estimate!r}, {self.unreachable.mean():.3%} of pairs apart</p>"
+        return head + self.to_frame().describe().to_html(float_format="{:.6g}".format)
+
+
+def throughput_under_failures(
     topology: Topology | nx.Graph[Any],
-    traffic: Traffic = "all_to_all",
+    samples: int,
+    rng: np.random.Generator,
     *,
-    share: float = 1.0,
-    rng: np.random.Generator | None = None,
-    gap: float = 0.01,
-) -> Estimate:
-    """Most that every host can send at the same time in a traffic pattern, routed at will, in host links.
+    links: float = 0.0,
+    switches: float = 0.0,
+    servers: float = 0.0,
+    split: Split = "paths",
+) -> DegradedThroughput:
+    """Aggregate bottleneck throughput with shares of the parts failed, over random scenarios.
 
     Parameters
     ----------
     topology : Topology or networkx.Graph
         Of a graph every node is a host. A node without ``transit`` is passed through by no path.
-    traffic : {"all_to_all", "permutation", "longest_matching"}, optional
-        Every host sends 1/(N-1) to each of the others; or all to a single one, in a random cyclic order; or
-        to a single one such that the hops between them add up to the most.
-    share : float, optional
-        Share of the hosts that take part, at least two of them; the others stay silent.
-    rng : numpy.random.Generator, optional
-        Required for a permutation and for a share below 1.
-    gap : float, optional
-        Relative distance of the bounds at which the approximation of a large network stops; a wide one gives
-        quick bounds.
+    samples : int
+        Scenarios, at least 2.
+    rng : numpy.random.Generator
+        Draws what fails.
+    links, switches, servers : float, optional
+        Share of the cables, of the nodes that are no hosts and of the hosts, rounded to whole parts.
+    split : {"paths", "hops"}, optional
+        How traffic takes the shortest paths that are left; see `ecmp_load`.
 
     Returns
     -------
-    Estimate
-        Exact where the dual bound is met, otherwise the proved bounds with the lower one, which a routing
-        attains, as the value. 0 where a path is missing, infinite where no traffic leaves a switch.
+    DegradedThroughput
+        Throughput and unreachable pairs of every scenario. Pairs with a failed host are not counted.
 
     Notes
     -----
-    A host that hangs on a single switch counts there and its own cable does not limit it, as in topobench;
-    so the value can pass 1. Linear program with one variable for each sender and arc, reduced by proved
-    symmetry; above 80,000 variables rounds of routing and pricing, for few pairs over a growing pool of
-    paths. Whatever was computed is checked against
-    the bound of the prices: capacity x price / (demand x cheapest path).
+    Each scenario is exact: one search to every class of twin hosts. The interval is that of the mean over
+    scenarios.
 
     References
     ----------
-    Jyothi et al., "Measuring and understanding throughput of network topologies", SC 2016.
+    Guo et al., "BCube", SIGCOMM 2009, section 7; Wu et al., "MDCube", CoNEXT 2009, section 6.
 
     Examples
     --------
-    >>> from relparallel.topology import fat_tree
-    >>> concurrent_flow(fat_tree(k=4)).exact, round(float(concurrent_flow(fat_tree(k=4))) * 14, 9)
-    (True, 15.0)
+    >>> from relparallel.topology import bcube
+    >>> found = throughput_under_failures(bcube(n=4, k=1), 20, np.random.default_rng(1), links=0.1)
+    >>> found.estimate.upper < 20.0  # of the intact network
+    True
     """
     t = require_hosts(topology)
-    require_choice(("all_to_all", "permutation", "longest_matching"), traffic=traffic)
-    require_real(gap=gap, above=0.0, below=1.0)
-    if np.ndim(require_real(share=share, above=0.0, at_most=1.0)):
-        raise TypeError(f"share must be one number, got {share!r}")
-    if rng is not None or traffic == "permutation" or share < 1.0:
-        require_rng(rng=rng)
-    problem = _problem(t, traffic, float(share), rng or np.random.default_rng())
-    if problem.roots.size == 0:
-        return _known(math.inf, "no traffic leaves a switch")
-    if problem.net.head.size == 0:
-        return _known(0.0, "no cable")
-    return _solved(problem, float(gap))
+    require_int(samples=samples, at_least=2)
+    require_rng(rng=rng)
+    require_probability(links=links, switches=switches, servers=servers)
+    for name, share in {"links": links, "switches": switches, "servers": servers}.items():
+        if np.ndim(share):
+            raise TypeError(f"{name} must be one probability, got {share!r}")
+    require_choice(("paths", "hops"), split=split)
+    shares = float(links), float(switches), float(servers)
+    rows = [_scenario(t, rng, shares, split) for _ in range(samples)]
+    throughput, unreachable = np.array(rows).T
+    hosts = t.num_hosts - round(shares[2] * t.num_hosts)
+    return DegradedThroughput(throughput=throughput, unreachable=unreachable, hosts=hosts)
 
 
-def _problem(t: Topology, traffic: Traffic, share: float, rng: np.random.Generator) -> Problem:
-    """The hosts that take part, and what they send."""
-    net, hosts = switch_level(t), t.hosts
-    if share < 1.0:
-        hosts = rng.choice(hosts, size=max(2, round(share * hosts.size)), replace=False)
-        taking_part = np.bincount(net.member[hosts], minlength=net.weight.size).astype(np.float64)
-        net = replace(net, weight=taking_part)
-    if traffic == "permutation":
-        return permutation(net, hosts, rng)
-    return all_to_all(t, net) if traffic == "all_to_all" else longest_matching(t, net)
+def _scenario(
+    t: Topology, rng: np.random.Generator, shares: tuple[float, float, float], split: Split
+) -> tuple[float, float]:
+    """Throughput and share of unreachable pairs with random parts failed."""
+    links, switches, servers = shares
+    up = np.ones(t.num_nodes, dtype=bool)
+    up[_drawn(rng, t.switches, switches)] = False
+    up[_drawn(rng, t.hosts, servers)] = False
+    owner = np.repeat(np.arange(len(t.edges)), t.multiplicity)
+    lost = np.bincount(owner[_drawn(rng, np.arange(owner.size), links)], minlength=len(t.edges))
+    cables = (t.multiplicity - lost) * up[t.edges].all(axis=1)
+    found = load_of(t, (t.endpoint & up).astype(np.float64), cables, split)
+    asked = found.pairs + found.unreachable
+    return found.throughput, found.unreachable / asked if asked else 0.0
 
 
-def _solved(problem: Problem, gap: float) -> Estimate:
-    """By shortest paths where these meet their bound, by linear programming where it is small enough."""
-    lower, upper = shortest(problem)
-    if upper == 0.0:
-        return _known(0.0, "a path is missing")
-    if upper <= lower * (1.0 + CLOSE / 1000):
-        return _known(upper, "shortest paths, dual bound met")
-    blocks = commodities(problem, FLOWS)
-    if not blocks:
-        lower, upper = bracket(problem, gap)
-        return Estimate(value=lower, lower=lower, upper=upper, method="routing and pricing", exact=False)
-    flows = sum(block.tail.size for block in blocks)
-    value, price = solve(problem, blocks)
-    upper = routed(problem, price, CLOSE)[1]
-    over = " over proved orbits" if problem.symmetric else ""
-    method = f"linear program{over}, {flows} flows"
-    if abs(upper - value) <= CLOSE * value:
-        return _known(value, f"{method}, dual bound met")
-    return Estimate(value=value, lower=min(value, upper), upper=max(value, upper), method=method, exact=False)
-
-
-def _known(value: float, method: str) -> Estimate:
-    return Estimate(value=value, lower=value, upper=value, method=method, exact=True)
+def _drawn(rng: np.random.Generator, parts: IntArray, share: float) -> IntArray:
+    """That share of the parts, in whole parts."""
+    return rng.choice(parts, size=round(share * parts.size), replace=False)

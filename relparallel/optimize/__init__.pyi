@@ -1,7 +1,7 @@
 from .disjoint_routes import RoutePair as RoutePair, disjoint_routes as disjoint_routes
 from .fabric_choice import FabricChoice as FabricChoice, cheapest_fabric as cheapest_fabric
 from .joint_break_even import BreakEven as BreakEven, break_even_rate as break_even_rate
-from .joint_plans import JOINT_OBJECTIVES as JOINT_OBJECTIVES, JointPlan as JointPlan, joint as joint
+from .joint_plans import JointPlan as JointPlan, joint as joint
 from .joint_report import in_degrees as in_degrees
 from .maintenance import (
     MaintenancePlan as MaintenancePlan,
@@ -10,8 +10,6 @@ from .maintenance import (
 )
 from .measured_joint import (
     Candidate as Candidate,
-    JointOptimum as JointOptimum,
-    Plan as Plan,
     joint_optimum as joint_optimum,
     published_candidate as published_candidate,
 )

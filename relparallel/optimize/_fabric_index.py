@@ -22,6 +22,7 @@ from relparallel.reliability.bounding.cut_bounds import near_minimum_cuts, rest_
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.blocks import Bracket, combine
 from relparallel.topology import Topology, automorphisms, is_automorphism
+from relparallel.topology.symmetry import neighbour_classes
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -78,18 +79,10 @@ def pair_classes(t: Topology) -> tuple[IntArray, IntArray]:
 
 def _twins(t: Topology) -> tuple[IntArray, IntArray]:
     """Class of every host by its hardware and its cables, and the first host of each class, by position."""
-    known: dict[tuple[object, ...], int] = {}
-    number = np.empty(t.num_hosts, dtype=np.int64)
-    rows: dict[int, list[tuple[int, ...]]] = {v: [] for v in t.hosts.tolist()}
-    cable = np.column_stack([t.multiplicity, t.capacity, t.latency]).tolist()
-    for (u, v), what in zip(t.edges.tolist(), cable, strict=True):
-        for end, other in ((u, v), (v, u)):
-            if end in rows:
-                rows[end].append((other, *what))
-    for i, (v, near) in enumerate(rows.items()):
-        own = (int(t.node_kind[v]), int(t.device_class[v]), bool(t.transit[v]), *sorted(near))
-        number[i] = known.setdefault(own, len(known))
-    return number, np.unique(number, return_index=True)[1]
+    own = np.column_stack([t.node_kind, t.device_class, t.transit])
+    classes = neighbour_classes(t.edges, own, np.column_stack([t.multiplicity, t.capacity, t.latency]))
+    _, first, number = np.unique(classes[t.hosts], return_index=True, return_inverse=True)
+    return number, first
 
 
 def _symmetries(t: Topology, twin: IntArray) -> list[IntArray]:

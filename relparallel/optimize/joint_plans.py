@@ -119,18 +119,7 @@ class JointPlan:
         return self.fastest_with(copies=1)
 
     def fastest_with(self, copies: int) -> JointPlan:
-        """Return what is best for a planner who takes the fastest strategy with copies of the state.
-
-        Parameters
-        ----------
-        copies : int
-            Least number of complete copies of the training state.
-
-        Returns
-        -------
-        JointPlan
-            With the best recovery, checkpoints and spares for that strategy.
-        """
+        """Return what is best for a planner who takes the fastest strategy with copies of the state."""
         require_int(copies=copies, at_least=1)
         fits = [site.fastest.time[site.fastest.copies >= copies] for site in self.search.sites]
         if not any(times.size for times in fits):
@@ -142,20 +131,7 @@ class JointPlan:
         return self if found is None else plan_of(self.search, found, self.counts)
 
     def at(self, scale: float = 1.0, repair: float | None = None) -> JointPlan:
-        """Answer the same question for other failure rates and another repair time.
-
-        Parameters
-        ----------
-        scale : float
-            Factor of all rates.
-        repair : float, optional
-            Mean time until a failed node is back [s]; as it was where omitted.
-
-        Returns
-        -------
-        JointPlan
-            Best choice there; the strategies are not priced again.
-        """
+        """Answer the same question for other failure rates and another repair time."""
         search = self.search.at(require_real(scale=scale, at_least=0, at_most=1e9), repair)
         return plan_of(search, search.best(), self.counts)
 
@@ -165,47 +141,22 @@ class JointPlan:
         return 1 - self.fastest.choice.score / self.choice.score if self.choice.score else 0.0
 
     def alternatives(self) -> pd.DataFrame:
-        """Best choice with another value of each axis.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each axis and value: the value, the choice that goes with it, and the score lost.
-        """
+        """Best choice with another value of each axis."""
         return alternatives(self.search, self.choice)
 
     def fabrics(self) -> pd.DataFrame:
-        """Return the best choice on each fabric.
-
-        Returns
-        -------
-        pandas.DataFrame
-            By fabric: degrees, policy, throughput and goodput [tokens/s], mean speed over degraded parts, and
-            price of a token (not a number without prices).
-        """
+        """Return the best choice on each fabric."""
         return on_each_fabric(self.search)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return every choice that was evaluated, the best first.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Cluster, degrees, copies, spares, policy, checkpoint, interval [s], throughput, share, goodput.
-        """
+        """Return every choice that was evaluated, the best first."""
         import pandas as pd
 
         ranked = sorted(self.search.evaluated.values(), key=lambda choice: -choice.score)
         return pd.DataFrame([as_row(self.search, choice) for choice in ranked])
 
     def explain(self) -> str:
-        """Say what is best, why nothing better was left out, and what the others lose.
-
-        Returns
-        -------
-        str
-            Sentences with numbers.
-        """
+        """Say what is best, why nothing better was left out, and what the others lose."""
         return "\n".join(report(self.search, self.choice, self.fastest.choice, self.counts))
 
 

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import (
+    instance,
+    real,
+    record,
+    require_choice,
+    require_instance,
+    require_int,
+    require_real,
+)
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.published import Fact
@@ -23,6 +31,7 @@ from relparallel.training import (
     POLICIES,
     ComponentClass,
     FailureModel,
+    Goodput,
     Job,
     checkpoint_time,
     relative_goodput,
@@ -34,7 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Candidate:
     """A strategy with its measured speed and its exposure to failures.
 
@@ -54,14 +63,9 @@ class Candidate:
     6
     """
 
-    name: str
-    throughput: float
-    job: Job
-
-    def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        require_instance(float, throughput=require_real(throughput=self.throughput, above=0, at_most=1e30))
-        require_instance(Job, job=self.job)
+    name: str = instance(str)
+    throughput: float = real(above=0, at_most=1e30)
+    job: Job = instance(Job)
 
 
 def published_candidate(
@@ -166,44 +170,26 @@ def _iteration_time(fact: Fact, model: Transformer, size: dict[str, int]) -> flo
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """One strategy under one policy, with its best spares and its best checkpoint interval.
-
-    Parameters
-    ----------
-    candidate : Candidate
-        The strategy.
-    policy : {"restart", "spares", "elastic"}
-        The recovery policy.
-    spares : int
-        Nodes held back.
-    interval : float
-        Work between two checkpoints [s]; infinite where none is needed.
-    share : float
-        Relative goodput.
-    ceiling : float
-        Upper bound on the share of every number of spares that was not evaluated; at most ``share``.
-
-    Examples
-    --------
-    >>> job = Job(nodes=48, nodes_per_replica=6, node_rate=4e-8, checkpoint=40, restart=300, pause=30)
-    >>> candidate = Candidate(name="tp4 pp12 dp8", throughput=4e4, job=job)
-    >>> joint_optimum([candidate], repair=3600.0).best.policy
-    'elastic'
-    """
+    """One strategy under one policy, with its best spares and its best checkpoint interval."""
 
     candidate: Candidate
     policy: str
-    spares: int
-    interval: float
-    share: float
-    ceiling: float
+    found: Goodput
 
-    def __post_init__(self) -> None:
-        require_instance(Candidate, candidate=self.candidate)
-        require_choice(POLICIES, policy=self.policy)
-        require_int(spares=self.spares, at_least=0, at_most=10**6)
-        require_real(interval=self.interval, at_least=0, infinite=True)
-        require_real(share=self.share, ceiling=self.ceiling, at_least=0, at_most=1)
+    @property
+    def spares(self) -> int:
+        """Nodes held back."""
+        return int(self.found.spares)
+
+    @property
+    def interval(self) -> float:
+        """Work between two checkpoints [s]; infinite where none is needed."""
+        return float(self.found.interval)
+
+    @property
+    def share(self) -> float:
+        """Relative goodput."""
+        return float(self.found.share)
 
     @property
     def goodput(self) -> float:
@@ -213,29 +199,9 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JointOptimum:
-    """All plans, the best first.
-
-    Parameters
-    ----------
-    plans : tuple of Plan
-        One for each strategy and admissible policy, by falling goodput; at least one.
-
-    Examples
-    --------
-    >>> job = Job(nodes=48, nodes_per_replica=6, node_rate=4e-8, checkpoint=40, restart=300, pause=30)
-    >>> optimum = joint_optimum([Candidate(name="tp4 pp12 dp8", throughput=4e4, job=job)], repair=3600.0)
-    >>> len(optimum.plans), optimum.price_of_speed
-    (3, 0.0)
-    """
+    """All plans, one for each strategy and admissible policy, by falling goodput."""
 
     plans: tuple[Plan, ...]
-
-    def __post_init__(self) -> None:
-        require_instance(tuple, plans=self.plans)
-        if not self.plans:
-            raise ValueError("plans must hold at least one plan, got ()")
-        for plan in self.plans:
-            require_instance(Plan, plans=plan)
 
     @property
     def best(self) -> Plan:
@@ -254,29 +220,20 @@ class JointOptimum:
         return 1 - self.fastest.goodput / self.best.goodput if self.best.goodput else 0.0
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per plan, the best first.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Strategy, policy, nodes that stop together, spares, interval [s], throughput and goodput
-            [tokens/s], share, and the bound on what was left out.
-        """
+        """One row per plan, the best first: strategy, policy, spares, interval [s], goodput [tokens/s]."""
         import pandas as pd
 
         return pd.DataFrame(
-            {
-                "strategy": [plan.candidate.name for plan in self.plans],
-                "policy": [plan.policy for plan in self.plans],
-                "nodes together": [plan.candidate.job.nodes_per_replica for plan in self.plans],
-                "spares": [plan.spares for plan in self.plans],
-                "interval": [plan.interval for plan in self.plans],
-                "throughput": [plan.candidate.throughput for plan in self.plans],
-                "share": [plan.share for plan in self.plans],
-                "goodput": [plan.goodput for plan in self.plans],
-                "left out": [plan.ceiling for plan in self.plans],
-            }
-        )
+            [
+                {
+                    "strategy": plan.candidate.name, "policy": plan.policy,
+                    "blast radius": plan.candidate.job.nodes_per_replica, "spares": plan.spares,
+                    "interval": plan.interval, "throughput": plan.candidate.throughput, "share": plan.share,
+                    "goodput": plan.goodput, "left out": plan.found.ceiling,
+                }
+                for plan in self.plans
+            ]
+        )  # fmt: skip
 
 
 def joint_optimum(
@@ -333,14 +290,5 @@ def joint_optimum(
     pairs = [(c, p) for c, p in product(candidates, policies) if p != "elastic" or c.job.droppable]
     if not pairs:
         raise ValueError(f"policies must admit a candidate, got {policies!r}: {candidates[0].job.reason}")
-    plans = (_plan(candidate, policy, repair) for candidate, policy in pairs)
+    plans = (Plan(candidate=c, policy=p, found=relative_goodput(c.job, p, repair)) for c, p in pairs)
     return JointOptimum(plans=tuple(sorted(plans, key=lambda plan: -plan.goodput)))
-
-
-def _plan(candidate: Candidate, policy: str, repair: float) -> Plan:
-    """Best spares and interval for one strategy and policy."""
-    found = relative_goodput(candidate.job, policy, repair)
-    return Plan(
-        candidate=candidate, policy=policy, spares=found.spares, interval=float(found.interval),
-        share=float(found.share), ceiling=float(found.ceiling),
-    )  # fmt: skip

@@ -1,15 +1,3 @@
-from .all_reduce_fit import (
-    AllReduceFit as AllReduceFit,
-    all_reduce_errors as all_reduce_errors,
-    fit_all_reduce as fit_all_reduce,
-    measured_all_reduces as measured_all_reduces,
-)
-from .all_reduces import (
-    double_tree_all_reduce as double_tree_all_reduce,
-    halving_doubling_all_reduce as halving_doubling_all_reduce,
-    hierarchical_all_reduce as hierarchical_all_reduce,
-    tree_all_reduce as tree_all_reduce,
-)
 from .bubbles import Filling as Filling, fill_bubbles as fill_bubbles
 from .calibration import (
     Calibration as Calibration,
@@ -19,30 +7,17 @@ from .calibration import (
     softwares as softwares,
 )
 from .collective_time import (
-    BestCollective as BestCollective,
-    best_collective as best_collective,
+    COLLECTIVES as COLLECTIVES,
+    collective as collective,
     collective_time as collective_time,
     crossover_size as crossover_size,
 )
 from .collectives import (
-    Round as Round,
     bytes_sent as bytes_sent,
-    communication_time as communication_time,
     execute as execute,
-    ring_all_gather as ring_all_gather,
     ring_all_reduce as ring_all_reduce,
-    ring_reduce_scatter as ring_reduce_scatter,
 )
 from .evaluate import Evaluation as Evaluation, evaluate as evaluate
-from .exchanges import (
-    bruck_all_gather as bruck_all_gather,
-    chain_broadcast as chain_broadcast,
-    direct_all_to_all as direct_all_to_all,
-    hierarchical_all_gather as hierarchical_all_gather,
-    hierarchical_all_to_all as hierarchical_all_to_all,
-    ring_all_to_all as ring_all_to_all,
-    tree_broadcast as tree_broadcast,
-)
 from .feasibility import REASONS as REASONS
 from .fitting import (
     calibrate as calibrate,
@@ -63,7 +38,6 @@ from .memory_forms import (
     zero_communication_bytes as zero_communication_bytes,
 )
 from .overlap import (
-    bucketed_time as bucketed_time,
     overlap_time as overlap_time,
     overlap_timeline as overlap_timeline,
     prefetched_time as prefetched_time,

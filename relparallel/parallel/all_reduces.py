@@ -10,83 +10,45 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relparallel._checks import require_int
 from relparallel.parallel._arguments import MOST_DEVICES
-from relparallel.parallel._rounds import bounds, messages, placed, require_group, together
 from relparallel.parallel.collectives import (
     Round,
+    Whole,
+    algorithm,
+    bounds,
+    messages,
+    placed,
+    require_group,
     ring_all_gather,
     ring_all_reduce,
     ring_reduce_scatter,
+    together,
 )
 
 
+@algorithm("all_reduce", "tree")
 def tree_all_reduce(ranks: int, elements: int, ranks_per_node: int | None = None) -> Iterator[Round]:
-    """Reduce over a binomial tree to rank 0, then broadcast the same way back.
+    """Reduce over a binomial tree to rank 0, then broadcast the same way back, whole vectors each time.
 
-    Parameters
-    ----------
-    ranks : int
-        Ranks n, at least 1.
-    elements : int
-        Elements N of each vector, at least 1.
-    ranks_per_node : int, optional
-        Ranks g of a node, a divisor of n: the tree joins first these, then the first ranks of the nodes.
-
-    Returns
-    -------
-    iterator of Round
-        2 (ceil(log2 g) + ceil(log2 n/g)) rounds, each of whole vectors.
-
-    Notes
-    -----
-    Few rounds and all N elements in each: for short vectors.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import execute
-    >>> execute(tree_all_reduce(3, 2), [[1, 2], [10, 20], [100, 200]])[1].tolist()
-    [111.0, 222.0]
+    With nodes of g ranks the tree joins first these, then the first ranks of the nodes:
+    2 (ceil(log2 g) + ceil(log2 n/g)) rounds, for short vectors.
     """
     node = require_group(ranks, elements, ranks if ranks_per_node is None else ranks_per_node)
-    up = list(_tree_edges(ranks, node))
+    up = list(tree_edges(ranks, node))
     towards_root = (messages(child, parent, 0, elements, True) for child, parent in up)
     back = (messages(parent, child, 0, elements, False) for child, parent in reversed(up))
     return chain(towards_root, back)
 
 
+@algorithm("all_reduce", "double_tree")
 def double_tree_all_reduce(ranks: int, elements: int, pieces: int = 1) -> Iterator[Round]:
-    """Reduce and broadcast each half of the vector over a binary tree of its own, piece after piece.
+    """Reduce and broadcast each half of the vector over a binary tree of its own, in k pieces.
 
-    Parameters
-    ----------
-    ranks : int
-        Ranks n, at least 1.
-    elements : int
-        Elements N of each vector, at least 1.
-    pieces : int
-        Pieces k of each half, at least 1.
-
-    Returns
-    -------
-    iterator of Round
-        2 (D + k - 1) rounds for trees of depth D = ceil(log2 n).
-
-    Notes
-    -----
-    Leaves of one tree are inner ranks of the other, so no rank ever sends more than two pieces of N/(2 k):
-    the time is at most 2 (D + k - 1)(alpha + beta N/k), and 2 beta N for long vectors.
-
-    References
-    ----------
-    Sanders, Speck and Traff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
-
-    Examples
-    --------
-    >>> sum(1 for _ in double_tree_all_reduce(ranks=8, elements=64, pieces=4))
-    12
+    2 (D + k - 1) rounds for trees of depth D = ceil(log2 n). Leaves of one tree are inner ranks of the other,
+    so no rank ever sends more than two pieces of N/(2 k): at most 2 (D + k - 1)(alpha + beta N/k). Sanders,
+    Speck and Traff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
     """
     require_group(ranks, elements)
     require_int(pieces=pieces, at_least=1, at_most=MOST_DEVICES)
@@ -106,46 +68,23 @@ def double_tree_all_reduce(ranks: int, elements: int, pieces: int = 1) -> Iterat
             piece = step - wait
             child = np.flatnonzero((rank > 0) & (piece >= 0) & (piece < pieces))
             yield from together([
-                [_edges_of(number, child, parent[child], cut, piece[child], reduce)]
+                [_edges(number[child], number[parent[child]], cut[k], cut[k + 1], reduce)]
+                for k in [piece[child]]
                 for number, cut in trees
             ])  # fmt: skip
 
     return chain(waves(True), waves(False))
 
 
+@algorithm("all_reduce", "halving_doubling")
 def halving_doubling_all_reduce(
     ranks: int, elements: int, ranks_per_node: int | None = None
 ) -> Iterator[Round]:
     """Swap halves, quarters, ... with ever farther ranks, then double what one has on the way back.
 
-    Parameters
-    ----------
-    ranks : int
-        Ranks n, at least 1.
-    elements : int
-        Elements N of each vector, at least 1.
-    ranks_per_node : int, optional
-        Ranks g of a node, a divisor of n; the large halves are swapped inside it.
-
-    Returns
-    -------
-    iterator of Round
-        2 (log2 g + log2 n/g) rounds; 2 more for each of g and n/g that is no power of two.
-
-    Notes
-    -----
-    2 log2 n (alpha) + 2 (n - 1)/n N beta where n is a power of two: the bytes of the ring in the rounds of a
-    tree. Beyond a power of two the surplus ranks hand their vector to a neighbour first, and get it back.
-
-    References
-    ----------
+    2 (log2 g + log2 n/g) rounds with the bytes of the ring, the large halves inside nodes of g ranks; 2 more
+    for each of g and n/g that is no power of two, as the surplus ranks hand their vector to a neighbour.
     Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import bytes_sent
-    >>> bytes_sent(halving_doubling_all_reduce(4, 1000), ranks=4).tolist()
-    [3000.0, 3000.0, 3000.0, 3000.0]
     """
     node = require_group(ranks, elements, ranks if ranks_per_node is None else ranks_per_node)
     core = _power_below(node)
@@ -167,39 +106,15 @@ def halving_doubling_all_reduce(
     )  # fmt: skip
 
 
+@algorithm("all_reduce", "hierarchical")
 def hierarchical_all_reduce(
     ranks: int, elements: int, ranks_per_node: int, pieces: int | None = None
 ) -> Iterator[Round]:
     """Reduce-scatter inside every node, all-reduce each chunk between the nodes, all-gather inside.
 
-    Parameters
-    ----------
-    ranks : int
-        Ranks n, at least 1.
-    elements : int
-        Elements N of each vector, at least 1.
-    ranks_per_node : int
-        Ranks g of a node, a divisor of n.
-    pieces : int, optional
-        Pieces of a double binary tree between the nodes; a ring by default.
-
-    Returns
-    -------
-    iterator of Round
-        2 (g - 1) rounds inside, and 2 (n/g - 1), or those of the tree, between.
-
-    Notes
-    -----
-    Inside 2 (g - 1)/g N bytes a rank; between, 2 (n/g - 1)/(n/g) N bytes a node, over all its ranks.
-
-    References
-    ----------
-    Jia et al., "Highly scalable deep learning training system with mixed-precision", 2018.
-
-    Examples
-    --------
-    >>> sum(1 for _ in hierarchical_all_reduce(ranks=32, elements=64, ranks_per_node=8))
-    20
+    Between nodes goes a ring, or a double binary tree of so many pieces. Inside 2 (g - 1)/g N bytes a rank;
+    between, 2 (n/g - 1)/(n/g) N bytes a node. Jia et al., "Highly scalable deep learning training system with
+    mixed-precision", 2018.
     """
     node = require_group(ranks, elements, ranks_per_node)
     reduce: Callable[[int, int], Iterator[Round]] = ring_all_reduce
@@ -222,7 +137,7 @@ def hierarchical_all_reduce(
     )  # fmt: skip
 
 
-def _tree_edges(ranks: int, node: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def tree_edges(ranks: int, node: int) -> Iterator[tuple[Whole, Whole]]:
     """Children and parents of each level of a binomial tree, the lowest level first."""
     whole_nodes, root = np.arange(0, ranks, node, dtype=np.int64), np.zeros(1, dtype=np.int64)
     for first, size, stride in ((whole_nodes, node, 1), (root, ranks // node, node)):
@@ -234,7 +149,7 @@ def _tree_edges(ranks: int, node: int) -> Iterator[tuple[NDArray[np.int64], NDAr
             reach *= 2
 
 
-def _binary_tree(ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _binary_tree(ranks: int) -> tuple[Whole, Whole]:
     """Depth and parent of every rank; odd ranks are leaves, rank 0 is the root."""
     rank = np.arange(ranks, dtype=np.int64)
     bit = rank & -rank
@@ -247,13 +162,10 @@ def _binary_tree(ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return depth, parent
 
 
-def _edges_of(
-    number: NDArray[np.int64], child: NDArray[np.int64], parent: NDArray[np.int64],
-    cut: NDArray[np.int64], piece: NDArray[np.int64], reduce: bool,
-) -> Round:  # fmt: skip
-    """Messages along the edges of a tree whose i-th place rank ``number[i]`` takes."""
-    ends = (number[child], number[parent]) if reduce else (number[parent], number[child])
-    return messages(*ends, cut[piece], cut[piece + 1], reduce)
+def _edges(child: Whole, parent: Whole, start: Whole, stop: Whole, reduce: bool) -> Round:
+    """Messages to the parents, or back to the children."""
+    ends = (child, parent) if reduce else (parent, child)
+    return messages(*ends, start, stop, reduce)
 
 
 def _power_below(ranks: int) -> int:
@@ -261,7 +173,7 @@ def _power_below(ranks: int) -> int:
     return 1 << (ranks.bit_length() - 1)
 
 
-def _core_ranks(ranks: int) -> NDArray[np.int64]:
+def _core_ranks(ranks: int) -> Whole:
     """A power of two of ranks: of the first ones every other, then all."""
     surplus = ranks - _power_below(ranks)
     return np.concatenate([np.arange(0, 2 * surplus, 2), np.arange(2 * surplus, ranks)])
@@ -275,7 +187,7 @@ def _fold(ranks: int, elements: int, reduce: bool) -> Iterator[Round]:
         yield messages(*ends, 0, elements, reduce)
 
 
-def _chunk_of(core: int) -> NDArray[np.int64]:
+def _chunk_of(core: int) -> Whole:
     """The chunk that each of a power of two of ranks has after halving: its number with bits reversed."""
     chunk = np.zeros(core, dtype=np.int64)
     for bit in range(core.bit_length() - 1):
@@ -283,7 +195,7 @@ def _chunk_of(core: int) -> NDArray[np.int64]:
     return chunk
 
 
-def _spans(core: int, level: int) -> NDArray[np.int64]:
+def _spans(core: int, level: int) -> Whole:
     """First of the core / 2**level neighbouring chunks that each rank still works on."""
     width = core >> level
     return _chunk_of(core) // width * width

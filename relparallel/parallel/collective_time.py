@@ -12,28 +12,85 @@ A, C      latency and bandwidth of a node's network   ``links``
 ========  ==========================================  ======================
 
 Every form is what `rounds_time` says of the rounds where n divides N, but for the double tree and a chain
-over several nodes, of which the form is an upper bound.
+over several nodes, of which the form is an upper bound. A form stands under ``@form(kind, algorithm)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relparallel._checks import require_choice, require_instance, require_real
+from relparallel.parallel import all_reduces, exchanges
 from relparallel.parallel._arguments import MOST_DEVICES, bare, require_number, require_whole
-from relparallel.parallel._level_sums import all_to_all_direct, all_to_all_ring, bruck, pipelined
+from relparallel.parallel.collectives import COLLECTIVES as COLLECTIVES, Round
 from relparallel.parallel.links import Links
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _LARGEST: Final = 1e18  # bytes of a vector
 _NO_LIMIT: Final = 1e60  # bytes/s of links that are not used
+_MOST_PIECES: Final = 2.0**20
+
+Form = Callable[[Any, Any, Any, Links], Any]
+FORMS: Final[dict[str, dict[str, Form]]] = {}
+"""Closed forms of size, ranks, ranks of a node and links, by kind of collective and by algorithm."""
+_GENERATORS: Final = (all_reduces, exchanges)  # which enter their algorithms into `COLLECTIVES`
+
+
+def form(algorithm: str, *kinds: str) -> Callable[[Form], Form]:
+    """Enter a closed form for an algorithm of some kinds of collective."""
+
+    def enter(function: Form) -> Form:
+        for kind in kinds:
+            FORMS.setdefault(kind, {})[algorithm] = function
+        return function
+
+    return enter
+
+
+def collective(
+    kind: str,
+    algorithm: str,
+    ranks: int,
+    elements: int,
+    ranks_per_node: int | None = None,
+    pieces: int | None = None,
+) -> Iterator[Round]:
+    """Return the rounds of messages of a collective by one algorithm.
+
+    Parameters
+    ----------
+    kind, algorithm : str
+        A key of `COLLECTIVES`, and one of its algorithms.
+    ranks, elements : int
+        Ranks n, numbered node by node, and elements N of the vector, each at least 1. In an all-to-all the
+        vector of every rank has a row of N elements for each rank that sends.
+    ranks_per_node : int, optional
+        Ranks g of a node, a divisor of n, for algorithms that know nodes; all ranks where omitted.
+    pieces : int, optional
+        Pieces of a vector, for algorithms that send it piece after piece.
+
+    Returns
+    -------
+    iterator of Round
+        Messages, round by round, for `execute`, `bytes_sent` and `rounds_time`.
+
+    Examples
+    --------
+    >>> from relparallel.parallel import execute
+    >>> execute(collective("all_reduce", "tree", 3, 2), [[1, 2], [10, 20], [100, 200]])[1].tolist()
+    [111.0, 222.0]
+    >>> sum(1 for _ in collective("all_reduce", "hierarchical", ranks=32, elements=64, ranks_per_node=8))
+    20
+    """
+    require_choice(tuple(COLLECTIVES), kind=kind)
+    generator = COLLECTIVES[kind][require_choice(tuple(COLLECTIVES[kind]), algorithm=algorithm)]
+    wanted = {"ranks_per_node": ranks if ranks_per_node is None else ranks_per_node, "pieces": pieces}
+    known = inspect.signature(generator).parameters
+    return generator(ranks, elements, **{k: v for k, v in wanted.items() if k in known and v is not None})
 
 
 def collective_time(
@@ -46,7 +103,7 @@ def collective_time(
     kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"}
         What happens.
     algorithm : str
-        One of ``ALGORITHMS[kind]``.
+        One of ``FORMS[kind]``.
     size : array_like
         Bytes N of the whole vector; of an all-to-all, bytes that one rank has for all.
     ranks, ranks_per_node : array_like of int
@@ -83,109 +140,13 @@ def collective_time(
     >>> (times * 1e3).round(3).tolist()
     [0.169, 18.9]
     """
-    require_choice(tuple(ALGORITHMS), kind=kind)
-    require_choice(ALGORITHMS[kind], algorithm=algorithm)
+    closed = _form(kind, algorithm=algorithm)
     number = np.asarray(require_real(size=size, at_least=0, at_most=_LARGEST))
     n, g = require_whole(ranks=ranks, ranks_per_node=ranks_per_node, at_least=1, at_most=MOST_DEVICES)
     if np.any(n % g):
         raise ValueError(f"ranks_per_node must divide ranks = {ranks!r}, got {ranks_per_node!r}")
     require_instance(Links, links=links)
-    return bare(np.where(n > 1, links.launch + _FORMS[kind][algorithm](number, n, g, links), 0.0))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class BestCollective:
-    """Times of a collective by all algorithms, and the fastest.
-
-    Parameters
-    ----------
-    kind : str
-        What happens.
-    times : Mapping of str to float or numpy.ndarray
-        Algorithm to seconds; all of one shape.
-
-    Examples
-    --------
-    >>> links = Links(latency=1e-6, bandwidth=200e9, network_latency=5e-6, network_bandwidth=100e9)
-    >>> best = best_collective("all_to_all", 1e6, 64, 8, links)
-    >>> best.algorithm, best.reason
-    ('hierarchical', 'hierarchical 1 x, direct 3.31 x, ring 5.41 x')
-    """
-
-    kind: str
-    times: Mapping[str, Any]
-
-    def __post_init__(self) -> None:
-        require_choice(tuple(ALGORITHMS), kind=self.kind)
-        require_instance(Mapping, times=self.times)
-        if set(self.times) != set(ALGORITHMS[self.kind]):
-            raise ValueError(f"times must name {ALGORITHMS[self.kind]}, got {str(self.times)[:80]}")
-
-    @property
-    def algorithm(self) -> Any:
-        """Name of the fastest algorithm; an array of names where the times are arrays."""
-        names = np.array(tuple(self.times))
-        found = names[np.argmin(list(self.times.values()), axis=0)]
-        return str(found) if np.ndim(found) == 0 else found
-
-    @property
-    def time(self) -> Any:
-        """Seconds of the fastest algorithm."""
-        return bare(np.min(list(self.times.values()), axis=0))
-
-    @property
-    def reason(self) -> str:
-        """Every algorithm with its time beside that of the fastest, for one collective."""
-        first = {name: float(np.ravel(seconds)[0]) for name, seconds in self.times.items()}
-        least = min(first.values())
-        told = sorted(first.items(), key=lambda item: item[1])
-        return ", ".join(f"{name} {seconds / least if least else 1:.3g} x" for name, seconds in told)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the times as a table.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One column for each algorithm [s].
-        """
-        import pandas as pd
-
-        return pd.DataFrame({name: np.ravel(seconds) for name, seconds in self.times.items()})
-
-
-def best_collective(
-    kind: str, size: ArrayLike, ranks: ArrayLike, ranks_per_node: ArrayLike, links: Links
-) -> BestCollective:
-    """Time a collective by every algorithm.
-
-    Parameters
-    ----------
-    kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"}
-        What happens.
-    size : array_like
-        Bytes N, as for `collective_time`.
-    ranks, ranks_per_node : array_like of int
-        Ranks n, and how many share a node: a divisor of n.
-    links : Links
-        Latencies and bandwidths.
-
-    Returns
-    -------
-    BestCollective
-        All times, the fastest algorithm and why.
-
-    Examples
-    --------
-    >>> links = Links(latency=1e-6, bandwidth=200e9, network_latency=5e-6, network_bandwidth=100e9)
-    >>> best_collective("all_reduce", [1e3, 1e9], 8, 8, links).algorithm.tolist()
-    ['halving_doubling', 'halving_doubling']
-    """
-    require_choice(tuple(ALGORITHMS), kind=kind)
-    times = {
-        name: collective_time(kind, name, size, ranks, ranks_per_node, links) for name in ALGORITHMS[kind]
-    }
-    return BestCollective(kind=kind, times=times)
+    return bare(np.where(n > 1, links.launch + closed(number, n, g, links), 0.0))
 
 
 def crossover_size(
@@ -198,7 +159,7 @@ def crossover_size(
     kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"}
         What happens.
     first, second : str
-        Two of ``ALGORITHMS[kind]``.
+        Two of ``FORMS[kind]``.
     ranks, ranks_per_node : int
         Ranks n, and how many share a node.
     links : Links
@@ -226,12 +187,12 @@ def crossover_size(
     def gain(exponent: Any) -> Any:
         times = [
             collective_time(kind, name, 2.0**exponent, ranks, ranks_per_node, links)
-            for name in (require_choice(ALGORITHMS[kind], first=first), second)
+            for name in (first, second)
         ]
         return times[0] - times[1]
 
-    require_choice(tuple(ALGORITHMS), kind=kind)
-    require_choice(ALGORITHMS[kind], second=second)
+    _form(kind, first=first)
+    _form(kind, second=second)
     grid = np.linspace(0, 50, 501)
     faster = gain(grid) > 0
     if not faster[-1]:
@@ -242,7 +203,16 @@ def crossover_size(
     return float(2.0 ** brentq(gain, grid[slower[-1]], grid[slower[-1] + 1]))
 
 
-Form = Callable[[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], Links], Any]
+def _form(kind: str, **named: str) -> Form:
+    """The closed form of an algorithm, or what there is instead."""
+    ((name, algorithm),) = named.items()
+    forms = FORMS[require_choice(tuple(FORMS), kind=kind)]
+    if algorithm in COLLECTIVES.get(kind, {}) and algorithm not in forms:
+        raise ValueError(
+            f"{name} must have a closed form, which are {tuple(forms)}, got {algorithm!r}: price its rounds, "
+            f"rounds_time(collective({kind!r}, {algorithm!r}, ...), ...)"
+        )
+    return forms[require_choice(tuple(forms), **named)]
 
 
 def _ring(rounds: int) -> Form:
@@ -278,6 +248,7 @@ def _hierarchical(rounds: int) -> Form:
     return form
 
 
+@form("halving_doubling", "all_reduce")
 def _halving_doubling(size: Any, n: Any, g: Any, links: Links) -> Any:
     """On both levels log2 rounds each way; the surplus over a power of two hands its vector over."""
     near = _swapped(size, g, links.latency, links.bandwidth)
@@ -291,23 +262,26 @@ def _swapped(size: Any, ranks: Any, latency: Any, bandwidth: Any) -> Any:
     return 2 * (whole + levels * latency + (1 - 2.0**-levels) * size / bandwidth)
 
 
+@form("double_tree", "all_reduce")
 def _double_tree(size: Any, n: Any, g: Any, links: Links) -> Any:
     """Two trees over the ranks of one node, or over nodes, with rings inside these."""
-    one = 2 * pipelined(size, np.ceil(np.log2(n)), [(links.latency, links.bandwidth)])
+    one = 2 * _pipelined(size, np.ceil(np.log2(n)), [(links.latency, links.bandwidth)])
     depth = np.ceil(np.log2(n / g))
-    far = 2 * pipelined(size, depth, [(links.network_latency, links.network_bandwidth)])
+    far = 2 * _pipelined(size, depth, [(links.network_latency, links.network_bandwidth)])
     return np.where(n > g, far + _hierarchical(2)(size, g, g, links), one)
 
 
+@form("chain", "broadcast")
 def _chain(size: Any, n: Any, g: Any, links: Links) -> Any:
     """Pieces from rank to rank; every round as slow as the slowest link."""
     levels = [
         (np.where(g > 1, links.latency, 0.0), np.where(g > 1, links.bandwidth, _NO_LIMIT)),
         (np.where(n > g, links.network_latency, 0.0), np.where(n > g, links.network_bandwidth, _NO_LIMIT)),
     ]
-    return pipelined(size, n - 1, levels)
+    return _pipelined(size, n - 1, levels)
 
 
+@form("hierarchical", "all_to_all")
 def _all_to_all_hierarchical(size: Any, n: Any, g: Any, links: Links) -> Any:
     """Messages of n/g chunks inside, then g ranks with g chunks each between nodes."""
     near = (g - 1) * (links.latency + size / g / links.bandwidth)
@@ -315,23 +289,87 @@ def _all_to_all_hierarchical(size: Any, n: Any, g: Any, links: Links) -> Any:
     return near + far
 
 
-_GATHER: Final[dict[str, Form]] = {"ring": _ring(1), "bruck": bruck, "hierarchical": _hierarchical(1)}
-_FORMS: Final[dict[str, dict[str, Form]]] = {
-    "all_reduce": {
-        "ring": _ring(2),
-        "tree": _tree(2),
-        "double_tree": _double_tree,
-        "halving_doubling": _halving_doubling,
-        "hierarchical": _hierarchical(2),
-    },
-    "reduce_scatter": _GATHER,  # the same messages backwards
-    "all_gather": _GATHER,
-    "broadcast": {"tree": _tree(1), "chain": _chain},
-    "all_to_all": {
-        "direct": all_to_all_direct,
-        "ring": all_to_all_ring,
-        "hierarchical": _all_to_all_hierarchical,
-    },
-}
-ALGORITHMS: Final[dict[str, tuple[str, ...]]] = {kind: tuple(forms) for kind, forms in _FORMS.items()}
-"""Algorithms of every kind of collective."""
+@form("direct", "all_to_all")
+def _all_to_all_direct(size: Any, n: Any, g: Any, links: Links) -> Any:
+    """In the round to the rank d places on, min(d, n - d, g) messages leave every node."""
+    near = links.latency + size / n / links.bandwidth
+    chunk = size / n / links.network_bandwidth
+    mixed = 2 * _sum_of_larger(g - 1, near, 0.0 * near, links.network_latency, chunk)
+    far = (n - 1 - 2 * (g - 1)) * (links.network_latency + g * chunk)
+    return np.where(n > g, mixed + far, (n - 1) * near)
+
+
+@form("ring", "all_to_all")
+def _all_to_all_ring(size: Any, n: Any, g: Any, links: Links) -> Any:
+    """One chunk less in every round, to the next rank."""
+    none = (np.zeros_like(size / n), 0.0 * size / n)
+    near = (links.latency, size / n / links.bandwidth)
+    far = (links.network_latency, size / n / links.network_bandwidth)
+    return _sum_of_larger(
+        n - 1,
+        *(np.where(g > 1, x, y) for x, y in zip(near, none, strict=True)),
+        *(np.where(n > g, x, y) for x, y in zip(far, none, strict=True)),
+    )
+
+
+@form("bruck", "reduce_scatter", "all_gather")
+def _bruck(size: Any, n: Any, g: Any, links: Links) -> Any:
+    """In round j, min(2^j, n - 2^j) chunks to the rank 2^j places back."""
+    seconds: Any = 0.0
+    for level in range(int(np.max(n) - 1).bit_length()):
+        reach = np.clip(np.minimum(2.0**level, n - 2.0**level), 0, None)
+        sent = reach * size / n
+        near = np.where((reach < g) & (g > 1), links.latency + sent / links.bandwidth, 0.0)
+        out = np.minimum(reach, g) * sent
+        far = np.where(n > g, links.network_latency + out / links.network_bandwidth, 0.0)
+        seconds = seconds + np.where(2.0**level < n, np.maximum(near, far), 0.0)
+    return seconds
+
+
+def _pipelined(size: Any, depth: Any, levels: Sequence[tuple[Any, Any]]) -> Any:
+    """Time of depth + p - 1 rounds of size/p bytes at the slowest level, for the best whole p.
+
+    The best p is sqrt((depth - 1) beta N/alpha) on one level; on several, the best of one or where the levels
+    are equally fast, since the time of each is convex in p.
+    """
+    candidates = [np.asarray(1.0)]
+    for latency, bandwidth in levels:
+        ideal = np.sqrt(_over((depth - 1).clip(0) * size, latency * bandwidth))
+        candidates += [np.floor(ideal), np.ceil(ideal)]
+    if len(levels) == 2:
+        (a, b), (c, d) = levels
+        even = _over(size * (1 / d - 1 / b), a - c)
+        candidates += [np.floor(even), np.ceil(even)]
+
+    def time(pieces: Any) -> Any:
+        p = np.clip(pieces, 1.0, _MOST_PIECES)
+        slowest = np.max(np.broadcast_arrays(*(a + size / p / b for a, b in levels)), axis=0)
+        return np.where(depth > 0, (depth + p - 1) * slowest, 0.0)
+
+    return np.min(np.broadcast_arrays(*map(time, candidates)), axis=0)
+
+
+def _over(above: Any, below: Any) -> Any:
+    """Quotient; very large where nothing is below."""
+    below = np.asarray(below, dtype=np.float64)
+    return np.where(below != 0, above / np.where(below != 0, below, 1.0), _MOST_PIECES).clip(0)
+
+
+def _sum_of_larger(count: Any, p: Any, q: Any, r: Any, s: Any) -> Any:
+    """Sum of max(p + q j, r + s j) over j = 1 ... count: two arithmetic series that meet once."""
+    meet = np.floor(np.where(q != s, (r - p) / np.where(q != s, q - s, 1.0), 0.0))
+    first = np.clip(meet, 0, count)  # up to here the one with the smaller slope is larger
+    flat, steep = np.where(q < s, p, r), np.where(q < s, r, p)
+    low, high = np.minimum(q, s), np.maximum(q, s)
+    flat, steep = np.where(q == s, np.maximum(p, r), flat), np.where(q == s, np.maximum(p, r), steep)
+    triangle = first * (first + 1) / 2
+    return flat * first + low * triangle + steep * (count - first) + high * (
+        count * (count + 1) / 2 - triangle
+    )  # fmt: skip
+
+
+for _name, _parts in {"ring": _ring, "hierarchical": _hierarchical}.items():
+    form(_name, "all_reduce")(_parts(2))
+    form(_name, "reduce_scatter", "all_gather")(_parts(1))  # the same messages backwards
+form("tree", "all_reduce")(_tree(2))
+form("tree", "broadcast")(_tree(1))

@@ -8,115 +8,75 @@ N         elements of each rank's vector              ``elements``
 alpha     time before the first byte of a message     ``latency``
 beta      seconds per byte                            1 / ``bandwidth``
 ========  ==========================================  ======================
+
+A new algorithm is one generator of rounds under ``@algorithm(kind, name)``, in ``all_reduces.py`` or
+``exchanges.py``; `collective` finds it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_instance, require_int, require_real
-from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, require_indices, require_number
+from relparallel._checks import require_instance, require_int, require_real
+from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, require_number
 
+Whole = NDArray[np.int64]
+Generator = TypeVar("Generator", bound=Callable[..., "Iterator[Round]"])
+COLLECTIVES: Final[dict[str, dict[str, Callable[..., Iterator[Round]]]]] = {}
+"""Generators of rounds, by kind of collective and by algorithm."""
 _MOST_ELEMENTS: Final = 2**38  # times the ranks still an int64
+
+
+def algorithm(kind: str, name: str) -> Callable[[Generator], Generator]:
+    """Enter a generator of rounds under a kind of collective and a name."""
+
+    def enter(generator: Generator) -> Generator:
+        COLLECTIVES.setdefault(kind, {})[name] = generator
+        return generator
+
+    return enter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Round:
     """Messages that travel at the same time; message i carries elements start[i] ... stop[i] - 1.
 
-    Parameters
-    ----------
-    source, destination : numpy.ndarray
-        Ranks, int64, shape (messages,).
-    start, stop : numpy.ndarray
-        First element and the one after the last, int64, shape (messages,).
-    reduce : bool
-        Whether the receiver adds the message to what it has, or replaces it.
-
-    Examples
-    --------
-    >>> next(ring_all_reduce(ranks=3, elements=6)).destination.tolist()
-    [1, 2, 0]
+    The receiver adds what arrives to what it has where ``reduce`` is True, and replaces it otherwise.
     """
 
-    source: NDArray[np.int64]
-    destination: NDArray[np.int64]
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
+    source: Whole
+    destination: Whole
+    start: Whole
+    stop: Whole
     reduce: bool
 
-    def __post_init__(self) -> None:
-        require_flag(reduce=self.reduce)
-        for name in ("source", "destination", "start", "stop"):
-            if require_indices(name, getattr(self, name), _MOST_ELEMENTS + 1).size != np.size(self.source):
-                raise ValueError(
-                    f"{name} must have one entry per message, as source has, got {getattr(self, name)!r}"
-                )
-        if np.any(self.stop < self.start):
-            raise ValueError(f"stop must not be before start, got {self.stop!r}")
-
     @property
-    def elements(self) -> NDArray[np.int64]:
+    def elements(self) -> Whole:
         """Elements in each message."""
         return self.stop - self.start
 
 
+@algorithm("reduce_scatter", "ring")
 def ring_reduce_scatter(ranks: int, elements: int) -> Iterator[Round]:
-    """Return the n - 1 rounds after which rank r holds the sum of chunk (r + 1) mod n.
-
-    Parameters
-    ----------
-    ranks : int
-        Ranks n of the ring, at least 1.
-    elements : int
-        Elements N of each vector, at least 1; chunk i is [i N // n, (i + 1) N // n).
-
-    Returns
-    -------
-    iterator of Round
-        n - 1 rounds of n messages.
-
-    Examples
-    --------
-    >>> len(list(ring_reduce_scatter(ranks=4, elements=10)))
-    3
-    """
-    require_int(ranks=ranks, at_least=1, at_most=MOST_DEVICES)
-    require_int(elements=elements, at_least=1, at_most=_MOST_ELEMENTS)
+    """The n - 1 rounds after which rank r holds the sum of chunk (r + 1) mod n."""
+    require_group(ranks, elements)
     return _ring(ranks, elements, first=0, reduce=True)
 
 
+@algorithm("all_gather", "ring")
 def ring_all_gather(ranks: int, elements: int) -> Iterator[Round]:
-    """Return the n - 1 rounds that spread chunk (r + 1) mod n of every rank r to all ranks.
-
-    Parameters
-    ----------
-    ranks : int
-        Ranks n of the ring, at least 1.
-    elements : int
-        Elements N of each vector, at least 1; chunk i is [i N // n, (i + 1) N // n).
-
-    Returns
-    -------
-    iterator of Round
-        n - 1 rounds of n messages.
-
-    Examples
-    --------
-    >>> next(ring_all_gather(ranks=4, elements=8)).start.tolist()
-    [2, 4, 6, 0]
-    """
-    require_int(ranks=ranks, at_least=1, at_most=MOST_DEVICES)
-    require_int(elements=elements, at_least=1, at_most=_MOST_ELEMENTS)
+    """The n - 1 rounds that spread chunk (r + 1) mod n of every rank r to all ranks."""
+    require_group(ranks, elements)
     return _ring(ranks, elements, first=1, reduce=False)
 
 
+@algorithm("all_reduce", "ring")
 def ring_all_reduce(ranks: int, elements: int) -> Iterator[Round]:
     """Return the 2 (n - 1) rounds after which every rank holds the sum of all vectors.
 
@@ -166,13 +126,13 @@ def execute(rounds: Iterable[Round], vectors: ArrayLike) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> execute(ring_reduce_scatter(ranks=2, elements=2), [[1, 2], [10, 20]]).tolist()
-    [[1.0, 22.0], [11.0, 20.0]]
+    >>> execute(ring_all_reduce(ranks=2, elements=2), [[1, 2], [10, 20]]).tolist()
+    [[11.0, 22.0], [11.0, 22.0]]
     """
     held = np.array(require_real(vectors=vectors))
     if held.ndim != 2:
         raise ValueError(f"vectors must have two dimensions (ranks, elements), got shape {held.shape}")
-    for step in _checked(rounds):
+    for step in checked(rounds):
         messages = list(zip(step.source, step.destination, step.start, step.stop, strict=True))
         payloads = [held[source, start:stop].copy() for source, _, start, stop in messages]
         for (_, destination, start, stop), payload in zip(messages, payloads, strict=True):
@@ -205,66 +165,69 @@ def bytes_sent(rounds: Iterable[Round], ranks: int, element_bytes: float = 2) ->
     require_int(ranks=ranks, at_least=1, at_most=MOST_DEVICES)
     require_number(element_bytes=element_bytes, above=0, at_most=MOST_BYTES)
     total = np.zeros(ranks)
-    for step in _checked(rounds):
+    for step in checked(rounds):
         total += np.bincount(step.source, weights=step.elements, minlength=ranks)
     return total * element_bytes
-
-
-def communication_time(
-    rounds: Iterable[Round], *, latency: float, bandwidth: float, element_bytes: float = 2
-) -> float:
-    """Price the rounds by the alpha-beta model.
-
-    Parameters
-    ----------
-    rounds : iterable of Round
-        Messages, round by round.
-    latency : float
-        alpha, seconds before the first byte of a round, at least 0.
-    bandwidth : float
-        1/beta, bytes per second that a rank can send, above 0.
-    element_bytes : float
-        Bytes of one element, above 0.
-
-    Returns
-    -------
-    float
-        Seconds.
-
-    Notes
-    -----
-    A round lasts alpha plus the time of the rank that sends most. For the ring all-reduce this is
-    2 (n - 1)(alpha + beta N/n) where n divides N.
-
-    Examples
-    --------
-    >>> communication_time(ring_all_reduce(ranks=4, elements=1000), latency=0.0, bandwidth=1000.0)
-    3.0
-    """
-    require_number(latency=latency, at_least=0)
-    require_number(bandwidth=bandwidth, above=0)
-    require_number(element_bytes=element_bytes, above=0, at_most=MOST_BYTES)
-    seconds = 0.0
-    for step in _checked(rounds):
-        busiest = np.bincount(step.source, weights=step.elements).max()
-        seconds += latency + busiest * element_bytes / bandwidth
-    return float(seconds)
 
 
 def _ring(ranks: int, elements: int, first: int, reduce: bool) -> Iterator[Round]:
     """Rank r passes chunk r + first - k on to rank r + 1 in round k."""
     rank = np.arange(ranks, dtype=np.int64)
-    bounds = np.arange(ranks + 1, dtype=np.int64) * elements // ranks
+    cut = bounds(ranks, elements)
     for step in range(ranks - 1):
         chunk = (rank + first - step) % ranks
         yield Round(
             source=rank, destination=(rank + 1) % ranks,
-            start=bounds[chunk], stop=bounds[chunk + 1], reduce=reduce,
+            start=cut[chunk], stop=cut[chunk + 1], reduce=reduce,
         )  # fmt: skip
 
 
-def _checked(rounds: Any) -> Iterator[Round]:
+def checked(rounds: Any) -> Iterator[Round]:
     """Yield the rounds, refusing anything else."""
     require_instance(Iterable, rounds=rounds)
     for step in rounds:
         yield require_instance(Round, rounds=step)
+
+
+def require_group(ranks: int, elements: int, ranks_per_node: int = 1) -> int:
+    """Check the size of a collective; return the ranks per node."""
+    require_int(ranks=ranks, at_least=1, at_most=MOST_DEVICES)
+    require_int(elements=elements, at_least=1, at_most=_MOST_ELEMENTS)
+    require_int(ranks_per_node=ranks_per_node, at_least=1, at_most=MOST_DEVICES)
+    if ranks % ranks_per_node:
+        raise ValueError(f"ranks_per_node must divide ranks = {ranks}, got {ranks_per_node}")
+    return ranks_per_node
+
+
+def bounds(parts: int, elements: int) -> Whole:
+    """Where the parts of a vector start, and where the last ends."""
+    return np.arange(parts + 1, dtype=np.int64) * elements // parts
+
+
+def messages(
+    source: Whole,
+    destination: Whole,
+    start: Whole | int,
+    stop: Whole | int,
+    reduce: bool,
+) -> Round:
+    """Round of these messages; one start and stop may stand for all."""
+    first, last = np.broadcast_to(start, source.shape), np.broadcast_to(stop, source.shape)
+    return Round(source=source, destination=destination, start=first, stop=last, reduce=reduce)
+
+
+def placed(rounds: Iterable[Round], ranks: Whole, first: int = 0) -> Iterator[Round]:
+    """Let the given ranks do what ranks 0, 1, ... do, with elements that start at ``first``."""
+    for step in rounds:
+        yield Round(
+            source=ranks[step.source], destination=ranks[step.destination],
+            start=step.start + first, stop=step.stop + first, reduce=step.reduce,
+        )  # fmt: skip
+
+
+def together(groups: Iterable[Iterable[Round]]) -> Iterator[Round]:
+    """Rounds of groups that work at the same time; all have equally many of the same kind."""
+    for steps in zip(*groups, strict=True):
+        columns = ("source", "destination", "start", "stop")
+        joined = {name: np.concatenate([getattr(step, name) for step in steps]) for name in columns}
+        yield Round(**joined, reduce=steps[0].reduce)

@@ -10,40 +10,26 @@ from collections.abc import Iterator
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relparallel._checks import require_int
 from relparallel.parallel._arguments import MOST_DEVICES
-from relparallel.parallel._rounds import bounds, messages, placed, require_group, together
-from relparallel.parallel.all_reduces import _tree_edges
-from relparallel.parallel.collectives import Round, ring_all_gather
+from relparallel.parallel.all_reduces import tree_edges
+from relparallel.parallel.collectives import (
+    Round,
+    Whole,
+    algorithm,
+    bounds,
+    messages,
+    placed,
+    require_group,
+    ring_all_gather,
+    together,
+)
 
 
+@algorithm("all_to_all", "direct")
 def direct_all_to_all(ranks: int, elements: int) -> Iterator[Round]:
-    """Send every chunk straight to its rank, in round k to the rank k places further on.
-
-    Parameters
-    ----------
-    ranks : int
-        Ranks n, at least 1.
-    elements : int
-        Elements N that each rank has, one chunk for each rank, at least 1.
-
-    Returns
-    -------
-    iterator of Round
-        n - 1 rounds of n messages over vectors of n N elements.
-
-    Notes
-    -----
-    (n - 1)(alpha + beta N/n) where n divides N: nothing is sent twice.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import bytes_sent
-    >>> bytes_sent(direct_all_to_all(ranks=4, elements=1000), ranks=4, element_bytes=1).tolist()
-    [750.0, 750.0, 750.0, 750.0]
-    """
+    """Send every chunk straight to its rank, in round k k ranks further on: (n - 1)(alpha + beta N/n)."""
     require_group(ranks, elements)
     rank, cut = np.arange(ranks, dtype=np.int64), bounds(ranks, elements)
 
@@ -54,31 +40,9 @@ def direct_all_to_all(ranks: int, elements: int) -> Iterator[Round]:
     return (step(away) for away in range(1, ranks))
 
 
+@algorithm("all_to_all", "ring")
 def ring_all_to_all(ranks: int, elements: int) -> Iterator[Round]:
-    """Pass all chunks round a ring; each leaves it where it belongs.
-
-    Parameters
-    ----------
-    ranks : int
-        Ranks n, at least 1.
-    elements : int
-        Elements N that each rank has, one chunk for each rank, at least 1.
-
-    Returns
-    -------
-    iterator of Round
-        n - 1 rounds over vectors of n N elements; round k carries n - k chunks from each rank.
-
-    Notes
-    -----
-    (n - 1)(alpha + beta N/2) where n divides N: n/2 times the bytes of the direct exchange, but over n links.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import bytes_sent
-    >>> bytes_sent(ring_all_to_all(ranks=4, elements=1000), ranks=4, element_bytes=1).tolist()
-    [1500.0, 1500.0, 1500.0, 1500.0]
-    """
+    """Pass all chunks round a ring, each leaves it where it belongs: (n - 1)(alpha + beta N/2)."""
     require_group(ranks, elements)
     rank, cut = np.arange(ranks, dtype=np.int64), bounds(ranks, elements)
 
@@ -91,35 +55,12 @@ def ring_all_to_all(ranks: int, elements: int) -> Iterator[Round]:
     return (step(hop) for hop in range(ranks - 1))
 
 
+@algorithm("all_to_all", "hierarchical")
 def hierarchical_all_to_all(ranks: int, elements: int, ranks_per_node: int) -> Iterator[Round]:
     """Bring chunks first to the rank of the own node that has their receiver's place, then across.
 
-    Parameters
-    ----------
-    ranks : int
-        Ranks n, at least 1.
-    elements : int
-        Elements N that each rank has, one chunk for each rank, at least 1.
-    ranks_per_node : int
-        Ranks g of a node, a divisor of n.
-
-    Returns
-    -------
-    iterator of Round
-        g - 1 rounds inside, then n/g - 1 between, over vectors of n N elements.
-
-    Notes
-    -----
-    The network carries what it carries in the direct exchange, in g times larger messages.
-
-    References
-    ----------
-    Rajbhandari et al., "DeepSpeed-MoE", ICML 2022.
-
-    Examples
-    --------
-    >>> sum(1 for _ in hierarchical_all_to_all(ranks=32, elements=64, ranks_per_node=8))
-    10
+    g - 1 rounds inside, then n/g - 1 between: the network carries what it carries in the direct exchange, in
+    g times larger messages. Rajbhandari et al., "DeepSpeed-MoE", ICML 2022.
     """
     node = require_group(ranks, elements, ranks_per_node)
     nodes, cut = ranks // node, bounds(ranks, elements)
@@ -139,61 +80,17 @@ def hierarchical_all_to_all(ranks: int, elements: int, ranks_per_node: int) -> I
     return chain((inside(k) for k in range(1, node)), (between(k) for k in range(1, nodes)))
 
 
+@algorithm("broadcast", "tree")
 def tree_broadcast(ranks: int, elements: int, ranks_per_node: int | None = None) -> Iterator[Round]:
-    """Send the vector of rank 0 down a binomial tree.
-
-    Parameters
-    ----------
-    ranks : int
-        Ranks n, at least 1.
-    elements : int
-        Elements N of the vector, at least 1.
-    ranks_per_node : int, optional
-        Ranks g of a node, a divisor of n: the tree reaches first one rank of each.
-
-    Returns
-    -------
-    iterator of Round
-        ceil(log2 g) + ceil(log2 n/g) rounds of whole vectors.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import execute
-    >>> execute(tree_broadcast(3, 1), [[7], [0], [0]]).tolist()
-    [[7.0], [7.0], [7.0]]
-    """
+    """Send the vector of rank 0 down a binomial tree, first to one rank of each node of g ranks."""
     node = require_group(ranks, elements, ranks if ranks_per_node is None else ranks_per_node)
-    up = reversed(list(_tree_edges(ranks, node)))
+    up = reversed(list(tree_edges(ranks, node)))
     return (messages(parent, child, 0, elements, False) for child, parent in up)
 
 
+@algorithm("broadcast", "chain")
 def chain_broadcast(ranks: int, elements: int, pieces: int = 1) -> Iterator[Round]:
-    """Pass the vector of rank 0 on from rank to rank, piece after piece.
-
-    Parameters
-    ----------
-    ranks : int
-        Ranks n, at least 1.
-    elements : int
-        Elements N of the vector, at least 1.
-    pieces : int
-        Pieces k, at least 1.
-
-    Returns
-    -------
-    iterator of Round
-        n + k - 2 rounds.
-
-    Notes
-    -----
-    (n + k - 2)(alpha + beta N/k): with many pieces N beta whatever n, but the last rank waits for n - 1.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import execute
-    >>> execute(chain_broadcast(3, 2, pieces=2), [[7, 8], [0, 0], [0, 0]])[2].tolist()
-    [7.0, 8.0]
-    """
+    """Pass the vector of rank 0 on from rank to rank in k pieces: (n + k - 2)(alpha + beta N/k)."""
     require_group(ranks, elements)
     cut = bounds(require_int(pieces=pieces, at_least=1, at_most=MOST_DEVICES), elements)
 
@@ -204,35 +101,12 @@ def chain_broadcast(ranks: int, elements: int, pieces: int = 1) -> Iterator[Roun
     return (step(k) for k in range(ranks + pieces - 2 if ranks > 1 else 0))
 
 
+@algorithm("all_gather", "bruck")
 def bruck_all_gather(ranks: int, elements: int) -> Iterator[Round]:
-    """Give everything one has to the rank 1, 2, 4, ... places back.
+    """Give everything one has to the rank 1, 2, 4, ... places back; rank r starts with its part of n.
 
-    Parameters
-    ----------
-    ranks : int
-        Ranks n, at least 1.
-    elements : int
-        Elements N of the whole vector, at least 1; rank r starts with [r N // n, (r + 1) N // n).
-
-    Returns
-    -------
-    iterator of Round
-        ceil(log2 n) rounds.
-
-    Notes
-    -----
-    ceil(log2 n) alpha + (n - 1)/n N beta where n divides N, for every n.
-
-    References
-    ----------
-    Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems",
-    IEEE TPDS 1997.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import execute
-    >>> execute(bruck_all_gather(3, 3), [[5, 0, 0], [0, 6, 0], [0, 0, 7]])[0].tolist()
-    [5.0, 6.0, 7.0]
+    ceil(log2 n) alpha + (n - 1)/n N beta where n divides N. Bruck et al., "Efficient algorithms for
+    all-to-all communications in multiport message-passing systems", IEEE TPDS 1997.
     """
     require_group(ranks, elements)
     rank, cut = np.arange(ranks, dtype=np.int64), bounds(ranks, elements)
@@ -244,28 +118,12 @@ def bruck_all_gather(ranks: int, elements: int) -> Iterator[Round]:
     return (step(1 << k) for k in range((ranks - 1).bit_length()))
 
 
+@algorithm("all_gather", "hierarchical")
 def hierarchical_all_gather(ranks: int, elements: int, ranks_per_node: int) -> Iterator[Round]:
     """Gather between the ranks with one place in all nodes, then inside the nodes.
 
-    Parameters
-    ----------
-    ranks : int
-        Ranks n, at least 1.
-    elements : int
-        Elements N of the whole vector, at least 1. Rank r of node j starts with part j of n/g of chunk
-        (r + 1) mod g, as `hierarchical_all_reduce` leaves it.
-    ranks_per_node : int
-        Ranks g of a node, a divisor of n.
-
-    Returns
-    -------
-    iterator of Round
-        n/g - 1 rounds between, then g - 1 inside.
-
-    Examples
-    --------
-    >>> sum(1 for _ in hierarchical_all_gather(ranks=32, elements=64, ranks_per_node=8))
-    10
+    Rank r of node j starts with part j of n/g of chunk (r + 1) mod g, as the hierarchical all-reduce leaves
+    it.
     """
     node = require_group(ranks, elements, ranks_per_node)
     cut = bounds(node, elements)
@@ -285,9 +143,7 @@ def hierarchical_all_gather(ranks: int, elements: int, ranks_per_node: int) -> I
     )  # fmt: skip
 
 
-def _runs(
-    first: NDArray[np.int64], count: int, parts: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _runs(first: Whole, count: int, parts: int) -> tuple[Whole, Whole, Whole]:
     """First part and the one after the last of ``count`` parts round a circle, cut at its seam; and whose."""
     last = first + count
     wraps = np.flatnonzero(last > parts)
@@ -297,8 +153,8 @@ def _runs(
 
 
 def _chunks(
-    source: NDArray[np.int64], to: NDArray[np.int64], row: NDArray[np.int64], chunk: NDArray[np.int64],
-    cut: NDArray[np.int64], elements: int,
+    source: Whole, to: Whole, row: Whole, chunk: Whole,
+    cut: Whole, elements: int,
 ) -> Round:  # fmt: skip
     """Round in which every rank sends several chunks to one other."""
     many = row.shape[1]

@@ -64,31 +64,8 @@ def overlap_time(
 def bucketed_time(compute: ArrayLike, communication: ArrayLike) -> float:
     """Time of a backward pass that reduces each bucket of gradients as soon as it is complete.
 
-    Parameters
-    ----------
-    compute : array_like
-        Seconds of the backward pass until each bucket is complete since the one before, [buckets].
-    communication : array_like
-        Seconds to reduce each bucket, [buckets] or one for all.
-
-    Returns
-    -------
-    float
-        Seconds until the last bucket is reduced; less the sum of ``compute`` this is what shows.
-
-    Notes
-    -----
-    max over i of (sum of compute up to i + sum of communication from i on): O(n). For n equal buckets
-    max(n f + c, f + n c).
-
-    References
-    ----------
-    Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.3.
-
-    Examples
-    --------
-    >>> bucketed_time([2.0, 2.0, 2.0], 3.0)
-    11.0
+    max over i of (sum of compute up to i + sum of communication from i on). Li et al., "PyTorch Distributed",
+    VLDB 2020, section 3.2.3.
     """
     work, sent = _columns(compute, communication=communication)
     return float((np.cumsum(work) + np.cumsum(sent[::-1])[::-1]).max())
@@ -140,7 +117,7 @@ def overlap_timeline(
     Parameters
     ----------
     rule : {"bucketed", "prefetched"}
-        As `bucketed_time` or `prefetched_time`.
+        Each bucket of gradients is reduced as soon as it is complete, or as `prefetched_time`.
     compute, communication, scatter : array_like
         Seconds, [layers]; the last two may be one for all. Only "prefetched" has a ``scatter``.
 

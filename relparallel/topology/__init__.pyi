@@ -2,11 +2,20 @@ from .circuits import CircuitSchedule as CircuitSchedule, schedule_circuits as s
 from .conformance import check as check
 from .costs import BillOfMaterials as BillOfMaterials, bill_of_materials as bill_of_materials
 from .description import Description as Description, describe as describe, names as names
-from .direct import hammingmesh as hammingmesh, torus as torus, tpu_v4 as tpu_v4
+from .designs.direct import hammingmesh as hammingmesh, torus as torus, tpu_v4 as tpu_v4
+from .designs.finite_geometry import polarfly as polarfly, slim_fly as slim_fly
+from .designs.gpu_clusters import nvl72 as nvl72, rail_only as rail_only
+from .designs.low_diameter import dragonfly as dragonfly, dragonfly_plus as dragonfly_plus, hyperx as hyperx
+from .designs.mdcube import mdcube as mdcube
+from .designs.multi_rooted import aspen as aspen, three_tier as three_tier, vl2 as vl2
+from .designs.optical import c_through as c_through, helios as helios, reconfigure as reconfigure
+from .designs.published_clusters import dgx_superpod as dgx_superpod, hpn7 as hpn7, meta_roce as meta_roce
+from .designs.random_graphs import jellyfish as jellyfish, xpander as xpander
+from .designs.server_centric import bcube as bcube, dcell as dcell, ficonn as ficonn
+from .designs.switch_centric import f10 as f10, fat_tree as fat_tree, leaf_spine as leaf_spine
 from .equipment import equipped as equipped, mean_lives as mean_lives, mean_repair as mean_repair
 from .fabric import LINK_CAPACITY as LINK_CAPACITY, Topology as Topology
 from .failures import Scenarios as Scenarios, sample_failures as sample_failures
-from .finite_geometry import polarfly as polarfly, slim_fly as slim_fly
 from .flows import disjoint_paths as disjoint_paths
 from .formats import (
     lint_simai as lint_simai,
@@ -18,16 +27,9 @@ from .formats import (
     write_ns3 as write_ns3,
     write_simai as write_simai,
 )
-from .gpu_clusters import nvl72 as nvl72, rail_only as rail_only
-from .growing import grow as grow
 from .interchange import as_topology as as_topology
-from .low_diameter import dragonfly as dragonfly, dragonfly_plus as dragonfly_plus, hyperx as hyperx
-from .multi_rooted import aspen as aspen, three_tier as three_tier, vl2 as vl2
-from .optical import c_through as c_through, helios as helios, reconfigure as reconfigure
 from .parts import Design as Design, SharedRisk as SharedRisk
 from .prices import UnitPrices as UnitPrices, unit_prices as unit_prices
-from .published_clusters import dgx_superpod as dgx_superpod, hpn7 as hpn7, meta_roce as meta_roce
-from .random_graphs import jellyfish as jellyfish, xpander as xpander
 from .risks import racks as racks, with_power_domains as with_power_domains
 from .routing import (
     bcube_paths as bcube_paths,
@@ -37,11 +39,10 @@ from .routing import (
     up_down_paths as up_down_paths,
     vl2_route as vl2_route,
 )
-from .server_centric import bcube as bcube, dcell as dcell, ficonn as ficonn, mdcube as mdcube
-from .switch_centric import f10 as f10, fat_tree as fat_tree, leaf_spine as leaf_spine
 from .symmetry import (
     arc_orbits as arc_orbits,
     automorphisms as automorphisms,
     is_automorphism as is_automorphism,
     orbits as orbits,
+    refine_colours as refine_colours,
 )

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import FloatArray
+from relparallel.topology.designs.optical import group_pairs, optics
 from relparallel.topology.fabric import Topology
-from relparallel.topology.optical import group_pairs, optics
 
 if TYPE_CHECKING:
     import networkx as nx

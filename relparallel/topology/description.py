@@ -1,40 +1,40 @@
-"""What a design promises: its closed forms, and the registry of all designs that have them.
+"""What a design promises, and the registry of all designs.
 
-A module of designs registers the closed forms of each builder beside it, under the builder's name::
+A design is one function in a module of `relparallel.topology.designs`. Its decorator names its closed forms,
+its symmetries and how it is drawn::
 
-    @closed_form("fat_tree")
-    def _fat_tree(k: int) -> Description: ...
+    @design(closed_form=_ring, symmetries=_ring_symmetries, layout="ring")
+    def ring(n: int) -> Topology: ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import require_choice
+from relparallel.topology import designs
+from relparallel.topology._arrays import IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Form = Callable[..., "Description"]
+Builder = TypeVar("Builder", bound=Callable[..., Any])
 
-_FORMS: Final[dict[str, Form]] = {}
-_DESIGNS: Final = (
-    "direct",
-    "finite_geometry",
-    "gpu_clusters",
-    "low_diameter",
-    "multi_rooted",
-    "optical",
-    "published_clusters",
-    "random_graphs",
-    "server_centric",
-    "switch_centric",
-)  # modules of designs: each loads when it is used, all of them when all closed forms are asked for
-_OPTIONAL: Final = ("diameter", "diameter_bound", "bisection", "host_connectivity")
+
+class Rule(NamedTuple):
+    """What belongs to a builder, each of its parameters but ``rng``: see `design`."""
+
+    closed_form: Callable[..., Description]
+    symmetries: Callable[..., Sequence[IntArray]] | None
+    layout: str
+
+
+_RULES: Final[dict[str, Rule]] = {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,23 +77,6 @@ class Description:
     bisection: int | None = None
     host_connectivity: int | None = None
 
-    def __post_init__(self) -> None:
-        require_choice(_all_forms(), design=self.design)
-        require_instance(Mapping, parameters=self.parameters, nodes=self.nodes, degrees=self.degrees)
-        for name in ("nodes", "degrees"):
-            counts: Mapping[str, Any] = getattr(self, name)
-            if not counts:
-                raise ValueError(f"{name} must name at least one kind, got {counts}")
-            for count in counts.values():
-                several = count if name == "degrees" and isinstance(count, tuple) else (count,)
-                for number in several:
-                    require_int(**{name: number}, at_least=0)
-        for name in ("links", *_OPTIONAL):
-            if not (getattr(self, name) is None and name in _OPTIONAL):
-                require_int(**{name: getattr(self, name)}, at_least=0)
-        if self.mean_hops is not None:
-            require_real(mean_hops=self.mean_hops, at_least=0)
-
     @property
     def hosts(self) -> int:
         """Number of hosts."""
@@ -125,22 +108,30 @@ class Description:
         return pd.DataFrame({"value": pd.Series(known, dtype=object)}).rename_axis("quantity")
 
 
-def closed_form(design: str) -> Callable[[Form], Form]:
-    """Register the decorated function as the closed forms of the builder of that name."""
-    require_instance(str, design=design)
+def design(
+    *,
+    closed_form: Callable[..., Description],
+    symmetries: Callable[..., Sequence[IntArray]] | None = None,
+    layout: str = "tiers",
+) -> Callable[[Builder], Builder]:
+    """Register the decorated builder as the design of its name.
 
-    def register(form: Form) -> Form:
-        _FORMS[design] = form
-        return form
+    ``closed_form`` gives its `Description`; ``symmetries`` permutations of its nodes, each of which is proved
+    before it is used, and None of a random design; ``layout`` is one of `relparallel.drawing.layouts`.
+    """
+
+    def register(builder: Builder) -> Builder:
+        _RULES[builder.__name__] = Rule(closed_form, symmetries, layout)
+        return builder
 
     return register
 
 
-def _all_forms() -> dict[str, Form]:
-    """Closed forms of every design."""
-    for module in _DESIGNS:
-        import_module(f"{__package__}.{module}")
-    return _FORMS
+def rules() -> Mapping[str, Rule]:
+    """What is registered of every design, by name."""
+    for module in pkgutil.iter_modules(designs.__path__):
+        import_module(f"{designs.__name__}.{module.name}")
+    return _RULES
 
 
 def names() -> tuple[str, ...]:
@@ -156,7 +147,7 @@ def names() -> tuple[str, ...]:
     >>> {"bcube", "dcell", "fat_tree", "torus"} <= set(names())
     True
     """
-    return tuple(sorted(_all_forms()))
+    return tuple(sorted(rules()))
 
 
 def describe(design: str, **parameters: Any) -> Description:
@@ -192,7 +183,7 @@ def describe(design: str, **parameters: Any) -> Description:
     3263442
     """
     require_choice(names(), design=design)
-    form = _all_forms()[design]
+    form = rules()[design].closed_form
     expected = signature(form).parameters
     needed = {name for name, p in expected.items() if p.default is Parameter.empty}
     if not needed <= parameters.keys() <= expected.keys():

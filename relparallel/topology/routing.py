@@ -15,10 +15,10 @@ import numpy as np
 
 from relparallel._checks import require_instance, require_rng
 from relparallel.topology._arrays import IntArray
+from relparallel.topology.designs.server_centric import dcell_servers, ficonn_servers
 from relparallel.topology.fabric import Topology
 from relparallel.topology.flows import node_index
 from relparallel.topology.interchange import as_topology
-from relparallel.topology.server_centric import dcell_servers, ficonn_servers
 
 if TYPE_CHECKING:
     import networkx as nx

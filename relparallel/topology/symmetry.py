@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numba
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import IntArray
-from relparallel.topology._generators import RULES
-from relparallel.topology.description import describe
+from relparallel.topology.description import describe, rules
 from relparallel.topology.fabric import Topology
 from relparallel.topology.interchange import as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
+
+Words = NDArray[np.uint64]
 
 _STEPS: Final = 64  # images of a node from which symmetries that keep it in place are composed
 
@@ -83,13 +84,20 @@ def automorphisms(topology: Topology | nx.Graph[Any]) -> IntArray:
     return _once(as_topology(topology, name="topology"), _automorphisms)
 
 
-def orbits(topology: Topology | nx.Graph[Any]) -> IntArray:
+def orbits(
+    topology: Topology | nx.Graph[Any],
+    node_colours: ArrayLike | None = None,
+    edge_colours: ArrayLike | None = None,
+) -> IntArray:
     """Sets of nodes that proved symmetries carry into each other.
 
     Parameters
     ----------
     topology : Topology or networkx.Graph
         The network.
+    node_colours, edge_colours : array [n] or [n, columns], [m] or [m, columns], optional
+        What else must agree for two nodes or two joined pairs to be interchangeable, such as failure
+        probabilities; all alike by default.
 
     Returns
     -------
@@ -98,8 +106,9 @@ def orbits(topology: Topology | nx.Graph[Any]) -> IntArray:
 
     Notes
     -----
-    Connected components of "node and image" over the generators. The network may have more symmetry than is
-    declared; then the orbits are finer than they could be, and never wrong.
+    Connected components of "node and image" over the generators that keep the colours. The network may have
+    more symmetry than is declared; then the orbits are finer than they could be, and never wrong.
+    `refine_colours` errs on the other side: its classes are unions of orbits.
 
     Examples
     --------
@@ -107,7 +116,80 @@ def orbits(topology: Topology | nx.Graph[Any]) -> IntArray:
     >>> np.bincount(orbits(fat_tree(k=4))).tolist()
     [16, 8, 8, 4]
     """
-    return _once(as_topology(topology, name="topology"), _orbits)
+    t = as_topology(topology, name="topology")
+    if node_colours is None and edge_colours is None:
+        return _once(t, _orbits)
+    node = _words(np.zeros(t.num_nodes) if node_colours is None else node_colours)
+    if edge_colours is None:
+        return _components(_stabiliser(automorphisms(t), node))
+    arcs = np.array([_arc_images(t, g)[: len(t.edges)] % len(t.edges) for g in automorphisms(t)])
+    moves = np.hstack([automorphisms(t), t.num_nodes + arcs.reshape(-1, len(t.edges)).astype(np.int64)])
+    kept = _stabiliser(moves, np.concatenate([node, _words(edge_colours)]))
+    return _components(kept[:, : t.num_nodes])
+
+
+def refine_colours(
+    edges: IntArray,
+    node_colours: ArrayLike,
+    edge_colours: ArrayLike | None = None,
+    back_colours: ArrayLike | None = None,
+    *,
+    most: int | None = None,
+) -> tuple[IntArray, IntArray]:
+    """Classes of nodes and of edges that look alike however far one looks: unions of orbits.
+
+    Parameters
+    ----------
+    edges : int array [m, 2]
+        Both ends of every edge.
+    node_colours : array [n] or [n, columns]
+        What is known of every node.
+    edge_colours, back_colours : array [m] or [m, columns], optional
+        What is known of every edge, seen from its first and from its second end; the same by default.
+    most : int, optional
+        Stop before there are more classes of nodes than this.
+
+    Returns
+    -------
+    int array [n], int array [m]
+        Class of every node and of every edge, 0, 1, ... by first member.
+
+    Notes
+    -----
+    Colour refinement: the colour of a node is mixed from its own and those of its edges and neighbours until
+    no more classes appear, O(m) a round. Nodes of different classes are never interchangeable. Nodes of one
+    class may still not be: in a regular graph all nodes are alike to it. So it may choose what is looked at
+    first, or group what is then compared; where a number must be exact, ask `orbits` or `is_automorphism`.
+    Colours are words of 64 bits; two different neighbourhoods get the same one with probability 2^-64.
+
+    References
+    ----------
+    Weisfeiler, Leman, "The reduction of a graph to canonical form and the algebra which appears therein",
+    1968.
+
+    Examples
+    --------
+    >>> nodes, pairs = refine_colours(np.array([[0, 1], [1, 2], [2, 3]]), np.zeros(4))  # a path
+    >>> nodes.tolist(), pairs.tolist()
+    ([0, 1, 1, 0], [0, 1, 0])
+    """
+    arcs, label = _arcs(edges, edge_colours, back_colours)
+    colour = kept = _words(node_colours)
+    classes = 0
+    while classes < (now := np.unique(colour).size) and (most is None or now <= most):
+        classes, kept = now, colour
+        colour = _mixed(colour + _gathered(arcs, _mixed(colour[arcs[0]] ^ label), colour.size))
+    there, back = _mixed(kept[arcs[0]] ^ label).reshape(2, -1)
+    return _numbered(kept), _numbered(there + back)
+
+
+def neighbour_classes(
+    edges: IntArray, node_colours: ArrayLike, edge_colours: ArrayLike | None = None
+) -> IntArray:
+    """Class of every node, [n]: one colour and the same neighbours over edges of the same colours (twins)."""
+    arcs, label = _arcs(edges, edge_colours, None)
+    own = _words(node_colours)
+    return _numbered(_mixed(own + _gathered(arcs, _mixed(_words(arcs[0]) ^ label), own.size)))
 
 
 def arc_orbits(topology: Topology | nx.Graph[Any]) -> IntArray:
@@ -133,24 +215,61 @@ def arc_orbits(topology: Topology | nx.Graph[Any]) -> IntArray:
     return _once(as_topology(topology, name="topology"), _arc_orbits)
 
 
-def orbits_that_fix(t: Topology, node: int) -> IntArray:
-    """Orbits of all nodes, [n], under proved symmetries that keep one node in place.
+def _stabiliser(generators: IntArray, colour: Words) -> IntArray:
+    """Some permutations that a group has and that keep the colours, one per row.
 
-    Where g carries the image of the node under u to its image under w, w^-1 g u keeps it (Schreier); a part
-    of these is enough, for a smaller group only has finer orbits.
+    Where g carries the image of the colours under u to their image under w, w^-1 g u keeps them (Schreier); a
+    part of these is enough, for a smaller group only has finer orbits.
     """
-    generators = automorphisms(t)
-    carried = {node: np.arange(t.num_nodes)}
-    queue = [node]
-    while queue and len(carried) < _STEPS:
-        u = carried[queue.pop(0)]
-        for image, g in ((int(g[u[node]]), g) for g in generators):
-            if image not in carried:
-                carried[image] = g[u]
+    back = [np.argsort(g) for g in generators]
+    carried = {colour.tobytes(): np.arange(colour.size)}
+    queue, arrows = [colour], []
+    while queue:
+        seen = queue.pop(0)
+        u = carried[seen.tobytes()]
+        for g, inverse in zip(generators, back, strict=True):
+            image = seen[inverse]
+            key = image.tobytes()
+            if key not in carried and len(carried) < _STEPS:
+                carried[key] = g[u]
                 queue.append(image)
-    back = {image: np.argsort(u) for image, u in carried.items()}
-    kept = [back[int(g[i])][g[u]] for i, u in carried.items() for g in generators if int(g[i]) in back]
-    return _components(np.array(kept, dtype=np.int64).reshape(-1, t.num_nodes))
+            if key in carried:
+                arrows.append((key, g[u]))
+    undo = {key: np.argsort(u) for key, u in carried.items()}
+    return np.array([undo[key][gu] for key, gu in arrows], dtype=np.int64).reshape(-1, colour.size)
+
+
+def _arcs(edges: IntArray, colours: ArrayLike | None, back: ArrayLike | None) -> tuple[IntArray, Words]:
+    """Tails and heads of both directions of all edges, [2, 2m], and what is known of each, [2m]."""
+    there = _words(np.zeros(len(edges)) if colours is None else colours)
+    here = there if back is None else _words(back)
+    return np.concatenate([edges, edges[:, ::-1]]).T, np.concatenate([there, here])
+
+
+def _gathered(arcs: IntArray, seen: Words, nodes: int) -> Words:
+    """What every node sees over its arcs, in any order."""
+    total = np.zeros(nodes, dtype=np.uint64)
+    np.add.at(total, arcs[1], seen)
+    return _mixed(total)
+
+
+def _words(colours: ArrayLike) -> Words:
+    """One word for every row of bools, integers or floats: equal where the rows are."""
+    rows = np.asarray(colours)
+    word = np.zeros(len(rows), dtype=np.uint64)
+    for column in np.atleast_2d(rows.T):
+        floats = column.dtype.kind == "f"
+        bits = (column + 0.0).astype(np.float64).view(np.uint64) if floats else column.astype(np.uint64)
+        word = _mixed(word ^ bits)
+    return word
+
+
+def _mixed(values: Words) -> Words:
+    """Scatter words so that sums of them tell sets apart (the finaliser of splitmix64)."""
+    x = values + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
 
 
 def _once(t: Topology, find: Callable[[Topology], IntArray]) -> IntArray:
@@ -174,13 +293,17 @@ def _orbits(t: Topology) -> IntArray:
 
 def _arc_orbits(t: Topology) -> IntArray:
     """Orbits of the directed cables, [m, 2]."""
-    n, m = t.num_nodes, len(t.edges)
-    u, v = t.edges.T
-    tail, head = np.concatenate([u, v]), np.concatenate([v, u])
-    key = tail * n + head
-    order = np.argsort(key)
-    images = [order[np.searchsorted(key[order], g[tail] * n + g[head])] for g in automorphisms(t)]
+    m = len(t.edges)
+    images = [_arc_images(t, g) for g in automorphisms(t)]
     return _components(np.array(images, dtype=np.int64).reshape(-1, 2 * m)).reshape(2, m).T
+
+
+def _arc_images(t: Topology, image: IntArray) -> IntArray:
+    """Where a symmetry takes every pair u < v and, after all of these, every v > u."""
+    tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
+    key = tail * t.num_nodes + head
+    order = np.argsort(key)
+    return np.asarray(order[np.searchsorted(key[order], image[tail] * t.num_nodes + image[head])])
 
 
 def _permutation(n: int, permutation: ArrayLike) -> IntArray:
@@ -195,12 +318,13 @@ def _proved(t: Topology, image: IntArray) -> bool:
     kept = (t.node_kind, t.endpoint, t.transit, t.device_class)
     if not all(np.array_equal(attribute, attribute[image]) for attribute in kept):
         return False
-    return bool(_keeps_neighbours(t.indptr, t.indices, image)) and _keeps_cables(t, image)
+    cables = t.multiplicity, t.capacity, t.latency
+    return bool(_keeps_neighbours(t.indptr, t.indices, image)) and _keeps(t, image, *cables)
 
 
-def _keeps_cables(t: Topology, image: IntArray) -> bool:
-    """Whether joined pairs go to pairs of the same number, capacity and latency of cables."""
-    written = [a for a in (t.multiplicity, t.capacity, t.latency) if a.size and np.any(a != a[0])]
+def _keeps(t: Topology, image: IntArray, *attributes: NDArray[Any]) -> bool:
+    """Whether joined pairs go to pairs of the same attributes."""
+    written = [a for a in attributes if a.size and np.any(a != a[0])]
     if not written:
         return True
     ends = np.sort(image[t.edges], axis=1)
@@ -232,18 +356,22 @@ def _components(images: IntArray) -> IntArray:
     count, size = images.shape
     start, ones = np.tile(np.arange(size), count), np.ones(count * size, dtype=np.int8)
     graph = coo_array((ones, (start, images.ravel())), shape=(size, size)).tocsr()
-    label = np.asarray(connected_components(graph, directed=False)[1])
-    _, first, orbit = np.unique(label, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[orbit].astype(np.int64)
+    return _numbered(connected_components(graph, directed=False)[1])
+
+
+def _numbered(labels: ArrayLike) -> IntArray:
+    """Labels as 0, 1, ... by first member."""
+    _, first, label = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[label].astype(np.int64)
 
 
 def _declared(t: Topology) -> Sequence[IntArray]:
     """Permutations that the design of a topology names; none where it has no rule or other parameters."""
-    rule = RULES.get(t.meta.name)
+    rule = rules().get(t.meta.name)
     try:
         form = None if rule is None else describe(t.meta.name, **t.meta.parameters)
     except (TypeError, ValueError):
         form = None
-    if rule is None or form is None or form.hosts + form.switches != t.num_nodes:
+    if rule is None or rule.symmetries is None or form is None or form.hosts + form.switches != t.num_nodes:
         return ()
-    return rule(**t.meta.parameters)
+    return rule.symmetries(**t.meta.parameters)

@@ -1,9 +1,6 @@
 from .checkpoint_kinds import (
-    asynchronous as asynchronous,
     in_memory as in_memory,
     just_in_time as just_in_time,
-    key_ranges as key_ranges,
-    multi_level as multi_level,
     parity as parity,
     remote as remote,
 )
@@ -26,10 +23,8 @@ from .crossover import (
     crossovers as crossovers,
 )
 from .degraded_states import (
-    LikelyStates as LikelyStates,
     RepairableParts as RepairableParts,
     expected_speed as expected_speed,
-    likely_states as likely_states,
 )
 from .domains import (
     POLICIES as POLICIES,
@@ -78,11 +73,6 @@ from .optical import (
     rewired as rewired,
     slice_availability as slice_availability,
     usable_fraction as usable_fraction,
-)
-from .pipeline_templates import (
-    best_pipelines as best_pipelines,
-    template_speed as template_speed,
-    templates_cover as templates_cover,
 )
 from .published_runs import (
     PublishedRun as PublishedRun,

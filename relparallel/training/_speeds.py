@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel._checks import require_int
 from relparallel.training._random_failures import (
     among_sets,
     binomial,
@@ -18,17 +22,9 @@ from relparallel.training._random_failures import (
     units_hit,
 )
 from relparallel.training.job_shape import JobShape
-from relparallel.training.pipeline_templates import template_speed
 from relparallel.training.recovery import speed_of
 
 Array = NDArray[np.float64]
-
-
-def waiting(down: int) -> Array:
-    """Stand still while a node is missing."""
-    speed = np.zeros(down + 1)
-    speed[0] = 1.0
-    return speed
 
 
 def elastic(shape: JobShape, down: int, batch: str, micro_batches: int | None) -> Array:
@@ -149,12 +145,40 @@ def _rerouted_speed(
     return np.where(left > 0, full / time, 0.0)
 
 
-def templates(
-    shape: JobShape, down: int, smallest: int, largest: int, faults: int, layers: int | None
+@lru_cache(maxsize=8)
+def template_speed(
+    nodes: int, smallest: int, largest: int, faults: int = 1, layers: int | None = None
 ) -> Array:
-    """Spread the nodes that are up over pipelines of fitting sizes."""
-    speed = template_speed(shape.nodes, smallest, largest, faults, layers)
-    return np.asarray(speed[::-1][: down + 1] / speed[-1])
+    """Largest joint speed of pipelines of n0 … n1 nodes on 0 … n nodes, in units of one node (read only).
+
+    A pipeline of i nodes has the rate 1 / ceil(L / i) of its fullest node, times L; each takes a share of the
+    batch in proportion; fewer than f + 1 pipelines count as none. With n1 >= 2 n0 - 1 no node idles once
+    there are (f + 1) n0 (Jang et al., "Oobleck", SOSP 2023, section 4). O(n (n1 - n0) f).
+    """
+    require_int(largest=largest, at_least=smallest)
+    if layers is not None:
+        require_int(layers=layers, at_least=largest)
+    sizes = np.arange(smallest, largest + 1)
+    rates = sizes.astype(np.float64) if layers is None else layers / -(-layers // sizes)
+    speed: Array = _fill(nodes, smallest, rates, faults + 1)
+    speed.flags.writeable = False
+    return speed
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _fill(nodes: int, smallest: int, rates: Any, pipelines: int) -> Any:
+    """Best speed by the pipelines that are still missing; a node may idle."""
+    best = np.full((pipelines + 1, nodes + 1), -1.0)
+    best[0, 0] = 0.0
+    for n in range(1, nodes + 1):
+        for missing in range(pipelines + 1):
+            value, after = best[missing, n - 1], max(missing - 1, 0)
+            for i in range(min(rates.size, n - smallest + 1)):
+                before = best[after, n - smallest - i]
+                if before >= 0:
+                    value = max(value, before + rates[i])
+            best[missing, n] = value
+    return np.maximum(best[pipelines], 0.0)
 
 
 def reduced_tensor(

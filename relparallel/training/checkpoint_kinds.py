@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.hardware import Cluster
 from relparallel.training._arguments import require_single, require_time
-from relparallel.training.checkpoint_policies import Checkpointing, CheckpointLevel
+from relparallel.training.checkpoint_policies import CheckpointLevel
 from relparallel.training.memory_replicas import domain_loss_probability, replica_holders
 
 
@@ -25,23 +25,13 @@ def remote(size: float, bandwidth: float, read_bandwidth: float | None = None) -
     ----------
     size : float
         Bytes of the checkpoint, all nodes together.
-    bandwidth : float
-        Rate at which it is written [bytes/s].
-    read_bandwidth : float, optional
-        Rate at which it is read; that of writing where omitted [bytes/s].
+    bandwidth, read_bandwidth : float
+        Rates of writing and of reading, all nodes together [bytes/s]; equal where the latter is omitted.
 
     Returns
     -------
     CheckpointLevel
         It survives everything.
-
-    Notes
-    -----
-    size / bandwidth to write, size / read_bandwidth to read.
-
-    References
-    ----------
-    Daly, Future Gener. Comput. Syst. 22(3), 2006.
 
     Examples
     --------
@@ -50,50 +40,6 @@ def remote(size: float, bandwidth: float, read_bandwidth: float | None = None) -
     """
     read = _read(size, bandwidth, read_bandwidth)
     return CheckpointLevel(name="remote", cost=_transfer(size, bandwidth), restart=read)
-
-
-def asynchronous(
-    size: float, copy_bandwidth: float, bandwidth: float, read_bandwidth: float | None = None
-) -> CheckpointLevel:
-    """Return a checkpoint that is copied to host memory, and written from there while the job goes on.
-
-    Parameters
-    ----------
-    size : float
-        Bytes of the checkpoint, all nodes together.
-    copy_bandwidth : float
-        Rate of the copy to host memory, all nodes together [bytes/s].
-    bandwidth : float
-        Rate at which it is written to storage [bytes/s].
-    read_bandwidth : float, optional
-        Rate at which it is read; that of writing where omitted [bytes/s].
-
-    Returns
-    -------
-    CheckpointLevel
-        It survives everything, once it is written.
-
-    Notes
-    -----
-    The job stands still for size / copy_bandwidth; the checkpoint is durable size / bandwidth later. A delay
-    d
-    costs the factor e^{-L d} at failure rate L and leaves the optimal interval as it is.
-
-    References
-    ----------
-    Mohan et al., "CheckFreq", FAST 2021.
-
-    Examples
-    --------
-    >>> level = asynchronous(size=2.3e12, copy_bandwidth=1.15e12, bandwidth=57.5e9)
-    >>> level.cost, level.delay
-    (2.0, 40.0)
-    """
-    read = _read(size, bandwidth, read_bandwidth)
-    return CheckpointLevel(
-        name="asynchronous", cost=_transfer(size, copy_bandwidth, "copy_bandwidth"), restart=read,
-        delay=_transfer(size, bandwidth),
-    )  # fmt: skip
 
 
 def in_memory(
@@ -109,37 +55,24 @@ def in_memory(
 
     Parameters
     ----------
-    size : float
-        Bytes of the checkpoint, all nodes together.
-    bandwidth : float
-        Rate at which all nodes together send one copy [bytes/s].
+    size, bandwidth, read_bandwidth : float
+        As in `remote`; the bandwidth is that of sending one copy.
     cluster : Cluster
         Nodes, switches and racks.
     replicas : int
-        Nodes m that hold a shard, the owner counted.
-    placement : {"group", "ring", "mixed"}
-        As in `checkpoint_recovery_probability`.
-    stride : int
-        As in `replica_holders`: distance between consecutive holders.
-    read_bandwidth : float, optional
-        Rate at which it is read; that of writing where omitted [bytes/s].
+        Nodes m that hold a shard, the owner counted; m - 1 copies are sent.
+    placement, stride : str, int
+        As in `replica_holders`.
 
     Returns
     -------
     CheckpointLevel
         It survives a node if m >= 2, and a switch or rack with the probability that no shard lies behind it
-        alone.
-
-    Notes
-    -----
-    m - 1 copies are sent: (m - 1) size / bandwidth; the owner's own copy is taken as free. The memory
-    outlives
-    what stops the processes only. A single failed domain is looked at; random simultaneous failures are
-    `checkpoint_recovery_probability`.
+        alone; failures of processes and GPUs always.
 
     References
     ----------
-    Wang et al., "Gemini", SOSP 2023.
+    Wang et al., "Gemini", SOSP 2023. Random simultaneous failures: `checkpoint_recovery_probability`.
 
     Examples
     --------
@@ -169,36 +102,25 @@ def parity(
 
     Parameters
     ----------
-    size : float
-        Bytes of the checkpoint, all nodes together.
-    bandwidth : float
-        Rate at which all nodes together write [bytes/s].
+    size, bandwidth, read_bandwidth : float
+        As in `remote`.
     cluster : Cluster
         Nodes, switches and racks.
-    group : int
-        Nodes g of a sharding group; it divides the nodes.
-    parities : int
-        Nodes m of a group that may be lost, smaller than g.
+    group, parities : int
+        Nodes g of a sharding group, which divides the nodes, and m of them that may be lost.
     stride : int
         Distance between the nodes of a group, as in `replica_holders`.
-    read_bandwidth : float, optional
-        Rate at which it is read; that of writing where omitted [bytes/s].
 
     Returns
     -------
     CheckpointLevel
-        It survives what takes at most m nodes of every group.
-
-    Notes
-    -----
-    Erasure coding stores m/(g - m) of the size beside the data: cost (1 + m/(g - m)) size / bandwidth; a
-    restart computes what is missing from the others, size / read_bandwidth.
+        It survives what takes at most m nodes of every group; m/(g - m) of the size is stored beside the
+        data.
 
     References
     ----------
     Wang et al., "Reliable and Efficient In-Memory Fault Tolerance of Large Language Model Pretraining"
-    (REFT),
-    2023.
+    (REFT), 2023.
 
     Examples
     --------
@@ -222,10 +144,8 @@ def just_in_time(save: float, restart: float, survives: Mapping[str, float]) -> 
 
     Parameters
     ----------
-    save : float
-        Time in which the healthy replicas write [s].
-    restart : float
-        Time to read it and go on [s].
+    save, restart : float
+        Time in which the healthy replicas write; time to read it and go on [s].
     survives : mapping of str to float
         Probability that a healthy replica of every shard is left, by level of the failure.
 
@@ -233,11 +153,7 @@ def just_in_time(save: float, restart: float, survives: Mapping[str, float]) -> 
     -------
     CheckpointLevel
         A level of cost 0, to be used with the time of a step as the interval, above one that survives
-        everything.
-
-    Notes
-    -----
-    A failure loses the step it strikes. Who has no second replica (full sharding) survives nothing.
+        everything: a failure loses the step it strikes.
 
     References
     ----------
@@ -251,90 +167,6 @@ def just_in_time(save: float, restart: float, survives: Mapping[str, float]) -> 
     require_time(single=True, save=save, restart=restart)
     require_instance(Mapping, survives=survives)
     return CheckpointLevel(name="just in time", cost=0.0, restart=save + restart, survives=survives)
-
-
-def key_ranges(restart: float, cluster: Cluster, replicas: int, stride: int = 1) -> CheckpointLevel:
-    """Return the replicated key ranges of parameter servers: each on the next servers of a ring as well.
-
-    Parameters
-    ----------
-    restart : float
-        Time until the next holder has taken over [s].
-    cluster : Cluster
-        Servers, switches and racks.
-    replicas : int
-        Servers m that hold a key range.
-    stride : int
-        Distance between consecutive holders on the ring, as in `replica_holders`.
-
-    Returns
-    -------
-    CheckpointLevel
-        A level of cost 0: the copies are updated with every step, which pays for them.
-
-    Notes
-    -----
-    A key range is lost only with all of its m holders; k random servers at once are
-    `checkpoint_recovery_probability` on a ring.
-
-    References
-    ----------
-    Li et al., "Scaling Distributed Machine Learning with the Parameter Server", OSDI 2014, section 4.3.
-
-    Examples
-    --------
-    >>> servers = Cluster(nodes=12, nodes_per_rack=3)
-    >>> [key_ranges(1.0, servers, m).survival("rack") for m in (2, 4)]
-    [0.0, 1.0]
-    """
-    require_instance(Cluster, cluster=cluster)
-    holders = replica_holders(cluster.nodes, replicas, "ring", stride)
-    return CheckpointLevel(
-        name="key ranges", cost=0.0, restart=require_time(single=True, restart=restart),
-        survives=_survival(holders, cluster, 1),
-    )  # fmt: skip
-
-
-def multi_level(
-    levels: tuple[CheckpointLevel, ...], interval: float | None = None, every: tuple[int, ...] | None = None
-) -> Checkpointing:
-    """Return levels of checkpoints in the order of their cost.
-
-    Parameters
-    ----------
-    levels : tuple of CheckpointLevel
-        In any order; the dearest survives everything.
-    interval : float, optional
-        Work between two checkpoints of the cheapest level [s]; the optimum where omitted.
-    every : tuple of int, optional
-        Checkpoints of a level for one of the next; the optimum where omitted.
-
-    Returns
-    -------
-    Checkpointing
-        The levels from the cheapest on.
-
-    Notes
-    -----
-    The first order of the best frequencies: each level at Young's interval sqrt(2 C / lam) for the failures
-    that
-    read it.
-
-    References
-    ----------
-    Moody et al., SC 2010 (SCR). Bautista-Gomez et al., SC 2011 (FTI).
-
-    Examples
-    --------
-    >>> memory = CheckpointLevel(name="memory", cost=1.0, restart=60.0, survives={"rack": 0.0})
-    >>> [level.name for level in multi_level((remote(2.3e12, 57.5e9), memory)).levels]
-    ['memory', 'remote']
-    """
-    require_instance(tuple, levels=levels)
-    for level in levels:
-        require_instance(CheckpointLevel, levels=level)
-    ordered = tuple(sorted(levels, key=lambda level: level.cost))
-    return Checkpointing(levels=ordered, interval=interval, every=every)
 
 
 def _transfer(size: float, bandwidth: float, name: str = "bandwidth") -> float:

@@ -14,14 +14,24 @@ again, from the level being read or a higher one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from relparallel._checks import require_choice, require_instance, require_int, require_probability
+from relparallel._checks import (
+    choice,
+    each,
+    instance,
+    real,
+    record,
+    require_choice,
+    require_instance,
+    require_int,
+    require_probability,
+)
 from relparallel.hardware import LEVELS
-from relparallel.training._arguments import require_rate, require_time
+from relparallel.training._arguments import FASTEST, LONGEST, SHORTEST
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Cause:
     """Failures that send the job back to a checkpoint.
 
@@ -50,18 +60,13 @@ class Cause:
     'node'
     """
 
-    level: str
-    rate: float
-    detection: float = 0.0
-    restart: float = 0.0
-
-    def __post_init__(self) -> None:
-        require_choice(LEVELS, level=self.level)
-        require_rate(single=True, rate=self.rate)
-        require_time(single=True, detection=self.detection, restart=self.restart)
+    level: str = choice(LEVELS)
+    rate: float = real(at_least=0, at_most=FASTEST)
+    detection: float = real(at_least=0, at_most=LONGEST, default=0.0)
+    restart: float = real(at_least=0, at_most=LONGEST, default=0.0)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class CheckpointLevel:
     """One kind of checkpoint.
 
@@ -89,17 +94,14 @@ class CheckpointLevel:
     0.0
     """
 
-    name: str
-    cost: float
-    restart: float
+    name: str = instance(str)
+    cost: float = real(at_least=0, at_most=LONGEST)
+    restart: float = real(at_least=0, at_most=LONGEST)
     survives: Mapping[str, float] = field(default_factory=dict)
-    delay: float = 0.0
+    delay: float = real(at_least=0, at_most=LONGEST, default=0.0)
 
     def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        require_time(single=True, cost=self.cost, restart=self.restart, delay=self.delay)
-        require_instance(Mapping, survives=self.survives)
-        for level, probability in self.survives.items():
+        for level, probability in require_instance(Mapping, survives=self.survives).items():
             require_choice(LEVELS, survives=level)
             require_probability(survives=probability)
 
@@ -108,7 +110,7 @@ class CheckpointLevel:
         return float(self.survives.get(require_choice(LEVELS, level=level), 1.0))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Checkpointing:
     """Levels of checkpoints, and how often each is written.
 
@@ -122,11 +124,6 @@ class Checkpointing:
         How many checkpoints of a level there are for one of the next, itself counted; one number less than
         there are levels; the optimum where omitted.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a field has the wrong type or is out of range, or the last level does not survive everything.
-
     References
     ----------
     Moody et al., SC 2010. Di et al., "Optimization of Multi-level Checkpoint Model", IPDPS 2014.
@@ -139,22 +136,16 @@ class Checkpointing:
     (20,)
     """
 
-    levels: tuple[CheckpointLevel, ...]
-    interval: float | None = None
-    every: tuple[int, ...] | None = None
+    levels: tuple[CheckpointLevel, ...] = each(CheckpointLevel)
+    interval: float | None = real(at_least=SHORTEST, at_most=LONGEST, default=None)
+    every: tuple[int, ...] | None = instance(tuple, default=None)
 
     def __post_init__(self) -> None:
-        require_instance(tuple, levels=self.levels)
         if not self.levels:
             raise ValueError("levels must hold at least one level of checkpoints, got ()")
-        for level in self.levels:
-            require_instance(CheckpointLevel, levels=level)
         if any(self.levels[-1].survival(level) < 1 for level in LEVELS):
             raise ValueError(f"levels must end with one that survives every failure, got {self.levels[-1]!r}")
-        if self.interval is not None:
-            require_time(single=True, interval=self.interval, positive=True)
         if self.every is not None:
-            require_instance(tuple, every=self.every)
             for count in self.every:
                 require_int(every=count, at_least=1, at_most=10**9)
             if len(self.every) != len(self.levels) - 1:

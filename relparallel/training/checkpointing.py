@@ -44,11 +44,7 @@ def checkpoint_time(parameters: Real, bandwidth: Real, bytes_per_parameter: Real
     Returns
     -------
     float or numpy.ndarray
-        Time C of one checkpoint [s].
-
-    Notes
-    -----
-    Gradients are not saved, and each byte is written once, whatever the number of replicas.
+        Time C of one checkpoint [s]; no gradients, each byte once, whatever the number of replicas.
 
     References
     ----------
@@ -140,12 +136,8 @@ def availability_optimal_interval(checkpoint: Real, mtbf: Real, restart: Real) -
     Returns
     -------
     float or numpy.ndarray
-        Period from one checkpoint to the next, the checkpoint included [s].
-
-    Notes
-    -----
-    T = C + sqrt(2 (M + R) C + C^2) maximises (1 - C/T) M / (M + R + T/2). The exact optimum does not depend
-    on R: the difference is what first order costs.
+        Period T = C + sqrt(2 (M + R) C + C^2) from one checkpoint to the next [s], which maximises
+        (1 - C/T) M / (M + R + T/2). The exact optimum does not depend on R.
 
     References
     ----------

@@ -45,25 +45,14 @@ def break_even_repair(
     q a^{g_A} = a^{g_B} at r = (q^{1/(g_A - g_B)} - 1) / lam, to first order lam r > ln q / (g_A - g_B).
     Pauses and checkpoints cancel, since both strategies use the same nodes.
 
-    References
-    ----------
-    `elastic_throughput` with ``batch="shrink"``.
-
     Examples
     --------
     >>> round(break_even_repair(1.062, 32, 16, 3.79e-3), 3)
     0.994
     """
-    units = {"nodes_per_replica": nodes_per_replica, "other_nodes_per_replica": other_nodes_per_replica}
-    require_int(at_least=1, at_most=10**6, **units)
-    if nodes_per_replica <= other_nodes_per_replica:
-        raise ValueError(
-            f"nodes_per_replica must exceed other_nodes_per_replica = {other_nodes_per_replica}, "
-            f"got {nodes_per_replica}"
-        )
-    require_single(speedup=speedup, node_rate=node_rate)
+    _check_larger(nodes_per_replica, other_nodes_per_replica, node_rate)
+    require_single(speedup=speedup)
     require_real(speedup=speedup, at_least=1.0, at_most=1e30)
-    require_real(node_rate=node_rate, at_least=1e-30, at_most=1e9)
     exponent = math.log(speedup) / (nodes_per_replica - other_nodes_per_replica)
     return math.expm1(exponent) / node_rate
 
@@ -76,12 +65,9 @@ def break_even_any(
     Parameters
     ----------
     share : float
-        Goodput of the rival over the failure-free throughput of the elastic job, above 0: of a job with
-        spares enough, its share of active nodes times its effective time ratio.
-    nodes : int
-        Nodes N, a multiple of ``nodes_per_replica``.
-    nodes_per_replica : int
-        Nodes g that stop together.
+        Goodput of the rival over the failure-free throughput of the elastic job, above 0.
+    nodes, nodes_per_replica : int
+        Nodes N, and the g of them that stop together.
     node_rate : float
         Failures per node and second, above 0.
     pause : float
@@ -90,16 +76,8 @@ def break_even_any(
     Returns
     -------
     float
-        Mean repair time [s]; 0 where the elastic job is never ahead.
-
-    Notes
-    -----
-    a^g / (1 + N lam pause) = share at r = ((share (1 + N lam pause))^(-1/g) - 1) / lam; the inverse of
-    `elastic_throughput` with ``batch="shrink"``.
-
-    References
-    ----------
-    `elastic_throughput`.
+        Mean repair time [s], ((share (1 + N lam pause))^(-1/g) - 1) / lam: the inverse of
+        `elastic_throughput` with ``batch="shrink"``; 0 where the elastic job is never ahead.
 
     Examples
     --------
@@ -141,33 +119,21 @@ def break_even_regroup(
     Notes
     -----
     Of the nodes left (g - 1)/2 idle on average, if every remainder is as likely: E = a - (g - 1)/(2N). So
-    q E_A = E_B at a = (q (g_A - 1) - (g_B - 1)) / (2 N (q - 1)): regrouping has almost no blast radius, a
-    lead of (g_A - g_B)/(2N) is enough. Remainders are alike once the standard deviation of the nodes down
-    exceeds about g_A / 2; before that the lead changes sides several times, and this is the last time.
-    `break_even_rates` finds all of them.
-
-    References
-    ----------
-    Derived here; `Recovery.speed` is exact.
+    q E_A = E_B at a = (q (g_A - 1) - (g_B - 1)) / (2 N (q - 1)). Remainders are alike once the standard
+    deviation of the nodes down exceeds about g_A / 2; before that the lead changes sides several times, and
+    this is the last time. `break_even_rates` finds all of them.
 
     Examples
     --------
     >>> round(break_even_regroup(1.006, 2048, 32, 16, node_rate=3.79e-3 / 86400) / 86400, 1)
     136.8
     """
-    units = {"nodes_per_replica": nodes_per_replica, "other_nodes_per_replica": other_nodes_per_replica}
-    require_int(at_least=1, at_most=MOST_NODES, **units)
-    if nodes_per_replica <= other_nodes_per_replica:
-        raise ValueError(
-            f"nodes_per_replica must exceed other_nodes_per_replica = {other_nodes_per_replica}, got "
-            f"{nodes_per_replica}"
-        )
+    _check_larger(nodes_per_replica, other_nodes_per_replica, node_rate)
     require_int(nodes=nodes, at_least=1, at_most=MOST_NODES)
     if nodes % nodes_per_replica or nodes % other_nodes_per_replica:
         raise ValueError(f"nodes must be a multiple of both replicas, got {nodes}")
-    require_single(speedup=speedup, node_rate=node_rate)
+    require_single(speedup=speedup)
     speedup = require_real(speedup=speedup, above=1.0, at_most=1e30)
-    require_real(node_rate=node_rate, at_least=1e-30, at_most=1e9)
     idle = speedup * (nodes_per_replica - 1) - (other_nodes_per_replica - 1)
     up = idle / (2 * nodes * (speedup - 1))
     return max(0.0, (1 / up - 1) / node_rate)
@@ -204,10 +170,6 @@ def break_even_rates(
     -----
     `Recovery.throughput` at 64 rates, evenly spaced in log, and Brent's method at every change of sign.
     Two crossings between neighbouring rates can be missed.
-
-    References
-    ----------
-    Brent, "Algorithms for Minimization without Derivatives", 1973.
 
     Examples
     --------
@@ -267,12 +229,8 @@ def crossovers(
 
     Notes
     -----
-    The difference is evaluated at 256 points, evenly spaced in log r, and every change of sign is bisected by
-    Brent's method to a relative 1e-12. Two cross-overs closer than 4 % (default range) can be missed.
-
-    References
-    ----------
-    Brent, "Algorithms for Minimization without Derivatives", 1973.
+    Evaluated at 256 points, evenly spaced in log r; every change of sign is bisected by Brent's method to a
+    relative 1e-12. Two cross-overs closer than 4 % (default range) can be missed.
 
     Examples
     --------
@@ -299,6 +257,19 @@ def crossovers(
         )
 
     return tuple(float(np.exp(root)) for root in _roots(lead, np.log(shortest), np.log(longest)))
+
+
+def _check_larger(nodes_per_replica: int, other_nodes_per_replica: int, node_rate: float) -> None:
+    """Refuse replicas of which the first is not the larger, and failures that never come."""
+    units = {"nodes_per_replica": nodes_per_replica, "other_nodes_per_replica": other_nodes_per_replica}
+    require_int(at_least=1, at_most=MOST_NODES, **units)
+    if nodes_per_replica <= other_nodes_per_replica:
+        raise ValueError(
+            f"nodes_per_replica must exceed other_nodes_per_replica = {other_nodes_per_replica}, "
+            f"got {nodes_per_replica}"
+        )
+    require_single(node_rate=node_rate)
+    require_real(node_rate=node_rate, at_least=1e-30, at_most=1e9)
 
 
 def _roots(function: Callable[[Any], Any], low: float, high: float, points: int = 256) -> list[float]:

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int, require_real
+from relparallel._checks import instance, real, record, require_instance, require_int, require_real, whole
 from relparallel.metrics import Estimate
 from relparallel.reliability.repair.likely_states import likely_states as most_likely
-from relparallel.training._arguments import require_rate, require_time
+from relparallel.training._arguments import FASTEST, LONGEST
+from relparallel.training.factors import slowest_decides
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class RepairableParts:
     """Equal parts that fail independently and are repaired independently.
 
@@ -42,109 +43,42 @@ class RepairableParts:
     0.5
     """
 
-    name: str
-    count: int
-    rate: float
-    repair: float
-    slowdown: float = 1.0
-
-    def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        require_int(count=self.count, at_least=1, at_most=10**7)
-        require_instance(float, rate=require_rate(rate=self.rate))
-        require_instance(float, repair=require_time(repair=self.repair))
-        slowdown = require_real(slowdown=self.slowdown, at_least=1, infinite=True)
-        require_instance(float, slowdown=slowdown)
+    name: str = instance(str)
+    count: int = whole(at_least=1, at_most=10**7)
+    rate: float = real(at_least=0, at_most=FASTEST)
+    repair: float = real(at_least=0, at_most=LONGEST)
+    slowdown: float = real(at_least=1, infinite=True, default=1.0)
 
     @property
     def down(self) -> float:
-        """Probability that one of them is down, rate repair/(1 + rate repair), whatever the laws."""
+        """Probability that one of them is down, rate repair/(1 + rate repair), whatever the distributions."""
         load = self.rate * self.repair
         return load / (1 + load)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class LikelyStates:
-    """States of a system, most likely first.
+class LikelyStates(NamedTuple):
+    """States of a system, most likely first, and the probability of all others."""
 
-    Parameters
-    ----------
-    down : int array [states, classes]
-        Parts of each class that are down.
-    probability : float array [states]
-        Of each state, falling.
-    remainder : float
-        Probability of all other states.
-
-    Examples
-    --------
-    >>> parts = (RepairableParts(name="card", count=2, rate=0.2, repair=1.0),)
-    >>> likely_states(parts, remainder=0.3).down.ravel().tolist()
-    [0, 1]
-    """
-
-    down: NDArray[np.int64]
+    down: NDArray[np.int64]  # [states, classes]
     probability: NDArray[np.float64]
     remainder: float
-
-    def __post_init__(self) -> None:
-        probability = np.asarray(require_real(probability=self.probability, at_least=0, at_most=1))
-        down = np.asarray(self.down)
-        if down.ndim != 2 or down.dtype.kind not in "iu" or probability.shape != down.shape[:1]:
-            raise ValueError(
-                f"down must be an int array [states, classes], a row for each probability, got {self.down!r}"
-            )
-        require_instance(float, remainder=require_real(remainder=self.remainder, at_least=0, at_most=1))
 
 
 def likely_states(
     parts: Sequence[RepairableParts], remainder: float = 1e-9, most: int = 10**6
 ) -> LikelyStates:
-    """Enumerate the states of independent parts, most likely first.
-
-    Parameters
-    ----------
-    parts : sequence of RepairableParts
-        Classes of parts; a state is how many of each are down.
-    remainder : float
-        Enumeration ends when all other states have at most this probability.
-    most : int
-        It also ends after so many states.
-
-    Returns
-    -------
-    LikelyStates
-        With the probability that is left.
-
-    Notes
-    -----
-    A state has the probability prod Bin(k_c; n_c, q_c). Counts of every class are sorted by theirs; from a
-    state one class moves on by one, never one before the last class that has moved, so that each state is met
-    once: a heap, O(S (c + log S)) for S states and c classes.
-
-    References
-    ----------
-    Li, Silvester, "Performance analysis of networks with unreliable components", IEEE Trans. Commun. 1984:
-    bounds from the most probable states.
-
-    Examples
-    --------
-    >>> leaf = RepairableParts(name="leaf", count=64, rate=2e-10, repair=86400.0)
-    >>> states = likely_states((leaf,), remainder=1e-6)
-    >>> states.down.ravel().tolist(), states.remainder < 1e-6
-    ([0, 1], True)
-    """
+    """Numbers of every class that are down, independent and binomial, most likely first."""
     _classes(parts)
     limit = require_real(remainder=remainder, at_least=0, at_most=1)
-    wanted = require_int(most=most, at_least=1, at_most=10**8)
     counts, chances = _sorted_counts(parts)
-    moved, places, probability, _ = most_likely(chances, limit, wanted)
+    moved, places, probability, _ = most_likely(
+        chances, limit, require_int(most=most, at_least=1, at_most=10**8)
+    )
     down = np.tile(counts[:, 0], (len(moved), 1))
     row, column = np.nonzero(moved >= 0)
     part = moved[row, column]
     down[row, part] = counts[part, places[row, column]]
-    left = max(1 - math.fsum(probability), 0.0)
-    return LikelyStates(down=down, probability=probability, remainder=left)
+    return LikelyStates(down, probability, max(1 - math.fsum(probability), 0.0))
 
 
 def expected_speed(
@@ -162,8 +96,10 @@ def expected_speed(
     speed : callable, optional
         Share of the full speed, 0 to 1, from how many parts of each class are down. Where omitted, the down
         part with the largest slowdown decides: steps wait for the slowest rank.
-    remainder, most : float, int
-        As in `likely_states`; of no account where ``speed`` is omitted.
+    remainder : float
+        Enumeration ends when all other states have at most this probability.
+    most : int
+        It also ends after so many states.
 
     Returns
     -------
@@ -173,12 +109,13 @@ def expected_speed(
 
     Notes
     -----
-    Omitted: classes by falling slowdown s_1 >= s_2 >= ..., with a_c = (1 - q_c)^n_c the chance that none of a
-    class is down: E = prod a_c + sum_c (1 - a_c)/s_c prod_{b < c} a_b; O(c log c).
+    A state has the probability prod Bin(k_c; n_c, q_c). Without ``speed``: classes by falling slowdown
+    s_1 >= s_2 >= ..., with a_c = (1 - q_c)^n_c the chance that none of a class is down:
+    E = prod a_c + sum_c (1 - a_c)/s_c prod_{b < c} a_b; O(c log c).
 
     References
     ----------
-    Li, Silvester, IEEE Trans. Commun. 1984.
+    Li, Silvester, IEEE Trans. Commun. 1984: bounds from the most probable states.
 
     Examples
     --------
@@ -192,7 +129,9 @@ def expected_speed(
     if speed is None:
         require_real(remainder=remainder, at_least=0, at_most=1)
         require_int(most=most, at_least=1)
-        value = _worst_part_decides(parts)
+        slow = sorted(parts, key=lambda entry: -entry.slowdown)
+        absent = np.exp([entry.count * math.log1p(-entry.down) for entry in slow])
+        value = min(slowest_decides(absent, np.array([entry.slowdown for entry in slow])), 1.0)
         return Estimate(value=value, lower=value, upper=value, method="classes by slowdown", exact=True)
     if not callable(speed):
         raise TypeError(f"speed must be a function of the counts that are down, got {speed!r}")
@@ -203,16 +142,6 @@ def expected_speed(
     method = f"{len(shares)} most likely states"
     middle = min((lower + upper) / 2, upper)
     return Estimate(value=middle, lower=lower, upper=upper, method=method, exact=False)
-
-
-def _worst_part_decides(parts: Sequence[RepairableParts]) -> float:
-    """Expected 1/slowdown of the worst class with a part that is down."""
-    speed, none_worse = 0.0, 1.0
-    for entry in sorted(parts, key=lambda entry: -entry.slowdown):
-        up = math.exp(entry.count * math.log1p(-entry.down))
-        speed += none_worse * (1 - up) / entry.slowdown
-        none_worse *= up
-    return speed + none_worse
 
 
 def _sorted_counts(parts: Sequence[RepairableParts]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_probability, require_real
+from relparallel._checks import require_choice
 from relparallel.training._arguments import (
     Real,
     normal_percentiles,
@@ -29,36 +29,14 @@ MODELS: Final = ("exact", "kokolis")
 class EffectiveTime:
     """Share of the wall time that becomes saved work: its mean, and its spread over a finite run.
 
-    Parameters
-    ----------
-    mean : float or numpy.ndarray
-        Long-run share, in [0, 1].
-    variance_rate : float or numpy.ndarray, optional
-        Variance of the share times the length of the run [s]; None where the model gives a mean only.
-    horizon : float or numpy.ndarray, optional
-        Length of the run [s] that ``sd`` and `percentiles` speak of.
-    third_rate : float or numpy.ndarray, optional
-        Third central moment of the share times the square of that length [s^2]; 0 where omitted.
-
-    Examples
-    --------
-    >>> share = effective_training_time_ratio(mtbf=11131.6, interval=900, checkpoint=20, restart=600)
-    >>> round(share.mean, 4), round(share.std(horizon=54 * 86400), 5)
-    (0.8892, 0.00437)
+    The long-run mean, the variance of the share times the length of the run [s] (None where the model gives a
+    mean only), that length [s], and the third central moment times its square [s^2].
     """
 
     mean: Real
     variance_rate: Real | None = None
     horizon: Real | None = None
     third_rate: Real = 0.0
-
-    def __post_init__(self) -> None:
-        require_probability(mean=self.mean)
-        if self.variance_rate is not None:
-            require_real(variance_rate=self.variance_rate, at_least=0.0, at_most=1e40)
-        require_real(third_rate=self.third_rate, at_least=-1e60, at_most=1e60)
-        if self.horizon is not None:
-            require_time(horizon=self.horizon, positive=True)
 
     @property
     def sd(self) -> Real:
@@ -68,26 +46,12 @@ class EffectiveTime:
         return self.std(self.horizon)
 
     def percentiles(self, levels: Real, horizon: Real | None = None) -> Real:
-        """Return percentiles of the share over a run, without simulation.
+        """Return percentiles (levels in percent) of the share over a run [s], without simulation.
 
-        Parameters
-        ----------
-        levels : float or array
-            From 0 to 100; (5, 50, 95) for the usual three.
-        horizon : float, optional
-            Length of the run [s]; the one of the result where omitted.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Percentiles, of the shape of ``levels``.
-
-        Notes
-        -----
-        Of any stretch of a long run, the work that is undone in it deducted, as `simulate` counts it. From
-        mean, variance and third cumulant: within 0.1 points of simulation where (R + W/2)/M < 0.5 and the
-        run holds 30 failures. A run that begins with a restart, or counts only what its last checkpoint
-        holds, reaches up to (R + W)/T less with the length T.
+        Of any stretch of a long run, the work that is undone in it deducted, as `simulate` counts it; within
+        0.1 points of simulation where (R + W/2)/M < 0.5 and the run holds 30 failures. A run that begins
+        with a restart, or counts only what its last checkpoint holds, reaches up to (R + W)/T less with the
+        length T.
         """
         std = self.sd if horizon is None else self.std(horizon)
         if np.ndim(self.mean) or np.ndim(std):
@@ -97,18 +61,7 @@ class EffectiveTime:
         return normal_percentiles(float(self.mean), float(std), levels, skewness)
 
     def std(self, horizon: Real) -> Real:
-        """Return the standard deviation of the share over a run of a given length.
-
-        Parameters
-        ----------
-        horizon : float or array
-            Wall time of the run [s]; long against the time between failures.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Standard deviation of the share, by the central limit theorem of renewal-reward processes.
-        """
+        """Return the standard deviation over a run of a given length [s], long against the MTBF."""
         horizon = require_time(horizon=horizon, positive=True)
         if self.variance_rate is None:
             raise ValueError("method must be 'exact' for a standard deviation, got a first-order mean")
@@ -129,11 +82,8 @@ def expected_segment_time(
     Returns
     -------
     float or numpy.ndarray
-        Expected seconds; infinite where no float can hold it.
-
-    Notes
-    -----
-    E = e^{R/M} (M + D) (e^{(W+C)/M} - 1), exact for exponential failures that also strike during C and R.
+        E = e^{R/M} (M + D) (e^{(W+C)/M} - 1) [s], exact for exponential failures that also strike during C
+        and R; infinite where no float can hold it.
 
     References
     ----------
@@ -229,17 +179,8 @@ def optimal_training_time_ratio(checkpoint: Real, mtbf: Real, restart: Real, dow
     Returns
     -------
     float or numpy.ndarray
-        The ETTR at the exact optimal interval.
-
-    Notes
-    -----
-    (1 - W*/M) e^{-R/M} M/(M + D): at its best, checkpointing together with the work done twice costs exactly
-    the share W*/M of the time, where W* is the interval itself; about sqrt(2C/M).
-
-    References
-    ----------
-    Insert -log(1 - W/M) - W/M = C/M, the equation of the optimum, into
-    `expected_segment_time`.
+        (1 - W*/M) e^{-R/M} M/(M + D): at its best, checkpointing together with the work done twice costs
+        exactly the share W*/M of the time, where W* is the interval itself; about sqrt(2C/M).
 
     Examples
     --------

@@ -122,6 +122,8 @@ def goodput(
     require_time(step_time=seconds, horizon=horizon, positive=True)
     require_real(planned=planned, at_least=0, below=1)
     require_choice(_METHODS, method=method)
+    if tokens_per_step is not None:
+        require_real(tokens_per_step=tokens_per_step, above=0, at_most=1e18)
     if crews is not None:
         require_int(crews=crews, at_least=1, at_most=10**6)
         if method == "closed":
@@ -215,7 +217,8 @@ class _Job:
         rate, found = self.rows.rate[self.pausing], self.rows.detection[self.pausing]
         recovery, noticed = outside_pauses(rate, found + self.rows.pause), 1.0
         if recovery < 1:
-            noticed = 1 - (1 - outside_pauses(rate, found)) / (1 - recovery)
+            unnoticed = rate @ -np.expm1(-rate.sum() * found) / rate.sum()
+            noticed = 1 - unnoticed / (1 - recovery)
         availability, speed = self.rows.running(self.waits)
         if chain:
             waiting, pause, mean = self._chain(crews).shares()

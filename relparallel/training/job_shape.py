@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import record, require_instance, require_int, whole
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement
 from relparallel.training._arguments import MOST_NODES
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class JobShape:
     """Nodes of a job, and how its replicas and stages lie on them.
 
@@ -44,21 +42,15 @@ class JobShape:
     2
     """
 
-    nodes: int
-    gpus_per_node: int = 8
-    replicas: int
-    stages: int
-    tensor: int
-    nodes_per_replica: int
+    nodes: int = whole(at_least=1, at_most=MOST_NODES)
+    gpus_per_node: int = whole(at_least=1, at_most=10**4, default=8)
+    replicas: int = whole(at_least=1, at_most=10**10)
+    stages: int = whole(at_least=1, at_most=10**10)
+    tensor: int = whole(at_least=1, at_most=10**10)
+    nodes_per_replica: int = whole(at_least=1, at_most=MOST_NODES)
     stages_per_node: int | None = None
 
     def __post_init__(self) -> None:
-        require_int(nodes=self.nodes, at_least=1, at_most=MOST_NODES)
-        require_int(gpus_per_node=self.gpus_per_node, at_least=1, at_most=10**4)
-        require_int(
-            replicas=self.replicas, stages=self.stages, tensor=self.tensor, at_least=1, at_most=10**10
-        )
-        require_int(nodes_per_replica=self.nodes_per_replica, at_least=1, at_most=MOST_NODES)
         if self.nodes % self.nodes_per_replica:
             raise ValueError(
                 f"nodes_per_replica must divide nodes = {self.nodes}, got {self.nodes_per_replica}"
@@ -78,30 +70,8 @@ class JobShape:
     def of(cls, placement: Placement, cluster: Cluster) -> JobShape:
         """Read the shape off a placement that fills a cluster.
 
-        Parameters
-        ----------
-        placement : Placement
-            Strategy and rank order.
-        cluster : Cluster
-            Its nodes.
-
-        Returns
-        -------
-        JobShape
-            With the nodes that one replica touches.
-
-        Notes
-        -----
         Every replica votes with its first node; a node takes the same vote from all its ranks, and every
         replica must touch as many nodes as took its vote. O(GPUs log GPUs).
-
-        Examples
-        --------
-        >>> from relparallel.parallel import Strategy
-        >>> narrow = Placement(strategy=Strategy(tensor=4, pipeline=2, data=8))
-        >>> shape = JobShape.of(narrow, Cluster(nodes=8))
-        >>> shape.units, shape.replicas_per_unit, shape.nodes_per_replica
-        (4, 2, 2)
         """
         require_instance(Placement, placement=placement)
         require_instance(Cluster, cluster=cluster)

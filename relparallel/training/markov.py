@@ -17,15 +17,14 @@ v(k)      share of the throughput with k nodes missing             ``speed``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_flag, require_instance, require_int, require_probability
+from relparallel._checks import flag, instance, real, record, require_int, require_probability, whole
 from relparallel.reliability.repair.stationary import stationary_distribution
-from relparallel.training._arguments import Real, require_rate, require_time
+from relparallel.training._arguments import LONGEST, SHORTEST, Real, require_rate, require_time
 from relparallel.training.down_nodes import able_to_fail, reach, speeds
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ _MOST: Final = 10**5  # states
 _TAIL: Final = 1e-16
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@record(eq=False)
 class NodeChain:
     """Nodes that fail alone or several at once, are repaired by crews, and stop or slow a job.
 
@@ -77,38 +76,25 @@ class NodeChain:
     0.160858
     """
 
-    nodes: int
-    spares: int = 0
-    rates: Mapping[int, float]
-    repair: float
-    speed: NDArray[np.float64]
-    hot: bool = False
-    waits: bool = False
-    pause: float = 0.0
-    crews: int | None = None
+    nodes: int = whole(at_least=1, at_most=10**6)
+    spares: int = whole(at_least=0, at_most=10**6, default=0)
+    rates: Mapping[int, float] = instance(Mapping)
+    repair: float = real(at_least=SHORTEST, at_most=LONGEST)
+    speed: NDArray[np.float64] = instance(np.ndarray)
+    hot: bool = flag(default=False)
+    waits: bool = flag(default=False)
+    pause: float = real(at_least=0, at_most=LONGEST, default=0.0)
+    crews: int | None = whole(at_least=1, at_most=10**6, default=None)
 
     def __post_init__(self) -> None:
-        require_int(nodes=self.nodes, at_least=1, at_most=10**6)
-        require_int(spares=self.spares, at_least=0, at_most=10**6)
-        require_instance(Mapping, rates=self.rates)
         for size, rate in self.rates.items():
             require_int(rates=size, at_least=1, at_most=self.nodes)
             require_rate(rates=rate)
-        require_time(repair=self.repair, positive=True)
-        require_probability(speed=require_instance(np.ndarray, speed=self.speed))
+        require_probability(speed=self.speed)
         if self.speed.ndim != 1 or not self.speed.size:
             raise ValueError(
                 f"speed must hold a share for each number of nodes, got shape {self.speed.shape}"
             )
-        require_flag(hot=self.hot, waits=self.waits)
-        require_time(pause=self.pause)
-        if self.crews is not None:
-            require_int(crews=self.crews, at_least=1, at_most=10**6)
-
-    def _able(self, down: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Share of the nodes that can fail."""
-        share: NDArray[np.float64] = able_to_fail(down, self.nodes, self.spares, self.hot, self.waits)
-        return share
 
     def _most(self) -> int:
         """Largest number of nodes under repair that is kept."""
@@ -125,20 +111,17 @@ class NodeChain:
         return top
 
     def generator(self) -> csr_array:
-        """Return the rates between the states, ordered (0, running), (0, pausing), (1, running), ...
-
-        Returns
-        -------
-        scipy.sparse.csr_array
-            [1/s], the diagonal makes the rows sum to 0.
-        """
+        """Return the rates between the states, ordered (0, running), (0, pausing), (1, running), ..."""
         from scipy.sparse import csr_array
 
         most = self._most()
         if 2 * most + 2 > _MOST:
             raise ValueError(f"nodes must leave at most {_MOST} states, got {2 * most + 2}")
         down = np.arange(most + 1)
-        able, running = self._able(down), speeds(down, self.spares, self.speed) > 0
+        able, running = (
+            able_to_fail(down, self.nodes, self.spares, self.hot, self.waits),
+            speeds(down, self.spares, self.speed) > 0,
+        )
         crews = most if self.crews is None else self.crews
         moves: list[tuple[Any, Any, Any]] = []
         for size, rate in self.rates.items():
@@ -160,23 +143,11 @@ class NodeChain:
         )
 
     def stationary(self) -> NDArray[np.float64]:
-        """Return the share of time in each state.
-
-        Returns
-        -------
-        numpy.ndarray
-            float64, shape (nodes under repair, 2): running and pausing.
-        """
+        """Return the share of time in each state."""
         return stationary_distribution(self.generator()).reshape(-1, 2)
 
     def shares(self) -> tuple[float, float, float]:
-        """Return the shares of time that the job waits, pauses and would need at full speed.
-
-        Returns
-        -------
-        tuple of float
-            Waiting (no speed is left), pausing, and the mean throughput.
-        """
+        """Return the shares of time that the job waits, pauses and would need at full speed."""
         law = self.stationary()
         speed = speeds(np.arange(len(law)), self.spares, self.speed)
         return float(law[speed == 0].sum()), float(law[speed > 0, 1].sum()), float(law[:, 0] @ speed)
@@ -194,23 +165,7 @@ class NodeChain:
     def transient(self, times: Real) -> NDArray[np.float64]:
         """Return the mean throughput at given times after a start with all nodes up.
 
-        Parameters
-        ----------
-        times : float or array
-            Seconds since the start.
-
-        Returns
-        -------
-        numpy.ndarray
-            float64, one share per time.
-
-        Notes
-        -----
         The exponential of the generator times a vector, by scaling and truncated Taylor series.
-
-        References
-        ----------
-        Al-Mohy and Higham, SIAM J. Sci. Comput. 33(2), 2011.
         """
         from scipy.sparse.linalg import expm_multiply
 

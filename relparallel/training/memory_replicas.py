@@ -35,10 +35,8 @@ def checkpoint_recovery_probability(
 
     Parameters
     ----------
-    nodes : int
-        Nodes N.
-    replicas : int
-        Nodes m that hold a shard, the owner counted; it divides N unless the placement is a ring or mixed.
+    nodes, replicas : int
+        Nodes N, and the m of them that hold a shard, the owner counted; m divides N in groups.
     failures : int or array of int
         Failed nodes k, at most N.
     placement : {"group", "ring", "mixed"}
@@ -53,8 +51,7 @@ def checkpoint_recovery_probability(
     -----
     Of C(N, k) subsets those with a surviving copy everywhere: in groups the coefficient of x^k in
     ((1 + x)^m - x^m)^(N/m), sum_j (-1)^j C(N/m, j) C(N-jm, k-jm); on a ring N/(N-k) times that in
-    (1 + ... + x^(m-1))^(N-k). The published form stops after j = 1: exact for k < 2m only. Exact
-    integers, O(k/m) operations for each k, m times as many for a mixed placement.
+    (1 + ... + x^(m-1))^(N-k). The published form stops after j = 1: exact for k < 2m only.
 
     References
     ----------
@@ -64,8 +61,6 @@ def checkpoint_recovery_probability(
     --------
     >>> round(checkpoint_recovery_probability(nodes=12, replicas=2, failures=6, placement="group"), 6)
     0.069264
-    >>> round(checkpoint_recovery_probability(nodes=16, replicas=2, failures=2, placement="ring"), 6)
-    0.866667
     """
     _placed(nodes, replicas, placement)
     if np.ndim(failures) == 0:
@@ -97,10 +92,6 @@ def replica_holders(
     -------
     int64 array [shard, copy]
         N rows of m different nodes, the owner first.
-
-    Notes
-    -----
-    The nodes 0, s, 2s, ..., 1, s + 1, ... stand in this order on the ring or in the groups. O(N m).
 
     References
     ----------
@@ -141,15 +132,7 @@ def domain_loss_probability(holders: NDArray[np.int64], nodes_per_domain: int, n
     Returns
     -------
     float
-        Share of the domains that hold too much of some shard.
-
-    Notes
-    -----
-    A domain is fatal where it holds more than (copies - needed) entries of one row. O(shards m log m).
-
-    References
-    ----------
-    Enumeration of domains.
+        Share of the domains that hold more than (copies - needed) entries of some row.
 
     Examples
     --------
@@ -184,15 +167,10 @@ def time_to_pair_loss(nodes: int, node_rate: Real, window: Real) -> Real:
     Returns
     -------
     float or numpy.ndarray
-        Mean time [s]; infinite without failures or without a window.
+        1/(N lam (1 - e^{-lam w})) [s], relative error below lam w; infinite without failures or a window.
 
     Notes
     -----
-    1/(N lam (1 - e^{-lam w})): each failure opens a window in which the partner must not fail. The windows
-    themselves are left out of the time between them: relative error below lam w.
-
-    References
-    ----------
     Failures that share a cause are not in it, and they decide: `domain_loss_probability`.
 
     Examples

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.parallel.pair_flows import PairFlows, Wiring
 from relparallel.topology import Topology
+from relparallel.topology.symmetry import refine_colours
 from relparallel.training._cut_kernel import apart_from_most
 
 Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
 _MOST = 256  # colours of nodes
 _INSIDE = ("nvswitch", "nic")  # parts of a server; elsewhere the ports of a host are its card
 
@@ -123,57 +123,34 @@ def classes_of(
     node, pair = _colours(t, list(links))
     alike: dict[Any, list[Part]] = {}
     for number, part in enumerate(parts):
-        key = (part.name, node[list(part.nodes)].sum(), pair[list(part.pairs)].sum())
+        key = part.name, *(tuple(sorted(c[list(p)])) for c, p in ((node, part.nodes), (pair, part.pairs)))
         alike.setdefault(number if apart else key, []).append(part)
     return list(alike.values())
 
 
-def _colours(t: Topology, links: list[PairFlows]) -> tuple[Words, Words]:
-    """Colours of nodes and pairs: equal where cables, loads and neighbours in groups are, however far away.
+def _colours(t: Topology, links: list[PairFlows]) -> tuple[Ints, Ints]:
+    """Classes of nodes and pairs: equal where cables, loads and neighbours in groups are, however far away.
 
-    Colour refinement (Weisfeiler, Leman 1968) of the network with an arc from every rank to the next of each
-    of its groups: the colour of a node is mixed from its own and those of its neighbours until no more
-    classes appear, or too many to look at. O(arcs) a round.
+    Refines the colours of the network with an edge from every rank to the next of each of its groups.
     """
-    tail, head, label = _coloured_arcs(t, links)
-    colour = _mixed(t.node_kind.astype(np.uint64) * np.uint64(4) + t.transit + 2 * t.endpoint)
-    classes = 0
-    while classes < (now := np.unique(colour).size) <= _MOST:
-        classes, kept = now, colour
-        gathered = np.zeros(t.num_nodes, dtype=np.uint64)
-        np.add.at(gathered, head, _mixed(colour[tail] ^ label))
-        colour = _mixed(colour + _mixed(gathered))
-    colour = kept
     m = len(t.edges)
-    seen = _mixed(colour[tail[: 2 * m]] ^ label[: 2 * m])
-    return colour, seen[:m] + seen[m:]
+    load = np.array([np.round(found.load * 1e6) for found in links]).reshape(-1, 2, m)
+    cables = np.column_stack([np.round(t.capacity / t.capacity.max() * 1e6), t.multiplicity])
+    groups = [_neighbours(found) for found in links]
+    degree = np.repeat(np.arange(1.0, len(links) + 1), [len(pairs) for pairs in groups])
+    members = np.tile(degree[:, None], cables.shape[1] + 2 * len(links))
+    there = np.concatenate([np.column_stack([cables, *load[:, 0], *load[:, 1]]), members])
+    back = np.concatenate([np.column_stack([cables, *load[:, 1], *load[:, 0]]), -members])
+    own = np.column_stack([t.node_kind, t.transit, t.endpoint])
+    node, pair = refine_colours(np.concatenate([t.edges, *groups]), own, there, back, most=_MOST)
+    return node, pair[:m]
 
 
-def _coloured_arcs(t: Topology, links: list[PairFlows]) -> tuple[Ints, Ints, Words]:
-    """Tails, heads and labels: both directions of all pairs, then of all neighbours in groups."""
-    tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
-    label = _mixed(np.tile(np.round(t.capacity / t.capacity.max() * 1e6) * 1e6 + t.multiplicity, 2))
-    for found in links:
-        there = np.round(found.load * 1e6)
-        back = np.roll(there, len(t.edges))
-        label = _mixed(_mixed(label ^ _mixed(there)) ^ back.astype(np.uint64))
-    tails, heads, labels = [tail], [head], [label]
-    for degree, found in enumerate(links):
-        ranks = found.nodes
-        last = ranks.shape[1] if found.pattern == "ring" else ranks.shape[1] - 1
-        this, following = ranks[:, :last].ravel(), np.roll(ranks, -1, axis=1)[:, :last].ravel()
-        tails += [this, following]
-        heads += [following, this]
-        labels += [_mixed(np.full(this.size, 2 * degree + way + 1)) for way in (0, 1)]
-    return np.concatenate(tails), np.concatenate(heads), np.concatenate(labels)
-
-
-def _mixed(values: NDArray[Any]) -> Words:
-    """Scatter words so that sums of them tell sets apart (the finaliser of splitmix64)."""
-    x = values.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+def _neighbours(found: PairFlows) -> Ints:
+    """Every rank and the next one of its group."""
+    ranks = found.nodes
+    last = ranks.shape[1] if found.pattern == "ring" else ranks.shape[1] - 1
+    return np.column_stack([ranks[:, :last].ravel(), np.roll(ranks, -1, axis=1)[:, :last].ravel()])
 
 
 def cut_off(wiring: Wiring, living: NDArray[np.bool_], cables: Ints, hosts: Ints) -> Ints:

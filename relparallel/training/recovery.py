@@ -51,10 +51,8 @@ def elastic_throughput(
 
     Parameters
     ----------
-    nodes : int
-        Nodes N of the job, a multiple of ``nodes_per_replica``.
-    nodes_per_replica : int
-        Nodes g that stop together.
+    nodes, nodes_per_replica : int
+        Nodes N of the job, and the g of them that stop together; N is a multiple of g.
     node_rate : float or array
         Failures per node and second.
     repair : float or array
@@ -79,7 +77,7 @@ def elastic_throughput(
     "shrink" E[U/D] = a^g; "keep" E[m / ceil(D m / U)] where U = 0 counts 0; both times
     1 / (1 + N lam pause). With ``regroup`` U = floor((N - K)/g), K binomial (N, 1 - a), instead of U binomial
     (D, a^g). The pause counts failures at rate N lam, as if nodes under repair could fail as well, and
-    neglects a second failure within it: both second order. O(D) per element, O(N) with ``regroup``.
+    neglects a second failure within it: both second order.
 
     References
     ----------

@@ -15,6 +15,8 @@ recycle         the other replicas share the micro-batches of the failed stage
 reduced_tensor  the replica goes on with fewer tensor-parallel ranks
 ==============  ====================================================================================
 
+A policy is one function with ``@policy``, at the end of this file: write a new one there.
+
 ========  ==========================================================  =====================
 letter    meaning                                                     where
 ========  ==========================================================  =====================
@@ -30,6 +32,7 @@ m         micro-batches per replica and step with all nodes up        ``micro_ba
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final
 
@@ -50,21 +53,34 @@ from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery import check_batch
 from relparallel.training.spares import shortage_probability
 
-RECOVERY_POLICIES: Final = (
-    "restart", "spares", "hot_spares", "elastic", "regroup", "bamboo", "oobleck", "recycle", "reduced_tensor",
-)  # fmt: skip
-"""What a job can do after a failure; see the table above."""
-WAITING: Final = ("restart", "spares", "hot_spares")
-OPTIONS: Final = {
-    "overhead": "bamboo",
-    "bubble": "recycle",
-    "smallest": "oobleck",
-    "largest": "oobleck",
-    "faults": "oobleck",
-    "layers": "oobleck",
-    "partial": "reduced_tensor",
-    "divisor": "reduced_tensor",
-}
+OPTIONS: Final = {  # of one policy alone
+    "overhead": "bamboo", "bubble": "recycle", "smallest": "oobleck", "largest": "oobleck",
+    "faults": "oobleck", "layers": "oobleck", "partial": "reduced_tensor", "divisor": "reduced_tensor",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """What tells recovery policies apart."""
+
+    speed: Callable[[Recovery, JobShape, int], NDArray[np.float64]]  # with 0 … k failed nodes
+    waits: bool = False  # the job stands still while a node is missing
+    hot: bool = False  # spares can fail while they stand by
+    neighbours: bool = False  # the node before a failed one has a copy of its state
+    needs: str = "some node"  # to go on: "some node", "some replica", or "some speed"
+
+
+POLICIES: Final[dict[str, Policy]] = {}
+
+
+def policy(name: str, **traits: Any) -> Callable[[Any], Any]:
+    """Register a function as the speed of a policy: (recovery, shape, k) -> shares with 0 … k nodes down."""
+
+    def register(speed: Any) -> Any:
+        POLICIES[name] = Policy(speed=speed, **traits)
+        return speed
+
+    return register
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +151,20 @@ class Recovery:
     divisor: bool | None = None
 
     def __post_init__(self) -> None:
-        require_choice(RECOVERY_POLICIES, policy=self.policy)
+        if not isinstance(self.policy, str) or self.policy not in POLICIES:
+            raise ValueError(
+                f"policy must be one of {', '.join(map(repr, POLICIES))}, or a new one registered with "
+                f"@policy as at the end of {__name__}, got {self.policy!r}"
+            )
         for name in ("repair", "restart", "pause"):
             require_instance(float, **{name: require_time(**{name: getattr(self, name)})})
-        self._check_micro_batches()
-        self._check_options()
-
-    def _check_micro_batches(self) -> None:
-        """Refuse a batch and micro-batches that the policy has no use for."""
         if self.policy in ("recycle", "oobleck"):
             require_choice(("shrink",), batch=self.batch)  # left out: these two always keep it
         if self.policy in ("recycle", "bamboo") and self.batch == "shrink" and self.micro_batches is not None:
             require_int(micro_batches=self.micro_batches, at_least=1, at_most=10**9)
         else:
             check_batch(self.batch, self.micro_batches)
+        self._check_options()
 
     def _check_options(self) -> None:
         """Refuse options out of range and those of another policy."""
@@ -169,36 +185,18 @@ class Recovery:
     @property
     def waits(self) -> bool:
         """Whether the job stands still while a node is missing."""
-        return self.policy in WAITING
+        return POLICIES[self.policy].waits
 
     @property
     def hot(self) -> bool:
         """Whether spares can fail while they stand by."""
-        return self.policy == "hot_spares"
+        return POLICIES[self.policy].hot
 
     def goes_back(self, domain: Domain, shape: JobShape | None = None) -> bool:
         """Return whether a failure of a domain sends the job back to a checkpoint.
 
-        Parameters
-        ----------
-        domain : Domain
-            What fails, and what is behind it.
-        shape : JobShape, optional
-            The job; with it, a failure that leaves no replica to go on with counts as well.
-
-        Returns
-        -------
-        bool
-            True where it concerns the job itself, spoils the weights, takes the last copy of a shard of the
-            training state, or the policy always goes back. False where the part only slows the job.
-
-        Examples
-        --------
-        >>> from relparallel.training import ComponentClass
-        >>> node = ComponentClass(name="node", level="node", rate=1e-8)
-        >>> hit = Domain(component=node, parts=8, nodes=1, replicas=1, ranks=16, state_lost=False)
-        >>> [Recovery(policy, repair=3600.0).goes_back(hit) for policy in ("spares", "elastic")]
-        [True, False]
+        True where it concerns the job itself, spoils the weights, takes the last copy of a shard of the
+        training state or, with the shape, leaves no replica to go on with, and where the policy always does.
         """
         require_instance(Domain, domain=domain)
         require_instance((JobShape, type(None)), shape=shape)
@@ -206,33 +204,18 @@ class Recovery:
             return False
         if self.waits or domain.component.effect == "corrupt" or domain.component.level == "job":
             return True
-        if self.policy == "bamboo" and domain.nodes == 1 and (shape is None or shape.positions[0] > 1):
+        kind = POLICIES[self.policy]
+        if kind.neighbours and domain.nodes == 1 and (shape is None or shape.positions[0] > 1):
             return False  # the neighbour holds a copy, whatever the other replicas do
-        return domain.state_lost or (shape is not None and self._nothing_left(domain, shape))
-
-    def _nothing_left(self, domain: Domain, shape: JobShape) -> bool:
-        """Whether no replica is left to go on with."""
-        if self.policy in ("regroup", "oobleck"):
+        if domain.state_lost or shape is None:
+            return domain.state_lost
+        if kind.needs == "some speed":
             return not self.speed(shape, shape.nodes)[min(domain.nodes, shape.nodes)] > 0
-        return self.policy in ("elastic", "reduced_tensor") and domain.replicas >= shape.replicas
+        return kind.needs == "some replica" and domain.replicas >= shape.replicas
 
     def speed(self, shape: JobShape, down: int) -> NDArray[np.float64]:
         """Return the expected share of the full throughput with 0 … k failed nodes at random places.
 
-        Parameters
-        ----------
-        shape : JobShape
-            The job.
-        down : int
-            Largest number k of failed nodes, at most all. Spares are not counted.
-
-        Returns
-        -------
-        numpy.ndarray
-            float64, shape (down + 1,); entry k is the mean over all sets of k nodes.
-
-        Notes
-        -----
         Every mean is exact; all terms are positive.
 
         - Waiting policies: 1, then 0.
@@ -242,7 +225,7 @@ class Recovery:
         - bamboo: a unit is g / P rings of P nodes; it goes on unless two neighbours are down. A node with two
           stages takes twice as long, so that a step takes p + 2 (m - 1) instead of p + m - 1 slots, and all
           replicas wait for it. Coefficient k of a product of polynomials.
-        - oobleck: `template_speed` of N - k nodes over that of N.
+        - oobleck: the best speed of pipelines on N - k nodes over that of N.
         - recycle: with f of U workers of the busiest stage gone, the others do ceil(U m / (U - f))
           micro-batches; with m and the bubble of p - 1 slots that gives the time of the step. The most f over
           stages by powers of truncated polynomials.
@@ -250,78 +233,16 @@ class Recovery:
           whole micro-batches are shared out so that the last one ends as early as possible.
 
         O(k) to O(k^2 log N) for each of up to min(U, k) terms; only the k that matter need be asked for.
-
-        References
-        ----------
-        As the class.
         """
         require_instance(JobShape, shape=shape)
         require_int(down=down, at_least=0, at_most=shape.nodes)
-        if self.waits:
-            return _speeds.waiting(down)
-        if self.policy == "regroup":
-            return _speeds.regrouped(shape, down, self.batch, self.micro_batches)
-        if self.policy == "bamboo":
-            return _speeds.redundant(shape, down, self.batch, self.micro_batches, self.overhead or 0.0)
-        if self.policy == "oobleck":
-            return _speeds.templates(shape, down, *self._sizes(shape), self.layers)
-        if self.policy == "recycle":
-            bubble = 1.0 if self.bubble is None else self.bubble
-            return _speeds.rerouted(shape, down, self.micro_batches, bubble)
-        kept = self._ranks_kept(shape) if self.policy == "reduced_tensor" else 0
-        if not kept:
-            return _speeds.elastic(shape, down, self.batch, self.micro_batches)
-        partial = 1.0 if self.partial is None else self.partial
-        return _speeds.reduced_tensor(shape, down, kept, self.batch, self.micro_batches, partial)
-
-    def _sizes(self, shape: JobShape) -> tuple[int, int, int]:
-        """Smallest and largest pipeline and failures to survive, as given or by default."""
-        faults = 1 if self.faults is None else self.faults
-        smallest = self.smallest or shape.nodes_per_replica
-        if (faults + 1) * smallest > shape.nodes:
-            raise ValueError(f"shape must have {faults + 1} times {smallest} nodes, got {shape.nodes}")
-        return smallest, self.largest or min(2 * smallest - 1, self.layers or 2 * smallest), faults
-
-    def _ranks_kept(self, shape: JobShape) -> int:
-        """Tensor-parallel ranks t' of a group that has lost one."""
-        if shape.replicas_per_unit > 1 or shape.gpus_per_node % shape.tensor:
-            raise ValueError(
-                f"shape must have replicas on nodes of their own and tensor groups inside a node, got "
-                f"{shape.replicas_per_unit} replicas on a node and groups of {shape.tensor} ranks"
-            )
-        smaller = range(shape.tensor - 1, 0, -1)
-        return next((ranks for ranks in smaller if not self.divisor or shape.tensor % ranks == 0), 0)
+        return POLICIES[self.policy].speed(self, shape, down)
 
     def throughput(self, shape: JobShape, node_rate: float) -> float:
         """Return the long-run share of the full throughput when nodes fail independently, without spares.
 
-        Parameters
-        ----------
-        shape : JobShape
-            The job.
-        node_rate : float
-            Failures per node and second.
-
-        Returns
-        -------
-        float
-            Share, pauses included; lost work and checkpoints are not.
-
-        Notes
-        -----
         E[speed[K]] / (1 + N lam pause), K binomial (N, lam r / (1 + lam r)); terms beyond a tail of 1e-16 are
         left out. Waiting policies: the time without a shortage, since nothing fails while the job stands.
-
-        Examples
-        --------
-        >>> shape = JobShape(nodes=2048, replicas=128, stages=16, tensor=8, nodes_per_replica=16)
-        >>> job = {"shape": shape, "node_rate": 3.79e-3 / 86400}
-        >>> for policy in ("elastic", "bamboo", "recycle", "regroup"):
-        ...     print(policy, round(Recovery(policy, 86400.0, pause=30.0).throughput(**job), 4))
-        elastic 0.9387
-        bamboo 0.4988
-        recycle 0.9819
-        regroup 0.9895
         """
         from scipy.stats import binom
 
@@ -334,3 +255,69 @@ class Recovery:
         down = int(binom.isf(1e-16, shape.nodes, share)) if share else 0
         chance = binom.pmf(np.arange(down + 1), shape.nodes, share)
         return float(chance @ self.speed(shape, down)) / (1 + shape.nodes * rate * self.pause)
+
+
+@policy("restart", waits=True)
+@policy("spares", waits=True)
+@policy("hot_spares", waits=True, hot=True)
+def _waiting(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
+    """Stand still while a node is missing."""
+    return np.where(np.arange(down + 1) == 0, 1.0, 0.0)
+
+
+@policy("elastic", needs="some replica")
+def _elastic(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
+    """Go on without the replicas that are hit."""
+    return _speeds.elastic(shape, down, recovery.batch, recovery.micro_batches)
+
+
+@policy("regroup", needs="some speed")
+def _regroup(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
+    """Put the nodes that are up together to whole replicas."""
+    return _speeds.regrouped(shape, down, recovery.batch, recovery.micro_batches)
+
+
+@policy("bamboo", neighbours=True)
+def _bamboo(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
+    """Let the node before a failed one do the work of both."""
+    overhead = recovery.overhead or 0.0
+    return _speeds.redundant(shape, down, recovery.batch, recovery.micro_batches, overhead)
+
+
+@policy("oobleck", needs="some speed")
+def _oobleck(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
+    """Spread the nodes that are up over pipelines of fitting sizes."""
+    faults = 1 if recovery.faults is None else recovery.faults
+    smallest = recovery.smallest or shape.nodes_per_replica
+    if (faults + 1) * smallest > shape.nodes:
+        raise ValueError(f"shape must have {faults + 1} times {smallest} nodes, got {shape.nodes}")
+    largest = recovery.largest or min(2 * smallest - 1, recovery.layers or 2 * smallest)
+    speed = _speeds.template_speed(shape.nodes, smallest, largest, faults, recovery.layers)
+    return np.asarray(speed[::-1][: down + 1] / speed[-1])
+
+
+@policy("recycle")
+def _recycle(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
+    """Let the replicas share the micro-batches of a failed worker."""
+    bubble = 1.0 if recovery.bubble is None else recovery.bubble
+    return _speeds.rerouted(shape, down, recovery.micro_batches, bubble)
+
+
+@policy("reduced_tensor", needs="some replica")
+def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
+    """Go on with fewer tensor-parallel ranks t' of t."""
+    if shape.replicas_per_unit > 1 or shape.gpus_per_node % shape.tensor:
+        raise ValueError(
+            f"shape must have replicas on nodes of their own and tensor groups inside a node, got "
+            f"{shape.replicas_per_unit} replicas on a node and groups of {shape.tensor} ranks"
+        )
+    smaller = range(shape.tensor - 1, 0, -1)
+    kept = next((ranks for ranks in smaller if not recovery.divisor or shape.tensor % ranks == 0), 0)
+    if not kept:
+        return _elastic(recovery, shape, down)
+    partial = 1.0 if recovery.partial is None else recovery.partial
+    return _speeds.reduced_tensor(shape, down, kept, recovery.batch, recovery.micro_batches, partial)
+
+
+RECOVERY_POLICIES: Final = tuple(POLICIES)
+"""What a job can do after a failure; see the table above."""

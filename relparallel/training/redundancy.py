@@ -28,12 +28,10 @@ def pipeline_survival(stages: int, failures: int, pipelines: int = 1, ring: bool
 
     Parameters
     ----------
-    stages : int
-        Nodes P of a pipeline.
+    stages, pipelines : int
+        Nodes P of a pipeline, and pipelines D.
     failures : int
         Failed nodes k, at most D P, every set of k as likely as every other.
-    pipelines : int
-        Pipelines D.
     ring : bool
         True: the last node backs up the first. False: the pipeline is an open chain.
 
@@ -45,21 +43,17 @@ def pipeline_survival(stages: int, failures: int, pipelines: int = 1, ring: bool
     Notes
     -----
     A ring has P/(P - k) C(P - k, k) sets of k nodes without neighbours, a chain C(P - k + 1, k). D pipelines:
-    coefficient k of the D-th power of the polynomial with these coefficients, over C(D P, k). A ring of one
-    node backs up itself, which is no backup. Whole numbers, rounded once; the
-    power is that of one whole number.
+    coefficient k of the D-th power of the polynomial with these coefficients, over C(D P, k), in whole
+    numbers.
 
     References
     ----------
-    Successor redundancy: Thorpe et al., "Bamboo", NSDI 2023. Counts: Kaplansky, Bull. AMS 49, 1943, lemmas 1
-    and 2.
+    Thorpe et al., "Bamboo", NSDI 2023. Counts: Kaplansky, Bull. AMS 49, 1943, lemmas 1 and 2.
 
     Examples
     --------
     >>> round(pipeline_survival(stages=8, failures=2), 6)
     0.714286
-    >>> pipeline_survival(stages=8, failures=2, ring=False)
-    0.75
     """
     require_int(stages=stages, pipelines=pipelines, at_least=1, at_most=MOST_STAGES)
     nodes = stages * pipelines
@@ -73,28 +67,15 @@ def independent_failures_survived(stages: int, pipelines: int, node_down: Real, 
 
     Parameters
     ----------
-    stages : int
-        Nodes P of a pipeline.
-    pipelines : int
-        Pipelines D.
+    stages, pipelines, ring : int, int, bool
+        As in `pipeline_survival`.
     node_down : float or array
         Probability q that a node is down.
-    ring : bool
-        As in `pipeline_survival`.
 
     Returns
     -------
     float or numpy.ndarray
-        Probability that all pipelines survive.
-
-    Notes
-    -----
-    (sum_k n_k q^k (1 - q)^(P - k))^D with n_k as in `pipeline_survival`; evaluated by the recursion
-    F_P = (1 - q) F_{P-1} + q (1 - q) F_{P-2} over open chains, O(P).
-
-    References
-    ----------
-    Thorpe et al., "Bamboo", NSDI 2023.
+        (sum_k n_k q^k (1 - q)^(P - k))^D with n_k as in `pipeline_survival`, by a recursion over open chains.
 
     Examples
     --------
@@ -128,11 +109,7 @@ def pair_failures(pairs: Real) -> Real:
     Returns
     -------
     float or numpy.ndarray
-        Failures; each hits one of 2b processes, dead ones too.
-
-    Notes
-    -----
-    1 + 4^b / C(2b, b) = 1 + sqrt(pi) Gamma(b + 1) / Gamma(b + 1/2), about 1 + sqrt(pi b).
+        1 + 4^b / C(2b, b), about 1 + sqrt(pi b); each failure hits one of 2b processes, dead ones too.
 
     References
     ----------
@@ -164,15 +141,7 @@ def pair_mtti(pairs: Real, process_mtbf: Real) -> Real:
     Returns
     -------
     float or numpy.ndarray
-        Mean time to interruption [s].
-
-    Notes
-    -----
-    `pair_failures` times mtbf / (2b); without replication it is mtbf / b.
-
-    References
-    ----------
-    Benoit et al., SC 2019.
+        Mean time to interruption [s]: `pair_failures` times mtbf / (2b); mtbf / b without replication.
 
     Examples
     --------

@@ -110,24 +110,7 @@ class Job:
         micro_batches: int | None = None,
         reshard: bool = True,
     ) -> Job:
-        """Build the job of a strategy: its blast radius decides how many nodes stop together.
-
-        Parameters
-        ----------
-        placement : Placement
-            Strategy and rank order.
-        failures : FailureModel
-            Rates and cluster; the placement fills the cluster.
-        checkpoint, restart, pause, batch, micro_batches
-            As the fields.
-        reshard : bool
-            As in `drop_rule`.
-
-        Returns
-        -------
-        Job
-            Not droppable where a shard of the training state would be lost.
-        """
+        """Build the job of a strategy: its blast radius decides how many nodes stop together."""
         require_instance(FailureModel, failures=failures)
         cluster = failures.cluster
         node = ComponentClass(name="node", level="node", rate=failures.node_rate)
@@ -180,13 +163,7 @@ class Goodput(Factors):
     ceiling: float = 0.0
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per repair time: policy, share, its factors, spares and interval.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns policy, share, active, availability, recovery, rollback, degraded_nodes, spares, interval.
-        """
+        """Return one row per repair time: policy, share, its factors, spares and interval."""
         import pandas as pd
 
         columns = np.broadcast_arrays(*(np.atleast_1d(getattr(self, name)) for name in _COLUMNS))

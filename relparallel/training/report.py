@@ -10,15 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import (
-    require_choice,
-    require_instance,
-    require_int,
-    require_probability,
     require_real,
 )
 from relparallel.training._arguments import (
     normal_percentiles,
-    require_rate,
     require_time,
     skewness_over,
 )
@@ -111,33 +106,6 @@ class GoodputReport:
     samples: NDArray[np.float64] | None = None
     third_rate: float = 0.0
 
-    def __post_init__(self) -> None:
-        import pandas as pd
-
-        require_instance(Mapping, buckets=self.buckets)
-        if set(self.buckets) != set(BUCKETS):
-            raise ValueError(f"buckets must be {', '.join(BUCKETS)}, got {', '.join(map(str, self.buckets))}")
-        for name, share in self.buckets.items():
-            require_probability(**{f"buckets[{name!r}]": share})
-        if abs(sum(self.buckets.values()) - 1) > 1e-9:
-            raise ValueError(f"buckets must sum to 1, got {sum(self.buckets.values())!r}")
-        require_real(variance_rate=self.variance_rate, at_least=0)
-        require_time(horizon=self.horizon, step_time=self.step_time, positive=True)
-        require_int(gpus=self.gpus, at_least=1, at_most=10**10)
-        require_instance(pd.Series, mtti=self.mtti)
-        require_rate(state_loss_rate=self.state_loss_rate)
-        require_instance(pd.DataFrame, importance=self.importance)
-        require_real(interval=self.interval, at_least=0, infinite=True)
-        require_choice(REPORT_METHODS, method=self.method)
-        if self.tokens_per_step is not None:
-            require_real(tokens_per_step=self.tokens_per_step, above=0, at_most=1e18)
-        require_instance((Mapping, type(None)), brackets=self.brackets)
-        if self.brackets is not None and set(self.brackets) - set(BUCKETS):
-            raise ValueError(f"brackets must name buckets, got {', '.join(map(str, self.brackets))}")
-        if self.samples is not None:
-            require_probability(samples=self.samples)
-        require_real(third_rate=self.third_rate, at_least=-1e60, at_most=1e60)
-
     @property
     def mean(self) -> float:
         """Mean productive share of the wall time."""
@@ -151,22 +119,8 @@ class GoodputReport:
     def percentiles(
         self, levels: tuple[float, ...] = (5, 50, 95), horizon: float | None = None
     ) -> NDArray[np.float64]:
-        """Return percentiles of the productive share over a run.
+        """Return percentiles (levels in percent) of the productive share over a run of a length [s].
 
-        Parameters
-        ----------
-        levels : tuple of float
-            Percent, each from 0 to 100.
-        horizon : float, optional
-            Wall time of the run [s]; that of the report where omitted.
-
-        Returns
-        -------
-        numpy.ndarray
-            float64, one per level, in [0, 1].
-
-        Notes
-        -----
         Of the simulated runs where there are any of this horizon, else of a nearly normal law with the
         skewness third_rate / sqrt(variance_rate^3 T).
         """
@@ -190,47 +144,18 @@ class GoodputReport:
     def cost_per_token(self, price: float) -> float:
         """Return what a token costs, spares and lost time included.
 
-        Parameters
-        ----------
-        price : float
-            Of one GPU for an hour, in any currency.
-
-        Returns
-        -------
-        float
-            Price per token; infinite where nothing is productive.
-
-        Notes
-        -----
         price * gpus * 24 / tokens per day.
         """
         paid = float(require_real(price=price, at_least=0, at_most=1e12)) * self.gpus * DAY / HOUR
         return paid / self.tokens_per_day if self.mean else float("inf")
 
     def state_loss_probability(self, time: float | None = None) -> float:
-        """Return the probability that the last level of checkpoints is needed at least once.
-
-        Parameters
-        ----------
-        time : float, optional
-            Length of the run [s]; the horizon where omitted.
-
-        Returns
-        -------
-        float
-            1 - exp(-rate time).
-        """
+        """Return the probability that the last level of checkpoints is needed at least once."""
         span = require_time(time=self.horizon if time is None else time)
         return float(-np.expm1(-self.state_loss_rate * span))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the buckets with their share and hours per day, and the bracket where there is one.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per bucket, in the order of `BUCKETS`.
-        """
+        """Return the buckets with their share and hours per day, and the bracket where there is one."""
         import pandas as pd
 
         frame = pd.DataFrame({"share": [self.buckets[name] for name in BUCKETS]}, index=list(BUCKETS))
@@ -241,13 +166,7 @@ class GoodputReport:
         return frame
 
     def explain(self) -> str:
-        """Say in words what is reached, where the rest goes, and which class of parts decides.
-
-        Returns
-        -------
-        str
-            A few sentences.
-        """
+        """Say in words what is reached, where the rest goes, and which class of parts decides."""
         low, _, high = self.percentiles()
         losses = sorted(((self.buckets[name], text) for name, text in _WORDS.items()), reverse=True)
         parts = [f"{100 * share:.2f} % {text}" for share, text in losses if share > 5e-5]

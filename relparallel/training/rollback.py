@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_probability, require_real
+from relparallel._checks import require_instance
 from relparallel.training._arguments import Real, normal_percentiles, plain, require_time, skewness_over
 from relparallel.training._block_kernel import block_times
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
@@ -31,29 +31,10 @@ MOST: Final = 10**6  # checkpoints of one level for one of the next
 class Rollback:
     """Share of the wall time that becomes saved work, and where the rest goes.
 
-    Parameters
-    ----------
-    share : float
-        Long-run share of the time that becomes saved work.
-    variance_rate : float
-        Variance of that share over a run, times the length of the run [s].
-    interval : float
-        Work between two checkpoints [s]; infinite where nothing ever fails and nothing is written.
-    every : tuple of int
-        Checkpoints of a level for one of the next.
-    buckets : dict of str to float
-        Shares of the time: productive, checkpoint (standstill for those that are kept), lost (work and
-        standstill done in vain), detection, restart; their sum is 1.
-    third_rate : float
-        Third central moment of the share times the square of the length [s^2].
-
-    Examples
-    --------
-    >>> from relparallel.training import Cause, Checkpointing, CheckpointLevel
-    >>> storage = Checkpointing(levels=(CheckpointLevel(name="storage", cost=60.0, restart=600.0),))
-    >>> result = rollback(storage, [Cause(level="node", rate=1 / 11131.6, restart=300.0)])
-    >>> {name: round(share, 4) for name, share in result.buckets.items()}
-    {'productive': 0.8299, 'checkpoint': 0.0446, 'lost': 0.0479, 'detection': 0.0, 'restart': 0.0777}
+    The long-run share; its variance over a run times the length of the run [s]; work between two checkpoints
+    [s], infinite where nothing ever fails and nothing is written; checkpoints of a level for one of the next;
+    shares of the time (productive, checkpoint: standstill for those that are kept, lost: work and standstill
+    done in vain, detection, restart); third central moment of the share times the square of the length [s^2].
     """
 
     share: float
@@ -62,15 +43,6 @@ class Rollback:
     every: tuple[int, ...]
     buckets: dict[str, float]
     third_rate: float = 0.0
-
-    def __post_init__(self) -> None:
-        require_probability(share=self.share)
-        require_time(variance_rate=self.variance_rate)
-        if self.interval != np.inf:
-            require_time(interval=self.interval, positive=True)
-        require_instance(tuple, every=self.every)
-        require_instance(dict, buckets=self.buckets)
-        require_real(third_rate=self.third_rate, at_least=-1e60, at_most=1e60)
 
     def std(self, horizon: Real) -> Real:
         """Return the standard deviation of the share over a run of that length [s]."""

@@ -11,37 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relparallel._checks import require_int, require_probability
+from relparallel._checks import require_int
 from relparallel.training._arguments import Real, plain, require_time, require_together
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VerifiedPattern:
-    """The pattern of work, verifications and a checkpoint that takes the least time.
-
-    Parameters
-    ----------
-    interval : float
-        Work W between two checkpoints [s].
-    verifications : int
-        Verifications n per checkpoint.
-    share : float
-        Work over expected time.
-
-    Examples
-    --------
-    >>> best_verified_pattern(mtbf=86400.0, verification=5.0, checkpoint=120.0, restart=60.0).verifications
-    5
-    """
+    """Work W between two checkpoints [s], verifications n per checkpoint, and work over expected time."""
 
     interval: float
     verifications: int
     share: float
-
-    def __post_init__(self) -> None:
-        require_time(single=True, interval=self.interval, positive=True)
-        require_int(verifications=self.verifications, at_least=1)
-        require_probability(share=self.share)
 
 
 def verified_pattern_time(
@@ -65,8 +45,8 @@ def verified_pattern_time(
 
     Notes
     -----
-    With w = W/n and p = e^{-w/M}: (p^-n - 1) ((w + V)/(1 - p) + R) + C; for n = 1 this is
-    e^{W/M} (W + V) + (e^{W/M} - 1) R + C. Verifications find every error, errors strike work only.
+    With w = W/n and p = e^{-w/M}: (p^-n - 1) ((w + V)/(1 - p) + R) + C. Verifications find every error,
+    errors strike work only.
 
     References
     ----------
@@ -107,13 +87,8 @@ def best_verified_pattern(
 
     Notes
     -----
-    First order: n about sqrt(C/V), W about sqrt((n V + C) M 2n/(n + 1)); with n = 1 sqrt((V + C) M), without
-    Young's factor 2. From there the exact time per work is followed downhill in n, its best W found by
-    Brent's method for each. O(steps).
-
-    References
-    ----------
-    Benoit, Robert, Raina 2017.
+    First order: n about sqrt(C/V), W about sqrt((n V + C) M 2n/(n + 1)). From there the exact time per work
+    is followed downhill in n, its best W found by Brent's method for each.
 
     Examples
     --------

@@ -149,6 +149,8 @@ def simulate(
     _check(step_time, years, level, planned, horizon, replications)
     _check_level(level, ages, crews, {"lifetimes": lifetimes, "repairs": repairs, "records": records})
     require_rng(rng=rng)
+    if tokens_per_step is not None:
+        require_real(tokens_per_step=tokens_per_step, above=0, at_most=1e18)
     table = rows(model, checkpointing, recovery, spares)
     names = [domain.component.name for domain in model.domains if domain.rate > 0]
     table, names, record = _with_records(table, names, records, recovery.waits)

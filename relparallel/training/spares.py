@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_int, require_probability, require_real
+from relparallel.reliability.repair.stationary import stationary_distribution
 from relparallel.training._arguments import (
     MOST_NODES,
     Real,
@@ -49,16 +50,11 @@ def erlang_b(servers: int, load: Real) -> Real:
     Returns
     -------
     float or numpy.ndarray
-        Erlang's B(c, rho), in [0, 1].
-
-    Notes
-    -----
-    rho^c/c! / sum_{j<=c} rho^j/j!, by the recursion B(c) = rho B(c-1) / (c + rho B(c-1)): O(c), no overflow.
-    It depends on the service times through their mean only.
+        Erlang's B: rho^c/c! / sum_{j<=c} rho^j/j!, by the recursion B(c) = rho B(c-1) / (c + rho B(c-1)).
 
     References
     ----------
-    Erlang 1917. Insensitivity: Sevastyanov, Theory Probab. Appl. 2, 1957.
+    Erlang 1917. Only the mean of the service times counts: Sevastyanov, Theory Probab. Appl. 2, 1957.
 
     Examples
     --------
@@ -86,10 +82,8 @@ def shortage_probability(
 
     Parameters
     ----------
-    nodes : int
-        Nodes N that the job needs.
-    spares : int
-        Nodes S held back.
+    nodes, spares : int
+        Nodes N that the job needs, and S held back.
     node_rate : float or array
         Failures per node and second.
     repair : float or array
@@ -97,7 +91,7 @@ def shortage_probability(
     kind : {"cold", "hot"}
         Cold: spares do not fail, and nothing fails while the job waits. Hot: all N + S nodes always can.
     crews : int, optional
-        Repairs c that go on at the same time; every failed node has its own crew where omitted.
+        Repairs c that go on at the same time; every failed node has its own repairman where omitted.
 
     Returns
     -------
@@ -107,14 +101,14 @@ def shortage_probability(
     Notes
     -----
     Cold: Erlang's B with S + 1 servers and load N lam r. Hot: P(K > S), K binomial (N + S, 1 - a). Both
-    depend on repairs through their mean only. With c crews and exponential repairs the nodes down are a
-    birth-death chain, mended at min(j, c)/r in state j: cold B_j = x B_{j-1} / (1 + x B_{j-1}), x =
-    N lam r / min(j, c), up to j = S + 1, O(S); hot the machine repair model, O(N + S).
+    depend on repairs through their mean only. With c repairmen and exponential repairs the nodes down are a
+    birth-death chain, repaired at min(j, c)/r in state j: cold the same recursion with min(j, c) for j, hot
+    the machine repair model.
 
     References
     ----------
-    Erlang 1917; binomial tail by the incomplete beta function. Machine repair: Palm 1947; Feller, "An
-    Introduction to Probability Theory and Its Applications", volume 1, XVII.7.
+    Erlang 1917; Palm 1947; Feller, "An Introduction to Probability Theory and Its Applications", volume 1,
+    XVII.7.
 
     Examples
     --------
@@ -146,13 +140,16 @@ def _crews(crews: int | None) -> float:
 
 
 def _machine_repair(nodes: int, spares: int, load: Any, crews: float) -> NDArray[np.float64]:
-    """P(more than S of N + S machines are down) with a number of crews, from the logs of the weights."""
-    down = np.arange(1, nodes + spares + 1)
-    with np.errstate(divide="ignore"):
-        step = np.log((nodes + spares - down + 1) / np.minimum(down, crews)) + np.log(load)[..., None]
-    log_weight = np.concatenate([np.zeros((*step.shape[:-1], 1)), np.cumsum(step, axis=-1)], axis=-1)
-    weight = np.exp(log_weight - log_weight.max(axis=-1, keepdims=True))
-    return np.asarray(weight[..., spares + 1 :].sum(axis=-1) / weight.sum(axis=-1))
+    """P(more than S of N + S machines are down) with a number of repairmen, by the chain of their number."""
+    from scipy.sparse import diags_array
+
+    down = np.arange(nodes + spares + 1)
+    back = np.minimum(down[1:], crews)
+    short = []
+    for each in np.ravel(load):
+        rates = diags_array([each * (nodes + spares - down[:-1]), back], offsets=[1, -1], format="csr")
+        short.append(stationary_distribution(rates)[spares + 1 :].sum())
+    return np.reshape(short, np.shape(load))
 
 
 def spares_needed(
@@ -169,31 +166,22 @@ def spares_needed(
     ----------
     nodes : int
         Nodes N that the job needs.
-    node_rate : float
-        Failures per node and second.
-    repair : float
-        Mean time until a failed node is back [s].
+    node_rate, repair : float
+        As in `shortage_probability`.
     shortage : float
         Largest admitted share of time with a shortage, above 0.
-    kind : {"cold", "hot"}
-        As in `shortage_probability`.
-    crews : int, optional
+    kind, crews : str, int
         As in `shortage_probability`.
 
     Returns
     -------
     int
-        Spares S.
+        Spares S: about rho + z sqrt(rho) for a load rho = N lam r, see `spares_law`.
 
     Notes
     -----
-    About rho + z sqrt(rho) for a load rho = N lam r, see `spares_law`: the share of spares falls with the
-    size of the cluster. With c crews the shortage never falls below 1 - c/rho (cold), or below the
-    probability that a Poisson number of mean c / (lam r) stays under N (hot).
-
-    References
-    ----------
-    Erlang 1917 (the inverse of his formula).
+    With c repairmen the shortage never falls below 1 - c/rho (cold), or below the probability that a Poisson
+    number of mean c / (lam r) stays under N (hot).
 
     Examples
     --------
@@ -253,7 +241,7 @@ def _fewest(enough: Callable[[int], Any]) -> int:
 
 
 def spares_law(load: Real, shortage: Real, kind: str = "cold") -> Real:
-    """Square-root law for the number of spares.
+    """Square-root rule for the number of spares.
 
     Parameters
     ----------
@@ -267,19 +255,17 @@ def spares_law(load: Real, shortage: Real, kind: str = "cold") -> Real:
     Returns
     -------
     float or numpy.ndarray
-        Spares, not rounded.
+        Spares, not rounded: rho + z sqrt(rho), the normal limit of Poisson (rho).
 
     Notes
     -----
-    rho + z sqrt(rho), the normal limit of Poisson (rho), the law of the nodes under repair. Hot: P(Z > z) =
-    shortage for a standard normal Z. Cold: density(z) / P(Z < z) = shortage sqrt(rho), because failures stop
-    during a shortage; by bisection. For shortages from 1e-6 to 1e-2 and loads from 0.1 to 10,000 it is
-    at most 3 (cold) or 6 (hot, a million nodes) from `spares_needed`.
+    Hot: P(Z > z) = shortage for a standard normal Z. Cold: density(z) / P(Z < z) = shortage sqrt(rho),
+    because failures stop during a shortage. For shortages from 1e-6 to 1e-2 and loads from 0.1 to 10,000 it
+    is at most 3 (cold) or 6 (hot, a million nodes) from `spares_needed`.
 
     References
     ----------
-    Hot: Whitt, "Understanding the efficiency of multi-server service systems", Management Science 38, 1992.
-    Cold: Jagerman, "Some properties of the Erlang loss function", Bell System Technical Journal 53, 1974.
+    Hot: Whitt, Management Science 38, 1992. Cold: Jagerman, Bell System Technical Journal 53, 1974.
 
     Examples
     --------

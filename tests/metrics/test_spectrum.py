@@ -2,8 +2,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.metrics import _spectrum, bisection
-from relparallel.metrics._spectrum import modes, second_eigenvalue
+from relparallel.metrics import _bisection_bounds, bisection
+from relparallel.metrics._bisection_bounds import modes, second_eigenvalue
 from relparallel.topology import (
     Topology,
     bcube,
@@ -52,14 +52,14 @@ def test_eliminating_switches_minimises_over_them():
 )  # fmt: skip
 def test_the_large_method_finds_the_same(t, monkeypatch):
     truth = modes(t)[0][1]
-    monkeypatch.setattr(_spectrum, "DENSE", 0)
+    monkeypatch.setattr(_bisection_bounds, "DENSE", 0)
     found = second_eigenvalue(t)
     assert found <= truth * (1 + 1e-9)
     assert found == pytest.approx(truth, rel=1e-3)
 
 
 def test_where_no_method_fits_there_is_no_bound(monkeypatch):
-    monkeypatch.setattr(_spectrum, "DENSE", 0)
+    monkeypatch.setattr(_bisection_bounds, "DENSE", 0)
     assert second_eigenvalue(fat_tree(8)) == 0  # some switches have no hosts
     assert second_eigenvalue(torus((5, 5))) == 0  # too small for the method
     assert second_eigenvalue(

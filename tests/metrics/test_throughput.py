@@ -9,7 +9,6 @@ from hypothesis import assume, given, settings, strategies as st
 from scipy.optimize import linprog
 
 from relparallel.metrics import (
-    DegradedThroughput,
     aggregate_bottleneck_throughput,
     concurrent_flow,
     throughput_under_failures,
@@ -340,8 +339,6 @@ def test_degraded_throughput_is_shown():
             lambda: throughput_under_failures(nx.cycle_graph(4), 2, np.random.default_rng(0), links=[0.1]),
             "links must",
         ),
-        (lambda: DegradedThroughput(throughput=[1.0], unreachable=[0.0], hosts=2), "throughput must"),
-        (lambda: DegradedThroughput(throughput=[1.0, 2.0], unreachable=[0.0, 2.0], hosts=2), "unreachable"),
     ],
 )
 def test_bad_arguments_are_named(call, error):

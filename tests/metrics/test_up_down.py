@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.metrics import _up_down, bisection
-from relparallel.metrics._up_down import up_down
+from relparallel.metrics import _bisection_bounds, bisection
+from relparallel.metrics._bisection_bounds import up_down_bound
 from relparallel.topology import (
     Topology,
     aspen,
@@ -47,7 +47,7 @@ def network(cables, hosts):
     ids=repr,
 )
 def test_the_bound_is_the_bisection_of_trees(t, cables):
-    assert up_down(t) == pytest.approx(cables, rel=1e-12)
+    assert up_down_bound(t) == pytest.approx(cables, rel=1e-12)
     assert bisection(t, method="exact").value == cables
 
 
@@ -63,7 +63,7 @@ def test_the_bound_is_the_bisection_of_trees(t, cables):
 def test_the_bound_holds_where_it_is_not_met(t):
     solved = bisection(t, method="exact")
     assert solved.exact
-    assert 0 < up_down(t) <= solved.value
+    assert 0 < up_down_bound(t) <= solved.value
 
 
 @settings(max_examples=30)
@@ -75,19 +75,19 @@ def test_the_bound_holds_in_small_trees(leaves, spines, each, below, above):
     t = network(up + across, hosts)
     if hosts >= 2:
         busiest = max(1 / below, each / (spines * above))
-        assert up_down(t) == pytest.approx((hosts // 2) / busiest, rel=1e-12)
-        assert up_down(t) <= bisection(t, method="exact").value * (1 + 1e-9)
+        assert up_down_bound(t) == pytest.approx((hosts // 2) / busiest, rel=1e-12)
+        assert up_down_bound(t) <= bisection(t, method="exact").value * (1 + 1e-9)
 
 
 def test_hosts_that_reach_other_tops_have_no_bound():
     """Two trees that one cable between two hosts' switches joins: a single cable separates the halves."""
     apart = network([(0, 4, 1), (1, 4, 1), (2, 5, 1), (3, 5, 1), (4, 6, 1), (5, 7, 1), (4, 5, 1)], 4)
-    assert up_down(apart) == 0.0
+    assert up_down_bound(apart) == 0.0
     assert bisection(apart).value == 1
     uneven = network([(0, 2, 1), (0, 3, 3), (1, 2, 1), (1, 3, 1)], 2)  # three quarters, one half
-    assert up_down(uneven) == 0.0
+    assert up_down_bound(uneven) == 0.0
     for t in (bcube(3, 1), jellyfish(20, 6, 4, rng=np.random.default_rng(0)), dragonfly_plus(2, 2, 2, 2)):
-        assert up_down(t) == 0.0
+        assert up_down_bound(t) == 0.0
 
 
 def test_groups_spread_before_they_go_up():
@@ -96,12 +96,12 @@ def test_groups_spread_before_they_go_up():
     rails = [(0, 6, 1), (2, 6, 1), (1, 7, 1), (3, 7, 1)]
     every_way = [(6, 8, 2), (7, 9, 2)]
     t = network(inner + rails + every_way, 4)
-    assert up_down(t) == 2.0  # of either rail one cable
+    assert up_down_bound(t) == 2.0  # of either rail one cable
     assert bisection(t, method="exact").value == 2
     thin = network([(u, v, 1) for u, v, _ in inner] + rails + every_way, 4)
-    assert up_down(thin) == 1.0
+    assert up_down_bound(thin) == 1.0
     mixed = network([(0, 4, 8), (1, 4, 7), *inner[2:], *rails, *every_way], 4)
-    assert up_down(mixed) == 0.0
+    assert up_down_bound(mixed) == 0.0
 
 
 def test_large_clusters_have_bounds_of_their_order(monkeypatch):
@@ -111,5 +111,5 @@ def test_large_clusters_have_bounds_of_their_order(monkeypatch):
     t = helios(pods=8, hosts_per_pod=64, electrical=0.5, optical=0.5, wavelengths=8)
     assert bisection(t, method="bracket").exact
     most = bisection(t).upper
-    monkeypatch.setattr(_up_down, "_busiest", lambda *_: 1e-9)
-    assert up_down(t) > most  # a load too small would be found out
+    monkeypatch.setattr(_bisection_bounds, "_busiest", lambda *_: 1e-9)
+    assert up_down_bound(t) > most  # a load too small would be found out

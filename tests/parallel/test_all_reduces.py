@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.parallel import (
-    bytes_sent,
-    communication_time,
+from relparallel.parallel import Links, bytes_sent, execute, ring_all_reduce, rounds_time
+from relparallel.parallel.all_reduces import (
     double_tree_all_reduce,
-    execute,
     halving_doubling_all_reduce,
     hierarchical_all_reduce,
-    ring_all_reduce,
     tree_all_reduce,
 )
 
@@ -57,7 +54,8 @@ def test_no_rank_of_a_double_tree_sends_more_than_two_pieces_at_once(ranks, piec
 @pytest.mark.parametrize("ranks", [4, 7, 16, 31])
 def test_a_double_tree_of_many_pieces_sends_at_the_full_rate(ranks):
     rounds = double_tree_all_reduce(ranks, 2000, pieces=1000)
-    seconds = communication_time(rounds, latency=0, bandwidth=1, element_bytes=1)
+    links = Links(latency=0, bandwidth=1, network_latency=0, network_bandwidth=1)
+    seconds = rounds_time(rounds, ranks, links, element_bytes=1)
     assert 2000 * 2 * (ranks - 1) / ranks <= seconds <= 2 * 2000 * 1.01
 
 

@@ -8,29 +8,25 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from relparallel.parallel import (
-    Links,
-    best_collective,
-    bruck_all_gather,
-    chain_broadcast,
-    collective_time,
-    crossover_size,
-    direct_all_to_all,
+from relparallel.parallel import Links, collective_time, crossover_size, ring_all_reduce, rounds_time
+from relparallel.parallel._kernel import MACHINE, _gather, _together
+from relparallel.parallel.all_reduces import (
     double_tree_all_reduce,
     halving_doubling_all_reduce,
-    hierarchical_all_gather,
     hierarchical_all_reduce,
-    hierarchical_all_to_all,
-    ring_all_gather,
-    ring_all_reduce,
-    ring_all_to_all,
-    ring_reduce_scatter,
-    rounds_time,
     tree_all_reduce,
+)
+from relparallel.parallel.collective_time import COLLECTIVES, FORMS
+from relparallel.parallel.collectives import ring_all_gather, ring_reduce_scatter
+from relparallel.parallel.exchanges import (
+    bruck_all_gather,
+    chain_broadcast,
+    direct_all_to_all,
+    hierarchical_all_gather,
+    hierarchical_all_to_all,
+    ring_all_to_all,
     tree_broadcast,
 )
-from relparallel.parallel._kernel import MACHINE, _gather, _together
-from relparallel.parallel.collective_time import ALGORITHMS
 
 EXACT = {
     ("all_reduce", "ring"): lambda n, elements, g: ring_all_reduce(n, elements),
@@ -113,10 +109,10 @@ def test_no_chain_over_nodes_beats_its_closed_form_by_more_than_its_ends(nodes, 
     assert formula <= links.launch + (nodes * g + pieces - 2) * every
 
 
-@pytest.mark.parametrize("kind", ALGORITHMS)
+@pytest.mark.parametrize("kind", FORMS)
 def test_arrays_give_what_numbers_give(kind):
     size, ranks = np.array([[1e3], [1e6], [1e9]]), np.array([8, 16, 64, 24])
-    for algorithm in ALGORITHMS[kind]:
+    for algorithm in FORMS[kind]:
         many = collective_time(kind, algorithm, size, ranks, 8, SELENE)
         single = [[collective_time(kind, algorithm, s, n, 8, SELENE) for n in ranks] for s in size[:, 0]]
         assert many == pytest.approx(np.array(single), rel=1e-12)
@@ -127,19 +123,19 @@ def test_bandwidths_may_be_arrays_too():
     assert collective_time("all_reduce", "ring", 4e9, 4, 4, links).tolist() == [6.0, 3.0]
 
 
-@pytest.mark.parametrize("kind", ALGORITHMS)
+@pytest.mark.parametrize("kind", FORMS)
 def test_one_rank_needs_no_time(kind):
-    times = [collective_time(kind, name, 1e9, 1, 1, SELENE) for name in ALGORITHMS[kind]]
+    times = [collective_time(kind, name, 1e9, 1, 1, SELENE) for name in FORMS[kind]]
     assert times == [0.0] * len(times)
 
 
-def test_the_best_is_the_least_and_says_so():
-    best = best_collective("all_reduce", np.logspace(0, 10, 11), 512, 8, SELENE)
-    table = best.to_frame()
-    assert np.array_equal(best.time, table.min(axis=1))
-    assert best.algorithm.tolist() == table.idxmin(axis=1).tolist()
-    single = best_collective("all_reduce", 1e10, 512, 8, SELENE)
-    assert single.reason.startswith(f"{single.algorithm} 1 x, ")
+def test_an_algorithm_without_closed_form_says_how_to_price_it():
+    COLLECTIVES["broadcast"]["flat"] = tree_broadcast
+    try:
+        with pytest.raises(ValueError, match=r"algorithm must have a closed form.*rounds_time"):
+            collective_time("broadcast", "flat", 1e6, 8, 8, SELENE)
+    finally:
+        del COLLECTIVES["broadcast"]["flat"]
 
 
 @given(level=st.integers(1, 8), latency=st.sampled_from([1e-6, 5e-6]), bandwidth=st.floats(1e9, 1e11))
@@ -184,7 +180,7 @@ def test_the_kernel_of_a_step_prices_rings_alike(stride, ranks, inside):
 def test_unequal_nodes_and_unknown_names_are_refused():
     with pytest.raises(ValueError, match="ranks_per_node must divide ranks = 6, got 4"):
         collective_time("all_reduce", "ring", 1.0, 6, 4, SELENE)
-    with pytest.raises(ValueError, match="algorithm must be one of 'tree', 'chain', got 'ring'"):
+    with pytest.raises(ValueError, match="algorithm must be one of 'chain', 'tree', got 'ring'"):
         collective_time("broadcast", "ring", 1.0, 4, 4, SELENE)
     arrays = Links(latency=[0, 0], bandwidth=1, network_latency=0, network_bandwidth=1)
     with pytest.raises(ValueError, match="links must hold one number each"):

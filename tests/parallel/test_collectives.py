@@ -6,15 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.parallel import (
+from relparallel.parallel import COLLECTIVES, Links, bytes_sent, collective, execute, rounds_time
+from relparallel.parallel.collectives import (
     Round,
-    bytes_sent,
-    communication_time,
-    execute,
+    algorithm,
+    messages,
     ring_all_gather,
     ring_all_reduce,
     ring_reduce_scatter,
 )
+
+
+def price(rounds, latency, bandwidth):
+    """Of one byte an element, all ranks in one node."""
+    links = Links(latency=latency, bandwidth=bandwidth, network_latency=0.0, network_bandwidth=1.0)
+    return rounds_time(rounds, 9, links, element_bytes=1)
+
 
 ranks_and_elements = {"ranks": st.integers(1, 9), "elements": st.integers(1, 40)}
 
@@ -66,13 +73,14 @@ def test_all_ranks_together_always_send_2_n_minus_1_vectors(ranks, elements):
 @given(ranks=st.integers(1, 9), chunk=st.integers(1, 9), alpha=st.floats(0, 1), beta=st.floats(1e-3, 1))
 def test_price_is_the_alpha_beta_formula(ranks, chunk, alpha, beta):
     rounds = ring_all_reduce(ranks, ranks * chunk)
-    price = communication_time(rounds, latency=alpha, bandwidth=1 / beta, element_bytes=1)
-    assert price == pytest.approx(2 * (ranks - 1) * (alpha + beta * chunk), rel=1e-12)
+    assert price(rounds, alpha, 1 / beta) == pytest.approx(
+        2 * (ranks - 1) * (alpha + beta * chunk), rel=1e-12
+    )
 
 
 def test_a_round_waits_for_its_largest_message():
     # 5 elements over 2 ranks: chunks of 2 and 3, so both rounds carry 3 somewhere.
-    assert communication_time(ring_all_reduce(2, 5), latency=0, bandwidth=1, element_bytes=1) == 6
+    assert price(ring_all_reduce(2, 5), 0.0, 1.0) == 6
 
 
 def test_all_messages_of_a_round_leave_before_any_arrives():
@@ -81,17 +89,33 @@ def test_all_messages_of_a_round_leave_before_any_arrives():
     assert execute([swap], [[1, 2], [3, 4]]).tolist() == [[3, 4], [1, 2]]
 
 
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("source", None), ("destination", np.array([-1])), ("start", np.array([0.5])),
-        ("stop", np.array([1, 2])), ("stop", np.array([0])), ("reduce", None),
-    ],
-)  # fmt: skip
-def test_rounds_that_make_no_sense_are_refused(name, bad):
-    good = {key: np.array([1]) for key in ("source", "destination", "start", "stop")} | {"reduce": True}
-    with pytest.raises((TypeError, ValueError), match=name):
-        Round(**good | {name: bad})
+@pytest.mark.parametrize(("kind", "name"), [(k, n) for k, names in COLLECTIVES.items() for n in names])
+def test_every_algorithm_is_found_and_keeps_its_messages_inside_the_vectors(kind, name):
+    rounds = list(collective(kind, name, 8, 64, ranks_per_node=4, pieces=2))
+    length = 8 * 64 if kind == "all_to_all" else 64
+    for step in rounds:
+        assert ((step.start >= 0) & (step.start <= step.stop) & (step.stop <= length)).all()
+        assert (step.source != step.destination).all()
+    assert bytes_sent(rounds, 8).sum() > 0
+
+
+def test_a_new_algorithm_is_one_generator():
+    @algorithm("broadcast", "flat")
+    def flat_broadcast(ranks, elements):
+        others = np.arange(1, ranks)
+        yield messages(np.zeros_like(others), others, 0, elements, False)
+
+    try:
+        held = execute(collective("broadcast", "flat", 3, 2), [[1, 2], [0, 0], [0, 0]])
+        assert held.tolist() == [[1, 2]] * 3
+    finally:
+        del COLLECTIVES["broadcast"]["flat"]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("gossip", "ring"), ("all_reduce", "star")])
+def test_unknown_algorithms_are_refused_with_those_there_are(kind, name):
+    with pytest.raises(ValueError, match=r"'ring'|'all_reduce'"):
+        collective(kind, name, 2, 4)
 
 
 def test_a_ring_only_talks_to_its_neighbour():
@@ -114,7 +138,7 @@ def test_rounds_of_anything_else_are_refused(bad):
     for use in (
         lambda: execute(bad, [[1.0]]),
         lambda: bytes_sent(bad, 2),
-        lambda: communication_time(bad, latency=0, bandwidth=1),
+        lambda: price(bad, 0.0, 1.0),
     ):
         with pytest.raises(TypeError, match="rounds"):
             use()
@@ -126,12 +150,7 @@ def test_vectors_that_are_no_matrix_are_refused(bad):
         execute(ring_all_reduce(1, 1), bad)
 
 
-@pytest.mark.parametrize("name", ["latency", "bandwidth", "element_bytes"])
 @pytest.mark.parametrize("bad", [-1, None, "text", float("nan"), float("inf"), []])
-def test_bad_prices_are_refused(name, bad):
-    good = {"latency": 0.0, "bandwidth": 1.0, "element_bytes": 2}
-    with pytest.raises((TypeError, ValueError), match=name):
-        communication_time(ring_all_reduce(2, 2), **good | {name: bad})
-    if name == "element_bytes":
-        with pytest.raises((TypeError, ValueError), match=name):
-            bytes_sent(ring_all_reduce(2, 2), 2, bad)
+def test_bad_widths_are_refused(bad):
+    with pytest.raises((TypeError, ValueError), match="element_bytes"):
+        bytes_sent(ring_all_reduce(2, 2), 2, bad)

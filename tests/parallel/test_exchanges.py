@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.parallel import (
+from relparallel.parallel import bytes_sent, execute
+from relparallel.parallel.exchanges import (
     bruck_all_gather,
-    bytes_sent,
     chain_broadcast,
     direct_all_to_all,
-    execute,
     hierarchical_all_gather,
     hierarchical_all_to_all,
     ring_all_to_all,

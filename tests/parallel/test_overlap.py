@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.parallel import bucketed_time, overlap_time, overlap_timeline, prefetched_time
+from relparallel.parallel import overlap_time, overlap_timeline, prefetched_time
+from relparallel.parallel.overlap import bucketed_time
 
 times = st.floats(0, 10)
 slowdowns = st.floats(1, 4)

@@ -6,7 +6,7 @@ import pytest
 
 from relparallel.metrics import hop_statistics
 from relparallel.topology import check, describe, polarfly, slim_fly
-from relparallel.topology._finite_field import FiniteField
+from relparallel.topology.designs.finite_geometry import FiniteField
 
 FIELDS = (2, 3, 4, 5, 7, 8, 9, 16, 25, 27)
 SLIM = (3, 4, 5, 7, 8, 9, 11, 13)

@@ -35,15 +35,17 @@ from relparallel.topology import (
     orbits,
     polarfly,
     rail_only,
+    refine_colours,
     slim_fly,
     three_tier,
     torus,
     tpu_v4,
     vl2,
 )
-from relparallel.topology._generators import RULES
-from relparallel.topology.symmetry import _declared, orbits_that_fix
+from relparallel.topology.description import rules
+from relparallel.topology.symmetry import _declared, neighbour_classes
 
+RULES = {name for name, rule in rules().items() if rule.symmetries}
 # With the number of orbits of hosts that the wiring rule leaves.
 TREES = [
     (fat_tree(2), 1), (fat_tree(4), 1), (fat_tree(6), 1), (f10(2), 1), (f10(4), 1), (f10(6), 1),
@@ -117,7 +119,7 @@ def test_every_declared_symmetry_of_the_designs_is_one(t, hosts):
 
 
 def test_every_design_but_the_random_ones_declares_some():
-    assert {t.meta.name for t in DESIGNS} == set(RULES) == set(names()) - {"jellyfish", "xpander"}
+    assert {t.meta.name for t in DESIGNS} == RULES == set(names()) - {"jellyfish", "xpander"}
     assert automorphisms(jellyfish(10, 6, 4, np.random.default_rng(1))).shape == (0, 30)
 
 
@@ -187,6 +189,45 @@ def test_a_network_that_only_carries_the_name_has_no_declared_symmetry():
         assert automorphisms(named).shape == (0, 3)
 
 
+@pytest.mark.parametrize("t", SMALL, ids=repr)
+def test_classes_of_colour_refinement_are_unions_of_orbits(t):
+    own = np.column_stack([t.node_kind, t.endpoint, t.transit])
+    node, pair = refine_colours(t.edges, own, t.multiplicity)
+    orbit = orbits(t)
+    assert len(np.unique(np.column_stack([orbit, node]), axis=0)) == orbit.max() + 1
+    arcs = np.sort(arc_orbits(t), axis=1)
+    assert len(np.unique(np.column_stack([arcs, pair]), axis=0)) == len(np.unique(arcs, axis=0))
+
+
+def test_colours_of_nodes_and_edges_part_what_is_else_alike():
+    t = torus((6,))
+    assert np.bincount(orbits(t, np.arange(6) == 0)).tolist() == [1, 2, 2, 1]
+    assert np.bincount(orbits(t, None, [0.5, 0.1, 0.1, 0.1, 0.1, 0.1])).tolist() == [2, 2, 2]
+    for colour in (np.arange(6) == 0, [0.5, 0.1, 0.1, 0.1, 0.1, 0.1]):
+        assert np.array_equal(refine_colours(t.edges, colour)[0], orbits(t, colour))
+    assert refine_colours(t.edges, np.arange(6) == 0, most=3)[0].max() == 2
+    assert refine_colours(t.edges, np.arange(6) == 0, most=2)[0].max() == 1
+
+
+def test_edges_may_look_different_from_their_two_ends():
+    around = np.array([[0, 1], [1, 2], [2, 0]])
+    assert refine_colours(around, np.zeros(3), np.ones(3), np.zeros(3))[0].tolist() == [0, 0, 0]
+    turned = np.array([[0, 1], [1, 2], [0, 2]])
+    assert refine_colours(turned, np.zeros(3), np.ones(3), np.zeros(3))[0].tolist() == [0, 1, 2]
+
+
+def test_refinement_is_coarser_than_orbits_where_all_degrees_are_equal():
+    two = nx.to_numpy_array(nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(4)))
+    assert set(refine_colours(np.argwhere(np.triu(two)), np.zeros(7))[0]) == {0}
+
+
+def test_twins_have_the_same_neighbours():
+    edges = np.array([[0, 2], [1, 2], [0, 3], [1, 3], [3, 4]])
+    assert neighbour_classes(edges, np.zeros(5)).tolist() == [0, 0, 1, 2, 3]
+    assert neighbour_classes(edges, [0, 1, 0, 0, 0]).tolist() == [0, 1, 2, 3, 4]
+    assert neighbour_classes(edges, np.zeros(5), [1, 2, 1, 1, 1]).tolist() == [0, 1, 2, 3, 4]
+
+
 graphs = st.builds(
     lambda n, p, seed: nx.gnp_random_graph(n, p, seed=seed),
     st.integers(2, 5),
@@ -227,7 +268,7 @@ def test_symmetries_around_a_node_keep_the_distances_from_it(t):
     """Nodes that a symmetry around v exchanges are equally far from v."""
     graph = nx.Graph(t.edges.tolist())
     for v in (0, t.num_nodes - 1):
-        found, far = orbits_that_fix(t, v), nx.single_source_shortest_path_length(graph, v)
+        found, far = orbits(t, np.arange(t.num_nodes) == v), nx.single_source_shortest_path_length(graph, v)
         assert np.count_nonzero(found == found[v]) == 1
         assert all(len({far[u] for u in np.flatnonzero(found == o)}) == 1 for o in np.unique(found))
         assert found.max() < t.num_nodes - 1

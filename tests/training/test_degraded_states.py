@@ -9,9 +9,9 @@ from relparallel.training import (
     RepairableParts,
     expected_speed,
     joint_loss_rate,
-    likely_states,
     published_network_rates,
 )
+from relparallel.training.degraded_states import likely_states
 
 DAY = 86400.0
 CLASSES = st.lists(

@@ -7,7 +7,6 @@ from relparallel.training import (
     Cause,
     Checkpointing,
     CheckpointLevel,
-    EffectiveTime,
     checkpoint_interval,
     effective_training_time_ratio,
     expected_segment_time,
@@ -179,12 +178,6 @@ def test_bad_times_are_named(name, bad):
     for function in (effective_training_time_ratio, expected_segment_time):
         with pytest.raises((ValueError, TypeError), match=name):
             function(**{**good, name: bad})
-
-
-@pytest.mark.parametrize(("field", "bad"), [("mean", 1.5), ("mean", "much"), ("variance_rate", -1.0)])
-def test_a_result_checks_its_fields(field, bad):
-    with pytest.raises((ValueError, TypeError), match=field):
-        EffectiveTime(**{"mean": 0.5, "variance_rate": 1.0, field: bad})
 
 
 def test_the_acceptance_call_with_a_horizon():

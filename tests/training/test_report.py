@@ -51,23 +51,3 @@ def test_state_loss_and_words():
     for words in ("80.00 %", "15.00 % work done twice", "rack matters most"):
         assert words in said
     assert made.to_frame()["hours per day"].sum() == pytest.approx(24)
-
-
-@pytest.mark.parametrize(
-    ("changed", "name"),
-    [
-        ({"buckets": {"productive": 1.0}}, "buckets"),
-        ({"buckets": SHARES | {"lost": 0.2}}, "buckets"),
-        ({"buckets": SHARES | {"lost": -0.2}}, "buckets"),
-        ({"variance_rate": -1.0}, "variance_rate"),
-        ({"horizon": 0.0}, "horizon"),
-        ({"method": "guess"}, "method"),
-        ({"brackets": {"sleep": (0, 1)}}, "brackets"),
-        ({"samples": np.array([1.5])}, "samples"),
-        ({"gpus": 0}, "gpus"),
-    ],
-    ids=str,
-)
-def test_bad_fields_are_named(changed, name):
-    with pytest.raises(ValueError, match=name):
-        report(**changed)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
 from relparallel._checks import (
     require_choice,
-    require_instance,
     require_int,
-    require_probability,
     require_real,
 )
 from relparallel.reliability.bounding.anytime import FIRST, anytime_bracket
-from relparallel.reliability.bounding.complexes import MAX_CYCLES, Counts, ball_provan, count, kruskal_katona
-from relparallel.reliability.bounding.connections import disjoint_connections
-from relparallel.reliability.bounding.corridors import corridor_bound
 from relparallel.reliability.bounding.cut_bounds import (
     disjoint_cuts,
     near_minimum_cuts,
@@ -27,6 +21,7 @@ from relparallel.reliability.bounding.cut_bounds import (
 )
 from relparallel.reliability.bounding.cut_search import FEW
 from relparallel.reliability.bounding.cuts import MAX_STEPS, CutFamily
+from relparallel.reliability.bounding.upper_bounds import edge_packing_bound, subgraph_bound
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
 from relparallel.reliability.programme.blocks import Block, Bracket, combine, into_blocks
 from relparallel.reliability.programme.frontier_layers import sweep
@@ -37,11 +32,10 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-Method = Literal["auto", "anytime", "ball_provan", "bonferroni", "corridor", "disjoint", "kruskal_katona"]
-_METHODS: Final = ("auto", "anytime", "ball_provan", "bonferroni", "corridor", "disjoint", "kruskal_katona")
+Method = Literal["auto", "anytime", "bonferroni", "subgraph", "disjoint"]
+_METHODS: Final = get_args(Method)
 _SWEEP: Final = 8  # links that a search looks at in the time of a state of the exact programme
 _CACHED: Final = 2**16  # links that the caches hold; to look at one of more takes longer
-_FEW_NODES, _FEW_CYCLES = 128, 24  # that are counted without being asked for
 _ROUNDING: Final = 1e-10  # relative; more than that of the exact programme of a narrow block
 
 
@@ -68,17 +62,6 @@ class Bounds:
     upper: float
     method: str
     tried: dict[str, Bracket]
-
-    def __post_init__(self) -> None:
-        require_choice(_METHODS, method=self.method)
-        require_instance(dict, tried=self.tried)
-        for name, bracket in self.tried.items():
-            require_choice(("exact", *_METHODS), tried=name)
-            require_probability(tried=bracket)
-        for name in ("lower", "upper"):
-            object.__setattr__(self, name, require_probability(**{name: getattr(self, name)}))
-        if self.lower > self.upper:
-            raise ValueError(f"lower must be at most upper {self.upper!r}, got {self.lower!r}")
 
     @property
     def gap(self) -> float:
@@ -124,12 +107,11 @@ def bounds(
         Nodes that must be connected.
     link_up, node_up : float, array, mapping or str
         Probability that a cable or a node is up, as for `evaluate`.
-    method : {"auto", "anytime", "ball_provan", "bonferroni", "corridor", "disjoint", "kruskal_katona"}
+    method : {"auto", "anytime", "bonferroni", "subgraph", "disjoint"}
         "bonferroni": likely cuts and a bound on all others; "anytime": the frontier programme with its
-        likeliest states; "disjoint": cuts and connections that share nothing; "corridor": an upper bound from
-        a narrow part of the network; "kruskal_katona" and "ball_provan": from counts, for equal links and all
-        nodes as terminals. "auto" starts with the cuts, or with a corridor where terminals are few, and adds
-        the other methods that apply until the bracket is tight.
+        likeliest states; "disjoint": cuts, and packed trees, that share nothing; "subgraph": an upper bound
+        from a narrow part of the network. "auto" starts with the cuts, or with a subgraph where terminals are
+        few, and adds the other methods until the bracket is tight.
     link_down, node_down : as link_up and node_up, optional
         Failure probabilities instead, for parts so good that 1 - up has lost digits.
     rtol : float, optional
@@ -148,8 +130,8 @@ def bounds(
     Notes
     -----
     Degree, series and cut-node rules come first; the bounds of the independent blocks are combined. What is
-    proved, and how, is said in the modules ``cuts``, ``cut_bounds``, ``anytime``, ``corridors``,
-    ``connections`` and ``complexes``. Sums of floats are widened by more than they can have been rounded.
+    proved, and how, is said in the modules ``cuts``, ``cut_bounds``, ``anytime`` and ``upper_bounds``. Sums
+    of floats are widened by more than they can have been rounded.
 
     References
     ----------
@@ -172,18 +154,8 @@ def bounds(
 
 def bound_problem(problem: Problem, method: Method, rtol: float, max_states: int, max_steps: int) -> Bounds:
     """Bound a problem that has been read."""
-    if method in ("ball_provan", "kruskal_katona"):
-        reason = _no_counts(problem)
-        if reason:
-            raise ValueError(f"{reason} for method={method!r}")
-        tried: dict[str, Bracket] = {method: _by_counts(problem, count(problem), method)}
-    else:
-        tried = _by_blocks(problem, method, rtol, max_states, max_steps)
+    tried = _by_blocks(problem, method, rtol, max_states, max_steps)
     lower, upper = _best(tried)
-    if method == "auto" and upper - lower > rtol * lower and _few(problem) and not _no_counts(problem):
-        counts = count(problem)
-        tried |= {name: _by_counts(problem, counts, name) for name in ("ball_provan", "kruskal_katona")}
-        lower, upper = _best(tried)
     return Bounds(lower=lower, upper=upper, method=method, tried=tried)
 
 
@@ -216,12 +188,12 @@ def _by_blocks(
                 states = max_states if whole else min(FIRST, max_states)
                 work = max(int(max_steps * share) // 2, 1)
                 new = anytime_bracket(blocks[i].programme, rtol, states, work, best[i][0])
-            elif name == "corridor":
-                new = 0.0, corridor_bound(blocks[i].problem, int(max_steps * share) // _SWEEP)
+            elif name == "subgraph":
+                new = 0.0, subgraph_bound(blocks[i].problem, int(max_steps * share) // _SWEEP)
             elif name == "bonferroni":
                 new = _by_union(blocks[i].problem, families[i])
             else:
-                new = disjoint_cuts(families[i]), disjoint_connections(blocks[i].problem)
+                new = disjoint_cuts(families[i]), edge_packing_bound(blocks[i].problem)
             low = max(best[i][0], new[0])
             best[i] = low, max(low, min(best[i][1], new[1]))
         found[name] = combine(apart, narrow + best)
@@ -235,7 +207,7 @@ def _rounds(problem: Problem) -> list[tuple[Method, bool]]:
     """Methods in the order in which "auto" tries them, and whether they may do all their work."""
     rounds: list[tuple[Method, bool]] = [("bonferroni", True), ("disjoint", True), ("anytime", True)]
     few = len(problem.terminals) <= FEW
-    return [("corridor", True), ("anytime", False), *rounds] if few else rounds
+    return [("subgraph", True), ("anytime", False), *rounds] if few else rounds
 
 
 def _not_tight(brackets: list[Bracket], gap: float) -> list[int]:
@@ -282,35 +254,3 @@ def _by_union(problem: Problem, family: CutFamily) -> Bracket:
     """Bracket by the listed cuts and the bound on all others."""
     low, high = union_bracket(problem, family)
     return low, min(high + rest_bound(problem, family), 1.0)
-
-
-def _few(problem: Problem) -> bool:
-    """Whether counting takes a moment only."""
-    n, m = len(problem.node), len(problem.edges)
-    return n <= _FEW_NODES and m - n + 1 <= _FEW_CYCLES
-
-
-def _no_counts(problem: Problem) -> str:
-    """Why the bounds from counts do not apply; empty where they do."""
-    import networkx as nx
-
-    n, m = len(problem.node), len(problem.edges)
-    if len(problem.terminals) < n:
-        return f"terminals must be all {n} nodes"
-    if m == 0:
-        return "graph must have at least one link"
-    if m < n - 1 or not nx.is_connected(nx.Graph([(int(u), int(v)) for u, v in problem.edges])):
-        return "graph must be connected"
-    if np.unique(problem.link[:, 1]).size != 1:
-        return "link_up must be the same for all links"
-    return f"graph must have at most {MAX_CYCLES} independent cycles" if m - n + 1 > MAX_CYCLES else ""
-
-
-def _by_counts(problem: Problem, counts: Counts, name: str) -> Bracket:
-    """Bracket of the whole: all nodes have to be up, and then the links connect them."""
-    rules: dict[str, Callable[[Counts, float], Bracket]] = {
-        "ball_provan": ball_provan,
-        "kruskal_katona": kruskal_katona,
-    }
-    failed = -float(np.expm1(np.log1p(-np.minimum(problem.node[:, 1], 1 - 2.0**-53)).sum()))
-    return combine((1.0 - failed, failed), [rules[name](counts, float(problem.link[0, 1]))])

@@ -69,18 +69,6 @@ class Performability:
     states: int
     sets: int
 
-    def __post_init__(self) -> None:
-        worst = require_instance(float, worst=require_real(worst=self.worst))
-        best = require_instance(float, best=require_real(best=self.best, at_least=worst))
-        delivered = np.asarray(require_real(delivered=self.delivered, at_least=worst, at_most=best))
-        probability = np.asarray(require_real(probability=self.probability, at_least=0, at_most=1))
-        if delivered.ndim != 1 or np.any(np.diff(delivered) >= 0):
-            raise ValueError(f"delivered must be one falling row of values, got {self.delivered!r}")
-        if probability.shape != delivered.shape:
-            raise ValueError(f"probability must hold {delivered.size} values, got shape {probability.shape}")
-        require_instance(float, remainder=require_real(remainder=self.remainder, at_least=0, at_most=1.0))
-        require_int(states=self.states, sets=self.sets, at_least=1)
-
     @property
     def loss(self) -> tuple[float, float]:
         """Bounds on the expected shortfall from the best, sums of positive terms."""

@@ -155,16 +155,6 @@ class RepairChain:
     down: NDArray[np.int64] = field(repr=False)
     generator: csr_array = field(repr=False)
 
-    def __post_init__(self) -> None:
-        for part in require_instance(tuple, parts=self.parts):
-            require_instance(RepairedParts, parts=part)
-        down = require_instance(np.ndarray, down=self.down)
-        if down.ndim != 2 or down.dtype.kind not in "iu" or down.shape[1] != len(self.parts):
-            raise ValueError(f"down must be an int array [states, {len(self.parts)}], got shape {down.shape}")
-        shape, rows = require_instance(csr_array, generator=self.generator).shape, len(down)
-        if shape != (rows, rows):
-            raise ValueError(f"generator must be square with {rows} rows, got shape {shape}")
-
     @cached_property
     def up(self) -> NDArray[np.bool_]:
         """Whether each state has what every class needs, bool [states]."""

@@ -5,15 +5,16 @@ States are ordered so that rates run to near neighbours: the work grows with the
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.linalg import splu
 
 from relparallel._checks import require_instance, require_real
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 FloatArray = NDArray[np.float64]
 _MOST_WORK: Final = 4e9  # band entries of the elimination: some seconds
@@ -100,6 +101,8 @@ def mean_times(generator: csr_array | FloatArray, leaving: FloatArray) -> FloatA
 
 def _entries(generator: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, int]:
     """Rows, columns and rates off the diagonal, and the number of states."""
+    from scipy.sparse import csr_array
+
     require_instance((csr_array, np.ndarray), generator=generator)
     if len(set(generator.shape)) != 1 or generator.ndim != 2 or generator.shape[0] == 0:
         raise ValueError(f"generator must be square and have a state, got shape {generator.shape}")
@@ -124,6 +127,9 @@ def _by_factors(
     row: NDArray[np.int64], column: NDArray[np.int64], rate: FloatArray, states: int
 ) -> FloatArray:
     """Stationary distribution by sparse LU of the balance of all states but the first."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.linalg import splu
+
     here = np.arange(states)
     ends = (np.concatenate([column, here]), np.concatenate([row, here]))
     balance = csr_array(

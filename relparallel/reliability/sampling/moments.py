@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
-from relparallel._checks import require_choice, require_int, require_probability, require_real
 from relparallel.metrics import binomial_estimate
 from relparallel.reliability.result import Estimator
 
@@ -146,16 +145,6 @@ class UnreliabilityEstimate:
     bias_bound: float = 0.0
     samples: int = 0
     work: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in ("value", "lower", "upper"):
-            object.__setattr__(self, name, require_probability(**{name: getattr(self, name)}))
-        if not self.lower <= self.value <= self.upper:
-            raise ValueError(f"value must lie in [{self.lower!r}, {self.upper!r}], got {self.value!r}")
-        require_choice(get_args(Estimator), method=self.method)
-        require_real(confidence=self.confidence, above=0, below=1)
-        require_real(bias_bound=self.bias_bound, work=self.work, at_least=0)
-        require_int(samples=self.samples, at_least=0)
 
     @property
     def relative_error(self) -> float:

@@ -1,22 +1,21 @@
 """Crude Monte Carlo: sample states of the network, count those in which the terminals are cut off.
 
-Sixty-four samples share a machine word: bit b of a link's word says whether the link is up in sample b, and
-reachability spreads through all samples at once with `and` and `or`.
+Sixty-four samples share a machine word: bit b of a link's word says whether the link is up in sample b.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_real, require_rng
 from relparallel.metrics import binomial_estimate
+from relparallel.metrics._reachability import all_joined
+from relparallel.reliability.bounding.cuts import rows_of
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability
 from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
@@ -43,16 +42,11 @@ class SamplingPlan:
         require_instance((Executor, type(None)), executor=self.executor)
 
 
-def estimate(
-    problem: Problem, plan: SamplingPlan, count: Callable[[Any, Chunk], int] | None = None
-) -> Reliability:
-    """Estimate the unreliability, with an interval that holds it at least as often as stated.
-
-    ``count`` samples a chunk and counts failures: by default `count_failures`.
-    """
+def estimate(problem: Problem, plan: SamplingPlan) -> Reliability:
+    """Estimate the unreliability, with an interval that holds it at least as often as stated."""
     sizes = chunk_sizes(plan.samples, _CHUNK)
     chunks = zip(sizes, spawn_streams(require_rng(rng=plan.rng), len(sizes)), strict=True)
-    failures = sum(map_chunks(partial(count or count_failures, problem), chunks, plan.executor))
+    failures = sum(map_chunks(partial(count_failures, problem), chunks, plan.executor))
     share = binomial_estimate(failures, plan.samples, plan.confidence)
     return Reliability(
         reliability=(plan.samples - failures) / plan.samples,
@@ -70,10 +64,12 @@ def count_failures(problem: Problem, chunk: Chunk) -> int:
     size, rng = chunk
     links = sample(problem.link[:, 0], size, rng)
     nodes = sample(problem.node[:, 0], size, rng)
-    works = pack(np.ones(size, dtype=bool))
-    for source in _sources(problem):
-        reached = spread(_both_ways(problem, links, source), nodes, source)
-        works &= np.bitwise_and.reduce(reached[problem.terminals], axis=0)
+    works = np.bitwise_and.reduce(nodes[problem.terminals], axis=0)
+    if problem.terminals.size > 1:
+        order = np.arange(len(problem.node))
+        rows = rows_of(order.size, problem.edges)
+        ends = problem.terminals, np.array(_sources(problem))
+        works = all_joined(*rows, order, problem.transit, *ends, nodes, links)
     return size - int(np.bitwise_count(works).sum())
 
 
@@ -87,32 +83,6 @@ def _sources(problem: Problem) -> list[int]:
     links = np.bincount(problem.edges.ravel(), minlength=len(problem.node))
     speakers = [v for v in terminals if problem.transit[v] or links[v] <= 1]
     return (speakers or terminals)[:1] if speakers or len(terminals) <= 2 else terminals[:-1]
-
-
-def spread(arcs: Sequence[tuple[int, int, Words]], nodes: Words, source: int) -> Words:
-    """In which samples each node can be reached from the source, by arcs (tail, head, samples where up)."""
-    arcs, reached = list(arcs), np.zeros_like(nodes)
-    reached[source] = nodes[source]
-    grown, total = -1, 0
-    while grown != total:
-        grown = total
-        for a, b, link in arcs:
-            reached[b] |= reached[a] & link & nodes[b]
-        arcs.reverse()
-        total = int(np.bitwise_count(reached).sum())
-    return reached
-
-
-def _both_ways(problem: Problem, links: Words, source: int) -> list[tuple[int, int, Words]]:
-    """Every link as two arcs, without those from nodes that neither forward nor are the source."""
-    forwards = problem.transit.copy()
-    forwards[source] = True
-    return [
-        (a, b, link)
-        for (u, v), link in zip(problem.edges.tolist(), links, strict=True)
-        for a, b in ((u, v), (v, u))
-        if forwards[a]
-    ]
 
 
 def sample(up: NDArray[np.float64], size: int, rng: np.random.Generator) -> Words:

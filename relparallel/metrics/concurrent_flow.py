@@ -1,0 +1,123 @@
+"""The most that all hosts can send at once, routed at will: by linear programming, or between two bounds.
+
+The unit is a host link: the slowest cable of a host. Letters of the papers: ``N`` hosts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from relparallel._checks import require_choice, require_real, require_rng
+from relparallel.metrics._approximate import bracket, routed, shortest
+from relparallel.metrics._demand import Problem, all_to_all, longest_matching, permutation
+from relparallel.metrics._linear import commodities, solve
+from relparallel.metrics._network import require_hosts, switch_level
+from relparallel.metrics.estimate import Estimate, exactly
+from relparallel.topology import Topology
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Traffic = Literal["all_to_all", "permutation", "longest_matching"]
+FLOWS: Final = 80_000  #: most variables of a linear program: a few seconds
+CLOSE: Final = 1e-6  #: relative distance of the dual bound at which a value counts as exact
+
+
+def concurrent_flow(
+    topology: Topology | nx.Graph[Any],
+    traffic: Traffic = "all_to_all",
+    *,
+    share: float = 1.0,
+    rng: np.random.Generator | None = None,
+    gap: float = 0.01,
+) -> Estimate:
+    """Most that every host can send at the same time in a traffic pattern, routed at will, in host links.
+
+    Parameters
+    ----------
+    topology : Topology or networkx.Graph
+        Of a graph every node is a host. A node without ``transit`` is passed through by no path.
+    traffic : {"all_to_all", "permutation", "longest_matching"}, optional
+        Every host sends 1/(N-1) to each of the others; or all to a single one, in a random cyclic order; or
+        to a single one such that the hops between them add up to the most.
+    share : float, optional
+        Share of the hosts that take part, at least two of them; the others stay silent.
+    rng : numpy.random.Generator, optional
+        Required for a permutation and for a share below 1.
+    gap : float, optional
+        Relative distance of the bounds at which the approximation of a large network stops; a wide one gives
+        quick bounds.
+
+    Returns
+    -------
+    Estimate
+        Exact where the dual bound is met, otherwise the proved bounds with the lower one, which a routing
+        attains, as the value. 0 where a path is missing, infinite where no traffic leaves a switch.
+
+    Notes
+    -----
+    A host that hangs on a single switch counts there and its own cable does not limit it, as in topobench;
+    so the value can pass 1. Linear program with one variable for each sender and arc, reduced by proved
+    symmetry; above 80,000 variables rounds of routing and pricing. Whatever was computed is checked against
+    the bound of the prices: capacity x price / (demand x cheapest path).
+
+    References
+    ----------
+    Jyothi et al., "Measuring and understanding throughput of network topologies", SC 2016.
+
+    Examples
+    --------
+    >>> from relparallel.topology import fat_tree
+    >>> concurrent_flow(fat_tree(k=4)).exact, round(float(concurrent_flow(fat_tree(k=4))) * 14, 9)
+    (True, 15.0)
+    """
+    t = require_hosts(topology)
+    require_choice(("all_to_all", "permutation", "longest_matching"), traffic=traffic)
+    require_real(gap=gap, above=0.0, below=1.0)
+    if np.ndim(require_real(share=share, above=0.0, at_most=1.0)):
+        raise TypeError(f"share must be one number, got {share!r}")
+    if rng is not None or traffic == "permutation" or share < 1.0:
+        require_rng(rng=rng)
+    problem = _problem(t, traffic, float(share), rng or np.random.default_rng())
+    if problem.roots.size == 0:
+        return exactly(math.inf, "no traffic leaves a switch")
+    if problem.net.head.size == 0:
+        return exactly(0.0, "no cable")
+    return _solved(problem, float(gap))
+
+
+def _problem(t: Topology, traffic: Traffic, share: float, rng: np.random.Generator) -> Problem:
+    """The hosts that take part, and what they send."""
+    net, hosts = switch_level(t), t.hosts
+    if share < 1.0:
+        hosts = rng.choice(hosts, size=max(2, round(share * hosts.size)), replace=False)
+        taking_part = np.bincount(net.member[hosts], minlength=net.weight.size).astype(np.float64)
+        net = replace(net, weight=taking_part)
+    if traffic == "permutation":
+        return permutation(net, hosts, rng)
+    return all_to_all(t, net) if traffic == "all_to_all" else longest_matching(t, net)
+
+
+def _solved(problem: Problem, gap: float) -> Estimate:
+    """By shortest paths where these meet their bound, by linear programming where it is small enough."""
+    lower, upper = shortest(problem)
+    if upper == 0.0:
+        return exactly(0.0, "a path is missing")
+    if upper <= lower * (1.0 + CLOSE / 1000):
+        return exactly(upper, "shortest paths, dual bound met")
+    blocks = commodities(problem, FLOWS)
+    if not blocks:
+        lower, upper = bracket(problem, gap)
+        return Estimate(value=lower, lower=lower, upper=upper, method="routing and pricing", exact=False)
+    flows = sum(block.tail.size for block in blocks)
+    value, price = solve(problem, blocks)
+    upper = routed(problem, price, CLOSE)[1]
+    over = " over proved orbits" if problem.symmetric else ""
+    method = f"linear program{over}, {flows} flows"
+    if abs(upper - value) <= CLOSE * value:
+        return exactly(value, f"{method}, dual bound met")
+    return Estimate(value=value, lower=min(value, upper), upper=max(value, upper), method=method, exact=False)

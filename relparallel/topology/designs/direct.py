@@ -1,0 +1,328 @@
+"""Direct networks: the nodes themselves are the switches, or most of them.
+
+``dims`` are the lengths k_1..k_d of the dimensions; ``a``, ``b`` the columns and rows of a board of a
+HammingMesh, ``x``, ``y`` those of boards. Every cable has 400 Gbit/s and no modelled latency
+(``dataclasses.replace`` sets others).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Final
+
+import numpy as np
+
+from relparallel._checks import require_flag, require_instance, require_int
+from relparallel.topology._arrays import IntArray, joined, require_size
+from relparallel.topology.description import Description, design
+from relparallel.topology.designs._shared import alike, blocks, exchange, flat, rolled, rolls
+from relparallel.topology.fabric import Topology
+from relparallel.topology.parts import Design, SharedRisk
+
+CUBE: Final = 4  # chips along each dimension of a cube of a TPU v4 pod
+_POD_CUBES: Final = 64
+
+
+def _torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Description:
+    lengths, around = require_dims(dims=dims), _around(dims, wrap)
+    nodes, shape = math.prod(lengths), list(zip(lengths, around, strict=True))
+    ends = [{1: {0}, 2: {1}}.get(k, {2} if ring else {1, 2}) for k, ring in shape]  # cables along a dimension
+    degrees = tuple(sorted(set(map(sum, product(*ends)))))
+    diameter = sum(k // 2 if ring else k - 1 for k, ring in shape)
+    total = sum((3 * (k**2 // 4) if ring else k**2 - 1) * (nodes // k) for k, ring in shape)
+    # Cables across the middle of each dimension: the fewest are the bisection if its length is even.
+    fewest, odd = min((nodes * (2 if ring and k > 2 else 1) / k, k % 2) for k, ring in shape)
+    return Description(
+        design="torus",
+        parameters=_parameters(lengths, around),
+        nodes={"node": nodes},
+        degrees={"node": degrees if len(degrees) > 1 else degrees[0]},
+        links=sum(nodes // k * (k - (not ring or k < 3)) for k, ring in shape),
+        diameter=diameter,
+        diameter_bound=diameter,
+        mean_hops=total / (3 * (nodes - 1)) if nodes > 1 else None,
+        bisection=None if odd else int(fewest),
+        host_connectivity=degrees[0],
+    )
+
+
+def _torus_moves(dims: Sequence[int], wrap: Sequence[bool] = ()) -> list[IntArray]:
+    """Next node along wrapped dimensions; every dimension backwards; neighbours of one kind exchanged."""
+    grid, around = blocks(tuple(dims)), wrap or (True,) * len(dims)
+    shifts = [rolled(grid, (axis,)) for axis in range(len(dims)) if around[axis]]
+    mirrors = [np.flip(grid[0], axis).ravel() for axis in range(len(dims))]
+    swaps = [np.swapaxes(grid[0], a, b).ravel() for a, b in alike(zip(dims, around, strict=True))]
+    return [*shifts, *mirrors, *swaps]
+
+
+@design(closed_form=_torus, symmetries=_torus_moves, layout="torus")
+def torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Topology:
+    """Torus: nodes are points of a grid, joined to the next point in every dimension, round the edge.
+
+    Parameters
+    ----------
+    dims : sequence of int
+        Length of every dimension, at least 1. A dimension of length 2 has one cable per pair, not two; a
+        dimension of length 1 has none.
+    wrap : bool or sequence of bool, optional
+        Whether cables run round the edge, in all dimensions or in each; without any it is a mesh.
+
+    Returns
+    -------
+    Topology
+        prod(dims) nodes in row-major order, all endpoints, all forwarding; d cables per node where every
+        dimension is at least 3, fewer at an edge that is not wrapped. ``pod`` is the coordinate in the first
+        dimension.
+
+    Notes
+    -----
+    Nodes are at most sum(floor(k_i/2)) apart, and as many disjoint paths as a node has cables join any two.
+    A dimension that is not wrapped adds k_i - 1, and a corner has one cable in it. N/k_i cables cross the
+    middle of an even dimension, twice as many of a wrapped one of 4 or more. The least of these is the
+    bisection: routes one dimension after the other pass at most N k_i/4 pairs over any cable of it (N k_i/8
+    over one of a ring), and N^2/4 pairs have to cross. Array operations on the cables.
+
+    References
+    ----------
+    Adiga et al., "Blue Gene/L torus interconnection network", IBM Journal of Research and Development 49,
+    2005.
+
+    Examples
+    --------
+    >>> torus(dims=(4, 4, 4))
+    <Topology torus(dims=(4, 4, 4)): 64 hosts, 0 switches, 192 links>
+    >>> torus(dims=(4, 4, 4), wrap=False).num_links
+    144
+    """
+    lengths, around = require_dims(dims=dims), _around(dims, wrap)
+    nodes = math.prod(lengths)
+    require_size("dims", lengths, nodes * (1 + len(lengths)))
+    grid = np.arange(nodes).reshape(lengths)
+    lines = [_line_of(grid, axis, around[axis]) for axis, length in enumerate(lengths) if length > 1]
+    return Topology.of(
+        edges=joined(*lines),
+        node_kind={"node": nodes},
+        pod=grid.ravel() // (nodes // lengths[0]),
+        meta=Design(name="torus", parameters=_parameters(lengths, around), paper="adiga2005torus"),
+    )
+
+
+def _tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Description:
+    lengths, chosen = _slice(dims, cubes)
+    return replace(_torus(lengths), design="tpu_v4", parameters={"dims": lengths, "cubes": chosen})
+
+
+def _tpu_v4_moves(dims: Sequence[int], cubes: Sequence[int] | None = None) -> list[IntArray]:
+    """Those of a torus, whatever cubes it is made of."""
+    return _torus_moves(dims)
+
+
+@design(closed_form=_tpu_v4, symmetries=_tpu_v4_moves, layout="torus")
+def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
+    """TPU v4 slice: a three-dimensional torus of cubes of 4 x 4 x 4 chips, joined by optical switches.
+
+    Inside a cube cables are electrical. Opposite faces of all 64 cubes of a pod end in the same switch, chip
+    by chip: it joins each cube to the next of the slice, the last to the first, wherever they stand.
+
+    Parameters
+    ----------
+    dims : sequence of int
+        Chips along three dimensions: multiples of 4, at most 64 cubes in all.
+    cubes : sequence of int, optional
+        Which cube of the pod, 0 to 63, each cube of the slice is, in row-major order; the first ones if not
+        given. To replace a failed cube, name another: the switches are set anew, no cable moves.
+
+    Returns
+    -------
+    Topology
+        prod(dims) chips in row-major order, all endpoints, all forwarding, 6 cables each. ``pod`` is the cube
+        of the pod, ``edge_attributes["optical"]`` tells which cables run through a switch, and the cables of
+        one switch share its risk: 16 for each dimension, 48.
+
+    Notes
+    -----
+    A circuit switch forwards light, not packets: it is no node, and distances are those of the torus. Each
+    cube has 96 optical cable ends.
+
+    References
+    ----------
+    Jouppi et al., "TPU v4: an optically reconfigurable supercomputer for machine learning with hardware
+    support for embeddings", ISCA 2023, section 2.
+
+    Examples
+    --------
+    >>> t = tpu_v4(dims=(4, 8, 4), cubes=(7, 3))
+    >>> t, len(t.shared_risk)
+    (<Topology tpu_v4(dims=(4, 8, 4), cubes=(7, 3)): 128 hosts, 0 switches, 384 links>, 48)
+    """
+    lengths, chosen = _slice(dims, cubes)
+    t = torus(lengths)
+    place = np.stack(np.unravel_index(np.arange(t.num_nodes), lengths))
+    cube = np.ravel_multi_index(tuple(place // CUBE), tuple(length // CUBE for length in lengths))
+    within = place[:, t.edges] % CUBE  # [axis, cable, end]
+    step = np.abs(within[:, :, 0] - within[:, :, 1])
+    axis = step.argmax(axis=0)
+    optical = step.max(axis=0) == CUBE - 1
+    others = np.array([[1, 2], [0, 2], [0, 1]])[axis]
+    face = (
+        within[others[:, 0], np.arange(axis.size), 0] * CUBE + within[others[:, 1], np.arange(axis.size), 0]
+    )
+    switch = np.where(optical, axis * CUBE**2 + face, -1)
+    meta = Design(name="tpu_v4", parameters={"dims": lengths, "cubes": chosen}, paper="jouppi2023tpuv4")
+    return on_switches(replace(t, pod=np.array(chosen)[cube], meta=meta), switch)
+
+
+def on_switches(t: Topology, switch: IntArray) -> Topology:
+    """Slice of which cable i runs through circuit switch[i], or through none where that is -1."""
+    risks = (
+        SharedRisk(name=f"optical switch {i:02}", edges=tuple(np.flatnonzero(switch == i).tolist()))
+        for i in np.unique(switch[switch >= 0])
+    )
+    return replace(t, edge_attributes={"optical": switch >= 0}, shared_risk=tuple(risks))
+
+
+def _hammingmesh(a: int, b: int, x: int, y: int) -> Description:
+    require_int(a=a, b=b, x=x, y=y, at_least=1)
+    rows, columns = b * y, a * x
+    nodes = rows * columns
+    (across, wide), (down, high) = _line(a, x), _line(b, y)
+    return Description(
+        design="hammingmesh",
+        parameters={"a": a, "b": b, "x": x, "y": y},
+        nodes={"accelerator": nodes, "row": rows, "column": columns},
+        degrees={"accelerator": 4, "row": 2 * x, "column": 2 * y},
+        links=x * y * (2 * a * b + a + b),
+        diameter=wide + high,
+        diameter_bound=wide + high,
+        mean_hops=(rows**2 * across + columns**2 * down) / (nodes * (nodes - 1)) if nodes > 1 else None,
+        host_connectivity=2 * (rows > 1) + 2 * (columns > 1),
+    )
+
+
+def _hammingmesh_moves(a: int, b: int, x: int, y: int) -> list[IntArray]:
+    """Next row and column of boards, their first two exchanged; all boards mirrored either way."""
+    parts = blocks((y, b, x, a), (y, b), (x, a))
+    grid, row, column = parts
+    moves = rolls(parts, [(0, 0, None), (2, None, 0)])
+    swaps = [
+        flat([grid[exchange(y)], row[exchange(y)], column]),
+        flat([grid[:, :, exchange(x)], row, column[exchange(x)]]),
+    ]
+    mirrors = [flat([grid[:, ::-1], row[:, ::-1], column]), flat([grid[..., ::-1], row, column[:, ::-1]])]
+    return [*moves, *swaps, *mirrors]
+
+
+@design(closed_form=_hammingmesh, symmetries=_hammingmesh_moves, layout="boards")
+def hammingmesh(a: int, b: int, x: int, y: int) -> Topology:
+    """HammingMesh: boards are meshes; each row and column of accelerators has a switch at the board edges.
+
+    Parameters
+    ----------
+    a, b : int
+        Columns and rows of accelerators of a board, at least 1.
+    x, y : int
+        Columns and rows of boards, at least 1.
+
+    Returns
+    -------
+    Topology
+        a b x y accelerators in row-major order of the whole grid, all forwarding, then the switches of the b
+        y rows and of the a x columns. Each accelerator has 4 cables. ``pod`` is the board.
+
+    Notes
+    -----
+    A row switch meets the first and the last accelerator of its row on every board: both ends of a board of
+    one column are two cables of one accelerator. Rows wider than the ports of a switch (2x of them) would be
+    trees; here each is one switch. Distances are sums of those along a row and along a column. Array
+    operations on the cables.
+
+    References
+    ----------
+    Hoefler et al., "HammingMesh: a network topology for large-scale deep learning", SC 2022, section 3.
+
+    Examples
+    --------
+    >>> hammingmesh(a=2, b=2, x=16, y=16)
+    <Topology hammingmesh(a=2, b=2, x=16, y=16): 1024 hosts, 64 switches, 3072 links>
+    """
+    require_int(a=a, b=b, x=x, y=y, at_least=1)
+    rows, columns = b * y, a * x
+    nodes = rows * columns
+    require_size("x", x, 3 * nodes + rows * (1 + 2 * x) + columns * (1 + 2 * y))
+    grid, row, column = np.arange(nodes).reshape(rows, columns), np.arange(rows), np.arange(columns)
+    along, down = column[:-1][column[1:] % a > 0], row[:-1][row[1:] % b > 0]
+    first, top = column[::a], row[::b]
+    row_switch, column_switch = nodes + row[:, None], nodes + rows + column
+    return Topology.of(
+        edges=joined(
+            (grid[:, along], grid[:, along + 1]),
+            (grid[down], grid[down + 1]),
+            *((grid[:, edge], row_switch) for edge in (first, first + a - 1)),
+            *((grid[edge], column_switch) for edge in (top, top + b - 1)),
+        ),
+        node_kind={"accelerator": nodes, "row": rows, "column": columns},
+        tier=np.repeat([0, 1], [nodes, rows + columns]),
+        pod=np.concatenate([(row[:, None] // b * x + column // a).ravel(), np.full(rows + columns, -1)]),
+        device_class={"row": "switch", "column": "switch"},
+        meta=Design(
+            name="hammingmesh", parameters={"a": a, "b": b, "x": x, "y": y}, paper="hoefler2022hxmesh"
+        ),
+    )
+
+
+def require_dims(*, dims: Sequence[int]) -> tuple[int, ...]:
+    """Return the lengths as a tuple of one or more integers of at least 1."""
+    require_instance((Sequence, np.ndarray), dims=dims)
+    if len(dims) == 0 or isinstance(dims, str):
+        raise ValueError(f"dims must be one or more integers >= 1, got {dims!r}")
+    return tuple(require_int(dims=length, at_least=1) for length in dims)
+
+
+def _around(dims: Sequence[int], wrap: bool | Sequence[bool]) -> tuple[bool, ...]:
+    """Whether each dimension is wrapped."""
+    require_instance((bool, np.bool_, Sequence, np.ndarray), wrap=wrap)
+    flags = [wrap] * len(dims) if isinstance(wrap, bool | np.bool_) else list(wrap)
+    if len(flags) != len(dims):
+        raise ValueError(f"wrap must be one flag for each of {len(dims)} dimensions, got {wrap!r}")
+    return tuple(require_flag(wrap=flag) for flag in flags)
+
+
+def _parameters(lengths: tuple[int, ...], around: tuple[bool, ...]) -> dict[str, tuple[int, ...]]:
+    """Arguments of a torus; those of a whole one are its lengths."""
+    return {"dims": lengths} if all(around) else {"dims": lengths, "wrap": around}
+
+
+def _line_of(grid: IntArray, axis: int, around: bool) -> tuple[IntArray, IntArray]:
+    """Every node and its next one along an axis; the cable round the edge only from length 3."""
+    ends = grid, np.roll(grid, -1, axis=axis)
+    if around and grid.shape[axis] > 2:
+        return ends
+    here, following = (np.delete(end, -1, axis=axis) for end in ends)
+    return here, following
+
+
+def _slice(dims: Sequence[int], cubes: Sequence[int] | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Lengths of a slice in chips, and the cubes of the pod it is made of."""
+    lengths = require_dims(dims=dims)
+    count = math.prod(length // CUBE for length in lengths)
+    if len(lengths) != 3 or any(length % CUBE for length in lengths) or count > _POD_CUBES:
+        raise ValueError(f"dims must be three multiples of {CUBE}, at most {_POD_CUBES} cubes, got {lengths}")
+    require_instance((Sequence, np.ndarray, type(None)), cubes=cubes)
+    named = range(count) if cubes is None else cubes
+    chosen = tuple(require_int(cubes=cube, at_least=0, at_most=_POD_CUBES - 1) for cube in named)
+    if len(set(chosen)) != count or len(chosen) != count:
+        raise ValueError(f"cubes must be {count} different cubes for dims {lengths}, got {cubes}")
+    return lengths, chosen
+
+
+def _line(length: int, boards: int) -> tuple[int, int]:
+    """Sum and largest of the distances along a row of boards, each of some length, with one switch."""
+    place = np.arange(length)
+    out = np.minimum(place, length - 1 - place) + 1  # to the switch
+    over = out[:, None] + out
+    direct = np.minimum(np.abs(place[:, None] - place), over)
+    largest = int(max(direct.max(), over.max() * (boards > 1)))
+    return boards * int(direct.sum()) + boards * (boards - 1) * int(over.sum()), largest

@@ -1,0 +1,296 @@
+"""Clusters whose NVLink domains are joined by rails: switches that all GPUs of one position share.
+
+Every GPU has NVLink to its domain and, unless the domain is alone, one network card to a leaf of its rail.
+GPUs forward: a message may change rails inside a domain. A network cable has 400 Gbit/s, an NVLink of the
+fifth generation 50 GB/s in each direction and no latency is modelled (``dataclasses.replace`` sets others).
+
+Letters: m rails, u GPUs of a domain on each rail, d domains, P ports per switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from relparallel._checks import require_flag, require_int
+from relparallel.topology._arrays import IntArray, joined, require_size
+from relparallel.topology.description import Description, design
+from relparallel.topology.designs._shared import blocks, rolls
+from relparallel.topology.fabric import Topology
+from relparallel.topology.parts import Design, SharedRisk
+from relparallel.units import GB
+
+_TRAY_GPUS: Final = 4  # of a compute tray of NVL72; each has its own rail
+_TRAYS: Final = 18
+_TRAY_CHIPS: Final = 2  # of a switch tray of NVL72
+_PORTS: Final = 144  # of the leaf and spine switches between NVL72 racks
+
+
+class NVLink(NamedTuple):
+    """NVLink of a domain: how many GPUs, over how many chips, with how many links of a GPU to each."""
+
+    gpus: int
+    chips: int = 1
+    links: int = 1
+    capacity: float = 18 * 50 * GB  # of one of these links
+
+    @classmethod
+    def fifth(cls, gpus: int, chips: int, *, detail: bool) -> NVLink:
+        """Fifth generation: 18 links of each GPU, spread over the chips, or one bundle to one node."""
+        return cls(gpus, chips, 18 // chips, 50 * GB) if detail else cls(gpus)
+
+    def cables(self, domains: int) -> tuple[IntArray, IntArray]:
+        """Ends of the links; GPUs first, then the chips, domain by domain."""
+        gpus = domains * self.gpus
+        gpu, chip = np.arange(gpus)[:, None], np.repeat(np.arange(self.chips), self.links)
+        return gpu, gpus + gpu // self.gpus * self.chips + chip
+
+
+class _Rails(NamedTuple):
+    """Domains, rails, GPUs of a domain on one rail, and the switches of a rail."""
+
+    domains: int
+    rails: int
+    each: int
+    leaves: int
+    spines: int
+    parallel: int  # cables of a leaf with a spine
+
+    @property
+    def near(self) -> int:
+        """Domains on one leaf."""
+        return self.domains // self.leaves
+
+    @property
+    def gpus(self) -> int:
+        return self.domains * self.rails * self.each
+
+    @property
+    def size(self) -> int:
+        """Nodes and cables, roughly."""
+        return self.gpus * 4 + self.rails * self.leaves * (2 + self.spines * (1 + self.parallel))
+
+
+def _rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> Description:
+    rails = _rail_only_rule(domains, gpus_per_domain, switch_ports)
+    parameters = {"domains": domains, "gpus_per_domain": gpus_per_domain, "switch_ports": switch_ports}
+    paths = 2 if domains > 1 and gpus_per_domain > 1 else 1
+    return _described(rails, NVLink(gpus_per_domain), Design(name="rail_only", parameters=parameters), paths)
+
+
+def _rail_only_moves(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> list[IntArray]:
+    """Those of rails."""
+    form = _rail_only(domains, gpus_per_domain, switch_ports)
+    return _rail_moves(form.nodes, domains, gpus_per_domain)
+
+
+@design(closed_form=_rail_only, symmetries=_rail_only_moves)
+def rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> Topology:
+    """Rail-only network: GPU r of every NVLink domain is on rail r, and no switch joins two rails.
+
+    Parameters
+    ----------
+    domains : int
+        NVLink domains (servers, or racks), at least 1. A rail of more than ``switch_ports`` of them has two
+        tiers: ``domains`` is then L P/2 for an even number L of leaves that divides P.
+    gpus_per_domain : int, optional
+        GPUs of each, at least 1: as many as there are rails. K in the paper.
+    switch_ports : int, optional
+        Ports per switch: even, at least 2. P above.
+
+    Returns
+    -------
+    Topology
+        GPUs domain by domain, one NVSwitch node per domain, leaves rail by rail, and spines if a rail has
+        two tiers. ``rail`` is that of GPUs and switches, ``pod`` the domain of GPUs and NVSwitches.
+
+    Notes
+    -----
+    A GPU reaches another rail over NVLink alone: 4 links where a rail is one switch, 6 where it has two
+    tiers. The rails need no core. Array operations on the cables.
+
+    References
+    ----------
+    Wang, Ghobadi, Shakeri, Zhang, Hasani, "Rail-only: a low-cost high-performance network for training LLMs
+    with trillion parameters", HotI 2024 (arXiv 2307.12169), section 3.
+
+    Examples
+    --------
+    >>> rail_only(domains=32, gpus_per_domain=8)
+    <Topology rail_only(domains=32, gpus_per_domain=8, switch_ports=64): 256 hosts, 40 switches, 512 links>
+    """
+    rails = _rail_only_rule(domains, gpus_per_domain, switch_ports)
+    parameters = {"domains": domains, "gpus_per_domain": gpus_per_domain, "switch_ports": switch_ports}
+    require_size("domains", domains, rails.size)
+    return _built(
+        rails,
+        NVLink(gpus_per_domain),
+        Design(name="rail_only", parameters=parameters, paper="wang2024railonly"),
+    )
+
+
+def _nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Description:
+    rails, nvlink = _nvl72_rule(racks, nvswitch_detail)
+    parameters = {"racks": racks, "nvswitch_detail": nvswitch_detail}
+    paths = nvlink.chips * nvlink.links + (racks > 1)
+    return _described(rails, nvlink, Design(name="nvl72", parameters=parameters), paths)
+
+
+def _nvl72_moves(racks: int = 1, nvswitch_detail: bool = False) -> list[IntArray]:
+    """Those of four rails."""
+    return _rail_moves(_nvl72(racks, nvswitch_detail).nodes, racks, 4)
+
+
+@design(closed_form=_nvl72, symmetries=_nvl72_moves)
+def nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Topology:
+    """NVL72 racks: 72 GPUs in one NVLink domain, and four rails between racks.
+
+    The four GPUs of a compute tray are on rails 0 to 3; a rail is non-blocking, of 144-port switches.
+
+    Parameters
+    ----------
+    racks : int, optional
+        At least 1. One rack has no network; more than 8 must be 4 L for an even number L of leaves that
+        divides 144.
+    nvswitch_detail : bool, optional
+        False: one node per rack, with one bundle of 900 GB/s to each GPU. True: the 18 chips of the rack,
+        each with one link of 50 GB/s to each GPU; the two chips of a switch tray share its risk.
+
+    Returns
+    -------
+    Topology
+        GPUs rack by rack, NVSwitch nodes, leaves and spines of the rails. ``rail`` is that of GPUs and
+        switches, ``pod`` the rack of GPUs and NVSwitches.
+
+    Notes
+    -----
+    72 GPUs x 18 links are 18 chips x 72 ports: 1,296 links of a rack carry 129.6 TB/s in both directions.
+
+    References
+    ----------
+    NVIDIA, "DGX SuperPOD reference architecture featuring DGX GB200", 2025 (racks, 8 to a unit).
+
+    Examples
+    --------
+    >>> nvl72(racks=1, nvswitch_detail=True)
+    <Topology nvl72(racks=1, nvswitch_detail=True): 72 hosts, 18 switches, 1296 links>
+    """
+    rails, nvlink = _nvl72_rule(racks, nvswitch_detail)
+    require_size("racks", racks, rails.size + rails.gpus * 18)
+    parameters = {"racks": racks, "nvswitch_detail": nvswitch_detail}
+    t = _built(rails, nvlink, Design(name="nvl72", parameters=parameters, paper="nvidia2025gb200"))
+    if not nvswitch_detail:
+        return t
+    chips = np.flatnonzero(t.is_kind("nvswitch")).reshape(racks, -1, _TRAY_CHIPS)
+    trays = (
+        SharedRisk(name=f"rack {rack} switch tray {tray}", nodes=tuple(pair))
+        for rack, pairs in enumerate(chips.tolist())
+        for tray, pair in enumerate(pairs)
+    )
+    return replace(t, shared_risk=tuple(trays))
+
+
+def with_nvlink(t: Topology, nvlink: NVLink) -> Topology:
+    """Set the capacity of all links at NVSwitches."""
+    at_switch = t.is_kind("nvswitch")[t.edges].any(axis=1)
+    return replace(t, capacity=np.where(at_switch, nvlink.capacity, t.capacity))
+
+
+def _rail_only_rule(domains: int, gpus_per_domain: int, switch_ports: int) -> _Rails:
+    require_int(domains=domains, gpus_per_domain=gpus_per_domain, at_least=1)
+    if require_int(switch_ports=switch_ports, at_least=2) % 2:
+        raise ValueError(f"switch_ports must be even, half of them up, got {switch_ports}")
+    return _rails("domains", domains, gpus_per_domain, 1, switch_ports)
+
+
+def _nvl72_rule(racks: int, nvswitch_detail: bool) -> tuple[_Rails, NVLink]:
+    require_int(racks=racks, at_least=1)
+    detail = require_flag(nvswitch_detail=nvswitch_detail)
+    rails = _rails("racks", racks, _TRAY_GPUS, _TRAYS, _PORTS)
+    return rails if racks > 1 else rails._replace(leaves=0), NVLink.fifth(72, 18, detail=detail)
+
+
+def _rails(name: str, domains: int, rails: int, each: int, ports: int) -> _Rails:
+    """One switch to a rail where its ports suffice, else a non-blocking network of two tiers."""
+    if domains * each <= ports:
+        return _Rails(domains, rails, each, 1, 0, 0)
+    leaves, rest = divmod(domains * each, ports // 2)
+    if rest or leaves % 2 or ports % leaves:
+        raise ValueError(
+            f"{name} must fill an even number of leaves that divides {ports}, {ports // 2} GPUs to a leaf, "
+            f"got {domains}, {domains * each / (ports // 2):g} leaves to a rail"
+        )
+    return _Rails(domains, rails, each, leaves, leaves // 2, ports // leaves)
+
+
+def _present(counts: dict[str, int]) -> dict[str, int]:
+    """Only the kinds that there are."""
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def _built(r: _Rails, nvlink: NVLink, meta: Design) -> Topology:
+    """Domains, their NVLink, and the switches of all rails."""
+    gpu, chips = np.arange(r.gpus), r.domains * nvlink.chips
+    rail, leaf = gpu % r.rails, np.arange(r.rails * r.leaves)
+    first_leaf = r.gpus + chips
+    first_spine = first_leaf + leaf.size
+    spine = np.arange(r.rails * r.spines)
+    cables = [nvlink.cables(r.domains)]
+    if r.leaves:
+        cables.append((gpu, first_leaf + rail * r.leaves + gpu // nvlink.gpus // r.near))
+        above = leaf[:, None] // r.leaves * r.spines + np.repeat(np.arange(r.spines), r.parallel)
+        cables.append((first_leaf + leaf[:, None], first_spine + above))
+    none = np.full(chips, -1)
+    t = Topology.of(
+        edges=joined(*cables),
+        node_kind=_present({"gpu": r.gpus, "nvswitch": chips, "leaf": leaf.size, "spine": spine.size}),
+        pod=np.concatenate(
+            [gpu // nvlink.gpus, np.arange(chips) // nvlink.chips, np.full(leaf.size + spine.size, -1)]
+        ),
+        rail=np.concatenate([rail, none, leaf // max(r.leaves, 1), spine // max(r.spines, 1)]),
+        device_class={"leaf": "switch", "spine": "switch"},
+        meta=meta,
+    )
+    return with_nvlink(t, nvlink)
+
+
+def _described(r: _Rails, nvlink: NVLink, meta: Design, paths: int) -> Description:
+    leaves, up = r.rails * r.leaves, r.spines * r.parallel
+    nodes = {"gpu": r.gpus, "nvswitch": r.domains * nvlink.chips, "leaf": leaves, "spine": r.rails * r.spines}
+    several, far = r.gpus > 1, r.domains - (r.near if r.leaves else 1)
+    near = r.domains - far
+    other = r.rails - 1  # rails that are reached over NVLink
+    total = 2 * (nvlink.gpus - 1) + r.each * ((near - 1) * (2 + 4 * other) + far * (4 + 6 * other))
+    diameter = 2 * several if r.domains == 1 else 2 + 2 * (far > 0) + 2 * (other > 0)
+    links = nvlink.chips * nvlink.links
+    return Description(
+        design=meta.name,
+        parameters=meta.parameters,
+        nodes=_present(nodes),
+        degrees=_present(
+            {
+                "gpu": links + (r.leaves > 0),
+                "nvswitch": nvlink.gpus * nvlink.links,
+                "leaf": r.near * r.each + up if leaves else 0,
+                "spine": r.leaves * r.parallel,
+            }
+        ),
+        links=r.gpus * (links + (r.leaves > 0)) + leaves * up,
+        diameter=diameter,
+        diameter_bound=diameter,
+        mean_hops=total / (r.gpus - 1) if several else None,
+        host_connectivity=paths * several,
+    )
+
+
+def _rail_moves(nodes: Mapping[str, int], domains: int, rails: int) -> list[IntArray]:
+    """Next leaf of every rail, domain of a leaf, GPU of a domain and rail, rail, NVSwitch, spine."""
+    leaves, spines = (nodes.get(kind, 0) // rails for kind in ("leaf", "spine"))
+    near = (max(leaves, 1), domains // max(leaves, 1))
+    each, chips = nodes["gpu"] // (domains * rails), nodes["nvswitch"] // domains
+    parts = blocks((*near, each, rails), (*near, chips), (rails, leaves), (rails, spines))
+    inside = [(1, 1, None, None), (2, None, None, None), (None, 2, None, None)]
+    return rolls(parts, [(0, 0, 1, None), *inside, (3, None, 0, 0), (None, None, None, 1)])

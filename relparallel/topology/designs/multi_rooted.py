@@ -1,0 +1,331 @@
+"""Multi-rooted trees of switches besides the fat-tree: three-tier networks, VL2 and Aspen trees.
+
+Letters of the papers: ``d_a`` and ``d_i`` ports of VL2's aggregation and intermediate switches; of an Aspen
+tree, ``k`` ports per switch, ``f_i`` failures tolerated between levels i and i-1, ``c_i = f_i + 1`` links of
+a level-i switch into each pod below, ``r_i`` pods below, ``m_i`` switches in a pod of level i and ``S``
+switches of each level but the last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from relparallel._checks import require_instance, require_int
+from relparallel.topology._arrays import IntArray, joined, require_size
+from relparallel.topology.description import Description, design
+from relparallel.topology.designs._shared import blocks, rolled, rolls
+from relparallel.topology.fabric import LINK_CAPACITY, Topology
+from relparallel.topology.parts import Design
+
+SERVERS_PER_TOR: Final = 20  #: of VL2: servers of 1 Gbit/s on two uplinks of 10 Gbit/s
+
+
+def _three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> Description:
+    parameters = {
+        "cores": cores,
+        "pods": pods,
+        "access_per_pod": access_per_pod,
+        "hosts_per_access": hosts_per_access,
+    }
+    require_int(**parameters, at_least=1)
+    access = pods * access_per_pod
+    hosts = access * hosts_per_access
+    diameter, mean = tree_hops(hosts_per_access, access_per_pod, pods)
+    return Description(
+        design="three_tier",
+        parameters=parameters,
+        nodes={"host": hosts, "access": access, "aggregation": 2 * pods, "core": cores},
+        degrees={
+            "host": 1,
+            "access": hosts_per_access + 2,
+            "aggregation": access_per_pod + cores,
+            "core": 2 * pods,
+        },
+        links=hosts + 2 * access + 2 * pods * cores,
+        diameter=diameter,
+        diameter_bound=diameter,
+        mean_hops=mean,
+        host_connectivity=int(hosts > 1),
+    )
+
+
+def _three_tier_moves(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> list[IntArray]:
+    """Next pod, access switch of the pod, host of the switch, aggregation switch of the pair, core switch."""
+    tiers = blocks((pods, access_per_pod, hosts_per_access), (pods, access_per_pod), (pods, 2), (cores,))
+    down = [(0, 0, 0, None), (1, 1, None, None), (2, None, None, None)]
+    return rolls(tiers, [*down, (None, None, 1, None), (None, None, None, 0)])
+
+
+@design(closed_form=_three_tier, symmetries=_three_tier_moves)
+def three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> Topology:
+    """Traditional tree: access switches on a redundant pair of aggregation switches, all pairs on the core.
+
+    Parameters
+    ----------
+    cores : int
+        Core switches, at least 1; each meets every aggregation switch.
+    pods : int
+        Pairs of aggregation switches, at least 1.
+    access_per_pod, hosts_per_access : int
+        Access switches on each pair, and hosts on each of them, at least 1.
+
+    Returns
+    -------
+    Topology
+        Hosts, then access, aggregation and core switches, pod by pod. Only switches forward. ``pod`` is -1
+        for the core.
+
+    Notes
+    -----
+    Where all cables are equal, oversubscription is hosts_per_access/2 at the access switches times
+    access_per_pod/cores at the aggregation switches. 2 disjoint paths join two access switches.
+
+    References
+    ----------
+    Cisco, "Cisco data center infrastructure 2.5 design guide", 2007, multi-tier model.
+
+    Examples
+    --------
+    >>> t = three_tier(cores=2, pods=3, access_per_pod=4, hosts_per_access=10)
+    >>> t.num_hosts, t.num_switches, t.num_links
+    (120, 20, 156)
+    """
+    form = _three_tier(cores, pods, access_per_pod, hosts_per_access)
+    require_size("pods", pods, sum(form.nodes.values()) + form.links)
+    host, access, above = (np.arange(form.nodes[kind]) for kind in ("host", "access", "aggregation"))
+    pair = access[:, None] // access_per_pod * 2 + np.arange(2)
+    return tiered(
+        form,
+        "cisco2007multitier",
+        [host // (access_per_pod * hosts_per_access), access // access_per_pod, above // 2],
+        [host // hosts_per_access, pair, np.tile(np.arange(cores), (above.size, 1))],
+    )
+
+
+def _vl2(d_a: int, d_i: int) -> Description:
+    for name, ports in {"d_a": d_a, "d_i": d_i}.items():
+        if require_int(**{name: ports}, at_least=2) % 2:
+            raise ValueError(f"{name} must be even, got {ports}: VL2 halves its switches' ports")
+    tors = d_a * d_i // 4
+    hosts = SERVERS_PER_TOR * tors
+    diameter, mean = tree_hops(SERVERS_PER_TOR, d_a // 2, d_i // 2)
+    return Description(
+        design="vl2",
+        parameters={"d_a": d_a, "d_i": d_i},
+        nodes={"server": hosts, "tor": tors, "aggregation": d_i, "intermediate": d_a // 2},
+        degrees={"server": 1, "tor": SERVERS_PER_TOR + 2, "aggregation": d_a, "intermediate": d_i},
+        links=hosts + 4 * tors,
+        diameter=diameter,
+        diameter_bound=diameter,
+        mean_hops=mean,
+        bisection=tors + tors % 2 * (SERVERS_PER_TOR // 2 - 1),
+        host_connectivity=1,
+    )
+
+
+def _vl2_moves(d_a: int, d_i: int) -> list[IntArray]:
+    """Those of a tree of three tiers."""
+    pods, racks = d_i // 2, d_a // 2
+    hosts = _vl2(d_a, d_i).hosts
+    return _three_tier_moves(racks, pods, racks, hosts // (pods * racks))
+
+
+@design(closed_form=_vl2, symmetries=_vl2_moves)
+def vl2(d_a: int, d_i: int) -> Topology:
+    """VL2: racks of 20 servers on two aggregation switches, each of which meets every intermediate switch.
+
+    Parameters
+    ----------
+    d_a : int
+        Ports of an aggregation switch: even, at least 2. Half go down to racks, half up.
+    d_i : int
+        Ports of an intermediate switch: even, at least 2. One to every aggregation switch.
+
+    Returns
+    -------
+    Topology
+        5 d_a d_i servers, d_a d_i/4 top-of-rack switches (``tor``), d_i aggregation and d_a/2 intermediate
+        switches. Racks of one pair of aggregation switches follow each other and are a ``pod``; -1 for the
+        intermediate switches. A server's cable has a tenth of the capacity of the others, as in the paper.
+
+    Notes
+    -----
+    2 d_a shortest paths join racks of two pods; two cables separate any two racks; d_a d_i/4 cables cross any
+    halving into whole racks, as fast together as the servers of a half.
+
+    References
+    ----------
+    Greenberg et al., "VL2: a scalable and flexible data center network", SIGCOMM 2009, section 4.1.
+
+    Examples
+    --------
+    >>> vl2(d_a=8, d_i=6)
+    <Topology vl2(d_a=8, d_i=6): 240 hosts, 22 switches, 288 links>
+    """
+    form = _vl2(d_a, d_i)
+    require_size("d_a", d_a, sum(form.nodes.values()) + form.links)
+    host, tor, above = (np.arange(form.nodes[kind]) for kind in ("server", "tor", "aggregation"))
+    rack, racks_per_pod = host // SERVERS_PER_TOR, d_a // 2
+    pair = tor[:, None] // racks_per_pod * 2 + np.arange(2)
+    t = tiered(
+        form,
+        "greenberg2009vl2",
+        [rack // racks_per_pod, tor // racks_per_pod, above // 2],
+        [rack, pair, np.tile(np.arange(racks_per_pod), (above.size, 1))],
+    )
+    return replace(t, capacity=LINK_CAPACITY * np.where(t.endpoint[t.edges[:, 0]], 0.1, 1.0))
+
+
+def _aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Description:
+    links, sizes = _aspen_pods(levels, k, fault_tolerance)
+    switches, top = 2 * sizes[-1], sizes[-1]
+    hosts, full = switches * k // 2, all(c == 1 for c in links)
+    diameter, mean = tree_hops(k // 2, *_pods_below(k, links))
+    kinds = [f"level {level}" for level in range(1, levels + 1)]
+    return Description(
+        design="aspen",
+        parameters={"levels": levels, "k": k, "fault_tolerance": tuple(c - 1 for c in reversed(links))},
+        nodes={"host": hosts} | dict.fromkeys(kinds, switches) | {kinds[-1]: top},
+        degrees={"host": 1} | dict.fromkeys(kinds, k),
+        links=levels * hosts,
+        diameter=diameter,
+        diameter_bound=diameter,
+        mean_hops=mean,
+        bisection=hosts // 2 if full else None,
+        host_connectivity=1,
+    )
+
+
+def _aspen_moves(levels: int, k: int, fault_tolerance: Sequence[int]) -> list[IntArray]:
+    """Next pod of each level below its parent, host of an edge switch, switch of the top with the same pods.
+
+    Pods of one level below the same pod are wired alike. At the top the k/2 ports of a switch end in runs of
+    consecutive switches that all begin at multiples of a common divisor.
+    """
+    links, half = [1 + f for f in fault_tolerance], k // 2  # from the top down
+    below = [k // links[0], *(half // c for c in links[1:])]  # pods below a pod of levels n .. 2
+    sizes = [math.prod(half // c for c in links[levels - i :]) for i in range(1, levels)]  # m_1 .. m_n-1
+    top = sizes[-1] * k // (2 * links[0])
+    run = math.gcd(half, top)
+    tiers = [(*below, half), *((*below[: levels - i], size) for i, size in enumerate(sizes, start=1))]
+    parts = blocks(*tiers, (top // run, run))
+    depth = [len(tier) - 1 for tier in tiers]
+    pods = [[axis if axis < d else None for d in depth] for axis in range(levels - 1)]
+    hosts = [levels - 1, *[None] * (levels - 1)]
+    return [*rolls(parts, [[*axes, None] for axes in (*pods, hosts)]), rolled(parts, [*[None] * levels, 1])]
+
+
+@design(closed_form=_aspen, symmetries=_aspen_moves)
+def aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Topology:
+    """Aspen tree: a fat-tree of n levels that gives up hosts for more than one link into each pod below.
+
+    Parameters
+    ----------
+    levels : int
+        Levels of switches n, at least 2.
+    k : int
+        Ports per switch: even, at least 2.
+    fault_tolerance : sequence of int
+        The paper's fault tolerance vector <f_n, .., f_2>, from the top down: failures of links between levels
+        i and i-1 that leave every switch of level i its way down. Zeros give the fat-tree.
+
+    Returns
+    -------
+    Topology
+        S k/2 hosts, S switches of each level 1..n-1, S/2 of level n, with S = k^(n-1) / (2^(n-2) prod(f_i +
+        1)). ``pod`` is the pod of level n-1; -1 for the top.
+
+    Notes
+    -----
+    A switch of level i has f_i + 1 cables into each pod below, to different switches where the pod has as
+    many. Hosts whose lowest common pod is of level i are 2i links apart.
+
+    References
+    ----------
+    Walraed-Sullivan, Vahdat, Marzullo, "Aspen trees: balancing data center fault tolerance, scalability and
+    cost", CoNEXT 2013, section 3.
+
+    Examples
+    --------
+    >>> aspen(levels=3, k=4, fault_tolerance=(1, 0))
+    <Topology aspen(levels=3, k=4, fault_tolerance=(1, 0)): 8 hosts, 10 switches, 24 links>
+    """
+    form = _aspen(levels, k, fault_tolerance)
+    require_size("levels", levels, sum(form.nodes.values()) + form.links)
+    links, sizes = _aspen_pods(levels, k, fault_tolerance)
+    counts = list(form.nodes.values())
+    pods_below = _pods_below(k, links)
+    parents = [np.arange(counts[0]) // (k // 2)]
+    for level, r in enumerate(pods_below):
+        parents.append(_aspen_parents(counts[level + 1], k // 2, r, sizes[level], sizes[level + 1]))
+    per_pod = [count * sizes[-2] // counts[1] for count in (counts[0], *counts[1:-1])]
+    pods = [np.arange(count) // size for count, size in zip(counts[:-1], per_pod, strict=True)]
+    return tiered(form, "walraed2013aspen", pods, parents)
+
+
+def _aspen_pods(levels: int, k: int, fault_tolerance: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Links into each pod below c_2 .. c_n, and switches in a pod m_1 .. m_n."""
+    require_int(levels=levels, k=k, at_least=2)
+    require_instance((Sequence, np.ndarray), fault_tolerance=fault_tolerance)
+    if k % 2:
+        raise ValueError(f"k must be even, got {k}: half of an Aspen switch's ports go up")
+    if len(fault_tolerance) != levels - 1 or isinstance(fault_tolerance, str):
+        raise ValueError(
+            f"fault_tolerance must be {levels - 1} integers, from the top level down, got {fault_tolerance!r}"
+        )
+    links = [1 + require_int(fault_tolerance=f, at_least=0) for f in reversed(fault_tolerance)]
+    sizes = [1]
+    for c, down in zip(links, [k // 2] * (levels - 2) + [k], strict=True):
+        if down % c or sizes[-1] * k % (2 * c):
+            raise ValueError(
+                f"fault_tolerance + 1 must divide the ports that go down ({down}) and give whole pods, "
+                f"got {fault_tolerance!r} with k={k}"
+            )
+        sizes.append(sizes[-1] * k // (2 * c))
+    return links, sizes
+
+
+def _pods_below(k: int, links: Sequence[int]) -> list[int]:
+    """Pods below each switch, r_2 .. r_n."""
+    return [k // (2 * c) for c in links[:-1]] + [k // links[-1]]
+
+
+def _aspen_parents(switches: int, up: int, r: int, small: int, large: int) -> IntArray:
+    """Switches above each switch, [switches, k/2]: port y of a pod meets switch y mod m_i above."""
+    switch = np.arange(switches)[:, None]
+    port = switch % small * up + np.arange(up)
+    return switch // (small * r) * large + port % large
+
+
+def tiered(form: Description, paper: str, pods: Sequence[IntArray], parents: Sequence[IntArray]) -> Topology:
+    """Tiers of nodes, each wired to the next; pods of all tiers but the last, which has none."""
+    counts = list(form.nodes.values())
+    start = np.concatenate([[0], np.cumsum(counts)])
+    below = [np.arange(low, high) for low, high in pairwise(start[:-1])]
+    cables = [
+        (node.reshape(-1, *[1] * (above.ndim - 1)), first + above)
+        for node, first, above in zip(below, start[1:], parents, strict=False)
+    ]
+    return Topology.of(
+        edges=joined(*cables),
+        node_kind=form.nodes,
+        transit=np.arange(start[-1]) >= counts[0],
+        pod=np.concatenate([*pods, np.full(counts[-1], -1)]),
+        device_class={kind: "switch" if i else "server" for i, kind in enumerate(form.nodes)},
+        meta=Design(name=form.design, parameters=form.parameters, paper=paper),
+    )
+
+
+def tree_hops(*arity: int) -> tuple[int, float | None]:
+    """Diameter and mean distance where hosts of one pod of level i, and of no lower one, are 2i apart."""
+    inside = [math.prod(arity[:i]) for i in range(len(arity) + 1)]
+    pairs: Mapping[int, int] = {2 * i: inside[i] - inside[i - 1] for i in range(1, len(inside))}
+    total = sum(hops * count for hops, count in pairs.items())
+    diameter = max((hops for hops, count in pairs.items() if count), default=0)
+    return diameter, total / (inside[-1] - 1) if inside[-1] > 1 else None

@@ -1,0 +1,261 @@
+"""Switch-centric (Clos) networks: only switches forward, hosts hang at the leaves.
+
+Letters of the papers: ``k`` ports per switch of the fat-tree and of F10's AB fat-tree. Every cable
+has 400 Gbit/s and no modelled latency (``dataclasses.replace`` sets others).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from relparallel._checks import require_int
+from relparallel.topology._arrays import IntArray, joined, require_size
+from relparallel.topology.description import Description, design
+from relparallel.topology.designs._shared import blocks, flat, rolls
+from relparallel.topology.fabric import Topology
+from relparallel.topology.parts import Design
+
+
+def _fat_tree(k: int) -> Description:
+    half = require_even(k=k) // 2
+    hosts = 2 * half**3
+    distances = 2 * (half - 1) + 4 * half * (half - 1) + 6 * (hosts - half**2)
+    return Description(
+        design="fat_tree",
+        parameters={"k": k},
+        nodes={"host": hosts, "edge": 2 * half**2, "aggregation": 2 * half**2, "core": half**2},
+        degrees={"host": 1, "edge": k, "aggregation": k, "core": k},
+        links=3 * hosts,
+        diameter=6,
+        diameter_bound=6,
+        mean_hops=distances / (hosts - 1),
+        bisection=half**3,
+        host_connectivity=1,
+    )
+
+
+def _fat_tree_moves(k: int) -> list[IntArray]:
+    """Next pod, edge switch of the pod, host of the switch, aggregation switch, core switch of its group."""
+    half = k // 2
+    moves = [(0, 0, 0, None), (1, 1, None, None), (2, None, None, None), (None, None, 1, 0)]
+    tiers = blocks((k, half, half), (k, half), (k, half), (half, half))
+    return rolls(tiers, [*moves, (None, None, None, 1)])
+
+
+@design(closed_form=_fat_tree, symmetries=_fat_tree_moves)
+def fat_tree(k: int) -> Topology:
+    """Three-tier fat-tree of k-port switches: k pods, each with k/2 edge and k/2 aggregation switches.
+
+    Aggregation switch j of every pod meets the core switches j k/2 .. j k/2 + k/2 - 1.
+
+    Parameters
+    ----------
+    k : int
+        Ports per switch: even, at least 2.
+
+    Returns
+    -------
+    Topology
+        k^3/4 hosts, k^2/2 edge, k^2/2 aggregation and k^2/4 core switches in this order, pod by pod; 3k^3/4
+        cables. Only switches forward. ``pod`` is -1 for the core.
+
+    Notes
+    -----
+    Hosts are at most 6 links apart, (k/2)^2 shortest paths join hosts of two pods, k/2 disjoint paths join
+    edge switches of two pods, and k^3/8 cables cross any halving of the hosts: as many as a half has hosts.
+    Array operations on the 3k^3/4 cables, no loop over nodes.
+
+    References
+    ----------
+    Al-Fares, Loukissas, Vahdat, "A scalable, commodity data center network architecture", SIGCOMM 2008,
+    section 3.
+
+    Examples
+    --------
+    >>> fat_tree(k=4)
+    <Topology fat_tree(k=4): 16 hosts, 20 switches, 48 links>
+    """
+    port = _half_of_ports(k)
+    group = np.arange(2 * port.size**2)[:, None] % port.size * port.size + port
+    return _pods_under_cores("fat_tree", k, "alfares2008fattree", group)
+
+
+def _f10(k: int) -> Description:
+    return replace(_fat_tree(k), design="f10")
+
+
+def _f10_moves(k: int) -> list[IntArray]:
+    """Next pod, with rows and columns of the core exchanged; edge switch; host; a row of the core."""
+    half = k // 2
+    host, edge, above, core = blocks((k, half, half), (k, half), (k, half), (half, half))
+    turned = [np.roll(tier, -1, axis=0) for tier in (host, edge, above)]
+    rows = above.copy()
+    rows[::2] = np.roll(above[::2], -1, axis=1)  # even pods meet rows of the core, odd ones columns
+    inside = rolls((host, edge, above, core), [(1, 1, None, None), (2, None, None, None)])
+    return [flat([*turned, core.T]), *inside, flat([host, edge, rows, np.roll(core, -1, axis=0)])]
+
+
+@design(closed_form=_f10, symmetries=_f10_moves)
+def f10(k: int) -> Topology:
+    """AB fat-tree of F10: a fat-tree whose odd pods meet the core switches in a second order.
+
+    Aggregation switch j meets cores j k/2 .. j k/2 + k/2 - 1 in even pods (type A) and cores j, j + k/2, ..
+    in odd pods (type B).
+
+    Parameters
+    ----------
+    k : int
+        Ports per switch: even, at least 2.
+
+    Returns
+    -------
+    Topology
+        Nodes in the order of `fat_tree`; as many of each kind, and as many cables.
+
+    Notes
+    -----
+    All counts and distances of hosts are those of the fat-tree. What differs is the way round a failure: a
+    core switch that lost its aggregation switch in a pod of type A reaches every edge switch of the pod over
+    a pod of type B in 4 links, where the fat-tree needs 6.
+
+    References
+    ----------
+    Liu, Halperin, Krishnamurthy, Anderson, "F10: a fault-tolerant engineered network", NSDI 2013, section 3.
+
+    Examples
+    --------
+    >>> f10(k=4)
+    <Topology f10(k=4): 16 hosts, 20 switches, 48 links>
+    """
+    port = _half_of_ports(k)
+    switch = np.arange(2 * port.size**2)[:, None]
+    j, odd = switch % port.size, switch // port.size % 2 == 1
+    group = np.where(odd, port * port.size + j, j * port.size + port)
+    return _pods_under_cores("f10", k, "liu2013f10", group)
+
+
+def _half_of_ports(k: int) -> IntArray:
+    """Numbers 0..k/2-1, where a fat-tree of k-port switches can be built."""
+    half = require_even(k=k) // 2
+    require_size("k", k, 8 * half**3 + 5 * half**2)
+    return np.arange(half)
+
+
+def _pods_under_cores(name: str, k: int, paper: str, group: IntArray) -> Topology:
+    """Pods of a fat-tree; group: the k/2 core switches of each aggregation switch."""
+    half = k // 2
+    hosts, edge, core = 2 * half**3, 2 * half**2, half**2  # edge switches; as many aggregation switches
+    host, switch = np.arange(hosts), np.arange(edge)
+    same_pod = switch[:, None] // half * half + np.arange(half)  # the pod's switches of the other tier
+    pod = np.concatenate([host // half**2, switch // half, switch // half, np.full(core, -1)])
+    return Topology.of(
+        edges=joined(
+            (host, hosts + host // half),
+            (hosts + switch[:, None], hosts + edge + same_pod),
+            (hosts + edge + switch[:, None], hosts + 2 * edge + group),
+        ),
+        node_kind={"host": hosts, "edge": edge, "aggregation": edge, "core": core},
+        transit=np.arange(pod.size) >= hosts,
+        pod=pod,
+        device_class={"host": "server", "edge": "switch", "aggregation": "switch", "core": "switch"},
+        meta=Design(name=name, parameters={"k": k}, paper=paper),
+    )
+
+
+def _leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Description:
+    require_int(leaves=leaves, spines=spines, hosts_per_leaf=hosts_per_leaf, at_least=1)
+    h, hosts = hosts_per_leaf, leaves * hosts_per_leaf
+    diameter = 4 if leaves > 1 else 2 if hosts > 1 else 0
+    return Description(
+        design="leaf_spine",
+        parameters={"leaves": leaves, "spines": spines, "hosts_per_leaf": h},
+        nodes={"host": hosts, "leaf": leaves, "spine": spines},
+        degrees={"host": 1, "leaf": h + spines, "spine": leaves},
+        links=leaves * (h + spines),
+        diameter=diameter,
+        diameter_bound=diameter,
+        mean_hops=(2 * (h - 1) + 4 * (hosts - h)) / (hosts - 1) if hosts > 1 else None,
+        bisection=_halves_of_leaves(leaves, spines, h),
+        host_connectivity=int(hosts > 1),
+    )
+
+
+def leaf_spine_moves(leaves: int, spines: int, hosts_per_leaf: int) -> list[IntArray]:
+    """Next leaf, host of the leaf, spine."""
+    tiers = blocks((leaves, hosts_per_leaf), (leaves,), (spines,))
+    return rolls(tiers, [(0, 0, None), (1, None, None), (None, None, 0)])
+
+
+@design(closed_form=_leaf_spine, symmetries=leaf_spine_moves)
+def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Topology:
+    """Two-tier network: every leaf switch has a cable to every spine switch.
+
+    Parameters
+    ----------
+    leaves, spines : int
+        Number of switches of each tier, at least 1.
+    hosts_per_leaf : int
+        Hosts on every leaf switch, at least 1.
+
+    Returns
+    -------
+    Topology
+        leaves x hosts_per_leaf hosts, then leaves, then spines; leaves x (hosts_per_leaf + spines) cables.
+        Only switches forward. ``pod`` is the leaf of a host, -1 for the spines.
+
+    Notes
+    -----
+    Hosts are at most 4 links apart; ``spines`` disjoint paths join two leaves; hosts_per_leaf/spines is the
+    oversubscription where all cables are equal.
+
+    References
+    ----------
+    Cisco, "Cisco data center spine-and-leaf architecture: design overview", white paper.
+
+    Examples
+    --------
+    >>> leaf_spine(leaves=4, spines=2, hosts_per_leaf=8)
+    <Topology leaf_spine(leaves=4, spines=2, hosts_per_leaf=8): 32 hosts, 6 switches, 40 links>
+    """
+    require_int(leaves=leaves, spines=spines, hosts_per_leaf=hosts_per_leaf, at_least=1)
+    hosts = leaves * hosts_per_leaf
+    require_size("leaves", leaves, 2 * hosts + leaves + spines + leaves * spines)
+    host, leaf = np.arange(hosts), np.arange(leaves)
+    pod = np.concatenate([host // hosts_per_leaf, leaf, np.full(spines, -1)])
+    return Topology.of(
+        edges=joined(
+            (host, hosts + host // hosts_per_leaf),
+            (hosts + leaf[:, None], hosts + leaves + np.arange(spines)),
+        ),
+        node_kind={"host": hosts, "leaf": leaves, "spine": spines},
+        transit=np.arange(pod.size) >= hosts,
+        pod=pod,
+        device_class={"host": "server", "leaf": "switch", "spine": "switch"},
+        meta=Design(
+            name="leaf_spine",
+            parameters={"leaves": leaves, "spines": spines, "hosts_per_leaf": hosts_per_leaf},
+            paper="cisco2013leafspine",
+        ),
+    )
+
+
+def _halves_of_leaves(leaves: int, spines: int, h: int) -> int:
+    """Cables cut between two halves of the hosts.
+
+    A leaf with a of its h hosts in the first half cuts min(h - a + other spines, a + spines there). This is
+    concave in a: the cheapest halving takes whole leaves, and part of one at most.
+    """
+    there = np.arange(spines + 1)
+    other = spines - there
+    whole, part = divmod(leaves * h // 2, h)
+    cut = whole * np.minimum(other, h + there) + (leaves - whole - 1) * np.minimum(h + other, there)
+    return int((cut + np.minimum(h - part + other, part + there)).min())
+
+
+def require_even(*, k: int) -> int:
+    """Return k if it is an even integer of at least 2."""
+    if require_int(k=k, at_least=2) % 2:
+        raise ValueError(f"k must be even, got {k}: a pod has k/2 edge and k/2 aggregation switches")
+    return int(k)
