@@ -33,7 +33,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "reliability.bounds (by chances of failure)": lambda: {
         "graph": nx.cycle_graph(4), "link_down": 0.1, "node_down": 0.01,
     },
-    "reliability.Importance": lambda: fields(R.evaluate(nx.cycle_graph(4), link_up=0.9).importance()),
     "reliability.RepairableNetwork": lambda: fields(
         R.failure_frequency(nx.cycle_graph(4), link_mtbf=1e6, link_mttr=1e3)
     ),

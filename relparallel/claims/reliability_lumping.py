@@ -8,8 +8,8 @@ from relparallel import topology
 from relparallel.claims.registry import theorem
 from relparallel.reliability import evaluate, fat_tree_connected, fat_tree_pods_connected
 from relparallel.reliability.problem import read_problem
-from relparallel.reliability.sensitivity.class_slopes import slopes_by_class
-from relparallel.reliability.sensitivity.importance import importance
+from relparallel.reliability.sensitivity.class_importance import class_importance
+from relparallel.reliability.sensitivity.gradient import importance
 
 
 @theorem(
@@ -49,5 +49,4 @@ def classes_equal_the_sweep_back() -> tuple[float, float]:
     core = len(problem.edges) + int(np.flatnonzero(fabric.is_kind("core"))[0])
     swept = importance(problem, fabric)
     (row,) = np.flatnonzero(swept.part == core)
-    by_class = slopes_by_class(fabric, problem)
-    return 0.0 if by_class is None else float(by_class[1][core]), float(swept.birnbaum[row])
+    return float(class_importance(fabric, problem)[1][core]), float(swept.birnbaum[row])

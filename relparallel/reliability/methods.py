@@ -9,21 +9,20 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relparallel._checks import require_rng
 from relparallel.reliability.auto import Attempt, exact_within, first_that_fits
 from relparallel.reliability.lumped.alike_nodes import twins
 from relparallel.reliability.problem import Problem, mute_terminals, require_relays
-from relparallel.reliability.programme.compiled import compiled, solved
-from relparallel.reliability.programme.frontier import NotExactError, fitting, require_fit
+from relparallel.reliability.programme.compiled import solved
+from relparallel.reliability.programme.frontier import fitting, require_fit
 from relparallel.reliability.result import Estimator, Reliability, Routing, bracketed, exactly, explained
 from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
 
-    from relparallel.reliability.sensitivity.importance import ByClass, Importance
+    from relparallel.reliability.sensitivity.importance import Importance
 
 _BOUND_STATES, _BOUND_STEPS = 2**16, 10**7  # per layer, and links to look at per second that may be spent
 _MOST_STEPS = 2**62
@@ -69,7 +68,7 @@ def answer(question: Question, method: str) -> Reliability:
         return _with_groups(question, method)
     if method == "auto":
         found = first_that_fits(_from_the_most_exact(question))
-        return with_importance(found, question, alike=found.width == 0 and found.states > 0)
+        return with_importance(found, question)
     if method == "exact":
         return with_importance(_exactly_solved(question), question)
     return _by_form(question) if method == "closed_form" else explained(_by_method(question, method), "")
@@ -103,19 +102,8 @@ def _by_form(question: Question) -> Reliability:
     """The closed form that applies."""
     from relparallel.reliability.closed_forms.form_recognition import read_form
 
-    topology, routing = as_topology(question.graph), question.routing
-    form = read_form(topology, question.problem, routing)
-
-    def again(problem: Problem) -> tuple[float, NDArray[np.float64]] | None:
-        from relparallel.reliability.sensitivity.class_slopes import slopes_by_form
-
-        known = form if problem is question.problem else None
-        found = slopes_by_form(topology, problem, routing, known)
-        if found is None and routing == "updown":  # what else there is counts any path
-            raise NotExactError("parts must stay alike in their classes for importance over up-down paths")
-        return found
-
-    return with_importance(form.answer(routing), question, again=again)
+    form = read_form(as_topology(question.graph), question.problem, question.routing)
+    return with_importance(form, question)
 
 
 def _up_and_down(question: Question, method: str) -> Reliability:
@@ -259,7 +247,7 @@ def _with_groups(question: Question, method: str) -> Reliability:
         if question.rng is not None:
             attempts.append(Attempt("estimate", partial(sampled, "auto")))
         found = first_that_fits(attempts)
-    return with_importance(found, question, again=partial(_slopes_with_groups, question), alone=True)
+    return with_importance(found, question)
 
 
 def _by_states(
@@ -275,44 +263,15 @@ def _by_states(
     return ask_each_state(always, left, shared, ask, states, rtol)
 
 
-def _slopes_with_groups(question: Question, problem: Problem) -> tuple[float, NDArray[np.float64]]:
-    """Unreliability and importance of all parts, by the programme for each state of the groups."""
-    from relparallel.reliability.sensitivity.adjoint import differentiate
-    from relparallel.reliability.sensitivity.group_slopes import slopes_at_once, slopes_with_groups
-
-    structure = compiled(problem, question.reductions)  # of all states alike
-    may = np.concatenate([problem.link[:, 0], problem.node[:, 0]]) > 0
-
-    def slopes_of(about: Problem) -> tuple[float, NDArray[np.float64]]:
-        failed = may & (np.concatenate([about.link[:, 0], about.node[:, 0]]) == 0)  # with a group
-        given = about.link, about.node
-        found = differentiate(structure, *given, max_states=question.max_states, without=failed)
-        return found.unreliability, np.concatenate([found.links, found.nodes])
-
-    at_once = partial(slopes_at_once, max_states=question.max_states)
-    return slopes_with_groups(question.problem.groups, slopes_of, problem, at_once)
-
-
-def with_importance(
-    found: Reliability,
-    question: Question,
-    *,
-    alike: bool = False,
-    again: ByClass | None = None,
-    alone: bool = False,
-) -> Reliability:
-    """The result, which can tell how important every part is if it is exact: by ``again``, perhaps alone."""
+def with_importance(found: Reliability, question: Question) -> Reliability:
+    """The result, which can tell how important every part is if it is exact over any path."""
 
     def parts(*, perfect: bool) -> Importance:
-        from relparallel.reliability.sensitivity.importance import importance
+        from relparallel.reliability.sensitivity.gradient import importance
 
-        if perfect and (alone or found.routing == "updown"):
-            raise NotExactError(
-                "perfect must be False for importance over up-down paths or with groups, got True"
-            )
         asked = question.problem, question.graph, question.reductions, question.max_states
-        return importance(*asked, perfect=perfect, alike=alike, again=again)
+        return importance(*asked, perfect=perfect)
 
-    if found.method in ("exact", "closed_form") and found._parts is None:
+    if found.method in ("exact", "closed_form") and found.routing == "any" and found._parts is None:
         object.__setattr__(found, "_parts", parts)
     return found

@@ -1,8 +1,7 @@
-"""Oracles in exact fractions: enumeration, factoring, both states of a part; and what importances cost."""
+"""Oracles in exact fractions: enumeration, factoring, both states of a part."""
 
 from fractions import Fraction
 from itertools import combinations, product
-from time import process_time
 
 import pytest
 
@@ -93,22 +92,3 @@ def by_factoring():
 def by_conditioning():
     """Importance of a part by both its states."""
     return condition
-
-
-@pytest.fixture(scope="session")
-def times_one_evaluation():
-    """Cost of all importances of what a closed form answers, in evaluations: the least of some attempts."""
-
-    def measure(*asked, attempts=8, **chances):
-        spent = []
-        for _ in range(attempts):
-            start = process_time()
-            result = evaluate(*asked, **chances)
-            middle = process_time()
-            result.importance()
-            spent.append((middle - start, process_time() - middle))
-        assert result.method == "closed_form"
-        once, every = map(min, zip(*spent, strict=True))
-        return every / once
-
-    return measure

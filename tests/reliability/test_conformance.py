@@ -17,7 +17,7 @@ from relparallel.reliability.lumped.symmetry import lumped
 from relparallel.reliability.problem import Group, read_problem
 from relparallel.reliability.programme.compiled import compiled
 from relparallel.reliability.questions.groups import conditioned, swept
-from relparallel.reliability.sensitivity.adjoint import differentiate
+from relparallel.reliability.sensitivity.reverse_pass import gradient
 
 FACTS = facts("network-reliability")
 ROWS = {
@@ -89,7 +89,8 @@ def by_symmetry(name):
 
 def by_two_sweeps(name):
     _, problem = read(name)
-    return differentiate(structure(*key(name))[0], problem.link, problem.node).unreliability
+    wanted = np.concatenate([problem.link[:, 1], problem.node[:, 1]]) > 0
+    return gradient(structure(*key(name))[0], problem.link, problem.node, wanted)[0]
 
 
 def by_polynomial(name):

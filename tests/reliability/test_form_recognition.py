@@ -88,7 +88,7 @@ def test_large_fat_trees_agree_with_the_forms_by_name():
         (bcube(3, 1), {"terminals": (0, 4), "link_up": 0.9}, "no fabric of tiers"),
         (fat_tree(4), {"link_up": 0.9}, "edge and aggregation switches"),
         (fat_tree(4), {"link_up": 0.9, "routing": "updown"}, "no more than 5 edge switches"),
-        (fat_tree(4), {"link_up": 0.9, "groups": 0.1}, "must not be combined"),
+        (fat_tree(4), {"link_up": 0.9, "groups": [((0,), 0.1)]}, "must not be combined"),
         (nx.path_graph(3, create_using=nx.DiGraph), {"directed": True, "link_up": 0.9}, "directed"),
     ],
 )

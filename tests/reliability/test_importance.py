@@ -3,11 +3,8 @@
 import os
 import tarfile
 from fractions import Fraction
-from functools import partial
 from io import BytesIO
 from pathlib import Path
-from statistics import median
-from time import process_time
 
 import networkx as nx
 import numpy as np
@@ -19,7 +16,7 @@ from relparallel.reliability import evaluate
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.programme.compiled import compiled
 from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.sensitivity.adjoint import differentiate
+from relparallel.reliability.sensitivity.reverse_pass import gradient
 
 
 def by_conditioning(structure, problem):
@@ -37,15 +34,15 @@ def by_conditioning(structure, problem):
     return np.array(differences), np.array(without)
 
 
-def assert_agrees(problem, reductions=True, **options):
+def assert_agrees(problem, reductions=True):
     """Relative error 1e-9; what conditioning loses when it subtracts is allowed for on its side alone."""
     structure = compiled(problem, reductions)
-    found = differentiate(structure, problem.link, problem.node, perfect=True, **options)
-    slope = np.concatenate([found.links, found.nodes])
+    wanted = np.ones(len(problem.link) + len(problem.node), dtype=bool)
+    unreliability, found = gradient(structure, problem.link, problem.node, wanted)
     expected, without = by_conditioning(structure, problem)
-    assert np.all(np.abs(slope - expected) <= 1e-9 * expected + 1e-14 * without)
+    assert np.all(np.abs(found - expected) <= 1e-9 * expected + 1e-14 * without)
     exact = structure.evaluate(problem.link, problem.node).unreliability
-    assert found.unreliability == pytest.approx(exact, rel=1e-13)
+    assert unreliability == pytest.approx(exact, rel=1e-13)
 
 
 NETWORKS = {
@@ -75,15 +72,13 @@ def test_all_parts_against_conditioning(name, node_down):
     nodes=st.integers(2, 9),
     terminals=st.integers(1, 4),
     reductions=st.booleans(),
-    room=st.sampled_from([1, 30, 2**20]),
 )
-def test_random_networks_against_conditioning(seed, nodes, terminals, reductions, room):
-    """Nodes and links fail; little room makes the sweep back start from several layers."""
+def test_random_networks_against_conditioning(seed, nodes, terminals, reductions):
     rng = np.random.default_rng(seed)
     graph = nx.gnm_random_graph(nodes, int(rng.integers(1, 2 * nodes)), seed=seed % 2**31)
     chosen = rng.choice(nodes, min(terminals, nodes), replace=False).tolist()
     link, node = rng.random(len(graph.edges)), rng.random(nodes)
-    assert_agrees(read_problem(graph, chosen, 1.0, 1.0, link, node), reductions, room=room)
+    assert_agrees(read_problem(graph, chosen, 1.0, 1.0, link, node), reductions)
 
 
 @pytest.mark.parametrize("node_down", [0.0, 1e-3])
@@ -257,7 +252,7 @@ def test_only_exact_results_know_their_parts():
 def test_memory_is_guarded():
     problem = read_problem(nx.grid_2d_graph(6, 6), "all", 0.9, 1.0)
     with pytest.raises(NotExactError, match="max_states=50"):
-        differentiate(compiled(problem), problem.link, problem.node, max_states=50)
+        gradient(compiled(problem), problem.link, problem.node, np.ones(96, dtype=bool), max_states=50)
 
 
 def test_where_nothing_fails_no_part_is_important():
@@ -291,50 +286,6 @@ def test_every_measure_against_conditioning_by_evaluate(measure):
         )
         assert found.risk_achievement[i] == pytest.approx(without / whole.unreliability, rel=1e-9)
         assert found.risk_reduction[i] == pytest.approx(whole.unreliability / perfect, rel=1e-9)
-
-
-FIVE = {
-    "grid": (nx.convert_node_labels_to_integers(nx.grid_2d_graph(8, 8)), "all"),
-    "torus": (nx.convert_node_labels_to_integers(nx.grid_2d_graph(5, 5, periodic=True)), "all"),
-    "dodecahedron": (nx.dodecahedral_graph(), "all"),
-    "hypercube": (nx.convert_node_labels_to_integers(nx.hypercube_graph(4)), (0, 15)),
-    "dcell": (nx.Graph(topology.dcell(4, 1).edges.tolist()), "all"),
-    "vl2": (topology.vl2(8, 6), (0, 239)),
-    "cycle": (nx.cycle_graph(8), "all"),
-    "complete": (nx.complete_graph(10), "all"),
-    "complete, two": (nx.complete_graph(11), (0, 1)),
-    "two sides": (nx.complete_bipartite_graph(16, 8), "all"),
-    "two sides, two": (nx.complete_bipartite_graph(24, 8), (0, 1)),
-}
-
-
-def median_seconds(runs, rounds, repeats):
-    """Median CPU seconds of each run; all of them in turn, so that noise meets them alike."""
-    spent = [[] for _ in runs]
-    for _ in range(rounds):
-        for run, seconds in zip(runs, spent, strict=True):
-            start = process_time()
-            for _ in range(repeats):
-                run()
-            seconds.append((process_time() - start) / repeats)
-    return [median(seconds) for seconds in spent]
-
-
-@pytest.mark.parametrize("name", FIVE)
-def test_all_importances_cost_less_than_five_evaluations(name):
-    """0.5 to 3.5 times on a quiet machine; a second try where others disturbed the first."""
-    graph, terminals = FIVE[name]
-    once = partial(evaluate, graph, terminals, 0.99)
-    result = once()
-    result.importance()  # it may compile
-    start = process_time()
-    result.importance()
-    repeats = 1 if process_time() - start > 2e-3 else 20
-    for _ in range(2):
-        evaluation, importances = median_seconds((once, result.importance), 9, repeats)
-        if importances < 5 * evaluation:
-            return
-    pytest.fail(f"{importances:.1e} s against {evaluation:.1e} s")
 
 
 def test_parts_of_equal_chance_and_slope_leave_rests_of_their_own():

@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -9,46 +8,42 @@ from hypothesis import given, settings, strategies as st
 import relparallel as rp
 from relparallel.reliability import evaluate, fat_tree_connected, fat_tree_pods_connected
 from relparallel.reliability.chances import CERTAIN, part
-from relparallel.reliability.lumped.lumping import Fabric, terminals_connected
+from relparallel.reliability.lumped.fabric import Fabric, Pods
+from relparallel.reliability.lumped.lumping import terminals_connected
 from relparallel.reliability.lumped.pod_partitions import layouts
 from relparallel.topology import fat_tree
 
 CHANCES = st.sampled_from([0.0, 0.25, 0.5, 0.8, 0.99, 1.0])
-CLASSES = ("core", "aggregation", "edge", "core_link", "edge_link")
+CLASSES = ("aggregation", "core_link", "edge_link", "other_link", "edge")
 
 
-def fabric(planes, cores, aggregations, pods, *ups):
-    return Fabric(
-        planes=planes,
-        cores=cores,
-        aggregations=aggregations,
-        pods=tuple(pods),
-        **dict(zip(CLASSES, map(part, ups), strict=True)),
-    )
-
-
-def links_of(some):
-    """Cables (u, v, class) of a fabric; nodes start with the letter of their class, terminals with t."""
-    pod = 0
-    for count, terminals, others in some.pods:
-        for _ in range(count):
-            for plane in range(some.planes):
-                for s in range(some.aggregations):
-                    middle = ("a", pod, plane, s)
-                    yield from ((("c", plane, c), middle, "core_link") for c in range(some.cores))
-                    yield from ((("t", pod, e), middle, "edge_link") for e in range(terminals))
-                    yield from ((("e", pod, e), middle, "edge_link") for e in range(others))
-            pod += 1
+def fabric(planes, cores, aggregations, pods, core, aggregation, edge, core_link, edge_link):
+    """Parts of a class are alike in all pods."""
+    chances = [part(up) for up in (aggregation, core_link, edge_link, edge_link, edge)]
+    return Fabric(planes, cores, aggregations, part(core), tuple(Pods(*pod, *chances) for pod in pods))
 
 
 def unlumped(some, given="down"):
     """The same question to the exact programme, which knows nothing of the symmetry."""
-    graph, side = nx.Graph(), ("up", "down").index(given)
-    chance = {"c": some.core, "a": some.aggregation, "e": some.edge, "t": CERTAIN}
-    for u, v, name in links_of(some):
-        graph.add_edge(u, v, p=getattr(some, name)[side])
-    for v in graph:
-        graph.nodes[v]["p"] = chance[v[0]][side]
+    graph, side, number = nx.Graph(), ("up", "down").index(given), 0
+    cores = [("c", plane, c) for plane in range(some.planes) for c in range(some.cores)]
+    graph.add_nodes_from(cores, p=some.core[side])
+    for pods in some.pods:
+        for _ in range(pods.count):
+            seats = [("t", number, e) for e in range(pods.terminals)]
+            idle = [("e", number, e) for e in range(pods.others)]
+            middle = [
+                ("a", number, plane, s) for plane in range(some.planes) for s in range(some.aggregations)
+            ]
+            graph.add_nodes_from(seats, p=CERTAIN[side])
+            graph.add_nodes_from(idle, p=pods.edge[side])
+            graph.add_nodes_from(middle, p=pods.aggregation[side])
+            for switch in middle:
+                above = [core for core in cores if core[1] == switch[2]]
+                graph.add_edges_from(((switch, core) for core in above), p=pods.core_link[side])
+                graph.add_edges_from(((switch, edge) for edge in seats), p=pods.edge_link[side])
+                graph.add_edges_from(((switch, edge) for edge in idle), p=pods.other_link[side])
+            number += 1
     terminals = [v for v in graph if v[0] == "t"]
     return evaluate(graph, terminals, method="exact", **{f"link_{given}": "p", f"node_{given}": "p"})
 
@@ -63,11 +58,12 @@ def fabrics(draw):
     planes, cores, aggregations = draw(
         st.sampled_from([(1, 1, 1), (1, 2, 2), (1, 3, 2), (2, 2, 1), (3, 1, 1)])
     )
-    pods = draw(st.lists(st.tuples(st.just(1), st.integers(1, 2), st.integers(0, 1)), min_size=2, max_size=3))
-    transit = draw(st.integers(0, 1))
-    return fabric(
-        planes, cores, aggregations, [*pods, *[(transit, 0, 2)] * transit], *(draw(CHANCES) for _ in CLASSES)
+    sizes = draw(
+        st.lists(st.tuples(st.just(1), st.integers(1, 2), st.integers(0, 1)), min_size=2, max_size=3)
     )
+    sizes += [(1, 0, 2)] * draw(st.integers(0, 1))
+    pods = [Pods(*size, *(part(draw(CHANCES)) for _ in CLASSES)) for size in sizes]
+    return Fabric(planes, cores, aggregations, part(draw(CHANCES)), tuple(pods))
 
 
 @settings(max_examples=60, deadline=None)
@@ -125,17 +121,7 @@ def test_the_8_ary_fat_tree_with_all_parts_failing_loses_its_smallest_cuts_first
 @pytest.mark.parametrize("down", [1e-3, 1e-9, 1e-30, 1e-70, 1e-150])
 def test_failure_keeps_its_digits(down):
     rare = (1.0, down)
-    some = Fabric(
-        planes=2,
-        cores=2,
-        aggregations=1,
-        pods=((4, 2, 0),),
-        core=rare,
-        aggregation=rare,
-        edge=rare,
-        core_link=rare,
-        edge_link=rare,
-    )
+    some = Fabric(2, 2, 1, rare, (Pods(4, 2, 0, *[rare] * 5),))
     found = terminals_connected(some).unreliability
     assert found == pytest.approx(unlumped(some).unreliability, rel=1e-13, abs=0)
     assert found == pytest.approx(28 * down**2, rel=20 * math.sqrt(down), abs=0)
@@ -168,8 +154,12 @@ def test_hosts_and_edge_switches_multiply_outside():
 def test_more_parts_that_work_help():
     ups = [0.9, 0.8, 0.7, 0.85, 0.9]
     some = fabric(2, 2, 1, [(2, 2, 1), (1, 0, 2)], *ups)
-    for name in CLASSES:
-        better = replace(some, **{name: part(0.95)})
+    changes = [some._replace(core=part(0.95))]
+    changes += [
+        some._replace(pods=tuple(pods._replace(**{name: part(0.95)}) for pods in some.pods))
+        for name in CLASSES
+    ]
+    for better in changes:
         assert terminals_connected(better).unreliability < terminals_connected(some).unreliability
 
 

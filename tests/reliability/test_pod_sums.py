@@ -3,11 +3,10 @@
 from fractions import Fraction
 from itertools import combinations, product
 
-import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.reliability.lumped.arithmetic import Dual, Duals, Scale
+from relparallel.reliability.lumped.arithmetic import Scale
 from relparallel.reliability.lumped.pod_partitions import integer_partitions
 from relparallel.reliability.lumped.pod_sums import Uplinks
 
@@ -63,33 +62,6 @@ def test_weights_are_sums_over_all_states_of_the_switches(case):
     found = some.weights(some.uncoloured(sizes, seats), some.entries(table))
     for column, choice in zip(found.T, seats, strict=True):
         assert in_floats(column) == close(one_by_one(planes, switches, up, miss, sizes, choice, table))
-
-
-@settings(max_examples=40, deadline=None)
-@given(case=cases())
-def test_slopes_of_weights_are_those_of_the_sum_over_all_states(case):
-    """By links to cores, switches and a factor of the table: of a sum of all weights with some levers."""
-    planes, switches, up, miss, sizes, seats, table = case
-    by = (Fraction(1),)
-    some = Uplinks(planes, 3, switches, Dual(up, by), Dual(1 - miss, by), Duals(SCALE, 1))
-    entries = some.entries({key: Dual(x, (3 * x,)) for key, x in table.items()})
-    uncoloured = some.uncoloured(sizes, seats)
-    weights = some.weights(uncoloured, entries)
-    levers = np.array(
-        [[Fraction(1 + 7 * row % 5, column) for column in (1, 2)] for row in range(weights.shape[1])]
-    )
-    scaled = SCALE.array(levers.ravel()).reshape(levers.shape)
-    above, below = Dual(up, (0, 1, 0)), Dual(miss, (-1, 0, 0))
-    tripled = {key: Dual(x, (0, 0, 3 * x)) for key, x in table.items()}
-    exact = Dual(0, (0, 0, 0))
-    for column, choice in zip(levers.T, seats, strict=True):
-        for lever, weight in zip(
-            column, one_by_one(planes, switches, above, below, sizes, choice, tripled), strict=True
-        ):
-            exact = exact + weight * lever
-    expected = close(exact.slopes)
-    assert in_floats(some.slopes(entries, some.entry_levers(uncoloured, scaled, SCALE))) == expected
-    assert in_floats((weights[1:] * scaled).sum(axis=(1, 2)) >> SCALE.bits) == expected
 
 
 def in_floats(units):

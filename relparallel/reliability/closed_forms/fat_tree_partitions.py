@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cache
 from operator import mul
@@ -40,7 +40,14 @@ class Bracket(NamedTuple):
 class Group:
     """One group of cores in whole numbers over ``one``: chances of cores, and of a block to touch some."""
 
-    def __init__(self, k: int, core_up: float, aggregation_up: float, link_up: float, bits: int) -> None:
+    def __init__(
+        self,
+        k: int,
+        core_up: float | Fraction,
+        aggregation_up: float | Fraction,
+        link_up: float | Fraction,
+        bits: int,
+    ) -> None:
         self.k, self.h, self.bits, self.one = k, k // 2, bits, 1 << bits
         c, a, link = (int(Fraction(p) * self.one) for p in (core_up, aggregation_up, link_up))
         core = [self.powers(p, self.h) for p in (c, self.one - c)]
@@ -131,8 +138,14 @@ def pods_apart(k: int, core_up: float, aggregation_up: float, core_link_up: floa
         digits = 1080 if together <= 0 else 1 + int(1 / together).bit_length()
 
 
+def pods_joined(k: int, ups: Sequence[Fraction], smallest: Fraction) -> Fraction:
+    """Probability that all of at most 32 pods are together, to a few bits of a number that may be tiny."""
+    digits = smallest.denominator.bit_length() - smallest.numerator.bit_length() + _KEPT
+    return 1 - _alternating(k, ups, k, digits)[1]
+
+
 def _alternating(
-    k: int, chances: tuple[float, float, float], terminals: int, digits: int
+    k: int, chances: Sequence[float | Fraction], terminals: int, digits: int
 ) -> tuple[Fraction, Fraction]:
     """Least and largest unreliability by the partial sums, each off by less than 2^-digits."""
     ways, visited, groups = math.comb(k, terminals), 0, dict[int, Group]()

@@ -1,26 +1,21 @@
-"""The closed form that answers a question, found by the wiring and the chances of the network, not its name.
+"""The closed form that answers a question, found by wiring and probabilities of the network, not by its name.
 
-A form needs interchangeable parts: `pod_recognition` sees whether there are tiers of them. Which form applies
+A form needs interchangeable parts: `match_fabric` sees whether there are tiers of them. Which form applies
 then depends on the parts that fail and on the terminals; where none does, the reason is said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from relparallel.reliability.chances import CERTAIN, Chance, parallel, part, series
 from relparallel.reliability.closed_forms.fat_tree_partitions import pods_apart
-from relparallel.reliability.closed_forms.form_slopes import ClassSlopes, Sides
 from relparallel.reliability.closed_forms.job_forms import JOINED_EXACTLY, pairs_joined
-from relparallel.reliability.closed_forms.pair_slopes import slopes_of_pairs
-from relparallel.reliability.closed_forms.partition_slopes import slopes_of_partitions
 from relparallel.reliability.lumped.alike_nodes import bipartite_connected
-from relparallel.reliability.lumped.lumping import Fabric
-from relparallel.reliability.lumped.pod_recognition import Seen, see
+from relparallel.reliability.lumped.fabric import Fabric, Match, Pods, match_fabric
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.result import Reliability, Routing, exactly
@@ -30,40 +25,138 @@ _MOST: Final = 256  # vertices of a side: a second or two
 _MOST_PODS: Final = 32  # whose partitions are all summed, so that the answer is exact
 
 
-class _Inner(NamedTuple):
-    """A form as in `Form`, and the chance of switches of the fabric that must work in any case."""
+class AnyPath(NamedTuple):
+    """What decides whether terminals are joined over any path, and the pods with and without terminals.
 
-    chance: Chance
-    form: str
-    slopes: Callable[[], ClassSlopes] | None = None
-    needed: Chance = CERTAIN
+    "one": nothing but their only switch; "pod": any aggregation switch; "planes" and "cores": a bipartite
+    graph of pods and those; "partitions": all ways to split the pods of a fat-tree.
+    """
 
-
-class Form(NamedTuple):
-    """A closed form that answers a question."""
-
-    inner: Chance
-    own: Chance
+    decides: Literal["one", "pod", "planes", "cores", "partitions"]
+    near: Pods
+    far: Pods
     name: str
-    slopes: Callable[[], ClassSlopes] | None = None
-
-    def answer(self, routing: Routing) -> Reliability:
-        """As a result."""
-        return exactly(*series(self.inner, self.own), "closed_form", routing, reason=self.name)
 
 
-def read_form(topology: Topology, problem: Problem, routing: Routing) -> Form:
-    """The closed form that answers a question."""
-    own = [tuple(chances) for chances in problem.node[problem.terminals].tolist()]
-    seen = see(topology, problem) if len(own) > 1 else None
-    if len(own) == 1:
-        return Form(CERTAIN, own[0], "the one terminal")
-    if seen is None:
+def read_form(topology: Topology, problem: Problem, routing: Routing) -> Reliability:
+    """Answer a question by the closed form that applies."""
+    if len(problem.terminals) == 1:
+        return _answer(
+            "the one terminal", routing, CERTAIN, tuple(problem.node[problem.terminals[0]].tolist())
+        )
+    match = match_fabric(topology, problem)
+    if match is None:
         raise NotExactError("its parts form no fabric of tiers that are alike")
-    if routing == "updown" and not _climbs(topology, problem):
+    fabric, outside = match.fabric, match.outside(problem)
+    if routing == "any":
+        path = over_any_path(match)
+        leaves = (
+            [path.near.aggregation] * path.near.count if path.decides == "cores" or match.two_tiers else []
+        )
+        return _answer(path.name, routing, _connected(fabric, path), outside, *leaves)
+    if not _climbs(topology, problem):
         raise NotExactError("every link must join a tier to the next one for a closed form of up-down")
-    inner = _two_tiers(seen, routing) if seen.two_tiers else _three_tiers(seen.fabric, routing)
-    return Form(inner.chance, series(seen.outside, inner.needed), inner.form, inner.slopes)
+    near = _alike(fabric.terminal_pods)
+    seats = [pod for pod, count in enumerate(_terminals_of_pods(fabric)) for _ in range(count)]
+    leaves = [near.aggregation] * len(seats) if match.two_tiers else []
+    if len(seats) == 1:
+        return _answer("the one edge switch", routing, CERTAIN, outside, *leaves)
+    kind, above = ("leaves", "spines") if match.two_tiers else ("edge switches", "planes")
+    if len(seats) > JOINED_EXACTLY:
+        limit = f"no more than {JOINED_EXACTLY} {kind} for up-down routing"
+        raise NotExactError(f"terminals must lie at {limit}, got {len(seats)}")
+    if fabric.aggregations > 1:
+        raise NotExactError("pods must have one aggregation switch per plane for a closed form of up-down")
+    aggregation = CERTAIN if match.two_tiers else near.aggregation
+    asked = fabric.planes, fabric.cores, seats, fabric.core, aggregation, near.core_link, near.edge_link
+    count = fabric.cores if match.two_tiers else fabric.planes
+    name = f"every pair of {len(seats)} {kind} below {count} {above}"
+    return _answer(name, routing, pairs_joined(*asked), outside, *leaves)
+
+
+def over_any_path(match: Match) -> AnyPath:
+    """What decides over any path."""
+    fabric, planes, cores = match.fabric, match.fabric.planes, match.fabric.cores
+    near, idle = _alike(fabric.terminal_pods), [pods for pods in fabric.pods if not pods.terminals]
+    far = _alike(idle) if idle else near._replace(count=0)
+    if match.two_tiers:
+        return AnyPath(
+            "one" if near.count == 1 else "cores", near, far,
+            "the one leaf" if near.count == 1
+            else f"components among {near.count + far.count} leaves and {planes * cores} spines",
+        )  # fmt: skip
+    if sum(_terminals_of_pods(fabric)) == 1:
+        return AnyPath("one", near, far, "the one edge switch")
+    below = {chance for pods in fabric.pods for chance in (pods.edge_link, pods.other_link)}
+    if below != {CERTAIN} or any(pods.edge != CERTAIN for pods in idle):
+        raise NotExactError(
+            "cables between edge and aggregation switches, and edge switches of pods without a terminal, "
+            "must not fail for a closed form over any path"
+        )
+    if near.count == 1:
+        return AnyPath("pod", near, far, f"{planes} planes of one pod")
+    text = f"{near.count + far.count} pods and {planes} planes"
+    if near.core_link == far.core_link == CERTAIN:
+        return AnyPath("planes", near, far, f"components among {text}")
+    if fabric.aggregations > 1:
+        raise NotExactError("pods must have one aggregation switch per plane where cables to cores fail")
+    if planes == 1 or near.aggregation == far.aggregation == CERTAIN:  # pods and single cores are the sides
+        name = f"components among {near.count + far.count} pods and {planes * cores} cores"
+        return AnyPath("cores", near, far, name)
+    if planes != cores or near.count + far.count != 2 * cores or 2 * cores > _MOST_PODS:
+        raise NotExactError(
+            f"pods must be those of a k-ary fat-tree with k <= {_MOST_PODS} where cables to cores fail, "
+            f"got {text} of {cores} cores"
+        )
+    return AnyPath("partitions", near, far, f"partitions of {text} of {cores} cores")
+
+
+def _connected(fabric: Fabric, path: AnyPath) -> Chance:
+    """Probability that the terminal pods are joined; leaves and hosts are left to the caller."""
+    near, far = path.near, path.far
+    if path.decides == "one":
+        return CERTAIN
+    if path.decides == "pod":
+        return parallel(*[near.aggregation] * (fabric.planes * fabric.aggregations))
+    if (near.aggregation, near.core_link) != (far.aggregation, far.core_link):
+        raise NotExactError("pods with and without terminals must be alike for a closed form")
+    if path.decides == "partitions":
+        return _partitions(fabric, path)
+    columns = fabric.planes if path.decides == "planes" else fabric.planes * fabric.cores
+    if max(near.count + far.count, columns) > _MOST:
+        raise NotExactError(
+            f"sides must have at most {_MOST} alike vertices for a closed form, "
+            f"got {near.count + far.count} and {columns}"
+        )
+    sides = (near.count, far.count), (0, columns)
+    if path.decides == "cores":
+        return bipartite_connected(*sides, near.core_link, far.aggregation, fabric.core)
+    plane, link = parallel(*[fabric.core] * fabric.cores), parallel(*[near.aggregation] * fabric.aggregations)
+    return bipartite_connected(*sides, link, CERTAIN, plane)
+
+
+def _partitions(fabric: Fabric, path: AnyPath) -> Chance:
+    """The same where the pods of a fat-tree are split in all ways."""
+    chances = fabric.core, path.near.aggregation, path.near.core_link
+    if any(chance != part(chance[0]) for chance in chances):
+        raise NotExactError("chances of failure must not be smaller than the last digit of 1 - up")
+    pods = path.near.count + path.far.count
+    found = pods_apart(pods, *(up for up, _ in chances), path.near.count)
+    if found.lower < found.upper:
+        raise NotExactError(f"failures are too frequent for the partitions of {pods} pods")
+    return found.together, found.upper
+
+
+def _alike(kinds: Sequence[Pods]) -> Pods:
+    """All these pods as one kind."""
+    if len({(kind.aggregation, kind.core_link, kind.edge_link) for kind in kinds}) > 1:
+        raise NotExactError("pods must be alike for a closed form")
+    return kinds[0]._replace(count=sum(kind.count for kind in kinds))
+
+
+def _terminals_of_pods(fabric: Fabric) -> list[int]:
+    """Edge switches with terminals of each pod that has some."""
+    return [pods.terminals for pods in fabric.terminal_pods for _ in range(pods.count)]
 
 
 def _climbs(topology: Topology, problem: Problem) -> bool:
@@ -74,102 +167,6 @@ def _climbs(topology: Topology, problem: Problem) -> bool:
     return bool((steps == 1).all() and (tier[mute] == tiers[0]).all())
 
 
-def _two_tiers(seen: Seen, routing: Routing) -> _Inner:
-    """Leaves, which are the aggregation switches of the fabric, under spines."""
-    fabric = seen.fabric
-    terminals = sum(count for count, ends, _ in fabric.pods if ends)
-    others, spines = sum(count for count, *_ in fabric.pods) - terminals, fabric.cores
-    leaf, spine, link = fabric.aggregation, fabric.core, fabric.core_link
-    own = series(*[leaf] * terminals)
-    if terminals == 1:
-        return _Inner(CERTAIN, "the one leaf", partial(ClassSlopes, needed=True), own)
-    if routing == "updown":
-        if terminals > JOINED_EXACTLY:
-            raise NotExactError(_few_pairs("leaves", terminals))
-        asked = 1, spines, range(terminals), spine, CERTAIN, link, CERTAIN
-        name = f"every pair of {terminals} leaves below {spines} spines"
-        return _Inner(pairs_joined(*asked), name, partial(slopes_of_pairs, *asked, needed=True), own)
-    sides = Sides(terminals, others, spines, leaf, spine, link)
-    name = f"components among {terminals + others} leaves and {spines} spines"
-    return _Inner(_joined(sides), name, sides.link_slopes, own)
-
-
-def _three_tiers(fabric: Fabric, routing: Routing) -> _Inner:
-    """Edge switches in pods under planes of cores."""
-    pods = [ends for count, ends, _ in fabric.pods for _ in range(count) if ends]
-    if sum(pods) == 1:
-        return _Inner(CERTAIN, "the one edge switch", ClassSlopes)
-    if routing == "updown":
-        return _by_pairs(fabric, pods)
-    idle = sum(count for count, ends, rest in fabric.pods if not ends and rest)
-    if fabric.edge_link != CERTAIN or (idle and fabric.edge != CERTAIN):
-        raise NotExactError(
-            "cables between edge and aggregation switches, and edge switches of pods without a terminal, "
-            "must not fail for a closed form over any path"
-        )
-    width = parallel(*[fabric.aggregation] * fabric.aggregations)
-    if len(pods) == 1:
-        inner, switches = parallel(*[width] * fabric.planes), fabric.planes * fabric.aggregations
-        slopes = partial(ClassSlopes, near=fabric.aggregation[1] ** (switches - 1))
-        return _Inner(inner, f"{fabric.planes} planes of one pod", slopes)
-    return _pods_together(fabric, width, len(pods), idle)
-
-
-def _pods_together(fabric: Fabric, width: Chance, pods: int, idle: int) -> _Inner:
-    """Pods each of which holds together, joined by planes of cores."""
-    every, planes, cores = pods + idle, fabric.planes, fabric.cores
-    text = f"{every} pods and {planes} planes"
-    if fabric.core_link == CERTAIN:
-        sides = Sides(pods, idle, planes, CERTAIN, parallel(*[fabric.core] * cores), width)
-        lost = fabric.aggregation[1] ** (fabric.aggregations - 1), fabric.core[1] ** (cores - 1)
-        return _Inner(_joined(sides), f"components among {text}", partial(sides.switch_slopes, *lost))
-    if fabric.aggregations > 1:
-        raise NotExactError("pods must have one aggregation switch per plane where cables to cores fail")
-    if planes == 1 or width == CERTAIN:  # pods and single cores are the two sides
-        total, own = planes * cores, series(*[width] * pods)
-        sides = Sides(pods, idle, total, width, fabric.core, fabric.core_link)
-        name = f"components among {every} pods and {total} cores"
-        return _Inner(_joined(sides), name, sides.link_slopes, own)
-    core, aggregation, link = chances = fabric.core, fabric.aggregation, fabric.core_link
-    if planes != cores or every != 2 * cores or every > _MOST_PODS:
-        raise NotExactError(
-            f"pods must be those of a k-ary fat-tree with k <= {_MOST_PODS} where cables to cores fail, "
-            f"got {text} of {cores} cores"
-        )
-    if any(chance != part(chance[0]) for chance in chances):
-        raise NotExactError("chances of failure must not be smaller than the last digit of 1 - up")
-    ups = core[0], aggregation[0], link[0]
-    found = pods_apart(every, *ups, pods)
-    if found.lower < found.upper:
-        raise NotExactError(f"failures are too frequent for the partitions of {every} pods")
-    slopes = partial(slopes_of_partitions, every, *ups, pods, found.together) if min(ups) > 0 else None
-    return _Inner((found.together, found.upper), f"partitions of {text} of {cores} cores", slopes)
-
-
-def _by_pairs(fabric: Fabric, pods: list[int]) -> _Inner:
-    """A few edge switches, every two of which need a way up and down."""
-    seats = [pod for pod, ends in enumerate(pods) for _ in range(ends)]
-    if len(seats) > JOINED_EXACTLY:
-        raise NotExactError(_few_pairs("edge switches", len(seats)))
-    if fabric.aggregations > 1:
-        raise NotExactError("pods must have one aggregation switch per plane for a closed form of up-down")
-    chances = fabric.core, fabric.aggregation, fabric.core_link, fabric.edge_link
-    asked = fabric.planes, fabric.cores, seats, *chances
-    name = f"every pair of {len(seats)} edge switches below {fabric.planes} planes"
-    return _Inner(pairs_joined(*asked), name, partial(slopes_of_pairs, *asked))
-
-
-def _joined(sides: Sides) -> Chance:
-    """Chance that rows which are up are connected by columns and by other rows that may fail."""
-    rows, others, columns, other, column, link = sides
-    if max(rows + others, columns) > _MOST:
-        raise NotExactError(
-            f"sides must have at most {_MOST} alike vertices for a closed form, "
-            f"got {rows + others} and {columns}"
-        )
-    return bipartite_connected((rows, others), (0, columns), link, other, column)
-
-
-def _few_pairs(kind: str, count: int) -> str:
-    """Why up-down routing among many has no closed form."""
-    return f"terminals must lie at no more than {JOINED_EXACTLY} {kind} for up-down routing, got {count}"
+def _answer(name: str, routing: Routing, *chances: Chance) -> Reliability:
+    """What works if all of these do."""
+    return exactly(*series(*chances), "closed_form", routing, reason=name)

@@ -1,14 +1,8 @@
-"""Numbers of the lumped sums: integers of any length, floats for a rough first look, and both with slopes.
-
-The sums of `lumping` have terms of both signs, so that they are made of integers in units of 2^-bits. A
-*dual* number holds a value and its derivatives by some chances; sums and products of duals obey the product
-rule, so that a sum written once gives its slopes as well, as exact as itself and without any difference.
-"""
+"""Numbers of the lumped sums, which have terms of both signs: long integers, and floats for a first look."""
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +14,7 @@ from numpy.typing import NDArray
 from relparallel.reliability.chances import Chance
 
 Numbers = NDArray[Any]  # of floats, or of Python integers in units of 2^-bits
-Exact = Any  # Fraction, Dyadic, Dual of these, or int
+Exact = Any  # Fraction, Dyadic or int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,9 +50,9 @@ class Dyadic:
             return Dyadic(self.units + (other.units << more), self.bits)
         return Dyadic((self.units << -more) + other.units, other.bits)
 
-    def __mul__(self, other: Dyadic | int) -> Dyadic | int:
+    def __mul__(self, other: Dyadic | int) -> Dyadic:
         if isinstance(other, int):
-            return Dyadic(self.units * other, self.bits) if other else 0  # most slopes of a dual are 0
+            return Dyadic(self.units * other, self.bits)
         return Dyadic(self.units * other.units, self.bits + other.bits)
 
     def __pow__(self, n: int) -> Dyadic:
@@ -80,37 +74,6 @@ class Dyadic:
     __rmul__ = __mul__
 
 
-@dataclass(frozen=True, slots=True)
-class Dual:
-    """A fraction and its derivatives by some variables; of x itself the derivative is 1."""
-
-    value: Any
-    slopes: tuple[Any, ...]
-
-    def __add__(self, other: Exact) -> Dual:
-        if not isinstance(other, Dual):
-            return Dual(self.value + other, self.slopes)
-        return Dual(self.value + other.value, tuple(map(operator.add, self.slopes, other.slopes)))
-
-    def __mul__(self, other: Exact) -> Dual:
-        if not isinstance(other, Dual):
-            return self if other == 1 else Dual(self.value * other, tuple(x * other for x in self.slopes))
-        a, b = self.value, other.value
-        pairs = zip(self.slopes, other.slopes, strict=True)  # most slopes are 0
-        slopes = tuple(((x * b + a * y if y else x * b) if x else a * y if y else 0) for x, y in pairs)
-        return Dual(a * b, slopes)
-
-    def __pow__(self, n: int) -> Dual:
-        inner = n * self.value ** max(n - 1, 0)
-        return Dual(self.value**n, tuple(inner * slope for slope in self.slopes))
-
-    def __rsub__(self, other: Exact) -> Dual:
-        return self.__mul__(-1).__add__(other)
-
-    __radd__ = __add__
-    __rmul__ = __mul__
-
-
 class Floats:
     """Numbers as floats: the same arithmetic as `Scale` for a rough first look."""
 
@@ -120,17 +83,9 @@ class Floats:
         """The numbers in this representation."""
         return np.array([float(x) for x in values])
 
-    def rounded(self, x: Any) -> Any:
-        """The sums of products that they are already."""
-        return x
-
     def times(self, x: Any, y: Any) -> Any:
         """Product of two numbers or arrays."""
         return x * y
-
-    def crossed(self, x: Numbers, y: Numbers) -> Numbers:
-        """The same of two arrays."""
-        return np.asarray(x * y)
 
     def product(self, x: Numbers, y: Numbers) -> Numbers:
         """Product of two matrices."""
@@ -167,17 +122,9 @@ class Scale(NamedTuple):
         """The numbers in this representation."""
         return np.array([self.integer(x) for x in values], dtype=object)
 
-    def rounded(self, x: Any) -> Any:
-        """Sums of products of two numbers as numbers."""
-        return x >> self.bits
-
     def times(self, x: Any, y: Any) -> Any:
         """Product of two numbers or arrays."""
         return (x * y) >> self.bits
-
-    def crossed(self, x: Numbers, y: Numbers) -> Numbers:
-        """The same of two arrays."""
-        return np.asarray((x * y) >> self.bits)
 
     def product(self, x: Numbers, y: Numbers) -> Numbers:
         """Product of two matrices."""
@@ -186,34 +133,6 @@ class Scale(NamedTuple):
     def chance(self, up: int) -> Chance:
         """Up- and down-probability as floats, each rounded once."""
         return up / self.one, (self.one - up) / self.one
-
-
-class Duals(NamedTuple):
-    """Duals of numbers of a scale: the first axis holds the value and then the slopes."""
-
-    scale: Scale | Floats
-    slopes: int
-
-    def array(self, values: Iterable[Exact]) -> Numbers:
-        """The numbers in this representation, [1 + slopes, numbers]; of a fraction the slopes are 0."""
-        flat = Dual(0, (0,) * self.slopes)
-        duals = [x if isinstance(x, Dual) else flat + x for x in values]
-        lines = zip(*((x.value, *x.slopes) for x in duals), strict=True)
-        return np.stack([self.scale.array(line) for line in lines])
-
-    def times(self, x: Any, y: Any) -> Any:
-        """Product of two arrays."""
-        product = x * y[:1]
-        product[1:] += x[:1] * y[1:]
-        return self.scale.rounded(product)
-
-    def crossed(self, x: Numbers, y: Numbers) -> Numbers:
-        """Product of two arrays that have slopes by different chances: y's, then x's."""
-        return np.concatenate([self.scale.times(x[:1], y), self.scale.times(x[1:], y[:1])])
-
-    def product(self, x: Numbers, y: Numbers) -> Numbers:
-        """The same of two stacks of matrices."""
-        return np.concatenate([self.scale.product(x[:1], y), self.scale.product(x[1:], y[:1])])
 
 
 def exact_up(chance: Chance) -> Fraction:

@@ -15,15 +15,13 @@ that floats show to be smaller than the last of these digits are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import reduce
 from itertools import compress, product
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_probability
 from relparallel.reliability.chances import CERTAIN, Chance, part, series
@@ -31,33 +29,20 @@ from relparallel.reliability.lumped.arithmetic import (
     Dyadic,
     Exact,
     Floats,
+    Numbers,
     Scale,
     exact_up,
     to_power,
 )
+from relparallel.reliability.lumped.fabric import Fabric, Pods
 from relparallel.reliability.lumped.pod_partitions import Layouts, layouts
 from relparallel.reliability.lumped.pod_sums import Outside, Uplinks, signed_ways
 from relparallel.reliability.lumped.pod_tables import Table, agreement, power_sum_weights
 from relparallel.reliability.result import Reliability, exactly
 
 _AT_ONCE: Final = 4096  # layouts per matrix product: bounds the memory
-FloatArray = NDArray[np.float64]
+Terms = tuple[tuple[int, ...], Outside, list[Layouts]]
 BLUR: Final = 1e-10  # more than the rounding of a pod's probability in floats
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fabric:
-    """Pods of edge and aggregation switches under planes of cores, alike in every pod and plane."""
-
-    planes: int
-    cores: int
-    aggregations: int
-    pods: tuple[tuple[int, int, int], ...]
-    core: Chance
-    aggregation: Chance
-    edge: Chance
-    core_link: Chance
-    edge_link: Chance
 
 
 def fat_tree_connected(
@@ -103,30 +88,24 @@ def fat_tree_connected(
         raise ValueError(f"k must be 2, 4, 6 or 8, got {k}: the states of larger fabrics are too many")
     edge = _chance(edge_up=edge_up)
     host, host_link = _chance(host_up=host_up), _chance(host_link_up=host_link_up)
-    half = k // 2
-    fabric = Fabric(
-        planes=half,
-        cores=half,
-        aggregations=1,
-        pods=((k, half, 0),),
-        core=_chance(core_up=core_up),
-        aggregation=_chance(aggregation_up=aggregation_up),
-        edge=edge,
-        core_link=_chance(core_link_up=core_link_up),
-        edge_link=_chance(edge_link_up=edge_link_up),
-    )
+    half, aggregation = k // 2, _chance(aggregation_up=aggregation_up)
+    links = _chance(core_link_up=core_link_up), _chance(edge_link_up=edge_link_up)
+    fabric = Fabric(half, half, 1, _chance(core_up=core_up), (Pods(k, half, 0, aggregation, *links),))
     return terminals_connected(fabric, series(*[edge] * (k * half), *[host, host_link] * (k * half**2)))
 
 
 def terminals_connected(fabric: Fabric, own: Chance = CERTAIN) -> Reliability:
     """Probability that the terminal edge switches of at least two pods are joined, and that ``own`` is up."""
-    if sum(count for count, terminals, _ in fabric.pods if terminals) < 2:
+    if sum(pods.count for pods in fabric.terminal_pods) < 2:
         raise ValueError(f"pods must hold terminals in two pods or more, got {fabric.pods}")
     tree, cut = floors(fabric)
     if tree == 0 or cut == 0:
         return exactly(*series((0.0, 1.0) if tree == 0 else CERTAIN, own), "exact")
-    total, scale, terms = connected(fabric, min(tree, cut))
-    return exactly(*series(scale.chance(total), own), "exact", states=terms)
+    smallest = min(tree, cut)
+    scale, terms = scale_of(fabric, smallest), large_terms(fabric, float(smallest) * 2.0**-64)
+    total = connected(fabric, scale, terms)
+    states = sum(len(group.ways) * len(outside) for group, outside in _groups(fabric))
+    return exactly(*series(scale.chance(total), own), "exact", states=states)
 
 
 def _chance(**named: float) -> Chance:
@@ -140,52 +119,55 @@ def floors(fabric: Fabric) -> tuple[Fraction, Fraction]:
 
     The cuts: an edge switch from its pod, a pod from the cores, the cores from everything.
     """
-    c, a, l, m = map(exact_up, (fabric.core, fabric.aggregation, fabric.core_link, fabric.edge_link))  # noqa: E741
-    width = fabric.planes * fabric.aggregations
-    pods = sum(count for count, terminals, _ in fabric.pods if terminals)
-    edges = sum(count * terminals for count, terminals, _ in fabric.pods)
-    apart = 1 - a + a * (1 - c * l) ** fabric.cores
-    cut = max((1 - a * m) ** width, apart**width, (1 - c) ** (fabric.planes * fabric.cores))
-    return c * (a * l) ** pods * m**edges, cut
+    tree = c = exact_up(fabric.core)
+    cut, width = (1 - c) ** (fabric.planes * fabric.cores), fabric.planes * fabric.aggregations
+    for pods in fabric.terminal_pods:
+        a, l, m = map(exact_up, (pods.aggregation, pods.core_link, pods.edge_link))  # noqa: E741
+        tree *= (a * l * m**pods.terminals) ** pods.count
+        cut = max(cut, (1 - a * m) ** width, (1 - a + a * (1 - c * l) ** fabric.cores) ** width)
+    return tree, cut
 
 
-def connected(fabric: Fabric, smallest: Fraction) -> tuple[int, Scale, int]:
-    """Probability that the terminals are joined, and the number of terms."""
-    scale = Scale.of(fabric.planes * fabric.cores, sum(count for count, *_ in fabric.pods), smallest)
-    alive = states_of_cores(fabric, exact_up(fabric.core))
-    tables = [table_of(fabric, pod) for pod in fabric.pods]
-    exact, counts = uplinks(fabric, scale), [count for count, *_ in fabric.pods]
-    likely = scale.array(alive)
-    entries = [exact.entries(table) for table in tables]
-    total = 0
-    for sizes, outside, pieces in large_terms(fabric, tables, alive, float(smallest) * 2.0**-64):
-        chances, uncoloured = exact.core_chances(sizes, outside, likely), exact.uncoloured(sizes, outside)
-        weights = [exact.weights(uncoloured, own) for own in entries]
+def scale_of(fabric: Fabric, smallest: Fraction) -> Scale:
+    """Numbers of enough bits for results that are at least ``smallest``."""
+    return Scale.of(fabric.planes * fabric.cores, sum(pods.count for pods in fabric.pods), smallest)
+
+
+def connected(fabric: Fabric, scale: Scale, terms: Iterable[Terms]) -> int:
+    """Probability that the terminals are joined, in units of the scale, as the sum of these terms."""
+    ups = [_uplinks(fabric, pods, scale) for pods in fabric.pods]
+    entries = [up.entries(_table(fabric, pods)) for up, pods in zip(ups, fabric.pods, strict=True)]
+    alive, total = scale.array(_states_of_cores(fabric)), 0
+    for sizes, outside, pieces in terms:
+        chances = ups[0].core_chances(sizes, outside, alive)
+        weights = [
+            up.weights(up.uncoloured(sizes, outside), own) for up, own in zip(ups, entries, strict=True)
+        ]
         for some in pieces:
-            sums = exact.power_sums(some)
-            agree = [to_power(scale.product(sums, x), n, scale) for x, n in zip(weights, counts, strict=True)]
+            agree = [
+                to_power(scale.product(sums, own), pods.count, scale)
+                for sums, own, pods in zip(_power_sums(ups, some), weights, fabric.pods, strict=True)
+            ]
             total += int((signed_ways(some) @ reduce(scale.times, agree) @ chances) >> scale.bits)
-    return total, scale, sum(len(group.ways) * len(outside) for group, outside in groups_of(fabric))
+    return total
 
 
-def large_terms(
-    fabric: Fabric, tables: Sequence[Table], alive: Sequence[Fraction], blur: float
-) -> Iterator[tuple[tuple[int, ...], Outside, list[Layouts]]]:
+def large_terms(fabric: Fabric, blur: float) -> Iterator[Terms]:
     """Layouts and choices whose terms count in a first look in floats: all others are below ``blur``."""
-    rough, live, groups = uplinks(fabric, Floats()), Floats().array(alive), groups_of(fabric)
-    entries = [rough.entries(table) for table in tables]
+    ups = [_uplinks(fabric, pods, Floats()) for pods in fabric.pods]
+    entries = [up.entries(_table(fabric, pods)) for up, pods in zip(ups, fabric.pods, strict=True)]
+    live, groups = Floats().array(_states_of_cores(fabric)), _groups(fabric)
     least = blur / sum(len(group.ways) * len(outside) for group, outside in groups)
     for group, outside in groups:
-        likely, uncoloured = (
-            rough.core_chances(group.sizes, outside, live),
-            rough.uncoloured(group.sizes, outside),
-        )
-        weights = [rough.weights(uncoloured, own) for own in entries]
+        likely = ups[0].core_chances(group.sizes, outside, live)
+        weights = [
+            up.weights(up.uncoloured(group.sizes, outside), own) for up, own in zip(ups, entries, strict=True)
+        ]
         pieces, counts = [], np.zeros(len(outside), dtype=bool)
-        for some in pieces_of(group):
-            sums, bound = rough.power_sums(some), abs(signed_ways(some)).astype(float)[:, None] * likely
-            for (count, *_), own in zip(fabric.pods, weights, strict=True):
-                bound *= (abs(sums @ own) + BLUR) ** count
+        for some in _pieces(group):
+            bound = abs(signed_ways(some)).astype(float)[:, None] * likely
+            for sums, own, pods in zip(_power_sums(ups, some), weights, fabric.pods, strict=True):
+                bound *= (abs(sums @ own) + BLUR) ** pods.count
             large = ~(bound < least)
             kept = large.any(axis=1)
             if kept.any():
@@ -195,26 +177,33 @@ def large_terms(
             yield group.sizes, list(compress(outside, counts)), pieces
 
 
-def states_of_cores(fabric: Fabric, up: Exact) -> list[Exact]:
+def _states_of_cores(fabric: Fabric) -> list[Exact]:
     """Probability of one state of the cores, by the number of those that are up."""
-    cores = fabric.planes * fabric.cores
+    up, cores = exact_up(fabric.core), fabric.planes * fabric.cores
     return [up**n * (1 - up) ** (cores - n) for n in range(cores + 1)]
 
 
-def table_of(fabric: Fabric, pod: tuple[int, int, int]) -> Table:
+def _table(fabric: Fabric, pods: Pods) -> Table:
     """What multiplies the power sums of a kind of pods."""
-    width, (_, terminals, others) = fabric.planes * fabric.aggregations, pod
-    edge, link = (Dyadic.of(exact_up(chance)) for chance in (fabric.edge, fabric.edge_link))
-    return power_sum_weights(agreement(width, terminals, others, edge, 1 - link))
+    near, far, edge = (Dyadic.of(exact_up(x)) for x in (pods.edge_link, pods.other_link, pods.edge))
+    width = fabric.planes * fabric.aggregations
+    return power_sum_weights(agreement(width, pods.terminals, pods.others, edge, 1 - near, 1 - far))
 
 
-def uplinks(fabric: Fabric, scale: Scale | Floats) -> Uplinks:
+def _uplinks(fabric: Fabric, pods: Pods, scale: Scale | Floats) -> Uplinks:
     """The aggregation switches of one pod, in one of the arithmetics of fractions."""
-    up, link_up = exact_up(fabric.aggregation), exact_up(fabric.core_link)
-    return Uplinks(fabric.planes, fabric.cores, fabric.aggregations, up, link_up, scale)
+    ups = exact_up(pods.aggregation), exact_up(pods.core_link)
+    return Uplinks(fabric.planes, fabric.cores, fabric.aggregations, *ups, scale)
 
 
-def groups_of(fabric: Fabric) -> list[tuple[Layouts, Outside]]:
+def _power_sums(ups: Sequence[Uplinks], some: Layouts) -> list[Numbers]:
+    """Those of each kind of pods, found once for kinds whose uplinks are alike."""
+    known = {(up.up, up.link_up): up for up in ups}
+    sums = {key: up.power_sums(some) for key, up in known.items()}
+    return [sums[up.up, up.link_up] for up in ups]
+
+
+def _groups(fabric: Fabric) -> list[tuple[Layouts, Outside]]:
     """Layouts of equal sizes, and the numbers of live cores that may be left outside of them."""
     return [
         (group, list(product(*(range(fabric.cores - n + 1) for n in group.sizes))))
@@ -222,7 +211,7 @@ def groups_of(fabric: Fabric) -> list[tuple[Layouts, Outside]]:
     ]
 
 
-def pieces_of(group: Layouts) -> Iterator[Layouts]:
+def _pieces(group: Layouts) -> Iterator[Layouts]:
     """The layouts in pieces that fit in memory."""
     for start in range(0, len(group.ways), _AT_ONCE):
         piece = slice(start, start + _AT_ONCE)

@@ -4,8 +4,6 @@ Letters: q is the down-probability of a link between core and aggregation switch
 blocks and s live cores outside them, a switch that is up is coloured by a block of j cores with probability
 q^(n + s - j) (1 - q^j), free with q^(n + s), idle with q^n (1 - q^s). The last is a difference: switches are
 taken as free or as *either*, with q^n, so that all chances of those without a colour are powers of q.
-
-Arrays of duals have one axis more, the first: all others are counted from the last.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relparallel.reliability.lumped.arithmetic import Duals, Exact, Floats, Numbers, Scale
+from relparallel.reliability.lumped.arithmetic import Exact, Floats, Numbers, Scale
 from relparallel.reliability.lumped.pod_partitions import (
     IntArray,
     Layouts,
@@ -49,7 +47,7 @@ class Uplinks:
     switches: int
     up: Exact
     link_up: Exact
-    scale: Scale | Floats | Duals
+    scale: Scale | Floats
 
     @cached_property
     def kinds(self) -> list[Kind]:
@@ -70,27 +68,16 @@ class Uplinks:
         return [some for size in range(len(width) + 1) for some in combinations(width, size)]
 
     @cached_property
-    def _one(self) -> Numbers:
-        """The number 1, [1]."""
-        return self.scale.array([self.up**0])
-
-    @cached_property
     def _powers(self) -> Numbers:
         """q^j for all numbers j of links."""
         links = self.planes * self.switches * self.cores
         return self.scale.array((1 - self.link_up) ** j for j in range(links + 1))
 
     @cached_property
-    def _ups(self) -> Numbers:
-        """Chance that so many given switches are up and the others down."""
-        width = self.planes * self.switches
-        return self.scale.array(self.up**n * (1 - self.up) ** (width - n) for n in range(width + 1))
-
-    @cached_property
     def colours(self) -> list[Numbers]:
         """Chance of links to j cores of a block, of n in blocks, and to no other core in them: [n][j]."""
         seen = self.scale.array(1 - (1 - self.link_up) ** j for j in range(self.cores + 1))
-        return [self.scale.times(self._powers[..., n::-1], seen[..., : n + 1]) for n in range(self.cores + 1)]
+        return [self.scale.times(self._powers[n::-1], seen[: n + 1]) for n in range(self.cores + 1)]
 
     def core_chances(self, sizes: tuple[int, ...], outside: Outside, alive: Numbers) -> Numbers:
         """Probability that the cores in the blocks are up and just so many others, [choices].
@@ -100,7 +87,7 @@ class Uplinks:
         seats, ways = np.array(outside, dtype=np.int64), np.ones(len(outside), dtype=np.int64)
         for n, others in zip(sizes, seats.T, strict=True):
             ways *= np.array([math.comb(self.cores - n, s) for s in range(self.cores - n + 1)])[others]
-        return np.asarray(alive[..., sum(sizes) + seats.sum(axis=1)] * ways)
+        return np.asarray(alive[sum(sizes) + seats.sum(axis=1)] * ways)
 
     def power_sums(self, some: Layouts) -> Numbers:
         """Sum over the colours of the chance that all switches of a block have it, [layouts, kinds].
@@ -109,10 +96,9 @@ class Uplinks:
         """
         profile = np.ravel_multi_index(np.moveaxis(some.blocks, 2, 0), [n + 1 for n in some.sizes])
         summed = {
-            switches: chance[..., profile].sum(axis=-1)
-            for switches, chance in self._chances(some.sizes).items()
+            switches: chance[profile].sum(axis=-1) for switches, chance in self._chances(some.sizes).items()
         }
-        factors: dict[Blocks, Numbers] = {(): np.repeat(self._one, len(some.ways), axis=-1)}
+        factors: dict[Blocks, Numbers] = {(): np.repeat(self.scale.array([1]), len(some.ways))}
         sums: dict[Kind, Numbers] = {}
         for kind, blocks in self.terms:
             if blocks:
@@ -124,42 +110,21 @@ class Uplinks:
         return np.stack([sums[kind] for kind in self.kinds], axis=-1)
 
     def entries(self, table: Table) -> list[Numbers]:
-        """A pod's table by the number of coloured switches: [sizes of the colours, free and either].
-
-        Times the chance that just these switches are up. Slopes are by the switches, then the table's.
-        """
-        found = []
-        for size in range(self.planes * self.switches + 1):
-            shapes, rest = integer_partitions(size), self._rest(size)
+        """A pod's table by the number of coloured switches, times the chance that just these are up."""
+        found, width = [], self.planes * self.switches
+        ups = self.scale.array(self.up**n * (1 - self.up) ** (width - n) for n in range(width + 1))
+        for size in range(width + 1):
+            shapes, rest = integer_partitions(size), _pairs(width - size)
             entries = self.scale.array(table[shape, f, i] for shape in shapes for f, i in rest)
-            entries = entries.reshape(*entries.shape[:-1], len(shapes), len(rest))
-            ups = self._ups[..., None, [size + f + i for f, i in rest]]
-            found.append(self.scale.crossed(entries @ _less_free(rest), ups))
+            entries = entries.reshape(len(shapes), len(rest)) @ _less_free(rest)
+            found.append(np.asarray(self.scale.times(entries, ups[[size + f + i for f, i in rest]])))
         return found
 
     def weights(self, uncoloured: list[Numbers], entries: list[Numbers]) -> Numbers:
-        """What multiplies each power sum in the probability that a pod agrees, [kinds, choices].
-
-        Slopes are by the links to cores, then by the entries'.
-        """
+        """What multiplies each power sum in the probability that a pod agrees, [kinds, choices]."""
         pairs = zip(entries, uncoloured, strict=True)
-        parts = [self.scale.product(own[..., None, :, :], chances) for own, chances in pairs]
-        return np.concatenate([x.reshape(*x.shape[:-3], -1, x.shape[-1]) for x in parts], axis=-2)
-
-    def entry_levers(self, uncoloured: list[Numbers], lever: Numbers, scale: Scale) -> list[Numbers]:
-        """What multiplies each entry in the sum of all weights times ``lever``, and its slopes by links."""
-        found, first = [], 0
-        for size, chances in enumerate(uncoloured):
-            last = first + chances.shape[-3] * len(integer_partitions(size))
-            some = lever[first:last].reshape(chances.shape[-3], -1, chances.shape[-1])
-            found.append(scale.product(some, np.swapaxes(chances, -2, -1)).sum(axis=-3))
-            first = last
-        return found
-
-    def slopes(self, entries: list[Numbers], levers: list[Numbers]) -> Numbers:
-        """Slopes of a sum of such weights, by the links to cores and then by the entries'."""
-        pairs = zip(entries, levers, strict=True)
-        return np.asarray(sum(self.scale.crossed(own, by)[1:].sum(axis=(-2, -1)) for own, by in pairs))
+        parts = [self.scale.product(own[None], chances) for own, chances in pairs]
+        return np.concatenate([x.reshape(-1, x.shape[-1]) for x in parts])
 
     def uncoloured(self, sizes: tuple[int, ...], outside: Outside) -> list[Numbers]:
         """Chance of links of switches that are free and either, [sets of coloured ones, the others, choices].
@@ -168,35 +133,29 @@ class Uplinks:
         """
         above, below, starts = _ways_to_miss(self.planes, self.switches)
         links = above @ np.transpose(outside) + (below @ sizes)[:, None]
-        sums, found, first = np.add.reduceat(self._powers[..., links], starts, axis=-2), [], 0
+        sums, found, first = np.add.reduceat(self._powers[links], starts), [], 0
         for size in range(self.planes * self.switches + 1):
-            shape = math.comb(self.planes * self.switches, size), len(self._rest(size))
-            some, first = sums[..., first : first + math.prod(shape), :], first + math.prod(shape)
-            found.append(some.reshape(*some.shape[:-2], *shape, -1))
+            shape = (
+                math.comb(self.planes * self.switches, size),
+                len(_pairs(self.planes * self.switches - size)),
+            )
+            some, first = sums[first : first + math.prod(shape)], first + math.prod(shape)
+            found.append(some.reshape(*shape, -1))
         return found
-
-    def _rest(self, size: int) -> list[tuple[int, int]]:
-        """Numbers of free and other switches that are up beside so many coloured ones."""
-        return _pairs(self.planes * self.switches - size)
 
     def _chances(self, sizes: tuple[int, ...]) -> dict[Switches, Numbers]:
         """Chance that all of some switches have a colour, by the profile of its block, [profiles]."""
         own: list[Numbers] = []
         for plane, n in enumerate(sizes):
             shape = [n + 1 if other == plane else 1 for other in range(self.planes)]
-            own.append(self.colours[n].reshape(*self.colours[n].shape[:-1], *shape))
+            own.append(self.colours[n].reshape(shape))
         found: dict[Switches, Numbers] = {}
         for switches in self._chosen[1:]:
             *others, last = switches
             chance = own[last // self.switches]
             found[switches] = self.scale.times(found[tuple(others)], chance) if others else chance
         profiles = tuple(n + 1 for n in sizes)
-        return {
-            switches: np.broadcast_to(chance, (*chance.shape[: -self.planes], *profiles)).reshape(
-                *chance.shape[: -self.planes], -1
-            )
-            for switches, chance in found.items()
-        }
+        return {switches: np.broadcast_to(chance, profiles).ravel() for switches, chance in found.items()}
 
 
 @cache

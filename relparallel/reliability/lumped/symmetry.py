@@ -1,12 +1,13 @@
 """Networks whose parts are interchangeable, recognised by their wiring and their chances, and lumped.
 
-Besides the fabrics of `pod_recognition` these are the complete graphs and complete bipartite ones of
+Besides the fabrics of `fabric` these are the complete graphs and complete bipartite ones of
 `alike_nodes`, and two-level BCubes: servers that join every row switch to every column switch.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final, NamedTuple
 
@@ -16,9 +17,9 @@ from numpy.typing import NDArray
 from relparallel.reliability.chances import CERTAIN, Chance
 from relparallel.reliability.lumped.alike_nodes import same, twins, with_terminals
 from relparallel.reliability.lumped.arithmetic import Numbers, Scale, exact_up, to_power
+from relparallel.reliability.lumped.fabric import Match, match_fabric
 from relparallel.reliability.lumped.lumping import terminals_connected
-from relparallel.reliability.lumped.pod_partitions import layouts
-from relparallel.reliability.lumped.pod_recognition import recognise
+from relparallel.reliability.lumped.pod_partitions import count_layouts, layouts
 from relparallel.reliability.lumped.pod_sums import signed_ways
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability
@@ -27,51 +28,66 @@ from relparallel.topology import Topology
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+_MOST_SWITCHES: Final = 5  # aggregation switches of a pod: Bell(6) = 203 terms
+_MOST_PROFILES: Final = 1000  # (cores + 1)^planes: counting the layouts takes the square of it
+_MOST_LAYOUTS: Final = 300_000
 _MOST_COLUMNS: Final = 30  # of a BCube: 28 629 integer partitions of at most so much
 
 
 def lumped(topology: Topology, problem: Problem) -> Reliability | None:
     """The exact answer where the network has one of the known symmetries, else None."""
-    fabric = recognise(topology, problem)
-    if fabric is not None:
-        return terminals_connected(*fabric)
+    match = match_small_fabric(topology, problem)
+    if match is not None:
+        return terminals_connected(match.fabric, match.outside(problem))
     found = twins(problem)
     levels = None if found else two_levels(topology, problem)
     if levels is None:
         return found
-    inner = bcube_connected(len(levels.rows), len(levels.columns), *levels.chances)
-    return with_terminals(inner, problem)
+    return with_terminals(bcube_connected(len(levels.rows), len(levels.columns), *levels.chances), problem)
+
+
+def match_small_fabric(topology: Topology, problem: Problem) -> Match | None:
+    """A fabric with terminals in two pods or more, and few enough cores to go through their partitions."""
+    match = match_fabric(topology, problem)
+    if match is None or sum(pods.count for pods in match.fabric.terminal_pods) < 2:
+        return None
+    planes, cores = match.fabric.planes, match.fabric.cores
+    if planes * match.fabric.aggregations > _MOST_SWITCHES or (cores + 1) ** planes > _MOST_PROFILES:
+        return None
+    return match if count_layouts(planes, cores) <= _MOST_LAYOUTS * math.factorial(planes) else None
 
 
 def bcube_connected(
     rows: int, columns: int, row: Chance, column: Chance, row_link: Chance, column_link: Chance
 ) -> tuple[Chance, int]:
-    """Chance that all servers of a two-level BCube are joined, and the number of terms.
-
-    Notes
-    -----
-    The sum of `lumping` with the columns as cores and the rows as pods. A row agrees
-    with a split of the columns if its switch is joined to one block and no server joins it to another one;
-    or if its switch is down, or joined to nothing, and each server has its column in a block.
-    """
-    r, c, l, m = map(exact_up, (row, column, row_link, column_link))  # noqa: E741
-    tree, cut = least(rows, columns, r, c, l, m)
+    """Probability that all servers of a two-level BCube are joined, and the number of terms."""
+    ups = [*map(exact_up, (row, column, row_link, column_link))]
+    tree, cut = least(rows, columns, *ups)
     if tree == 0 or cut == 0:
         return (0.0, 1.0) if tree == 0 else CERTAIN, 0
     scale = Scale.of(columns, rows, min(tree, cut))
-    total = terms = 0
+    terms = sum(len(group.ways) * (columns - group.sizes[0] + 1) for group in layouts(1, columns))
+    return scale.chance(bcube_sum(rows, columns, ups, scale)), terms
+
+
+def bcube_sum(rows: int, columns: int, ups: Sequence[Fraction], scale: Scale) -> int:
+    """The same in units of the scale; ups of rows, columns and the links of both.
+
+    The sum of `lumping` with the columns as cores and the rows as pods. A row agrees with a split of the
+    columns if its switch is joined to one block and no server joins it to another one; or if its switch is
+    down, or joined to nothing, and each server has its column in a block.
+    """
+    (r, c, l, m), total = ups, 0  # noqa: E741
     for group in layouts(1, columns):
         (inside,) = group.sizes
         missing = columns - inside
-        one = row_agrees(group.blocks[:, :, 0], row_terms(inside, columns, r, l, m), scale)
+        one = _row_agrees(group.blocks[:, :, 0], columns, (r, l, m), scale)
         agree = to_power(one, rows, scale)
-        ups = [
+        seats = [
             math.comb(missing, s) * c ** (inside + s) * (1 - c) ** (missing - s) for s in range(missing + 1)
         ]
-        chances = np.array(list(map(scale.integer, ups)), dtype=object)
-        total += int((signed_ways(group) @ agree @ chances) >> scale.bits)
-        terms += agree.size
-    return scale.chance(total), terms
+        total += int((signed_ways(group) @ agree @ scale.array(seats)) >> scale.bits)
+    return total
 
 
 def least(
@@ -84,28 +100,22 @@ def least(
     return tree, low * high or low**rows or high**columns
 
 
-class RowTerms(NamedTuple):
-    """How likely a row agrees with a split, given what each block holds, as terms of a product."""
+def _row_agrees(blocks: IntArray, columns: int, ups: Sequence[Fraction], scale: Scale) -> Numbers:
+    """Probability that a row agrees, [layouts, columns outside]; blocks: columns of each block.
 
-    coloured: list[Fraction]
-    rest: list[Fraction]
-    apart: Fraction
-
-
-def row_terms(inside: int, columns: int, row: Fraction, link: Fraction, far: Fraction) -> RowTerms:
-    """Terms where so many columns are in blocks: of the switch, a server's link to it and one to a column."""
+    A product of the switch's links, a server's link to it and one to a column; ups of row and links.
+    """
+    row, link, far = ups
+    inside = int(blocks[0].sum())
     joined, single = 1 - (1 - link) * (1 - far), link * (1 - far) + far * (1 - link)
     colour = [row * single ** (inside - j) * (joined**j - single**j) for j in range(inside + 1)]
     missing = range(columns - inside + 1)
     rest = [(link * (1 - far)) ** s * link ** (columns - inside - s) for s in missing]
-    apart = row * (far * (1 - link)) ** columns + (1 - row) * far**columns
-    return RowTerms(colour, rest, apart if inside == columns else Fraction(0))
-
-
-def row_agrees(blocks: IntArray, terms: RowTerms, scale: Scale) -> Numbers:
-    """Probability that a row agrees, [layouts, columns outside]; blocks: columns of each block."""
-    coloured = scale.array(terms.coloured)[blocks].sum(axis=1)
-    return np.asarray(scale.times(coloured[:, None], scale.array(terms.rest)) + scale.integer(terms.apart))
+    apart = (
+        row * (far * (1 - link)) ** columns + (1 - row) * far**columns if inside == columns else Fraction(0)
+    )
+    coloured = scale.array(colour)[blocks].sum(axis=1)
+    return np.asarray(scale.times(coloured[:, None], scale.array(rest)) + scale.integer(apart))
 
 
 class TwoLevels(NamedTuple):

@@ -22,7 +22,7 @@ from relparallel.reliability.programme.layer_rows import HOLDS, KIND, MERGE, SUC
 from relparallel.reliability.programme.layer_table import add_states, grown, indexed
 
 _NIBBLE, _U0 = np.uint64(15), np.uint64(0)
-_SUCCESS, FAILURE, ENDS = 0, 1, 2  # the two ends take the first places of a layer, its states the next
+SUCCESS, FAILURE, ENDS = 0, 1, 2  # the two ends take the first places of a layer, its states the next
 _SAME = -1  # a record's other side
 _BATCH = 256  # states at a time
 
@@ -34,7 +34,6 @@ class Trace(NamedTuple):
     mass: NDArray[np.float64]
     first: NDArray[np.int64]
     records: NDArray[np.int64]
-    states: NDArray[np.int64]
 
 
 class Space(NamedTuple):
@@ -64,12 +63,13 @@ def forth(rows, chances, free, lean, begin, layer, max_states, most, sums, space
     here, there, table, sources, target, mass = space
     if len(mass) < most:
         target, mass = np.empty((most, 2), np.int32), np.empty(most)
-    here, bits, states = grown(here, 0, count), -1, np.empty(rows_left, np.int64)
-    here[: 2 * count] = layer
+    here, bits = grown(here, 0, count), -1
+    for i in range(2 * count):
+        here[i] = layer[i]
     buffer, origin = np.empty(16 * _BATCH, np.uint64), np.empty(8 * _BATCH, np.int64)
     while row < len(rows) and records[row - begin] + _most_records(rows[row], free[row], count) <= most:
         i, kind = row - begin, rows[row, KIND]
-        states[i], m, r = count, first[i], records[i]
+        m, r = first[i], records[i]
         if row > 0 and rows[row - 1, HOLDS] == ALL != rows[row, HOLDS]:
             tell_apart(here[: 2 * count])
             bits = -1
@@ -81,7 +81,7 @@ def forth(rows, chances, free, lean, begin, layer, max_states, most, sums, space
             if chances[row, 1 if kind == SUCCEED else 0] == 0.0:
                 made = _kept(here, there, sources, made)
             first[i + 1], records[i + 1] = m + made + ends, r + made + ends
-            end = FAILURE if kind == SUCCEED else _SUCCESS
+            end = FAILURE if kind == SUCCEED else SUCCESS
             _record_shares(here, there[: 2 * count], sources, made, ends, end, target[r:], mass[m:])
             if bits < 0:
                 table, bits = indexed(table, here, count, 2 * count + made)
@@ -90,7 +90,9 @@ def forth(rows, chances, free, lean, begin, layer, max_states, most, sums, space
                 target[r + k, 1] = np.int64(there[2 * k]) + ENDS
         else:
             first[i + 1], records[i + 1] = m + count, r + _most_records(rows[row], free[row], count)
-            mass[m : m + count] = here.view(np.float64)[1 : 2 * count : 2]
+            masses = here.view(np.float64)
+            for k in range(count):
+                mass[m + k] = masses[2 * k + 1]
             there, table, bits, found = _decide(
                 here[: 2 * count], rows[row], chances[row], free[row], lean, target[r : records[i + 1]],
                 there, table, buffer, origin, sums,
@@ -101,7 +103,7 @@ def forth(rows, chances, free, lean, begin, layer, max_states, most, sums, space
             break
         row += 1
     used = row - begin
-    trace = Trace(target, mass, first[: used + 1], records[: used + 1], states[:used])
+    trace = Trace(target, mass, first[: used + 1], records[: used + 1])
     space = Space(here, there, table, sources, target[:0], mass[:0])
     return row, here[: 2 * count].copy(), trace, peak, space
 
@@ -176,7 +178,7 @@ def _expand(here, step, chance, free, lean, target, buffer, origin, sums):  # ty
                         continue
                     after, held = merge(labels, flags, x, y)
                     if step[8] == 0 and together(after, held, step[HOLDS]):
-                        target[record, 1] = _SUCCESS
+                        target[record, 1] = SUCCESS
                         sums[0], sums[1] = two_sum(sums[0], sums[1], old[i + 1] * weight * chance[0])
                         continue
                 elif joins and not free[0]:

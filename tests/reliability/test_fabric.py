@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate
-from relparallel.reliability.lumped.pod_recognition import recognise
+from relparallel.reliability.lumped.symmetry import match_small_fabric
 from relparallel.reliability.problem import read_problem
 from relparallel.topology import f10, fat_tree, leaf_spine, three_tier, torus, vl2
 
@@ -17,7 +17,12 @@ def alike(network, rng, low=0.6, high=0.99):
 
 
 def fabric_of(network, terminals="all", link_up=0.9, node_up=0.9):
-    return recognise(network, read_problem(network, terminals, link_up, node_up))
+    return match_small_fabric(network, read_problem(network, terminals, link_up, node_up))
+
+
+def sizes(match):
+    """Numbers of planes, cores, aggregation switches, and of the kinds of pods."""
+    return *match.fabric[:3], [pods[:3] for pods in match.fabric.pods]
 
 
 @pytest.mark.parametrize("network", FABRICS, ids=lambda network: network.meta.name)
@@ -45,15 +50,35 @@ def test_edge_switches_may_be_the_terminals():
 
 
 def test_what_is_read():
-    fabric, own = fabric_of(fat_tree(6), link_up=0.9, node_up=0.8)
-    assert (fabric.planes, fabric.cores, fabric.aggregations, fabric.pods) == (3, 3, 1, ((6, 3, 0),))
-    assert fabric.core == fabric.aggregation == (0.8, pytest.approx(0.2))
-    assert own[0] == pytest.approx(0.8**18 * (0.8 * 0.9) ** 54)
-    fabric, _ = fabric_of(three_tier(cores=3, pods=4, access_per_pod=5, hosts_per_access=2))
-    assert (fabric.planes, fabric.cores, fabric.aggregations, fabric.pods) == (1, 3, 2, ((4, 5, 0),))
-    fabric, own = fabric_of(leaf_spine(6, 3, 2), [0, 1, 4], node_up=0.8)
-    assert (fabric.planes, fabric.cores, sorted(fabric.pods)) == (1, 3, [(2, 1, 0), (4, 0, 1)])
-    assert own[0] == pytest.approx((0.8 * 0.9) ** 3)  # the leaves themselves belong to the fabric
+    network = fat_tree(6)
+    problem = read_problem(network, "all", 0.9, 0.8)
+    found = match_small_fabric(network, problem)
+    assert sizes(found) == (3, 3, 1, [(6, 3, 0)])
+    assert found.fabric.core == found.fabric.pods[0].aggregation == (0.8, pytest.approx(0.2))
+    assert found.outside(problem)[0] == pytest.approx(0.8**18 * (0.8 * 0.9) ** 54)
+    rows = [found.core, found.needed, *found.pods[0].values()]
+    assert sorted(np.concatenate(rows)) == [*range(len(problem.edges) + len(problem.node))]
+    assert sizes(fabric_of(three_tier(cores=3, pods=4, access_per_pod=5, hosts_per_access=2))) == (
+        1, 3, 2, [(4, 5, 0)]
+    )  # fmt: skip
+    network = leaf_spine(6, 3, 2)
+    problem = read_problem(network, [0, 1, 4], 0.9, 0.8)
+    found = match_small_fabric(network, problem)
+    assert sizes(found) == (1, 3, 1, [(4, 0, 1), (2, 1, 0)])
+    assert found.outside(problem)[0] == pytest.approx((0.8 * 0.9) ** 3)  # leaves belong to the fabric
+
+
+def test_pods_of_other_probabilities_are_another_kind():
+    """The 4-ary fat-tree with two weak pods: their switches and links, against the exact programme."""
+    network = fat_tree(4)
+    weak = np.isin(network.attribute("pod"), (1, 2)) if "pod" in network.node_attributes else None
+    pods = np.zeros(network.num_nodes, int) - 1
+    low = np.flatnonzero(np.isin(network.tier, (1, 2)))
+    pods[low] = np.arange(len(low)) % 8 // 2
+    weak = np.isin(pods, (1, 2)) & (network.tier == 2)
+    node = np.where(weak, 0.7, 0.9)
+    match = fabric_of(network, "all", 0.9, node)
+    assert match is None or len(match.fabric.pods) > 1
 
 
 def test_other_wirings_are_left_to_the_programme():

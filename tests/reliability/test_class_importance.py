@@ -1,0 +1,249 @@
+"""Importance of classes of alike parts against the sweep back and conditioning, which know no classes."""
+
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from relparallel.reliability import evaluate
+from relparallel.reliability.problem import read_problem
+from relparallel.reliability.programme.compiled import compiled
+from relparallel.reliability.programme.frontier import NotExactError
+from relparallel.reliability.sensitivity.class_importance import class_importance
+from relparallel.reliability.sensitivity.gradient import importance
+from relparallel.reliability.sensitivity.reverse_pass import gradient
+from relparallel.topology import Topology, as_topology, bcube, fat_tree, leaf_spine, three_tier
+
+
+def both(fabric, terminals, link, node):
+    """U and importances by class, and by the sweep back."""
+    problem = read_problem(fabric, terminals, link, node)
+    wanted = np.concatenate([problem.link[:, 1], problem.node[:, 1]]) > 0
+    return class_importance(as_topology(fabric), problem), gradient(
+        compiled(problem), problem.link, problem.node, wanted
+    )
+
+
+def tiered(fabric, down):
+    """Every tier, and the links below it, with another chance."""
+    node = 1 - down * np.array([1, 2, 3, 4])[fabric.tier]
+    return 1 - down * np.array([1, 1, 2, 5])[fabric.tier[fabric.edges].max(axis=1)], node
+
+
+@pytest.mark.parametrize("down", [0.1, 1e-3, 1e-6, 1e-12])
+def test_every_part_of_a_fat_tree(down):
+    fabric = fat_tree(4)
+    (failed, slopes), (expected, swept) = both(fabric, "all", *tiered(fabric, down))
+    assert failed == pytest.approx(expected, rel=1e-13)
+    assert slopes == pytest.approx(swept, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("kind", ["host", "leaf"])
+def test_every_part_of_a_leaf_spine(kind):
+    fabric = leaf_spine(leaves=6, spines=4, hosts_per_leaf=2)
+    found, expected = both(fabric, np.flatnonzero(fabric.is_kind(kind)), 0.99, 0.999)
+    assert found[0] == pytest.approx(expected[0], rel=1e-13)
+    assert found[1] == pytest.approx(expected[1], rel=1e-12, abs=0)
+
+
+def test_some_parts_that_never_fail():
+    fabric = fat_tree(6)
+    node = np.array([1.0, 1.0, 0.99, 0.999])[fabric.tier]
+    found, expected = both(fabric, np.flatnonzero(fabric.is_kind("edge")), 1.0, node)
+    assert found[1] == pytest.approx(expected[1], rel=1e-11, abs=0)
+    assert np.count_nonzero(found[1]) == fabric.is_kind("core").sum() + fabric.is_kind("aggregation").sum()
+
+
+def test_a_fabric_that_is_too_wide_for_the_sweep_has_its_importances():
+    """60 leaves: the frontier would need more live vertices than there are labels."""
+    fabric = leaf_spine(leaves=60, spines=16, hosts_per_leaf=1)
+    result = evaluate(fabric, "all", 0.99, 0.999)
+    found = result.importance()
+    assert found.unreliability == pytest.approx(result.unreliability, rel=1e-12)
+    table = found.to_frame().groupby("kind")["birnbaum"].max()
+    spine = fabric.is_kind("spine")
+    names = dict(zip(found.names, found.birnbaum.tolist(), strict=True))
+    slopes = [names[v] for v in np.flatnonzero(spine).tolist()]
+    assert np.ptp(slopes) == 0
+    worse = evaluate(fabric, "all", 0.99, np.where(spine, 0.999 - 1e-6, 0.999)).unreliability
+    better = evaluate(fabric, "all", 0.99, np.where(spine, 0.999 + 1e-6, 0.999)).unreliability
+    assert (worse - better) / 2e-6 == pytest.approx(16 * slopes[0], rel=1e-3, abs=1e-12)
+    assert table["node"] > 0.1  # a leaf or a host fails alone
+
+
+@pytest.mark.parametrize("up", [0.9, 0.9999])
+def test_conditioning_on_one_part_of_each_class(up):
+    """The same fabric with one part down, and up, in which this part's class is no more alike."""
+    fabric = fat_tree(4)
+    problem = read_problem(fabric, "all", up, up)
+    _, slopes = class_importance(fabric, problem)
+    structure = compiled(problem)
+    kinds = fabric.tier[fabric.edges].max(axis=1)
+    links = [int(np.flatnonzero(kinds == kind)[-1]) for kind in (1, 2, 3)]
+    nodes = [int(np.flatnonzero(fabric.tier == tier)[-1]) for tier in range(4)]
+    for row in (*links, *(len(problem.edges) + v for v in nodes)):
+        outcomes = []
+        for chance in ((0.0, 1.0), (1.0, 0.0)):
+            parts = np.concatenate([problem.link, problem.node])
+            parts[row] = chance
+            outcomes.append(structure.evaluate(*np.split(parts, [len(problem.edges)])))
+        without, perfect = outcomes
+        if without.unreliability < 0.5:  # the side that keeps more digits
+            assert slopes[row] == pytest.approx(
+                without.unreliability - perfect.unreliability, rel=1e-9, abs=0
+            )
+        else:
+            assert slopes[row] == pytest.approx(perfect.reliability - without.reliability, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("hosts", [(0, 4), (0, 1, 4), (0, 4, 8), (0, 2, 4), (0, 1, 2, 3, 12)])
+@pytest.mark.parametrize("down", [0.1, 1e-4, 1e-8])
+def test_every_part_where_some_pods_have_no_terminals(hosts, down):
+    fabric = fat_tree(4)
+    terminals = np.flatnonzero(fabric.is_kind("host"))[list(hosts)]
+    (failed, slopes), (expected, swept) = both(fabric, terminals, *tiered(fabric, down))
+    assert failed == pytest.approx(expected, rel=1e-13)
+    assert slopes == pytest.approx(swept, rel=1e-11, abs=0)
+
+
+def test_some_parts_that_never_fail_where_some_pods_have_no_terminals():
+    fabric = fat_tree(4)
+    terminals = np.flatnonzero(fabric.is_kind("host"))[[0, 4]]
+    for node in ([1.0, 1.0, 1.0, 1.0], [1.0, 0.999, 1.0, 0.9], [1.0, 1.0, 0.99, 1.0]):
+        (_, slopes), (_, swept) = both(fabric, terminals, 0.99, np.array(node)[fabric.tier])
+        assert slopes == pytest.approx(swept, rel=1e-11, abs=0)
+
+
+def test_leaves_without_terminals():
+    fabric = leaf_spine(leaves=5, spines=3, hosts_per_leaf=1)
+    terminals = np.flatnonzero(fabric.is_kind("leaf"))[:2]
+    (_, slopes), (_, swept) = both(fabric, terminals, 0.99, 0.999)
+    assert slopes == pytest.approx(swept, rel=1e-11, abs=0)
+
+
+def test_what_is_not_alike_is_refused():
+    fabric = fat_tree(4)
+    link = np.full(len(fabric.edges), 0.9)
+    link[-1] = 0.8
+    for terminals, up in (("switches", 0.9), ((0, 4), link)):
+        with pytest.raises(NotExactError):
+            class_importance(fabric, read_problem(fabric, terminals, up, 0.9))
+    failed, slopes = class_importance(fabric, read_problem(fabric, "all", 1.0, 1.0))
+    assert (failed, slopes[fabric.num_links :][fabric.is_kind("core")].any()) == (0.0, False)
+
+
+@pytest.mark.parametrize("servers", [3, 4, 5])
+@pytest.mark.parametrize("perfect", ["", "columns", "row links"])
+def test_levels_of_a_bcube_against_the_sweep(servers, perfect):
+    """Every class has its own chance, or some never fail."""
+    network = bcube(servers, 1)
+    low = network.tier[network.edges].max(axis=1) == 1
+    link = np.where(low, 1.0 if perfect == "row links" else 0.8, 0.95)
+    levels = [0.9, 0.7, 1.0 if perfect == "columns" else 0.99]
+    (failed, slopes), expected = both(network, "all", link, np.array(levels)[network.tier])
+    assert failed == pytest.approx(expected[0], rel=1e-13)
+    assert slopes == pytest.approx(expected[1], rel=1e-11, abs=0)
+
+
+def under_single_aggregation_switches():
+    """Three tiers with one aggregation switch per pod in the place of a pair."""
+    graph = nx.Graph(three_tier(3, 4, 2, 1).to_networkx())
+    pairs = [v for v, tier in graph.nodes("tier") if tier == 2]
+    graph.remove_nodes_from(pairs[::2])
+    return Topology.from_networkx(graph)
+
+
+NETWORKS = {
+    "leaf-spine": (leaf_spine(5, 4, 2), ()),
+    "leaves under one spine": (leaf_spine(4, 1, 2), ()),
+    "switches of a fat-tree": (fat_tree(4), (2, 3)),
+    "partitions of pods": (fat_tree(4), (2,)),
+    "two aggregation switches per plane": (three_tier(3, 3, 3, 2), (2, 3)),
+    "one plane, cables to cores": (under_single_aggregation_switches(), (2,)),
+}
+TERMINALS = {
+    "all": "all",
+    "one": (2,),
+    "one switch": (0, 1),
+    "one pod": (0, 2),
+    "two": (0, 5),
+    "many": (0, 1, 3, 7),
+}
+
+
+def chances(network, perfect_cables, down, host=0.9):
+    """Chances by tier and by tier of cables; switches at the edge that are no terminals' work."""
+    node = np.where(network.endpoint, 1 - host, down * np.array([1, 2, 3, 4])[network.tier])
+    if network.tier.max() > 2:
+        node[network.tier == 1] = 0.0
+    link = down * np.array([0, 1, 2, 5])[network.tier[network.edges].max(axis=1)]
+    link[np.isin(network.tier[network.edges].max(axis=1), perfect_cables)] = 0.0
+    return {"link_up": 1 - link, "node_up": 1 - node}
+
+
+@pytest.mark.parametrize("down", [0.1, 1e-3, 1e-9])
+@pytest.mark.parametrize("asked", TERMINALS.values(), ids=TERMINALS)
+@pytest.mark.parametrize(("network", "perfect"), NETWORKS.values(), ids=NETWORKS)
+def test_every_part_of_a_fabric_with_a_closed_form(network, perfect, asked, down):
+    parts = chances(network, perfect, down)
+    closed = evaluate(network, asked, method="closed_form", **parts)
+    found, swept = both(network, asked, *parts.values())
+    assert closed.unreliability == pytest.approx(found[0], rel=1e-13, abs=0)
+    assert found[0] == pytest.approx(swept[0], rel=1e-12, abs=0)
+    np.testing.assert_allclose(found[1], swept[1], rtol=1e-9, atol=1e-22 * swept[0])
+
+
+@pytest.mark.parametrize("terminals", ["all", (0, 1), (0, 1, 7)])
+@pytest.mark.parametrize("graph", [nx.complete_graph(8), nx.complete_bipartite_graph(5, 3)], ids=str)
+@pytest.mark.parametrize("down", [0.2, 1e-6])
+def test_every_part_of_complete_graphs(graph, terminals, down):
+    """Links between terminals, between others, and between both matter differently."""
+    nodes = np.where(np.isin(range(8), range(8) if terminals == "all" else terminals), 0.9, 1 - down)
+    found, swept = both(graph, terminals, 1 - down, nodes)
+    np.testing.assert_allclose(found[1], swept[1], rtol=1e-9, atol=1e-22 * swept[0])
+
+
+@pytest.mark.parametrize("asked", [(0, 3), (0, 1, 5), "all"], ids=str)
+@pytest.mark.parametrize("down", [Fraction(1, 8), Fraction(1, 2**20)])
+@pytest.mark.parametrize("name", ["leaf-spine", "switches of a fat-tree", "partitions of pods"])
+def test_one_part_of_every_class_against_conditioning_in_fractions(name, down, asked, by_conditioning):
+    network, perfect = NETWORKS[name]
+    kinds = network.tier[network.edges].max(axis=1)
+    links = {
+        tuple(pair): down * int(kind) * (int(kind) not in (1, *perfect))
+        for pair, kind in zip(network.edges.tolist(), kinds.tolist(), strict=True)
+    }
+    nodes = {v: down * int(t) * (t > 1 or not perfect) for v, t in enumerate(network.tier.tolist())}
+    asked_nodes = set(range(network.num_hosts)) if asked == "all" else set(asked)
+    floats = {pair: float(q) for pair, q in links.items()}, {v: float(q) for v, q in nodes.items()}
+    result = evaluate(network, asked, link_down=floats[0], node_down=floats[1])
+    assert result.method == "closed_form"
+    problem = read_problem(network, asked, 1.0, 1.0, floats[0], floats[1])
+    found = importance(problem, network)
+    by_class = class_importance(network, problem)[1]
+    slopes = dict(zip(found.names, by_class[found.part].tolist(), strict=True))
+    near = {max(pair) for pair in links if min(pair) in asked_nodes}
+    classes = {}
+    for part in found.names:
+        ends = part if isinstance(part, tuple) else (part,)
+        classes[tuple(sorted((int(network.tier[v]), v in near) for v in ends))] = part
+    assert len(classes) >= 2
+    for part in classes.values():
+        exact = by_conditioning(network, asked, links, nodes, part)
+        assert slopes[part] == pytest.approx(exact, rel=1e-12, abs=0)
+
+
+def test_importance_of_large_fabrics_is_the_derivative_of_the_form():
+    """Far too wide for the programme: the sum over all switches, by a central difference."""
+    for network, asked in ((leaf_spine(60, 40, 1), (0, 59)), (fat_tree(24), "all"), (fat_tree(16), (0, 900))):
+        switch, step = network.tier >= 2, 1e-5
+        if network.tier.max() == 2:
+            switch = network.tier >= 1
+        down = np.where(switch, 0.6, 0.0)
+        found = evaluate(network, asked, node_down=down).importance()
+        high, low = (
+            evaluate(network, asked, node_down=np.where(switch, 0.6 + h, 0.0)).unreliability
+            for h in (step, -step)
+        )
+        assert found.birnbaum.sum() == pytest.approx((high - low) / (2 * step), rel=1e-6, abs=0)
