@@ -13,8 +13,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import Chance, series
 from relparallel.reliability.lumped.alike_sums import bipartite_sum, choices, complete_sum
+from relparallel.reliability.probability import Chance, series
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability, exactly
 
