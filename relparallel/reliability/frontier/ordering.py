@@ -1,21 +1,14 @@
 """In which order to sweep through a graph: a beam search for a narrow frontier, within a budget.
 
-The work of the frontier programme grows by about a factor of four per live vertex, so the order decides
-between milliseconds and never. Vertices leave one by one; before one leaves, its links to those that are
-still to leave are decided, those first that let no new vertex enter. (Deciding the links of a vertex when it
-enters has the same frontiers, but more states: nothing keeps blocks apart that have no past.)
+The work of the frontier DP grows by about a factor of four per live vertex, so the order decides between
+milliseconds and never. Vertices leave one by one; before one leaves, its links to those that are still to
+leave are decided, those first that let no new vertex enter. Terminals had better leave late: once one has
+left, a block may hold it or not, and every way to tell is a state of its own.
 
-How many states a width means depends on the terminals. Once one has left, a block may hold it or not, and
-every way to tell is a state of its own; so terminals had better leave late.
-
-The search builds the sweep from its end and keeps the cheapest endings of every length. Endings that look
-alike (equal cost, width and boundary: mirror images, mostly) share a small quota, without which symmetric
-graphs would fill the beam with copies of one bad idea. Two guides are tried: the cost so far, which suits
-complete and bipartite graphs, and one that also avoids cut links, which suits geometric graphs; and both once
-more from an end as far from the terminals as there is, of which the better goes on. A wider beam
-is tried only while the sweep that the best order promises would take longer than the search, while the search
-finds better orders, and only for a moment where no sweep can be hoped for. Work is counted, not timed, so
-that the order is the same on every machine.
+The search builds the sweep from its end and keeps the cheapest endings of every length; few that look alike
+(mirror images, mostly). Guides are the cost so far, and one that also avoids cut links, each from any end and
+from one far from the terminals. A wider beam is tried only while the sweep would take longer than the search
+and the search finds better orders. Work is counted, not timed: the order is the same on every machine.
 """
 
 from __future__ import annotations
@@ -39,7 +32,6 @@ _COPIED = 64.0  # vertices of an ending that are copied in the time of a candida
 _GONE = 4  # terminals that have left, from which more make no difference
 _NONE: Any = np.int64(0)  # a plain 0 would compile what is called with it once more
 _S7, _S13, _S17 = np.uint64(7), np.uint64(13), np.uint64(17)
-
 IntArray = NDArray[np.int64]
 
 
@@ -188,11 +180,9 @@ def _adjacency(n, edges):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _growth(n, terminals):  # type: ignore[no-untyped-def]
-    """States by the number of terminals that have left and of live vertices, [most + 1, n + 3].
+    """States by terminals that have left and live vertices: Catalan numbers, as of planar graphs, times ways.
 
-    Partitions of w live vertices count as Catalan numbers, which is exact for planar graphs, and have
-    (w + 1) / 2 blocks on average. Where a terminal is live, its block holds one; any of the other blocks may
-    hold those that have left, and at least two do once all have. Of these ways about the root is met.
+    Any of (w + 1) / 2 blocks may hold terminals that have left; about the root of these ways is met.
     """
     most = min(terminals, _GONE) if terminals < n else 0
     states, others = np.ones((most + 1, n + 3)), 1.0 - terminals / n
@@ -210,7 +200,7 @@ def _growth(n, terminals):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _keys(n):  # type: ignore[no-untyped-def]
-    """Fixed random keys (xorshift) of the vertices: a set of vertices is known by the xor of its keys."""
+    """Fixed random keys (xorshift): a set of vertices is known by the xor of its keys."""
     keys, x = np.empty(n, np.uint64), np.uint64(0x9E37_79B9_7F4A_7C15)
     for v in range(n):
         x ^= x << _S13
@@ -272,11 +262,8 @@ def _powers(pull, most):  # type: ignore[no-untyped-def]
 
 @njit_borrowing
 def _add(v, indptr, indices, missing, freed, near, length):  # type: ignore[no-untyped-def]
-    """Mark v as added, in place; return how many vertices are next to the ending now, or 1 apart from it.
-
-    ``missing[u]`` counts the neighbours of u that are not yet added, as -1 - count once u itself is;
-    ``freed[u]`` those that are added and miss no other neighbour than u.
-    """
+    """Mark v as added; return how many vertices are next to the ending now, or 1 apart from it."""
+    # missing[u]: neighbours of u still to add, as -1 - count once u is; freed[u]: those that miss only u
     kept, last = 0, v
     for i in range(length):
         near[kept] = near[i]
@@ -351,10 +338,7 @@ def _choose(score, member, cost, width, bound, beam):  # type: ignore[no-untyped
 
 @numba.njit(cache=True)
 def _search(indptr, indices, terminal, states, ends, beam, pull, share):  # type: ignore[no-untyped-def]
-    """Beam search; return the vertices from the last on, the predicted states, and the work in candidates.
-
-    It stops where it has worked for long on what has no hope; then vertices follow by their distance.
-    """
+    """Beam search: the vertices from the last on, the predicted states, and the work in candidates."""
     n, keys, most, degree = (
         len(terminal),
         _keys(len(terminal)),
