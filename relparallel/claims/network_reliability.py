@@ -19,8 +19,8 @@ from relparallel.reliability import (
     polynomial,
     unavailability,
 )
-from relparallel.reliability.programme.frontier import compile_programme, run_programme
-from relparallel.reliability.programme.ordering import link_order
+from relparallel.reliability.frontier.ordering import link_order
+from relparallel.reliability.frontier.programme import compile_programme, run_programme
 from relparallel.topology import Topology, as_topology
 
 #: What a row calls its graph, ``name(sizes)``; nodes are numbered from 0, hosts first.

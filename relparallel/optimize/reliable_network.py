@@ -29,8 +29,8 @@ from relparallel.optimize._milp import OutOfTimeError, least
 from relparallel.optimize._reached import credits
 from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
 from relparallel.reliability import evaluate
+from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
-from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from .closed_forms.survivability import (
     smallest_cuts as smallest_cuts,
 )
 from .exact import evaluate as evaluate
-from .lumped.lumping import fat_tree_connected as fat_tree_connected
-from .questions.signature import (
+from .extensions.signature import (
     SurvivalSignature as SurvivalSignature,
     polynomial as polynomial,
     survival_signature as survival_signature,
 )
+from .lumped.lumping import fat_tree_connected as fat_tree_connected
 from .repair.common_cause import (
     common_cause_unavailability as common_cause_unavailability,
     multiple_greek_letters as multiple_greek_letters,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from relparallel.reliability.frontier.decomposition import solved
+from relparallel.reliability.frontier.programme import ANY, NotExactError, fitting, require_fit
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.compiled import solved
-from relparallel.reliability.programme.frontier import ANY, NotExactError, fitting, require_fit
 from relparallel.reliability.result import Reliability, exactly, explained
 
 STATE_SECONDS: Final = 5e-8  # of the frontier programme for one state

@@ -24,7 +24,7 @@ from relparallel.reliability.result import Estimator, Reliability, Routing
 if TYPE_CHECKING:
     import networkx as nx
 
-    from relparallel.reliability.questions.groups import Groups
+    from relparallel.reliability.extensions.srlg import Groups
     from relparallel.topology import Topology
 
 _EXACT: Final = ("auto", "exact")
@@ -140,13 +140,13 @@ def evaluate(
     if any(map(is_not, (method, routing, directed, *limits), _DEFAULTS)):
         _require_settings(method, routing, directed, *limits)
     if directed:
-        from relparallel.reliability.questions.directed import read_arcs
+        from relparallel.reliability.extensions.directed import read_arcs
 
         problem = read_arcs(graph, terminals, (link_up, link_down), (node_up, node_down), directed)  # type: ignore[arg-type]
     else:
         problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
     if groups is not None:
-        from relparallel.reliability.questions.groups import read_groups
+        from relparallel.reliability.extensions.srlg import read_groups
 
         problem = of_one_kind(replace(problem, groups=read_groups(graph, problem, groups)))
     _require_method(problem, method, routing)

@@ -12,10 +12,10 @@ import numpy as np
 
 from relparallel._checks import require_rng
 from relparallel.reliability.auto import Attempt, exact_within, first_that_fits
+from relparallel.reliability.frontier.decomposition import solved
+from relparallel.reliability.frontier.programme import fitting, require_fit
 from relparallel.reliability.lumped.interchangeable_nodes import twins
 from relparallel.reliability.problem import Problem, mute_terminals, require_relays
-from relparallel.reliability.programme.compiled import solved
-from relparallel.reliability.programme.frontier import fitting, require_fit
 from relparallel.reliability.result import Estimator, Reliability, Routing, bracketed, exactly, explained
 from relparallel.topology import Topology, as_topology
 
@@ -51,7 +51,7 @@ def answer(question: Question, method: str) -> Reliability:
     """Answer by the method named; the reason is given where the method was not."""
     problem = question.problem
     if problem.directed:
-        from relparallel.reliability.questions.directed import solve_directed
+        from relparallel.reliability.extensions.directed import solve_directed
 
         return _by_states(question, partial(solve_directed, max_states=question.max_states), _MANY_STATES)
     if question.routing == "updown":
@@ -61,7 +61,7 @@ def answer(question: Question, method: str) -> Reliability:
 
         return _by_states(question, ask, _MANY_STATES)
     if problem.in_fractions:
-        from relparallel.reliability.questions.whole_numbers import in_fractions
+        from relparallel.reliability.extensions.counting import in_fractions
 
         return in_fractions(problem, question.reductions, question.max_states)
     if problem.groups:
@@ -108,7 +108,7 @@ def _by_form(question: Question) -> Reliability:
 
 def _up_and_down(question: Question, method: str) -> Reliability:
     """Over paths that climb and then descend: by a closed form, or by the programme, whole or truncated."""
-    from relparallel.reliability.questions.updown import bound_updown, solve_updown
+    from relparallel.reliability.extensions.updown import bound_updown, solve_updown
 
     asked = question.graph, question.problem
     form, exact = partial(_by_form, question), partial(solve_updown, *asked, question.max_states)
@@ -213,7 +213,7 @@ def _with_groups(question: Question, method: str) -> Reliability:
     """Answer a question whose parts also fail in groups of shared risk."""
 
     def exact(max_seconds: float) -> Reliability:
-        from relparallel.reliability.questions.groups import solve_groups
+        from relparallel.reliability.extensions.srlg import solve_groups
 
         require_relays(question.problem)
         limits = question.reductions, question.max_states, max_seconds
@@ -253,8 +253,8 @@ def _by_states(
     """Ask a method that knows no groups for each of the likeliest states of the groups."""
     if not question.problem.groups:
         return ask(question.problem)
-    from relparallel.reliability.questions.groups import absorbed
-    from relparallel.reliability.questions.mixture import ask_each_state
+    from relparallel.reliability.extensions.srlg import absorbed
+    from relparallel.reliability.extensions.srlg_conditioning import ask_each_state
 
     always, left, shared = absorbed(question.problem, question.problem.groups)
     return ask_each_state(always, left, shared, ask, states, rtol)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_instance, require_probability
-from relparallel.reliability.chances import Chance
-from relparallel.reliability.programme.frontier import NotExactError
+from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.probability import Chance
 from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:

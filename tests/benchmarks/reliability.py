@@ -37,8 +37,8 @@ import networkx as nx
 import numpy as np
 
 from relparallel.reliability import evaluate
+from relparallel.reliability.frontier.ordering import link_order, vertex_order
 from relparallel.reliability.problem import read_problem
-from relparallel.reliability.programme.ordering import link_order, vertex_order
 from relparallel.topology import Topology, bcube, dcell, fat_tree, torus
 
 OUTPUT = Path(__file__).resolve().parents[2] / "data" / "benchmarks" / "reliability.csv"

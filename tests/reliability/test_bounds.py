@@ -11,9 +11,9 @@ import pytest
 from relparallel.reliability import Bounds, bounds, evaluate
 from relparallel.reliability.bounding.anytime import run_truncated
 from relparallel.reliability.bounding.cut_bounds import near_minimum_cuts
+from relparallel.reliability.frontier.blocks import into_blocks
+from relparallel.reliability.frontier.programme import run_programme
 from relparallel.reliability.problem import read_problem
-from relparallel.reliability.programme.blocks import into_blocks
-from relparallel.reliability.programme.frontier import run_programme
 from relparallel.topology import fat_tree, torus
 
 METHODS = ("auto", "anytime", "bonferroni", "subgraph", "disjoint")

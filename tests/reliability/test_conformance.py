@@ -13,10 +13,10 @@ from relparallel.claims.network_reliability import _TERMINALS, _graph as named
 from relparallel.published import facts
 from relparallel.reliability import bounds, evaluate, survival_signature
 from relparallel.reliability.closed_forms.fat_tree_partitions import pods_apart
+from relparallel.reliability.extensions.srlg import conditioned, swept
+from relparallel.reliability.frontier.decomposition import compiled
 from relparallel.reliability.lumped.symmetry import lumped
 from relparallel.reliability.problem import Group, read_problem
-from relparallel.reliability.programme.compiled import compiled
-from relparallel.reliability.questions.groups import conditioned, swept
 from relparallel.reliability.sensitivity.reverse_pass import gradient
 
 FACTS = facts("network-reliability")

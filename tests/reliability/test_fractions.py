@@ -52,8 +52,8 @@ def test_bad_fractions_are_refused(up):
 @pytest.mark.parametrize("groups", [None, [((0, 1), 0.1)]])
 @pytest.mark.parametrize(("limit", "states"), [("_STATES", 100), ("_ROOM", 2**15)])
 def test_fractions_stop_before_they_exhaust_memory(groups, limit, states, monkeypatch):
-    from relparallel.reliability.questions import whole_numbers
+    from relparallel.reliability.extensions import counting
 
-    monkeypatch.setattr(whole_numbers, limit, states)
+    monkeypatch.setattr(counting, limit, states)
     with pytest.raises(ValueError, match="states in a layer of this programme"):
         evaluate(nx.complete_graph(9), (0, 1), Fraction(9, 10), groups=groups)

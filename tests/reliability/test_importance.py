@@ -13,9 +13,9 @@ from hypothesis import given, settings, strategies as st
 
 from relparallel import topology
 from relparallel.reliability import evaluate
+from relparallel.reliability.frontier.decomposition import compiled
+from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.problem import read_problem
-from relparallel.reliability.programme.compiled import compiled
-from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.sensitivity.reverse_pass import gradient
 
 

@@ -7,10 +7,10 @@ from hypothesis import given, settings, strategies as st
 
 import relparallel as rp
 from relparallel.reliability import evaluate, fat_tree_connected, fat_tree_pods_connected
-from relparallel.reliability.chances import CERTAIN, part
 from relparallel.reliability.lumped.fabric import Fabric, Pods
 from relparallel.reliability.lumped.lumping import terminals_connected
 from relparallel.reliability.lumped.pod_partitions import layouts
+from relparallel.reliability.probability import CERTAIN, part
 from relparallel.topology import fat_tree
 
 CHANCES = st.sampled_from([0.0, 0.25, 0.5, 0.8, 0.99, 1.0])

@@ -5,8 +5,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.reliability.programme.frontier import compile_programme, run_programme
-from relparallel.reliability.programme.ordering import link_order, vertex_order
+from relparallel.reliability.frontier.ordering import link_order, vertex_order
+from relparallel.reliability.frontier.programme import compile_programme, run_programme
 
 
 def arrays(graph):

@@ -4,10 +4,10 @@ from math import prod
 import networkx as nx
 import pytest
 
-from relparallel.reliability.chances import parallel, series
+from relparallel.reliability.frontier.decomposition import compiled
+from relparallel.reliability.frontier.tape import play_any
+from relparallel.reliability.probability import parallel, series
 from relparallel.reliability.problem import read_problem
-from relparallel.reliability.programme.compiled import compiled
-from relparallel.reliability.programme.tape import play_any
 
 
 @pytest.mark.parametrize(

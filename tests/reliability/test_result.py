@@ -5,7 +5,7 @@ import pytest
 
 from relparallel.reliability import Reliability
 from relparallel.reliability.auto import Attempt, first_that_fits
-from relparallel.reliability.programme.frontier import NotExactError
+from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.result import bracketed, exactly
 
 EXACT = {

@@ -9,8 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 import relparallel as rp
 from relparallel.reliability import evaluate, polynomial, survival_signature
+from relparallel.reliability.extensions.counting import weigh
 from relparallel.reliability.problem import read_problem
-from relparallel.reliability.questions.whole_numbers import weigh
 from relparallel.topology import fat_tree, leaf_spine
 
 

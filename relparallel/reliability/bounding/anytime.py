@@ -23,8 +23,8 @@ import numpy as np
 
 from relparallel.reliability.bounding.packed_rows import MAX_WIDTH, decide, row_bits
 from relparallel.reliability.bounding.truncation import Live, truncate
-from relparallel.reliability.programme.blocks import Bracket
-from relparallel.reliability.programme.frontier import ANY, Programme
+from relparallel.reliability.frontier.blocks import Bracket
+from relparallel.reliability.frontier.programme import ANY, Programme
 
 FIRST: Final = 64  # states of the sweep that says how large U is at least
 _FEWEST: Final = 32  # states that every layer may have, whatever the work

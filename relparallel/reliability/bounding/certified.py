@@ -22,10 +22,10 @@ from relparallel.reliability.bounding.cut_bounds import (
 from relparallel.reliability.bounding.cut_search import FEW
 from relparallel.reliability.bounding.cuts import MAX_STEPS, CutFamily
 from relparallel.reliability.bounding.upper_bounds import edge_packing_bound, subgraph_bound
+from relparallel.reliability.frontier.blocks import Block, Bracket, combine, into_blocks
+from relparallel.reliability.frontier.compiled_sweep import sweep
+from relparallel.reliability.frontier.labels import MAX_LIVE
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
-from relparallel.reliability.programme.blocks import Block, Bracket, combine, into_blocks
-from relparallel.reliability.programme.frontier_layers import sweep
-from relparallel.reliability.programme.labels import MAX_LIVE
 from relparallel.topology import Topology
 
 if TYPE_CHECKING:

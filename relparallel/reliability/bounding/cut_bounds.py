@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.bounding.cuts import MAX_STEPS, TINY, CutFamily, find_cuts, karger_tail
+from relparallel.reliability.frontier.blocks import Bracket
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.blocks import Bracket
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

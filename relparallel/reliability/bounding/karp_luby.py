@@ -36,8 +36,8 @@ from relparallel.reliability.bounding.cut_bounds import (
     union_bracket,
 )
 from relparallel.reliability.bounding.cuts import MAX_STEPS, CutFamily
+from relparallel.reliability.frontier.blocks import combine, into_blocks
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.blocks import combine, into_blocks
 
 _PILOT: Final = 2**12  # samples before the first look
 _FEW: Final = 2**6  # samples, whatever they cost

@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import series
+from relparallel.reliability.frontier.blocks import Bracket
+from relparallel.reliability.probability import series
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.blocks import Bracket
 
 _MOST: Final = 64  # terminals whose pairs are asked for one by one
 _ROUNDING: Final = 1e-12  # relative; more than that of the exact programme

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.bounding.cut_search import distances
 from relparallel.reliability.bounding.cuts import TINY, rows_of
+from relparallel.reliability.frontier.decomposition import solved
+from relparallel.reliability.frontier.labels import MAX_LIVE
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.compiled import solved
-from relparallel.reliability.programme.labels import MAX_LIVE
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import Literal
 
 from relparallel._checks import require_choice, require_int
-from relparallel.reliability.chances import CERTAIN, Chance, parallel, part, series
 from relparallel.reliability.closed_forms._arguments import half_radix, single_probabilities
 from relparallel.reliability.closed_forms.fat_tree_partitions import Bracket, pods_apart
 from relparallel.reliability.closed_forms.random_graph_connectivity import binomial_weights, row_set_together
+from relparallel.reliability.probability import CERTAIN, Chance, parallel, part, series
 from relparallel.reliability.result import Reliability, exactly
 
 Turn = Literal["core", "aggregation", "edge"]

@@ -11,13 +11,13 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from relparallel.reliability.chances import CERTAIN, Chance, parallel, part, series
 from relparallel.reliability.closed_forms.fat_tree_partitions import pods_apart
 from relparallel.reliability.closed_forms.job_forms import JOINED_EXACTLY, pairs_joined
+from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.lumped.fabric import Fabric, Match, Pods, match_fabric
 from relparallel.reliability.lumped.interchangeable_nodes import bipartite_connected
+from relparallel.reliability.probability import CERTAIN, Chance, parallel, part, series
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.result import Reliability, Routing, exactly
 from relparallel.topology import Topology
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from relparallel._checks import require_choice, require_int
-from relparallel.reliability.chances import Chance, parallel, part, series
 from relparallel.reliability.closed_forms._arguments import single_probabilities
 from relparallel.reliability.closed_forms.random_graph_connectivity import (
     binomial_weights,
     row_set_together,
     rows_together,
 )
+from relparallel.reliability.probability import Chance, parallel, part, series
 from relparallel.reliability.result import Reliability, Routing, exactly
 
 _MOST = 256

@@ -19,7 +19,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import Chance
+from relparallel.reliability.probability import Chance
 
 FloatArray = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import Chance
+from relparallel.reliability.probability import Chance
 
 Numbers = NDArray[Any]  # of floats, or of Python integers in units of 2^-bits
 Exact = Any  # Fraction, Dyadic or int

@@ -18,8 +18,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.lumped.arithmetic import Scale
-from relparallel.reliability.programme.frontier import NotExactError
 
 _MOST_TERMS: Final = 3 * 10**7  # of a sum: half a minute
 

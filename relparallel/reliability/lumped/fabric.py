@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import CERTAIN, Chance, series
+from relparallel.reliability.probability import CERTAIN, Chance, series
 from relparallel.reliability.problem import Problem
 from relparallel.topology import Topology
 

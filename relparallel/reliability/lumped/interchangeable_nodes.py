@@ -22,7 +22,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import Chance, series
+from relparallel.reliability.probability import Chance, series
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability, exactly
 

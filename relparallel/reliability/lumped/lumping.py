@@ -24,7 +24,6 @@ from typing import Final
 import numpy as np
 
 from relparallel._checks import require_instance, require_int, require_probability
-from relparallel.reliability.chances import CERTAIN, Chance, part, series
 from relparallel.reliability.lumped.arithmetic import (
     Dyadic,
     Exact,
@@ -38,6 +37,7 @@ from relparallel.reliability.lumped.fabric import Fabric, Pods
 from relparallel.reliability.lumped.pod_partitions import Layouts, layouts
 from relparallel.reliability.lumped.pod_sums import Outside, Uplinks, signed_ways
 from relparallel.reliability.lumped.pod_tables import Table, agreement, power_sum_weights
+from relparallel.reliability.probability import CERTAIN, Chance, part, series
 from relparallel.reliability.result import Reliability, exactly
 
 _AT_ONCE: Final = 4096  # layouts per matrix product: bounds the memory

@@ -14,13 +14,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import CERTAIN, Chance
 from relparallel.reliability.lumped.arithmetic import Numbers, Scale, exact_up, to_power
 from relparallel.reliability.lumped.fabric import Match, match_fabric
 from relparallel.reliability.lumped.interchangeable_nodes import same, twins, with_terminals
 from relparallel.reliability.lumped.lumping import terminals_connected
 from relparallel.reliability.lumped.pod_partitions import count_layouts, layouts
 from relparallel.reliability.lumped.pod_sums import signed_ways
+from relparallel.reliability.probability import CERTAIN, Chance
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability
 from relparallel.topology import Topology

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import Chance, series
+from relparallel.reliability.probability import Chance, series
 from relparallel.reliability.problem import Problem, require_relays
 
 IntArray = NDArray[np.int64]

@@ -14,17 +14,17 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import series
 from relparallel.reliability.closed_forms.fat_tree_partitions import pods_joined
 from relparallel.reliability.closed_forms.form_recognition import AnyPath, over_any_path
+from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.lumped.arithmetic import Scale, exact_up
 from relparallel.reliability.lumped.class_graph import terminals_joined
 from relparallel.reliability.lumped.fabric import Match, match_fabric
 from relparallel.reliability.lumped.interchangeable_nodes import recognised
 from relparallel.reliability.lumped.lumping import connected, floors, large_terms, scale_of
 from relparallel.reliability.lumped.symmetry import bcube_sum, least, match_small_fabric, two_levels
+from relparallel.reliability.probability import series
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.topology import Topology
 
 _STEP: Final = Fraction(1, 2**64)  # of the probability to be up or down, whichever is smaller

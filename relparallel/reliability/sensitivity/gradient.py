@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.reliability.frontier.decomposition import compiled
+from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.problem import FIELDS, Group, Problem
-from relparallel.reliability.programme.compiled import compiled
-from relparallel.reliability.programme.frontier import NotExactError
 from relparallel.reliability.sensitivity.class_importance import class_importance
 from relparallel.reliability.sensitivity.importance import Gradient, Importance
 from relparallel.reliability.sensitivity.reverse_pass import gradient as swept
@@ -75,7 +75,7 @@ def _with_groups(problem: Problem, reductions: bool, max_states: int) -> tuple[f
     A part does not matter where one of its groups is down; states in which the same parts are down, and those
     in which a group parts the terminals for good, are asked for once.
     """
-    from relparallel.reliability.questions.groups import absorbed
+    from relparallel.reliability.extensions.srlg import absorbed
 
     always, rest, shared = absorbed(problem, problem.groups)
     if len(shared) > _MOST:

@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice
+from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.frontier import NotExactError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,12 +20,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.programme.compiled import Compiled
-from relparallel.reliability.programme.compiling import njit_borrowing
-from relparallel.reliability.programme.frontier import fitting, gather, require_fit
-from relparallel.reliability.programme.in_place import two_sum
-from relparallel.reliability.programme.layer_rows import KIND, MERGE, SUCCEED, planned_rows
-from relparallel.reliability.programme.tape import PARALLEL, SERIES, play
+from relparallel.reliability.frontier.compiling import njit_borrowing
+from relparallel.reliability.frontier.decomposition import Compiled
+from relparallel.reliability.frontier.in_place import two_sum
+from relparallel.reliability.frontier.layer_rows import KIND, MERGE, SUCCEED, planned_rows
+from relparallel.reliability.frontier.programme import fitting, gather, require_fit
+from relparallel.reliability.frontier.tape import PARALLEL, SERIES, play
 from relparallel.reliability.sensitivity.forward_record import ENDS, FAILURE, SUCCESS, Trace, forth, no_space
 
 _TINY = 1e-300  # masses below may be 0

@@ -13,9 +13,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.cut_nodes import split
-from relparallel.reliability.programme.frontier import (
+from relparallel.reliability.frontier.compiled_sweep import sweep
+from relparallel.reliability.frontier.cut_nodes import split
+from relparallel.reliability.frontier.labels import MAX_LIVE
+from relparallel.reliability.frontier.ordering import link_order, vertex_order
+from relparallel.reliability.frontier.programme import (
     ANY,
     Programme,
     compile_steps,
@@ -23,11 +25,9 @@ from relparallel.reliability.programme.frontier import (
     gather,
     require_fit,
 )
-from relparallel.reliability.programme.frontier_layers import sweep
-from relparallel.reliability.programme.labels import MAX_LIVE
-from relparallel.reliability.programme.ordering import link_order, vertex_order
-from relparallel.reliability.programme.reductions import network_of, reduce, require, tape_of
-from relparallel.reliability.programme.tape import play
+from relparallel.reliability.frontier.reductions import network_of, reduce, require, tape_of
+from relparallel.reliability.frontier.tape import play
+from relparallel.reliability.problem import Problem
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

@@ -17,13 +17,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import series
+from relparallel.reliability.extensions.srlg import absorbed, swept
+from relparallel.reliability.frontier.decomposition import Compiled, compiled
+from relparallel.reliability.frontier.generic_sweep import MAX_SLOTS, moves, sweep
+from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.frontier.tape import BOTH, SERIES
+from relparallel.reliability.probability import series
 from relparallel.reliability.problem import Problem, require_relays
-from relparallel.reliability.programme.compiled import Compiled, compiled
-from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.programme.plain_sweep import MAX_SLOTS, moves, sweep
-from relparallel.reliability.programme.tape import BOTH, SERIES
-from relparallel.reliability.questions.groups import absorbed, swept
 from relparallel.reliability.result import Reliability, exactly
 
 Weights = tuple[int, int]  #: of a part that is up, and down

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from relparallel.reliability.programme.compiling import njit_borrowing
-from relparallel.reliability.programme.labels import ALL, NONE, SOME
+from relparallel.reliability.frontier.compiling import njit_borrowing
+from relparallel.reliability.frontier.labels import ALL, NONE, SOME
 
 KIND, HOLDS = 9, 10  # columns of a row that say how it is decided, and which blocks hold a terminal
 GENERAL, FRESH, LEAVE, MERGE, SUCCEED = 0, 1, 2, 3, 4  # from MERGE on in place

@@ -4,9 +4,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.reliability.programme.frontier import ANY, compile_programme
-from relparallel.reliability.programme.frontier_layers import sweep
-from relparallel.reliability.programme.layer_rows import (
+from relparallel.reliability.frontier.compiled_sweep import sweep
+from relparallel.reliability.frontier.generic_sweep import moves, sweep as plain_sweep
+from relparallel.reliability.frontier.layer_rows import (
     FRESH,
     GENERAL,
     KIND,
@@ -15,7 +15,7 @@ from relparallel.reliability.programme.layer_rows import (
     SUCCEED,
     planned_rows,
 )
-from relparallel.reliability.programme.plain_sweep import moves, sweep as plain_sweep
+from relparallel.reliability.frontier.programme import ANY, compile_programme
 from relparallel.reliability.sensitivity.reverse_pass import there_and_back
 
 

@@ -1,21 +1,14 @@
 """In which order to sweep through a graph: a beam search for a narrow frontier, within a budget.
 
-The work of the frontier programme grows by about a factor of four per live vertex, so the order decides
-between milliseconds and never. Vertices leave one by one; before one leaves, its links to those that are
-still to leave are decided, those first that let no new vertex enter. (Deciding the links of a vertex when it
-enters has the same frontiers, but more states: nothing keeps blocks apart that have no past.)
+The work of the frontier DP grows by about a factor of four per live vertex, so the order decides between
+milliseconds and never. Vertices leave one by one; before one leaves, its links to those that are still to
+leave are decided, those first that let no new vertex enter. Terminals had better leave late: once one has
+left, a block may hold it or not, and every way to tell is a state of its own.
 
-How many states a width means depends on the terminals. Once one has left, a block may hold it or not, and
-every way to tell is a state of its own; so terminals had better leave late.
-
-The search builds the sweep from its end and keeps the cheapest endings of every length. Endings that look
-alike (equal cost, width and boundary: mirror images, mostly) share a small quota, without which symmetric
-graphs would fill the beam with copies of one bad idea. Two guides are tried: the cost so far, which suits
-complete and bipartite graphs, and one that also avoids cut links, which suits geometric graphs; and both once
-more from an end as far from the terminals as there is, of which the better goes on. A wider beam
-is tried only while the sweep that the best order promises would take longer than the search, while the search
-finds better orders, and only for a moment where no sweep can be hoped for. Work is counted, not timed, so
-that the order is the same on every machine.
+The search builds the sweep from its end and keeps the cheapest endings of every length; few that look alike
+(mirror images, mostly). Guides are the cost so far, and one that also avoids cut links, each from any end and
+from one far from the terminals. A wider beam is tried only while the sweep would take longer than the search
+and the search finds better orders. Work is counted, not timed: the order is the same on every machine.
 """
 
 from __future__ import annotations
@@ -26,9 +19,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.programme.compiling import njit_borrowing
+from relparallel.reliability.frontier.compiling import njit_borrowing
 
-_BEAMS = (1, 4, 16, 64, 256)
+_BEAMS = (4, 16, 64, 256)
 _ENOUGH = 16  # beam from which another that finds nothing better is the last
 _PULLS = (1.001, 1.2)  # factor of the score per cut link, one per guide
 _QUOTA = 3  # prefixes kept that look alike
@@ -39,54 +32,84 @@ _COPIED = 64.0  # vertices of an ending that are copied in the time of a candida
 _GONE = 4  # terminals that have left, from which more make no difference
 _NONE: Any = np.int64(0)  # a plain 0 would compile what is called with it once more
 _S7, _S13, _S17 = np.uint64(7), np.uint64(13), np.uint64(17)
-
 IntArray = NDArray[np.int64]
 
 
-@numba.njit(cache=True)
-def vertex_order(edges, terminal, share):  # type: ignore[no-untyped-def]
+def vertex_order(edges: IntArray, terminal: NDArray[np.bool_], share: float) -> IntArray:
     """Order the vertices of a connected graph for a narrow frontier; deterministic."""
-    n, terminals, (indptr, indices) = len(terminal), _NONE, _adjacency(len(terminal), edges)
-    every, far = np.empty(n, np.int64), np.empty(n, np.int64)
+    order, cost, prices, enough = _by_greed(edges, terminal, share)
+    found: IntArray = order if enough else _by_beams(edges, terminal, share, order, cost, prices)
+    return found
+
+
+@numba.njit(cache=True)
+def _by_greed(edges, terminal, share):  # type: ignore[no-untyped-def]
+    """Best order of single endings, its cost, that of every guide, and whether a search is not worth it."""
+    indptr, indices, states, far, guides = _prepared(edges, terminal)
+    n, pulls, cost, looked, work = len(terminal), len(_PULLS), np.inf, 0.0, 0.0
+    every, best, prices = np.empty(n, np.int64), np.empty(n, np.int64), np.full(guides, np.inf)
+    for v in range(n):
+        every[v] = best[n - 1 - v] = v
+    for k in range(guides):
+        if _too_long(work / 4, cost, share):
+            continue
+        ends = every if k < pulls else far
+        order, prices[k], work = _greedy(indptr, indices, terminal, states, ends, _PULLS[k % pulls], share)
+        looked += work
+        if prices[k] < cost:
+            cost = prices[k]
+            for i in range(n):
+                best[i] = order[n - 1 - i]
+    kept = guides if cost > _HOPELESS else pulls
+    return best, cost, prices, _too_long(looked * kept / guides, cost, share)
+
+
+@numba.njit(cache=True)
+def _by_beams(edges, terminal, share, best, cost, prices):  # type: ignore[no-untyped-def]
+    """Best order of wider and wider beams, as long as they are worth their time."""
+    indptr, indices, states, far, guides = _prepared(edges, terminal)
+    n, pulls = len(terminal), len(_PULLS)
+    every, tried = np.empty(n, np.int64), np.empty(guides, np.int64)
     for v in range(n):
         every[v] = v
-        if terminal[v]:
-            far[terminals] = v
-            terminals += 1
-    pulls, guides = len(_PULLS), len(_PULLS)
-    if 0 < terminals < n:
-        _finish(far, terminals, indptr, indices)
-        guides = 2 * pulls
-    states, best, cost = _growth(n, terminals), every, np.inf
-    tried, prices, active = np.empty(guides, np.int64), np.full(guides, np.inf), guides
     for k in range(guides):
         tried[k] = k
+    active = guides
     for beam in _BEAMS:
+        if active > pulls and cost <= _HOPELESS:  # for each pull the better end
+            active = pulls
+            for k in range(pulls):
+                tried[k] = k + pulls if prices[pulls + k] < prices[k] else k
         before, looked, work = cost, 0.0, 0.0
         for k in tried[:active]:
             if _too_long(work / 4, cost, share):
                 continue
-            ends, pull = every if k < pulls else far[n - 1 :], _PULLS[k % pulls]
-            if beam == 1:
-                order, price, work = _greedy(indptr, indices, terminal, states, ends, pull, share)
-            else:
-                order, price, work = _search(indptr, indices, terminal, states, ends, beam, pull, share)
-            prices[k] = price
+            ends, pull = every if k < pulls else far, _PULLS[k % pulls]
+            order, prices[k], work = _search(indptr, indices, terminal, states, ends, beam, pull, share)
             looked += work
-            if price < cost:
-                best, cost = order, price
+            if prices[k] < cost:
+                cost = prices[k]
+                for i in range(n):
+                    best[i] = order[n - 1 - i]
         kept = guides if cost > _HOPELESS else pulls
-        growth = 4.0 if beam > 1 else 1.0  # the first step gains most
-        if _too_long(growth * looked * kept / active, cost, share) or (beam > _ENOUGH and cost == before):
+        if _too_long(4.0 * looked * kept / active, cost, share) or (beam > _ENOUGH and cost == before):
             break
-        if kept < active:  # for each pull the better end
-            active = kept
-            for k in range(kept):
-                tried[k] = k + kept if prices[kept + k] < prices[k] else k
-    found = np.empty(n, np.int64)
-    for i in range(n):
-        found[i] = best[n - 1 - i]
-    return found
+    return best
+
+
+@numba.njit(cache=True)
+def _prepared(edges, terminal):  # type: ignore[no-untyped-def]
+    """Neighbours, states by width, a vertex far from the terminals, and the number of guides."""
+    n, terminals, guides = len(terminal), _NONE, len(_PULLS)
+    far, (indptr, indices) = np.empty(n, np.int64), _adjacency(n, edges)
+    for v in range(n):
+        if terminal[v]:
+            far[terminals] = v
+            terminals += 1
+    if 0 < terminals < n:
+        _finish(far, terminals, indptr, indices)
+        guides *= 2
+    return indptr, indices, _growth(n, terminals), far[n - 1 :], guides
 
 
 @numba.njit(cache=True)
@@ -157,11 +180,9 @@ def _adjacency(n, edges):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _growth(n, terminals):  # type: ignore[no-untyped-def]
-    """States by the number of terminals that have left and of live vertices, [most + 1, n + 3].
+    """States by terminals that have left and live vertices: Catalan numbers, as of planar graphs, times ways.
 
-    Partitions of w live vertices count as Catalan numbers, which is exact for planar graphs, and have
-    (w + 1) / 2 blocks on average. Where a terminal is live, its block holds one; any of the other blocks may
-    hold those that have left, and at least two do once all have. Of these ways about the root is met.
+    Any of (w + 1) / 2 blocks may hold terminals that have left; about the root of these ways is met.
     """
     most = min(terminals, _GONE) if terminals < n else 0
     states, others = np.ones((most + 1, n + 3)), 1.0 - terminals / n
@@ -179,7 +200,7 @@ def _growth(n, terminals):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _keys(n):  # type: ignore[no-untyped-def]
-    """Fixed random keys (xorshift) of the vertices: a set of vertices is known by the xor of its keys."""
+    """Fixed random keys (xorshift): a set of vertices is known by the xor of its keys."""
     keys, x = np.empty(n, np.uint64), np.uint64(0x9E37_79B9_7F4A_7C15)
     for v in range(n):
         x ^= x << _S13
@@ -241,11 +262,8 @@ def _powers(pull, most):  # type: ignore[no-untyped-def]
 
 @njit_borrowing
 def _add(v, indptr, indices, missing, freed, near, length):  # type: ignore[no-untyped-def]
-    """Mark v as added, in place; return how many vertices are next to the ending now, or 1 apart from it.
-
-    ``missing[u]`` counts the neighbours of u that are not yet added, as -1 - count once u itself is;
-    ``freed[u]`` those that are added and miss no other neighbour than u.
-    """
+    """Mark v as added; return how many vertices are next to the ending now, or 1 apart from it."""
+    # missing[u]: neighbours of u still to add, as -1 - count once u is; freed[u]: those that miss only u
     kept, last = 0, v
     for i in range(length):
         near[kept] = near[i]
@@ -320,10 +338,7 @@ def _choose(score, member, cost, width, bound, beam):  # type: ignore[no-untyped
 
 @numba.njit(cache=True)
 def _search(indptr, indices, terminal, states, ends, beam, pull, share):  # type: ignore[no-untyped-def]
-    """Beam search; return the vertices from the last on, the predicted states, and the work in candidates.
-
-    It stops where it has worked for long on what has no hope; then vertices follow by their distance.
-    """
+    """Beam search: the vertices from the last on, the predicted states, and the work in candidates."""
     n, keys, most, degree = (
         len(terminal),
         _keys(len(terminal)),

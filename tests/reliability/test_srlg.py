@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.reliability import evaluate
+from relparallel.reliability.extensions.srlg import conditioned, read_groups, solve_groups, swept
+from relparallel.reliability.frontier.decomposition import compiled
+from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.problem import read_problem
-from relparallel.reliability.programme.compiled import compiled
-from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.questions.groups import conditioned, read_groups, solve_groups, swept
 from relparallel.reliability.sensitivity import gradient as sensitivity
 from relparallel.topology import SharedRisk, leaf_spine
 

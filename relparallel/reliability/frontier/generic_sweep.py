@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import CERTAIN, Chance
-from relparallel.reliability.programme.frontier import NotExactError
+from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.probability import CERTAIN, Chance
 
 MAX_SLOTS: Final = 120  # bytes below 127 name the first slot of a block
 

@@ -2,7 +2,7 @@
 
 Every rule replaces the network by a smaller one and, at most, requires a part: without it everything fails,
 with it the rest decides. Chances play no role: the rules are written to a tape, which evaluates them for any
-chances (`relparallel.reliability.programme.tape`).
+chances (`relparallel.reliability.frontier.tape`).
 
 =============  =============================================================================================
 series         a non-terminal with two links becomes one link
@@ -25,8 +25,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.programme.compiling import njit_borrowing
-from relparallel.reliability.programme.tape import BOTH, PARALLEL, SERIES
+from relparallel.reliability.frontier.compiling import njit_borrowing
+from relparallel.reliability.frontier.tape import BOTH, PARALLEL, SERIES
 
 IntArray = NDArray[np.int64]
 _NO = np.int64(-1)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from relparallel.reliability.programme.reductions import make_terminal
+from relparallel.reliability.frontier.reductions import make_terminal
 
 
 @numba.njit(cache=True)

@@ -13,9 +13,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.programme.compiling import njit_borrowing
-from relparallel.reliability.programme.in_place import decide_in_place, tell_apart, two_sum
-from relparallel.reliability.programme.labels import (
+from relparallel.reliability.frontier.compiling import njit_borrowing
+from relparallel.reliability.frontier.in_place import decide_in_place, tell_apart, two_sum
+from relparallel.reliability.frontier.labels import (
     ALL,
     depart,
     merge,
@@ -25,8 +25,8 @@ from relparallel.reliability.programme.labels import (
     together,
     unpack,
 )
-from relparallel.reliability.programme.layer_rows import FRESH, HOLDS, KIND, LEAVE, MERGE, planned_rows
-from relparallel.reliability.programme.layer_table import add_states, grown, indexed
+from relparallel.reliability.frontier.layer_rows import FRESH, HOLDS, KIND, LEAVE, MERGE, planned_rows
+from relparallel.reliability.frontier.layer_table import add_states, grown, indexed
 
 _NIBBLE, _U1 = np.uint64(15), np.uint64(1)
 _BATCH = 256  # states that are decided before what they become is stored

@@ -20,8 +20,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import CERTAIN, Chance, parallel, series
-from relparallel.reliability.programme.compiling import njit_borrowing
+from relparallel.reliability.frontier.compiling import njit_borrowing
+from relparallel.reliability.probability import CERTAIN, Chance, parallel, series
 
 SERIES: Final = np.int64(0)  # plain numbers would compile what is called with them once more
 PARALLEL: Final = np.int64(1)

@@ -28,8 +28,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.programme.frontier_layers import sweep
-from relparallel.reliability.programme.labels import MAX_LIVE
+from relparallel.reliability.frontier.compiled_sweep import sweep
+from relparallel.reliability.frontier.labels import MAX_LIVE
 
 ANY: Final = 2**62  # no limit
 _BYTES: Final = 100  # of memory per state, where arrays have just grown

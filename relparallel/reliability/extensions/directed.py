@@ -17,7 +17,9 @@ import networkx as nx
 import numpy as np
 
 from relparallel._checks import require_choice, require_instance
-from relparallel.reliability.chances import Chance, parallel, series
+from relparallel.reliability.frontier.generic_sweep import WORKS, Move, sweep
+from relparallel.reliability.frontier.ordering import link_order, vertex_order
+from relparallel.reliability.probability import Chance, parallel, series
 from relparallel.reliability.problem import (
     LinkChance,
     NodeChance,
@@ -27,8 +29,6 @@ from relparallel.reliability.problem import (
     of_one_kind,
     read_chances,
 )
-from relparallel.reliability.programme.ordering import link_order, vertex_order
-from relparallel.reliability.programme.plain_sweep import WORKS, Move, sweep
 from relparallel.reliability.result import Reliability, exactly
 
 _STATES: Final = 2**18  # largest layer of the programme in plain Python

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from relparallel.reliability.programme.compiling import njit_borrowing
+from relparallel.reliability.frontier.compiling import njit_borrowing
 
 _MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
 _BATCH = 64  # states that are looked up together

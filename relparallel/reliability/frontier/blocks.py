@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from relparallel.reliability.chances import CERTAIN, Chance, series
+from relparallel.reliability.frontier.decomposition import compiled
+from relparallel.reliability.frontier.programme import Programme
+from relparallel.reliability.probability import CERTAIN, Chance, series
 from relparallel.reliability.problem import Problem, require_relays
-from relparallel.reliability.programme.compiled import compiled
-from relparallel.reliability.programme.frontier import Programme
 
 Bracket = tuple[float, float]  # lower and upper bound of an unreliability
 

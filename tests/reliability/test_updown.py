@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.reliability import evaluate, fat_tree_pair
+from relparallel.reliability.extensions import updown
+from relparallel.reliability.extensions.updown import climbed, climbing
 from relparallel.reliability.problem import read_problem
-from relparallel.reliability.questions import updown
-from relparallel.reliability.questions.updown import climbed, climbing
 from relparallel.topology import fat_tree, leaf_spine
 
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.chances import CERTAIN, Chance, series
+from relparallel.reliability.frontier.generic_sweep import FAILS, WORKS, Move, Swept, sweep
+from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.probability import CERTAIN, Chance, series
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.programme.plain_sweep import FAILS, WORKS, Move, Swept, sweep
 from relparallel.reliability.result import Reliability, bracketed, exactly
 from relparallel.topology import Topology, as_topology
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from relparallel._checks import require_instance
-from relparallel.reliability.chances import CERTAIN, Chance, series
+from relparallel.reliability.extensions.srlg_conditioning import Known, mixed, summed_up
+from relparallel.reliability.frontier.decomposition import Compiled, compiled
+from relparallel.reliability.frontier.generic_sweep import MAX_SLOTS, Risks, moves, sweep
+from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.frontier.tape import play_any
+from relparallel.reliability.probability import CERTAIN, Chance, series
 from relparallel.reliability.problem import Group, Problem, read_number
-from relparallel.reliability.programme.compiled import Compiled, compiled
-from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.programme.plain_sweep import MAX_SLOTS, Risks, moves, sweep
-from relparallel.reliability.programme.tape import play_any
-from relparallel.reliability.questions.mixture import Known, mixed, summed_up
 from relparallel.reliability.result import Reliability
 from relparallel.topology import Topology, as_topology
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from relparallel.reliability.programme.compiling import njit_borrowing
-from relparallel.reliability.programme.labels import flagged, leave, merge, pack, together, unpack
-from relparallel.reliability.programme.layer_rows import HOLDS, KIND, SUCCEED
+from relparallel.reliability.frontier.compiling import njit_borrowing
+from relparallel.reliability.frontier.labels import flagged, leave, merge, pack, together, unpack
+from relparallel.reliability.frontier.layer_rows import HOLDS, KIND, SUCCEED
 
 _NIBBLE = np.uint64(15)
 _U0 = np.uint64(0)

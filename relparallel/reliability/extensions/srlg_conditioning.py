@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from relparallel.reliability.chances import Chance, series
+from relparallel.reliability.probability import Chance, series
 from relparallel.reliability.problem import Group, Problem
 from relparallel.reliability.result import Reliability, exactly
 

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_probability
+from relparallel.reliability.extensions.counting import Weights, weigh
+from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.problem import Terminals, read_problem, require_relays
-from relparallel.reliability.programme.frontier import NotExactError
-from relparallel.reliability.questions.whole_numbers import Weights, weigh
 from relparallel.reliability.result import Reliability, exactly
 from relparallel.topology import Topology, as_topology
 
