@@ -24,7 +24,14 @@ Bad input is refused with a ValueError or a TypeError that names the argument, i
 allowed; the functions do not repeat this.
 """
 
+import sys
+
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __version__ = "0.1.0"
+
+if sys.stderr is not None and sys.stderr.isatty():
+    from relparallel.reproduce.compiling import announce
+
+    announce()

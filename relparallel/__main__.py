@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from relparallel.reproduce import NotebookError, RunnerBusyError, run_figures
-from relparallel.reproduce.compiling import announce
 
 _ABOUT = "Performance and reliability of large-model training under parallel strategies."
 _EXAMPLES = """examples:
@@ -60,7 +59,6 @@ _COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    announce()
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))

@@ -12,8 +12,7 @@ from relparallel.reproduce import compiling
 
 KERNEL = """
 import sys
-from relparallel.reproduce.compiling import announce
-announce()
+import relparallel
 assert "numba" not in sys.modules
 import numba
 def fresh(name):
