@@ -25,7 +25,6 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "parallel.execute": {"rounds": {"empty"}},
     "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas
     "parallel.rounds_time": {"rounds": {"empty"}},
-    "parallel.zero_communication_bytes": {"data": {"infinite"}},
     "topology.Design": {"name": FREE, "paper": FREE},
     "topology.SharedRisk": {"name": FREE, "nodes": {"empty"}, "edges": {"empty"}},
     "topology.Topology": {"shared_risk": {"empty"}},

@@ -5,7 +5,6 @@ from functools import cache
 from typing import Any
 
 import networkx as nx
-import numpy as np
 from scipy.sparse import csr_array
 from valid_workload import Arguments, fields
 
@@ -22,16 +21,7 @@ def part() -> Any:
 CALLS: dict[str, Callable[[], Arguments]] = {
     "reliability.RepairedParts": lambda: fields(part()),
     "reliability.common_cause_unavailability": lambda: {"needed": 1, "causes": [0.01, 0.001, 0.0]},
-    "reliability.fat_tree_pair_bandwidth": lambda: {
-        "k": 4, "core_up": 0.9, "aggregation_up": 0.9, "core_link_up": 0.9, "edge_link_up": 0.9,
-    },
-    "reliability.fat_tree_pod_bandwidth": lambda: {
-        "k": 4, "core_up": 0.9, "aggregation_up": 0.9, "core_link_up": 0.9,
-    },
     "reliability.leaf_spine_pair_bandwidth": lambda: {"spines": 4, "spine_up": 0.9, "link_up": 0.9},
-    "reliability.mean_times": lambda: {
-        "generator": csr_array([[0.0, 1.0], [3.0, 0.0]]), "leaving": np.array([0.0, 1.0]),
-    },
     "reliability.multiple_greek_letters": lambda: {"down": 0.1, "installed": 4, "letters": [0.1, 0.5]},
     "reliability.performability": lambda: {
         "graph": nx.path_graph(3), "measure": "max_flow", "link_up": 0.9, "node_up": 0.9,

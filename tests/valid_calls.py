@@ -155,10 +155,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "topology.orbits": lambda: {
         "topology": nx.cycle_graph(3), "node_colours": np.zeros(3), "edge_colours": np.zeros(3),
     },
-    "topology.sample_failures": lambda: {
-        "topology": nx.cycle_graph(5), "samples": 70, "rng": np.random.default_rng(1), "link_down": 0.1,
-        "node_down": 0.1, "shared_risk_down": 0.1,
-    },
     "topology.read": lambda: {"path": written("simai"), "format": "simai"},
     "topology.write": lambda: {
         "topology": rp.topology.fat_tree(4), "path": f"{FOLDER}/network", "format": "ns3",
@@ -227,25 +223,18 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "flash_attention": False, "dropout": True, "offload": "none", "offload_to": "host",
         "stage_layers": [model().layers // strategy().pipeline] * strategy().pipeline,
     },
-    "parallel.micro_batches_in_flight": lambda: {
-        "schedule": "1f1b", "stages": 4, "micro_batches": 8, "virtual_stages": 1,
-    },
     "parallel.model_state_bytes": lambda: {
         "parameters": 7.5e9, "data": 64, "zero_stage": 1, "parameter_bytes": 2.0, "gradient_bytes": 2.0,
         "optimizer_bytes": 12.0,
     },
     "parallel.stage_activation_bytes": lambda: {"model": model(), "strategy": strategy(), "micro_batches": 8},
     "parallel.strategy_collectives": lambda: {"model": model(), "strategy": strategy(), "global_batch": 8},
-    "parallel.zero_communication_bytes": lambda: {
-        "parameters": 7.5e9, "data": 64, "zero_stage": 1, "element_bytes": 2.0,
-    },
     # training
     "training.ComponentClass": lambda: fields(component()),
     "training.FailureModel": lambda: {
         "classes": (component(),), "cluster": cluster(), "placement": placement()
     },
     "training.Job": lambda: fields(job()),
-    "training.availability_optimal_interval": lambda: {"checkpoint": 60.0, "mtbf": 10800.0, "restart": 300.0},
     "training.failure_model of a cluster": lambda: {
         "topology": cluster(), "strategy": placement().strategy, "placement": placement(), "rates": "llama3"
     },
@@ -272,9 +261,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "batch": "keep", "micro_batches": 8, "regroup": False,
     },
     "training.expected_replicas_hit": lambda: {"replicas": 4, "nodes_per_replica": 16, "failures": 3},
-    "training.expected_segment_time": lambda: {
-        "mtbf": 6490.0, "interval": 1800.0, "checkpoint": 30.0, "restart": 300.0, "down": 10.0,
-    },
     "training.optimal_training_time_ratio": lambda: {
         "checkpoint": 30.0, "mtbf": 6490.0, "restart": 300.0, "down": 10.0,
     },

@@ -32,9 +32,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.checkpoint_recovery_probability": lambda: {
         "nodes": 12, "replicas": 2, "failures": 6, "placement": "group",
     },
-    "training.domain_loss_probability": lambda: {
-        "holders": training.replica_holders(16, 2), "nodes_per_domain": 4, "needed": 1,
-    },
     "training.in_memory": lambda: {
         "size": 1e12, "bandwidth": 1e12, "cluster": Cluster(nodes=8), "replicas": 2, "placement": "group",
         "stride": 1, "read_bandwidth": 1e12,
@@ -45,12 +42,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "read_bandwidth": 1e12,
     },
     "training.remote": lambda: {"size": 1e12, "bandwidth": 1e11, "read_bandwidth": 1e11},
-    "training.replica_holders": lambda: {"nodes": 16, "replicas": 2, "placement": "group", "stride": 8},
     "training.time_to_pair_loss": lambda: {"nodes": 64, "node_rate": 1e-7, "window": 600.0},
-    "training.verified_pattern_time": lambda: {
-        "mtbf": 86400.0, "interval": 3600.0, "verification": 60.0, "checkpoint": 60.0, "restart": 60.0,
-        "verifications": 2,
-    },
     "training.rollback": lambda: {"checkpointing": checkpointing(), "causes": causes()},
 }  # fmt: skip
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from valid_workload import Arguments
 
 import relparallel as rp
@@ -28,10 +27,6 @@ def call() -> Arguments:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "training.NodeChain": lambda: {
-        "nodes": 8, "spares": 1, "rates": {1: 1e-5}, "repair": 86400.0, "speed": np.array([1.0, 0.5, 0.0]),
-        "hot": False, "waits": False, "pause": 30.0, "crews": 2,
-    },
     "training.consequences": lambda: {
         key: value for key, value in call().items()
         if key in ("model", "checkpointing", "recovery", "spares")

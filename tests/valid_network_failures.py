@@ -24,7 +24,6 @@ def fabric() -> Any:
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "training.RepairableParts": lambda: fields(parts()[0]),
-    "training.expected_maximum": lambda: {"count": 8, "law": "normal"},
     "training.expected_speed": lambda: {
         "parts": parts(), "speed": None, "remainder": 1e-9, "most": 100,
     },

@@ -11,6 +11,7 @@ import numpy as np
 from valid_workload import Arguments, fields
 
 import relparallel as rp
+from relparallel.training.replay import SpotTrace
 
 FOLDER = Path(tempfile.mkdtemp())
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
@@ -22,8 +23,6 @@ Facilities,Human Error
 """
 FREE = {"text"}
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "training.PublishedRun": {"name": FREE},
-    "training.RunInput": {"part": FREE, "source": FREE, "value": {"none"}},
     "training.read_failure_log": {"path": FREE, "ignore": {"empty"}},
     "training.read_lanl": {"path": FREE},
     "training.read_spot_trace": {"path": FREE},
@@ -44,14 +43,11 @@ def log() -> Any:
 
 
 def trace() -> Any:
-    return rp.training.SpotTrace(time=[0.0, 60.0, 120.0], size=[4, 3, 4])
+    return SpotTrace(time=[0.0, 60.0, 120.0], size=[4, 3, 4])
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
     "training.FailureLog": lambda: fields(log()),
-    "training.PublishedRun": lambda: fields(rp.training.published_runs()["GLM-130B"]),
-    "training.RunInput": lambda: fields(rp.training.published_runs()["GLM-130B"].inputs[2]),
-    "training.SpotTrace": lambda: {"time": [0.0, 60.0, 120.0], "size": [4, 3, 4]},
     "training.best_replay": lambda: {"gaps": [1000.0, 250.0], "checkpoint": 10.0, "restart": 50.0},
     "training.fit_lifetimes": lambda: {
         "times": [1.0, 2.0, 6.0], "censored": 3.0, "laws": ("weibull",), "samples": 2,

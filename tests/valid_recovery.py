@@ -49,7 +49,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "shape": shape(), "recovery": elastic(), "other_shape": shape(), "other": regroup(), "speedup": 1.1,
         "lowest": 1e-9, "highest": 1e-6,
     },
-    "training.erlang_b": lambda: {"servers": 3, "load": 1.5},
     "training.independent_failures_survived": lambda: {
         "stages": 8, "pipelines": 4, "node_down": 0.01, "ring": True,
     },

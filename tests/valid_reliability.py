@@ -51,10 +51,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "graph": nx.cycle_graph(4), "terminals": (0, 2), "link_mtbf": 1e6, "link_mttr": 1e3,
         "node_mtbf": {1: 1e7}, "node_mttr": 0.0, "max_states": 1000,
     },
-    "reliability.fat_tree_connected": lambda: {
-        "k": 4, "core_up": 0.9, "aggregation_up": 0.9, "edge_up": 0.9, "core_link_up": 0.9,
-        "edge_link_up": 0.9, "host_up": 0.9, "host_link_up": 0.9,
-    },
     "reliability.polynomial": lambda: {
         "graph": nx.cycle_graph(4), "terminals": (0, 2), "parts": "links", "max_states": 1000,
     },
@@ -62,9 +58,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "graph": nx.cycle_graph(4), "classes": {1: "node", (2, 3): "link"}, "terminals": (0, 2),
         "max_states": 1000,
     },
-    "reliability.SurvivalSignature": lambda: fields(
-        R.survival_signature(nx.cycle_graph(4))
-    ),
     "reliability.unavailability": lambda: {"mtbf": 1e6, "mttr": 1e3, "needed": 2, "installed": 3},
 }  # fmt: skip
 MEANINGFUL = {

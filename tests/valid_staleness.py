@@ -8,10 +8,6 @@ from valid_workload import Arguments
 from relparallel.communication import quadratic_gradient
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "communication.companion_matrix": lambda: {"taps": {0: 1.0, 2: -0.5}},
-    "communication.compensated_taps": lambda: {
-        "rate": 0.1, "delay": 4, "momentum": 0.9, "curvature": 2.0, "spike": True, "horizon": 4.0,
-    },
     "communication.correction_decay": lambda: {"gap": [1.0, 4.0], "remainder": 0.2},
     "communication.delayed_descent": lambda: {
         "gradient": quadratic_gradient(1.0), "start": [1.0, 2.0], "rates": np.full(5, 0.1),
@@ -35,6 +31,5 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "communication.rescheduled_rate": lambda: {
         "rate": 0.1, "delay": [3.0, 1.0], "update": [[0], [10]], "annealing_updates": 20,
     },
-    "communication.spectral_radius": lambda: {"taps": {0: np.eye(2), 1: -0.1 * np.eye(2)}},
     "communication.stable_step": lambda: {"delay": [0, 1], "curvature": 2.0},
 }  # fmt: skip

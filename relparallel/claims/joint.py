@@ -9,7 +9,8 @@ import numpy as np
 
 from relparallel import hardware, workload
 from relparallel.claims.registry import theorem
-from relparallel.optimize import JointPlan, break_even_rate, joint, place_replicas
+from relparallel.optimize import break_even_rate, joint, place_replicas
+from relparallel.optimize.joint_plans import JointPlan
 from relparallel.parallel import StrategyGrid
 
 _LIMITS = {"schedule": ("gpipe", "1f1b", "interleaved_1f1b")}

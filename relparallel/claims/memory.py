@@ -6,8 +6,9 @@ from typing import Any
 
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.hardware import Cluster, cluster
-from relparallel.parallel import StageMemory, Strategy, memory
+from relparallel.parallel import Strategy, memory
 from relparallel.parallel.measured_runs import measured_runs
+from relparallel.parallel.memory import StageMemory
 from relparallel.published import Fact, facts
 from relparallel.workload import Transformer
 

@@ -13,15 +13,14 @@ from relparallel.parallel import (
     activation_bytes_per_layer,
     bytes_sent,
     execute,
-    micro_batches_in_flight,
     model_state_bytes,
     ring_all_reduce,
     rounds_time,
     simulate_schedule,
     stage_activation_bytes,
     strategy_collectives,
-    zero_communication_bytes,
 )
+from relparallel.parallel.memory_forms import micro_batches_in_flight, zero_communication_bytes
 from relparallel.units import GB, GIB, TFLOP
 from relparallel.workload import Transformer
 

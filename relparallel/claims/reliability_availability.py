@@ -17,12 +17,12 @@ from relparallel.reliability import (
     common_cause_unavailability,
     evaluate,
     failure_frequency,
-    fat_tree_pod_bandwidth,
     multiple_greek_letters,
     performability,
     repair_chain,
     unavailability,
 )
+from relparallel.reliability.closed_forms.capacity_forms import fat_tree_pod_bandwidth
 
 
 def _hosts(spares: int, dormancy: float = 1.0) -> RepairedParts:

@@ -6,7 +6,8 @@ import numpy as np
 
 from relparallel import topology
 from relparallel.claims.registry import theorem
-from relparallel.reliability import evaluate, fat_tree_connected, fat_tree_pods_connected
+from relparallel.reliability import evaluate, fat_tree_pods_connected
+from relparallel.reliability.lumped.lumping import fat_tree_connected
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sensitivity.class_importance import class_importance
 from relparallel.reliability.sensitivity.gradient import importance

@@ -10,8 +10,6 @@ import numpy as np
 
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.communication import (
-    companion_matrix,
-    compensated_taps,
     correction_decay,
     delayed_descent,
     delayed_taps,
@@ -19,10 +17,10 @@ from relparallel.communication import (
     pipeline_delays,
     quadratic_gradient,
     rescheduled_rate,
-    spectral_radius,
     stable_step,
 )
-from relparallel.communication.recurrence import Taps
+from relparallel.communication.recurrence import Taps, companion_matrix, spectral_radius
+from relparallel.communication.staleness import compensated_taps
 from relparallel.parallel import simulate_schedule, weight_delay
 from relparallel.published import Fact, facts
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from relparallel import hardware, training
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.optimize import Candidate, joint_optimum
+from relparallel.optimize import joint_optimum
+from relparallel.optimize.measured_joint import Candidate
 from relparallel.published import Fact, facts
 from relparallel.units import DAY, HOUR, MINUTE, YEAR
 

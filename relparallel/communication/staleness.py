@@ -262,7 +262,7 @@ def compensated_taps(
 
     Examples
     --------
-    >>> from relparallel.communication import spectral_radius
+    >>> from relparallel.communication.recurrence import spectral_radius
     >>> [round(spectral_radius(compensated_taps(0.02, 4, 0.9, spike=on)), 3) for on in (False, True)]
     [0.989, 0.957]
     """

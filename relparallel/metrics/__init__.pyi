@@ -1,6 +1,6 @@
 from .bisection import bisection as bisection
 from .concurrent_flow import concurrent_flow as concurrent_flow
-from .curves import ResilienceCurve as ResilienceCurve, resilience_curve as resilience_curve
+from .curves import resilience_curve as resilience_curve
 from .cuts import (
     disjoint_path_set as disjoint_path_set,
     edge_connectivity as edge_connectivity,
@@ -8,10 +8,9 @@ from .cuts import (
 )
 from .distances import HopStatistics as HopStatistics, hop_statistics as hop_statistics
 from .estimate import Estimate as Estimate, binomial_estimate as binomial_estimate
-from .link_load import LinkLoad as LinkLoad, ecmp_load as ecmp_load
-from .resilience import Survival as Survival, survival as survival
+from .link_load import ecmp_load as ecmp_load
+from .resilience import survival as survival
 from .throughput import (
-    DegradedThroughput as DegradedThroughput,
     aggregate_bottleneck_throughput as aggregate_bottleneck_throughput,
     throughput_under_failures as throughput_under_failures,
 )

@@ -1,10 +1,9 @@
-from .disjoint_routes import RoutePair as RoutePair, disjoint_routes as disjoint_routes
-from .fabric_choice import FabricChoice as FabricChoice, cheapest_fabric as cheapest_fabric
-from .joint_break_even import BreakEven as BreakEven, break_even_rate as break_even_rate
-from .joint_plans import JointPlan as JointPlan, joint as joint
+from .disjoint_routes import disjoint_routes as disjoint_routes
+from .fabric_choice import cheapest_fabric as cheapest_fabric
+from .joint_break_even import break_even_rate as break_even_rate
+from .joint_plans import joint as joint
 from .joint_report import in_degrees as in_degrees
 from .maintenance import (
-    MaintenancePlan as MaintenancePlan,
     inspection_interval as inspection_interval,
     replacement_interval as replacement_interval,
 )
@@ -13,18 +12,12 @@ from .measured_joint import (
     joint_optimum as joint_optimum,
     published_candidate as published_candidate,
 )
-from .network_design import NetworkDesign as NetworkDesign
 from .redundancy_allocation import (
-    RedundancyAllocation as RedundancyAllocation,
     redundancy_allocation as redundancy_allocation,
     redundancy_allocations as redundancy_allocations,
 )
 from .reliable_network import reliable_network as reliable_network
-from .replica_placement import (
-    HallViolator as HallViolator,
-    ReplicaPlacement as ReplicaPlacement,
-    place_replicas as place_replicas,
-)
-from .spare_parts import SparesPlan as SparesPlan, spares as spares
+from .replica_placement import ReplicaPlacement as ReplicaPlacement, place_replicas as place_replicas
+from .spare_parts import spares as spares
 from .stage_split import best_stage_layers as best_stage_layers
 from .survivable_augmentation import survivable_augmentation as survivable_augmentation

@@ -1,9 +1,5 @@
 from .bubbles import fill_bubbles as fill_bubbles
-from .calibration import (
-    Calibration as Calibration,
-    calibration as calibration,
-    software as software,
-)
+from .calibration import Calibration as Calibration, calibration as calibration, software as software
 from .collective_time import (
     COLLECTIVES as COLLECTIVES,
     collective as collective,
@@ -18,26 +14,15 @@ from .collectives import (
     rounds_time as rounds_time,
 )
 from .evaluate import evaluate as evaluate
-from .fitting import (
-    calibrate as calibrate,
-    cross_validate as cross_validate,
-    errors as errors,
-)
+from .fitting import calibrate as calibrate, cross_validate as cross_validate, errors as errors
 from .grid import StrategyGrid as StrategyGrid
 from .group_links import group_links as group_links
 from .measured_runs import measured_runs as measured_runs
-from .memory import (
-    PRECISIONS as PRECISIONS,
-    Precision as Precision,
-    StageMemory as StageMemory,
-    memory as memory,
-)
+from .memory import PRECISIONS as PRECISIONS, Precision as Precision, memory as memory
 from .memory_forms import (
     activation_bytes_per_layer as activation_bytes_per_layer,
-    micro_batches_in_flight as micro_batches_in_flight,
     model_state_bytes as model_state_bytes,
     stage_activation_bytes as stage_activation_bytes,
-    zero_communication_bytes as zero_communication_bytes,
 )
 from .overlap import (
     overlap_time as overlap_time,

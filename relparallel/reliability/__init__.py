@@ -9,13 +9,13 @@ Where to begin, by question:
 - Parts that share a conduit or a feed?  ``evaluate(..., groups=[(members, chance), ...])``.
 - A bracket for certain, or an interval to 1 %?  `bounds`, `estimate`; methods compared: `estimator_table`.
 - A fat-tree or leaf-spine by its numbers?  `fat_tree_pair`, `job_connected`,
-  `fat_tree_pods_connected`, `fat_tree_connected`, `leaf_spine_pair`, `leaf_spine_leaves_connected`,
+  `fat_tree_pods_connected`, `leaf_spine_pair`, `leaf_spine_leaves_connected`,
   and the share of servers that is reached: `accessible_servers`.
-- How much bandwidth do failures leave?  `performability`, and in closed form `fat_tree_pair_bandwidth`,
-  `fat_tree_pod_bandwidth`, `leaf_spine_pair_bandwidth`.
+- How much bandwidth do failures leave?  `performability`, and in closed form
+  `leaf_spine_pair_bandwidth`.
 - From MTBF and MTTR to a chance, k of n included?  `availability`, `unavailability`.
-- Spares and repair crews, or a common cause?  `repair_chain` (any chain: `stationary_distribution`,
-  `mean_times`), `common_cause_unavailability` with `multiple_greek_letters`.
+- Spares and repairmen, or a common cause?  `repair_chain` (any chain: `stationary_distribution`),
+  `common_cause_unavailability` with `multiple_greek_letters`.
 - Until the first cut, without repair?  `smallest_cuts`, `mean_time_to_isolation`.
 
 Names load when they are first used: the closed forms need neither the compiler nor networkx.

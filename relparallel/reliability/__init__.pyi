@@ -1,10 +1,6 @@
 from .bounding.certified import Bounds as Bounds, bounds as bounds
 from .closed_forms.accessible_servers import accessible_servers as accessible_servers
-from .closed_forms.capacity_forms import (
-    fat_tree_pair_bandwidth as fat_tree_pair_bandwidth,
-    fat_tree_pod_bandwidth as fat_tree_pod_bandwidth,
-    leaf_spine_pair_bandwidth as leaf_spine_pair_bandwidth,
-)
+from .closed_forms.capacity_forms import leaf_spine_pair_bandwidth as leaf_spine_pair_bandwidth
 from .closed_forms.fat_tree_forms import (
     fat_tree_pair as fat_tree_pair,
     fat_tree_pods_connected as fat_tree_pods_connected,
@@ -19,29 +15,16 @@ from .closed_forms.survivability import (
     smallest_cuts as smallest_cuts,
 )
 from .exact import evaluate as evaluate
-from .extensions.signature import (
-    SurvivalSignature as SurvivalSignature,
-    polynomial as polynomial,
-    survival_signature as survival_signature,
-)
-from .lumped.lumping import fat_tree_connected as fat_tree_connected
+from .extensions.signature import polynomial as polynomial, survival_signature as survival_signature
 from .repair.common_cause import (
     common_cause_unavailability as common_cause_unavailability,
     multiple_greek_letters as multiple_greek_letters,
 )
 from .repair.expected_delivery import Performability as Performability, performability as performability
-from .repair.markov_availability import (
-    RepairChain as RepairChain,
-    RepairedParts as RepairedParts,
-    repair_chain as repair_chain,
-)
-from .repair.stationary import mean_times as mean_times, stationary_distribution as stationary_distribution
+from .repair.markov_availability import RepairedParts as RepairedParts, repair_chain as repair_chain
+from .repair.stationary import stationary_distribution as stationary_distribution
 from .repair.steady_state import availability as availability, unavailability as unavailability
 from .result import Reliability as Reliability
 from .sampling.estimation import estimate as estimate, estimator_table as estimator_table
-from .sampling.moments import UnreliabilityEstimate as UnreliabilityEstimate
-from .sensitivity.frequency import (
-    RepairableNetwork as RepairableNetwork,
-    failure_frequency as failure_frequency,
-)
+from .sensitivity.frequency import failure_frequency as failure_frequency
 from .sensitivity.importance import Importance as Importance

@@ -15,7 +15,6 @@ from .designs.server_centric import bcube as bcube, dcell as dcell, ficonn as fi
 from .designs.switch_centric import f10 as f10, fat_tree as fat_tree, leaf_spine as leaf_spine
 from .equipment import equipped as equipped, mean_lives as mean_lives, mean_repair as mean_repair
 from .fabric import Topology as Topology, as_topology as as_topology
-from .failures import sample_failures as sample_failures
 from .formats import read as read, write as write
 from .parts import Design as Design, SharedRisk as SharedRisk
 from .prices import UnitPrices as UnitPrices, unit_prices as unit_prices

@@ -9,11 +9,7 @@ from .checkpoint_policies import (
     Checkpointing as Checkpointing,
     CheckpointLevel as CheckpointLevel,
 )
-from .checkpointing import (
-    availability_optimal_interval as availability_optimal_interval,
-    checkpoint_interval as checkpoint_interval,
-    checkpoint_time as checkpoint_time,
-)
+from .checkpointing import checkpoint_interval as checkpoint_interval, checkpoint_time as checkpoint_time
 from .consequences import consequences as consequences
 from .crossover import (
     break_even_any as break_even_any,
@@ -22,21 +18,15 @@ from .crossover import (
     break_even_repair as break_even_repair,
     crossovers as crossovers,
 )
-from .degraded_states import (
-    RepairableParts as RepairableParts,
-    expected_speed as expected_speed,
-)
+from .degraded_states import RepairableParts as RepairableParts, expected_speed as expected_speed
 from .domains import (
     POLICIES as POLICIES,
-    BlastRadius as BlastRadius,
-    DropRule as DropRule,
     blast_radius as blast_radius,
     drop_rule as drop_rule,
     expected_replicas_hit as expected_replicas_hit,
 )
 from .effective_time import (
     effective_training_time_ratio as effective_training_time_ratio,
-    expected_segment_time as expected_segment_time,
     optimal_training_time_ratio as optimal_training_time_ratio,
 )
 from .failure_logs import FailureLog as FailureLog
@@ -48,19 +38,13 @@ from .failure_tables import (
     published_network_rates as published_network_rates,
 )
 from .failures import ComponentClass as ComponentClass, Domain as Domain, FailureModel as FailureModel
-from .fleet import Fleet as Fleet, FleetStudy as FleetStudy
+from .fleet import Fleet as Fleet
 from .goodput import goodput as goodput
 from .job_shape import JobShape as JobShape
-from .lifetime_fits import (
-    LifetimeFit as LifetimeFit,
-    fit_lifetimes as fit_lifetimes,
-)
+from .lifetime_fits import fit_lifetimes as fit_lifetimes
 from .lifetimes import Lifetime as Lifetime, fleet_failures as fleet_failures
-from .markov import NodeChain as NodeChain
 from .memory_replicas import (
     checkpoint_recovery_probability as checkpoint_recovery_probability,
-    domain_loss_probability as domain_loss_probability,
-    replica_holders as replica_holders,
     time_to_pair_loss as time_to_pair_loss,
 )
 from .network_failures import NetworkImpact as NetworkImpact, network_impact as network_impact
@@ -70,12 +54,7 @@ from .optical import (
     slice_availability as slice_availability,
     usable_fraction as usable_fraction,
 )
-from .published_runs import (
-    PublishedRun as PublishedRun,
-    RunInput as RunInput,
-    predict_runs as predict_runs,
-    published_runs as published_runs,
-)
+from .published_runs import predict_runs as predict_runs, published_runs as published_runs
 from .recovery import elastic_throughput as elastic_throughput
 from .recovery_policies import Recovery as Recovery
 from .redundancy import (
@@ -87,29 +66,20 @@ from .redundancy import (
 from .redundant_fabrics import redundant_fabric as redundant_fabric
 from .relative_goodput import Job as Job, relative_goodput as relative_goodput
 from .replay import (
-    SpotTrace as SpotTrace,
-    TraceReplay as TraceReplay,
     best_replay as best_replay,
     read_spot_trace as read_spot_trace,
     replay_gaps as replay_gaps,
     replay_sizes as replay_sizes,
 )
-from .report import GoodputReport as GoodputReport
 from .rollback import rollback as rollback
-from .silent_errors import (
-    best_verified_pattern as best_verified_pattern,
-    verified_pattern_time as verified_pattern_time,
-)
+from .silent_errors import best_verified_pattern as best_verified_pattern
 from .simulate import simulate as simulate
 from .spares import (
-    erlang_b as erlang_b,
     shortage_probability as shortage_probability,
     spares_law as spares_law,
     spares_needed as spares_needed,
 )
 from .stragglers import (
-    SlowRanks as SlowRanks,
-    expected_maximum as expected_maximum,
     noise_slowdown as noise_slowdown,
     pipeline_slowdown as pipeline_slowdown,
     slow_ranks as slow_ranks,

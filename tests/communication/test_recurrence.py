@@ -8,15 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.communication import (
-    companion_matrix,
-    compensated_taps,
-    correction_decay,
-    delayed_taps,
-    largest_stable_step,
-    spectral_radius,
-    stable_step,
-)
+from relparallel.communication import correction_decay, delayed_taps, largest_stable_step, stable_step
+from relparallel.communication.recurrence import companion_matrix, spectral_radius
+from relparallel.communication.staleness import compensated_taps
 
 delays = st.integers(0, 24)
 curvatures = st.floats(0.02, 50)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.communication import (
-    companion_matrix,
     correction_decay,
     delayed_descent,
     delayed_taps,
@@ -20,6 +19,7 @@ from relparallel.communication import (
     rescheduled_rate,
     stable_step,
 )
+from relparallel.communication.recurrence import companion_matrix
 from relparallel.parallel import simulate_schedule, weight_delay
 
 

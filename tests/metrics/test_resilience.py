@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.metrics import Survival, survival
+from relparallel.metrics import survival
+from relparallel.metrics.resilience import Survival
 from relparallel.topology import (
     Topology,
     bcube,

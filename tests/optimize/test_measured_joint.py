@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.optimize import Candidate, joint_optimum, published_candidate
+from relparallel.optimize import joint_optimum, published_candidate
+from relparallel.optimize.measured_joint import Candidate
 from relparallel.published import facts
 from relparallel.training import (
     Job,

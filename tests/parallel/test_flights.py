@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.parallel import Strategy, memory, micro_batches_in_flight, simulate_schedule
+from relparallel.parallel import Strategy, memory, simulate_schedule
 from relparallel.parallel._memory_kernel import FLIGHT_RULES, _flight, _waiting
+from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.parallel.schedules import SCHEDULES, SPLIT, V_SHAPED
 from relparallel.workload import Transformer
 

@@ -11,13 +11,12 @@ from relparallel.parallel import (
     Strategy,
     activation_bytes_per_layer,
     bytes_sent,
-    micro_batches_in_flight,
     model_state_bytes,
     simulate_schedule,
     stage_activation_bytes,
-    zero_communication_bytes,
 )
 from relparallel.parallel.collectives import ring_all_gather, ring_reduce_scatter
+from relparallel.parallel.memory_forms import micro_batches_in_flight, zero_communication_bytes
 from relparallel.workload import Transformer
 
 counts = st.integers(1, 6)

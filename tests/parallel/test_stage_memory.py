@@ -15,7 +15,6 @@ from relparallel.parallel import (
     Strategy,
     activation_bytes_per_layer,
     memory,
-    micro_batches_in_flight,
     model_state_bytes,
     stage_activation_bytes,
 )
@@ -23,6 +22,7 @@ from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel._memory_kernel import FLIGHT_RULES
 from relparallel.parallel._records import choice_record, model_record
 from relparallel.parallel.memory import peak_memory, storage_record
+from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.strategy import RECOMPUTE
 from relparallel.workload import Transformer

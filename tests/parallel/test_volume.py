@@ -5,15 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.parallel import (
-    Strategy,
-    bytes_sent,
-    ring_all_reduce,
-    strategy_collectives,
-    zero_communication_bytes,
-)
+from relparallel.parallel import Strategy, bytes_sent, ring_all_reduce, strategy_collectives
 from relparallel.parallel.collectives import ring_all_gather
 from relparallel.parallel.exchanges import direct_all_to_all
+from relparallel.parallel.memory_forms import zero_communication_bytes
 from relparallel.workload import Transformer
 
 MODEL = Transformer(layers=24, hidden=64, heads=4, vocabulary=100, sequence=32)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import relparallel as rp
-from relparallel.reliability import evaluate, fat_tree_connected, fat_tree_pods_connected
+from relparallel.reliability import evaluate, fat_tree_pods_connected
 from relparallel.reliability.lumped.fabric import Fabric, Pods
-from relparallel.reliability.lumped.lumping import terminals_connected
+from relparallel.reliability.lumped.lumping import fat_tree_connected, terminals_connected
 from relparallel.reliability.lumped.pod_partitions import layouts
 from relparallel.reliability.probability import CERTAIN, part
 from relparallel.topology import fat_tree
@@ -171,7 +171,7 @@ def test_many_pods_cost_nothing():
 
 
 def test_the_answer_is_lumped_exact_and_any_path():
-    found = rp.reliability.fat_tree_connected(6, core_up=0.99, core_link_up=0.99)
+    found = fat_tree_connected(6, core_up=0.99, core_link_up=0.99)
     assert (found.method, found.routing, found.exact, found.states) == ("exact", "any", True, 2868)
 
 

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from relparallel.metrics import survival
-from relparallel.reliability import (
-    evaluate,
+from relparallel.reliability import evaluate, leaf_spine_pair_bandwidth, performability
+from relparallel.reliability.closed_forms.capacity_forms import (
     fat_tree_pair_bandwidth,
     fat_tree_pod_bandwidth,
-    leaf_spine_pair_bandwidth,
-    performability,
 )
 from relparallel.reliability.repair.host_pairs import pairs_measure
 from relparallel.reliability.repair.likely_states import likely_states

@@ -6,12 +6,9 @@ from hypothesis import given, strategies as st
 from scipy.optimize import minimize_scalar
 
 import relparallel as rp
-from relparallel.training import (
-    availability_optimal_interval,
-    checkpoint_interval,
-    checkpoint_time,
-    expected_segment_time,
-)
+from relparallel.training import checkpoint_interval, checkpoint_time
+from relparallel.training.checkpointing import availability_optimal_interval
+from relparallel.training.effective_time import expected_segment_time
 
 costs = st.floats(1e-6, 1e4)
 lives = st.floats(1e-1, 1e9)

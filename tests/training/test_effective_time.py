@@ -9,10 +9,10 @@ from relparallel.training import (
     CheckpointLevel,
     checkpoint_interval,
     effective_training_time_ratio,
-    expected_segment_time,
     optimal_training_time_ratio,
     rollback,
 )
+from relparallel.training.effective_time import expected_segment_time
 
 DAY = 86400.0
 mtbfs, intervals, small = st.floats(1e2, 1e6), st.floats(1e1, 1e4), st.floats(0.0, 1e3)

@@ -6,7 +6,8 @@ from scipy.sparse import csr_array
 
 from relparallel import training
 from relparallel.reliability import stationary_distribution
-from relparallel.training import JobShape, NodeChain, Recovery
+from relparallel.training import JobShape, Recovery
+from relparallel.training.markov import NodeChain
 
 ONE = np.array([1.0, 0.0])
 rng = np.random.default_rng(20)

@@ -7,14 +7,13 @@ import pytest
 
 from relparallel.published import data_folder, facts
 from relparallel.training import (
-    PublishedRun,
-    RunInput,
     effective_training_time_ratio,
     optimal_training_time_ratio,
     predict_runs,
     published_runs,
     read_failure_log,
 )
+from relparallel.training.published_runs import PublishedRun, RunInput
 from relparallel.units import DAY, HOUR, MINUTE
 
 RUNS = published_runs()

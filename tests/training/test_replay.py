@@ -11,7 +11,6 @@ from relparallel.training import (
     FailureModel,
     JobShape,
     Recovery,
-    SpotTrace,
     best_replay,
     effective_training_time_ratio,
     read_spot_trace,
@@ -19,6 +18,7 @@ from relparallel.training import (
     replay_sizes,
     simulate,
 )
+from relparallel.training.replay import SpotTrace
 from relparallel.units import YEAR
 
 

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from relparallel.training import GoodputReport
-from relparallel.training.report import BUCKETS
+from relparallel.training.report import BUCKETS, GoodputReport
 
 SHARES = dict.fromkeys(BUCKETS, 0.0) | {"productive": 0.8, "lost": 0.15, "waiting": 0.05}
 

@@ -14,13 +14,13 @@ from relparallel.training import (
     Lifetime,
     Recovery,
     elastic_throughput,
-    erlang_b,
     rollback,
     shortage_probability,
     simulate,
 )
 from relparallel.training._rows import causes_of
 from relparallel.training.report import BUCKETS
+from relparallel.training.spares import erlang_b
 from relparallel.units import DAY, HOUR
 
 NODES, RATE = 64, 0.02 / DAY

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.training import erlang_b, shortage_probability, spares_law, spares_needed
+from relparallel.training import shortage_probability, spares_law, spares_needed
+from relparallel.training.spares import erlang_b
 
 
 @given(servers=st.integers(0, 30), load=st.fractions(Fraction(1, 50), Fraction(40)))

@@ -8,7 +8,8 @@ from scipy import stats
 from scipy.special import beta
 
 from relparallel.parallel import Strategy
-from relparallel.training import expected_maximum, noise_slowdown, pipeline_slowdown, slow_ranks
+from relparallel.training import noise_slowdown, pipeline_slowdown, slow_ranks
+from relparallel.training.stragglers import expected_maximum
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100, 10**6])
