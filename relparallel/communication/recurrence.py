@@ -23,26 +23,7 @@ _TRIES: Final = 200
 
 
 def companion_matrix(taps: Taps) -> NDArray[np.float64]:
-    """Return the matrix that moves the last states of a recurrence with delays one step on.
-
-    Parameters
-    ----------
-    taps : mapping of int to array_like
-        Coefficient of x(t - d) in x(t + 1) by delay d = 0 ... 4096: numbers, or blocks of one shape (k, k).
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (k n, k n) with n the longest delay plus one; it maps (x(t), x(t-1), ..., x(t-n+1)) to
-        (x(t+1), x(t), ..., x(t-n+2)).
-
-    Examples
-    --------
-    >>> companion_matrix({0: 1.0, 2: -0.5})
-    array([[ 1. ,  0. , -0.5],
-           [ 1. ,  0. ,  0. ],
-           [ 0. ,  1. ,  0. ]])
-    """
+    """Return the matrix that moves the last states of a recurrence with delays one step on."""
     delays, blocks = _checked(taps)
     size = blocks.shape[1]
     matrix = np.eye(size * (max(delays) + 1), k=-size)
@@ -54,24 +35,9 @@ def companion_matrix(taps: Taps) -> NDArray[np.float64]:
 def spectral_radius(taps: Taps) -> float:
     """Return by which factor a recurrence with delays grows per step in the long run.
 
-    Parameters
-    ----------
-    taps : mapping of int to array_like
-        As `companion_matrix` takes them.
-
-    Returns
-    -------
-    float
-        The largest absolute eigenvalue; below 1 every start decays.
-
     Notes
     -----
     O((k n)**3) for n delays and blocks of size k.
-
-    Examples
-    --------
-    >>> round(spectral_radius({0: 1.0, 1: -1.0}), 12)
-    1.0
     """
     return float(np.abs(np.linalg.eigvals(companion_matrix(taps))).max())
 

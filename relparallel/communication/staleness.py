@@ -231,26 +231,6 @@ def compensated_taps(
 ) -> Taps:  # fmt: skip
     """Return delayed descent with momentum on a quadratic as taps, with Kosson's two mitigations if wanted.
 
-    Parameters
-    ----------
-    rate : float
-        The step a, above 0.
-    delay : int
-        Updates t by which the weights of both passes are old.
-    momentum : float
-        m in [0, 1).
-    curvature : float
-        Second derivative c, above 0.
-    spike : bool
-        Whether spike compensation applies the late part of a gradient's momentum at once.
-    horizon : float
-        Updates T >= 0 over which linear weight prediction extrapolates the old weights.
-
-    Returns
-    -------
-    mapping of int to array
-        Blocks for (w, v); for `spectral_radius` and `largest_stable_step`.
-
     Notes
     -----
     g(s) = c (w(s-t) - a T v(s-t)), v(s+1) = m v(s) + g(s) and w(s+1) = w(s) - a (p v(s+1) + q g(s)) with
@@ -259,12 +239,6 @@ def compensated_taps(
     References
     ----------
     Kosson et al., "Pipelined Backpropagation at Scale", MLSys 2021.
-
-    Examples
-    --------
-    >>> from relparallel.communication.recurrence import spectral_radius
-    >>> [round(spectral_radius(compensated_taps(0.02, 4, 0.9, spike=on)), 3) for on in (False, True)]
-    [0.989, 0.957]
     """
     a, c = require_number(rate=rate, above=0), require_number(curvature=curvature, above=0)
     m, ahead = (

@@ -30,28 +30,9 @@ _STEPS: Final = 64  # images of a node from which symmetries that keep it in pla
 def is_automorphism(topology: Topology | nx.Graph[Any], permutation: ArrayLike) -> bool:
     """Whether a permutation of the nodes maps the network onto itself.
 
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        The network.
-    permutation : int array [n]
-        The node that each node is carried to, by index.
-
-    Returns
-    -------
-    bool
-        True where cables go to cables of the same number, capacity and latency, and nodes to nodes of the
-        same kind and hardware, hosts to hosts, forwarding ones to forwarding ones.
-
     Notes
     -----
     Compares the neighbours of every node with those of its image, O(n + m).
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> is_automorphism(nx.cycle_graph(4), [1, 2, 3, 0]), is_automorphism(nx.path_graph(3), [1, 2, 0])
-    (True, False)
     """
     t = as_topology(topology, name="topology")
     return _proved(t, _permutation(t.num_nodes, permutation))
@@ -60,25 +41,9 @@ def is_automorphism(topology: Topology | nx.Graph[Any], permutation: ArrayLike) 
 def automorphisms(topology: Topology | nx.Graph[Any]) -> IntArray:
     """Symmetries that the design declares and the network has: generators of a group.
 
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        All designs but the random ones declare theirs; another network has none.
-
-    Returns
-    -------
-    int array [generators, n]
-        One permutation of the nodes per row, each proved by `is_automorphism`; those that fail are left out.
-
     Notes
     -----
     Found once for a topology and kept with it, as its other derived arrays are; so are the orbits.
-
-    Examples
-    --------
-    >>> from relparallel.topology import fat_tree
-    >>> automorphisms(fat_tree(k=4)).shape
-    (5, 36)
     """
     return _once(as_topology(topology, name="topology"), _automorphisms)
 
@@ -138,22 +103,6 @@ def refine_colours(
 ) -> tuple[IntArray, IntArray]:
     """Classes of nodes and of edges that look alike however far one looks: unions of orbits.
 
-    Parameters
-    ----------
-    edges : int array [m, 2]
-        Both ends of every edge.
-    node_colours : array [n] or [n, columns]
-        What is known of every node.
-    edge_colours, back_colours : array [m] or [m, columns], optional
-        What is known of every edge, seen from its first and from its second end; the same by default.
-    most : int, optional
-        Stop before there are more classes of nodes than this.
-
-    Returns
-    -------
-    int array [n], int array [m]
-        Class of every node and of every edge, 0, 1, ... by first member.
-
     Notes
     -----
     Colour refinement: the colour of a node is mixed from its own and those of its edges and neighbours until
@@ -166,12 +115,6 @@ def refine_colours(
     ----------
     Weisfeiler, Leman, "The reduction of a graph to canonical form and the algebra which appears therein",
     1968.
-
-    Examples
-    --------
-    >>> nodes, pairs = refine_colours(np.array([[0, 1], [1, 2], [2, 3]]), np.zeros(4))  # a path
-    >>> nodes.tolist(), pairs.tolist()
-    ([0, 1, 1, 0], [0, 1, 0])
     """
     arcs, label = _arcs(edges, edge_colours, back_colours)
     colour = kept = _words(node_colours)
@@ -193,25 +136,7 @@ def neighbour_classes(
 
 
 def arc_orbits(topology: Topology | nx.Graph[Any]) -> IntArray:
-    """Sets of directed cables that proved symmetries carry into each other.
-
-    Parameters
-    ----------
-    topology : Topology or networkx.Graph
-        The network.
-
-    Returns
-    -------
-    int array [m, 2]
-        The orbit of every joined pair u < v: column 0 for u to v, column 1 for v to u. Loads of a traffic
-        that has the symmetry are equal on an orbit.
-
-    Examples
-    --------
-    >>> from relparallel.topology import torus
-    >>> int(arc_orbits(torus((4, 3))).max()) + 1  # the rings of either length
-    2
-    """
+    """Sets of directed cables that proved symmetries carry into each other."""
     return _once(as_topology(topology, name="topology"), _arc_orbits)
 
 

@@ -128,25 +128,9 @@ _SERIES: Final = (
 def availability_optimal_interval(checkpoint: Real, mtbf: Real, restart: Real) -> Real:
     """Time between checkpoints that maximises a first-order availability, restart included.
 
-    Parameters
-    ----------
-    checkpoint, mtbf, restart : float or array
-        C, M and R [s].
-
-    Returns
-    -------
-    float or numpy.ndarray
-        Period T = C + sqrt(2 (M + R) C + C^2) from one checkpoint to the next [s], which maximises
-        (1 - C/T) M / (M + R + T/2). The exact optimum does not depend on R.
-
     References
     ----------
     Saxena et al., arXiv:2410.18124, 2024.
-
-    Examples
-    --------
-    >>> round(availability_optimal_interval(checkpoint=60, mtbf=10800, restart=600), 3)
-    1231.153
     """
     checkpoint, restart = require_time(checkpoint=checkpoint, restart=restart)
     mtbf = require_time(mtbf=mtbf, positive=True)

@@ -25,21 +25,6 @@ if TYPE_CHECKING:
 def groups_behind(placement: Placement, cluster: Cluster, level: str) -> dict[str, int]:
     """Count the groups of a strategy that the worst-placed part of a level has ranks of.
 
-    Parameters
-    ----------
-    placement : Placement
-        Which GPU runs which rank; it fills the cluster.
-    cluster : Cluster
-        Nodes, switches and racks.
-    level : {"gpu", "node", "switch", "rack", "job"}
-        The kind of part.
-
-    Returns
-    -------
-    dict of str to int
-        Ranks behind the part, and tensor groups, pipeline stages, replicas, expert groups and shard groups
-        with a rank behind it.
-
     Notes
     -----
     Expert groups are runs of ``expert`` ranks along data and context. Sorting the groups behind every part,
@@ -48,14 +33,6 @@ def groups_behind(placement: Placement, cluster: Cluster, level: str) -> dict[st
     References
     ----------
     Rank order: Narayanan et al. 2021, section 3.2.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import Strategy
-    >>> place = Placement(strategy=Strategy(tensor=4, pipeline=2, data=8, expert=2))
-    >>> found = groups_behind(place, Cluster(nodes=8), "node")
-    >>> found["ranks"], found["tensor groups"], found["stages"], found["replicas"], found["expert groups"]
-    (8, 2, 1, 2, 4)
     """
     require_instance(Placement, placement=placement)
     require_instance(Cluster, cluster=cluster)

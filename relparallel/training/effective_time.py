@@ -74,26 +74,10 @@ def expected_segment_time(
 ) -> Real:
     """Mean wall time to finish one interval of work and its checkpoint, failures included.
 
-    Parameters
-    ----------
-    mtbf, interval, checkpoint, restart, down : float or array
-        M, W, C, R and D [s].
-
-    Returns
-    -------
-    float or numpy.ndarray
-        E = e^{R/M} (M + D) (e^{(W+C)/M} - 1) [s], exact for exponential failures that also strike during C
-        and R; infinite where no float can hold it.
-
     References
     ----------
     Daly 2006 (the complete wall-clock model). Herault and Robert, "Fault-Tolerance Techniques for
     High-Performance Computing", 2015.
-
-    Examples
-    --------
-    >>> round(expected_segment_time(mtbf=9000, interval=1500, checkpoint=120, restart=900, down=300), 3)
-    2027.018
     """
     from scipy.special import exprel
 

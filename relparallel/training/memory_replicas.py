@@ -79,28 +79,9 @@ def replica_holders(
 ) -> NDArray[np.int64]:
     """Nodes that hold each shard.
 
-    Parameters
-    ----------
-    nodes, replicas : int
-        N and m.
-    placement : {"group", "ring", "mixed"}
-        As in `checkpoint_recovery_probability`.
-    stride : int
-        Distance between consecutive holders; it divides N. With N/m, the copies are as far apart as possible.
-
-    Returns
-    -------
-    int64 array [shard, copy]
-        N rows of m different nodes, the owner first.
-
     References
     ----------
     Wang et al., SOSP 2023, algorithm 1.
-
-    Examples
-    --------
-    >>> replica_holders(nodes=6, replicas=2, stride=3).tolist()
-    [[0, 3], [1, 4], [2, 5], [3, 0], [4, 1], [5, 2]]
     """
     _placed(nodes, replicas, placement)
     if nodes % require_int(stride=stride, at_least=1, at_most=nodes):
@@ -118,28 +99,7 @@ def replica_holders(
 
 
 def domain_loss_probability(holders: NDArray[np.int64], nodes_per_domain: int, needed: int = 1) -> float:
-    """Probability that the failure of one domain, all alike, loses a shard.
-
-    Parameters
-    ----------
-    holders : int array [shard, copy]
-        Nodes from 0 on, as `replica_holders` gives them, or any other map.
-    nodes_per_domain : int
-        Consecutive nodes that share a rack, a switch or its power; it divides the number of nodes.
-    needed : int
-        Entries of a row that have to survive: 1 for copies, all but m in a group with m parities.
-
-    Returns
-    -------
-    float
-        Share of the domains that hold more than (copies - needed) entries of some row.
-
-    Examples
-    --------
-    >>> near, far = (replica_holders(64, 2, stride=s) for s in (1, 32))
-    >>> domain_loss_probability(near, 8), domain_loss_probability(far, 8)
-    (1.0, 0.0)
-    """
+    """Probability that the failure of one domain, all alike, loses a shard."""
     require_instance(np.ndarray, holders=holders)
     if holders.ndim != 2 or holders.dtype.kind not in "iu" or holders.size == 0 or holders.min() < 0:
         raise ValueError(f"holders must be an array [shard, copy] of nodes from 0 on, got {holders}")

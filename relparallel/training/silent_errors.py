@@ -29,20 +29,6 @@ def verified_pattern_time(
 ) -> Real:
     """Mean time of one pattern under silent errors.
 
-    Parameters
-    ----------
-    mtbf : float or array
-        Mean time M between silent errors of the job [s].
-    interval, verification, checkpoint, restart : float or array
-        W, V, C and R [s].
-    verifications : int
-        Verifications n per checkpoint; the last one just before it.
-
-    Returns
-    -------
-    float or numpy.ndarray
-        Expected time [s]; infinite where no float can hold it.
-
     Notes
     -----
     With w = W/n and p = e^{-w/M}: (p^-n - 1) ((w + V)/(1 - p) + R) + C. Verifications find every error,
@@ -51,11 +37,6 @@ def verified_pattern_time(
     References
     ----------
     Benoit, Robert, Raina, "Efficient Checkpoint/Verification Patterns", Int. J. HPCA 31(1), 2017.
-
-    Examples
-    --------
-    >>> round(verified_pattern_time(mtbf=86400, interval=3600, verification=60, checkpoint=60, restart=60), 3)
-    3878.274
     """
     require_together(
         mtbf=mtbf, interval=interval, verification=verification, checkpoint=checkpoint, restart=restart

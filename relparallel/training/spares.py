@@ -40,26 +40,9 @@ LARGEST_LOAD: Final = 1e7  # nodes under repair at once, beyond which no answer 
 def erlang_b(servers: int, load: Real) -> Real:
     """Probability that all servers of a loss system are busy.
 
-    Parameters
-    ----------
-    servers : int
-        Servers c, at least 0.
-    load : float or array
-        Offered load rho: arrival rate times mean service time.
-
-    Returns
-    -------
-    float or numpy.ndarray
-        Erlang's B: rho^c/c! / sum_{j<=c} rho^j/j!, by the recursion B(c) = rho B(c-1) / (c + rho B(c-1)).
-
     References
     ----------
     Erlang 1917. Only the mean of the service times counts: Sevastyanov, Theory Probab. Appl. 2, 1957.
-
-    Examples
-    --------
-    >>> round(erlang_b(servers=9, load=2048 * 0.00379), 6)
-    0.160858
     """
     require_int(servers=servers, at_least=0, at_most=MOST_NODES)
     return plain(loss_probability(np.asarray(servers), require_real(load=load, at_least=0, at_most=1e30)))

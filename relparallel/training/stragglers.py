@@ -32,18 +32,6 @@ LAWS: Final = {"normal": stats.norm(), "exponential": stats.expon()}
 def expected_maximum(count: int, law: Any = "normal") -> float:
     """Expected largest of n independent draws.
 
-    Parameters
-    ----------
-    count : int
-        Draws, n.
-    law : {"normal", "exponential"} or frozen scipy.stats law
-        Of one draw, continuous and with a finite mean; standard normal, exponential of mean 1, or any other.
-
-    Returns
-    -------
-    float
-        E[max of n].
-
     Notes
     -----
     E = int Q(e^{-e^{-g}/n}) e^{-g - e^{-g}} dg over all g, Q being the quantile: the uniform level of the
@@ -54,11 +42,6 @@ def expected_maximum(count: int, law: Any = "normal") -> float:
     References
     ----------
     David, Nagaraja, "Order statistics", 3rd edition, 2003, section 3.1.
-
-    Examples
-    --------
-    >>> round(expected_maximum(8), 4), round(expected_maximum(64, "exponential"), 4)
-    (1.4236, 4.7439)
     """
     n = require_int(count=count, at_least=1, at_most=10**12)
     return _moment(n, _law(law), 1)

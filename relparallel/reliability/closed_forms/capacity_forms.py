@@ -49,29 +49,10 @@ def fat_tree_pair_bandwidth(
 ) -> FloatArray:
     """Law of the uplinks' worth of bandwidth between two edge switches in different pods that are up.
 
-    Parameters
-    ----------
-    k : int
-        Ports per switch, even, 4 to 1000.
-    core_up, aggregation_up : float
-        Probability that a switch is up.
-    core_link_up, edge_link_up : float, optional
-        Probability that a link of a core switch, and of an edge switch, is up.
-
-    Returns
-    -------
-    float array [k/2 + 1]
-        Probability of 0, 1, ..., k/2 units of one link.
-
     Notes
     -----
     Each of the h = k/2 groups carries one unit when both aggregation switches with their edge links and at
     least one of its h cores with both its links are up, independently: Bin(h, (a l)^2 (1 - (1 - c m^2)^h)).
-
-    Examples
-    --------
-    >>> float(fat_tree_pair_bandwidth(4, 1.0, 0.9)[2].round(6))  # both groups: 0.9^4
-    0.6561
     """
     h, group, lane = _fabric(k, core_up, aggregation_up, core_link_up)
     require_instance(float, edge_link_up=require_probability(edge_link_up=edge_link_up))
@@ -84,29 +65,10 @@ def fat_tree_pod_bandwidth(
 ) -> FloatArray:
     """Law of the core links' worth of bandwidth between two pods.
 
-    Parameters
-    ----------
-    k : int
-        Ports per switch, even, 4 to 200.
-    core_up, aggregation_up : float
-        Probability that a switch is up.
-    core_link_up : float, optional
-        Probability that a link of a core switch is up.
-
-    Returns
-    -------
-    float array [k^2/4 + 1]
-        Probability of 0, 1, ..., k^2/4 units of one link.
-
     Notes
     -----
     A group carries nothing unless both its aggregation switches are up, then Bin(h, c m^2) units: the sum of
     h = k/2 independent groups, a convolution of positive terms, O(h^4).
-
-    Examples
-    --------
-    >>> fat_tree_pod_bandwidth(4, 1.0, 0.5).tolist()
-    [0.5625, 0.0, 0.375, 0.0, 0.0625]
     """
     h, group, lane = _fabric(k, core_up, aggregation_up, core_link_up)
     require_int(k=k, at_most=200)

@@ -57,31 +57,10 @@ def fat_tree_connected(
 ) -> Reliability:
     """Probability that all hosts of a k-ary fat-tree are up and can communicate while everything fails.
 
-    Parameters
-    ----------
-    k : int
-        Ports per switch: 2, 4, 6 or 8.
-    core_up, aggregation_up, edge_up, host_up : float
-        Up-probability of a switch of each tier and of a host.
-    core_link_up, edge_link_up, host_link_up : float
-        Up-probability of a link between core and aggregation, between aggregation and edge, and between edge
-        switch and host.
-
-    Returns
-    -------
-    Reliability
-        Any path counts. ``states`` is the number of lumped splits of the cores.
-
     Notes
     -----
     See the module `lumping`. With k = 8 the partitions of 16 cores fall into 286 878
     layouts, with the live cores outside of blocks 1.8e6 terms of 34 products; their list is made once.
-
-    Examples
-    --------
-    >>> fabric = fat_tree_connected(4, core_up=0.99, aggregation_up=0.99, edge_up=0.999, core_link_up=0.999)
-    >>> print(f"{fabric.unreliability:.6e}")
-    8.378339e-03
     """
     require_int(k=k)
     if k not in (2, 4, 6, 8):

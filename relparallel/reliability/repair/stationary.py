@@ -63,18 +63,6 @@ def stationary_distribution(generator: csr_array | FloatArray) -> FloatArray:
 def mean_times(generator: csr_array | FloatArray, leaving: FloatArray) -> FloatArray:
     """Mean time until a continuous-time Markov chain is left, from every state.
 
-    Parameters
-    ----------
-    generator : scipy.sparse.csr_array or array [states, states]
-        Rates from row to column [1/s], at least 0; the diagonal is ignored.
-    leaving : numpy.ndarray
-        float64, one rate per state: the rate at which the chain is left for good [1/s], at least 0.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, seconds, one per state; infinite where the chain is never left.
-
     Notes
     -----
     The elimination of `stationary_distribution` with the way out as one more column: the time t of the last
@@ -84,11 +72,6 @@ def mean_times(generator: csr_array | FloatArray, leaving: FloatArray) -> FloatA
     References
     ----------
     Grassmann, Taksar, Heyman, Oper. Res. 33(5), 1985; O'Cinneide, Numer. Math. 73, 1996.
-
-    Examples
-    --------
-    >>> mean_times(np.array([[0.0, 2.0], [1.0, 0.0]]), np.array([0.0, 1.0])).tolist()
-    [2.0, 1.5]
     """
     row, column, rate, states = _entries(generator)
     way_out = np.atleast_1d(np.asarray(require_real(leaving=leaving, at_least=0)))

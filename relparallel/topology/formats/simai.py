@@ -72,17 +72,6 @@ def read_simai(path: str | os.PathLike[str], *, strict: bool = True, gpus_forwar
 def lint_simai(path: str | os.PathLike[str]) -> pd.DataFrame:
     r"""Faults of a SimAI file that its simulator would pass over in silence.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row for each fault, in the order of lines; columns line, rule, fault, remedy. Empty for a sound
-        file.
-
     Notes
     -----
     Rules: *link count* (the first line says another number than there are), *idle ToR* (a switch without GPUs
@@ -93,16 +82,6 @@ def lint_simai(path: str | os.PathLike[str]) -> pd.DataFrame:
     References
     ----------
     aliyun/SimAI #51 and #57 (link count), #81 (idle ToRs).
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "one_server"
-    ...     _ = file.write_text("3 2 1 0 9 H100\n2\n0 2 3600Gbps 25ns 0\n1 2 3600Gbps 25ns 0\n")
-    ...     lint_simai(file)["fault"].tolist()
-    ['the first line promises 9 links, the file has 2']
     """
     import pandas as pd
 
