@@ -1,9 +1,5 @@
 from .bubbles import fill_bubbles as fill_bubbles
-from .calibration import (
-    Calibration as Calibration,
-    calibration as calibration,
-    software as software,
-)
+from .calibration import Calibration as Calibration, calibration as calibration, software as software
 from .collective_time import (
     COLLECTIVES as COLLECTIVES,
     collective as collective,
@@ -18,11 +14,7 @@ from .collectives import (
     rounds_time as rounds_time,
 )
 from .evaluate import evaluate as evaluate
-from .fitting import (
-    calibrate as calibrate,
-    cross_validate as cross_validate,
-    errors as errors,
-)
+from .fitting import calibrate as calibrate, cross_validate as cross_validate, errors as errors
 from .grid import StrategyGrid as StrategyGrid
 from .group_links import group_links as group_links
 from .measured_runs import measured_runs as measured_runs

@@ -299,13 +299,7 @@ def bounds(parts: int, elements: int) -> Whole:
     return np.arange(parts + 1, dtype=np.int64) * elements // parts
 
 
-def messages(
-    source: Whole,
-    destination: Whole,
-    start: Whole | int,
-    stop: Whole | int,
-    reduce: bool,
-) -> Round:
+def messages(source: Whole, destination: Whole, start: Whole | int, stop: Whole | int, reduce: bool) -> Round:
     """Round of these messages; one start and stop may stand for all."""
     first, last = np.broadcast_to(start, source.shape), np.broadcast_to(stop, source.shape)
     return Round(source=source, destination=destination, start=first, stop=last, reduce=reduce)

@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_real
 from relparallel.hardware import Cluster
-from relparallel.parallel._memory_kernel import (
-    BYTES,
-    FLIGHT_RULES,
-    FRAGMENTATION,
-    STORAGE,
-    peaks,
-    stages,
-)
+from relparallel.parallel._memory_kernel import BYTES, FLIGHT_RULES, FRAGMENTATION, STORAGE, peaks, stages
 from relparallel.parallel._records import choice_record, model_record
 from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.stage_layers import (

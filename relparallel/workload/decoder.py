@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from relparallel._checks import require_instance, require_int
-from relparallel.workload._blocks import (
-    attention_core,
-    embedding,
-    feed_forward,
-    linear,
-    norm,
-    pointwise,
-)
+from relparallel.workload._blocks import attention_core, embedding, feed_forward, linear, norm, pointwise
 from relparallel.workload.operators import Operator, OperatorTable
 from relparallel.workload.transformer import Transformer
 
