@@ -68,9 +68,10 @@ def double_tree_all_reduce(ranks: int, elements: int, pieces: int = 1) -> Iterat
             piece = step - wait
             child = np.flatnonzero((rank > 0) & (piece >= 0) & (piece < pieces))
             yield from together([
-                [_edges(number[child], number[parent[child]], cut[k], cut[k + 1], reduce)]
+                [messages(*(ends if reduce else ends[::-1]), cut[k], cut[k + 1], reduce)]
                 for k in [piece[child]]
                 for number, cut in trees
+                for ends in [(number[child], number[parent[child]])]
             ])  # fmt: skip
 
     return chain(waves(True), waves(False))
@@ -160,12 +161,6 @@ def _binary_tree(ranks: int) -> tuple[Whole, Whole]:
         depth += at > 0
         at = parent[at]
     return depth, parent
-
-
-def _edges(child: Whole, parent: Whole, start: Whole, stop: Whole, reduce: bool) -> Round:
-    """Messages to the parents, or back to the children."""
-    ends = (child, parent) if reduce else (parent, child)
-    return messages(*ends, start, stop, reduce)
 
 
 def _power_below(ranks: int) -> int:

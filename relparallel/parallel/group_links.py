@@ -226,16 +226,10 @@ def _on_cluster(groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive
 
 
 def _on_topology(groups: NDArray[np.int64], pairs: Pairs, network: Topology, alive: Any) -> dict[str, Any]:
-    """Traffic on the two directions of every pair of joined nodes."""
-    return _routed(groups, pairs, network, *arcs_of(network, require_alive(network, alive)))
-
-
-def _routed(
-    groups: NDArray[np.int64], pairs: Pairs, network: Topology, living: Floats, cables: NDArray[np.int64]
-) -> dict[str, Any]:
-    """Flows of the groups over the living cables, from and to the living hosts."""
+    """Traffic over the living cables in both directions, from and to the living hosts."""
     from scipy.sparse import csr_array
 
+    living, cables = arcs_of(network, require_alive(network, alive))
     source, target, amount = pairs
     hosts, sends = network.hosts[groups].astype(np.int64), amount * living
     order = np.argsort(target, kind="stable")

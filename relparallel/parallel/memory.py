@@ -108,20 +108,7 @@ class StageMemory:
         return np.maximum(self.total * (1 + FRAGMENTATION), self.setup)
 
     def fits(self, cluster: Cluster, reserve: float = RESERVE) -> Verdict:
-        """Say whether every stage fits into a GPU.
-
-        Parameters
-        ----------
-        cluster : Cluster
-            With an accelerator.
-        reserve : float
-            Bytes of a GPU that tensors cannot have.
-
-        Returns
-        -------
-        Verdict
-            About the largest stage.
-        """
+        """Whether the largest stage fits into a GPU less ``reserve`` bytes that tensors cannot have."""
         device = require_instance(Cluster, cluster=cluster).accelerator
         if device is None:
             raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
@@ -142,13 +129,7 @@ class StageMemory:
         )  # fmt: skip
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the bytes as a table.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by stage, one column for each part, and the total.
-        """
+        """One row for each stage, one column for each part, and the total."""
         import pandas as pd
 
         columns = {name: getattr(self, name) for name in (*BYTES, "host", "nvme", "transfer")}
@@ -234,7 +215,7 @@ def memory(
     if stage_layers is not None:
         chunks = require_stage_layers(model, strategy, stage_layers)
         dealt = _layers_on_stages(strategy, int(row["micro_batches"][0]), chunks)
-    kept = _precision(precision)
+    kept = known_precision(precision=precision)
     require_flag(flash_attention=flash_attention, dropout=dropout)
     require_choice(_OFFLOAD, offload=offload)
     require_choice(_PLACES, offload_to=offload_to)
@@ -323,11 +304,13 @@ def _rules() -> NDArray[np.int64]:
     return np.array([FLIGHT_RULES[name] for name in SCHEDULES])
 
 
-def _precision(precision: str | Precision) -> Precision:
-    require_instance((str, Precision), precision=precision)
-    return precision if isinstance(precision, Precision) else PRECISIONS[
-        require_choice(tuple(PRECISIONS), precision=precision)
-    ]  # fmt: skip
+def known_precision(**named: Any) -> Precision:
+    """A `Precision`, or the one of `PRECISIONS` that is named."""
+    (value,) = named.values()
+    require_instance((str, Precision), **named)
+    if isinstance(value, Precision):
+        return value
+    return PRECISIONS[require_choice(tuple(PRECISIONS), **named)]
 
 
 def _require_split(model: Transformer, strategy: Strategy) -> None:

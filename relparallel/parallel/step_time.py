@@ -101,30 +101,18 @@ class StepTime:
         return math.fsum(self._parts().values())
 
     def interval(self, level: float = 0.9) -> tuple[float, float]:
-        """Return bounds between which the measured time lies in that share of cases.
+        """Bounds [s] between which the measured time lies in that share of cases.
 
-        Parameters
-        ----------
-        level : float
-            Above 0 and below 1.
-
-        Returns
-        -------
-        tuple of float
-            Lower and upper bound [s]: total times exp(-b) and exp(b), b being the error that as many runs of
-            sources left out of the calibration kept within, one factor for the source given.
+        Total times exp(-b) and exp(b), b being the error within which as many runs of sources left out of the
+        calibration stayed, one factor for the source given.
         """
-        bound = _interpolated(level, self.log_errors)
+        require_real(level=level, above=0, below=1)
+        levels, bounds = zip((0.0, 0.0), *self.log_errors, strict=True)
+        bound = float(np.interp(level, levels, bounds))
         return self.total * math.exp(-bound), self.total * math.exp(bound)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the parts as a table.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by part; seconds and share of the total.
-        """
+        """Seconds and share of the total of every part."""
         import pandas as pd
 
         seconds = pd.Series(self._parts()).rename_axis("part")
@@ -375,10 +363,3 @@ def slowdowns(degrees: NDArray[np.int64], cluster: Cluster, network: Topology) -
             slow[degree] = known[key]
         found.append(slow)
     return found
-
-
-def _interpolated(level: float, log_errors: tuple[tuple[float, float], ...]) -> float:
-    """Bound of the errors at a level between those that are stored."""
-    require_real(level=level, above=0, below=1)
-    levels, bounds = zip((0.0, 0.0), *log_errors, strict=True)
-    return float(np.interp(level, levels, bounds))

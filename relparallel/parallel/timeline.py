@@ -112,13 +112,7 @@ class Timeline:
         return np.array([part.cumsum().max(initial=0.0) for part in np.split(self.holding[order], ends)])
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the tasks as a table, by resource and start.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns resource, kind, item, part, start, finish.
-        """
+        """One row for each task, by resource and start."""
         import pandas as pd
 
         columns = ("resource", "kind", "item", "part", "start", "finish")

@@ -48,13 +48,6 @@ def read_profile(path: str | os.PathLike[str], *, batch: int = 1, data_loading: 
         Work in seconds. Names are those of the file (``node4``), ordered by their numbers; kinds are the
         descriptions.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    TypeError, ValueError
-        If an argument has the wrong type, or the file breaks the grammar; the message gives the line.
-
     References
     ----------
     Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019.

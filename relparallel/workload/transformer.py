@@ -256,40 +256,17 @@ class Transformer:
         return self.flops_per_iteration(1) / self.sequence
 
     def flops_per_iteration(self, batch: int, recompute: str = "none") -> float:
-        """Return the floating-point operations of one training iteration.
+        """Floating-point operations of one training iteration on B = ``batch`` sequences.
 
-        Parameters
-        ----------
-        batch : int
-            Sequences B in the iteration, at least 1.
-        recompute : {"none", "selective", "full"}
-            Count the useful operations only (model FLOPs), or those that the hardware also spends on
-            recomputing the attention core or every layer.
+        ``recompute`` "none" counts the useful operations only (model FLOPs), "selective" and "full" those
+        that the hardware also spends on computing the attention core or every layer again. A forward pass
+        costs F = B s (2 W + 4 L s a d + 2 h V), W being the weights that a token passes and d the width of a
+        head, and a backward pass 2 F. For f = 4 h this gives
 
-        Returns
-        -------
-        float
-            FLOP.
-
-        Notes
-        -----
-        A forward pass costs F = B s (2 W + 4 L s a d + 2 h V), W being the weights that a token passes and d
-        the width of a head, and a backward pass 2 F. For f = 4 h this gives
-
-        - none: 72 B s L h^2 (1 + s/(6 h) + V/(12 L h)),
-        - full, one more forward pass of the layers: 96 B s L h^2 (1 + s/(6 h) + V/(16 L h)),
-        - selective: 72 B s L h^2 (1 + s/(3 h) + V/(12 L h)), as printed. It charges 12 B L s^2 h for the
-          attention core; one more forward pass of its two products alone would be 4 B L s^2 h.
-
-        References
-        ----------
-        Narayanan et al. 2021, eq. 3 (full). Korthikanti et al. 2022, appendix A (none, selective).
-
-        Examples
-        --------
-        >>> gpt = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
-        >>> f"{gpt.flops_per_iteration(1536, recompute='full'):.4g}"
-        '4.511e+18'
+        - none: 72 B s L h^2 (1 + s/(6 h) + V/(12 L h)) (Korthikanti et al. 2022, appendix A);
+        - full: 96 B s L h^2 (1 + s/(6 h) + V/(16 L h)) (Narayanan et al. 2021, eq. 3);
+        - selective: 72 B s L h^2 (1 + s/(3 h) + V/(12 L h)), as Korthikanti et al. print it. It charges
+          12 B L s^2 h for the attention core; a forward pass of its two products alone would be 4 B L s^2 h.
         """
         require_int(batch=batch, at_least=1)
         require_choice(("none", "selective", "full"), recompute=recompute)
