@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_instance, require_int, require_real
-from relparallel.communication._arguments import require_callable, require_number
+from relparallel.communication._arguments import require_callable
+from relparallel.parallel._arguments import require_number
 
 Taps: TypeAlias = Mapping[int, ArrayLike]
 LONGEST_DELAY: Final = 4096  # the companion matrix is dense

@@ -106,14 +106,8 @@ def step_parts(
     """Parts of a step [s], one row for each choice; one model or machine stands for all, unless chosen."""
     rows = np.arange(choices.size)
     out = np.empty((choices.size, len(PARTS)))
-    run(
-        models,
-        machines,
-        choices,
-        rows % models.size,
-        rows % machines.size if machine is None else machine,
-        out,
-    )
+    machine = rows % machines.size if machine is None else machine
+    run(models, machines, choices, rows % models.size, machine, out)
     return out
 
 

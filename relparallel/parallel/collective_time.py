@@ -127,8 +127,6 @@ def collective_time(
       reduce-scatter and an all-gather inside them, if there are several;
     - chain: (n + p - 2)(a + N/(p B)).
 
-    References
-    ----------
     Thakur, Rabenseifner and Gropp 2005. Chan et al., "Collective communication: theory, practice, and
     experience", 2007.
 

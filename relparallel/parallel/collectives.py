@@ -97,11 +97,8 @@ def ring_all_reduce(ranks: int, elements: int) -> Iterator[Round]:
     Notes
     -----
     A reduce-scatter, then an all-gather. Every rank sends 2 (n - 1)/n N elements where n divides N, and
-    all together 2 (n - 1) N always.
-
-    References
-    ----------
-    Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
+    all together 2 (n - 1) N always. Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters
+    of workstations", 2009.
 
     Examples
     --------

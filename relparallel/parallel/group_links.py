@@ -150,11 +150,8 @@ def group_links(
     Notes
     -----
     On a topology traffic takes all shortest paths of what lives alike (ECMP): one breadth-first search for
-    every receiver, O(ranks x edges). What loses its path moves to others, and slows who is there.
-
-    References
-    ----------
-    Narayanan et al., SC 2021, section 3: how the groups of each degree lie on nodes.
+    every receiver, O(ranks x edges). What loses its path moves to others, and slows who is there. Narayanan
+    et al., SC 2021, section 3: how the groups of each degree lie on nodes.
 
     Examples
     --------

@@ -194,9 +194,6 @@ def memory(
     state among ``shard * context`` ranks, that of an expert among ``shard * context / expert``, and never
     among tensor ranks. Activations are in half precision. Layers with experts are spread evenly. A
     stage whose chunks differ keeps the most layers times micro-batches in the order of its passes. O(p).
-
-    References
-    ----------
     Korthikanti et al. 2022, section 4 and Table 2. Rajbhandari et al., SC 2020, section 5; Ren et al.,
     "ZeRO-Offload", 2021. Shazeer, "GLU variants", 2020. Dao et al., "FlashAttention", 2022.
 
@@ -221,21 +218,15 @@ def memory(
     require_choice(_PLACES, offload_to=offload_to)
     if offload == "parameters" and strategy.zero_stage < 3:
         raise ValueError(f"offload must not be 'parameters' with zero_stage {strategy.zero_stage}, but 3")
-    storage = storage_record(kept, flash_attention=flash_attention, dropout=dropout)
-    all_here, here = (
-        _stages(
-            model,
-            row,
-            storage_record(kept, flash_attention=flash_attention, dropout=dropout, offload=o),
-            dealt,
-        )
-        for o in ("none", offload)
+    storage, less = (
+        storage_record(kept, flash_attention=flash_attention, dropout=dropout, offload=moved)
+        for moved in ("none", offload)
     )
+    all_here, here = _stages(model, row, storage, dealt), _stages(model, row, less, dealt)
     moved = all_here - here
     shards = moved[:, 2] / max(float(storage["optimizer"][0]), 1e-300)  # gradients leave, weights return
     passes = 2 * int(row["micro_batches"][0])  # and are read for every forward and backward pass
-    transfer = float(storage["gathered"][0]) * 2 * shards
-    transfer = transfer + passes * moved[:, 0]
+    transfer = float(storage["gathered"][0]) * 2 * shards + passes * moved[:, 0]
     away, nothing = moved[:, :3].sum(axis=1), np.zeros(strategy.pipeline)
     parts = dict(zip(BYTES, here.T.copy(), strict=True))
     host, nvme = (away, nothing) if offload_to == "host" else (nothing, away)

@@ -61,11 +61,7 @@ def model_state_bytes(
     -----
     (2 + 2 + K) psi; 4 psi + K psi / N_d; 2 psi + (2 + K) psi / N_d; (4 + K) psi / N_d for stages 0 to 3.
     Megatron's distributed optimiser is stage 1 with 2, 2, 16 (fp16), 2, 4, 12 (bf16, fp32 gradients) or
-    4, 4, 8 bytes (fp32).
-
-    References
-    ----------
-    Rajbhandari et al., "ZeRO", SC 2020, section 5 and Table 1.
+    4, 4, 8 bytes (fp32). Rajbhandari et al., "ZeRO", SC 2020, section 5 and Table 1.
 
     Examples
     --------
@@ -107,11 +103,8 @@ def zero_communication_bytes(
     Notes
     -----
     Reduce-scatter of the gradients and all-gather of the parameters, psi (N_d - 1)/N_d elements each;
-    stage 3 gathers the parameters a second time, for the backward pass.
-
-    References
-    ----------
-    Rajbhandari et al., "ZeRO", SC 2020, section 7.
+    stage 3 gathers the parameters a second time, for the backward pass. Rajbhandari et al., "ZeRO", SC 2020,
+    section 7.
 
     Examples
     --------
@@ -158,11 +151,8 @@ def activation_bytes_per_layer(
     -----
     s b h (10 + 24/t + 5 a s/(h t)); with sequence parallelism (s b h / t)(34 + 5 a s/h); selective
     recomputation drops the term in a; full keeps 2 s b h, or 2 s b h / t with sequence parallelism.
-    Context parallelism divides all of it by c.
-
-    References
-    ----------
-    Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, Table 2.
+    Context parallelism divides all of it by c. Korthikanti et al., "Reducing Activation Recomputation in
+    Large Transformer Models", 2022, Table 2.
 
     Examples
     --------
@@ -201,11 +191,8 @@ def micro_batches_in_flight(
     -----
     On stage i = 0 ... p - 1: m with GPipe; min(m, p - i) with 1F1B; min(m, (2 (p - i - 1) + (v - 1) p + 1)/v)
     interleaved, which is p + (p - 1)/v on stage 0. One chunk per stage makes interleaving plain 1F1B. The
-    other schedules are counted for enough micro-batches, and hold no more with fewer of them.
-
-    References
-    ----------
-    Narayanan et al., SC 2021, section 2.2. Korthikanti et al. 2022, section 5.
+    other schedules are counted for enough micro-batches, and hold no more with fewer of them. Narayanan et
+    al., SC 2021, section 2.2. Korthikanti et al. 2022, section 5.
 
     Examples
     --------

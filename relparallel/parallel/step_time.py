@@ -191,11 +191,8 @@ def step_time(
     O(n log n) for n passes. Equal layers take as long as the closed form with gpipe, 1f1b, dapple, eager_1f1b
     and interleaved_1f1b, and 2 (p - 1) transfers less without a flush. In zb_h1, zb_2p, zb_v and chimera the
     waiting stages hide part of the output layer, which the closed form adds; without it and transfers, the
-    two agree. v_half and v_min, made for equal passes, can be slower by half.
-
-    References
-    ----------
-    Narayanan et al., SC 2021, section 3. Korthikanti et al. 2022, section 4 and 5.
+    two agree. v_half and v_min, made for equal passes, can be slower by half. Narayanan et al., SC 2021,
+    section 3. Korthikanti et al. 2022, section 4 and 5.
 
     Examples
     --------
@@ -347,12 +344,8 @@ def slowdowns(degrees: NDArray[np.int64], cluster: Cluster, network: Topology) -
     found = []
     for tensor, pipeline, data, context in degrees.tolist():
         strategy = Strategy(tensor=tensor, pipeline=pipeline, data=data, context=context)
-        apart = {
-            "tensor": 1,
-            "context": tensor,
-            "data": tensor * context,
-            "pipeline": tensor * context * data,
-        }
+        within = tensor * context
+        apart = {"tensor": 1, "context": tensor, "data": within, "pipeline": within * data}
         slow = {}
         for degree, pattern in communicating(strategy).items():
             key = (apart[degree], getattr(strategy, degree), pattern)

@@ -32,6 +32,9 @@ _DEGREES: Final = ("tensor", "context", "data", "pipeline")
 class Strategy:
     """One way to split a training job: the parallel degrees and the choices that go with them.
 
+    Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021, section 3.
+    Rajbhandari et al., "ZeRO", SC 2020, section 5.
+
     Parameters
     ----------
     tensor, pipeline, data, context : int
@@ -54,11 +57,6 @@ class Strategy:
         ZeRO stage: what is sharded besides nothing (0), optimiser state (1), gradients (2), parameters (3).
     schedule : str
         Order of the micro-batches in the pipeline, one of `SCHEDULES`; "chimera" needs an even pipeline.
-
-    References
-    ----------
-    Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021, section 3.
-    Rajbhandari et al., "ZeRO", SC 2020, section 5.
 
     Examples
     --------
@@ -159,11 +157,8 @@ class Placement:
     -----
     The default keeps tensor parallelism inside a node and gives pipelines, which move least, the longest
     links. It also interleaves the replicas: where t c is smaller than a node, one node holds parts of
-    several replicas. Dealing data last gives each replica its own nodes.
-
-    References
-    ----------
-    Narayanan et al. 2021, section 3.2: tensor parallelism up to the node, pipelines across nodes.
+    several replicas. Dealing data last gives each replica its own nodes. Narayanan et al. 2021, section 3.2:
+    tensor parallelism up to the node, pipelines across nodes.
 
     Examples
     --------

@@ -83,11 +83,8 @@ def best_order(
     -----
     Communication is free. Exact: a state is dropped only if it cannot meet the deadline or another one at
     the same tick is no worse in any respect. A stage may idle beside a pass that it could run, unless all
-    passes are equally long. The number of states grows exponentially with p.
-
-    References
-    ----------
-    Qi et al., ICLR 2024, section 3: the same problem as an integer program.
+    passes are equally long. The number of states grows exponentially with p. Qi et al., ICLR 2024, section 3:
+    the same problem as an integer program.
 
     Examples
     --------

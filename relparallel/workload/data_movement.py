@@ -61,11 +61,8 @@ def encoder_layer(
 
     Notes
     -----
-    A contraction costs two FLOPs for every combination of its letters.
-
-    References
-    ----------
-    Ivanov et al., "Data Movement Is All You Need", MLSys 2021, section 3 and the table of its appendix.
+    A contraction costs two FLOPs for every combination of its letters. Ivanov et al., "Data Movement Is All
+    You Need", MLSys 2021, section 3 and the table of its appendix.
 
     Examples
     --------

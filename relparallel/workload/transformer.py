@@ -22,6 +22,8 @@ from relparallel._checks import flag, instance, record, require_choice, require_
 class LatentAttention:
     """Sizes of multi-head latent attention: keys and values are made from one short vector per token.
 
+    DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1 and appendix C.
+
     Parameters
     ----------
     q_rank : int, optional
@@ -32,10 +34,6 @@ class LatentAttention:
         Entries of a head's key without and with a position; all heads share the latter.
     value : int
         Entries of a head's value; ``nope + rope + value`` is even.
-
-    References
-    ----------
-    DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1 and appendix C.
 
     Examples
     --------
@@ -76,6 +74,9 @@ class LatentAttention:
 class Transformer:
     """A decoder that predicts the next token: GPT by default, Llama or a mixture of experts by its options.
 
+    Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021, eq. 2 and 3.
+    Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, appendix A.
+
     Parameters
     ----------
     layers, hidden, heads, vocabulary, sequence : int
@@ -107,11 +108,6 @@ class Transformer:
         Whether positions are parameters, s h of them; otherwise they cost none (rotary, ALiBi).
     biases : bool
         Whether matrices have biases, and norms a shift besides their scale.
-
-    References
-    ----------
-    Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021, eq. 2 and 3.
-    Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, appendix A.
 
     Examples
     --------

@@ -15,6 +15,8 @@ def swin(
 ) -> OperatorTable:  # fmt: skip
     """Swin Transformer: attention inside windows, at resolutions that halve while channels double.
 
+    Liu et al., "Swin Transformer", ICCV 2021, section 3 and table 1.
+
     Parameters
     ----------
     channels : int
@@ -34,10 +36,6 @@ def swin(
     -------
     OperatorTable
         With the linear classifier.
-
-    References
-    ----------
-    Liu et al., "Swin Transformer", ICCV 2021, section 3 and table 1.
 
     Examples
     --------
