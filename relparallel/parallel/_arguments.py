@@ -19,7 +19,8 @@ def require_number(
     at_most: float | None = None, **named: Any,
 ) -> Any:  # fmt: skip
     """Return the named arguments as floats; arrays are refused."""
-    numbers, bounds = [], {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
+    numbers = []
+    bounds: dict[str, Any] = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
     for name, value in named.items():
         number = require_real(**bounds, **{name: value})
         if not isinstance(number, float):

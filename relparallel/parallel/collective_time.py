@@ -51,13 +51,9 @@ def form(algorithm: str, *kinds: str) -> Callable[[Form], Form]:
 
 
 def collective(
-    kind: str,
-    algorithm: str,
-    ranks: int,
-    elements: int,
-    ranks_per_node: int | None = None,
+    kind: str, algorithm: str, ranks: int, elements: int, ranks_per_node: int | None = None,
     pieces: int | None = None,
-) -> Iterator[Round]:
+) -> Iterator[Round]:  # fmt: skip
     """Return the rounds of messages of a collective by one algorithm.
 
     Parameters

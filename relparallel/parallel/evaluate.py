@@ -131,17 +131,10 @@ class Pricing:
 
 
 def pricing(
-    model: Transformer,
-    cluster: Cluster,
-    global_batch: int,
-    *,
-    software: str = "megatron-2022",
-    precision: str = "bf16",
-    calibrated: Calibration | None = None,
-    storage: str | Precision = "mixed",
-    dropout: bool = True,
-    reserve: float = RESERVE,
-) -> Pricing:
+    model: Transformer, cluster: Cluster, global_batch: int, *, software: str = "megatron-2022",
+    precision: str = "bf16", calibrated: Calibration | None = None, storage: str | Precision = "mixed",
+    dropout: bool = True, reserve: float = RESERVE,
+) -> Pricing:  # fmt: skip
     """Everything about a model and a cluster that strategies are priced with; arguments as of `evaluate`."""
     require_instance(Transformer, model=model)
     device = require_instance(Cluster, cluster=cluster).accelerator
@@ -167,21 +160,11 @@ def pricing(
 
 
 def evaluate(
-    model: Transformer,
-    grid: StrategyGrid,
-    cluster: Cluster,
-    global_batch: int,
-    *,
-    software: str = "megatron-2022",
-    precision: str = "bf16",
-    calibrated: Calibration | None = None,
-    storage: str | Precision = "mixed",
-    dropout: bool = True,
-    reserve: float = RESERVE,
-    complete: bool = False,
-    network: Topology | None = None,
-    executor: Executor | None = None,
-) -> Evaluation:
+    model: Transformer, grid: StrategyGrid, cluster: Cluster, global_batch: int, *,
+    software: str = "megatron-2022", precision: str = "bf16", calibrated: Calibration | None = None,
+    storage: str | Precision = "mixed", dropout: bool = True, reserve: float = RESERVE,
+    complete: bool = False, network: Topology | None = None, executor: Executor | None = None,
+) -> Evaluation:  # fmt: skip
     """Find out what every strategy of a grid costs.
 
     Parameters

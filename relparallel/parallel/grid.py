@@ -68,7 +68,12 @@ class StrategyGrid:
         if rows.dtype != CHOICE or rows.ndim != 1:
             raise TypeError(f"choices must be one row of {CHOICE.names} each, got {rows!r:.80}")
         for start in range(0, rows.size, _CHUNK):  # all columns of some rows, while these are in the cache
-            _require_range(rows[start : start + _CHUNK])
+            some = rows[start : start + _CHUNK]
+            for name in AXES:
+                least, most = _range(name)
+                if some[name].min() < least or some[name].max() > most:
+                    bad = some[name][(some[name] < least) | (some[name] > most)][0]
+                    raise ValueError(f"choices must have a {name} from {least} to {most}, got {bad}")
 
     @classmethod
     def all(cls, gpus: int, model: Transformer, global_batch: int, **limits: Any) -> StrategyGrid:
@@ -154,16 +159,6 @@ class StrategyGrid:
 
     def __repr__(self) -> str:
         return f"<StrategyGrid: {len(self):,} strategies>"
-
-
-def _require_range(rows: NDArray[Any]) -> None:
-    """Refuse numbers that no strategy has."""
-    for name in AXES:
-        least, most = _range(name)
-        column = rows[name]
-        if column.min() < least or column.max() > most:
-            bad = column[(column < least) | (column > most)][0]
-            raise ValueError(f"choices must have a {name} from {least} to {most}, got {bad}")
 
 
 def _within(row: dict[str, int], limits: dict[str, NDArray[np.int64]]) -> bool:

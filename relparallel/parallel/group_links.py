@@ -56,13 +56,12 @@ class GroupLinks:
     @property
     def bandwidth(self) -> Floats:
         """At which the ranks of a group send while all groups do [bytes/s]; 0 where it is torn apart."""
-        return self._slowest(self._per_link(self.load))
+        return self._slowest(self._per_link(self.load)[self.flow.indices])
 
     @property
     def alone(self) -> Floats:
         """At which the ranks of a group send while the others are silent [bytes/s]."""
-        row = np.repeat(np.arange(len(self.groups)), np.diff(self.flow.indptr))
-        return self._slowest_of(row, self.flow.data / _positive(self.capacity[self.flow.indices]))
+        return self._slowest(self.flow.data / _positive(self.capacity[self.flow.indices]))
 
     @property
     def bottleneck(self) -> NDArray[np.int64]:
@@ -107,11 +106,8 @@ class GroupLinks:
         return np.asarray(load / _positive(self.capacity))
 
     def _slowest(self, busy: Floats) -> Floats:
-        row = np.repeat(np.arange(len(self.groups)), np.diff(self.flow.indptr))
-        return self._slowest_of(row, busy[self.flow.indices])
-
-    def _slowest_of(self, row: NDArray[np.int64], busy: Floats) -> Floats:
         """Bytes per second of every group from the seconds per byte of its links."""
+        row = np.repeat(np.arange(len(self.groups)), np.diff(self.flow.indptr))
         worst = np.zeros(len(self.groups))
         np.maximum.at(worst, row, busy)
         with np.errstate(divide="ignore"):
@@ -119,13 +115,9 @@ class GroupLinks:
 
 
 def group_links(
-    placement: Placement,
-    network: Cluster | Topology,
-    degree: str,
-    *,
-    pattern: str = "ring",
+    placement: Placement, network: Cluster | Topology, degree: str, *, pattern: str = "ring",
     alive: ArrayLike | None = None,
-) -> GroupLinks:
+) -> GroupLinks:  # fmt: skip
     """Map all groups of a degree to the links that they use.
 
     Parameters

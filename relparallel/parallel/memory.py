@@ -142,17 +142,10 @@ class StageMemory:
 
 
 def memory(
-    model: Transformer,
-    strategy: Strategy,
-    global_batch: int,
-    *,
-    precision: str | Precision = "mixed",
-    flash_attention: bool = False,
-    dropout: bool = True,
-    offload: str = "none",
-    offload_to: str = "host",
+    model: Transformer, strategy: Strategy, global_batch: int, *, precision: str | Precision = "mixed",
+    flash_attention: bool = False, dropout: bool = True, offload: str = "none", offload_to: str = "host",
     stage_layers: Sequence[int] | None = None,
-) -> StageMemory:
+) -> StageMemory:  # fmt: skip
     """Count the bytes on a GPU of every pipeline stage.
 
     Parameters

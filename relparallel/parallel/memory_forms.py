@@ -30,14 +30,9 @@ _HALF: Final = 2  # bytes of an fp16 or bf16 number
 
 
 def model_state_bytes(
-    parameters: ArrayLike,
-    data: ArrayLike,
-    zero_stage: ArrayLike,
-    *,
-    parameter_bytes: float = 2,
-    gradient_bytes: float = 2,
-    optimizer_bytes: float = 12,
-) -> Any:
+    parameters: ArrayLike, data: ArrayLike, zero_stage: ArrayLike, *, parameter_bytes: float = 2,
+    gradient_bytes: float = 2, optimizer_bytes: float = 12,
+) -> Any:  # fmt: skip
     """Return the bytes of parameters, gradients and optimiser state on one GPU; broadcasts over arrays.
 
     Parameters
@@ -119,16 +114,9 @@ def zero_communication_bytes(
 
 
 def activation_bytes_per_layer(
-    sequence: ArrayLike,
-    hidden: ArrayLike,
-    heads: ArrayLike,
-    micro_batch: ArrayLike = 1,
-    *,
-    tensor: ArrayLike = 1,
-    context: ArrayLike = 1,
-    sequence_parallel: bool = False,
-    recompute: str = "none",
-) -> Any:
+    sequence: ArrayLike, hidden: ArrayLike, heads: ArrayLike, micro_batch: ArrayLike = 1, *,
+    tensor: ArrayLike = 1, context: ArrayLike = 1, sequence_parallel: bool = False, recompute: str = "none",
+) -> Any:  # fmt: skip
     """Return the bytes one GPU keeps of one layer for one micro-batch; broadcasts over arrays.
 
     Parameters

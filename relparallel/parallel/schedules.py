@@ -234,18 +234,10 @@ def schedule_problem(name: str, stages: int, virtual_stages: int) -> str:
 
 
 def simulate_schedule(
-    name: str,
-    stages: int,
-    micro_batches: int,
-    virtual_stages: int = 1,
-    *,
-    forward: ArrayLike = 1.0,
-    backward: ArrayLike = 2.0,
-    backward_weight: ArrayLike | None = None,
-    communication: float = 0.0,
-    most_in_flight: ArrayLike | None = None,
-    iterations: int = 1,
-) -> Timeline:
+    name: str, stages: int, micro_batches: int, virtual_stages: int = 1, *, forward: ArrayLike = 1.0,
+    backward: ArrayLike = 2.0, backward_weight: ArrayLike | None = None, communication: float = 0.0,
+    most_in_flight: ArrayLike | None = None, iterations: int = 1,
+) -> Timeline:  # fmt: skip
     """Run a pipeline and return when every pass happens.
 
     Parameters

@@ -127,19 +127,11 @@ class StepTime:
 
 
 def step_time(
-    model: Transformer,
-    strategy: Strategy,
-    cluster: Cluster,
-    global_batch: int,
-    *,
-    software: str = "megatron-2022",
-    precision: str = "bf16",
-    calibrated: Calibration | None = None,
-    placement: Placement | None = None,
-    network: Topology | None = None,
-    alive: ArrayLike | None = None,
+    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
+    software: str = "megatron-2022", precision: str = "bf16", calibrated: Calibration | None = None,
+    placement: Placement | None = None, network: Topology | None = None, alive: ArrayLike | None = None,
     stage_layers: Sequence[int] | None = None,
-) -> StepTime:
+) -> StepTime:  # fmt: skip
     """Predict the time of one training step.
 
     Parameters
@@ -220,19 +212,11 @@ def step_time(
 
 
 def step_rows(
-    model: Transformer,
-    strategy: Strategy,
-    cluster: Cluster,
-    global_batch: int,
-    *,
-    software: str = "megatron-2022",
-    precision: str = "bf16",
-    calibrated: Calibration | None = None,
-    placement: Placement | None = None,
-    network: Topology | None = None,
-    alive: ArrayLike | None = None,
+    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
+    software: str = "megatron-2022", precision: str = "bf16", calibrated: Calibration | None = None,
+    placement: Placement | None = None, network: Topology | None = None, alive: ArrayLike | None = None,
     stage_layers: Sequence[int] | None = None,
-) -> tuple[Calibration, Rows, NDArray[np.int64] | None]:
+) -> tuple[Calibration, Rows, NDArray[np.int64] | None]:  # fmt: skip
     """Check the arguments of `step_time`; return what the kernel takes, and the layers of the chunks."""
     require_instance(Transformer, model=model)
     require_instance(Strategy, strategy=strategy)
@@ -251,14 +235,9 @@ def step_rows(
 
 
 def step_timeline(
-    model: Transformer,
-    strategy: Strategy,
-    cluster: Cluster,
-    global_batch: int,
-    *,
-    stage_layers: Sequence[int] | None = None,
-    **options: Any,
-) -> Timeline:
+    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
+    stage_layers: Sequence[int] | None = None, **options: Any,
+) -> Timeline:  # fmt: skip
     """Every pass of the micro-batches of a step, simulated with the layers that the stages really have.
 
     Chunks do the layers that they hold, one less on the first and on the last where embedding and output
@@ -279,13 +258,9 @@ def communicating(strategy: Strategy) -> dict[str, str]:
 
 
 def slowed_step(
-    model: Transformer,
-    strategy: Strategy,
-    cluster: Cluster,
-    global_batch: int,
-    slow: Mapping[str, float],
+    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, slow: Mapping[str, float],
     software: str = "megatron-2022",
-) -> float:
+) -> float:  # fmt: skip
     """Seconds of a step whose groups of each degree have 1/slow of the bandwidth that the cluster gives."""
     known, rows, _ = step_rows(model, strategy, cluster, global_batch, software=software)
     machine = machine_record(cluster, known, known_software(software), "bf16", dict(slow))

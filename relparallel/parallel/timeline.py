@@ -121,15 +121,9 @@ class Timeline:
 
 
 def simulate_timeline(
-    resource: ArrayLike,
-    duration: ArrayLike,
-    priority: ArrayLike,
-    before: ArrayLike,
-    after: ArrayLike,
-    lag: ArrayLike = 0.0,
-    *,
-    in_order: bool = False,
-) -> NDArray[np.float64]:
+    resource: ArrayLike, duration: ArrayLike, priority: ArrayLike, before: ArrayLike, after: ArrayLike,
+    lag: ArrayLike = 0.0, *, in_order: bool = False,
+) -> NDArray[np.float64]:  # fmt: skip
     """Start time [s] of every task by event-driven list scheduling.
 
     Task ``after[i]`` starts at least ``lag[i]`` after the end of ``before[i]``; a smaller ``priority`` goes
