@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_int, require_real, require_rng
-from relparallel.communication._arguments import require_broadcast, require_callable
-from relparallel.communication.recurrence import LONGEST_DELAY
+from relparallel.communication.recurrence import LONGEST_DELAY, require_broadcast, require_callable
 from relparallel.parallel._arguments import require_number
 
 Gradient: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], ArrayLike]

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_flag, require_int, require_real
-from relparallel.communication._arguments import require_broadcast
-from relparallel.communication.recurrence import LONGEST_DELAY, Taps
+from relparallel.communication.recurrence import LONGEST_DELAY, Taps, require_broadcast
 from relparallel.parallel._arguments import require_number
 
 

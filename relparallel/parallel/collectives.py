@@ -268,10 +268,7 @@ def _ring(ranks: int, elements: int, first: int, reduce: bool) -> Iterator[Round
     cut = bounds(ranks, elements)
     for step in range(ranks - 1):
         chunk = (rank + first - step) % ranks
-        yield Round(
-            source=rank, destination=(rank + 1) % ranks,
-            start=cut[chunk], stop=cut[chunk + 1], reduce=reduce,
-        )  # fmt: skip
+        yield messages(rank, (rank + 1) % ranks, cut[chunk], cut[chunk + 1], reduce)
 
 
 def checked(rounds: Any) -> Iterator[Round]:
@@ -305,10 +302,8 @@ def messages(source: Whole, destination: Whole, start: Whole | int, stop: Whole 
 def placed(rounds: Iterable[Round], ranks: Whole, first: int = 0) -> Iterator[Round]:
     """Let the given ranks do what ranks 0, 1, ... do, with elements that start at ``first``."""
     for step in rounds:
-        yield Round(
-            source=ranks[step.source], destination=ranks[step.destination],
-            start=step.start + first, stop=step.stop + first, reduce=step.reduce,
-        )  # fmt: skip
+        ends = ranks[step.source], ranks[step.destination]
+        yield messages(*ends, step.start + first, step.stop + first, step.reduce)
 
 
 def together(groups: Iterable[Iterable[Round]]) -> Iterator[Round]:
