@@ -9,8 +9,8 @@ alpha     time before the first byte of a message     ``latency``
 beta      seconds per byte                            1 / ``bandwidth``
 ========  ==========================================  ======================
 
-A new algorithm is one generator of rounds under ``@algorithm(kind, name)``, in ``all_reduces.py`` or
-``exchanges.py``; `collective` finds it.
+A new algorithm is one generator of rounds under ``@algorithm(kind, name)`` in ``algorithms.py``; `collective`
+finds it.
 """
 
 from __future__ import annotations

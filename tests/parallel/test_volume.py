@@ -12,8 +12,8 @@ from relparallel.parallel import (
     strategy_collectives,
     zero_communication_bytes,
 )
+from relparallel.parallel.algorithms import direct_all_to_all
 from relparallel.parallel.collectives import ring_all_gather
-from relparallel.parallel.exchanges import direct_all_to_all
 from relparallel.workload import Transformer
 
 MODEL = Transformer(layers=24, hidden=64, heads=4, vocabulary=100, sequence=32)
