@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_int, require_real, require_rng
-from relparallel.communication._arguments import require_broadcast, require_callable, require_number
-from relparallel.communication.recurrence import LONGEST_DELAY
+from relparallel.communication.recurrence import LONGEST_DELAY, require_broadcast, require_callable
+from relparallel.parallel._arguments import require_number
 
 Gradient: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], ArrayLike]
 
@@ -43,11 +43,8 @@ def delayed_descent(
     Notes
     -----
     w(t+1) = w(t) - rate(t) gradient(w(t-f), u(t)), where u(t) is w(t-b), with the correction
-    w(t-b) - (f - b) v(t), and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). O(updates) gradients.
-
-    References
-    ----------
-    Yang et al., "PipeMare", MLSys 2021.
+    w(t-b) - (f - b) v(t), and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). O(updates) gradients. Yang et
+    al., "PipeMare", MLSys 2021.
 
     Examples
     --------
@@ -75,6 +72,8 @@ def quadratic_gradient(
 ) -> Gradient:  # fmt: skip
     """Return the noisy gradient of independent parabolas, for `delayed_descent`.
 
+    Yang et al., "PipeMare", MLSys 2021.
+
     Parameters
     ----------
     curvature : array_like
@@ -90,10 +89,6 @@ def quadratic_gradient(
     -------
     callable
         From forward weights w and backward weights u to c w + D (w - u) + noise.
-
-    References
-    ----------
-    Yang et al., "PipeMare", MLSys 2021.
 
     Examples
     --------

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_flag, require_int, require_real
-from relparallel.communication._arguments import require_broadcast, require_number
-from relparallel.communication.recurrence import LONGEST_DELAY, Taps
+from relparallel.communication.recurrence import LONGEST_DELAY, Taps, require_broadcast
+from relparallel.parallel._arguments import require_number
 
 
 def pipeline_delays(stages: int, micro_batches: int = 1) -> NDArray[np.float64]:
@@ -36,11 +36,7 @@ def pipeline_delays(stages: int, micro_batches: int = 1) -> NDArray[np.float64]:
 
     Notes
     -----
-    (2 (P - i) + 1)/N on stage i = 1 ... P.
-
-    References
-    ----------
-    Yang et al., "PipeMare", MLSys 2021, table 1.
+    (2 (P - i) + 1)/N on stage i = 1 ... P. Yang et al., "PipeMare", MLSys 2021, table 1.
 
     Examples
     --------
@@ -68,11 +64,8 @@ def stable_step(delay: ArrayLike, curvature: ArrayLike = 1.0) -> Any:
 
     Notes
     -----
-    (2/c) sin(pi/(4 t + 2)), where a root of z**(t+1) - z**t + a c first meets the unit circle.
-
-    References
-    ----------
-    Yang et al., "PipeMare", MLSys 2021, lemma 1.
+    (2/c) sin(pi/(4 t + 2)), where a root of z**(t+1) - z**t + a c first meets the unit circle. Yang et al.,
+    "PipeMare", MLSys 2021, lemma 1.
 
     Examples
     --------
@@ -102,11 +95,7 @@ def correction_decay(gap: ArrayLike, remainder: float = 0.135) -> Any:
 
     Notes
     -----
-    remainder**(1/gap); 0.135 is exp(-2).
-
-    References
-    ----------
-    Yang et al., "PipeMare", MLSys 2021, technique 2.
+    remainder**(1/gap); 0.135 is exp(-2). Yang et al., "PipeMare", MLSys 2021, technique 2.
 
     Examples
     --------
@@ -141,11 +130,8 @@ def rescheduled_rate(
 
     Notes
     -----
-    rate t**-p with p = 1 - min(k/K, 1). A delay below 1 raises the rate.
-
-    References
-    ----------
-    Yang et al., "PipeMare", MLSys 2021, technique 1.
+    rate t**-p with p = 1 - min(k/K, 1). A delay below 1 raises the rate. Yang et al., "PipeMare", MLSys 2021,
+    technique 1.
 
     Examples
     --------
@@ -191,11 +177,8 @@ def delayed_taps(
     u(t) = w(t-b) - (f - b) v(t) and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). O(1).
 
     Without a correction the largest stable step is below 2/(D (f - b)) and `stable_step`. The correction
-    raises it where b = 0, as in PipeMare; where b > 0 and f - b = 1 it can lower it.
-
-    References
-    ----------
-    Yang et al., "PipeMare", MLSys 2021, lemma 2 and technique 2.
+    raises it where b = 0, as in PipeMare; where b > 0 and f - b = 1 it can lower it. Yang et al., "PipeMare",
+    MLSys 2021, lemma 2 and technique 2.
 
     Examples
     --------
@@ -207,7 +190,7 @@ def delayed_taps(
     >>> round(largest_stable_step(partial(stale, decay=correction_decay(10 - 6))), 5)
     0.10587
     """
-    a, c = require_number(rate=rate, above=0), require_number(curvature=curvature, above=0)
+    a, c = require_number(rate=rate, curvature=curvature, above=0)
     gap = require_number(discrepancy=discrepancy, at_least=0)
     b = require_int(backward_delay=backward_delay, at_least=0, at_most=LONGEST_DELAY)
     f = require_int(forward_delay=forward_delay, at_least=b, at_most=LONGEST_DELAY)
@@ -240,11 +223,9 @@ def compensated_taps(
     ----------
     Kosson et al., "Pipelined Backpropagation at Scale", MLSys 2021.
     """
-    a, c = require_number(rate=rate, above=0), require_number(curvature=curvature, above=0)
-    m, ahead = (
-        require_number(momentum=momentum, at_least=0, below=1),
-        require_number(horizon=horizon, at_least=0),
-    )
+    a, c = require_number(rate=rate, curvature=curvature, above=0)
+    m = require_number(momentum=momentum, at_least=0, below=1)
+    ahead = require_number(horizon=horizon, at_least=0)
     t = require_int(delay=delay, at_least=0, at_most=LONGEST_DELAY)
     p, q = (m**t, (1 - m**t) / (1 - m)) if require_flag(spike=spike) else (1.0, 0.0)
     taps = {late: np.zeros((2, 2)) for late in (0, t)}

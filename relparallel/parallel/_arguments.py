@@ -15,12 +15,14 @@ MOST_DEVICES: Final = 2**24  # more than any cluster has
 
 
 def require_number(
-    *, above: float | None = None, at_least: float | None = None, at_most: float | None = None, **named: Any
-) -> Any:
+    *, above: float | None = None, at_least: float | None = None, below: float | None = None,
+    at_most: float | None = None, **named: Any,
+) -> Any:  # fmt: skip
     """Return the named arguments as floats; arrays are refused."""
     numbers = []
+    bounds: dict[str, Any] = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
     for name, value in named.items():
-        number = require_real(above=above, at_least=at_least, at_most=at_most, **{name: value})
+        number = require_real(**bounds, **{name: value})
         if not isinstance(number, float):
             raise TypeError(f"{name} must be one number, got {value!r}")
         numbers.append(number)

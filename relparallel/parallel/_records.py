@@ -16,6 +16,7 @@ from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 
+_SAME: Final = ("layers", "hidden", "heads", "vocabulary", "sequence", "experts", "tied", "biases")
 DEGREES: Final = ("tensor", "context", "data", "pipeline")
 
 
@@ -23,16 +24,11 @@ def model_record(model: Transformer) -> NDArray[Any]:
     """Sizes of a model, one row of `MODEL`."""
     return _row(
         MODEL,
-        layers=model.layers,
-        hidden=model.hidden,
-        heads=model.heads,
+        **{name: getattr(model, name) for name in _SAME},
         kv_heads=model.key_value_heads,
         head=model.head_width,
         ffn=model.ffn_hidden,
         matrices=2 + model.gated,
-        vocabulary=model.vocabulary,
-        sequence=model.sequence,
-        experts=model.experts,
         active=model.active_experts,
         shared=model.shared_experts,
         expert_ffn=model.expert_hidden,
@@ -40,8 +36,6 @@ def model_record(model: Transformer) -> NDArray[Any]:
         layer_weights=(model.layer_weights - _expert_weights(model)) / model.layers,
         expert_weights=_expert_weights(model) / model.layers,
         positions=model.learned_positions,
-        tied=model.tied,
-        biases=model.biases,
     )
 
 
@@ -106,14 +100,8 @@ def step_parts(
     """Parts of a step [s], one row for each choice; one model or machine stands for all, unless chosen."""
     rows = np.arange(choices.size)
     out = np.empty((choices.size, len(PARTS)))
-    run(
-        models,
-        machines,
-        choices,
-        rows % models.size,
-        rows % machines.size if machine is None else machine,
-        out,
-    )
+    machine = rows % machines.size if machine is None else machine
+    run(models, machines, choices, rows % models.size, machine, out)
     return out
 
 

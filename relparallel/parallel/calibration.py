@@ -86,18 +86,7 @@ class Calibration:
                 raise ValueError(f"values and factors must be above 0, got {name}: {value}")
 
     def factor(self, name: str) -> float:
-        """Return the factor of a software, 1 where it was not measured.
-
-        Parameters
-        ----------
-        name : str
-            One of `softwares`.
-
-        Returns
-        -------
-        float
-            Time beside that of the parameters alone.
-        """
+        """Time of a software beside that of the parameters alone, 1 where it was not measured."""
         return float(self.factors.get(name, 1.0))
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from relparallel._checks import require_choice, require_instance, require_real
-from relparallel.parallel import all_reduces, exchanges
+from relparallel.parallel import algorithms
 from relparallel.parallel._arguments import MOST_DEVICES, bare, require_number, require_whole
 from relparallel.parallel.collectives import COLLECTIVES as COLLECTIVES, Links, Round
 
@@ -36,7 +36,7 @@ _MOST_PIECES: Final = 2.0**20
 Form = Callable[[Any, Any, Any, Links], Any]
 FORMS: Final[dict[str, dict[str, Form]]] = {}
 """Closed forms of size, ranks, ranks of a node and links, by kind of collective and by algorithm."""
-_GENERATORS: Final = (all_reduces, exchanges)  # which enter their algorithms into `COLLECTIVES`
+_GENERATORS: Final = algorithms  # which enters its generators into `COLLECTIVES`
 
 
 def form(algorithm: str, *kinds: str) -> Callable[[Form], Form]:
@@ -51,13 +51,9 @@ def form(algorithm: str, *kinds: str) -> Callable[[Form], Form]:
 
 
 def collective(
-    kind: str,
-    algorithm: str,
-    ranks: int,
-    elements: int,
-    ranks_per_node: int | None = None,
+    kind: str, algorithm: str, ranks: int, elements: int, ranks_per_node: int | None = None,
     pieces: int | None = None,
-) -> Iterator[Round]:
+) -> Iterator[Round]:  # fmt: skip
     """Return the rounds of messages of a collective by one algorithm.
 
     Parameters
@@ -127,8 +123,6 @@ def collective_time(
       reduce-scatter and an all-gather inside them, if there are several;
     - chain: (n + p - 2)(a + N/(p B)).
 
-    References
-    ----------
     Thakur, Rabenseifner and Gropp 2005. Chan et al., "Collective communication: theory, practice, and
     experience", 2007.
 

@@ -9,8 +9,8 @@ alpha     time before the first byte of a message     ``latency``
 beta      seconds per byte                            1 / ``bandwidth``
 ========  ==========================================  ======================
 
-A new algorithm is one generator of rounds under ``@algorithm(kind, name)``, in ``all_reduces.py`` or
-``exchanges.py``; `collective` finds it.
+A new algorithm is one generator of rounds under ``@algorithm(kind, name)`` in ``algorithms.py``; `collective`
+finds it.
 """
 
 from __future__ import annotations
@@ -97,11 +97,8 @@ def ring_all_reduce(ranks: int, elements: int) -> Iterator[Round]:
     Notes
     -----
     A reduce-scatter, then an all-gather. Every rank sends 2 (n - 1)/n N elements where n divides N, and
-    all together 2 (n - 1) N always.
-
-    References
-    ----------
-    Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
+    all together 2 (n - 1) N always. Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters
+    of workstations", 2009.
 
     Examples
     --------
@@ -271,10 +268,7 @@ def _ring(ranks: int, elements: int, first: int, reduce: bool) -> Iterator[Round
     cut = bounds(ranks, elements)
     for step in range(ranks - 1):
         chunk = (rank + first - step) % ranks
-        yield Round(
-            source=rank, destination=(rank + 1) % ranks,
-            start=cut[chunk], stop=cut[chunk + 1], reduce=reduce,
-        )  # fmt: skip
+        yield messages(rank, (rank + 1) % ranks, cut[chunk], cut[chunk + 1], reduce)
 
 
 def checked(rounds: Any) -> Iterator[Round]:
@@ -299,13 +293,7 @@ def bounds(parts: int, elements: int) -> Whole:
     return np.arange(parts + 1, dtype=np.int64) * elements // parts
 
 
-def messages(
-    source: Whole,
-    destination: Whole,
-    start: Whole | int,
-    stop: Whole | int,
-    reduce: bool,
-) -> Round:
+def messages(source: Whole, destination: Whole, start: Whole | int, stop: Whole | int, reduce: bool) -> Round:
     """Round of these messages; one start and stop may stand for all."""
     first, last = np.broadcast_to(start, source.shape), np.broadcast_to(stop, source.shape)
     return Round(source=source, destination=destination, start=first, stop=last, reduce=reduce)
@@ -314,10 +302,8 @@ def messages(
 def placed(rounds: Iterable[Round], ranks: Whole, first: int = 0) -> Iterator[Round]:
     """Let the given ranks do what ranks 0, 1, ... do, with elements that start at ``first``."""
     for step in rounds:
-        yield Round(
-            source=ranks[step.source], destination=ranks[step.destination],
-            start=step.start + first, stop=step.stop + first, reduce=step.reduce,
-        )  # fmt: skip
+        ends = ranks[step.source], ranks[step.destination]
+        yield messages(*ends, step.start + first, step.stop + first, step.reduce)
 
 
 def together(groups: Iterable[Iterable[Round]]) -> Iterator[Round]:

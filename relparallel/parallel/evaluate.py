@@ -22,12 +22,12 @@ from relparallel.parallel._records import machine_record, model_record, step_par
 from relparallel.parallel.calibration import Calibration, calibration, software as known_software, softwares
 from relparallel.parallel.feasibility import FEASIBLE, REASONS, broken_rules, first_broken
 from relparallel.parallel.grid import StrategyGrid
-from relparallel.parallel.memory import RESERVE, peak_memory, storage_record
+from relparallel.parallel.memory import RESERVE, known_precision, peak_memory, storage_record
 from relparallel.parallel.step_time import degrees_of, slowdowns
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
-from relparallel.workload.precision import PRECISIONS, Precision
+from relparallel.workload.precision import Precision
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,17 +131,10 @@ class Pricing:
 
 
 def pricing(
-    model: Transformer,
-    cluster: Cluster,
-    global_batch: int,
-    *,
-    software: str = "megatron-2022",
-    precision: str = "bf16",
-    calibrated: Calibration | None = None,
-    storage: str | Precision = "mixed",
-    dropout: bool = True,
-    reserve: float = RESERVE,
-) -> Pricing:
+    model: Transformer, cluster: Cluster, global_batch: int, *, software: str = "megatron-2022",
+    precision: str = "bf16", calibrated: Calibration | None = None, storage: str | Precision = "mixed",
+    dropout: bool = True, reserve: float = RESERVE,
+) -> Pricing:  # fmt: skip
     """Everything about a model and a cluster that strategies are priced with; arguments as of `evaluate`."""
     require_instance(Transformer, model=model)
     device = require_instance(Cluster, cluster=cluster).accelerator
@@ -150,7 +143,7 @@ def pricing(
     require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)
     require_flag(dropout=dropout)
     require_number(reserve=reserve, at_least=0, at_most=device.memory)
-    kept = _precision(storage)
+    kept = known_precision(storage=storage)
     programs = known_software(require_choice(softwares(), software=software))
     known = calibration(device.name) if calibrated is None else calibrated
     require_instance(Calibration, calibrated=known)
@@ -166,32 +159,12 @@ def pricing(
     )
 
 
-def _precision(storage: str | Precision) -> Precision:
-    if isinstance(storage, Precision):
-        return storage
-    if not isinstance(storage, str) or storage not in PRECISIONS:
-        raise ValueError(
-            f"storage must be a Precision or one of {', '.join(PRECISIONS)}, got {storage!r:.80}"
-        )
-    return PRECISIONS[storage]
-
-
 def evaluate(
-    model: Transformer,
-    grid: StrategyGrid,
-    cluster: Cluster,
-    global_batch: int,
-    *,
-    software: str = "megatron-2022",
-    precision: str = "bf16",
-    calibrated: Calibration | None = None,
-    storage: str | Precision = "mixed",
-    dropout: bool = True,
-    reserve: float = RESERVE,
-    complete: bool = False,
-    network: Topology | None = None,
-    executor: Executor | None = None,
-) -> Evaluation:
+    model: Transformer, grid: StrategyGrid, cluster: Cluster, global_batch: int, *,
+    software: str = "megatron-2022", precision: str = "bf16", calibrated: Calibration | None = None,
+    storage: str | Precision = "mixed", dropout: bool = True, reserve: float = RESERVE,
+    complete: bool = False, network: Topology | None = None, executor: Executor | None = None,
+) -> Evaluation:  # fmt: skip
     """Find out what every strategy of a grid costs.
 
     Parameters

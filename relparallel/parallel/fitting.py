@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance
@@ -19,9 +20,6 @@ from relparallel.parallel._kernel import PARTS
 from relparallel.parallel._records import choice_record, machine_record, model_record, step_parts
 from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration, priors, software
 from relparallel.parallel.measured_runs import Run
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _DAMPED: Final = 0.05  # relative error from which a residual counts linearly
 _FACTOR_SD: Final = 0.1  # of the logarithm of a software's factor, a priori
@@ -84,8 +82,6 @@ def cross_validate(runs: Sequence[Run]) -> pd.DataFrame:
     >>> len(cross_validate(runs)) == len(runs)
     True
     """
-    import pandas as pd
-
     sources = sorted({run.source for run in _require_runs(runs)})
     if len(sources) < 2:
         raise ValueError(f"runs must come from at least two sources, got {sources}")
@@ -125,8 +121,6 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
     >>> bool(errors(runs, calibration("a100-80gb"))["error"].abs().max() < 0.06)
     True
     """
-    import pandas as pd
-
     require_instance(Calibration, calibration=calibration)
     models, machines, choices = _records(_require_runs(runs), calibration)
     parts = step_parts(models, machines, choices)
@@ -150,8 +144,6 @@ def prediction_scatter(crossed: pd.DataFrame) -> dict[str, dict[float, float]]:
 
     ``crossed`` is what `cross_validate` gives; of all runs where a regime has none.
     """
-    import pandas as pd
-
     require_instance(pd.DataFrame, crossed=crossed)
     size = np.abs(np.log1p(crossed["one_factor"]))
     found = {}
@@ -181,8 +173,6 @@ class _Problem:
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> _Problem:
-        import pandas as pd
-
         families = {family_of(run_) for run_ in runs}
         if len(families) != 1:
             raise ValueError(f"runs must be on accelerators of one family, got {sorted(families)}")

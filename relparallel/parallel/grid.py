@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,10 +20,8 @@ from relparallel.workload import Transformer
 if TYPE_CHECKING:
     import pandas as pd
 
-AXES: Final = (
-    "tensor", "pipeline", "data", "context", "expert", "shard", "micro_batch", "virtual_stages",
-    "sequence_parallel", "recompute", "zero_stage", "schedule",
-)  # fmt: skip
+_DEFAULTS: Final = {field.name: field.default for field in fields(Strategy)}
+AXES: Final = tuple(_DEFAULTS)
 """Names of the columns, those of the fields of `Strategy`."""
 
 _DEGREES: Final = ("tensor", "pipeline", "data", "context")
@@ -70,38 +68,24 @@ class StrategyGrid:
         if rows.dtype != CHOICE or rows.ndim != 1:
             raise TypeError(f"choices must be one row of {CHOICE.names} each, got {rows!r:.80}")
         for start in range(0, rows.size, _CHUNK):  # all columns of some rows, while these are in the cache
-            _require_range(rows[start : start + _CHUNK])
+            some = rows[start : start + _CHUNK]
+            for name in AXES:
+                least, most = _range(name)
+                if some[name].min() < least or some[name].max() > most:
+                    bad = some[name][(some[name] < least) | (some[name] > most)][0]
+                    raise ValueError(f"choices must have a {name} from {least} to {most}, got {bad}")
 
     @classmethod
     def all(cls, gpus: int, model: Transformer, global_batch: int, **limits: Any) -> StrategyGrid:
-        """Every way to fill a number of GPUs: the full product of all axes.
+        """Every way to fill a number of GPUs, the full product of all axes.
 
-        Parameters
-        ----------
-        gpus : int
-            What tensor * pipeline * data * context is in every row.
-        model : Transformer
-            Its layers and the next two numbers give the chunks per stage, its experts the expert degrees.
-        global_batch : int
-            Sequences of a step; a micro-batch is a divisor of it.
-        **limits
-            Values of an axis, one or several, instead of all; rows with other degrees are left out.
-
-        Returns
-        -------
-        StrategyGrid
-            Rows that break rules are kept; `evaluate` marks them.
-
-        Notes
-        -----
-        Degrees are the ordered factorisations of the GPUs. ``virtual_stages`` are the divisors of the layers,
-        and of the layers and two, which count embedding and output layer. ``shard`` is every divisor of
-        ``data`` where ``zero_stage`` is above 0, and ``data`` itself where nothing is sharded.
-
-        Schedules are all in which a step uses its own weights: each is another way to the same result. The
-        asynchronous ones (pipedream, pipedream_2bw, pipemare) train with old weights; a limit asks for them.
-        The grid holds what is possible in principle: ``schedule=("gpipe", "1f1b")``, say, limits it to what
-        a framework offers. O(rows).
+        Rows that break rules are kept; `evaluate` marks them. Degrees are the ordered factorisations of the
+        GPUs; micro-batches divide the global batch, expert degrees the experts. ``virtual_stages`` are the
+        divisors of the layers, and of the layers and two, which count embedding and output layer. ``shard``
+        is every divisor of ``data`` where ``zero_stage`` is above 0, and ``data`` itself where nothing is
+        sharded. Schedules are all in which a step uses its own weights. ``limits`` gives values of an axis,
+        one or several, instead of all: ``schedule=("gpipe", "pipedream")``, say; rows with other degrees are
+        left out. O(rows).
         """
         require_int(gpus=gpus, at_least=1, at_most=MOST_DEVICES)
         require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)
@@ -123,52 +107,16 @@ class StrategyGrid:
         return cls(choices=rows.ravel())
 
     @classmethod
-    def of(
-        cls,
-        *,
-        tensor: ArrayLike = 1,
-        pipeline: ArrayLike = 1,
-        data: ArrayLike = 1,
-        context: ArrayLike = 1,
-        expert: ArrayLike = 1,
-        shard: ArrayLike | None = None,
-        micro_batch: ArrayLike = 1,
-        virtual_stages: ArrayLike = 1,
-        sequence_parallel: ArrayLike = False,
-        recompute: ArrayLike = "none",
-        zero_stage: ArrayLike = 0,
-        schedule: ArrayLike = "1f1b",
-    ) -> StrategyGrid:
-        """Rows from columns, which are broadcast to one length.
+    def of(cls, **columns: ArrayLike) -> StrategyGrid:
+        """Rows from columns, one value or a list of each field of `Strategy`, broadcast to one length.
 
-        Parameters
-        ----------
-        tensor, pipeline, data, context, expert, shard : int or array
-            Degrees; ``shard`` is ``data`` where omitted.
-        micro_batch, virtual_stages, zero_stage : int or array
-            As in `Strategy`.
-        sequence_parallel : bool or array
-            As in `Strategy`.
-        recompute, schedule : str or array
-            As in `Strategy`.
-
-        Returns
-        -------
-        StrategyGrid
-            As many rows as the longest column.
-
-        Examples
-        --------
         >>> len(StrategyGrid.of(tensor=[1, 2, 4], data=8, recompute=["none", "full", "full"]))
         3
         """
-        columns = {
-            "tensor": tensor, "pipeline": pipeline, "data": data, "context": context, "expert": expert,
-            "shard": data if shard is None else shard, "micro_batch": micro_batch,
-            "virtual_stages": virtual_stages, "sequence_parallel": sequence_parallel,
-            "recompute": recompute, "zero_stage": zero_stage, "schedule": schedule,
-        }  # fmt: skip
-        codes = {name: _codes(name, column) for name, column in columns.items()}
+        given: dict[str, Any] = _DEFAULTS | columns
+        if given["shard"] is None:
+            given["shard"] = given["data"]
+        codes = {name: _codes(name, column) for name, column in given.items()}
         length = max(column.size for column in codes.values())
         rows = np.zeros(length, CHOICE)
         for name, column in codes.items():
@@ -185,18 +133,7 @@ class StrategyGrid:
         return {name: tuple(_names(name, np.sort(pd.unique(self.choices[name])))) for name in AXES}
 
     def where(self, **values: Any) -> StrategyGrid:
-        """Return the rows that have given values.
-
-        Parameters
-        ----------
-        **values
-            By axis: one value, or several of which a row must have one.
-
-        Returns
-        -------
-        StrategyGrid
-            In the same order.
-        """
+        """Rows that have given values: by axis one value, or several of which a row must have one."""
         keep = np.ones(len(self), dtype=np.bool_)
         for name, value in values.items():
             codes = _codes(name, value)
@@ -204,13 +141,7 @@ class StrategyGrid:
         return StrategyGrid(choices=self.choices[keep])
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the rows as a table; of a large grid, take a slice first.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One column for each axis.
-        """
+        """One column for each axis; of a large grid, take a slice first."""
         import pandas as pd
 
         return pd.DataFrame({name: _names(name, self.choices[name]) for name in AXES})
@@ -228,16 +159,6 @@ class StrategyGrid:
 
     def __repr__(self) -> str:
         return f"<StrategyGrid: {len(self):,} strategies>"
-
-
-def _require_range(rows: NDArray[Any]) -> None:
-    """Refuse numbers that no strategy has."""
-    for name in AXES:
-        least, most = _range(name)
-        column = rows[name]
-        if column.min() < least or column.max() > most:
-            bad = column[(column < least) | (column > most)][0]
-            raise ValueError(f"choices must have a {name} from {least} to {most}, got {bad}")
 
 
 def _within(row: dict[str, int], limits: dict[str, NDArray[np.int64]]) -> bool:

@@ -56,13 +56,12 @@ class GroupLinks:
     @property
     def bandwidth(self) -> Floats:
         """At which the ranks of a group send while all groups do [bytes/s]; 0 where it is torn apart."""
-        return self._slowest(self._per_link(self.load))
+        return self._slowest(self._per_link(self.load)[self.flow.indices])
 
     @property
     def alone(self) -> Floats:
         """At which the ranks of a group send while the others are silent [bytes/s]."""
-        row = np.repeat(np.arange(len(self.groups)), np.diff(self.flow.indptr))
-        return self._slowest_of(row, self.flow.data / _positive(self.capacity[self.flow.indices]))
+        return self._slowest(self.flow.data / _positive(self.capacity[self.flow.indices]))
 
     @property
     def bottleneck(self) -> NDArray[np.int64]:
@@ -107,11 +106,8 @@ class GroupLinks:
         return np.asarray(load / _positive(self.capacity))
 
     def _slowest(self, busy: Floats) -> Floats:
-        row = np.repeat(np.arange(len(self.groups)), np.diff(self.flow.indptr))
-        return self._slowest_of(row, busy[self.flow.indices])
-
-    def _slowest_of(self, row: NDArray[np.int64], busy: Floats) -> Floats:
         """Bytes per second of every group from the seconds per byte of its links."""
+        row = np.repeat(np.arange(len(self.groups)), np.diff(self.flow.indptr))
         worst = np.zeros(len(self.groups))
         np.maximum.at(worst, row, busy)
         with np.errstate(divide="ignore"):
@@ -119,13 +115,9 @@ class GroupLinks:
 
 
 def group_links(
-    placement: Placement,
-    network: Cluster | Topology,
-    degree: str,
-    *,
-    pattern: str = "ring",
+    placement: Placement, network: Cluster | Topology, degree: str, *, pattern: str = "ring",
     alive: ArrayLike | None = None,
-) -> GroupLinks:
+) -> GroupLinks:  # fmt: skip
     """Map all groups of a degree to the links that they use.
 
     Parameters
@@ -150,11 +142,8 @@ def group_links(
     Notes
     -----
     On a topology traffic takes all shortest paths of what lives alike (ECMP): one breadth-first search for
-    every receiver, O(ranks x edges). What loses its path moves to others, and slows who is there.
-
-    References
-    ----------
-    Narayanan et al., SC 2021, section 3: how the groups of each degree lie on nodes.
+    every receiver, O(ranks x edges). What loses its path moves to others, and slows who is there. Narayanan
+    et al., SC 2021, section 3: how the groups of each degree lie on nodes.
 
     Examples
     --------
@@ -226,16 +215,10 @@ def _on_cluster(groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive
 
 
 def _on_topology(groups: NDArray[np.int64], pairs: Pairs, network: Topology, alive: Any) -> dict[str, Any]:
-    """Traffic on the two directions of every pair of joined nodes."""
-    return _routed(groups, pairs, network, *arcs_of(network, require_alive(network, alive)))
-
-
-def _routed(
-    groups: NDArray[np.int64], pairs: Pairs, network: Topology, living: Floats, cables: NDArray[np.int64]
-) -> dict[str, Any]:
-    """Flows of the groups over the living cables, from and to the living hosts."""
+    """Traffic over the living cables in both directions, from and to the living hosts."""
     from scipy.sparse import csr_array
 
+    living, cables = arcs_of(network, require_alive(network, alive))
     source, target, amount = pairs
     hosts, sends = network.hosts[groups].astype(np.int64), amount * living
     order = np.argsort(target, kind="stable")

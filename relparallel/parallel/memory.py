@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_real
 from relparallel.hardware import Cluster
-from relparallel.parallel._memory_kernel import (
-    BYTES,
-    FLIGHT_RULES,
-    FRAGMENTATION,
-    STORAGE,
-    peaks,
-    stages,
-)
+from relparallel.parallel._memory_kernel import BYTES, FLIGHT_RULES, FRAGMENTATION, STORAGE, peaks, stages
 from relparallel.parallel._records import choice_record, model_record
 from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.stage_layers import (
@@ -115,20 +108,7 @@ class StageMemory:
         return np.maximum(self.total * (1 + FRAGMENTATION), self.setup)
 
     def fits(self, cluster: Cluster, reserve: float = RESERVE) -> Verdict:
-        """Say whether every stage fits into a GPU.
-
-        Parameters
-        ----------
-        cluster : Cluster
-            With an accelerator.
-        reserve : float
-            Bytes of a GPU that tensors cannot have.
-
-        Returns
-        -------
-        Verdict
-            About the largest stage.
-        """
+        """Whether the largest stage fits into a GPU less ``reserve`` bytes that tensors cannot have."""
         device = require_instance(Cluster, cluster=cluster).accelerator
         if device is None:
             raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
@@ -149,13 +129,7 @@ class StageMemory:
         )  # fmt: skip
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the bytes as a table.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by stage, one column for each part, and the total.
-        """
+        """One row for each stage, one column for each part, and the total."""
         import pandas as pd
 
         columns = {name: getattr(self, name) for name in (*BYTES, "host", "nvme", "transfer")}
@@ -168,17 +142,10 @@ class StageMemory:
 
 
 def memory(
-    model: Transformer,
-    strategy: Strategy,
-    global_batch: int,
-    *,
-    precision: str | Precision = "mixed",
-    flash_attention: bool = False,
-    dropout: bool = True,
-    offload: str = "none",
-    offload_to: str = "host",
+    model: Transformer, strategy: Strategy, global_batch: int, *, precision: str | Precision = "mixed",
+    flash_attention: bool = False, dropout: bool = True, offload: str = "none", offload_to: str = "host",
     stage_layers: Sequence[int] | None = None,
-) -> StageMemory:
+) -> StageMemory:  # fmt: skip
     """Count the bytes on a GPU of every pipeline stage.
 
     Parameters
@@ -220,9 +187,6 @@ def memory(
     state among ``shard * context`` ranks, that of an expert among ``shard * context / expert``, and never
     among tensor ranks. Activations are in half precision. Layers with experts are spread evenly. A
     stage whose chunks differ keeps the most layers times micro-batches in the order of its passes. O(p).
-
-    References
-    ----------
     Korthikanti et al. 2022, section 4 and Table 2. Rajbhandari et al., SC 2020, section 5; Ren et al.,
     "ZeRO-Offload", 2021. Shazeer, "GLU variants", 2020. Dao et al., "FlashAttention", 2022.
 
@@ -241,27 +205,21 @@ def memory(
     if stage_layers is not None:
         chunks = require_stage_layers(model, strategy, stage_layers)
         dealt = _layers_on_stages(strategy, int(row["micro_batches"][0]), chunks)
-    kept = _precision(precision)
+    kept = known_precision(precision=precision)
     require_flag(flash_attention=flash_attention, dropout=dropout)
     require_choice(_OFFLOAD, offload=offload)
     require_choice(_PLACES, offload_to=offload_to)
     if offload == "parameters" and strategy.zero_stage < 3:
         raise ValueError(f"offload must not be 'parameters' with zero_stage {strategy.zero_stage}, but 3")
-    storage = storage_record(kept, flash_attention=flash_attention, dropout=dropout)
-    all_here, here = (
-        _stages(
-            model,
-            row,
-            storage_record(kept, flash_attention=flash_attention, dropout=dropout, offload=o),
-            dealt,
-        )
-        for o in ("none", offload)
+    storage, less = (
+        storage_record(kept, flash_attention=flash_attention, dropout=dropout, offload=moved)
+        for moved in ("none", offload)
     )
+    all_here, here = _stages(model, row, storage, dealt), _stages(model, row, less, dealt)
     moved = all_here - here
     shards = moved[:, 2] / max(float(storage["optimizer"][0]), 1e-300)  # gradients leave, weights return
     passes = 2 * int(row["micro_batches"][0])  # and are read for every forward and backward pass
-    transfer = float(storage["gathered"][0]) * 2 * shards
-    transfer = transfer + passes * moved[:, 0]
+    transfer = float(storage["gathered"][0]) * 2 * shards + passes * moved[:, 0]
     away, nothing = moved[:, :3].sum(axis=1), np.zeros(strategy.pipeline)
     parts = dict(zip(BYTES, here.T.copy(), strict=True))
     host, nvme = (away, nothing) if offload_to == "host" else (nothing, away)
@@ -330,11 +288,13 @@ def _rules() -> NDArray[np.int64]:
     return np.array([FLIGHT_RULES[name] for name in SCHEDULES])
 
 
-def _precision(precision: str | Precision) -> Precision:
-    require_instance((str, Precision), precision=precision)
-    return precision if isinstance(precision, Precision) else PRECISIONS[
-        require_choice(tuple(PRECISIONS), precision=precision)
-    ]  # fmt: skip
+def known_precision(**named: Any) -> Precision:
+    """A `Precision`, or the one of `PRECISIONS` that is named."""
+    (value,) = named.values()
+    require_instance((str, Precision), **named)
+    if isinstance(value, Precision):
+        return value
+    return PRECISIONS[require_choice(tuple(PRECISIONS), **named)]
 
 
 def _require_split(model: Transformer, strategy: Strategy) -> None:

@@ -30,14 +30,9 @@ _HALF: Final = 2  # bytes of an fp16 or bf16 number
 
 
 def model_state_bytes(
-    parameters: ArrayLike,
-    data: ArrayLike,
-    zero_stage: ArrayLike,
-    *,
-    parameter_bytes: float = 2,
-    gradient_bytes: float = 2,
-    optimizer_bytes: float = 12,
-) -> Any:
+    parameters: ArrayLike, data: ArrayLike, zero_stage: ArrayLike, *, parameter_bytes: float = 2,
+    gradient_bytes: float = 2, optimizer_bytes: float = 12,
+) -> Any:  # fmt: skip
     """Return the bytes of parameters, gradients and optimiser state on one GPU; broadcasts over arrays.
 
     Parameters
@@ -61,11 +56,7 @@ def model_state_bytes(
     -----
     (2 + 2 + K) psi; 4 psi + K psi / N_d; 2 psi + (2 + K) psi / N_d; (4 + K) psi / N_d for stages 0 to 3.
     Megatron's distributed optimiser is stage 1 with 2, 2, 16 (fp16), 2, 4, 12 (bf16, fp32 gradients) or
-    4, 4, 8 bytes (fp32).
-
-    References
-    ----------
-    Rajbhandari et al., "ZeRO", SC 2020, section 5 and Table 1.
+    4, 4, 8 bytes (fp32). Rajbhandari et al., "ZeRO", SC 2020, section 5 and Table 1.
 
     Examples
     --------
@@ -107,11 +98,8 @@ def zero_communication_bytes(
     Notes
     -----
     Reduce-scatter of the gradients and all-gather of the parameters, psi (N_d - 1)/N_d elements each;
-    stage 3 gathers the parameters a second time, for the backward pass.
-
-    References
-    ----------
-    Rajbhandari et al., "ZeRO", SC 2020, section 7.
+    stage 3 gathers the parameters a second time, for the backward pass. Rajbhandari et al., "ZeRO", SC 2020,
+    section 7.
 
     Examples
     --------
@@ -126,16 +114,9 @@ def zero_communication_bytes(
 
 
 def activation_bytes_per_layer(
-    sequence: ArrayLike,
-    hidden: ArrayLike,
-    heads: ArrayLike,
-    micro_batch: ArrayLike = 1,
-    *,
-    tensor: ArrayLike = 1,
-    context: ArrayLike = 1,
-    sequence_parallel: bool = False,
-    recompute: str = "none",
-) -> Any:
+    sequence: ArrayLike, hidden: ArrayLike, heads: ArrayLike, micro_batch: ArrayLike = 1, *,
+    tensor: ArrayLike = 1, context: ArrayLike = 1, sequence_parallel: bool = False, recompute: str = "none",
+) -> Any:  # fmt: skip
     """Return the bytes one GPU keeps of one layer for one micro-batch; broadcasts over arrays.
 
     Parameters
@@ -158,11 +139,8 @@ def activation_bytes_per_layer(
     -----
     s b h (10 + 24/t + 5 a s/(h t)); with sequence parallelism (s b h / t)(34 + 5 a s/h); selective
     recomputation drops the term in a; full keeps 2 s b h, or 2 s b h / t with sequence parallelism.
-    Context parallelism divides all of it by c.
-
-    References
-    ----------
-    Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, Table 2.
+    Context parallelism divides all of it by c. Korthikanti et al., "Reducing Activation Recomputation in
+    Large Transformer Models", 2022, Table 2.
 
     Examples
     --------
@@ -201,11 +179,8 @@ def micro_batches_in_flight(
     -----
     On stage i = 0 ... p - 1: m with GPipe; min(m, p - i) with 1F1B; min(m, (2 (p - i - 1) + (v - 1) p + 1)/v)
     interleaved, which is p + (p - 1)/v on stage 0. One chunk per stage makes interleaving plain 1F1B. The
-    other schedules are counted for enough micro-batches, and hold no more with fewer of them.
-
-    References
-    ----------
-    Narayanan et al., SC 2021, section 2.2. Korthikanti et al. 2022, section 5.
+    other schedules are counted for enough micro-batches, and hold no more with fewer of them. Narayanan et
+    al., SC 2021, section 2.2. Korthikanti et al. 2022, section 5.
 
     Examples
     --------

@@ -42,11 +42,8 @@ def overlap_time(
     -----
     Of the stretched times x = a X and y = b Y the shorter ends first, and the rest of the other runs at full
     speed: T = x + (y - x)/b if x <= y, else y + (x - y)/a. So max(X, Y) <= T <= max(x, y), and to overlap is
-    no slower than one after the other exactly if 1/a + 1/b >= 1.
-
-    References
-    ----------
-    Miao et al., "Galvatron", VLDB 2022: the slowdown of computation by communication.
+    no slower than one after the other exactly if 1/a + 1/b >= 1. Miao et al., "Galvatron", VLDB 2022: the
+    slowdown of computation by communication.
 
     Examples
     --------
@@ -93,9 +90,6 @@ def prefetched_time(compute: ArrayLike, gather: ArrayLike, scatter: ArrayLike = 
     Under the work of layer i go the gathering for i + 1 and the scattering of i - 1, and all three end before
     layer i + 1 starts, which limits memory to two layers:
     g_1 + sum over i of max(f_i, g_(i+1) + s_(i-1)) + s_n. First gathering and last scattering always show.
-
-    References
-    ----------
     Zhao et al., "PyTorch FSDP", VLDB 2023, section 3.3.
 
     Examples

@@ -18,7 +18,7 @@ m micro-batches, v chunks per stage and what a stage may hold.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,36 +50,24 @@ class Schedule(NamedTuple):
 
     rule: Rule
     flight: str
-    chunks: int
-    even: bool
-    asynchronous: bool
-    split: bool
-    limited: bool
-    idle: Idle | None
-    fewest: tuple[int, int]
+    chunks: int = 1
+    even: bool = False
+    asynchronous: bool = False
+    split: bool = False
+    limited: bool = False
+    idle: Idle | None = None
+    fewest: tuple[int, int] = (0, 1)
 
 
 TABLE: Final[dict[str, Schedule]] = {}
 """Schedules by name."""
 
 
-def schedule(
-    name: str,
-    *,
-    flight: str,
-    chunks: int = 1,
-    even: bool = False,
-    asynchronous: bool = False,
-    split: bool = False,
-    limited: bool = False,
-    idle: Idle | None = None,
-    fewest: tuple[int, int] = (0, 1),
-) -> Callable[[Rule], Rule]:
-    """Enter a rule under a name; the arguments are the fields of `Schedule`."""
-    require_choice(FLIGHTS, flight=flight)
+def schedule(name: str, **known: Any) -> Callable[[Rule], Rule]:
+    """Enter a rule under a name, with the other fields of a `Schedule`."""
 
     def enter(rule: Rule) -> Rule:
-        TABLE[name] = Schedule(rule, flight, chunks, even, asynchronous, split, limited, idle, fewest)
+        TABLE[name] = Schedule(rule, **known)
         return rule
 
     return enter
@@ -88,11 +76,6 @@ def schedule(
 def _flush(p: int, m: int, v: int, f: float, b: float, w: float) -> float:
     """Idle seconds of a schedule that fills and empties the pipeline once."""
     return (p - 1) * (f + b + w) / v
-
-
-def _never(p: int, m: int, v: int, f: float, b: float, w: float) -> float:
-    """No idle seconds."""
-    return 0.0
 
 
 def _alternating(m: int, v: int, warm_up: Whole, deferred: Whole | None = None) -> Order:
@@ -147,7 +130,7 @@ schedule("dapple", flight="1f1b", limited=True, idle=_flush)(_one_forward_one_ba
 for _name, _ahead, _same in (
     ("pipedream", 1, "pipedream"), ("pipedream_2bw", 1, "pipedream_2bw"), ("pipemare", 2, "eager_1f1b")
 ):  # fmt: skip
-    schedule(_name, flight=_same, limited=True, asynchronous=True, idle=_never)(
+    schedule(_name, flight=_same, limited=True, asynchronous=True, idle=lambda *_: 0.0)(
         _one_forward_one_backward(_ahead)
     )
 schedule(
@@ -167,13 +150,9 @@ def _v_shape(p: int, m: int) -> tuple[Whole, Whole, Whole]:
 
 
 @schedule(
-    "zb_v",
-    flight="zb_v",
-    chunks=2,
-    split=True,
-    fewest=(2, -1),
+    "zb_v", flight="zb_v", chunks=2, split=True, fewest=(2, -1),
     idle=lambda p, m, v, f, b, w: (p - 1) * (b - w),
-)
+)  # fmt: skip
 def _zero_bubble_v(p: int, m: int, v: int, limit: Turns) -> Order:
     """Cycles of six passes: forward, backward and weights of the first chunk, then of the second."""
     item, stage, part = _v_shape(p, m)
@@ -255,18 +234,10 @@ def schedule_problem(name: str, stages: int, virtual_stages: int) -> str:
 
 
 def simulate_schedule(
-    name: str,
-    stages: int,
-    micro_batches: int,
-    virtual_stages: int = 1,
-    *,
-    forward: ArrayLike = 1.0,
-    backward: ArrayLike = 2.0,
-    backward_weight: ArrayLike | None = None,
-    communication: float = 0.0,
-    most_in_flight: ArrayLike | None = None,
-    iterations: int = 1,
-) -> Timeline:
+    name: str, stages: int, micro_batches: int, virtual_stages: int = 1, *, forward: ArrayLike = 1.0,
+    backward: ArrayLike = 2.0, backward_weight: ArrayLike | None = None, communication: float = 0.0,
+    most_in_flight: ArrayLike | None = None, iterations: int = 1,
+) -> Timeline:  # fmt: skip
     """Run a pipeline and return when every pass happens.
 
     Parameters
@@ -314,15 +285,12 @@ def simulate_schedule(
     - chimera: half of the micro-batches go down the stages, half go up.
 
     `bubble_fraction` has the closed forms. At most 3 tasks per micro-batch and chunk; O(n log n) for n tasks.
-
-    References
-    ----------
-    Huang et al., "GPipe", 2019. Narayanan et al., SC 2021, section 2.2, Figure 4. Fan et al., "DAPPLE",
-    PPoPP 2021, section 3.2. Zhuang et al., "On optimizing the communication of model parallelism", 2023.
-    Narayanan et al., "PipeDream", SOSP 2019. Narayanan et al., "Memory-efficient pipeline-parallel DNN
-    training", ICML 2021. Yang et al., "PipeMare", MLSys 2021. Li and Hoefler, "Chimera", SC 2021. Qi et al.,
-    "Zero bubble pipeline parallelism", ICLR 2024. Qi et al., "Pipeline parallelism with controllable
-    memory", NeurIPS 2024.
+    Huang et al., "GPipe", 2019. Narayanan et al., SC 2021, section 2.2, Figure 4. Fan et al., "DAPPLE", PPoPP
+    2021, section 3.2. Zhuang et al., "On optimizing the communication of model parallelism", 2023. Narayanan
+    et al., "PipeDream", SOSP 2019. Narayanan et al., "Memory-efficient pipeline-parallel DNN training", ICML
+    2021. Yang et al., "PipeMare", MLSys 2021. Li and Hoefler, "Chimera", SC 2021. Qi et al., "Zero bubble
+    pipeline parallelism", ICLR 2024. Qi et al., "Pipeline parallelism with controllable memory", NeurIPS
+    2024.
 
     Examples
     --------

@@ -88,7 +88,10 @@ def simulated_passes(
 def simulated_parts(rows: Rows, strategy: Strategy, chunks: NDArray[np.int64]) -> NDArray[np.float64]:
     """Parts of a step [s] in the order of `PARTS`: the work of the slowest stage, and how long it waits."""
     one, m = priced_passes(rows), int(rows.choice["micro_batches"][0])
-    layers, heads = device_layers(strategy, chunks), _heads(strategy)
+    layers, heads = device_layers(strategy, chunks), np.zeros(strategy.pipeline)
+    heads[chunk_devices(strategy)[-1]] = 1  # output layers that a micro-batch meets on each stage
+    if strategy.schedule == "chimera":
+        heads = (heads + heads[::-1]) / 2
     parts = step_parts(*rows)[0]
     slowest = int(np.argmax(layers * one.parts.sum() + heads * one.head))
     parts[_LAYER_PARTS] = m * layers[slowest] * one.parts
@@ -96,7 +99,7 @@ def simulated_parts(rows: Rows, strategy: Strategy, chunks: NDArray[np.int64]) -
     parts[_PIPELINE] = 2 * m * strategy.virtual_stages * one.hop
     busy = parts[[*_LAYER_PARTS, _HEAD, _PIPELINE]].sum()
     parts[PARTS.index("bubble")] = max(_period(rows, strategy, chunks, slowest, busy) - busy, 0.0)
-    parts[[_DATA, _OPTIMIZER]] = _replicas(rows, layers, heads, strategy)
+    parts[[_DATA, _OPTIMIZER]] = _replicas(rows, layers, heads)
     return np.asarray(parts)
 
 
@@ -117,16 +120,7 @@ def _period(rows: Rows, strategy: Strategy, chunks: NDArray[np.int64], slowest: 
     return float(starts[-1] - starts[half - 1]) / half
 
 
-def _heads(strategy: Strategy) -> NDArray[np.float64]:
-    """Output layers that a micro-batch meets on each stage, [p]."""
-    heads = np.zeros(strategy.pipeline)
-    heads[chunk_devices(strategy)[-1]] = 1
-    return (heads + heads[::-1]) / 2 if strategy.schedule == "chimera" else heads
-
-
-def _replicas(
-    rows: Rows, layers: NDArray[np.float64], heads: NDArray[np.float64], strategy: Strategy
-) -> NDArray[np.float64]:
+def _replicas(rows: Rows, layers: NDArray[np.float64], heads: NDArray[np.float64]) -> NDArray[np.float64]:
     """Gradients and optimiser of the stage that they take longest on.
 
     Every stage is priced as a model of its own; one without embedding and output layer has as many weights

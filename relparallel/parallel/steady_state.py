@@ -45,12 +45,8 @@ def bubble_fraction(
     - chimera: (p - 2)(max(f, b + w) + (m/p - 1) |b + w - f|).
 
     Zero-bubble iterations follow each other without a barrier; with one, the filling of the pipeline,
-    (p - 1) f, comes back. O(1).
-
-    References
-    ----------
-    Narayanan et al., SC 2021, section 2.2. Qi et al., ICLR 2024, table 1 (for w <= f). Li and Hoefler,
-    SC 2021, table 2 (f = b + w).
+    (p - 1) f, comes back. O(1). Narayanan et al., SC 2021, section 2.2. Qi et al., ICLR 2024, table 1 (for w
+    <= f). Li and Hoefler, SC 2021, table 2 (f = b + w).
 
     Examples
     --------
@@ -144,11 +140,7 @@ def weight_versions(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
     -----
     A version lives from the update that made it until the next one, or until the last micro-batch that
     started with it has left. PipeDream: p - i on stage i. PipeDream-2BW with m >= p: 2, on the last stage 1.
-    O(k^2) for k updates.
-
-    References
-    ----------
-    Narayanan et al., SOSP 2019, section 3.3. Narayanan et al., ICML 2021, section 3.1.
+    O(k^2) for k updates. Narayanan et al., SOSP 2019, section 3.3. Narayanan et al., ICML 2021, section 3.1.
 
     Examples
     --------
@@ -178,11 +170,8 @@ def weight_delay(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
 
     Notes
     -----
-    PipeMare: 2 (p - i) - 1 on stage i = 0 ... p - 1. PipeDream: p - i, in its forward and backward pass.
-
-    References
-    ----------
-    Yang et al., "PipeMare", MLSys 2021, table 1: 2 (P - i) + 1 for stages i = 1 ... P.
+    PipeMare: 2 (p - i) - 1 on stage i = 0 ... p - 1. PipeDream: p - i, in its forward and backward pass. Yang
+    et al., "PipeMare", MLSys 2021, table 1: 2 (P - i) + 1 for stages i = 1 ... P.
 
     Examples
     --------

@@ -101,30 +101,18 @@ class StepTime:
         return math.fsum(self._parts().values())
 
     def interval(self, level: float = 0.9) -> tuple[float, float]:
-        """Return bounds between which the measured time lies in that share of cases.
+        """Bounds [s] between which the measured time lies in that share of cases.
 
-        Parameters
-        ----------
-        level : float
-            Above 0 and below 1.
-
-        Returns
-        -------
-        tuple of float
-            Lower and upper bound [s]: total times exp(-b) and exp(b), b being the error that as many runs of
-            sources left out of the calibration kept within, one factor for the source given.
+        Total times exp(-b) and exp(b), b being the error within which as many runs of sources left out of the
+        calibration stayed, one factor for the source given.
         """
-        bound = _interpolated(level, self.log_errors)
+        require_real(level=level, above=0, below=1)
+        levels, bounds = zip((0.0, 0.0), *self.log_errors, strict=True)
+        bound = float(np.interp(level, levels, bounds))
         return self.total * math.exp(-bound), self.total * math.exp(bound)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the parts as a table.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by part; seconds and share of the total.
-        """
+        """Seconds and share of the total of every part."""
         import pandas as pd
 
         seconds = pd.Series(self._parts()).rename_axis("part")
@@ -139,19 +127,11 @@ class StepTime:
 
 
 def step_time(
-    model: Transformer,
-    strategy: Strategy,
-    cluster: Cluster,
-    global_batch: int,
-    *,
-    software: str = "megatron-2022",
-    precision: str = "bf16",
-    calibrated: Calibration | None = None,
-    placement: Placement | None = None,
-    network: Topology | None = None,
-    alive: ArrayLike | None = None,
+    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
+    software: str = "megatron-2022", precision: str = "bf16", calibrated: Calibration | None = None,
+    placement: Placement | None = None, network: Topology | None = None, alive: ArrayLike | None = None,
     stage_layers: Sequence[int] | None = None,
-) -> StepTime:
+) -> StepTime:  # fmt: skip
     """Predict the time of one training step.
 
     Parameters
@@ -203,11 +183,8 @@ def step_time(
     O(n log n) for n passes. Equal layers take as long as the closed form with gpipe, 1f1b, dapple, eager_1f1b
     and interleaved_1f1b, and 2 (p - 1) transfers less without a flush. In zb_h1, zb_2p, zb_v and chimera the
     waiting stages hide part of the output layer, which the closed form adds; without it and transfers, the
-    two agree. v_half and v_min, made for equal passes, can be slower by half.
-
-    References
-    ----------
-    Narayanan et al., SC 2021, section 3. Korthikanti et al. 2022, section 4 and 5.
+    two agree. v_half and v_min, made for equal passes, can be slower by half. Narayanan et al., SC 2021,
+    section 3. Korthikanti et al. 2022, section 4 and 5.
 
     Examples
     --------
@@ -235,19 +212,11 @@ def step_time(
 
 
 def step_rows(
-    model: Transformer,
-    strategy: Strategy,
-    cluster: Cluster,
-    global_batch: int,
-    *,
-    software: str = "megatron-2022",
-    precision: str = "bf16",
-    calibrated: Calibration | None = None,
-    placement: Placement | None = None,
-    network: Topology | None = None,
-    alive: ArrayLike | None = None,
+    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
+    software: str = "megatron-2022", precision: str = "bf16", calibrated: Calibration | None = None,
+    placement: Placement | None = None, network: Topology | None = None, alive: ArrayLike | None = None,
     stage_layers: Sequence[int] | None = None,
-) -> tuple[Calibration, Rows, NDArray[np.int64] | None]:
+) -> tuple[Calibration, Rows, NDArray[np.int64] | None]:  # fmt: skip
     """Check the arguments of `step_time`; return what the kernel takes, and the layers of the chunks."""
     require_instance(Transformer, model=model)
     require_instance(Strategy, strategy=strategy)
@@ -266,14 +235,9 @@ def step_rows(
 
 
 def step_timeline(
-    model: Transformer,
-    strategy: Strategy,
-    cluster: Cluster,
-    global_batch: int,
-    *,
-    stage_layers: Sequence[int] | None = None,
-    **options: Any,
-) -> Timeline:
+    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
+    stage_layers: Sequence[int] | None = None, **options: Any,
+) -> Timeline:  # fmt: skip
     """Every pass of the micro-batches of a step, simulated with the layers that the stages really have.
 
     Chunks do the layers that they hold, one less on the first and on the last where embedding and output
@@ -294,13 +258,9 @@ def communicating(strategy: Strategy) -> dict[str, str]:
 
 
 def slowed_step(
-    model: Transformer,
-    strategy: Strategy,
-    cluster: Cluster,
-    global_batch: int,
-    slow: Mapping[str, float],
+    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, slow: Mapping[str, float],
     software: str = "megatron-2022",
-) -> float:
+) -> float:  # fmt: skip
     """Seconds of a step whose groups of each degree have 1/slow of the bandwidth that the cluster gives."""
     known, rows, _ = step_rows(model, strategy, cluster, global_batch, software=software)
     machine = machine_record(cluster, known, known_software(software), "bf16", dict(slow))
@@ -359,12 +319,8 @@ def slowdowns(degrees: NDArray[np.int64], cluster: Cluster, network: Topology) -
     found = []
     for tensor, pipeline, data, context in degrees.tolist():
         strategy = Strategy(tensor=tensor, pipeline=pipeline, data=data, context=context)
-        apart = {
-            "tensor": 1,
-            "context": tensor,
-            "data": tensor * context,
-            "pipeline": tensor * context * data,
-        }
+        within = tensor * context
+        apart = {"tensor": 1, "context": tensor, "data": within, "pipeline": within * data}
         slow = {}
         for degree, pattern in communicating(strategy).items():
             key = (apart[degree], getattr(strategy, degree), pattern)
@@ -375,10 +331,3 @@ def slowdowns(degrees: NDArray[np.int64], cluster: Cluster, network: Topology) -
             slow[degree] = known[key]
         found.append(slow)
     return found
-
-
-def _interpolated(level: float, log_errors: tuple[tuple[float, float], ...]) -> float:
-    """Bound of the errors at a level between those that are stored."""
-    require_real(level=level, above=0, below=1)
-    levels, bounds = zip((0.0, 0.0), *log_errors, strict=True)
-    return float(np.interp(level, levels, bounds))

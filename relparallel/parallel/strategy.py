@@ -32,6 +32,9 @@ _DEGREES: Final = ("tensor", "context", "data", "pipeline")
 class Strategy:
     """One way to split a training job: the parallel degrees and the choices that go with them.
 
+    Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021, section 3.
+    Rajbhandari et al., "ZeRO", SC 2020, section 5.
+
     Parameters
     ----------
     tensor, pipeline, data, context : int
@@ -54,11 +57,6 @@ class Strategy:
         ZeRO stage: what is sharded besides nothing (0), optimiser state (1), gradients (2), parameters (3).
     schedule : str
         Order of the micro-batches in the pipeline, one of `SCHEDULES`; "chimera" needs an even pipeline.
-
-    References
-    ----------
-    Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021, section 3.
-    Rajbhandari et al., "ZeRO", SC 2020, section 5.
 
     Examples
     --------
@@ -117,25 +115,7 @@ class Strategy:
         return self.data if self.zero_stage == 0 else self.data // self.shard_group
 
     def for_gpus(self, gpus: int) -> Strategy:
-        """Return this strategy if its degrees multiply to a given GPU count.
-
-        Parameters
-        ----------
-        gpus : int
-            GPUs that the job must fill exactly.
-
-        Returns
-        -------
-        Strategy
-            The strategy itself.
-
-        Examples
-        --------
-        >>> Strategy(tensor=8, data=3).for_gpus(32)
-        Traceback (most recent call last):
-        ...
-        ValueError: gpus must be tensor * pipeline * data * context = 8 * 1 * 3 * 1 = 24, got 32
-        """
+        """Return this strategy if its degrees multiply to a given GPU count, and refuse it otherwise."""
         require_int(gpus=gpus, at_least=1)
         if gpus != self.gpus:
             degrees = f"{self.tensor} * {self.pipeline} * {self.data} * {self.context}"
@@ -145,23 +125,7 @@ class Strategy:
         return self
 
     def micro_batches(self, global_batch: int) -> int:
-        """Return how many micro-batches m each replica works through in one iteration.
-
-        Parameters
-        ----------
-        global_batch : int
-            Sequences B of one iteration over all replicas.
-
-        Returns
-        -------
-        int
-            m = B / (d b).
-
-        Examples
-        --------
-        >>> Strategy(data=64, micro_batch=2).micro_batches(global_batch=3072)
-        24
-        """
+        """Micro-batches m = B/(d b) that each replica works through in one iteration of B sequences."""
         require_int(global_batch=global_batch, at_least=1)
         step = self.data * self.micro_batch
         if self.schedule == "interleaved_1f1b" and self.virtual_stages > 1:
@@ -193,11 +157,8 @@ class Placement:
     -----
     The default keeps tensor parallelism inside a node and gives pipelines, which move least, the longest
     links. It also interleaves the replicas: where t c is smaller than a node, one node holds parts of
-    several replicas. Dealing data last gives each replica its own nodes.
-
-    References
-    ----------
-    Narayanan et al. 2021, section 3.2: tensor parallelism up to the node, pipelines across nodes.
+    several replicas. Dealing data last gives each replica its own nodes. Narayanan et al. 2021, section 3.2:
+    tensor parallelism up to the node, pipelines across nodes.
 
     Examples
     --------
@@ -256,24 +217,10 @@ class Placement:
         return self._grid().transpose(1, 0, 2, 3).reshape(self.strategy.data, -1)
 
     def replica_nodes(self, gpus_per_node: int) -> NDArray[np.bool_]:
-        """Return which nodes hold a part of which replica.
+        """Whether a node holds a part of a replica; bool, shape (data, nodes).
 
-        Parameters
-        ----------
-        gpus_per_node : int
-            GPUs in a node, at least 1; the last node may be partly used.
-
-        Returns
-        -------
-        numpy.ndarray
-            bool, shape (data, nodes); row sums are the nodes per replica, column sums the replicas that
-            one node failure stops.
-
-        Examples
-        --------
-        >>> placement = Placement(strategy=Strategy(tensor=4, pipeline=2, data=2))
-        >>> placement.replica_nodes(8).astype(int).tolist()
-        [[1, 1], [1, 1]]
+        Row sums are the nodes per replica, column sums the replicas that one node failure stops; the last
+        node may be partly used.
         """
         require_int(gpus_per_node=gpus_per_node, at_least=1, at_most=MOST_DEVICES)
         held = np.zeros((self.strategy.data, math.ceil(self.strategy.gpus / gpus_per_node)), dtype=np.bool_)
@@ -281,43 +228,11 @@ class Placement:
         return held
 
     def nodes_per_replica(self, gpus_per_node: int) -> int:
-        """Return the most nodes that one replica touches: its exposure to node failures.
-
-        Parameters
-        ----------
-        gpus_per_node : int
-            GPUs in a node, at least 1.
-
-        Returns
-        -------
-        int
-            Nodes whose failure stops the widest replica.
-
-        Examples
-        --------
-        >>> Placement(strategy=Strategy(tensor=8, pipeline=16, data=16)).nodes_per_replica(8)
-        16
-        """
+        """Most nodes that one replica touches: any of them stops it by failing."""
         return int(self.replica_nodes(gpus_per_node).sum(axis=1).max())
 
     def replicas_per_node(self, gpus_per_node: int) -> int:
-        """Return the most replicas that one node holds parts of: what a node failure stops at once.
-
-        Parameters
-        ----------
-        gpus_per_node : int
-            GPUs in a node, at least 1.
-
-        Returns
-        -------
-        int
-            Replicas that stop together when the worst node fails.
-
-        Examples
-        --------
-        >>> Placement(strategy=Strategy(tensor=4, pipeline=2, data=2)).replicas_per_node(8)
-        2
-        """
+        """Most replicas that one node holds parts of: what a node failure stops at once."""
         return int(self.replica_nodes(gpus_per_node).sum(axis=0).max())
 
     def _grid(self) -> NDArray[np.int64]:

@@ -83,11 +83,8 @@ def best_order(
     -----
     Communication is free. Exact: a state is dropped only if it cannot meet the deadline or another one at
     the same tick is no worse in any respect. A stage may idle beside a pass that it could run, unless all
-    passes are equally long. The number of states grows exponentially with p.
-
-    References
-    ----------
-    Qi et al., ICLR 2024, section 3: the same problem as an integer program.
+    passes are equally long. The number of states grows exponentially with p. Qi et al., ICLR 2024, section 3:
+    the same problem as an integer program.
 
     Examples
     --------
@@ -102,8 +99,10 @@ def best_order(
     limit = require_column(
         "most_in_flight", micro_batches if most_in_flight is None else most_in_flight, stages, at_least=1
     )
-    window = np.cumsum(seconds[0]) - seconds[0] if local else np.zeros(stages, dtype=np.int64)
-    bound = span = _lower_bound(seconds, micro_batches, window)
+    # No iteration is shorter than a stage's first input, its work, and the way back of its last pass.
+    arrival = np.cumsum(seconds[0]) - seconds[0]
+    window = arrival if local else np.zeros(stages, dtype=np.int64)
+    bound = span = int(np.max(arrival + micro_batches * seconds.sum(axis=0) - window))
     visited = 0
     while True:
         order, count = _search(_Problem(seconds, micro_batches, limit, window + span))
@@ -130,12 +129,6 @@ def _ticks(p: int, forward: ArrayLike, backward: ArrayLike, weight: ArrayLike | 
                 f"backward_weight must be at least 1 below backward, got {weight!r} of {backward!r}"
             )
     return np.stack(list(columns.values())).astype(np.int64)
-
-
-def _lower_bound(seconds: Counts, m: int, window: Counts) -> int:
-    """No iteration is shorter: a stage's first input, its work, and the way back of its last pass."""
-    arrival = np.cumsum(seconds[0]) - seconds[0]
-    return int(np.max(arrival + m * seconds.sum(axis=0) - window))
 
 
 def _search(problem: _Problem) -> tuple[Order | None, int]:

@@ -112,13 +112,7 @@ class Timeline:
         return np.array([part.cumsum().max(initial=0.0) for part in np.split(self.holding[order], ends)])
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the tasks as a table, by resource and start.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns resource, kind, item, part, start, finish.
-        """
+        """One row for each task, by resource and start."""
         import pandas as pd
 
         columns = ("resource", "kind", "item", "part", "start", "finish")
@@ -127,15 +121,9 @@ class Timeline:
 
 
 def simulate_timeline(
-    resource: ArrayLike,
-    duration: ArrayLike,
-    priority: ArrayLike,
-    before: ArrayLike,
-    after: ArrayLike,
-    lag: ArrayLike = 0.0,
-    *,
-    in_order: bool = False,
-) -> NDArray[np.float64]:
+    resource: ArrayLike, duration: ArrayLike, priority: ArrayLike, before: ArrayLike, after: ArrayLike,
+    lag: ArrayLike = 0.0, *, in_order: bool = False,
+) -> NDArray[np.float64]:  # fmt: skip
     """Start time [s] of every task by event-driven list scheduling.
 
     Task ``after[i]`` starts at least ``lag[i]`` after the end of ``before[i]``; a smaller ``priority`` goes

@@ -24,6 +24,7 @@ from relparallel.workload import Transformer
 _HALF: Final = 2  # bytes of an fp16 or bf16 number
 # Bytes that a rank sends per byte of payload, in units of (n - 1)/n.
 _SENT: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1, "all_to_all": 1}
+Row = tuple[str, str, int, float, float]  # the fields of `Collective`
 _DEGREES: Final = ("tensor", "context", "expert", "pipeline", "data")
 
 
@@ -77,8 +78,6 @@ def strategy_collectives(model: Transformer, strategy: Strategy, global_batch: i
       experts' own parameters over d c/e); with ZeRO a reduce-scatter and an all-gather of the parameters
       inside the shard group (stage 3 gathers twice), and an all-reduce of each shard over the copies.
 
-    References
-    ----------
     Narayanan et al., SC 2021, section 3. Korthikanti et al. 2022, section 4. Rajbhandari et al., SC 2020.
 
     Examples
@@ -100,79 +99,46 @@ def strategy_collectives(model: Transformer, strategy: Strategy, global_batch: i
             f"got {strategy.expert}"
         )
     m = strategy.micro_batches(global_batch)
-    passes = (_tensor, _context, _expert, _pipeline)
-    every = [found for part in passes for found in part(model, strategy, m)] + [*_data(model, strategy)]
+    rows = [*_passes(model, strategy, m), *_data(model, strategy)]
+    every = [
+        Collective(kind=kind, degree=degree, ranks=ranks, payload=payload, times=times)
+        for kind, degree, ranks, payload, times in rows
+    ]
     return tuple(collective for collective in every if collective.bytes_sent > 0)
 
 
-def _tensor(model: Transformer, strategy: Strategy, m: int) -> tuple[Collective, ...]:
-    times = m * model.layers / strategy.pipeline * (6 if strategy.recompute == "full" else 4)
-    kinds = ("reduce_scatter", "all_gather") if strategy.sequence_parallel else ("all_reduce",)
-    return tuple(
-        Collective(
-            kind=kind,
-            degree="tensor",
-            ranks=strategy.tensor,
-            payload=_activation(model, strategy),
-            times=times,
-        )
-        for kind in kinds
-    )
+def _passes(model: Transformer, s: Strategy, m: int) -> list[Row]:
+    """What the passes of m micro-batches send."""
+    tokens, layers = s.micro_batch * model.sequence, m * model.layers / s.pipeline
+    activation = _HALF * tokens * model.hidden / s.context  # between two layers on a context-parallel rank
+    keys = _HALF * 2 * tokens * model.key_value_heads * model.head_width / s.tensor
+    times, gathers = (6, 3) if s.recompute == "full" else (4, 2)
+    kinds = ("reduce_scatter", "all_gather") if s.sequence_parallel else ("all_reduce",)
+    mixtures = m * model.mixture_layers / s.pipeline * times
+    boundaries = s.pipeline * s.virtual_stages - 1
+    return [
+        *((kind, "tensor", s.tensor, activation, layers * times) for kind in kinds),
+        ("all_gather", "context", s.context, keys, gathers * layers),
+        ("reduce_scatter", "context", s.context, keys, layers),
+        ("all_to_all", "expert", s.expert, activation * model.active_experts, mixtures),
+        ("send", "pipeline", s.pipeline, activation, 2 * m * boundaries / s.pipeline),
+    ]
 
 
-def _context(model: Transformer, strategy: Strategy, m: int) -> tuple[Collective, ...]:
-    tokens = strategy.micro_batch * model.sequence
-    payload = _HALF * 2 * tokens * model.key_value_heads * model.head_width / strategy.tensor
-    times = m * model.layers / strategy.pipeline
-    gathers = 3 if strategy.recompute == "full" else 2
-    return tuple(
-        Collective(kind=kind, degree="context", ranks=strategy.context, payload=payload, times=many * times)
-        for kind, many in (("all_gather", gathers), ("reduce_scatter", 1))
-    )
-
-
-def _expert(model: Transformer, strategy: Strategy, m: int) -> tuple[Collective, ...]:
-    if strategy.expert == 1:
-        return ()
-    payload = _activation(model, strategy) * model.active_experts
-    times = m * model.mixture_layers / strategy.pipeline * (6 if strategy.recompute == "full" else 4)
-    return (
-        Collective(kind="all_to_all", degree="expert", ranks=strategy.expert, payload=payload, times=times),
-    )
-
-
-def _pipeline(model: Transformer, strategy: Strategy, m: int) -> tuple[Collective, ...]:
-    boundaries = strategy.pipeline * strategy.virtual_stages - 1
-    times = 2 * m * boundaries / strategy.pipeline
-    payload = _activation(model, strategy)
-    return (
-        Collective(kind="send", degree="pipeline", ranks=strategy.pipeline, payload=payload, times=times),
-    )
-
-
-def _data(model: Transformer, strategy: Strategy) -> tuple[Collective, ...]:
+def _data(model: Transformer, strategy: Strategy) -> list[Row]:
+    """What the replicas send."""
     replicas, split = strategy.data * strategy.context, strategy.tensor * strategy.pipeline
     payload = _HALF * model.parameters / split
     if strategy.zero_stage == 0:
         own = model.mixture_layers * model.experts * model.expert_weights if strategy.expert > 1 else 0
         experts = _HALF * own / split
-        parts: tuple[tuple[str, int, float, int], ...] = (
-            ("all_reduce", replicas, payload - experts, 1),
-            ("all_reduce", replicas // strategy.expert, experts / strategy.expert, 1),
-        )
-    else:
-        ranks, gathers = strategy.shard_group, 2 if strategy.zero_stage == 3 else 1
-        parts = (
-            ("reduce_scatter", ranks, payload, 1),
-            ("all_reduce", strategy.state_copies * strategy.context, payload / ranks, 1),
-            ("all_gather", ranks, payload, gathers),
-        )
-    return tuple(
-        Collective(kind=kind, degree="data", ranks=ranks, payload=size, times=times)
-        for kind, ranks, size, times in parts
-    )
-
-
-def _activation(model: Transformer, strategy: Strategy) -> float:
-    """Bytes of one micro-batch's activations between two layers on a context-parallel rank."""
-    return _HALF * strategy.micro_batch * model.sequence * model.hidden / strategy.context
+        return [
+            ("all_reduce", "data", replicas, payload - experts, 1),
+            ("all_reduce", "data", replicas // strategy.expert, experts / strategy.expert, 1),
+        ]
+    ranks, gathers = strategy.shard_group, 2 if strategy.zero_stage == 3 else 1
+    return [
+        ("reduce_scatter", "data", ranks, payload, 1),
+        ("all_reduce", "data", strategy.state_copies * strategy.context, payload / ranks, 1),
+        ("all_gather", "data", ranks, payload, gathers),
+    ]

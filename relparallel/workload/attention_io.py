@@ -21,11 +21,8 @@ def standard_attention_accesses(sequence: int, head: int) -> int:
     Notes
     -----
     Queries, keys and values are read and the result is written; scores are written, read for the softmax,
-    written again and read for the weighted sum.
-
-    References
-    ----------
-    Dao et al., "FlashAttention", 2022, algorithm 0 and theorem 2.
+    written again and read for the weighted sum. Dao et al., "FlashAttention", 2022, algorithm 0 and theorem
+    2.
 
     Examples
     --------
@@ -54,11 +51,8 @@ def flash_attention_accesses(sequence: int, head: int, sram: int) -> int:
     Notes
     -----
     Keys and values are read once. For every tile of them all queries are read, and the result and two
-    statistics of each row are read and written.
-
-    References
-    ----------
-    Dao et al., "FlashAttention", 2022, algorithm 1 and theorem 2.
+    statistics of each row are read and written. Dao et al., "FlashAttention", 2022, algorithm 1 and theorem
+    2.
 
     Examples
     --------

@@ -21,13 +21,12 @@ import math
 import re
 from collections.abc import Collection
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import pandas as pd
 
 from relparallel._checks import require_instance, require_int
 from relparallel.published import data_folder
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _LETTERS: Final = {"b": "batch", "j": "sequence", "k": "sequence", "h": "heads", "i": "hidden", "u": "ffn"}
 
@@ -61,11 +60,8 @@ def encoder_layer(
 
     Notes
     -----
-    A contraction costs two FLOPs for every combination of its letters.
-
-    References
-    ----------
-    Ivanov et al., "Data Movement Is All You Need", MLSys 2021, section 3 and the table of its appendix.
+    A contraction costs two FLOPs for every combination of its letters. Ivanov et al., "Data Movement Is All
+    You Need", MLSys 2021, section 3 and the table of its appendix.
 
     Examples
     --------
@@ -73,8 +69,6 @@ def encoder_layer(
     >>> int(layer.query("`class` == 'contraction' and `pass` == 'forward'")["flops"].sum())
     111669149696
     """
-    import pandas as pd
-
     require_int(batch=batch, sequence=sequence, hidden=hidden, heads=heads, ffn=ffn, at_least=1)
     if hidden % heads:
         raise ValueError(f"heads must divide hidden = {hidden}, got {heads}")
@@ -126,8 +120,6 @@ def words_moved(layer: pd.DataFrame, fused: Collection[str] = ()) -> pd.Series:
     >>> bool(words_moved(layer, ["relu"]).sum() < words_moved(layer).sum())
     True
     """
-    import pandas as pd
-
     require_instance(pd.DataFrame, layer=layer)
     known = set(layer["group"]) - {""}
     if isinstance(fused, str) or not isinstance(fused, Collection):

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from relparallel._checks import require_instance, require_int
-from relparallel.workload._blocks import (
-    attention_core,
-    embedding,
-    feed_forward,
-    linear,
-    norm,
-    pointwise,
-)
+from relparallel.workload._blocks import attention_core, embedding, feed_forward, linear, norm, pointwise
 from relparallel.workload.operators import Operator, OperatorTable
 from relparallel.workload.transformer import Transformer
 
@@ -36,11 +29,8 @@ def operators(model: Transformer, micro_batch: int = 1, tensor: int = 1) -> Oper
     -----
     With t = 1 the products cost ``model.flops_per_iteration(b)`` exactly, and the parameters are
     ``model.parameters``. About 20 rows, whatever the number of layers. Tokens are spread evenly over
-    experts; positions that are no parameters are counted as rotations.
-
-    References
-    ----------
-    Shoeybi et al., "Megatron-LM", 2019, section 3 (what is split).
+    experts; positions that are no parameters are counted as rotations. Shoeybi et al., "Megatron-LM", 2019,
+    section 3 (what is split).
 
     Examples
     --------

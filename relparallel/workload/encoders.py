@@ -15,6 +15,8 @@ def encoder_decoder(
 ) -> OperatorTable:  # fmt: skip
     """Transformer that reads one sequence and writes another.
 
+    Vaswani et al., "Attention Is All You Need", 2017, sections 3.1 to 3.4.
+
     Parameters
     ----------
     encoder, decoder : int
@@ -34,10 +36,6 @@ def encoder_decoder(
     -------
     OperatorTable
         Positions cost no parameters, and a norm follows every block.
-
-    References
-    ----------
-    Vaswani et al., "Attention Is All You Need", 2017, sections 3.1 to 3.4.
 
     Examples
     --------
@@ -69,6 +67,8 @@ def t5(
 ) -> OperatorTable:  # fmt: skip
     """T5: an encoder and a decoder without biases, with a learned offset for each distance of two tokens.
 
+    Raffel et al., "Exploring the Limits of Transfer Learning", JMLR 2020, sections 2.1 and 3.7.
+
     Parameters
     ----------
     layers : int
@@ -84,10 +84,6 @@ def t5(
     -------
     OperatorTable
         `encoder_decoder` with 32 offsets per head in either stack and one more norm at the end of each.
-
-    References
-    ----------
-    Raffel et al., "Exploring the Limits of Transfer Learning", JMLR 2020, sections 2.1 and 3.7.
 
     Examples
     --------
@@ -116,6 +112,8 @@ def bert(
 ) -> OperatorTable:  # fmt: skip
     """BERT: an encoder with learned positions, two segments and a pooled first token.
 
+    Devlin et al., "BERT", 2018, section 3.
+
     Parameters
     ----------
     layers, hidden, heads, vocabulary, sequence : int
@@ -129,10 +127,6 @@ def bert(
     -------
     OperatorTable
         Without the heads of pre-training.
-
-    References
-    ----------
-    Devlin et al., "BERT", 2018, section 3.
 
     Examples
     --------
@@ -159,6 +153,8 @@ def vision_transformer(
 ) -> OperatorTable:  # fmt: skip
     """Vision Transformer: patches of an image as tokens, with one more token that is classified.
 
+    Dosovitskiy et al., "An Image Is Worth 16x16 Words", 2021, section 3.1 and table 1.
+
     Parameters
     ----------
     layers, hidden, heads : int
@@ -176,10 +172,6 @@ def vision_transformer(
     -------
     OperatorTable
         With the linear classifier.
-
-    References
-    ----------
-    Dosovitskiy et al., "An Image Is Worth 16x16 Words", 2021, section 3.1 and table 1.
 
     Examples
     --------

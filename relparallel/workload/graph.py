@@ -143,28 +143,10 @@ class LayerGraph:
         return iter(self.edges[np.argsort(self.positions[self.edges[:, 0]], kind="stable")].tolist())
 
     def cut_bytes(self, places: ArrayLike | None = None) -> FloatArray:
-        """Bytes that cross each cut of a division into consecutive stages.
+        """Bytes that cross each cut of a division into consecutive stages, [stages - 1].
 
-        Parameters
-        ----------
-        places : array_like of int, optional
-            Stage of each layer from 0, shape [n], never falling along an edge; the levels where omitted.
-
-        Returns
-        -------
-        numpy.ndarray
-            Bytes between stage k and k + 1, shape [stages - 1].
-
-        Notes
-        -----
-        A tensor made in stage i and used last in stage j crosses the cuts i, ..., j - 1, each of them once
-        however many layers use it. O(n + m).
-
-        Examples
-        --------
-        >>> from relparallel.workload import layer_graph
-        >>> layer_graph("vgg-16").cut_bytes()[:3].astype(int).tolist()
-        [12845056, 12845056, 3211264]
+        ``places`` is the stage of each layer from 0, never falling along an edge; the levels where omitted. A
+        tensor made in stage i and used last in stage j crosses the cuts i, ..., j - 1 once each. O(n + m).
         """
         place = self._places(places)
         last = place.copy()
@@ -176,49 +158,15 @@ class LayerGraph:
         return crossing
 
     def stored_bytes(self, places: ArrayLike | None = None) -> FloatArray:
-        """Bytes of all outputs made in each stage, what a backward pass without recomputation needs.
-
-        Parameters
-        ----------
-        places : array_like of int, optional
-            Stage of each layer, as in `cut_bytes`.
-
-        Returns
-        -------
-        numpy.ndarray
-            Bytes, shape [stages].
-
-        Examples
-        --------
-        >>> from relparallel.workload import layer_graph
-        >>> layer_graph("vgg-16").stored_bytes([0] * 18 + [1] * 3).astype(int).tolist()
-        [60311552, 36768]
-        """
+        """Bytes of all outputs made in each stage, which a backward pass without recomputation needs."""
         place = self._places(places)
         return sums(place, self.activation_bytes, int(place.max()) + 1)
 
     def to_chain(self, places: ArrayLike | None = None) -> LayerGraph:
         """Merge the layers of each level, or of each given stage, into one link of a chain.
 
-        Parameters
-        ----------
-        places : array_like of int, optional
-            Stage of each layer, as in `cut_bytes`; the levels where omitted.
-
-        Returns
-        -------
-        LayerGraph
-            Link k feeds link k + 1. Work and parameters are sums; ``activation_bytes`` is what crosses the
-            cut behind the link, tensors on their way to later links included, and for the last link the
-            outputs of its own layers that nothing uses.
-
-        Examples
-        --------
-        >>> from relparallel.workload import layer_graph
-        >>> graph = layer_graph("resnet-50")
-        >>> chain = graph.to_chain()
-        >>> len(graph), len(chain), chain.totals["forward"] == graph.totals["forward"]
-        (72, 68, True)
+        Work and parameters are sums; ``activation_bytes`` is what crosses the cut behind the link, tensors on
+        their way to later links included, and for the last link its own outputs that nothing uses.
         """
         place = self._places(places)
         links = int(place.max()) + 1
@@ -232,31 +180,11 @@ class LayerGraph:
         )
 
     def merge(self, groups: ArrayLike) -> LayerGraph:
-        """Merge the layers of each group, and groups that need each other, into one.
+        """Merge the layers of each group (numbers >= 0), and groups that need each other, into one.
 
-        Parameters
-        ----------
-        groups : array_like of int
-            Group of each layer, any numbers >= 0, shape [n].
-
-        Returns
-        -------
-        LayerGraph
-            Groups in the order of their first layers; ``activation_bytes`` counts the outputs that another
-            group uses or nothing uses.
-
-        Notes
-        -----
-        The strongly connected components of the quotient graph become the new layers, so that the result has
-        no cycle (the contraction of Tarnawski et al. 2020). O(n + m).
-
-        Examples
-        --------
-        >>> from relparallel.workload import layer_graph
-        >>> graph = layer_graph("resnet-50")
-        >>> blocks = [name.partition(".")[0] for name in graph.names]
-        >>> len(graph.merge([sorted(set(blocks)).index(block) for block in blocks]))
-        20
+        The strongly connected components of the quotient graph become the new layers, in the order of their
+        first layers (the contraction of Tarnawski et al. 2020). ``activation_bytes`` counts the outputs that
+        another group uses or nothing uses. O(n + m).
         """
         given = _arrays.integers("groups", groups, len(self), per="names")
         group = components(given, self.edges)
@@ -274,25 +202,8 @@ class LayerGraph:
     def join_idle_ends(self) -> LayerGraph:
         """Merge every layer without work that has one edge with the layer at its other end.
 
-        Returns
-        -------
-        LayerGraph
-            The same work, parameters and, but for outputs of the merged layers, bytes between layers.
-
-        Notes
-        -----
         An input or an unused output can always stand beside its one neighbour, yet each of them doubles the
         ideals around it: 3,310,714 of GNMT-16 become 17,914 (Tarnawski et al. 2020). O(n + m).
-
-        Examples
-        --------
-        >>> graph = LayerGraph(
-        ...     names=("input", "lstm", "state"), kinds=("input", "lstm", "item"), forward=[0, 1, 0],
-        ...     backward=[0, 2, 0], parameter_bytes=[0, 8, 0], activation_bytes=[4, 4, 2],
-        ...     edges=[(0, 1), (1, 2)],
-        ... )
-        >>> graph.join_idle_ends().names
-        ('input+lstm+state',)
         """
         degree = np.bincount(self.edges.ravel(), minlength=len(self))
         idle = (degree == 1) & (self.forward + self.backward == 0)
@@ -319,18 +230,7 @@ class LayerGraph:
         }
 
     def to_networkx(self) -> nx.DiGraph[int]:
-        """Layers as nodes 0 ... n - 1 with all their fields, edges with the bytes that they carry.
-
-        Returns
-        -------
-        networkx.DiGraph
-
-        Examples
-        --------
-        >>> from relparallel.workload import layer_graph
-        >>> layer_graph("vgg-16").to_networkx().nodes[0]["kind"]
-        'conv'
-        """
+        """Layers as nodes 0 ... n - 1 with all their fields, edges with the bytes that they carry."""
         graph: nx.DiGraph[int] = nx.DiGraph(title=self.title, unit=self.unit, batch=self.batch)
         for layer, row in enumerate(self.to_frame().to_dict("records")):
             graph.add_node(layer, **{str(key): value for key, value in row.items()})
@@ -339,19 +239,7 @@ class LayerGraph:
         return graph
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each layer.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns name, kind, forward, backward, parameter_bytes, activation_bytes and level.
-
-        Examples
-        --------
-        >>> from relparallel.workload import layer_graph
-        >>> layer_graph("vgg-16").to_frame().groupby("kind")["forward"].sum().idxmax()
-        'conv'
-        """
+        """One row for each layer: name, kind, the four amounts and level."""
         amounts = {name: getattr(self, name) for name in AMOUNTS}
         return pd.DataFrame({"name": self.names, "kind": self.kinds, **amounts, "level": self.levels})
 

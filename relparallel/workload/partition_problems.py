@@ -131,13 +131,6 @@ def read_partition_problem(
     PartitionProblem
         Operators ordered by id. One without a colour gets a colour of its own.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    TypeError, ValueError
-        If an argument has the wrong type, or the file is no such JSON; the message gives the line.
-
     Notes
     -----
     The published files charge a tensor its bytes over 2 GiB/s, in ms as the times of the nodes, but for the

@@ -133,6 +133,9 @@ def state_bytes_per_parameter(
 ) -> int:
     """Bytes that training keeps for every parameter.
 
+    Micikevicius et al., "Mixed Precision Training", 2018, section 3.1. Rajbhandari et al., "ZeRO", 2020,
+    section 3.1.
+
     Parameters
     ----------
     weights, gradients : str
@@ -146,11 +149,6 @@ def state_bytes_per_parameter(
     -------
     int
         Bytes; 16 for mixed precision with Adam.
-
-    References
-    ----------
-    Micikevicius et al., "Mixed Precision Training", 2018, section 3.1. Rajbhandari et al., "ZeRO", 2020,
-    section 3.1.
 
     Examples
     --------
@@ -186,11 +184,8 @@ def lost_gradients(
     Notes
     -----
     With x0 the smallest subnormal and x1 the largest number, the shares are Phi((log x0/(2 S) - mean) /
-    deviation) and 1 - Phi((log x1/S - mean) / deviation).
-
-    References
-    ----------
-    Micikevicius et al., "Mixed Precision Training", 2018, section 3.2 and figure 3.
+    deviation) and 1 - Phi((log x1/S - mean) / deviation). Micikevicius et al., "Mixed Precision Training",
+    2018, section 3.2 and figure 3.
 
     Examples
     --------

@@ -45,6 +45,8 @@ def transformers() -> tuple[str, ...]:
 def transformer(name: str) -> Transformer:
     """Published model of that name.
 
+    ``data/models.csv`` names the source of every row.
+
     Parameters
     ----------
     name : str
@@ -54,10 +56,6 @@ def transformer(name: str) -> Transformer:
     -------
     Transformer
         With the sizes and the sequence length it was published with.
-
-    References
-    ----------
-    ``data/models.csv`` names the source of every row.
 
     Examples
     --------

@@ -32,6 +32,9 @@ _HOW: Final = "write 'nodeN -- description -- " + ", ".join(f"{name}=..." for na
 def read_profile(path: str | os.PathLike[str], *, batch: int = 1, data_loading: bool = False) -> LayerGraph:
     r"""Read a profile in the text format of PipeDream and DAPPLE.
 
+    Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019. Fan et al.,
+    "DAPPLE: A Pipelined Data Parallel Approach for Training Large Models", PPoPP 2021.
+
     Parameters
     ----------
     path : str or path-like
@@ -47,18 +50,6 @@ def read_profile(path: str | os.PathLike[str], *, batch: int = 1, data_loading: 
     LayerGraph
         Work in seconds. Names are those of the file (``node4``), ordered by their numbers; kinds are the
         descriptions.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    TypeError, ValueError
-        If an argument has the wrong type, or the file breaks the grammar; the message gives the line.
-
-    References
-    ----------
-    Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019.
-    Fan et al., "DAPPLE: A Pipelined Data Parallel Approach for Training Large Models", PPoPP 2021.
 
     Examples
     --------

@@ -88,15 +88,9 @@ class Builder:
     edges: list[tuple[int, int]] = field(default_factory=list)
 
     def add(
-        self,
-        name: str,
-        kind: str,
-        after: int | tuple[int, ...],
-        *,
-        macs: float,
-        parameters: float,
+        self, name: str, kind: str, after: int | tuple[int, ...], *, macs: float, parameters: float,
         outputs: float,
-    ) -> int:
+    ) -> int:  # fmt: skip
         """Enter a layer that uses the outputs of others (none: the input of the model)."""
         layer = len(self.rows)
         self.rows.append((name, kind, 2 * macs, parameters, outputs))
@@ -160,13 +154,9 @@ def vgg_graph(
 
 @published({f"resnet-{depth}": {"depth": depth} for depth in RESNET})
 def resnet_graph(
-    depth: int = 50,
-    *,
-    image: int = 224,
-    classes: int = 1000,
-    stride_first: bool = False,
+    depth: int = 50, *, image: int = 224, classes: int = 1000, stride_first: bool = False,
     element_bytes: float = 4,
-) -> LayerGraph:
+) -> LayerGraph:  # fmt: skip
     """Residual network of bottleneck blocks, each layer with its batch normalisation.
 
     ``stride_first``: the first convolution of a block halves the image, as published, not the second, as most
@@ -211,16 +201,9 @@ def _bottleneck(
 
 
 def _convolution(
-    net: Builder,
-    name: str,
-    after: int | tuple[int, ...],
-    channels: int,
-    width: int,
-    kernel: int,
-    side: int,
-    *,
-    extra: int,
-) -> int:
+    net: Builder, name: str, after: int | tuple[int, ...], channels: int, width: int, kernel: int, side: int,
+    *, extra: int,
+) -> int:  # fmt: skip
     """A convolution onto side x side points; ``extra`` parameters are its bias or its normalisation."""
     weights, points = kernel**2 * channels * width, side**2
     return net.add(
@@ -235,13 +218,9 @@ def _dense(net: Builder, name: str, after: int | tuple[int, ...], inputs: int, o
 
 @published({"gnmt-8": {"layers": 8}, "gnmt-16": {"layers": 16}})
 def gnmt_graph(
-    layers: int = 8,
-    *,
-    hidden: int = 1024,
-    vocabulary: int = 32320,
-    sequence: int = 50,
+    layers: int = 8, *, hidden: int = 1024, vocabulary: int = 32320, sequence: int = 50,
     element_bytes: float = 4,
-) -> LayerGraph:
+) -> LayerGraph:  # fmt: skip
     """GNMT as PipeDream profiles it: half of the LSTM layers encode, half decode with attention.
 
     The first encoder layer reads both ways, so that the second has 2 h inputs. The first decoder layer holds
@@ -274,13 +253,9 @@ def gnmt_graph(
 
 @published({"bert-base": {"layers": 12, "hidden": 768}, "bert-large": {"layers": 24, "hidden": 1024}})
 def bert_graph(
-    layers: int = 12,
-    *,
-    hidden: int = 768,
-    vocabulary: int = 30522,
-    sequence: int = 512,
+    layers: int = 12, *, hidden: int = 768, vocabulary: int = 30522, sequence: int = 512,
     element_bytes: float = 4,
-) -> LayerGraph:
+) -> LayerGraph:  # fmt: skip
     """BERT without a task's head: embeddings, encoder layers, pooler.
 
     Three tables (V + s + 2) h and a LayerNorm 2 h; layers of 12 h^2 + 13 h parameters and s (12 h^2 + 2 s h)
@@ -331,15 +306,9 @@ def _layer(model: Transformer, *, mixture: bool) -> tuple[int, float]:
 
 
 def _lstm(
-    net: Builder,
-    name: str,
-    after: int | tuple[int, ...],
-    inputs: int,
-    hidden: int,
-    sequence: int,
-    *,
+    net: Builder, name: str, after: int | tuple[int, ...], inputs: int, hidden: int, sequence: int, *,
     directions: int = 1,
-) -> int:
+) -> int:  # fmt: skip
     weights = directions * 4 * hidden * (inputs + hidden)
     return net.add(
         name,

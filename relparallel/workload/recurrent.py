@@ -36,12 +36,9 @@ def recurrent(
     Notes
     -----
     The weights of the state are read again at every step: their intensity is that of one batch, whatever
-    the number of steps.
-
-    References
-    ----------
-    Elman, "Finding Structure in Time", 1990. Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997.
-    Zaremba et al., "Recurrent Neural Network Regularization", 2014 (language models).
+    the number of steps. Elman, "Finding Structure in Time", 1990. Hochreiter and Schmidhuber, "Long
+    Short-Term Memory", 1997. Zaremba et al., "Recurrent Neural Network Regularization", 2014 (language
+    models).
 
     Examples
     --------

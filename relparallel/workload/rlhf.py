@@ -79,12 +79,8 @@ def rlhf(
     -----
     Token i of an answer costs 2 W + 2 h V + 4 L a d (prompt + i) and reads every weight once for all
     sequences, so that writing runs at the speed of memory. Whole passes count the full square of scores, as
-    `Transformer.flops_per_iteration` does.
-
-    References
-    ----------
-    Ouyang et al., "Training language models to follow instructions with human feedback", 2022, section 3.
-    Yao et al., "DeepSpeed-Chat", 2023, section 4 (hybrid engine).
+    `Transformer.flops_per_iteration` does. Ouyang et al., "Training language models to follow instructions
+    with human feedback", 2022, section 3. Yao et al., "DeepSpeed-Chat", 2023, section 4 (hybrid engine).
 
     Examples
     --------

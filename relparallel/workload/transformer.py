@@ -22,6 +22,8 @@ from relparallel._checks import flag, instance, record, require_choice, require_
 class LatentAttention:
     """Sizes of multi-head latent attention: keys and values are made from one short vector per token.
 
+    DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1 and appendix C.
+
     Parameters
     ----------
     q_rank : int, optional
@@ -32,10 +34,6 @@ class LatentAttention:
         Entries of a head's key without and with a position; all heads share the latter.
     value : int
         Entries of a head's value; ``nope + rope + value`` is even.
-
-    References
-    ----------
-    DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1 and appendix C.
 
     Examples
     --------
@@ -76,6 +74,9 @@ class LatentAttention:
 class Transformer:
     """A decoder that predicts the next token: GPT by default, Llama or a mixture of experts by its options.
 
+    Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021, eq. 2 and 3.
+    Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, appendix A.
+
     Parameters
     ----------
     layers, hidden, heads, vocabulary, sequence : int
@@ -107,11 +108,6 @@ class Transformer:
         Whether positions are parameters, s h of them; otherwise they cost none (rotary, ALiBi).
     biases : bool
         Whether matrices have biases, and norms a shift besides their scale.
-
-    References
-    ----------
-    Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021, eq. 2 and 3.
-    Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, appendix A.
 
     Examples
     --------
@@ -256,40 +252,17 @@ class Transformer:
         return self.flops_per_iteration(1) / self.sequence
 
     def flops_per_iteration(self, batch: int, recompute: str = "none") -> float:
-        """Return the floating-point operations of one training iteration.
+        """Floating-point operations of one training iteration on B = ``batch`` sequences.
 
-        Parameters
-        ----------
-        batch : int
-            Sequences B in the iteration, at least 1.
-        recompute : {"none", "selective", "full"}
-            Count the useful operations only (model FLOPs), or those that the hardware also spends on
-            recomputing the attention core or every layer.
+        ``recompute`` "none" counts the useful operations only (model FLOPs), "selective" and "full" those
+        that the hardware also spends on computing the attention core or every layer again. A forward pass
+        costs F = B s (2 W + 4 L s a d + 2 h V), W being the weights that a token passes and d the width of a
+        head, and a backward pass 2 F. For f = 4 h this gives
 
-        Returns
-        -------
-        float
-            FLOP.
-
-        Notes
-        -----
-        A forward pass costs F = B s (2 W + 4 L s a d + 2 h V), W being the weights that a token passes and d
-        the width of a head, and a backward pass 2 F. For f = 4 h this gives
-
-        - none: 72 B s L h^2 (1 + s/(6 h) + V/(12 L h)),
-        - full, one more forward pass of the layers: 96 B s L h^2 (1 + s/(6 h) + V/(16 L h)),
-        - selective: 72 B s L h^2 (1 + s/(3 h) + V/(12 L h)), as printed. It charges 12 B L s^2 h for the
-          attention core; one more forward pass of its two products alone would be 4 B L s^2 h.
-
-        References
-        ----------
-        Narayanan et al. 2021, eq. 3 (full). Korthikanti et al. 2022, appendix A (none, selective).
-
-        Examples
-        --------
-        >>> gpt = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
-        >>> f"{gpt.flops_per_iteration(1536, recompute='full'):.4g}"
-        '4.511e+18'
+        - none: 72 B s L h^2 (1 + s/(6 h) + V/(12 L h)) (Korthikanti et al. 2022, appendix A);
+        - full: 96 B s L h^2 (1 + s/(6 h) + V/(16 L h)) (Narayanan et al. 2021, eq. 3);
+        - selective: 72 B s L h^2 (1 + s/(3 h) + V/(12 L h)), as Korthikanti et al. print it. It charges
+          12 B L s^2 h for the attention core; a forward pass of its two products alone would be 4 B L s^2 h.
         """
         require_int(batch=batch, at_least=1)
         require_choice(("none", "selective", "full"), recompute=recompute)

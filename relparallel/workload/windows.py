@@ -15,6 +15,8 @@ def swin(
 ) -> OperatorTable:  # fmt: skip
     """Swin Transformer: attention inside windows, at resolutions that halve while channels double.
 
+    Liu et al., "Swin Transformer", ICCV 2021, section 3 and table 1.
+
     Parameters
     ----------
     channels : int
@@ -34,10 +36,6 @@ def swin(
     -------
     OperatorTable
         With the linear classifier.
-
-    References
-    ----------
-    Liu et al., "Swin Transformer", ICCV 2021, section 3 and table 1.
 
     Examples
     --------
@@ -85,10 +83,7 @@ def _stage(
     """The blocks of one resolution, behind the merging of four patches into one."""
     tokens, heads, label = batch * side**2, width // head_size, f"stage {stage + 1}: "
     size, offsets = window**2, (2 * window - 1) ** 2
-    merge = (
-        norm(f"{label}merge norm", tokens, 2 * width),
-        linear(f"{label}merge", tokens, width, 2 * width),
-    )
+    merge = (norm(f"{label}merge norm", tokens, 2 * width), linear(f"{label}merge", tokens, width, 2 * width))
     return (
         *(merge if stage else ()),
         *attention(tokens // size, size, width, heads, times=depth, label=label),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.parallel import Links, bytes_sent, execute, ring_all_reduce, rounds_time
-from relparallel.parallel.all_reduces import (
+from relparallel.parallel.algorithms import (
     double_tree_all_reduce,
     halving_doubling_all_reduce,
     hierarchical_all_reduce,

@@ -10,23 +10,21 @@ from hypothesis import assume, given, settings, strategies as st
 
 from relparallel.parallel import Links, collective_time, crossover_size, ring_all_reduce, rounds_time
 from relparallel.parallel._kernel import MACHINE, _gather, _together
-from relparallel.parallel.all_reduces import (
-    double_tree_all_reduce,
-    halving_doubling_all_reduce,
-    hierarchical_all_reduce,
-    tree_all_reduce,
-)
-from relparallel.parallel.collective_time import COLLECTIVES, FORMS
-from relparallel.parallel.collectives import ring_all_gather, ring_reduce_scatter
-from relparallel.parallel.exchanges import (
+from relparallel.parallel.algorithms import (
     bruck_all_gather,
     chain_broadcast,
     direct_all_to_all,
+    double_tree_all_reduce,
+    halving_doubling_all_reduce,
     hierarchical_all_gather,
+    hierarchical_all_reduce,
     hierarchical_all_to_all,
     ring_all_to_all,
+    tree_all_reduce,
     tree_broadcast,
 )
+from relparallel.parallel.collective_time import COLLECTIVES, FORMS
+from relparallel.parallel.collectives import ring_all_gather, ring_reduce_scatter
 
 EXACT = {
     ("all_reduce", "ring"): lambda n, elements, g: ring_all_reduce(n, elements),

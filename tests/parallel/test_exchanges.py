@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.parallel import bytes_sent, execute
-from relparallel.parallel.exchanges import (
+from relparallel.parallel.algorithms import (
     bruck_all_gather,
     chain_broadcast,
     direct_all_to_all,

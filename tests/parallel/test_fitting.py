@@ -50,7 +50,8 @@ def test_a_source_is_predicted_by_the_others_and_one_factor():
     "RELPARALLEL_DATA" not in os.environ, reason="RELPARALLEL_DATA names no folder with facts"
 )
 def test_all_sources_are_predicted_by_the_others_and_one_factor():
-    crossed = cross_validate(runs("a100"))
+    others = tuple(run for run in runs("a100") if run.source.startswith("vTrain"))
+    crossed = cross_validate(shipped("a100") + others[::6])
     size = crossed["one_factor"].abs().groupby(crossed["source"])
     assert size.mean()[["PTD-P", "Korthikanti", "BLOOM"]].max() <= 0.10
     assert size.median()["vTrain, several nodes"] <= 0.10
