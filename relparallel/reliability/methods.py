@@ -1,19 +1,18 @@
-"""Ways to answer one question, and the choice among them."""
+"""Ways to answer one question, and the choice: the first that applies and fits its budget, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from relparallel._checks import require_rng
-from relparallel.reliability.auto import Attempt, exact_within, first_that_fits
 from relparallel.reliability.frontier.decomposition import solved
-from relparallel.reliability.frontier.programme import fitting, require_fit
+from relparallel.reliability.frontier.programme import ANY, NotExactError, fitting, require_fit
 from relparallel.reliability.lumped.interchangeable_nodes import twins
 from relparallel.reliability.problem import Problem, mute_terminals, require_relays
 from relparallel.reliability.result import Estimator, Reliability, Routing, bracketed, exactly, explained
@@ -23,6 +22,62 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from relparallel.reliability.sensitivity.importance import Importance
+
+STATE_SECONDS: Final = 5e-8  # of the frontier programme for one state
+
+
+def _always(_: Reliability) -> bool:
+    """Whether an exact result is good enough."""
+    return True
+
+
+class Attempt(NamedTuple):
+    """One method to try."""
+
+    name: str
+    run: Callable[[], Reliability | None]
+    enough: Callable[[Reliability], bool] = _always
+
+
+def first_that_fits(attempts: Iterable[Attempt]) -> Reliability:
+    """Try methods in order until one is good enough."""
+    found: Reliability | None = None
+    passed: list[str] = []
+    for name, run, enough in attempts:
+        try:
+            result = run()
+        except NotExactError as why:
+            passed.append(f"{name}: {why}")
+            continue
+        passed.append(f"{name}: {'none' if result is None else result.reason}")
+        if result is not None:
+            found = explained(result, "; ".join(passed))
+            if enough(found):
+                return found
+    if found is None:
+        raise NotExactError("; ".join(passed))
+    return found
+
+
+def exact_within(problem: Problem, reductions: bool, max_states: int, max_seconds: float) -> Reliability:
+    """Run the exact programme if neither its memory nor its time can exceed a limit.
+
+    Notes
+    -----
+    A state takes 20 to 70 ns, so that the programme stops after max_seconds / 50 ns states, or at the
+    first layer of more than ``max_states``. Predicting the states instead would need a bound that is close,
+    and Bell's number of the width is not.
+    """
+    most, visits = fitting(max_states), max(int(min(max_seconds / STATE_SECONDS, ANY)), 1)
+    found = solved(problem, reductions, most, visits)
+    try:
+        require_fit(found.width, found.peak, most, found.states, visits)
+    except NotExactError as why:
+        limits = f"{visits} states take up to {max_seconds:g} s, width {found.width}"
+        raise NotExactError(f"{str(why).partition(';')[0]}; {limits}") from why
+    work = f"{found.states} states in {found.layers} layers, {found.peak} at most in one"
+    return exactly(*found[:2], "exact", width=found.width, states=found.states, reason=work)
+
 
 _BOUND_STATES, _BOUND_STEPS = 2**16, 10**7  # per layer, and links to look at per second that may be spent
 _MOST_STEPS = 2**62
@@ -253,8 +308,7 @@ def _by_states(
     """Ask a method that knows no groups for each of the likeliest states of the groups."""
     if not question.problem.groups:
         return ask(question.problem)
-    from relparallel.reliability.extensions.srlg import absorbed
-    from relparallel.reliability.extensions.srlg_conditioning import ask_each_state
+    from relparallel.reliability.extensions.srlg import absorbed, ask_each_state
 
     always, left, shared = absorbed(question.problem, question.problem.groups)
     return ask_each_state(always, left, shared, ask, states, rtol)

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.frontier.compiling import njit_borrowing
-from relparallel.reliability.frontier.in_place import decide_in_place, tell_apart, two_sum
 from relparallel.reliability.frontier.labels import (
     ALL,
     depart,
@@ -25,7 +24,17 @@ from relparallel.reliability.frontier.labels import (
     together,
     unpack,
 )
-from relparallel.reliability.frontier.layer_rows import FRESH, HOLDS, KIND, LEAVE, MERGE, planned_rows
+from relparallel.reliability.frontier.layer_rows import (
+    FRESH,
+    HOLDS,
+    KIND,
+    LEAVE,
+    MERGE,
+    decide_in_place,
+    planned_rows,
+    tell_apart,
+    two_sum,
+)
 from relparallel.reliability.frontier.layer_table import add_states, grown, indexed
 
 _NIBBLE, _U1 = np.uint64(15), np.uint64(1)

@@ -16,9 +16,16 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.frontier.in_place import decide_in_place, tell_apart, two_sum
 from relparallel.reliability.frontier.labels import ALL, depart, merge, pack, together, unpack
-from relparallel.reliability.frontier.layer_rows import HOLDS, KIND, MERGE, SUCCEED
+from relparallel.reliability.frontier.layer_rows import (
+    HOLDS,
+    KIND,
+    MERGE,
+    SUCCEED,
+    decide_in_place,
+    tell_apart,
+    two_sum,
+)
 from relparallel.reliability.frontier.layer_table import add_states, grown, indexed
 
 _NIBBLE, _U0 = np.uint64(15), np.uint64(0)

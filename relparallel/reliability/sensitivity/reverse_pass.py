@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.frontier.compiling import njit_borrowing
 from relparallel.reliability.frontier.decomposition import Compiled
-from relparallel.reliability.frontier.in_place import two_sum
-from relparallel.reliability.frontier.layer_rows import KIND, MERGE, SUCCEED, planned_rows
+from relparallel.reliability.frontier.layer_rows import KIND, MERGE, SUCCEED, planned_rows, two_sum
 from relparallel.reliability.frontier.programme import fitting, gather, require_fit
 from relparallel.reliability.frontier.tape import PARALLEL, SERIES, play
 from relparallel.reliability.sensitivity.forward_record import ENDS, FAILURE, SUCCESS, Trace, forth, no_space
