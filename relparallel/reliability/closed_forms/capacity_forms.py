@@ -1,7 +1,7 @@
-"""How much bandwidth failures leave in leaf-spine and fat-tree networks, as closed laws at any size.
+"""How much bandwidth failures leave in leaf-spine and fat-tree networks, in closed form at any size.
 
-Traffic climbs and then descends. Each law counts whole units of capacity, so "at least x of n" is a sum of
-its last entries: k-out-of-n with shares of bandwidth in the place of connection.
+Routing is up-down. Each distribution counts whole units of capacity, so "at least x of n" is a sum of its
+last entries: k-out-of-n with shares of bandwidth in the place of connection.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int, require_probability
+from relparallel._checks import require_int
+from relparallel.reliability.closed_forms._arguments import single_probabilities
 
 FloatArray = NDArray[np.float64]
 
 
 def leaf_spine_pair_bandwidth(spines: int, spine_up: float, link_up: float = 1.0) -> FloatArray:
-    """Law of the uplinks' worth of bandwidth between two leaves that are up.
+    """Distribution of the uplinks' worth of bandwidth between two leaves that are up.
 
     Parameters
     ----------
@@ -39,15 +40,14 @@ def leaf_spine_pair_bandwidth(spines: int, spine_up: float, link_up: float = 1.0
     [0.01, 0.18, 0.81]
     """
     require_int(spines=spines, at_least=1, at_most=100_000)
-    require_instance(float, spine_up=require_probability(spine_up=spine_up))
-    require_instance(float, link_up=require_probability(link_up=link_up))
+    single_probabilities(spine_up=spine_up, link_up=link_up)
     return _binomial(spines, spine_up * link_up**2)
 
 
 def fat_tree_pair_bandwidth(
     k: int, core_up: float, aggregation_up: float, core_link_up: float = 1.0, edge_link_up: float = 1.0
 ) -> FloatArray:
-    """Law of the uplinks' worth of bandwidth between two edge switches in different pods that are up.
+    """Distribution of the uplinks' worth of bandwidth between two working edge switches of different pods.
 
     Notes
     -----
@@ -55,7 +55,7 @@ def fat_tree_pair_bandwidth(
     least one of its h cores with both its links are up, independently: Bin(h, (a l)^2 (1 - (1 - c m^2)^h)).
     """
     h, group, lane = _fabric(k, core_up, aggregation_up, core_link_up)
-    require_instance(float, edge_link_up=require_probability(edge_link_up=edge_link_up))
+    single_probabilities(edge_link_up=edge_link_up)
     some = -np.expm1(h * np.log1p(-lane)) if lane < 1 else 1.0
     return _binomial(h, float(group * edge_link_up**2 * some))
 
@@ -63,7 +63,7 @@ def fat_tree_pair_bandwidth(
 def fat_tree_pod_bandwidth(
     k: int, core_up: float, aggregation_up: float, core_link_up: float = 1.0
 ) -> FloatArray:
-    """Law of the core links' worth of bandwidth between two pods.
+    """Distribution of the core links' worth of bandwidth between two pods.
 
     Notes
     -----
@@ -81,18 +81,16 @@ def fat_tree_pod_bandwidth(
 
 
 def _fabric(k: int, core_up: float, aggregation_up: float, core_link_up: float) -> tuple[int, float, float]:
-    """Groups, the chance that both aggregation switches of one are up, and that a core joins them."""
+    """Groups, the probability that both aggregation switches of one are up, and that a core joins them."""
     require_int(k=k, at_least=4, at_most=1000)
     if k % 2:
         raise ValueError(f"k must be an even integer in [4, 1000], got {k}")
-    require_instance(float, core_up=require_probability(core_up=core_up))
-    require_instance(float, aggregation_up=require_probability(aggregation_up=aggregation_up))
-    require_instance(float, core_link_up=require_probability(core_link_up=core_link_up))
+    single_probabilities(core_up=core_up, aggregation_up=aggregation_up, core_link_up=core_link_up)
     return k // 2, aggregation_up**2, core_up * core_link_up**2
 
 
 def _binomial(count: int, up: float) -> FloatArray:
-    """Law of the number that are up, 0 to count."""
+    """Distribution of the number that are up, 0 to count."""
     from scipy.stats import binom
 
     law: FloatArray = binom.pmf(np.arange(count + 1), count, up)
