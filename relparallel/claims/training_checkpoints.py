@@ -12,6 +12,8 @@ from relparallel.claims.registry import reproduces, theorem
 from relparallel.hardware import Cluster
 from relparallel.published import Fact, facts
 from relparallel.training import Cause, Checkpointing, CheckpointLevel
+from relparallel.training.memory_replicas import domain_loss_probability, replica_holders
+from relparallel.training.silent_errors import verified_pattern_time
 from relparallel.units import DAY, HOUR, YEAR
 
 
@@ -31,8 +33,8 @@ def time_to_loss_of_a_pair(fact: Fact, nodes: int, node_rate: float, window: flo
 @reproduces("GEM-016")
 def loss_by_a_rack(nodes: int, nodes_per_rack: int, replicas: int) -> tuple[float, float]:
     """Probability that a rack takes a shard with it: neighbours, and nodes far apart."""
-    maps = (training.replica_holders(nodes, replicas, stride=s) for s in (1, nodes // replicas))
-    near, far = (training.domain_loss_probability(holders, nodes_per_rack) for holders in maps)
+    maps = (replica_holders(nodes, replicas, stride=s) for s in (1, nodes // replicas))
+    near, far = (domain_loss_probability(holders, nodes_per_rack) for holders in maps)
     return near, far
 
 
@@ -41,7 +43,7 @@ def verified_pattern(
     mtbf: float, interval: float, verification: float, checkpoint: float, restart: float
 ) -> float:
     """Expected seconds of a verified pattern."""
-    return float(training.verified_pattern_time(mtbf, interval, verification, checkpoint, restart))
+    return float(verified_pattern_time(mtbf, interval, verification, checkpoint, restart))
 
 
 @reproduces("ML2-001")
@@ -100,7 +102,7 @@ def parity_rebuilds() -> tuple[float, float]:
     for stride in (1, 2, 4, 8):
         policy = training.parity(1e12, 1e12, cluster, group=8, stride=stride)
         said.append(policy.survival("rack"))
-        holders = training.replica_holders(64, 8, "group", stride)
+        holders = replica_holders(64, 8, "group", stride)
         data = np.random.default_rng(stride).integers(0, 256, (64, 56), dtype=np.uint8)
         racks = np.arange(64).reshape(16, 4)
         found.append(np.mean([_rebuilt(data, holders, rack) for rack in racks]))

@@ -9,6 +9,8 @@ from relparallel.claims.registry import theorem
 from relparallel.hardware import Cluster
 from relparallel.parallel import Strategy
 from relparallel.published import facts
+from relparallel.training.markov import NodeChain
+from relparallel.training.spares import erlang_b
 from relparallel.units import DAY
 
 _NODES, _SPARES, _PER_REPLICA = 2048, 16, 16
@@ -38,11 +40,11 @@ def goodput_is_a_product() -> tuple[float, float]:
 def chain_is_erlang() -> tuple[float, float]:
     """The chain of nodes with a crew for each and cold spares waits as Erlang's B says."""
     # Both sides on 2,048 nodes with 16 spares and a repair of one day.
-    chain = training.NodeChain(
+    chain = NodeChain(
         nodes=_NODES, spares=_SPARES, rates={1: _NODES * _node_rate()}, repair=DAY,
         speed=np.array([1.0, 0.0]), waits=True,
     )  # fmt: skip
-    return chain.waiting, float(training.erlang_b(_SPARES + 1, _NODES * _node_rate() * DAY))
+    return chain.waiting, float(erlang_b(_SPARES + 1, _NODES * _node_rate() * DAY))
 
 
 @theorem("THM-new-job-transient", system="Elastic and redundant recovery")
@@ -53,7 +55,7 @@ def new_job_loses_speed() -> tuple[float, float]:
         nodes=_NODES, replicas=_NODES // _PER_REPLICA, stages=16, tensor=8, nodes_per_replica=_PER_REPLICA
     )
     speed = training.Recovery("elastic", repair=DAY).speed(shape, 100)
-    chain = training.NodeChain(nodes=_NODES, rates={1: _NODES * _node_rate()}, repair=DAY, speed=speed)
+    chain = NodeChain(nodes=_NODES, rates={1: _NODES * _node_rate()}, repair=DAY, speed=speed)
     up = 1 / (1 + _node_rate() * DAY)
     alive = up + (1 - up) * np.exp(-(_node_rate() + 1 / DAY) * DAY / 2)
     return float(chain.transient(DAY / 2)[0]), float(alive**_PER_REPLICA)

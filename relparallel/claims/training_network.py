@@ -10,19 +10,20 @@ from relparallel import training
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.parallel import Strategy
 from relparallel.published import Fact
+from relparallel.training.stragglers import expected_maximum
 from relparallel.units import DAY
 
 
 @reproduces("STR-0*", "STR-16384", system="straggler, standard normal")
 def largest_of_normal_draws(n: int) -> float:
     """Expected largest of n standard normal draws."""
-    return training.expected_maximum(n)
+    return expected_maximum(n)
 
 
 @reproduces("STR-EXP64")
 def largest_of_exponential_draws(n: int) -> float:
     """Expected largest of n exponential draws of mean 1."""
-    return training.expected_maximum(n, "exponential")
+    return expected_maximum(n, "exponential")
 
 
 @reproduces("OCS-001", "OCS-002")

@@ -9,6 +9,7 @@ from scipy.stats import binom
 from relparallel import training
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact
+from relparallel.training.spares import erlang_b
 from relparallel.units import DAY
 
 
@@ -69,7 +70,7 @@ def crews_enough() -> tuple[float, float]:
     """As many crews as nodes can be down give Erlang's formula."""
     # Both sides on 2,048 nodes with 8 spares and 9 crews.
     limited = training.shortage_probability(nodes=2048, spares=8, node_rate=0.00379, repair=1.0, crews=9)
-    return float(limited), float(training.erlang_b(servers=9, load=2048 * 0.00379))
+    return float(limited), float(erlang_b(servers=9, load=2048 * 0.00379))
 
 
 @theorem("THM-elastic-against-spares", system="Elastic and redundant recovery")

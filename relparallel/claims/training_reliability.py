@@ -7,6 +7,8 @@ from relparallel.claims.registry import reproduces, theorem
 from relparallel.optimize import joint_optimum
 from relparallel.optimize.measured_joint import Candidate
 from relparallel.published import Fact, facts
+from relparallel.training.checkpointing import availability_optimal_interval
+from relparallel.training.effective_time import expected_segment_time
 from relparallel.units import DAY, HOUR, MINUTE, YEAR
 
 
@@ -80,7 +82,7 @@ def effective_time(
 @reproduces("DALY-*")
 def segment_time(mtbf: float, interval: float, checkpoint: float, restart: float, down: float) -> float:
     """Expected seconds of one segment."""
-    return float(training.expected_segment_time(mtbf, interval, checkpoint, restart, down))
+    return float(expected_segment_time(mtbf, interval, checkpoint, restart, down))
 
 
 @reproduces("OPT-00*", "OPT-010", "OPT-011", "OPT-012")
@@ -90,9 +92,9 @@ def optimal_interval(checkpoint: float, mtbf: float, method: str) -> float:
 
 
 @reproduces("OPT-020", "OPT-021")
-def availability_optimal_interval(checkpoint: float, mtbf: float, restart: float) -> float:
+def interval_of_most_availability(checkpoint: float, mtbf: float, restart: float) -> float:
     """Interval that maximises first-order availability [s]."""
-    return float(training.availability_optimal_interval(checkpoint, mtbf, restart))
+    return float(availability_optimal_interval(checkpoint, mtbf, restart))
 
 
 @reproduces("SD-*")

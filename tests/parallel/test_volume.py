@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.parallel import Strategy, bytes_sent, ring_all_reduce, strategy_collectives
-from relparallel.parallel.collectives import ring_all_gather
 from relparallel.parallel.algorithms import direct_all_to_all
+from relparallel.parallel.collectives import ring_all_gather
 from relparallel.parallel.memory_forms import zero_communication_bytes
 from relparallel.workload import Transformer
 
