@@ -32,12 +32,12 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 860, "claims": 4110, "communication": 670, "drawing": 1030, "hardware": 530, "metrics": 3360,
-    "optimize": 4950, "parallel": 7600, "reliability": 16300, "reproduce": 1770, "topology": 7540,
-    "training": 11000, "workload": 3590, "modules": 2110,
+    "atlas": 710, "claims": 3760, "communication": 560, "drawing": 1030, "hardware": 480, "metrics": 3140,
+    "optimize": 4650, "parallel": 6590, "reliability": 13800, "reproduce": 1750, "topology": 6930,
+    "training": 10550, "workload": 2800, "modules": 2040,
 }  # fmt: skip
-MOST_LINES = 65300
-MOST_PUBLIC_NAMES = 450
+MOST_LINES = 58750
+MOST_PUBLIC_NAMES = 335
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -157,7 +157,7 @@ def test_a_reader_rarely_jumps():
         sum(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree(path)))
         for path in MODULES
     ]
-    assert statistics.mean(counts) <= 9.7
+    assert statistics.mean(counts) <= 9.8
 
 
 def functions(path: Path) -> list[ast.FunctionDef]:
