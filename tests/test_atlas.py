@@ -89,7 +89,7 @@ def test_without_work_the_bounds_still_hold(measured):
 
 @pytest.mark.parametrize("t", [t for t in SMALL if t.num_nodes + len(t.edges) < 90], ids=repr)
 def test_the_bracket_of_a_pair_holds_its_exact_unavailability(t):
-    """By the exact programme, with every part but the two ends and the hosts that forward nothing failing."""
+    """By the frontier DP, with every part but the two ends and the hosts that forward nothing failing."""
     link_up, switch_up, server_up = 0.9, 0.8, 0.7
     card = rp.atlas.card(t, link_up=link_up, switch_up=switch_up, server_up=server_up)
     first, last = t.hosts[[0, -1]]

@@ -1,4 +1,4 @@
-"""Published reliabilities of networks: exact programme, counts of connecting subgraphs, real networks."""
+"""Published reliabilities of networks: frontier DP, counts of connecting subgraphs, real networks."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def rare_failure(graph: str, terminals: str, link_down: float) -> float:
 def pair_apart_any_path(
     k: int, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
 ) -> float:
-    """Probability that two edge switches of different pods have no path at all, by the exact programme."""
+    """Probability that two edge switches of different pods have no path at all, by the frontier DP."""
     fabric = topology.fat_tree(k)
     first = int(np.flatnonzero(fabric.is_kind("edge"))[0])
     chances = _fat_tree_chances(fabric, core_up, aggregation_up, core_link_up, edge_link_up)

@@ -109,7 +109,7 @@ def core_links_left() -> tuple[float, float]:
 @theorem("THM-performability-pairs", system="Performability")
 def pairs_connected() -> tuple[float, float]:
     """The expected share of connected pairs over all states is the mean two-terminal reliability."""
-    # A ring of six with failing cables: 64 states, and three distances by the exact programme.
+    # A ring of six with failing cables: 64 states, and three distances by the frontier DP.
     ring = nx.cycle_graph(6)
     pairs = [evaluate(ring, (0, other), link_up=0.8).reliability for other in range(1, 6)]
     return performability(ring, link_up=0.8, gap=0.0).value, sum(pairs) / 5

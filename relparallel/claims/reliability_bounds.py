@@ -1,4 +1,4 @@
-"""Cuts, bounds and recognised forms where the answer is known: counts, and the exact programme."""
+"""Cuts, bounds and recognised forms where the answer is known: counts, and the frontier DP."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def anytime_is_exact() -> tuple[float, float]:
 
 @theorem("THM-reliability-recognised-form", system="fat-tree")
 def form_is_exact() -> tuple[float, float]:
-    """The closed form that a k=4 fat-tree is recognised for agrees with the exact programme."""
+    """The closed form that a k=4 fat-tree is recognised for agrees with the frontier DP."""
     # Cores, aggregation switches and the cables between them fail.
     fabric = topology.fat_tree(4)
     link = np.where(fabric.tier[fabric.edges].max(axis=1) == 3, 0.97, 1.0)

@@ -1,4 +1,4 @@
-"""Published reliabilities of whole fabrics: closed forms, each beside the exact programme where it fits."""
+"""Published reliabilities of whole fabrics: closed forms, each beside the frontier DP where it fits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pods_apart(k: int, core_up: float, aggregation_up: float) -> float:
 def pair_apart(
     k: int, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
 ) -> float:
-    """Probability that two edge switches have no valley-free path."""
+    """Probability that two edge switches have no up-down path."""
     return fat_tree_pair(k, core_up, aggregation_up, 1.0, core_link_up, edge_link_up).unreliability
 
 
@@ -54,7 +54,7 @@ def leaves_apart(leaves: int, spines: int, spine_up: float, link_down: float) ->
 
 
 def _programme(k: int, core_up: float, aggregation_up: float, core_link_up: float) -> float:
-    """Unreliability of all pods by the exact programme; one edge switch speaks for each pod."""
+    """Unreliability of all pods by the frontier DP; one edge switch speaks for each pod."""
     fabric = topology.fat_tree(k)
     core, aggregation = fabric.is_kind("core"), fabric.is_kind("aggregation")
     links = np.where(core[fabric.edges].any(axis=1), core_link_up, 1.0)
@@ -64,21 +64,21 @@ def _programme(k: int, core_up: float, aggregation_up: float, core_link_up: floa
 
 @theorem("THM-reliability-closed-form", system="fat-tree")
 def closed_form_equals_programme() -> tuple[float, float]:
-    """The epidemic closed form for pods and the exact programme on the k=6 fabric give the same U."""
+    """The epidemic closed form for pods and the frontier DP on the k=6 fabric give the same U."""
     # Switch failures, links perfect.
     return fat_tree_pods_connected(6, 0.9, 0.85).unreliability, _programme(6, 0.9, 0.85, 1.0)
 
 
 @theorem("THM-reliability-partitions", system="fat-tree")
 def partitions_equal_programme() -> tuple[float, float]:
-    """Moebius inversion over partitions of the pods and the exact programme agree on k=4."""
+    """Moebius inversion over partitions of the pods and the frontier DP agree on k=4."""
     # Cores, aggregation switches and the cables between them fail.
     return fat_tree_pods_connected(4, 0.9, 0.85, 0.8).unreliability, _programme(4, 0.9, 0.85, 0.8)
 
 
 @theorem("THM-reliability-leaf-spine", system="leaf-spine")
 def leaves_equal_programme() -> tuple[float, float]:
-    """The outbreak closed form for leaves and the exact programme agree on 16 x 8 switches."""
+    """The outbreak closed form for leaves and the frontier DP agree on 16 x 8 switches."""
     # Spines and cables fail.
     fabric = topology.leaf_spine(16, 8, 1)
     nodes = np.where(fabric.is_kind("spine"), 0.999, 1.0)
@@ -88,7 +88,7 @@ def leaves_equal_programme() -> tuple[float, float]:
 
 @theorem("THM-reliability-job", system="fat-tree")
 def job_equals_programme() -> tuple[float, float]:
-    """Hosts of a job in three pods, any path: the closed form and the exact programme agree on k=4."""
+    """Hosts of a job in three pods, any path: the closed form and the frontier DP agree on k=4."""
     # Five hosts; cores, aggregation switches, the cables between them, and hosts fail.
     fabric, hosts = topology.fat_tree(4), (0, 1, 5, 8, 10)
     core = fabric.is_kind("core")
@@ -108,7 +108,7 @@ def life_is_the_integral() -> tuple[float, float]:
 def _shorter(parts: Literal["links", "switches"]) -> tuple[float, float]:
     """How much shorter servers of a DCell_1 are joined than those of a BCube_1, for as many servers.
 
-    By the closed counts of cuts, and by what the exact programme leaves of a rare failure.
+    By the closed counts of cuts, and by what the frontier DP leaves of a rare failure.
     """
     lives, rare = [], []
     for design, build in (("bcube", topology.bcube), ("dcell", topology.dcell)):

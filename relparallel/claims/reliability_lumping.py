@@ -1,4 +1,4 @@
-"""Lumping by symmetry against the exact programme and the closed forms, which know nothing of each other."""
+"""Lumping by symmetry against the frontier DP and the closed forms, which know nothing of each other."""
 
 from __future__ import annotations
 

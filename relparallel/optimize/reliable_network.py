@@ -122,7 +122,7 @@ def reliable_network(
     try:
         floor = oracle(np.ones(usable.size, dtype=np.bool_))
     except NotExactError as why:
-        raise NotExactError(f"candidates must fit the exact programme: {str(why).partition(';')[0]}") from why
+        raise NotExactError(f"candidates must fit the frontier DP: {str(why).partition(';')[0]}") from why
     if floor > target:
         raise ValueError(f"unreliability must be at least {floor!r}, that of all candidates, got {target!r}")
     bought, bound, rows = np.zeros(0, dtype=np.bool_), 0.0, 0

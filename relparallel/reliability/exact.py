@@ -71,11 +71,11 @@ def evaluate(
         "closed_form" is for networks of tiers whose parts are alike; it says why where it does not apply.
         "auto" takes a closed form where a `Topology` has one, else lumps interchangeable parts by symmetry
         (see `fat_tree_connected`); else is
-        exact where the frontier programme fits ``max_states`` and ``max_seconds``; where it does not, it
+        exact where the frontier DP fits ``max_states`` and ``max_seconds``; where it does not, it
         bounds; where the bounds differ by more than ``rtol`` and ``rng`` is given, it estimates. The result
         says which, and why. "monte_carlo" is "crude" with an interval that never errs more often than stated.
     routing : {"any", "updown"}
-        Any path counts; or only one that climbs from tier to tier and then descends, between every two
+        Any path counts; or only one that goes up from tier to tier and then down, between every two
         terminals. The topology must say the ``tier`` of every node. Methods "auto", "exact", "closed_form"
         and "bounds"; where layers are too large "auto" truncates them to a bracket that certifies.
     groups : float, mapping of name to float, or sequence of (members, float), optional
@@ -91,9 +91,9 @@ def evaluate(
     reductions : bool, optional
         Whether to simplify the network first, and to look for symmetry; the answer is the same.
     max_states : int, optional
-        Largest layer of the exact programme, at up to 100 bytes a state.
+        Largest layer of the frontier DP, at up to 100 bytes a state.
     max_seconds : float, optional
-        With "auto", the time that the exact programme may be predicted to take, s.
+        With "auto", the time that the frontier DP may be predicted to take, s.
     rtol : float, optional
         Relative width of the bracket, or half-width of the interval, to aim for.
     samples : int, optional

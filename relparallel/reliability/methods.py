@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from relparallel.reliability.sensitivity.importance import Importance
 
-STATE_SECONDS: Final = 5e-8  # of the frontier programme for one state
+STATE_SECONDS: Final = 5e-8  # of the frontier DP for one state
 
 
 def _always(_: Reliability) -> bool:
@@ -60,7 +60,7 @@ def first_that_fits(attempts: Iterable[Attempt]) -> Reliability:
 
 
 def exact_within(problem: Problem, reductions: bool, max_states: int, max_seconds: float) -> Reliability:
-    """Run the exact programme if neither its memory nor its time can exceed a limit.
+    """Run the frontier DP if neither its memory nor its time can exceed a limit.
 
     Notes
     -----
@@ -137,7 +137,7 @@ def _by_method(question: Question, method: str) -> Reliability:
 
 
 def _from_the_most_exact(question: Question) -> Iterator[Attempt]:
-    """Closed form, symmetry, exact programme, bounds and estimate, for the first that is good enough."""
+    """Closed form, symmetry, frontier DP, bounds and estimate, for the first that is good enough."""
     # A Topology may have a symmetry that is worth more than the programme; a plain graph seldom has.
     known = isinstance(question.graph, Topology)
     if known:
@@ -162,7 +162,7 @@ def _by_form(question: Question) -> Reliability:
 
 
 def _up_and_down(question: Question, method: str) -> Reliability:
-    """Over paths that climb and then descend: by a closed form, or by the programme, whole or truncated."""
+    """Over paths that go up and then down: by a closed form, or by the programme, whole or truncated."""
     from relparallel.reliability.extensions.updown import bound_updown, solve_updown
 
     asked = question.graph, question.problem
@@ -254,7 +254,7 @@ def _by_symmetry(question: Question) -> Reliability | None:
 
 
 def _exactly_within_budget(question: Question) -> Reliability:
-    """The exact programme if it fits memory and time."""
+    """The frontier DP if it fits memory and time."""
     require_relays(question.problem)
     return exact_within(question.problem, question.reductions, question.max_states, question.max_seconds)
 

@@ -252,7 +252,7 @@ def require_relays(problem: Problem) -> None:
     mute = mute_terminals(problem)
     if mute:
         raise NotExactError(
-            "terminals must forward or have one link for the exact programme when there are three or more, "
+            "terminals must forward or have one link for the frontier DP when there are three or more, "
             f"got node {mute[0]} with several; evaluate brackets them pair by pair with method='bounds', and "
             "samples with 'monte_carlo'"
         )

@@ -49,11 +49,11 @@ class Reliability:
         How it was computed. With "bounds" the unreliability is the middle of a bracket that holds for
         certain.
     routing : {"any", "updown"}
-        What counts as connected: any path, or only valley-free paths (up, then down).
+        What counts as connected: any path, or only up-down paths (up, then down).
     width : int
-        Most vertices that were live at once in the exact programme; 0 where it did not run.
+        Most vertices that were live at once in the frontier DP; 0 where it did not run.
     states : int
-        States that the exact programme visited; 0 where it did not run.
+        States that the frontier DP visited; 0 where it did not run.
     samples : int
         Sampled states of the network; 0 where nothing was sampled.
     reason : str
@@ -115,11 +115,11 @@ class Reliability:
         ------
         ValueError
             If `evaluate` did not give the result exactly, or in closed form, for any path; or if the network
-            is too wide for the exact programme and no fabric whose parts are alike.
+            is too wide for the frontier DP and no fabric whose parts are alike.
 
         Notes
         -----
-        By one sweep back through the exact programme for all parts together; or, where a fabric is wider, by
+        By one sweep back through the frontier DP for all parts together; or, where a fabric is wider, by
         the exact sum of its lumped states or closed form, once more for each class of alike parts, which may
         take seconds. Nine digits down to about 1e-20 of the unreliability and six where the unreliability
         itself is below 1e-16; 0 where rounding may be all of it. At most twelve groups of shared risk of

@@ -149,5 +149,5 @@ def test_terminals_without_links_are_out_of_reach():
 
 
 def test_what_is_too_wide_is_refused_by_its_name():
-    with pytest.raises(ValueError, match="candidates must fit the exact programme"):
+    with pytest.raises(ValueError, match="candidates must fit the frontier DP"):
         reliable_network(nx.complete_graph(17), 0.1, link_up=0.9, cost=1.0)

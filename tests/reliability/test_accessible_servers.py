@@ -12,7 +12,7 @@ from relparallel.topology import bcube, dcell, describe, leaf_spine, orbits
 
 
 def mean_over_pairs(fabric, server, switch, cable):
-    """By the exact programme, any path, from one server of every orbit to all others."""
+    """By the frontier DP, any path, from one server of every orbit to all others."""
     nodes, n = np.where(fabric.endpoint, server, switch), fabric.num_hosts
     _, first, count = np.unique(orbits(fabric)[:n], return_index=True, return_counts=True)
     apart = [

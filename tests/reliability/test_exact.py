@@ -299,7 +299,7 @@ def test_a_wide_network_falls_to_bounds_and_says_so(fabric, exact_to):
     found = evaluate(fabric, "all", link_up=0.999)
     assert time.process_time() - start < 5.0
     assert found.method == "bounds"
-    assert re.search(r"at most 15 live vertices in the exact programme, got \d+", found.reason)
+    assert re.search(r"at most 15 live vertices in the frontier DP, got \d+", found.reason)
     assert 0 < found.lower <= found.upper < found.lower * (1 + exact_to)
     with pytest.raises(NotExactError, match=r"15 live vertices.*got \d+; use method='bounds', or"):
         evaluate(fabric, "all", link_up=0.999, method="exact")

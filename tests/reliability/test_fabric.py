@@ -69,7 +69,7 @@ def test_what_is_read():
 
 
 def test_pods_of_other_probabilities_are_another_kind():
-    """The 4-ary fat-tree with two weak pods: their switches and links, against the exact programme."""
+    """The 4-ary fat-tree with two weak pods: their switches and links, against the frontier DP."""
     network = fat_tree(4)
     weak = np.isin(network.attribute("pod"), (1, 2)) if "pod" in network.node_attributes else None
     pods = np.zeros(network.num_nodes, int) - 1

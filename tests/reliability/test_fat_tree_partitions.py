@@ -1,4 +1,4 @@
-"""Failing core cables: against the exact programme, all states, outbreaks, and the lattice itself."""
+"""Failing core cables: against the frontier DP, all states, outbreaks, and the lattice itself."""
 
 from fractions import Fraction
 from itertools import combinations, product

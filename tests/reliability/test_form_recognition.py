@@ -1,4 +1,4 @@
-"""Closed forms by their wiring: each agrees with the exact programme, and what has none says why."""
+"""Closed forms by their wiring: each agrees with the frontier DP, and what has none says why."""
 
 import networkx as nx
 import numpy as np

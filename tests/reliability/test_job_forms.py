@@ -1,4 +1,4 @@
-"""Hosts of a job: against the exact programme, all states of the groups, and the closed form of a pair."""
+"""Hosts of a job: against the frontier DP, all states of the groups, and the closed form of a pair."""
 
 from itertools import combinations, product
 
@@ -10,7 +10,7 @@ from relparallel.topology import fat_tree
 
 
 def exact(k, hosts, core, aggregation, edge, core_link, host):
-    """The exact programme; edge switches of other pods work, those of the job's pods fail only if used."""
+    """The frontier DP; edge switches of other pods work, those of the job's pods fail only if used."""
     fabric = fat_tree(k)
     half = k // 2
     used = {int(fabric.num_hosts + h // half) for h in hosts}
@@ -34,7 +34,7 @@ def test_any_path_agrees_with_the_exact_programme(hosts, cable):
 
 
 def climbing(k, edges, core, aggregation, core_link, edge_link):
-    """Chance that each two edge switches have a valley-free path, by all states of all groups."""
+    """Chance that each two edge switches have a up-down path, by all states of all groups."""
     h, pods = k // 2, [e // (k // 2) for e in edges]
     inside = sorted(set(pods))
     sizes = [("core", core)] * h + [("agg", aggregation)] * len(inside)

@@ -1,4 +1,4 @@
-"""Leaves and spines: against the exact programme, Gilbert's recursion in fractions, and by hand."""
+"""Leaves and spines: against the frontier DP, Gilbert's recursion in fractions, and by hand."""
 
 from fractions import Fraction
 from functools import cache

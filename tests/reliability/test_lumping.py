@@ -24,7 +24,7 @@ def fabric(planes, cores, aggregations, pods, core, aggregation, edge, core_link
 
 
 def unlumped(some, given="down"):
-    """The same question to the exact programme, which knows nothing of the symmetry."""
+    """The same question to the frontier DP, which knows nothing of the symmetry."""
     graph, side, number = nx.Graph(), ("up", "down").index(given), 0
     cores = [("c", plane, c) for plane in range(some.planes) for c in range(some.cores)]
     graph.add_nodes_from(cores, p=some.core[side])

@@ -1,4 +1,4 @@
-"""The frontier programme with a limit on its states: bounds at any time, exact when nothing was dropped.
+"""The frontier DP with a limit on its states: bounds at any time, exact when nothing was dropped.
 
 The programme of `frontier` stops where a layer holds too many states. Here a layer that grows beyond the
 limit keeps its likeliest states; the others are replaced. Two masses go with every state.

@@ -1,4 +1,4 @@
-"""Certified bounds of the unreliability, for networks too wide for the exact programme."""
+"""Certified bounds of the unreliability, for networks too wide for the frontier DP."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 Method = Literal["auto", "anytime", "bonferroni", "subgraph", "disjoint"]
 _METHODS: Final = get_args(Method)
-_SWEEP: Final = 8  # links that a search looks at in the time of a state of the exact programme
+_SWEEP: Final = 8  # links that a search looks at in the time of a state of the frontier DP
 _CACHED: Final = 2**16  # links that the caches hold; to look at one of more takes longer
-_ROUNDING: Final = 1e-10  # relative; more than that of the exact programme of a narrow block
+_ROUNDING: Final = 1e-10  # relative; more than that of the frontier DP of a narrow block
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +108,7 @@ def bounds(
     link_up, node_up : float, array, mapping or str
         Probability that a cable or a node is up, as for `evaluate`.
     method : {"auto", "anytime", "bonferroni", "subgraph", "disjoint"}
-        "bonferroni": likely cuts and a bound on all others; "anytime": the frontier programme with its
+        "bonferroni": likely cuts and a bound on all others; "anytime": the frontier DP with its
         likeliest states; "disjoint": cuts, and packed trees, that share nothing; "subgraph": an upper bound
         from a narrow part of the network. "auto" starts with the cuts, or with a subgraph where terminals are
         few, and adds the other methods until the bracket is tight.
@@ -223,7 +223,7 @@ def _shares(sizes: list[int]) -> list[float]:
 
 
 def _without_narrow(blocks: list[Block], max_visits: int) -> tuple[list[Bracket], list[Block]]:
-    """Brackets of the blocks that the exact programme can do with little work, and the other blocks."""
+    """Brackets of the blocks that the frontier DP can do with little work, and the other blocks."""
     done, left = [], []
     for block in sorted(blocks, key=lambda block: block.programme.width):
         programme = block.programme

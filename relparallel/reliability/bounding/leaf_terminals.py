@@ -20,7 +20,7 @@ from relparallel.reliability.probability import series
 from relparallel.reliability.problem import Problem
 
 _MOST: Final = 64  # terminals whose pairs are asked for one by one
-_ROUNDING: Final = 1e-12  # relative; more than that of the exact programme
+_ROUNDING: Final = 1e-12  # relative; more than that of the frontier DP
 
 
 def bound_by_pairs(problem: Problem, ask: Callable[[Problem], Bracket]) -> Bracket:

@@ -11,7 +11,7 @@ parts are taken out, and the next one starts.
 
 *Subgraph.* What fails less often in the whole network than in a part of it is every connection: links and
 nodes that are left out could only help. The part is what lies around a likely tree that joins the terminals,
-as far around as the work of the exact programme allows.
+as far around as the work of the frontier DP allows.
 
 References
 ----------
@@ -39,7 +39,7 @@ from relparallel.reliability.problem import Problem
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-_ROUNDING: Final = 1 + 1e-9  # relative; more than that of a million products, or of the exact programme
+_ROUNDING: Final = 1 + 1e-9  # relative; more than that of a million products, or of the frontier DP
 _MOST_NODES: Final = 2**13  # of a part, which is too wide long before
 
 

@@ -24,7 +24,7 @@ from relparallel.topology import Description, Topology, bcube, dcell
 
 Classes = list[tuple[int, Reliability]]
 
-_SECONDS: Final = 1.0  # that the exact programme may take for a class of pairs
+_SECONDS: Final = 1.0  # that the frontier DP may take for a class of pairs
 
 
 def accessible_servers(
@@ -44,7 +44,7 @@ def accessible_servers(
     Reliability
         ``reliability`` is the ratio, the probability that two different servers drawn at random reach each
         other. Up-down routing in the first two designs, any path in the others, where servers forward. A
-        bcube or dcell is built; it is bracketed, with method "bounds", where the exact programme is too wide.
+        bcube or dcell is built; it is bracketed, with method "bounds", where the frontier DP is too wide.
 
     Notes
     -----

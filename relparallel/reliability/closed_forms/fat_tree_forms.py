@@ -108,7 +108,7 @@ def fat_tree_pair(
     *,
     turn: Turn = "core",
 ) -> Reliability:
-    """Probability that two hosts of a k-ary fat-tree reach each other by a valley-free path.
+    """Probability that two hosts of a k-ary fat-tree reach each other by a up-down path.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def fat_tree_pair(
     Returns
     -------
     Reliability
-        Routing "updown": a path climbs to its highest switch and then only descends.
+        Routing "updown": a path goes up to its highest switch and then only down.
 
     Notes
     -----

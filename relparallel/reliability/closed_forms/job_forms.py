@@ -55,7 +55,7 @@ def job_connected(
         Up-probability of a host with its cable.
     routing : {"any", "updown"}, optional
         Whether any path counts, while the edge switches of other pods work, or each two hosts need a path
-        that climbs and then descends.
+        that goes up and then down.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def _exactly(chance: Chance) -> Bracket:
 
 
 def _up_down(k: int, pods: Sequence[int], c: float, a: float, m: float, l: float) -> Bracket:  # noqa: E741
-    """The same over valley-free paths."""
+    """The same over up-down paths."""
     if len(pods) <= JOINED_EXACTLY:
         return _exactly(pairs_joined(k // 2, k // 2, pods, part(c), part(a), part(m), part(l)))
     near = math.comb(len(pods), 2) - sum(x != y for x, y in combinations(pods, 2))

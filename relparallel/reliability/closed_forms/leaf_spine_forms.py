@@ -93,7 +93,7 @@ def leaf_spine_pair(
     host_up : float, optional
         Up-probability of a host with its cable; at 1 the pair is that of the two leaves.
     routing : {"any", "updown"}, optional
-        Whether a path may come down to a third leaf and climb again.
+        Whether a path may come down to a third leaf and go up again.
     same_leaf : bool, optional
         Whether the two hang at one leaf.
 

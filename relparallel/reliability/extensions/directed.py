@@ -1,4 +1,4 @@
-"""Directed networks, whose arcs work one way: the frontier programme of what reaches what.
+"""Directed networks, whose arcs work one way: the frontier DP of what reaches what.
 
 Arcs are decided one after the other. A state keeps, for every live node, which live nodes it reaches, and for
 every terminal that has left, the live nodes that reach it (and, where connection must be mutual, those that

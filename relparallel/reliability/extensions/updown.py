@@ -1,4 +1,4 @@
-"""Up-down routing: a path climbs from tier to tier and then only descends, as data-centre networks forward.
+"""Up-down routing: a path goes up from tier to tier and then only down, as data-centre networks forward.
 
 Two terminals are joined if and only if some working node can be climbed to from both. Cables inside a tier
 and valleys do not count. The programme adds a node once everything under it has been added. A state keeps the

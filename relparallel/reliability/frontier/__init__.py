@@ -1,1 +1,1 @@
-"""The exact programme: reductions, an order, and a sweep whose states are partitions of the frontier."""
+"""The frontier DP: reductions, an order, and a sweep whose states are partitions of the frontier."""

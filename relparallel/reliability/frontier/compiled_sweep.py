@@ -1,4 +1,4 @@
-"""The sweep of the frontier programme: layer after layer of states with their probabilities.
+"""The sweep of the frontier DP: layer after layer of states with their probabilities.
 
 A layer is an array of pairs, state and mass, in the order in which its states were found; a hash table says
 where each of them is. Most rows change a layer in place (`layer_rows`); the others write a new one. What

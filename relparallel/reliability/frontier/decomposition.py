@@ -1,7 +1,7 @@
 """A network taken apart once: what its reliability is computed from, for any chances of its parts.
 
 The structure decides everything but the numbers: which chances the reductions combine, where the network
-falls into blocks, and in which order the frontier programme sweeps through each of them.
+falls into blocks, and in which order the frontier DP sweeps through each of them.
 """
 
 from __future__ import annotations

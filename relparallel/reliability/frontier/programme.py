@@ -36,7 +36,7 @@ _BYTES: Final = 100  # of memory per state, where arrays have just grown
 
 
 class NotExactError(ValueError):
-    """The exact programme does not fit this network."""
+    """The frontier DP does not fit this network."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,7 +103,7 @@ def require_fit(width: int, peak: int = 0, max_states: int = 0, visited: int = 0
     limits[f"{visits} states in all layers"] = (visited, visits)
     limit, found = next((limit, found) for limit, (found, most) in limits.items() if found > most)
     raise NotExactError(
-        f"graph must need at most {limit} in the exact programme, got {found}; "
+        f"graph must need at most {limit} in the frontier DP, got {found}; "
         "use method='bounds', or 'monte_carlo' with an rng"
     )
 

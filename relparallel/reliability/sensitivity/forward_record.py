@@ -1,4 +1,4 @@
-"""The sweep forth that is remembered: the frontier programme writes down where every state goes.
+"""The sweep forth that is remembered: the frontier DP writes down where every state goes.
 
 It decides as `frontier_layers` does. Where a layer changes in place, a record says from which
 state to which a share moves. Otherwise, for each state of a layer, and each way in which the entering

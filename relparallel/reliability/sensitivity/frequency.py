@@ -129,7 +129,7 @@ def failure_frequency(
     node_mttr : float, array [n], mapping or str, optional
         Likewise.
     max_states : int, optional
-        Largest layer of the exact programme.
+        Largest layer of the frontier DP.
 
     Returns
     -------

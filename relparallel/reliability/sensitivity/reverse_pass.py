@@ -1,6 +1,6 @@
 """How the unreliability answers to every part at once: one sweep forth, one sweep back.
 
-The sweep forth is the frontier programme, which also writes down where every state goes (`forward_record`).
+The sweep forth is the frontier DP, which also writes down where every state goes (`forward_record`).
 The sweep back gives every state g, the probability that the terminals end up apart. A link in which two
 states d (down) and u (up) differ has the derivative sum of f (g(d) - g(u)), f the probability to get there.
 From there the chain rule leads back through the product of required slots and through the tape of reductions.
