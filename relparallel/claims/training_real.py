@@ -37,7 +37,7 @@ def lanl_repair() -> tuple[float, float]:
 
 @reproduces("LANL-004")
 def lanl_repair_fit() -> tuple[float, float]:
-    """Lognormal law of repairs: sigma and median [min]."""
+    """Lognormal distribution of repairs: sigma and median [min]."""
     return _derived("lanl", "repair lognormal sigma"), _derived("lanl", "repair lognormal median min")
 
 

@@ -70,7 +70,7 @@ def replacement_interval(
     Parameters
     ----------
     shape : float
-        b of the Weibull law, from 0.1 to 50; a part ages if it is above 1.
+        b of the Weibull distribution, from 0.1 to 50; a part ages if it is above 1.
     scale : float
         eta [s].
     planned : float

@@ -136,9 +136,9 @@ def redundancy_allocation(
     Notes
     -----
     Parts are active and fail independently, so log R = sum_i log(1 - q_i): one multiple choice with as many
-    knapsack rows as resources. q of a k-out-of-n multiset is the lower tail of a Poisson binomial law, a sum
-    of positive terms. Multisets that cost at least as much of everything as a better one are left out. Table:
-    O(cells x multisets). The programme of HiGHS runs to gap 0, and is the second route to every answer.
+    knapsack rows as resources. q of a k-out-of-n multiset is a lower tail of a Poisson binomial distribution,
+    a sum of positive terms. Multisets that cost at least as much of everything as a better one are left out.
+    Table: O(cells x multisets). HiGHS runs to gap 0 as the second route to every answer.
 
     References
     ----------

@@ -2,8 +2,8 @@
 
 Cold and hot spares of a running fleet are those of `relparallel.training.shortage_probability` (Erlang's
 loss formula, a binomial tail). Parts on a shelf follow Palm's theorem: with Poisson failures of rate n / MTBF
-and a lead time of mean L, the orders under way are Poisson with mean n L / MTBF, whatever the law of the lead
-time; S spares are not enough while more than S orders are under way.
+and a lead time of mean L, the orders under way are Poisson with mean n L / MTBF, whatever the distribution of
+the lead time; S spares are not enough while more than S orders are under way.
 """
 
 from __future__ import annotations

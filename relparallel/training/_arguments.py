@@ -57,8 +57,8 @@ def require_together(**named: Any) -> None:
 def normal_percentiles(mean: float, std: float, levels: Any, skewness: float = 0.0) -> Real:
     """Return percentiles of a share that is nearly normal: that is what many renewals add up to.
 
-    Wilson and Hilferty's cube for the law of this skewness: it agrees with Cornish and Fisher's series in
-    the first order and rises at every level. A skewness beyond 2, that of a single loss, is taken as 2.
+    Wilson and Hilferty's cube for the distribution of this skewness: it agrees with Cornish and Fisher's
+    series in the first order and rises at every level. A skewness beyond 2 is taken as 2.
     """
     from scipy.special import ndtri
 

@@ -30,7 +30,7 @@ UP, HEAD, READY, LIVES, REPAIRS, NEXT, SINGLE = range(
 
 
 class Nodes(NamedTuple):
-    """State and laws of the nodes of a job and its spares."""
+    """State and distributions of the nodes of a job and its spares."""
 
     role: Integers  # [node] DOWN, ACTIVE or FREE
     end: Floats  # [node] end of life on the running clock; what is left of it for a node that does not run

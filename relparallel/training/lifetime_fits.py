@@ -1,7 +1,7 @@
-"""Laws of lives and repairs fitted to what was seen: exponential, Weibull, lognormal.
+"""Distributions of lives and repairs fitted to what was seen: exponential, Weibull, lognormal.
 
-All three are laws of log T = mu + sigma Z with a fixed law of Z, so one likelihood with one gradient serves
-them, lives that had not ended included.
+All three are distributions of log T = mu + sigma Z with a fixed distribution of Z, so one likelihood with one
+gradient serves them, lives that had not ended included.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Times = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LifetimeFit:
-    """A law fitted by maximum likelihood.
+    """A distribution fitted by maximum likelihood.
 
     Parameters
     ----------
     law : {"exponential", "weibull", "lognormal"}
-        Which law.
+        Which distribution.
     location, spread : float
         mu and sigma of log T = mu + sigma Z, T in seconds.
     covariance : array [2, 2]
-        Of mu and log sigma, from the curvature of the likelihood; sigma = 1 is given for the exponential law.
+        Of mu and log sigma, from the curvature of the likelihood; sigma = 1 for the exponential one.
     log_likelihood : float
         At the maximum.
     distance : float
@@ -41,7 +41,7 @@ class LifetimeFit:
     events, censored : int
         Lives that ended, and lives that had not.
     p_value : float, optional
-        Share of samples of the fitted law, fitted again, that lie as far off.
+        Share of samples of the fitted distribution, fitted again, that lie as far off.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class LifetimeFit:
 
     @property
     def mean(self) -> float:
-        """Mean of the law [s]."""
+        """Mean of the distribution [s]."""
         if self.law == "lognormal":
             return float(np.exp(self.location + self.spread**2 / 2))
         return float(np.exp(self.location) * special.gamma(1 + self.spread))
@@ -123,7 +123,7 @@ class LifetimeFit:
 
     @property
     def lifetime(self) -> Lifetime:
-        """The law for `simulate` and `fleet_failures`."""
+        """The distribution for `simulate` and `fleet_failures`."""
         if self.law == "lognormal":
             return Lifetime.lognormal(mean=self.mean, sigma=self.spread)
         return Lifetime.weibull(mean=self.mean, shape=1 / self.spread)
@@ -136,7 +136,7 @@ def fit_lifetimes(
     samples: int = 0,
     rng: np.random.Generator | None = None,
 ) -> tuple[LifetimeFit, ...]:
-    """Fit laws to times between failures or to repair times, the best one first.
+    """Fit distributions to times between failures or to repair times, the best one first.
 
     Parameters
     ----------
@@ -145,9 +145,9 @@ def fit_lifetimes(
     censored : float or array, optional
         Lives that had not ended, positive [s]: the time since the last failure. Zero counts as none.
     laws : tuple of {"exponential", "weibull", "lognormal"}
-        Which laws.
+        Which distributions.
     samples : int
-        Samples of the fitted law for `p_value`; 0 for none.
+        Samples of the fitted distribution for `p_value`; 0 for none.
     rng : numpy.random.Generator, optional
         Where those samples come from; needed for them.
 
@@ -212,7 +212,7 @@ def _fit(
 
 
 def _resampled(fit: LifetimeFit, size: int, rng: np.random.Generator) -> float:
-    """Distance of a sample of a law to the law fitted to this sample."""
+    """Distance of a sample of a distribution to the distribution fitted to this sample."""
     z = rng.standard_normal(size) if fit.law == "lognormal" else np.log(rng.standard_exponential(size))
     lives, none = np.exp(fit.location + fit.spread * z), np.empty(0)
     location, log_spread = _maximum(fit.law, lives, none)
@@ -270,7 +270,7 @@ def _covariance(law: str, location: float, log_spread: float, ended: Times, runn
 
 
 def _distance(fit: LifetimeFit, ended: Times, running: Times) -> float:
-    """Largest distance between the law and the Kaplan-Meier curve, below and at every jump."""
+    """Largest distance between the distribution and the Kaplan-Meier curve, below and at every jump."""
     lives, deaths = np.unique(ended, return_counts=True)
     every = np.sort(np.concatenate([ended, running]))
     at_risk = len(every) - np.searchsorted(every, lives, side="left")

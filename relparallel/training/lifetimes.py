@@ -1,15 +1,15 @@
-"""Laws of life: how long a part lasts when it is new, and how much is left of it at a given age.
+"""Distributions of lives: how long a part lasts when it is new, and how much is left of it at a given age.
 
 ========  ==========================================================  ==============
 letter    meaning                                                     argument
 ========  ==========================================================  ==============
-X         life of a new part [s], with mean m                         (the law)
+X         life of a new part [s], with mean m                         (the distribution)
 S(t)      P(X > t)                                                    ``survival``
 n         parts that run side by side, each replaced when it fails    ``parts``
 ========  ==========================================================  ==============
 
 An old fleet is stationary: a part met at a random time has the equilibrium residual life, density S(t)/m, and
-n parts fail n/m times per second whatever the law. A new fleet is not.
+n parts fail n/m times per second whatever the distribution. A new fleet is not.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Ages: TypeAlias = Any  # "stationary", "new" or an array of ages [s]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Lifetime:
-    """Law of the life of a part; made by `exponential`, `weibull`, `lognormal` or `empirical`.
+    """Distribution of the life of a part; made by `exponential`, `weibull`, `lognormal` or `empirical`.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Lifetime:
     shape : float
         Weibull shape k, or sigma of the logarithm; 1 where lives are observed ones.
     lives : numpy.ndarray
-        Observed lives [s], sorted; empty for the other laws.
+        Observed lives [s], sorted; empty for the other distributions.
 
     Notes
     -----
@@ -85,22 +85,22 @@ class Lifetime:
 
     @classmethod
     def exponential(cls, mean: float) -> Lifetime:
-        """Return the law without memory; mean life in seconds."""
+        """Return the distribution without memory; mean life in seconds."""
         return cls(kind=WEIBULL, mean=mean)
 
     @classmethod
     def weibull(cls, mean: float, shape: float) -> Lifetime:
-        """Return Weibull's law; below shape 1 new parts fail most, above it old ones."""
+        """Return the Weibull distribution; below shape 1 new parts fail most, above it old ones."""
         return cls(kind=WEIBULL, mean=mean, shape=shape)
 
     @classmethod
     def lognormal(cls, mean: float, sigma: float) -> Lifetime:
-        """Return the law whose logarithm is normal with standard deviation sigma."""
+        """Return the distribution whose logarithm is normal with standard deviation sigma."""
         return cls(kind=LOGNORMAL, mean=mean, shape=sigma)
 
     @classmethod
     def empirical(cls, lives: NDArray[np.float64]) -> Lifetime:
-        """Return the law that draws one of the observed lives [s] at random."""
+        """Return the distribution that draws one of the observed lives [s] at random."""
         if not np.size(lives):
             raise ValueError("lives must hold at least one observed life, got 0")
         lives = np.atleast_1d(require_time(lives=lives, positive=True))
@@ -108,7 +108,7 @@ class Lifetime:
 
     @property
     def scale(self) -> float:
-        """Weibull's scale s, or the median exp(mu) of the lognormal law [s]; for observed lives the mean."""
+        """Weibull's scale s, or the lognormal median exp(mu) [s]; for observed lives the mean."""
         from scipy.special import gamma
 
         if self.kind == LOGNORMAL:
@@ -122,7 +122,7 @@ class Lifetime:
         return np.array([self.kind, 1.0 if self.kind == EMPIRICAL else self.scale, exponent]), self.lives
 
     def scaled(self, mean: float) -> Lifetime:
-        """Return the same law with another mean life [s].
+        """Return the same distribution with another mean life [s].
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class Lifetime:
         Returns
         -------
         Lifetime
-            Law of X mean / m.
+            Distribution of X mean / m.
         """
         mean = require_time(mean=mean, positive=True)
         return Lifetime(kind=self.kind, mean=mean, shape=self.shape, lives=self.lives * (mean / self.mean))
@@ -219,7 +219,7 @@ class Lifetime:
         Returns
         -------
         float
-            E[min X] = integral of S(t)^n; for Weibull's law m n^(-1/k).
+            E[min X] = integral of S(t)^n; for the Weibull distribution m n^(-1/k).
 
         Notes
         -----
@@ -277,7 +277,7 @@ class Lifetime:
         return self.lives[rng.integers(first, self.lives.size)] - ages
 
     def _log_survival(self, time: Any) -> Any:
-        """Log S(t) of the two laws that have a formula."""
+        """Log S(t) of the two distributions that have a formula."""
         from scipy.special import log_ndtr
 
         if self.kind == WEIBULL:
@@ -309,7 +309,7 @@ def fleet_failures(
     Parameters
     ----------
     lifetime : Lifetime
-        Law of the life of a part.
+        Distribution of the life of a part.
     parts : int
         Parts n that run.
     horizon : float
@@ -332,8 +332,8 @@ def fleet_failures(
     Notes
     -----
     n horizon / m on average from the stationary state, whatever the law. With ``redraw`` failures are a
-    renewal process of the minimum of n new lives: for Weibull's law about horizon n^(1/k) / m. O(failures)
-    with identities, O(n failures) with ``redraw``.
+    renewal process of the minimum of n new lives: for the Weibull distribution about horizon n^(1/k) / m.
+    O(failures) with identities, O(n failures) with ``redraw``.
 
     References
     ----------

@@ -73,7 +73,7 @@ def replay_gaps(
 
     References
     ----------
-    The accounting of Daly 2006 on whole segments, without his law of failures.
+    The accounting of Daly 2006 on whole segments, without his distribution of failures.
 
     Examples
     --------

@@ -95,11 +95,11 @@ def simulate(
     level : {"count", "identity"}
         "count": exponential lives and repairs, on counts. "identity": every node has a life of its own.
     lifetimes : Lifetime, optional
-        Law of the lives of nodes; its shape counts, the mean is that of the model. Exponential where omitted.
+        Distribution of the lives of nodes; its shape counts, the mean is the model's; exponential by default.
     ages : {"stationary", "new"} or array
         State of the nodes at the beginning; array: one age per node and spare [s].
     repairs : Lifetime, optional
-        Law of the repairs; its shape counts. Exponential where omitted.
+        Distribution of the repairs; its shape counts. Exponential where omitted.
     crews : int, optional
         Repairs that go on at once, on counts; parts share them evenly. As many as needed where omitted.
     records : pandas.DataFrame, optional
@@ -244,7 +244,7 @@ def _tables(table: Rows, crews: int | None, planned: float) -> Tables:
 
 
 def _node_life(table: Rows, lifetimes: Lifetime | None) -> Lifetime:
-    """Law of the life of a node, with the mean of the model."""
+    """Distribution of the life of a node, with the mean of the model."""
     rate = float(table.rate[table.nodes == 1].sum()) / table.total
     law = Lifetime.exponential(1.0) if lifetimes is None else lifetimes
     return law.scaled(min(1 / rate, LONGEST_LIFE) if rate > 0 else LONGEST_LIFE)

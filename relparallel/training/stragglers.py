@@ -36,8 +36,8 @@ def expected_maximum(count: int, law: Any = "normal") -> float:
     -----
     E = int Q(e^{-e^{-g}/n}) e^{-g - e^{-g}} dg over all g, Q being the quantile: the uniform level of the
     largest is the n-th root of one uniform level, here that of a Gumbel variable, which is smooth for any
-    law. Adaptive quadrature, absolute error about 1e-9. sqrt(2 ln n) is 11 to 43 % too large for n = 16,384
-    to 8; an exponential law has the harmonic number H_n.
+    distribution. Adaptive quadrature, absolute error about 1e-9. sqrt(2 ln n) is 11 to 43 % too large for
+    n = 16,384 to 8; an exponential distribution has the harmonic number H_n.
 
     References
     ----------
@@ -229,7 +229,7 @@ def slow_ranks(strategy: Strategy, probability: float, factor: float, micro_batc
 
 
 def _law(law: Any) -> Any:
-    """A law by name, or as given."""
+    """A distribution by name, or as given."""
     if isinstance(law, str) and law in LAWS:
         return LAWS[law]
     if not all(callable(getattr(law, name, None)) for name in ("isf", "ppf", "mean", "std")):
@@ -252,7 +252,7 @@ def _moment(n: int, law: Any, power: int) -> float:
 
 
 def _largest(n: int, law: Any) -> tuple[float, float]:
-    """Mean and standard deviation of the largest of n draws of a law brought to mean 0 and deviation 1."""
+    """Mean and standard deviation of the largest of n draws of a standardised distribution."""
     mean, scale = float(law.mean()), float(law.std())
     if not 0 < scale < math.inf:
         raise ValueError(f"law must have a finite standard deviation, got {scale}")

@@ -85,8 +85,8 @@ def common_cause_unavailability(needed: int, causes: Sequence[float] | FloatArra
 
     Notes
     -----
-    The causes are applied one after the other to the law of the set of parts that are down, [2^n] numbers:
-    O(4^n). Single parts and all parts: q_n + (1 - q_n) P(Bin(n, q_1) > n - needed).
+    The causes are applied one after the other to the distribution of the set of parts that are down, [2^n]
+    numbers: O(4^n). Single parts and all parts: q_n + (1 - q_n) P(Bin(n, q_1) > n - needed).
 
     References
     ----------

@@ -36,7 +36,7 @@ _MOST_UNITS: Final = 2**20  # of the smallest capacity in the largest
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Performability:
-    """Expected value and law of what a network delivers, between proved bounds.
+    """Expected value and distribution of what a network delivers, between proved bounds.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def performability(
     most_states: int = 10_000,
     most_sets: int = 1_000_000,
 ) -> Performability:
-    """Expected value and law of what a network delivers when nodes and links fail independently.
+    """Expected value and distribution of what a network delivers when nodes and links fail independently.
 
     Parameters
     ----------
