@@ -9,6 +9,7 @@ import statistics
 from functools import cache
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 import relparallel
@@ -96,6 +97,13 @@ def test_imports_go_down_or_to_an_earlier_neighbour():
             below, beside = PLACE[other][0] < PLACE[own][0], PLACE[other] < PLACE[own]
             upwards += [] if own == other or below or beside else [f"{short(path)} imports {name}"]
     assert upwards == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Also not for types alone; the front page of a package, which loads lazily, closes none."""
+    pages = {dotted(path) for path in MODULES if path.stem == "__init__"}
+    graph = nx.DiGraph((dotted(path), name) for path in INSIDE for name in imports(path) - pages)
+    assert [sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1] == []
 
 
 def test_every_component_has_its_floor_and_is_reached_from_the_top():
