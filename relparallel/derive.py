@@ -10,8 +10,8 @@ import hashlib
 import os
 import tarfile
 from collections.abc import Mapping
-from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import networkx as nx
@@ -24,6 +24,7 @@ from relparallel.parallel.fitting import calibrate, cross_validate, errors, fami
 from relparallel.parallel.measured_runs import Run, measured_runs
 from relparallel.published import data_folder
 from relparallel.reliability import evaluate
+from relparallel.topology.formats import read
 from relparallel.units import DAY, HOUR, MINUTE
 
 __all__ = ["derive"]
@@ -97,16 +98,14 @@ def _zoo_table(path: Path) -> pd.DataFrame:
     Of the largest part of each network, parallel cables as one.
     """
     rows = []
-    with tarfile.open(path) as files:
-        for member in files:
-            if (file := files.extractfile(member)) is None or not member.name.endswith(".graphml"):
-                continue
-            given = nx.read_graphml(BytesIO(file.read()), force_multigraph=True)
-            whole: nx.Graph[str] = nx.Graph((u, v) for u, v in given.edges() if u != v)
+    with tarfile.open(path) as files, TemporaryDirectory() as folder:
+        files.extractall(folder, filter="data")
+        for file in Path(folder).rglob("*.graphml"):
+            whole = nx.Graph(read(file, strict=False).to_networkx().edges())
             part = nx.Graph(whole.edges(max(nx.connected_components(whole), key=len)))
             found = evaluate(part, "nodes", _ZOO_UP, method="exact")
             digits = f"{found.reliability:.13g}", f"{found.unreliability:.13g}"
-            rows.append((Path(member.name).stem, len(part), part.size(), _ZOO_UP, *digits))
+            rows.append((file.stem, len(part), part.size(), _ZOO_UP, *digits))
     columns = ["network", "nodes", "links", "link_up", "reliability", "unreliability"]
     return pd.DataFrame(sorted(rows), columns=columns)
 

@@ -33,7 +33,7 @@ _NODE_FIELDS: Final[Attributes] = {
     "pod": -1,
     "rail": -1,
 }
-_EDGE_FIELDS: Final[Attributes] = {"multiplicity": 1, "capacity": LINK_CAPACITY, "latency": 0.0}
+EDGE_FIELDS: Final[Attributes] = {"multiplicity": 1, "capacity": LINK_CAPACITY, "latency": 0.0}
 _RISK: Final = "shared_risk"
 
 
@@ -49,7 +49,7 @@ def graph_of(t: Any) -> nx.Graph[Any]:
         **{name: values.tolist() for name, values in t.node_attributes.items()},
     }
     cables = {
-        **{name: getattr(t, name).tolist() for name in _EDGE_FIELDS},
+        **{name: getattr(t, name).tolist() for name in EDGE_FIELDS},
         **_risk_names(t, "edges", len(t.edges)),
         **{name: values.tolist() for name, values in t.edge_attributes.items()},
     }
@@ -80,7 +80,7 @@ def fields_of(name: str, graph: nx.Graph[Any]) -> dict[str, Any]:
     cables = _cables(graph, index)
     pairs = np.array(list(cables), dtype=np.int64).reshape(-1, 2)
     records = list(cables.values())
-    node, edge = _columns(nodes, _NODE_FIELDS), _columns(records, _EDGE_FIELDS)
+    node, edge = _columns(nodes, _NODE_FIELDS), _columns(records, EDGE_FIELDS)
     whole = dict(graph.graph)
     node_kind, kinds = _codes("kind", node.pop("kind"), whole.pop("kinds", ()))
     device_class, device_classes = _codes(
@@ -88,7 +88,7 @@ def fields_of(name: str, graph: nx.Graph[Any]) -> dict[str, Any]:
     )
     return {
         **{name: node.pop(name) for name in _NODE_FIELDS if name in node},
-        **{name: edge.pop(name) for name in _EDGE_FIELDS},
+        **{name: edge.pop(name) for name in EDGE_FIELDS},
         "edges": pairs,
         "node_kind": node_kind,
         "kinds": kinds,

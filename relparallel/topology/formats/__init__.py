@@ -39,15 +39,17 @@ def read(path: str | os.PathLike[str], format: str = "graphml", **options: Any) 
     format : {"graphml", "simai"}, optional
         GraphML of this package or of another tool, or the topology file of SimAI.
     **options
-        ``strict=False`` also reads a network in several parts, or a SimAI file that `lint_simai` finds fault
-        with. SimAI: ``gpus_forward=True`` where GPUs pass traffic on between NVLink and network.
+        ``strict=False`` also reads a network in several parts, a GraphML file with cables from a node to
+        itself (they are left out), or a SimAI file that `lint_simai` finds fault with. SimAI:
+        ``gpus_forward=True`` where GPUs pass traffic on between NVLink and network.
 
     Returns
     -------
     Topology
         From GraphML with every attribute, equal to what was written; labels are the ids of a file of another
-        tool. From SimAI GPUs, NVSwitches and switches under the ids of the file; ``pod`` of a GPU is its
-        server, ``tier`` of a switch its distance from the GPUs.
+        tool. Directed GraphML of another tool: arcs in opposite directions are one cable, arcs in the same
+        direction parallel ones. From SimAI GPUs, NVSwitches and switches under the ids of the file; ``pod``
+        of a GPU is its server, ``tier`` of a switch its distance from the GPUs.
 
     References
     ----------

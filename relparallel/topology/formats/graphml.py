@@ -25,6 +25,7 @@ from relparallel._checks import require_flag
 from relparallel.topology._arrays import require_one_part
 from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.formats import _text
+from relparallel.topology.interchange import EDGE_FIELDS
 from relparallel.topology.parts import Design
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def read_graphml(path: str | os.PathLike[str], *, strict: bool = True) -> Topolo
     for default in ("node_default", "edge_default"):
         graph.graph.pop(default, None)
     try:
-        found = _decoded(graph, file)
+        found = _decoded(graph, file, strict)
     except (SyntaxError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file}: {error}; correct the attribute in the file") from None
     if strict:
@@ -84,7 +85,7 @@ def read_graphml(path: str | os.PathLike[str], *, strict: bool = True) -> Topolo
     return found
 
 
-def _decoded(graph: Any, file: Path) -> Topology:
+def _decoded(graph: Any, file: Path, strict: bool) -> Topology:
     """Topology of the graph as read: literals evaluated, labels and the whole's attributes restored."""
     import networkx as nx
 
@@ -95,7 +96,7 @@ def _decoded(graph: Any, file: Path) -> Topology:
         for name, value in data.items():
             data[name] = _value(value)
     if ours is None:
-        return as_topology(graph, name=str(file))
+        return as_topology(_foreign(graph, strict), name=str(file))
     head = _value(ours)
     if head["labels"] != "str":
         graph = nx.relabel_nodes(graph, {name: ast.literal_eval(name) for name in graph})
@@ -104,6 +105,29 @@ def _decoded(graph: Any, file: Path) -> Topology:
     graph.graph.update(head["attributes"])
     graph.graph.update(design=design, kinds=head["kinds"], device_classes=head["device_classes"])
     return as_topology(graph, name=str(file))
+
+
+def _foreign(graph: Any, strict: bool) -> nx.MultiGraph[Any]:
+    """Cables of another tool's graph: arcs in opposite directions are one, in the same direction parallel.
+
+    An attribute in which parallel cables differ becomes the tuple of its values. Where not ``strict``, cables
+    from a node to itself are left out.
+    """
+    import networkx as nx
+
+    made: Any = (nx.MultiDiGraph if graph.is_directed() else nx.MultiGraph)(**graph.graph)
+    made.add_nodes_from(graph.nodes(data=True))
+    made.add_edges_from(graph.edges(data=True))  # numbered from 0 in each direction
+    cables: nx.MultiGraph[Any] = made.to_undirected()
+    if not strict:
+        cables.remove_edges_from(list(nx.selfloop_edges(cables, keys=True)))
+    for u, v in {(u, v) for u, v, key in cables.edges(keys=True) if key}:
+        parallel = list(cables[u][v].values())
+        for name in set().union(*parallel) - EDGE_FIELDS.keys():
+            said = tuple(cable.get(name) for cable in parallel)
+            for cable in parallel:
+                cable[name] = said[0] if len(set(said)) == 1 else said
+    return cables
 
 
 def _ids(labels: list[Hashable]) -> tuple[str, list[str]]:
