@@ -98,6 +98,8 @@ def rows(model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, 
     require_instance(Checkpointing, checkpointing=checkpointing)
     require_instance(Recovery, recovery=recovery)
     require_int(spares=spares, at_least=0, at_most=10**6)
+    if spares and recovery.policy == "restart":
+        raise ValueError(f"spares must be 0 with recovery 'restart', which waits for repairs, got {spares}")
     shape = _shape(model)
     domains = [domain for domain in model.domains if domain.rate > 0]
     levels = checkpointing.levels

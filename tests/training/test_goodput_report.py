@@ -212,8 +212,11 @@ def test_elastic_job_without_failures_of_the_whole_is_its_closed_form():
 @pytest.mark.parametrize("method", ["closed", "markov"])
 def test_time_accounting_is_closed(policy, method):
     micro = {"micro_batches": 8, "batch": "keep"} if policy in ("elastic", "regroup") else {}
+    spares = 0 if policy == "restart" else 3
     for planned in (0.0, 0.03):
-        report = goodput(model(EVERY), 5.0, LEVELS, way(policy, **micro), 3, planned=planned, method=method)
+        report = goodput(
+            model(EVERY), 5.0, LEVELS, way(policy, **micro), spares, planned=planned, method=method
+        )
         assert abs(sum(report.buckets.values()) - 1) < 1e-12
         assert min(report.buckets.values()) >= 0
         assert report.buckets["planned"] == planned
@@ -314,9 +317,16 @@ def test_a_hundred_thousand_gpus_with_every_domain_take_fifty_milliseconds(check
         spent = []
         for _ in range(6):
             start = time.process_time()
-            goodput(large, 5.0, checkpointing, way(policy), 64)
+            goodput(large, 5.0, checkpointing, way(policy), 0 if policy == "restart" else 64)
             spent.append(time.process_time() - start)
         assert min(spent) < 0.05, policy
+
+
+def test_a_job_that_waits_for_repairs_takes_no_spares():
+    for question in (goodput, training.simulate):
+        options = {"years": 1.0, "rng": np.random.default_rng(1)} if question is training.simulate else {}
+        with pytest.raises(ValueError, match="spares must be 0 with recovery 'restart'.*got 12"):
+            question(model(), 5.0, STORAGE, way("restart"), 12, **options)
 
 
 @pytest.mark.parametrize(
