@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice, pairwise, repeat
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -53,7 +54,8 @@ def paths(
     Returns
     -------
     tuple of tuples
-        The shortest first; empty where no such path joins the nodes. BCube: k+1 paths that share no server
+        The shortest first, once for every choice of parallel cables; empty where no such path joins the
+        nodes. BCube: k+1 paths that share no server
         and no switch. DCell and FiConn: one path of at most 2^(k+1) - 1 server hops, not always a shortest.
 
     Notes
@@ -255,8 +257,15 @@ def _climbs(t: Topology, start: int) -> Iterator[Walk]:
 
 
 def _listed(t: Topology, walks: Iterable[Walk]) -> tuple[Path, ...]:
-    """Labels along the walks, the shortest first; refused where there are too many to list."""
-    found = sorted(islice(walks, _MOST_PATHS + 1), key=lambda walk: (len(walk), walk))
+    """Labels along the walks, once for every choice of parallel cables; the shortest first."""
+    several = t.multiplicity > 1
+    pairs = map(frozenset, t.edges[several].tolist())
+    cables = dict(zip(pairs, t.multiplicity[several].tolist(), strict=True))
+    choices = (
+        repeat(walk, prod(cables.get(frozenset(pair), 1) for pair in pairwise(walk))) for walk in walks
+    )
+    listed = islice(chain.from_iterable(choices), _MOST_PATHS + 1)
+    found = sorted(listed, key=lambda walk: (len(walk), walk))
     if len(found) > _MOST_PATHS:
         raise ValueError(f"target must be at the end of at most {_MOST_PATHS} paths from source in {t!r}")
     return tuple(tuple(t.labels[v] for v in walk) for walk in found)

@@ -91,7 +91,8 @@ def test_flow_follows_every_shortest_path_alike(topology, pattern):
         pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
     flow = np.zeros(2 * m)
     for i, j in pairs:
-        paths = ecmp_paths(topology, *(int(topology.hosts[group[k]]) for k in (i, j)))
+        ends = (int(topology.hosts[group[k]]) for k in (i, j))
+        paths = set(ecmp_paths(topology, *ends))
         wide = [np.prod([topology.multiplicity[index[min(h), max(h)]] for h in hops(p)]) for p in paths]
         for path, width in zip(paths, wide, strict=True):
             for u, v in hops(path):

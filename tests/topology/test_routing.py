@@ -5,7 +5,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.topology import Topology, bcube, dcell, fat_tree, ficonn, leaf_spine, vl2
+from relparallel.topology import Topology, aspen, bcube, dcell, fat_tree, ficonn, leaf_spine, vl2
 from relparallel.topology.routing import (
     bcube_paths,
     dcell_route,
@@ -45,6 +45,14 @@ def test_the_first_hop_of_bcube_path_i_is_at_level_k_minus_i():
     t = bcube(n=4, k=2)
     for s, d in [(0, 63), (5, 6), (1, 17)]:
         assert [t.tier[path[1]] - 1 for path in bcube_paths(t, s, d)] == [2, 1, 0]
+
+
+def test_parallel_cables_are_paths_of_their_own():
+    t = aspen(levels=4, k=6, fault_tolerance=(0, 0, 2))  # three cables to each pod below, by Walraed-Sullivan
+    top, below = t.edges[t.multiplicity > 1][0].tolist()
+    assert len(ecmp_paths(t, top, below)) == 3
+    assert len(ecmp_paths(nx.MultiGraph([(0, 1), (0, 1), (1, 2), (1, 2), (1, 2)]), 0, 2)) == 6
+    assert len(up_down_paths(t, int(t.hosts[0]), int(t.hosts[-1]))) == 9 * 3 * 3
 
 
 @pytest.mark.parametrize(("n", "k"), [(4, 0), (4, 1), (3, 2), (2, 2)])

@@ -325,7 +325,7 @@ def test_a_hundred_thousand_gpus_with_every_domain_take_fifty_milliseconds(check
 def test_a_job_that_waits_for_repairs_takes_no_spares():
     for question in (goodput, training.simulate):
         options = {"years": 1.0, "rng": np.random.default_rng(1)} if question is training.simulate else {}
-        with pytest.raises(ValueError, match="spares must be 0 with recovery 'restart'.*got 12"):
+        with pytest.raises(ValueError, match=r"spares must be 0 with recovery 'restart'.*got 12"):
             question(model(), 5.0, STORAGE, way("restart"), 12, **options)
 
 
