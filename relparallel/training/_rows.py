@@ -47,6 +47,12 @@ class Rows:
     restart_fixed: float
 
     @property
+    def pausing(self) -> NDArray[np.bool_]:
+        """Rows that stop the job for a pause only."""
+        kept: NDArray[np.bool_] = ~self.back & (self.slowdown == 1)
+        return kept & (self.detection + self.pause > 0)
+
+    @property
     def taken(self) -> dict[int, float]:
         """Parts under repair at once if all could always fail, by the nodes of a part."""
         busy = self.rate * self.repair
@@ -78,6 +84,15 @@ class Rows:
         chance = self.down(waits)
         available = max(1 - float(chance[speed == 0].sum()), 0.0)
         return available, min(float(chance @ speed) / available, 1.0) if available else 0.0
+
+    def outside_pauses(self) -> Rows:
+        """The job as it is found outside its pauses: fewer nodes are missing than on average.
+
+        Outside a pause of length d nothing has failed for d seconds, and of the parts that were under repair
+        then the share e^{-d/r} still is. With repairs of mean r that is a smaller load, rho e^{-d/r}.
+        """
+        still = np.where(self.pausing & (self.repair > 0), self.detection + self.pause, 0.0)
+        return replace(self, repair=self.repair * np.exp(-still / np.maximum(self.repair, 1.0)))
 
     def slow_parts(self) -> float:
         """Mean speed with slow parts, of which Poisson numbers are slow at once."""

@@ -201,7 +201,8 @@ def test_cold_spares_are_the_product_of_three_closed_forms(spares):
 def test_elastic_job_without_failures_of_the_whole_is_its_closed_form():
     classes = (ComponentClass(name="node", level="node", rate=3.79e-3 / DAY),)
     report = goodput(model(classes), 5.0, STORAGE, way("elastic"))
-    expected = training.elastic_throughput(512, 16, 3.79e-3 / DAY, DAY, 30.0)
+    left = DAY * exp(-30.0 / DAY)  # fewer nodes are missing outside the pauses
+    expected = training.elastic_throughput(512, 16, 3.79e-3 / DAY, left, 30.0)
     lost = 512 * 3.79e-3 / DAY * 30.0
     assert report.mean == pytest.approx(expected, abs=lost**2)
     assert report.interval == np.inf
@@ -320,6 +321,26 @@ def test_a_hundred_thousand_gpus_with_every_domain_take_fifty_milliseconds(check
             goodput(large, 5.0, checkpointing, way(policy), 0 if policy == "restart" else 64)
             spent.append(time.process_time() - start)
         assert min(spent) < 0.05, policy
+
+
+@pytest.mark.parametrize("pause", [300.0, 900.0, 3600.0])
+def test_long_pauses_of_an_elastic_job_against_simulation(pause):
+    """A pause follows a failure, so the job computes while fewer nodes are missing than on average."""
+    small = failure_model(
+        Cluster(nodes=128),
+        Strategy(tensor=8, pipeline=16, data=8),
+        rates=(ComponentClass(name="node", level="node", rate=0.0379 / DAY),),
+    )
+    storage = CheckpointLevel(name="storage", cost=30.0, restart=300.0)
+    job = (
+        small,
+        5.0,
+        Checkpointing(levels=(storage,), interval=1200.0),
+        Recovery("elastic", DAY / 4, pause=pause),
+    )
+    made = training.simulate(*job, years=300, rng=np.random.default_rng(5))
+    error = np.sqrt(made.variance_rate / (300 * 365 * DAY))
+    assert abs(goodput(*job).mean - made.mean) < 5e-4 + 3 * error
 
 
 def test_a_job_that_waits_for_repairs_takes_no_spares():
