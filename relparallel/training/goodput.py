@@ -82,9 +82,9 @@ def goodput(
     Notes
     -----
     Exact for waiting policies with failures of one size: a job that waits sees failures at a constant rate in
-    the time it runs. Products of means elsewhere. A job that pauses after a failure computes while fewer nodes
+    the time it runs. Products of means elsewhere. A job that pauses after failures computes while fewer nodes
     are missing than on average: repairs r count as r e^{-pause/r} in its speed, within 0.05 points of
-    simulation up to pauses of an hour. Its rollback is taken as independent of the nodes missing. Where a higher
+    simulation up to pauses of an hour. Its rollback is taken as independent of them. Where a higher
     level of checkpoints is durable sooner than a lower one, see `rollback`. With failures of several sizes
     the distribution of the missing nodes is exact where all parts can always fail, and for cold spares where
     the parts under repair have at most a thousand states. Beyond, it keeps only mean balances: where a
