@@ -12,7 +12,7 @@ from typing import Final
 from relparallel._checks import instance, real, record, require_choice, require_int, whole
 from relparallel.hardware.accelerators import Accelerator, accelerator
 from relparallel.published import data_folder
-from relparallel.units import GBIT
+from relparallel.units import GBIT, MB
 
 LEVELS: Final = ("gpu", "node", "switch", "rack", "job")
 """What stops when a part fails: one GPU, its node, all nodes on a switch or cable, all that share a rack
@@ -38,7 +38,7 @@ class Cluster:
     accelerator : Accelerator, optional
         What computes; times need it, counts do not.
     network_bandwidth : float, optional
-        Of a node to the others, all its adapters together, in one direction [bytes/s].
+        Of a node to the others, all its adapters together, in one direction [bytes/s], at least 1e6.
     name : str, optional
         Under which `cluster` finds it.
 
@@ -57,6 +57,11 @@ class Cluster:
     name: str = instance(str, default="")
 
     def __post_init__(self) -> None:
+        if self.network_bandwidth is not None and self.network_bandwidth < MB:
+            raise ValueError(
+                "network_bandwidth must be at least 1e6 bytes/s (400 Gbit/s is 400 * relparallel.units.GBIT), "
+                f"got {self.network_bandwidth:g}"
+            )
         for name in ("nodes_per_switch", "nodes_per_rack"):
             if self.nodes % getattr(self, name):
                 raise ValueError(f"{name} must divide nodes = {self.nodes}, got {getattr(self, name)}")
