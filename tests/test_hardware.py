@@ -83,6 +83,6 @@ def test_the_frame_has_a_row_for_each_cause():
 
 def test_a_bandwidth_in_gigabits_is_not_taken_for_bytes():
     with pytest.raises(
-        ValueError, match=r"at least 1e6 bytes/s \(400 Gbit/s is 400 \* relparallel.units.GBIT\), got 400"
+        ValueError, match=r"at least 1e6 bytes/s \(400 Gbit/s is 400 \* units.GBIT\), got 400"
     ):
         Cluster(nodes=4, network_bandwidth=400)

@@ -59,7 +59,7 @@ class Cluster:
     def __post_init__(self) -> None:
         if self.network_bandwidth is not None and self.network_bandwidth < MB:
             raise ValueError(
-                "network_bandwidth must be at least 1e6 bytes/s (400 Gbit/s is 400 * relparallel.units.GBIT), "
+                "network_bandwidth must be at least 1e6 bytes/s (400 Gbit/s is 400 * units.GBIT), "
                 f"got {self.network_bandwidth:g}"
             )
         for name in ("nodes_per_switch", "nodes_per_rack"):
