@@ -23,15 +23,15 @@ import numpy as np
 
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
 
-MODEL: Final = np.dtype([(name, np.float64) for name in (
+MODEL: Final = np.dtype((np.record, [(name, np.float64) for name in (
     "layers", "hidden", "heads", "kv_heads", "head", "ffn", "matrices", "vocabulary", "sequence",
     "experts", "active", "shared", "expert_ffn", "mixture", "layer_weights", "expert_weights",
     "positions", "tied", "biases",
-)])  # fmt: skip
+)]))  # fmt: skip
 """Sizes of a model; ``matrices`` is 2, or 3 with a gate; ``mixture`` the share of layers with experts; the
 weights are per layer, without and with those that expert parallelism splits; the last three are 0 or 1."""
 
-MACHINE: Final = np.dtype([(name, np.float64) for name in (
+MACHINE: Final = np.dtype((np.record, [(name, np.float64) for name in (
     # the data sheet
     "peak", "weight_peak", "memory_bandwidth", "processors", "node", "node_link", "network",
     # what calibration finds, see `Calibration`
@@ -42,15 +42,15 @@ MACHINE: Final = np.dtype([(name, np.float64) for name in (
     "tensor_slow", "context_slow", "data_slow", "pipeline_slow",
     # the software
     "flash_attention", "gradient_bytes", "scatter", "bucketed", "factor",
-)])  # fmt: skip
+)]))  # fmt: skip
 """What a machine and its software can do; products with weights may run in a smaller number format."""
 
-CHOICE: Final = np.dtype([
+CHOICE: Final = np.dtype((np.record, [
     ("tensor", np.int32), ("pipeline", np.int32), ("data", np.int32), ("context", np.int32),
     ("expert", np.int32), ("shard", np.int32), ("micro_batch", np.int32), ("micro_batches", np.int32),
     ("virtual_stages", np.int32), ("sequence_parallel", np.int8), ("recompute", np.int8),
     ("zero_stage", np.int8), ("schedule", np.int8),
-])  # fmt: skip
+]))  # fmt: skip
 """One strategy, with the micro-batches of a replica."""
 
 PARTS: Final = (
@@ -184,12 +184,12 @@ def _gather(size: Any, ranks: Any, inside: Any, h: Any) -> Any:
         return 0.0
     link = size / (h.node_link * h.link_share)
     if ranks <= inside:
-        return link * (ranks - 1) / ranks + h.round * (1 + 0.25 * ranks) / 2
+        return link * (ranks - 1) / ranks + h["round"] * (1 + 0.25 * ranks) / 2
     nodes = np.ceil(ranks / inside)
     wire = size * h.node / inside / (h.network * h.network_share)  # as many groups leave the node at once
     flat = max(link, wire) * (ranks - 1) / ranks
     levels = link * (inside - 1) / inside + wire * (nodes - 1) / nodes
-    return min(flat, levels) + h.round / 2 + min(nodes - 1, np.ceil(np.log2(nodes))) * h.hop
+    return min(flat, levels) + h["round"] / 2 + min(nodes - 1, np.ceil(np.log2(nodes))) * h.hop
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -202,7 +202,7 @@ def _together(h: Any, stride: Any, ranks: Any) -> Any:
 def _send(size: Any, apart: Any, h: Any) -> Any:
     """Transfer to a GPU so many GPUs further on, while all others of the node do the same."""
     if apart < h.node:
-        return size / (h.node_link * h.link_share) + h.round / 2
+        return size / (h.node_link * h.link_share) + h["round"] / 2
     return size * h.node / (h.network * h.network_share) + h.hop
 
 
@@ -242,7 +242,7 @@ def _held(model: Any, s: Any) -> Any:
 @numba.njit(cache=True)  # type: ignore[misc]
 def _gradients(model: Any, h: Any, s: Any, gathered: Any, backward: Any) -> Any:
     """Gradients (and parameters) between replicas at the end of a step, as far as it waits for them."""
-    copies = (2.0 if s.schedule == _CHIMERA else 1.0) * s.data * s.context
+    copies = (2.0 if s.schedule == _CHIMERA else 1.0) * s["data"] * s.context
     if copies <= 1:
         return 0.0
     dense, expert = _held(model, s)
@@ -314,7 +314,7 @@ def _bubble(s: Any, forward: Any, back: Any, weight: Any) -> Any:
 @numba.njit(cache=True)  # type: ignore[misc]
 def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     """Fill the parts of one step."""
-    t, c, d, p, v = s.tensor, s.context, s.data, s.pipeline, s.virtual_stages
+    t, c, d, p, v = s.tensor, s.context, s["data"], s.pipeline, s.virtual_stages
     m, repeats = s.micro_batches, 1.0 if s.recompute == 2 else 0.0
     n = s.micro_batch * model.sequence / c
     forward, backward, core, weight = _layer(model, h, s)

@@ -22,10 +22,10 @@ import numpy as np
 
 from relparallel.parallel.schedules import FLIGHTS, TABLE
 
-STORAGE: Final = np.dtype([(name, np.float64) for name in (
+STORAGE: Final = np.dtype((np.record, [(name, np.float64) for name in (
     "parameter", "gradient", "optimizer", "gathered", "bucket", "setup", "logit", "loss",  # see `Precision`
     "sharded_storage", "flash", "dropout", "offload_optimizer", "offload_parameters",  # 0 or 1
-)])  # fmt: skip
+)]))  # fmt: skip
 """How the software keeps numbers."""
 
 BYTES: Final = ("parameters", "gradients", "optimizer", "activations", "buffers", "setup")

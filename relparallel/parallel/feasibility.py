@@ -56,7 +56,7 @@ def _broken(heads: Any, keys: Any, width: Any, expert_width: Any, layers: Any, s
     for i in range(choices.size):
         s = choices[i]
         t, p, v = np.int64(s.tensor), np.int64(s.pipeline), np.int64(s.virtual_stages)
-        d, c, split = np.int64(s.data), np.int64(s.context), s.sequence_parallel > 0
+        d, c, split = np.int64(s["data"]), np.int64(s.context), s.sequence_parallel > 0
         chunks, together, folded = p * v, d * s.micro_batch, s.schedule in _FOLDED
         broken = (
             gpus > 0 and t * p * d * c > gpus,

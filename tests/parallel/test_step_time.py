@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -236,3 +239,20 @@ def test_a_cluster_without_an_accelerator_has_no_times():
 def test_an_unknown_software_is_refused():
     with pytest.raises(ValueError, match="software must be one of"):
         step_time(GPT, Strategy(tensor=8), on(8), 64, software="megatron-1999")
+
+
+def test_a_step_takes_as_long_without_compilation():
+    lines = (
+        "from relparallel.hardware import cluster",
+        "from relparallel.parallel import Strategy, step_time",
+        "from relparallel.workload import Transformer",
+        "model = Transformer(layers=24, hidden=4096, heads=32, vocabulary=51200, sequence=2048)",
+        "found = step_time(model, Strategy(tensor=4, pipeline=4, data=2), cluster('a100-80gb-selene', 32), 64)",
+        "print(repr(float(found.total)))",
+    )
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    plain = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], env=environment, capture_output=True, text=True, check=True
+    )
+    found = step_time(GPT, Strategy(tensor=4, pipeline=4, data=2), on(32), 64)
+    assert float(plain.stdout) == pytest.approx(found.total, rel=1e-12)
