@@ -101,7 +101,7 @@ def _zoo_table(path: Path) -> pd.DataFrame:
     with tarfile.open(path) as files, TemporaryDirectory() as folder:
         files.extractall(folder, filter="data")
         for file in Path(folder).rglob("*.graphml"):
-            whole = nx.Graph(read(file, strict=False).to_networkx().edges())
+            whole: nx.Graph[str] = nx.Graph(read(file, strict=False).to_networkx().edges())
             part = nx.Graph(whole.edges(max(nx.connected_components(whole), key=len)))
             found = evaluate(part, "nodes", _ZOO_UP, method="exact")
             digits = f"{found.reliability:.13g}", f"{found.unreliability:.13g}"

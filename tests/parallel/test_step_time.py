@@ -247,7 +247,8 @@ def test_a_step_takes_as_long_without_compilation():
         "from relparallel.parallel import Strategy, step_time",
         "from relparallel.workload import Transformer",
         "model = Transformer(layers=24, hidden=4096, heads=32, vocabulary=51200, sequence=2048)",
-        "found = step_time(model, Strategy(tensor=4, pipeline=4, data=2), cluster('a100-80gb-selene', 32), 64)",
+        "strategy, machine = Strategy(tensor=4, pipeline=4, data=2), cluster('a100-80gb-selene', 32)",
+        "found = step_time(model, strategy, machine, 64)",
         "print(repr(float(found.total)))",
     )
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}

@@ -120,7 +120,7 @@ def _foreign(graph: Any, strict: bool) -> nx.MultiGraph[Any]:
     made.add_edges_from(graph.edges(data=True))  # numbered from 0 in each direction
     cables: nx.MultiGraph[Any] = made.to_undirected()
     if not strict:
-        cables.remove_edges_from(list(nx.selfloop_edges(cables, keys=True)))
+        cables.remove_edges_from([(u, v) for u, v in cables.edges() if u == v])
     for u, v in {(u, v) for u, v, key in cables.edges(keys=True) if key}:
         parallel = list(cables[u][v].values())
         for name in set().union(*parallel) - EDGE_FIELDS.keys():
