@@ -16,7 +16,7 @@ from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.hardware import Cluster
 from relparallel.metrics._network import arcs_of, require_alive
 from relparallel.parallel._arguments import require_indices, require_number
-from relparallel.parallel._flows import group_flows
+from relparallel.parallel.flows import Wiring
 from relparallel.parallel.strategy import Placement
 from relparallel.topology import Topology
 
@@ -141,8 +141,8 @@ def group_links(
 
     Notes
     -----
-    On a topology traffic takes all shortest paths of what lives alike (ECMP): one breadth-first search for
-    every receiver, O(ranks x edges). What loses its path moves to others, and slows who is there. Narayanan
+    On a topology traffic takes all shortest paths of what lives alike (ECMP), each pair searched from
+    both ends. What loses its path moves to others, and slows who is there. Narayanan
     et al., SC 2021, section 3: how the groups of each degree lie on nodes.
 
     Examples
@@ -220,30 +220,19 @@ def _on_topology(groups: NDArray[np.int64], pairs: Pairs, network: Topology, ali
 
     living, cables = arcs_of(network, require_alive(network, alive))
     source, target, amount = pairs
-    hosts, sends = network.hosts[groups].astype(np.int64), amount * living
-    order = np.argsort(target, kind="stable")
-    starts = np.searchsorted(target[order], np.arange(hosts.shape[1] + 1))
-    arcs, place = _arcs(network, cables)
-    columns, values, heads, arrived = group_flows(arcs, place, hosts, source[order], starts, sends)
-    wanted = sends[hosts] @ np.bincount(source, minlength=hosts.shape[1])
-    m = len(network.edges)
+    hosts = network.hosts[groups].astype(np.int64)
+    ends = np.stack([hosts[:, source], hosts[:, target]], axis=-1).reshape(-1, 2)
+    found = Wiring.of(network).flows(cables, ends)
+    starts = np.arange(len(groups) + 1) * source.size
+    sent = csr_array(
+        (np.full(len(ends), amount), np.arange(len(ends)), starts), shape=(len(groups), len(ends))
+    )
+    reached = (np.diff(found.indptr) > 0).reshape(len(groups), source.size)
     return {
-        "flow": csr_array((values, columns, heads), shape=(len(groups), 2 * m)),
+        "flow": (sent @ found).sorted_indices(),
         "capacity": np.tile(network.capacity * cables, 2),
-        "joined": np.isclose(arrived, wanted) & (living[hosts] > 0).all(axis=1),
+        "joined": reached.all(axis=1) & (living[hosts] > 0).all(axis=1),
     }
-
-
-def _arcs(t: Topology, cables: NDArray[np.int64]) -> tuple[tuple[NDArray[Any], ...], NDArray[np.int64]]:
-    """Both directions of every living pair as sorted arcs, and the arc that runs against each link."""
-    living, m = np.flatnonzero(cables), len(t.edges)
-    tail, head = np.concatenate([t.edges[living], t.edges[living, ::-1]]).T
-    order = np.lexsort((head, tail))
-    place = np.full(2 * m, -1)
-    place[np.concatenate([living + m, living])[order]] = np.arange(order.size)
-    indptr = np.searchsorted(tail[order], np.arange(t.num_nodes + 1)).astype(np.int64)
-    wide = np.tile(cables[living], 2)[order].astype(np.float64)
-    return (indptr, head[order].astype(np.int32), wide, t.transit), place
 
 
 def _positive(values: Floats) -> Floats:

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.parallel.pair_flows import PairFlows, Wiring
+from relparallel.parallel.flows import PairFlows, Wiring
 from relparallel.topology import Topology
 from relparallel.topology.symmetry import refine_colours
 
