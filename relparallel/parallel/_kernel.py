@@ -21,6 +21,7 @@ from typing import Any, Final
 import numba
 import numpy as np
 
+from relparallel.parallel.collective_time import one_ring, rings_in_rings
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
 
 MODEL: Final = np.dtype([(name, np.float64) for name in (
@@ -66,6 +67,8 @@ _ZB_H1, _ZB_2P, _ZB_V, _V_HALF, _V_MIN, _CHIMERA = (
     SCHEDULES.index(name) for name in ("zb_h1", "zb_2p", "zb_v", "v_half", "v_min", "chimera")
 )
 
+_one_ring: Any = numba.njit(cache=True)(one_ring)
+_rings_in_rings: Any = numba.njit(cache=True)(rings_in_rings)
 _TILE: Final = 128.0  # rows and columns of the smaller tile of a matrix product
 _SMALL_TILE: Final = 0.9  # rate of the smaller tile beside the larger one of 256 x 128
 _SOFTMAX_BYTES: Final = 9.0  # per score: softmax read and write, dropout read, write and mask
@@ -175,21 +178,20 @@ def pass_times(model: Any, h: Any, s: Any) -> Any:
 def _gather(size: Any, ranks: Any, inside: Any, h: Any) -> Any:
     """Reduce-scatter or all-gather of a vector among ranks of which some share a node, the cheapest way.
 
-    The ranks of a node share its network. Over several nodes it is one ring through all ranks, or a ring in
-    every node and others between nodes, which saves network and uses it later; the rounds between nodes go
-    round, or by doubling distances if those are fewer. An all-reduce is two of these: a tree has as many hops
-    as doubling and moves the whole vector each way, so it is never cheaper.
+    The forms of `collective_time` with calibrated links, whose latencies are counted on their own. Over
+    several nodes, two levels save network and use it later; the rounds between nodes go round, or by doubling
+    distances if those are fewer. An all-reduce is two of these: a tree has as many hops as doubling and moves
+    the whole vector each way, so it is never cheaper.
     """
     if ranks <= 1:
         return 0.0
-    link = size / (h.node_link * h.link_share)
+    near = size / (h.node_link * h.link_share)
     if ranks <= inside:
-        return link * (ranks - 1) / ranks + h.round * (1 + 0.25 * ranks) / 2
+        return _one_ring(ranks, 0.0, near, 0.0, 0.0) + h.round * (1 + 0.25 * ranks) / 2
     nodes = np.ceil(ranks / inside)
-    wire = size * h.node / inside / (h.network * h.network_share)  # as many groups leave the node at once
-    flat = max(link, wire) * (ranks - 1) / ranks
-    levels = link * (inside - 1) / inside + wire * (nodes - 1) / nodes
-    return min(flat, levels) + h.round / 2 + min(nodes - 1, np.ceil(np.log2(nodes))) * h.hop
+    far = size * h.node / inside / (h.network * h.network_share)  # as many groups leave the node at once
+    moved = min(_one_ring(ranks, 0.0, near, 0.0, far), _rings_in_rings(inside, nodes, 0.0, near, 0.0, far))
+    return moved + h.round / 2 + min(nodes - 1, np.ceil(np.log2(nodes))) * h.hop
 
 
 @numba.njit(cache=True)  # type: ignore[misc]

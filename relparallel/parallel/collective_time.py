@@ -209,13 +209,26 @@ def _form(kind: str, **named: str) -> Form:
     return forms[require_choice(tuple(forms), **named)]
 
 
+def one_ring(n: Any, a: Any, near: Any, A: Any, far: Any) -> Any:
+    """Ring of n ranks: n - 1 rounds of the n-th part, as slow as the slower level.
+
+    ``near`` and ``far``: seconds of the whole vector on a level, a and A its latency; 0 where none is used.
+    """
+    return np.maximum((n - 1) * a + near * (n - 1) / n, (n - 1) * A + far * (n - 1) / n)
+
+
+def rings_in_rings(g: Any, k: Any, a: Any, near: Any, A: Any, far: Any) -> Any:
+    """A ring inside every node of g ranks, and rings between the k nodes, in the terms of `one_ring`."""
+    return (g - 1) * a + near * (g - 1) / g + (k - 1) * A + far * (k - 1) / k
+
+
 def _ring(rounds: int) -> Form:
-    """So many times n - 1 rounds of N/n bytes, as slow as the slower level that is used."""
+    """So many times n - 1 rounds of N/n bytes."""
 
     def form(size: Any, n: Any, g: Any, links: Links) -> Any:
-        near = np.where(g > 1, links.latency + size / n / links.bandwidth, 0.0)
-        far = np.where(n > g, links.network_latency + size / n / links.network_bandwidth, 0.0)
-        return rounds * (n - 1) * np.maximum(near, far)
+        near = [np.where(g > 1, x, 0.0) for x in (links.latency, size / links.bandwidth)]
+        far = [np.where(n > g, x, 0.0) for x in (links.network_latency, size / links.network_bandwidth)]
+        return rounds * one_ring(n, *near, *far)
 
     return form
 
@@ -235,9 +248,8 @@ def _hierarchical(rounds: int) -> Form:
     """A ring inside every node, and rings between the nodes."""
 
     def form(size: Any, n: Any, g: Any, links: Links) -> Any:
-        near = (g - 1) * (links.latency + size / g / links.bandwidth)
-        far = (n / g - 1) * (links.network_latency + size * g / n / links.network_bandwidth)
-        return rounds * (near + far)
+        near, far = size / links.bandwidth, size / links.network_bandwidth
+        return rounds * rings_in_rings(g, n / g, links.latency, near, links.network_latency, far)
 
     return form
 

@@ -16,6 +16,7 @@ from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.hardware import Cluster
 from relparallel.metrics._network import arcs_of, require_alive
 from relparallel.parallel._arguments import require_indices, require_number
+from relparallel.parallel.collective_time import one_ring
 from relparallel.parallel.flows import Wiring
 from relparallel.parallel.strategy import Placement
 from relparallel.topology import Topology
@@ -96,10 +97,12 @@ class GroupLinks:
         ranks = self.groups.shape[1]
         if ranks == 1:
             return np.zeros(len(self.groups))
-        rounds, part = (1, 1) if kind == "send" else (_ROUNDS.get(kind, 1) * (ranks - 1), ranks)
         bandwidth = self.bandwidth
-        moved = np.where(bandwidth > 0, size / part / _positive(bandwidth), np.inf)
-        return launch + rounds * (latency + moved)
+        whole = np.where(bandwidth > 0, size / _positive(bandwidth), np.inf)
+        if kind == "send":
+            return launch + latency + whole
+        ring: Floats = one_ring(ranks, latency, whole, 0.0, 0.0)
+        return launch + _ROUNDS.get(kind, 1) * ring
 
     def _per_link(self, load: Floats) -> Floats:
         """Seconds per byte and rank, [links]."""
