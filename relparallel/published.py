@@ -369,6 +369,11 @@ def _fact(topic: str, row: Mapping[str, str]) -> Fact:
                 **{name: row[name] for name in same})  # fmt: skip
 
 
+def shipped_rows(name: str) -> list[dict[str, str]]:
+    """Rows of a table of `data_folder`."""
+    return _rows(data_folder() / name)
+
+
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))

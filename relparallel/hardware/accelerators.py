@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from functools import cache
 
 from relparallel._checks import instance, real, record, require_choice, require_real, whole
-from relparallel.published import data_folder
+from relparallel.published import shipped_rows
 from relparallel.units import GB, GIB, TFLOP
 
 
@@ -63,9 +62,8 @@ class Accelerator:
 def _rows() -> dict[str, dict[str, float]]:
     """Shipped numbers by accelerator and quantity."""
     found: dict[str, dict[str, float]] = {}
-    with (data_folder() / "accelerators.csv").open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            found.setdefault(row["accelerator"], {})[row["quantity"]] = float(row["value"])
+    for row in shipped_rows("accelerators.csv"):
+        found.setdefault(row["accelerator"], {})[row["quantity"]] = float(row["value"])
     return found
 
 

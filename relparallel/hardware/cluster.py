@@ -5,13 +5,12 @@ A `Cluster` counts parts and has two levels of links; it has no graph.
 
 from __future__ import annotations
 
-import csv
 from functools import cache
 from typing import Final
 
 from relparallel._checks import instance, real, record, require_choice, require_int, whole
 from relparallel.hardware.accelerators import Accelerator, accelerator
-from relparallel.published import data_folder
+from relparallel.published import shipped_rows
 from relparallel.units import GBIT
 
 LEVELS: Final = ("gpu", "node", "switch", "rack", "job")
@@ -82,8 +81,7 @@ class Cluster:
 @cache
 def _rows() -> dict[str, dict[str, str]]:
     """Shipped clusters by name."""
-    with (data_folder() / "clusters.csv").open(newline="", encoding="utf-8") as file:
-        return {row["cluster"]: row for row in csv.DictReader(file)}
+    return {row["cluster"]: row for row in shipped_rows("clusters.csv")}
 
 
 def clusters() -> tuple[str, ...]:

@@ -7,16 +7,14 @@ exceeds 1, and none of the peak rate what somebody has measured.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from relparallel._checks import flag, instance, record, require_choice, require_instance, whole
 from relparallel.hardware import Accelerator
-from relparallel.published import data_folder
+from relparallel.published import data_folder, shipped_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +90,7 @@ class Calibration:
 
 @cache
 def _prior_rows() -> dict[str, dict[str, str]]:
-    return {row["parameter"]: row for row in _rows(data_folder() / "priors.csv")}
+    return {row["parameter"]: row for row in shipped_rows("priors.csv")}
 
 
 def priors(device: Accelerator) -> dict[str, Prior]:
@@ -110,7 +108,7 @@ def priors(device: Accelerator) -> dict[str, Prior]:
 
 @cache
 def _software_rows() -> dict[str, dict[str, str]]:
-    return {row["software"]: row for row in _rows(data_folder() / "software.csv")}
+    return {row["software"]: row for row in shipped_rows("software.csv")}
 
 
 def softwares() -> tuple[str, ...]:
@@ -192,8 +190,3 @@ def _calibration(family: str) -> Calibration:
         for regime in REGIMES
     }
     return Calibration(family=family, values=part("parameter"), factors=part("factor"), scatter=scatter)
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))

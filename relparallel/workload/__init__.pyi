@@ -12,6 +12,7 @@ from .decoder import operators as operators
 from .encoders import (
     bert as bert,
     encoder_decoder as encoder_decoder,
+    swin as swin,
     t5 as t5,
     vision_transformer as vision_transformer,
 )
@@ -29,4 +30,3 @@ from .published_graphs import layer_graph as layer_graph, layer_graphs as layer_
 from .recurrent import recurrent as recurrent
 from .rlhf import rlhf as rlhf
 from .transformer import LatentAttention as LatentAttention, Transformer as Transformer
-from .windows import swin as swin

@@ -16,28 +16,20 @@ c         3: queries, keys and values
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Collection
-from functools import cache
 from typing import Final
 
 import pandas as pd
 
 from relparallel._checks import require_instance, require_int
-from relparallel.published import data_folder
+from relparallel.published import shipped_rows
 
 _LETTERS: Final = {"b": "batch", "j": "sequence", "k": "sequence", "h": "heads", "i": "hidden", "u": "ffn"}
 
 ENCODER_FUSION: Final = ("softmax", "softmax backward")
 """Groups that a framework's softmax fuses already: scaling, softmax and dropout of the scores."""
-
-
-@cache
-def _rows() -> tuple[dict[str, str], ...]:
-    with (data_folder() / "encoder_layer.csv").open(newline="", encoding="utf-8") as file:
-        return tuple(csv.DictReader(file))
 
 
 def encoder_layer(
@@ -74,7 +66,7 @@ def encoder_layer(
         raise ValueError(f"heads must divide hidden = {hidden}, got {heads}")
     given = {"batch": batch, "sequence": sequence, "hidden": hidden, "heads": heads, "ffn": ffn}
     sides = {letter: given[name] for letter, name in _LETTERS.items()} | {"p": hidden // heads, "c": 3}
-    return pd.DataFrame([_operator(row, sides) for row in _rows()])
+    return pd.DataFrame([_operator(row, sides) for row in shipped_rows("encoder_layer.csv")])
 
 
 def _operator(row: dict[str, str], sides: dict[str, int]) -> dict[str, object]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from functools import cache
 
 from relparallel._checks import require_choice
-from relparallel.published import data_folder
+from relparallel.published import shipped_rows
 from relparallel.workload.transformer import LatentAttention, Transformer
 
 _LATENT = ("q_rank", "kv_rank", "nope", "rope", "value")
@@ -15,11 +14,10 @@ _LATENT = ("q_rank", "kv_rank", "nope", "rope", "value")
 @cache
 def _rows() -> dict[str, dict[str, int | bool]]:
     """Shipped sizes by model; what a row leaves blank is the default."""
-    with (data_folder() / "models.csv").open(newline="", encoding="utf-8") as file:
-        return {
-            row.pop("name"): {key: _size(text) for key, text in row.items() if text and key != "source"}
-            for row in csv.DictReader(file)
-        }
+    return {
+        row.pop("name"): {key: _size(text) for key, text in row.items() if text and key != "source"}
+        for row in shipped_rows("models.csv")
+    }
 
 
 def _size(text: str) -> int | bool:
