@@ -18,23 +18,15 @@ class Accelerator:
     ----------
     name : str
         Under which `accelerator` finds it.
-    peak : Mapping of str to float
-        Dense matrix products by number format ("bf16", "fp8") [FLOP/s].
-    matmul : Mapping of str to float
-        Best rate that anybody has measured for a matrix product, by format: no model may exceed it [FLOP/s].
-    memory : float
-        [bytes].
-    memory_bandwidth : float
-        [bytes/s].
+    peak, matmul : Mapping of str to float
+        Dense matrix products by number format ("bf16", "fp8") [FLOP/s], and the best rate that anybody has
+        measured for one, which no model may exceed.
+    memory, memory_bandwidth : float
+        [bytes] and [bytes/s].
     node_link : float
         To the other GPUs of its node, in one direction [bytes/s].
     multiprocessors : int
         Units that work on one tile of a matrix product each.
-
-    Examples
-    --------
-    >>> accelerator("a100-80gb").peak["bf16"]
-    312000000000000.0
     """
 
     name: str = instance(str)
@@ -94,11 +86,7 @@ def accelerator(name: str) -> Accelerator:
     Returns
     -------
     Accelerator
-        With the numbers of its data sheet.
-
-    References
-    ----------
-    ``data/accelerators.csv`` names the source of every number.
+        With the numbers of its data sheet; ``data/accelerators.csv`` names the source of each.
 
     Examples
     --------

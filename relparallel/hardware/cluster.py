@@ -26,14 +26,11 @@ class Cluster:
 
     Parameters
     ----------
-    nodes : int
-        Nodes, at least 1.
-    gpus_per_node : int
-        GPUs in a node, at least 1.
-    nodes_per_switch : int
-        Nodes that stop when one switch (or its cable) fails, at least 1; divides ``nodes``.
-    nodes_per_rack : int
-        Nodes that share a rack or its power, at least 1; divides ``nodes``.
+    nodes, gpus_per_node : int
+        Nodes, and GPUs in each.
+    nodes_per_switch, nodes_per_rack : int
+        Nodes that stop when one switch (or its cable) fails, and that share a rack or its power; divisors of
+        ``nodes``.
     accelerator : Accelerator, optional
         What computes; times need it, counts do not.
     network_bandwidth : float, optional
@@ -113,11 +110,7 @@ def cluster(name: str, gpus: int) -> Cluster:
     Returns
     -------
     Cluster
-        With its accelerator and its network.
-
-    References
-    ----------
-    ``data/clusters.csv`` names the source of every row.
+        With its accelerator and its network; ``data/clusters.csv`` names the source of every row.
 
     Examples
     --------

@@ -16,13 +16,8 @@ def standard_attention_accesses(sequence: int, head: int) -> int:
     Returns
     -------
     int
-        4 N d + 4 N^2: Theta(N d + N^2).
-
-    Notes
-    -----
-    Queries, keys and values are read and the result is written; scores are written, read for the softmax,
-    written again and read for the weighted sum. Dao et al., "FlashAttention", 2022, algorithm 0 and theorem
-    2.
+        4 N d + 4 N^2: queries, keys, values and result once, scores four times. Dao et al., "FlashAttention",
+        2022, algorithm 0 and theorem 2.
 
     Examples
     --------
@@ -38,21 +33,15 @@ def flash_attention_accesses(sequence: int, head: int, sram: int) -> int:
 
     Parameters
     ----------
-    sequence, head : int
-        Tokens N and width d of the head.
-    sram : int
-        Numbers M that the chip holds, at least 4 d.
+    sequence, head, sram : int
+        Tokens N, width d of the head, and numbers M that the chip holds, at least 4 d.
 
     Returns
     -------
     int
-        2 N d + T (3 N d + 4 N) with T = ceil(N / ceil(M / 4 d)) tiles of keys: Theta(N^2 d^2 / M).
-
-    Notes
-    -----
-    Keys and values are read once. For every tile of them all queries are read, and the result and two
-    statistics of each row are read and written. Dao et al., "FlashAttention", 2022, algorithm 1 and theorem
-    2.
+        2 N d + T (3 N d + 4 N) with T = ceil(N / ceil(M / 4 d)) tiles of keys, Theta(N^2 d^2 / M): each tile
+        reads all queries, and reads and writes result and two statistics of each row. Dao et al.,
+        "FlashAttention", 2022, algorithm 1 and theorem 2.
 
     Examples
     --------

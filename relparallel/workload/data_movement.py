@@ -39,21 +39,15 @@ def encoder_layer(
 
     Parameters
     ----------
-    batch, sequence : int
-        Sequences and their tokens.
-    hidden, heads, ffn : int
-        Sizes; BERT-large by default.
+    batch, sequence, hidden, heads, ffn : int
+        Sequences, their tokens and the sizes; BERT-large by default.
 
     Returns
     -------
     DataFrame
-        ``operator``, ``pass``, ``class``, ``flops``, ``reads`` and ``writes`` (number of entries by tensor)
-        and ``group``, the fused kernel that it belongs to, or none.
-
-    Notes
-    -----
-    A contraction costs two FLOPs for every combination of its letters. Ivanov et al., "Data Movement Is All
-    You Need", MLSys 2021, section 3 and the table of its appendix.
+        ``operator``, ``pass``, ``class``, ``flops`` (two for every combination of a contraction's letters),
+        ``reads`` and ``writes`` (entries by tensor) and ``group``, the fused kernel that it belongs to, or
+        none. Ivanov et al., "Data Movement Is All You Need", MLSys 2021, section 3 and appendix.
 
     Examples
     --------
@@ -99,12 +93,8 @@ def words_moved(layer: pd.DataFrame, fused: Collection[str] = ()) -> pd.Series:
     Returns
     -------
     Series
-        Numbers by class of the kernel's last operator.
-
-    Notes
-    -----
-    A kernel reads every tensor that it does not make itself once, and writes every tensor that another
-    kernel reads, or nobody.
+        Numbers by class of the kernel's last operator: a kernel reads every tensor that it does not make
+        once, and writes every tensor that another kernel reads, or nobody.
 
     Examples
     --------

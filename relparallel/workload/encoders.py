@@ -20,14 +20,10 @@ def encoder_decoder(
 
     Parameters
     ----------
-    encoder, decoder : int
-        Layers of the two stacks.
-    hidden, heads, ffn, vocabulary : int
-        Sizes; one table of the vocabulary serves both inputs and the output.
-    source, target : int
-        Tokens read and written.
-    batch : int
-        Pairs of sequences in one pass.
+    encoder, decoder, hidden, heads, ffn, vocabulary : int
+        Layers of the two stacks, and sizes; one table of the vocabulary serves both inputs and the output.
+    source, target, batch : int
+        Tokens read and written, and pairs of sequences in one pass.
     head_size : int, optional
         Width of a head; hidden / heads where omitted.
     biases : bool
@@ -72,14 +68,10 @@ def t5(
 
     Parameters
     ----------
-    layers : int
-        Of the encoder, and as many of the decoder.
-    hidden, heads, ffn, head_size, vocabulary : int
-        Sizes.
-    source, target : int
-        Tokens read and written.
-    batch : int
-        Pairs of sequences in one pass.
+    layers, hidden, heads, ffn, head_size, vocabulary : int
+        Layers of the encoder, and as many of the decoder, and sizes.
+    source, target, batch : int
+        Tokens read and written, and pairs of sequences in one pass.
 
     Returns
     -------
@@ -162,12 +154,8 @@ def vision_transformer(
         Sizes.
     ffn : int, optional
         Width of a feed-forward block; 4 hidden where omitted.
-    patch, image : int
-        Side of a patch and of the square image, in pixels; the first divides the second.
-    classes : int
-        Outputs.
-    batch : int
-        Images in one pass.
+    patch, image, classes, batch : int
+        Sides of a patch and of the square image [pixels], the first a divisor; outputs; images in one pass.
 
     Returns
     -------
@@ -206,18 +194,14 @@ def swin(
 
     Parameters
     ----------
-    channels : int
-        C of the first stage, a multiple of ``head_size``.
+    channels, head_size : int
+        C of the first stage, and the width of a head, a divisor.
     depths : sequence of int
         Blocks of each stage.
     window, patch, image : int
         Sides of a window [tokens], of a patch and of the image [pixels]; windows fill every stage.
-    head_size : int
-        Width of a head.
-    classes : int
-        Outputs.
-    batch : int
-        Images in one pass.
+    classes, batch : int
+        Outputs, and images in one pass.
 
     Returns
     -------

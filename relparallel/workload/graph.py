@@ -66,24 +66,18 @@ class LayerGraph(Layered):
 
     Parameters
     ----------
-    names : tuple of str
-        Distinct names of the n layers.
-    kinds : tuple of str
-        What each layer is (``"conv"``), shape [n].
+    names, kinds : tuple of str
+        Distinct names of the n layers, and what each is (``"conv"``).
     forward, backward : array_like
         Work of a pass over ``batch`` samples, shape [n], in ``unit``.
-    parameter_bytes : array_like
-        Bytes of the parameters, shape [n].
-    activation_bytes : array_like
-        Bytes of the output of ``batch`` samples, shape [n].
+    parameter_bytes, activation_bytes : array_like
+        Bytes of the parameters, and of the output of ``batch`` samples, shape [n].
     edges : array_like of int
         Pairs (maker, user) of layer numbers, shape [m, 2], each once; kept in ascending order.
     unit : {"FLOP", "s"}
         Of ``forward`` and ``backward``: counted operations, or seconds measured on some device.
-    batch : int
-        Samples that ``forward``, ``backward`` and ``activation_bytes`` are of.
-    title : str
-        Name of the model.
+    batch, title : int, str
+        Samples that the work and the outputs are of, and the name of the model.
 
     Examples
     --------

@@ -117,9 +117,8 @@ def read_partition_problem(
 
     Notes
     -----
-    The published files charge a tensor its bytes over 2 GiB/s, in ms as the times of the nodes, but for the
-    layer graphs of the throughput inputs: their costs are a thousand times smaller, seconds beside ms. The
-    published objectives are of the files as they stand, and so is what is read here.
+    The published files charge a tensor its bytes over 2 GiB/s, in ms as the nodes, but the layer graphs
+    of the throughput inputs a thousandth of it; the published objectives are of the files as they stand.
 
     Examples
     --------

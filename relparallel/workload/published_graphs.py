@@ -259,10 +259,9 @@ def bert_graph(
     layers: int = 12, *, hidden: int = 768, vocabulary: int = 30522, sequence: int = 512,
     element_bytes: float = 4,
 ) -> LayerGraph:  # fmt: skip
-    """BERT without a task's head: embeddings, encoder layers, pooler.
+    """BERT without a task's head: embeddings, encoder layers as `bert` counts them, pooler.
 
-    Three tables (V + s + 2) h and a LayerNorm 2 h; layers of 12 h^2 + 13 h parameters and s (12 h^2 + 2 s h)
-    multiply-adds, however many heads there are; a pooler h^2 + h on the first token. Devlin et al., 2018.
+    Embeddings are three tables and a LayerNorm; the pooler sees the first token only. Devlin et al., 2018.
     """
     require_int(layers=layers, hidden=hidden, vocabulary=vocabulary, sequence=sequence, at_least=1)
     one, two = (bert(n, hidden, 1, vocabulary=vocabulary, sequence=sequence) for n in (1, 2))

@@ -26,19 +26,12 @@ class LatentAttention:
 
     Parameters
     ----------
-    q_rank : int, optional
-        Width of the vector that queries are made from; where omitted, they come from the hidden state.
-    kv_rank : int
-        Width of the vector that keys and values are made from.
-    nope, rope : int
-        Entries of a head's key without and with a position; all heads share the latter.
-    value : int
-        Entries of a head's value; ``nope + rope + value`` is even.
-
-    Examples
-    --------
-    >>> LatentAttention(q_rank=1536, kv_rank=512, nope=128, rope=64, value=128).head_width
-    160
+    q_rank, kv_rank : int
+        Widths of the vectors that queries, and keys and values, are made from; without the first, queries
+        come from the hidden state.
+    nope, rope, value : int
+        Entries of a head's key without and with a position, which all heads share, and of its value; the sum
+        is even.
     """
 
     q_rank: int | None = whole(default=None, at_least=1)
@@ -89,25 +82,17 @@ class Transformer:
         Width of a head; h / a where omitted, which ``heads`` must then divide.
     latent : LatentAttention, optional
         Multi-head latent attention, with its own widths of heads: leave out ``kv_heads`` and ``head_size``.
-    qk_norm : bool
-        Whether queries and keys are normalised, with one scale for each entry of a head.
-    gated : bool
-        Whether the feed-forward block has a third matrix (SwiGLU).
-    experts, active_experts : int
-        Feed-forward blocks of a mixture-of-experts layer, and how many of them a token passes; 1 and 1 is
-        a dense model.
-    expert_ffn : int, optional
-        Width of one expert; f where omitted.
-    shared_experts : int
-        Experts that every token passes besides.
-    dense_layers : int
-        Layers without a mixture among the L.
-    tied : bool
-        Whether the output layer is the embedding.
-    learned_positions : bool
-        Whether positions are parameters, s h of them; otherwise they cost none (rotary, ALiBi).
-    biases : bool
-        Whether matrices have biases, and norms a shift besides their scale.
+    qk_norm, gated : bool
+        Whether queries and keys are normalised, one scale for each entry of a head; whether the feed-forward
+        block has a third matrix (SwiGLU).
+    experts, active_experts, shared_experts : int
+        Feed-forward blocks of a mixture-of-experts layer, how many of them a token passes, and how many more
+        every token passes; 1, 1 and 0 is a dense model.
+    expert_ffn, dense_layers : int
+        Width of one expert, f where omitted; layers without a mixture among the L.
+    tied, learned_positions, biases : bool
+        Whether the output layer is the embedding; whether positions are s h parameters, or cost none (rotary,
+        ALiBi); whether matrices have biases, and norms a shift besides their scale.
 
     Examples
     --------
