@@ -1,8 +1,8 @@
 """What a data sheet does not say about a machine: shares of its peaks, latencies, the host's part.
 
-A `Calibration` holds one set of these parameters for one kind of accelerator, and one factor for every
-generation of software that was measured on it. Priors and bounds stand in ``data/priors.csv``: no share
-exceeds 1, and none of the peak rate what somebody has measured.
+A `Calibration` holds these parameters for one kind of accelerator, and a factor for every generation of
+software measured on it. Priors and bounds stand in ``data/priors.csv``: no share exceeds 1, and none of the
+peak rate what somebody has measured.
 """
 
 from __future__ import annotations
@@ -53,18 +53,11 @@ class Calibration:
     ----------
     family : str
         Accelerators that share them: the part of the name before the memory size.
-    values : Mapping of str to float
-        One for each parameter of `priors`.
-    factors : Mapping of str to float
-        Time of each software beside the parameters' time.
+    values, factors : Mapping of str to float
+        One for each parameter of `priors`, and the time of each software beside the parameters' time.
     scatter : Mapping of str to Mapping of float to float
         For steps that wait for kernels and for those that wait for the ``host``: level to bound of
         abs(log(predicted / measured)), from predictions of held-out sources.
-
-    Examples
-    --------
-    >>> sorted(calibration("a100-80gb").factors)[0]
-    'llm-foundry-2023'
     """
 
     family: str = instance(str)
@@ -146,7 +139,7 @@ def software(name: str) -> Software:
 
 
 def calibration(name: str) -> Calibration:
-    """Shipped calibration of an accelerator.
+    """Shipped calibration of an accelerator, fitted to all measured runs by `calibrate`.
 
     Parameters
     ----------
@@ -156,7 +149,7 @@ def calibration(name: str) -> Calibration:
     Returns
     -------
     Calibration
-        Fitted to all measured runs, see `calibrate`.
+        The parameters.
 
     Examples
     --------

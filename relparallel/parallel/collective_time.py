@@ -1,18 +1,9 @@
 """How long a collective takes, by every algorithm, and which one is best: closed forms on two levels.
 
-========  ==========================================  ======================
-letter    meaning                                     argument
-========  ==========================================  ======================
-n         ranks of the group                          ``ranks``
-g         ranks of the group in one node              ``ranks_per_node``
-k         nodes, n / g
-N         bytes, see `collective_time`                ``size``
-a, B      latency and bandwidth inside a node         ``links``
-A, C      latency and bandwidth of a node's network   ``links``
-========  ==========================================  ======================
-
-Every form is what `rounds_time` says of the rounds where n divides N, but for the double tree and a chain
-over several nodes, of which the form is an upper bound. A form stands under ``@form(kind, algorithm)``.
+n ranks with g in each of k = n/g nodes reduce a vector of N bytes; a and B are latency and bandwidth inside a
+node, A and C those of a node's network. Every form is what `rounds_time` says of the rounds where n divides
+N, but for the double tree and a chain over several nodes, of which the form is an upper bound. A form stands
+under ``@form(kind, algorithm)``.
 """
 
 from __future__ import annotations
@@ -78,8 +69,6 @@ def collective(
     >>> from relparallel.parallel import execute
     >>> execute(collective("all_reduce", "tree", 3, 2), [[1, 2], [10, 20], [100, 200]])[1].tolist()
     [111.0, 222.0]
-    >>> sum(1 for _ in collective("all_reduce", "hierarchical", ranks=32, elements=64, ranks_per_node=8))
-    20
     """
     require_choice(tuple(COLLECTIVES), kind=kind)
     generator = COLLECTIVES[kind][require_choice(tuple(COLLECTIVES[kind]), algorithm=algorithm)]
@@ -95,10 +84,8 @@ def collective_time(
 
     Parameters
     ----------
-    kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"}
-        What happens.
-    algorithm : str
-        One of ``FORMS[kind]``.
+    kind, algorithm : str
+        A key of ``FORMS`` ("all_reduce", "all_to_all" ...), and one of ``FORMS[kind]``.
     size : array_like
         Bytes N of the whole vector; of an all-to-all, bytes that one rank has for all.
     ranks, ranks_per_node : array_like of int
@@ -123,8 +110,7 @@ def collective_time(
       reduce-scatter and an all-gather inside them, if there are several;
     - chain: (n + p - 2)(a + N/(p B)).
 
-    Thakur, Rabenseifner and Gropp 2005. Chan et al., "Collective communication: theory, practice, and
-    experience", 2007.
+    Thakur, Rabenseifner and Gropp 2005. Chan et al., "Collective communication", 2007.
 
     Examples
     --------
@@ -149,10 +135,8 @@ def crossover_size(
 
     Parameters
     ----------
-    kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"}
-        What happens.
-    first, second : str
-        Two of ``FORMS[kind]``.
+    kind, first, second : str
+        What happens, and two of ``FORMS[kind]``.
     ranks, ranks_per_node : int
         Ranks n, and how many share a node.
     links : Links
@@ -161,11 +145,8 @@ def crossover_size(
     Returns
     -------
     float
-        Bytes; 0 where the second is never slower, infinite where it is never faster.
-
-    Notes
-    -----
-    The last sign change on a logarithmic grid from 1 byte on, made exact by bisection.
+        Bytes at the last change of sign from 1 byte on; 0 where the second is never slower, infinite where
+        it is never faster.
 
     Examples
     --------

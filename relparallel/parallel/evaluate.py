@@ -169,20 +169,14 @@ def evaluate(
 
     Parameters
     ----------
-    model : Transformer
-        What is trained.
-    grid : StrategyGrid
-        The strategies.
-    cluster : Cluster
-        What they have to fill.
+    model, grid, cluster : Transformer, StrategyGrid, Cluster
+        What is trained, the strategies, and what they have to fill.
     global_batch : int
         Sequences of a step.
     software, precision, calibrated : str, str, Calibration
         As in `step_time`; the software also says whether attention scores are stored.
-    storage : str or Precision
-        As ``precision`` of `memory`.
-    dropout : bool
-        As in `memory`.
+    storage, dropout : str or Precision, bool
+        As ``precision`` and ``dropout`` of `memory`.
     reserve : float
         Bytes of a GPU that tensors cannot have, as in `StageMemory.fits`.
     complete : bool
@@ -195,13 +189,8 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Time, memory and reason of every row.
-
-    Notes
-    -----
-    A row costs what `memory` and `step_time` say of its strategy, to the last bit. O(rows), about half a
-    microsecond for a row that fits and much less for one that breaks a rule. A network is asked once for each
-    kind of group that the degrees lead to.
+        Time, memory and reason of every row: what `memory` and `step_time` say of its strategy, to the last
+        bit. O(rows), half a microsecond for a row that fits and much less for one that breaks a rule.
 
     Examples
     --------

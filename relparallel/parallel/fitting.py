@@ -39,12 +39,8 @@ def calibrate(runs: Sequence[Run]) -> Calibration:
     -------
     Calibration
         Parameters within their bounds, and a factor for every software among the runs; without a scatter, for
-        that of these very runs would be smaller than that of new ones (`prediction_scatter`).
-
-    Notes
-    -----
-    Least squares by trust-region reflection from the priors; a bound cuts a parameter off. A second for a
-    thousand runs.
+        that of these very runs would be smaller than that of new ones (`prediction_scatter`). Least squares
+        by trust-region reflection from the priors, a second for a thousand runs.
 
     Examples
     --------
@@ -102,10 +98,8 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
 
     Parameters
     ----------
-    runs : sequence of Run
+    runs, calibration : sequence of Run, Calibration
         On accelerators of the calibration's family.
-    calibration : Calibration
-        The parameters.
 
     Returns
     -------

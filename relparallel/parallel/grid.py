@@ -41,15 +41,13 @@ SYNCHRONOUS: Final = tuple(name for name in SCHEDULES if name not in ASYNCHRONOU
 class StrategyGrid:
     """Strategies as the rows of one array, 40 bytes each; some may break rules.
 
+    A number or a slice in brackets gives the strategy or the rows there, an array of numbers or of flags
+    those rows. A row that is no valid `Strategy` raises the ValueError that says which rule is broken.
+
     Parameters
     ----------
     choices : structured array [n]
         Of the type of the cost kernels; `all` and `of` make it.
-
-    Notes
-    -----
-    A number or a slice in brackets gives the strategy or the rows there, an array of numbers or of flags
-    those rows. A row that is no valid `Strategy` raises the ValueError that says which rule is broken.
 
     Examples
     --------

@@ -140,13 +140,9 @@ def group_links(
     Returns
     -------
     GroupLinks
-        What each group sends over each link.
-
-    Notes
-    -----
-    On a topology traffic takes all shortest paths of what lives alike (ECMP), each pair searched from
-    both ends. What loses its path moves to others, and slows who is there. Narayanan
-    et al., SC 2021, section 3: how the groups of each degree lie on nodes.
+        What each group sends over each link. On a topology traffic takes all shortest paths of what lives
+        alike (ECMP); what loses its path moves to others, and slows who is there. Narayanan et al., SC 2021,
+        section 3.
 
     Examples
     --------

@@ -1,15 +1,8 @@
 """Closed forms of the bytes on a GPU, term by term: the formulas of `memory`, on arrays.
 
-========  ==========================================  ======================
-letter    meaning                                     argument
-========  ==========================================  ======================
-psi       parameters held by one model-parallel rank  ``parameters``
-N_d       data-parallel ranks                         ``data``
-K         bytes of optimizer state per parameter      ``optimizer_bytes``
-s, h, a   sequence, hidden size, attention heads      ``sequence`` and so on
-b, t, c   micro-batch, tensor and context degree      ``micro_batch`` ...
-p, m, v   stages, micro-batches, chunks per stage     ``stages`` ...
-========  ==========================================  ======================
+A model-parallel rank holds psi parameters, shared by N_d data-parallel ranks, with K bytes of optimizer state
+each. s, h, a are sequence, hidden size and heads; b, t, c micro-batch, tensor and context degree; p, m, v
+stages, micro-batches and chunks per stage.
 """
 
 from __future__ import annotations
@@ -36,26 +29,19 @@ def model_state_bytes(
 
     Parameters
     ----------
-    parameters : float or array
-        Parameters psi of one model-parallel rank, above 0.
-    data : int or array
-        Data-parallel ranks N_d that share the state, at least 1; infinity gives the limit.
-    zero_stage : int or array
-        0 shards nothing, 1 the optimizer state, 2 the gradients too, 3 the parameters too.
+    parameters, data, zero_stage : float or array
+        Parameters psi of one model-parallel rank, above 0; data-parallel ranks N_d that share the state, of
+        which infinity gives the limit; and 0 to shard nothing, 1 the optimizer state, 2 the gradients too, 3
+        the parameters too.
     parameter_bytes, gradient_bytes, optimizer_bytes : float
-        Bytes per parameter; the defaults are mixed-precision Adam: fp16, fp16, and fp32 copy plus two
-        moments (K = 12).
+        Bytes per parameter; by default mixed-precision Adam: fp16, fp16, fp32 copy and two moments (K = 12).
 
     Returns
     -------
     float or numpy.ndarray
-        Bytes.
-
-    Notes
-    -----
-    (2 + 2 + K) psi; 4 psi + K psi / N_d; 2 psi + (2 + K) psi / N_d; (4 + K) psi / N_d for stages 0 to 3.
-    Megatron's distributed optimizer is stage 1 with 2, 2, 16 (fp16), 2, 4, 12 (bf16, fp32 gradients) or
-    4, 4, 8 bytes (fp32). Rajbhandari et al., "ZeRO", SC 2020, section 5 and Table 1.
+        (2 + 2 + K) psi; 4 psi + K psi / N_d; 2 psi + (2 + K) psi / N_d; (4 + K) psi / N_d for stages 0 to 3.
+        Megatron's distributed optimizer is stage 1 with 2, 2, 16 (fp16), 2, 4, 12 (bf16, fp32 gradients) or
+        4, 4, 8 bytes (fp32). Rajbhandari et al., "ZeRO", SC 2020, section 5 and Table 1.
 
     Examples
     --------
@@ -97,10 +83,8 @@ def activation_bytes_per_layer(
 
     Parameters
     ----------
-    sequence, hidden, heads, micro_batch : int or array
-        s, h, a and b, each at least 1.
-    tensor, context : int or array
-        Tensor- and context-parallel degrees t and c, each at least 1.
+    sequence, hidden, heads, micro_batch, tensor, context : int or array
+        s, h, a, b and the tensor- and context-parallel degrees t and c, each at least 1.
     sequence_parallel : bool
         Whether LayerNorm and dropout are split over the tensor ranks too.
     recompute : {"none", "selective", "full"}
@@ -109,14 +93,9 @@ def activation_bytes_per_layer(
     Returns
     -------
     float or numpy.ndarray
-        Bytes of fp16 activations and one-byte dropout masks.
-
-    Notes
-    -----
-    s b h (10 + 24/t + 5 a s/(h t)); with sequence parallelism (s b h / t)(34 + 5 a s/h); selective
-    recomputation drops the term in a; full keeps 2 s b h, or 2 s b h / t with sequence parallelism.
-    Context parallelism divides all of it by c. Korthikanti et al., "Reducing Activation Recomputation in
-    Large Transformer Models", 2022, Table 2.
+        Bytes of fp16 activations and one-byte dropout masks: s b h (10 + 24/t + 5 a s/(h t)); with sequence
+        parallelism (s b h / t)(34 + 5 a s/h); selective recomputation drops the term in a; full keeps
+        2 s b h, or 2 s b h / t; all of it over c. Korthikanti et al. 2022, Table 2.
 
     Examples
     --------
@@ -158,21 +137,16 @@ def stage_activation_bytes(model: Transformer, strategy: Strategy, micro_batches
 
     Parameters
     ----------
-    model : Transformer
-        The model; its layers are dealt out evenly.
-    strategy : Strategy
-        Degrees, micro-batch, recomputation and schedule.
+    model, strategy : Transformer, Strategy
+        The model, whose layers are dealt out evenly; degrees, micro-batch, recomputation and schedule.
     micro_batches : int
         Micro-batches m of one iteration, at least 1.
 
     Returns
     -------
     numpy.ndarray
-        float64, shape (pipeline,), bytes; embedding and logits are not counted.
-
-    Notes
-    -----
-    Bytes per layer x layers per stage x micro-batches in flight on that stage.
+        float64, shape (pipeline,): bytes per layer x layers per stage x micro-batches in flight on it,
+        without embedding and logits.
 
     Examples
     --------
