@@ -1,18 +1,8 @@
 """Pipeline schedules: rules that fix in which order every stage works through its micro-batches.
 
-========  ==========================================  ======================
-letter    meaning                                     argument
-========  ==========================================  ======================
-p         pipeline stages                             ``stages``
-m         micro-batches of an iteration               ``micro_batches``
-v         model chunks per stage                      ``virtual_stages``
-f         forward pass of a stage                     ``forward``
-b + w     backward pass, of inputs and of weights     ``backward``
-w         backward pass of the weights                ``backward_weight``
-========  ==========================================  ======================
-
-A new schedule is one rule under ``@schedule(name, ...)`` in this file. A rule makes an `Order` from p stages,
-m micro-batches, v chunks per stage and what a stage may hold.
+p stages work on m micro-batches with v chunks of the model each. A forward pass of a stage takes f, a
+backward pass b for the inputs and w for the weights. A new schedule is one rule under ``@schedule(name,
+...)`` in this file: it makes an `Order` from p, m, v and what a stage may hold.
 """
 
 from __future__ import annotations
@@ -247,12 +237,10 @@ def simulate_schedule(
     stages, micro_batches, virtual_stages : int
         p, m and v, each at least 1. Interleaving takes any v, above 1 where p divides m; the V-shaped
         schedules (zb_v, v_half, v_min) take v = 2, all others v = 1. Chimera takes an even p.
-    forward, backward : float or array
+    forward, backward, backward_weight : float or array
         Seconds per micro-batch on each stage's GPU, one number or shape (p,), above 0; a chunk takes 1/v of
-        them, whichever part of the model it is.
-    backward_weight : float or array, optional
-        Seconds of ``backward`` that go into the gradients of the weights, below ``backward``; half of it
-        where omitted. Matters to the schedules that run this pass on its own.
+        them. The third is what of ``backward`` goes into the gradients of the weights, half of it where
+        omitted; it matters to the schedules that run this pass on its own.
     communication : float
         Seconds between the end of a pass and the start of the next one on another stage, at least 0;
         it delays and does not occupy the stages.
@@ -269,36 +257,34 @@ def simulate_schedule(
         One task per iteration, micro-batch, chunk and kind of pass: ``kind`` "forward" and "backward", or
         "backward_input" and "backward_weight"; ``item`` the micro-batch, counted on over the iterations;
         ``part`` the chunk, in Chimera the direction. Its holdings count micro-batches in flight; a chunk is
-        1/v, and the two halves of a split backward pass free half each.
+        1/v, and the two parts of a split backward pass free half each.
 
     Notes
     -----
     The rules, for the stage with k stages behind it and i before it:
 
-    - gpipe: all forward passes, then all backward passes.
-    - 1f1b: k forward passes, then forward and backward in turn. dapple is 1f1b under a memory limit (its
-      policy A; its policy B is eager_1f1b). interleaved_1f1b starts 2 k + (v - 1) p chunks ahead.
-    - eager_1f1b: 2 k forward passes ahead, which leaves time for communication.
-    - pipedream, pipedream_2bw: 1f1b without a flush; pipemare: eager_1f1b without a flush.
-    - zb_h1, zb_2p: 1f1b and eager_1f1b whose weight passes wait for i and 2 i backward
-      passes. zb_v, v_half, v_min: two chunks per stage on a path that goes down and up again.
-    - chimera: half of the micro-batches go down the stages, half go up.
+    - gpipe: all forward passes, then all backward passes (Huang et al. 2019).
+    - 1f1b: k forward passes, then forward and backward in turn. dapple (Fan et al., PPoPP 2021) is 1f1b under
+    a
+      memory limit. interleaved_1f1b starts 2 k + (v - 1) p chunks ahead (Narayanan et al., SC 2021, section
+      2.2).
+    - eager_1f1b: 2 k forward passes ahead, which leaves time for communication (Zhuang et al. 2023).
+    - pipedream (SOSP 2019), pipedream_2bw (ICML 2021): 1f1b without a flush; pipemare (Yang et al., MLSys
+    2021):
+      eager_1f1b without a flush.
+    - zb_h1, zb_2p: 1f1b and eager_1f1b whose weight passes wait for i and 2 i backward passes (Qi et al.,
+    ICLR
+      2024). zb_v, v_half, v_min: two chunks per stage on a path that goes down and up again (Qi et al.,
+      NeurIPS 2024).
+    - chimera: half of the micro-batches go down the stages, half go up (Li and Hoefler, SC 2021).
 
-    `bubble_fraction` has the closed forms. At most 3 tasks per micro-batch and chunk; O(n log n) for n tasks.
-    Huang et al., "GPipe", 2019. Narayanan et al., SC 2021, section 2.2, Figure 4. Fan et al., "DAPPLE", PPoPP
-    2021, section 3.2. Zhuang et al., "On optimizing the communication of model parallelism", 2023. Narayanan
-    et al., "PipeDream", SOSP 2019. Narayanan et al., "Memory-efficient pipeline-parallel DNN training", ICML
-    2021. Yang et al., "PipeMare", MLSys 2021. Li and Hoefler, "Chimera", SC 2021. Qi et al., "Zero bubble
-    pipeline parallelism", ICLR 2024. Qi et al., "Pipeline parallelism with controllable memory", NeurIPS
-    2024.
+    At most 3 tasks per micro-batch and chunk; O(n log n) for n tasks.
 
     Examples
     --------
     >>> timeline = simulate_schedule("interleaved_1f1b", stages=8, micro_batches=32, virtual_stages=4)
     >>> timeline.makespan, timeline.bubble_fraction, float(timeline.peak_in_flight[0])
     (101.25, 0.0546875, 9.75)
-    >>> simulate_schedule("zb_h1", stages=4, micro_batches=8).makespan
-    27.0
     """
     require_size(name, stages, micro_batches, virtual_stages)
     require_int(iterations=iterations, at_least=1)

@@ -44,37 +44,21 @@ class StepTime:
 
     Parameters
     ----------
-    compute : float
-        Kernels of the layers, forward and backward, on the slowest stage.
-    recompute : float
-        The same work done again for the backward pass.
-    launch : float
-        Waiting for the host to launch kernels.
-    head : float
-        Output layer and loss, and what a micro-batch costs besides its layers.
-    tensor, context, expert : float
-        Communication inside the layers that nothing hides.
-    pipeline : float
-        Transfers between stages.
+    compute, recompute : float
+        Kernels of the layers, forward and backward, on the slowest stage, and those run again.
+    launch, head : float
+        Waiting for the host to launch kernels; output layer, loss and what a micro-batch costs besides
+        layers.
+    tensor, context, expert, pipeline : float
+        Communication inside the layers that nothing hides, and transfers between stages.
     pipeline_bubble : float
         Waiting for the first and the last micro-batch.
     data : float
         Gradients (and sharded parameters) on their way between replicas, as far as nothing hides it.
-    optimizer : float
-        Update of the parameters.
-    overhead : float
-        Per step besides all that.
+    optimizer, overhead : float
+        Update of the parameters, and what a step costs besides all that.
     log_errors : tuple of (float, float)
         Level, and bound of abs(log(predicted / measured)) that held for that share of runs.
-
-    Examples
-    --------
-    >>> from relparallel.hardware import cluster
-    >>> gpt3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
-    >>> strategy = Strategy(tensor=8, pipeline=8, data=1, recompute="full")
-    >>> time = step_time(gpt3, strategy, cluster("a100-80gb-selene", gpus=64), global_batch=64)
-    >>> time.total > time.compute > time.tensor > time.data == 0
-    True
     """
 
     compute: float
@@ -168,23 +152,21 @@ def step_time(
 
     Notes
     -----
-    Groups that a placement or a network gives less bandwidth than the default order on the cluster are slower
-    by that ratio (`group_links`: all groups of a degree at once, the slowest sets the pace).
-
     A layer costs its matrix products (tiles in waves over the processors, or bytes), its element-wise traffic
     and its collectives (ring, ranks of a node sharing the network), or the launches of the host if those take
     longer. A step is m micro-batches on the slowest stage, (p - 1)/v on the others, the transfers between
-    them, gradients as far as nothing hides them, and the optimiser. O(1).
+    them, gradients as far as nothing hides them, and the optimizer. O(1). Groups that a placement or a
+    network gives less bandwidth than the default order on the cluster are slower by that ratio
+    (`group_links`).
 
-    With ``stage_layers`` the passes are simulated, by the simulator of schedules. Compute to expert, head and
-    pipeline are then the work of the stage that has most of it; `pipeline_bubble` is how long that one waits
-    until the next step can begin: makespan less work, or the period of steps that overlap (zero bubble); none
-    where nothing is flushed. Gradients and optimiser are those of the stage on which they take longest.
-    O(n log n) for n passes. Equal layers take as long as the closed form with gpipe, 1f1b, dapple, eager_1f1b
-    and interleaved_1f1b, and 2 (p - 1) transfers less without a flush. In zb_h1, zb_2p, zb_v and chimera the
-    waiting stages hide part of the output layer, which the closed form adds; without it and transfers, the
-    two agree. v_half and v_min, made for equal passes, can be slower by half. Narayanan et al., SC 2021,
-    section 3. Korthikanti et al. 2022, section 4 and 5.
+    With ``stage_layers`` the passes are simulated. Compute to expert, head and pipeline are then the work of
+    the stage that has most of it; `pipeline_bubble` is makespan less work, or the period of steps that
+    overlap (zero bubble); none where nothing is flushed. Gradients and optimizer are those of the stage on
+    which they take longest. O(n log n) for n passes. Equal layers take as long as the closed form with gpipe,
+    1f1b, dapple, eager_1f1b and interleaved_1f1b, and 2 (p - 1) transfers less without a flush. In zb_h1,
+    zb_2p, zb_v and chimera the waiting stages hide part of the output layer, which the closed form adds;
+    v_half and v_min, made for equal passes, can be slower by half. Narayanan et al., SC 2021, section 3.
+    Korthikanti et al. 2022, section 4 and 5.
 
     Examples
     --------
@@ -240,9 +222,7 @@ def step_timeline(
 ) -> Timeline:  # fmt: skip
     """Every pass of the micro-batches of a step, simulated with the layers that the stages really have.
 
-    Chunks do the layers that they hold, one less on the first and on the last where embedding and output
-    layer count as one each; the last one has the output layer. With equal chunks and a schedule that flushes
-    (Chimera apart) the makespan is that of the closed form.
+    With equal chunks and a schedule that flushes (Chimera apart) the makespan is that of the closed form.
     """
     _, rows, layers = step_rows(model, strategy, cluster, global_batch, stage_layers=stage_layers, **options)
     if layers is None:
@@ -311,9 +291,8 @@ def degrees_of(choices: NDArray[Any]) -> NDArray[np.int64]:
 def slowdowns(degrees: NDArray[np.int64], cluster: Cluster, network: Topology) -> list[dict[str, float]]:
     """Bandwidth of the groups of each degree on a cluster over that on a network, for each row of degrees.
 
-    Both in the default placement, the slowest group of all at once: the factors of ``step_time(network=)``.
-    There the ranks of a group are equally far apart, so two degrees whose groups have as many ranks at the
-    same distance have the same groups. O(distinct groups x GPUs x cables).
+    In the default placement the ranks of a group are equally far apart, so two degrees whose groups have as
+    many ranks at the same distance have the same groups. O(distinct groups x GPUs x cables).
     """
     known: dict[tuple[int, int, str], float] = {}
     found = []

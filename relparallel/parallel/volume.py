@@ -1,15 +1,7 @@
 """What a strategy moves: its collectives, their sizes, and how often each happens in an iteration.
 
-========  ==========================================
-letter    meaning
-========  ==========================================
-L, h, s   layers, hidden size, sequence length
-b, m      micro-batch, micro-batches of a replica
-t, p, d   tensor, pipeline and data degrees
-c, e, k   context and expert degrees, experts per token
-v         model chunks per stage
-psi       parameters of the model
-========  ==========================================
+L layers of hidden size h read s tokens of each of b sequences, in m micro-batches of a replica; t, p, d, c
+and e are the degrees, k the experts of a token, v the chunks per stage, psi the parameters of the model.
 """
 
 from __future__ import annotations
@@ -53,10 +45,8 @@ def strategy_collectives(model: Transformer, strategy: Strategy, global_batch: i
 
     Parameters
     ----------
-    model : Transformer
-        The model.
-    strategy : Strategy
-        Degrees and choices; ``expert`` must be 1 where ZeRO shards the state.
+    model, strategy : Transformer, Strategy
+        The model, its degrees and choices; ``expert`` must be 1 where ZeRO shards the state.
     global_batch : int
         Sequences B of the iteration over all replicas.
 
