@@ -76,14 +76,14 @@ def machine_record(
     )
 
 
-def choice_record(strategy: Strategy, global_batch: int) -> NDArray[Any]:
-    """A strategy with its micro-batches, one row of `CHOICE`."""
+def choice_record(strategy: Strategy, global_batch: int | None = None) -> NDArray[Any]:
+    """A strategy with its micro-batches (0 without a batch), one row of `CHOICE`."""
     degrees = ("tensor", "pipeline", "data", "context", "expert", "micro_batch", "virtual_stages")
     return _row(
         CHOICE,
         **{name: getattr(strategy, name) for name in degrees},
         shard=strategy.shard_group,
-        micro_batches=strategy.micro_batches(global_batch),
+        micro_batches=0 if global_batch is None else strategy.micro_batches(global_batch),
         sequence_parallel=strategy.sequence_parallel,
         recompute=RECOMPUTE_CODE[strategy.recompute],
         zero_stage=strategy.zero_stage,

@@ -53,16 +53,6 @@ def overlap_time(
     return bare(first + np.maximum(x - first / a, y - first / b))
 
 
-def bucketed_time(compute: ArrayLike, communication: ArrayLike) -> float:
-    """Time of a backward pass that reduces each bucket of gradients as soon as it is complete.
-
-    max over i of (sum of compute up to i + sum of communication from i on). Li et al., "PyTorch Distributed",
-    VLDB 2020, section 3.2.3.
-    """
-    work, sent = _columns(compute, communication=communication)
-    return float((np.cumsum(work) + np.cumsum(sent[::-1])[::-1]).max())
-
-
 def prefetched_time(compute: ArrayLike, gather: ArrayLike, scatter: ArrayLike = 0.0) -> float:
     """Time of a pass over sharded layers that gathers the next layer while one is at work.
 
