@@ -8,16 +8,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice
+from relparallel._checks import require_choice, require_instance
 from relparallel.hardware import Cluster
 from relparallel.parallel._kernel import CHOICE, MACHINE, MODEL, PARTS, RECOMPUTE_CODE, run
-from relparallel.parallel.calibration import Calibration, Software
+from relparallel.parallel.calibration import (
+    Calibration,
+    Software,
+    calibration,
+    software as known_software,
+    softwares,
+)
 from relparallel.parallel.schedules import SCHEDULES
-from relparallel.parallel.strategy import Strategy
+from relparallel.parallel.strategy import DEGREES, Strategy
 from relparallel.workload import Transformer
 
 _SAME: Final = ("layers", "hidden", "heads", "vocabulary", "sequence", "experts", "tied", "biases")
-DEGREES: Final = ("tensor", "context", "data", "pipeline")
 
 
 def model_record(model: Transformer) -> NDArray[Any]:
@@ -74,6 +79,20 @@ def machine_record(
         **{f"{degree}_slow": 1.0 for degree in DEGREES} | {f"{k}_slow": v for k, v in (slow or {}).items()},
         **calibration.values,
     )
+
+
+def calibrated_machine(
+    cluster: Cluster, software: str, precision: str = "bf16", calibrated: Calibration | None = None,
+    slow: Mapping[str, float] | None = None,
+) -> tuple[NDArray[Any], Calibration, Software]:  # fmt: skip
+    """Check a cluster with its software; return its row of `MACHINE`, and what is known of both."""
+    device = require_instance(Cluster, cluster=cluster).accelerator
+    if device is None:
+        raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
+    programs = known_software(require_choice(softwares(), software=software))
+    known = calibration(device.name) if calibrated is None else calibrated
+    require_instance(Calibration, calibrated=known)
+    return machine_record(cluster, known, programs, precision, slow), known, programs
 
 
 def choice_record(strategy: Strategy, global_batch: int | None = None) -> NDArray[Any]:

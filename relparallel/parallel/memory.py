@@ -18,7 +18,7 @@ from relparallel.hardware import Cluster
 from relparallel.parallel._memory_kernel import BYTES, FLIGHT_RULES, FRAGMENTATION, STORAGE, peaks, stages
 from relparallel.parallel._records import choice_record, model_record
 from relparallel.parallel.schedules import SCHEDULES
-from relparallel.parallel.stage_layers import (
+from relparallel.parallel.stage_times import (
     chunk_devices,
     even_chunks,
     kept_layers,

@@ -13,23 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import require_instance, require_int, require_real
 from relparallel.hardware import Cluster
 from relparallel.parallel._kernel import PARTS
-from relparallel.parallel._records import DEGREES, choice_record, machine_record, model_record, step_parts
-from relparallel.parallel.calibration import (
-    HOST_BOUND,
-    REGIMES,
-    Calibration,
-    calibration,
-    software as known_software,
-    softwares,
-)
+from relparallel.parallel._records import calibrated_machine, choice_record, model_record, step_parts
+from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.group_links import group_links
-from relparallel.parallel.stage_layers import dealt_layers, require_stage_layers
-from relparallel.parallel.stage_times import Rows, simulated_parts, simulated_passes
-from relparallel.parallel.strategy import Placement, Strategy
+from relparallel.parallel.stage_times import (
+    Rows,
+    dealt_layers,
+    require_stage_layers,
+    simulated_parts,
+    simulated_passes,
+)
+from relparallel.parallel.strategy import DEGREES, Placement, Strategy
 from relparallel.parallel.timeline import Timeline
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
@@ -197,23 +195,19 @@ def step_rows(
     model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
     software: str = "megatron-2022", precision: str = "bf16", calibrated: Calibration | None = None,
     placement: Placement | None = None, network: Topology | None = None, alive: ArrayLike | None = None,
-    stage_layers: Sequence[int] | None = None,
+    stage_layers: Sequence[int] | None = None, slow: Mapping[str, float] | None = None,
 ) -> tuple[Calibration, Rows, NDArray[np.int64] | None]:  # fmt: skip
     """Check the arguments of `step_time`; return what the kernel takes, and the layers of the chunks."""
     require_instance(Transformer, model=model)
     require_instance(Strategy, strategy=strategy)
-    device = require_instance(Cluster, cluster=cluster).accelerator
+    require_instance(Cluster, cluster=cluster)
     require_int(global_batch=global_batch, at_least=1)
-    if device is None:
-        raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
     layers = None if stage_layers is None else require_stage_layers(model, strategy, stage_layers)
     require_feasible(model, strategy, cluster, global_batch, dealt=layers is None)
-    require_choice(softwares(), software=software)
-    known = calibration(device.name) if calibrated is None else calibrated
-    require_instance(Calibration, calibrated=known)
-    slow = _slowdowns(strategy, cluster, placement, network, alive)
-    record = machine_record(cluster, known, known_software(software), precision, slow)
-    return known, Rows(model_record(model), record, choice_record(strategy, global_batch)), layers
+    if slow is None:
+        slow = _slowdowns(strategy, cluster, placement, network, alive)
+    machine, known, _ = calibrated_machine(cluster, software, precision, calibrated, slow)
+    return known, Rows(model_record(model), machine, choice_record(strategy, global_batch)), layers
 
 
 def step_timeline(
@@ -242,19 +236,14 @@ def slowed_step(
     software: str = "megatron-2022",
 ) -> float:  # fmt: skip
     """Seconds of a step whose groups of each degree have 1/slow of the bandwidth that the cluster gives."""
-    known, rows, _ = step_rows(model, strategy, cluster, global_batch, software=software)
-    machine = machine_record(cluster, known, known_software(software), "bf16", dict(slow))
-    (parts,) = step_parts(*rows._replace(machine=machine))
-    return float(parts.sum())
+    _, rows, _ = step_rows(model, strategy, cluster, global_batch, software=software, slow=slow)
+    return float(step_parts(*rows).sum())
 
 
 def _slowdowns(
-    strategy: Strategy,
-    cluster: Cluster,
-    placement: Placement | None,
-    network: Topology | None,
+    strategy: Strategy, cluster: Cluster, placement: Placement | None, network: Topology | None,
     alive: ArrayLike | None,
-) -> dict[str, float]:
+) -> dict[str, float]:  # fmt: skip
     """Bandwidth of the groups of each degree in the default placement, over that which they have."""
     usual = Placement(strategy=strategy)
     chosen = usual if placement is None else require_instance(Placement, placement=placement)
@@ -263,18 +252,16 @@ def _slowdowns(
     wired = cluster if network is None else require_instance(Topology, network=network)
     if chosen == usual and network is None and alive is None:
         return {}
-    slow = {}
-    for degree, pattern in communicating(strategy).items():
-        had = group_links(usual, cluster, degree, pattern=pattern).bandwidth.min()
-        slow[degree] = _slowdown(had, chosen, wired, degree, pattern, alive)
-    return slow
+    return {degree: _slowdown(chosen, cluster, wired, degree, alive) for degree in communicating(strategy)}
 
 
 def _slowdown(
-    had: float, placement: Placement, wired: Cluster | Topology, degree: str, pattern: str,
+    placement: Placement, cluster: Cluster, wired: Cluster | Topology, degree: str,
     alive: ArrayLike | None = None,
 ) -> float:  # fmt: skip
-    """Bandwidth that the groups of a degree had over that of the slowest of them, all at once."""
+    """Least bandwidth of the groups of a degree on a cluster, over that which they have, all at once."""
+    usual, pattern = Placement(strategy=placement.strategy), communicating(placement.strategy)[degree]
+    had = group_links(usual, cluster, degree, pattern=pattern).bandwidth.min()
     has = group_links(placement, wired, degree, pattern=pattern, alive=alive).bandwidth.min()
     if has == 0:
         name = "network" if alive is None else "alive"
@@ -295,18 +282,15 @@ def slowdowns(degrees: NDArray[np.int64], cluster: Cluster, network: Topology) -
     many ranks at the same distance have the same groups. O(distinct groups x GPUs x cables).
     """
     known: dict[tuple[int, int, str], float] = {}
-    found = []
+    found: list[dict[str, float]] = []
     for tensor, pipeline, data, context in degrees.tolist():
         strategy = Strategy(tensor=tensor, pipeline=pipeline, data=data, context=context)
         within = tensor * context
         apart = {"tensor": 1, "context": tensor, "data": within, "pipeline": within * data}
-        slow = {}
+        found.append({})
         for degree, pattern in communicating(strategy).items():
             key = (apart[degree], getattr(strategy, degree), pattern)
             if key not in known:
-                place = Placement(strategy=strategy)
-                had = group_links(place, cluster, degree, pattern=pattern).bandwidth.min()
-                known[key] = _slowdown(had, place, network, degree, pattern)
-            slow[degree] = known[key]
-        found.append(slow)
+                known[key] = _slowdown(Placement(strategy=strategy), cluster, network, degree)
+            found[-1][degree] = known[key]
     return found

@@ -17,7 +17,7 @@ from relparallel.parallel._arguments import MOST_DEVICES
 from relparallel.parallel.schedules import SCHEDULES, schedule_problem
 
 RECOMPUTE: Final = ("none", "selective", "full")
-_DEGREES: Final = ("tensor", "context", "data", "pipeline")
+DEGREES: Final = ("tensor", "context", "data", "pipeline")
 
 
 @record
@@ -157,11 +157,11 @@ class Placement:
     """
 
     strategy: Strategy = instance(Strategy)
-    order: tuple[str, ...] = instance(tuple, default=_DEGREES)
+    order: tuple[str, ...] = instance(tuple, default=DEGREES)
 
     def __post_init__(self) -> None:
-        if len(self.order) != 4 or set(map(str, self.order)) != set(_DEGREES):
-            raise ValueError(f"order must be a permutation of {_DEGREES}, got {self.order!r}")
+        if len(self.order) != 4 or set(map(str, self.order)) != set(DEGREES):
+            raise ValueError(f"order must be a permutation of {DEGREES}, got {self.order!r}")
 
     @property
     def gpu(self) -> NDArray[np.int64]:
@@ -227,9 +227,9 @@ class Placement:
         slowest_first = self.order[::-1]
         sizes = [getattr(self.strategy, name) for name in slowest_first]
         dealt = np.arange(self.strategy.gpus, dtype=np.int64).reshape(sizes)
-        return dealt.transpose([slowest_first.index(name) for name in _DEGREES[::-1]])
+        return dealt.transpose([slowest_first.index(name) for name in DEGREES[::-1]])
 
     def _groups(self, degree: str) -> NDArray[np.int64]:
         """GPUs that differ in one degree only, one group per row."""
-        axis = _DEGREES[::-1].index(degree)
+        axis = DEGREES[::-1].index(degree)
         return np.moveaxis(self._grid(), axis, -1).reshape(-1, getattr(self.strategy, degree))

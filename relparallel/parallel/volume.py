@@ -17,7 +17,6 @@ _HALF: Final = 2  # bytes of an fp16 or bf16 number
 # Bytes that a rank sends per byte of payload, in units of (n - 1)/n.
 _SENT: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1, "all_to_all": 1}
 Row = tuple[str, str, int, float, float]  # the fields of `Collective`
-_DEGREES: Final = ("tensor", "context", "expert", "pipeline", "data")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,7 +13,7 @@ A          bytes of the output, carried by every edge that leaves  ``activation_
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -29,6 +29,7 @@ from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 AMOUNTS: Final = ("forward", "backward", "parameter_bytes", "activation_bytes")
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Layered:
     """Named layers or operators joined by directed edges without cycles: what its dataclasses share."""
 
@@ -43,7 +44,7 @@ class Layered:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
             return NotImplemented
-        return all(_arrays.same(getattr(self, f), getattr(other, f)) for f in self.__dataclass_fields__)
+        return all(_arrays.same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
 
     def _set(self, amounts: Iterable[str], **checked: Any) -> None:
         """Check names, edges and ``amounts`` >= 0, and keep them and what was checked, none to be written."""
@@ -90,13 +91,11 @@ class LayerGraph(Layered):
     ([0, 1, 1, 2], [10.0, 8.0])
     """
 
-    names: tuple[str, ...]
     kinds: tuple[str, ...]
     forward: FloatArray
     backward: FloatArray
     parameter_bytes: FloatArray
     activation_bytes: FloatArray
-    edges: IntArray
     unit: str = "FLOP"
     batch: int = 1
     title: str = ""

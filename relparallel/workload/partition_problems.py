@@ -38,7 +38,6 @@ class PartitionProblem(Layered):
     "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020.
     """
 
-    names: tuple[str, ...]
     accelerator_time: FloatArray
     cpu_time: FloatArray
     transfer_time: FloatArray
@@ -46,7 +45,6 @@ class PartitionProblem(Layered):
     colour: IntArray
     is_backward: BoolArray
     supported: BoolArray
-    edges: IntArray
     accelerators: int
     cpus: int
     accelerator_memory: float
