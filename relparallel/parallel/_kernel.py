@@ -278,39 +278,38 @@ def _update(model: Any, h: Any, s: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _bubble(s: Any, forward: Any, back: Any, weight: Any) -> Any:
+def bubble_time(schedule: Any, p: Any, m: Any, v: Any, forward: Any, back: Any, weight: Any) -> Any:
     """Time that a stage waits in a step, of seconds per micro-batch: forward, input gradients, weights.
 
-    Beyond `bubble_fraction`, for few micro-batches too: each one more fills a gap of the first one's way down
-    and up. With V-Half and V-Min, unequal passes cost time with every micro-batch. Where ``weight <= back``
-    and ``forward <= back + 2 weight``, that is what the simulator finds, at most a pass too much with Chimera
-    and ZB-V, to two with the other V.
+    For few micro-batches too: each one more fills a gap of the first one's way down and up. With V-Half and
+    V-Min, unequal passes cost time with every micro-batch. Where ``weight <= back`` and
+    ``forward <= back + 2 weight``, that is what the simulator finds, at most a pass too much with Chimera and
+    ZB-V, to two with the other V.
     """
-    p, m = s.pipeline, s.micro_batches
-    if s.schedule in _NO_FLUSH or p == 1:
+    if schedule in _NO_FLUSH or p == 1:
         return 0.0
     alone, apart = (p - 1) * (forward + back), abs(back - forward)
-    if s.schedule == _ZB_H1:
+    if schedule == _ZB_H1:
         return alone - min(forward, weight) * (min(m, p) - 1)
-    if s.schedule == _ZB_2P:
+    if schedule == _ZB_2P:
         return alone - min(forward, weight, (forward + back) / 2) * (min(m, 2 * p - 1) - 1)
-    if s.schedule == _ZB_V:
+    if schedule == _ZB_V:
         down = min(forward, (forward + back) / 2)
         left = max(back - weight, forward - weight, (back - forward) / 2)
         return alone - down * (min(m, p) - 1) - (forward + back - down - left) * max(min(m, 2 * p - 1) - p, 0)
-    if s.schedule == _V_HALF:
+    if schedule == _V_HALF:
         saved = max(weight - apart, weight / 2) / 2 * (p - 1)
         return alone - min(saved, weight * (m - 1)) + (m - 1) * max(apart - weight / 2, 0.0)
-    if s.schedule == _V_MIN:
+    if schedule == _V_MIN:
         uneven = 3 * max(forward, back, weight) - forward - back - weight
         return alone + (m - 1) * (uneven if p > 2 else max(uneven / 2, (forward + back) / 2 - weight))
-    if s.schedule == _CHIMERA:  # a lone micro-batch of one end leaves the way of its partner empty
+    if schedule == _CHIMERA:  # a lone micro-batch of one end leaves the way of its partner empty
         behind, pairs = back + weight, m + m % 2
         units = -(-pairs // p)
         uneven = max(forward, behind) + (units - 1) * abs(behind - forward)
         short = (units * p - pairs) * min(forward, behind) + m % 2 * (forward + behind)
         return (p - 2) * uneven + short
-    return (p - 1) * (forward + back + weight) / s.virtual_stages
+    return (p - 1) * (forward + back + weight) / v
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -364,7 +363,9 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     out[5] = m * held * context * (3 + repeats)
     out[6] = m * held * experts * (2 + repeats)
     out[7] = m * 2 * v * hop
-    out[8] = _bubble(s, held * ahead, middle - held * (ahead + weight), held * weight) + (p - 1) * 2 * hop
+    out[8] = (p - 1) * 2 * hop + bubble_time(
+        s.schedule, p, m, v, held * ahead, middle - held * (ahead + weight), held * weight
+    )
     out[9] = m * held * exposed + _gradients(model, h, s, gathered, held * (back_on_gpu + launch_back))
     out[10] = _update(model, h, s)
     out[11] = h.step

@@ -21,7 +21,6 @@ _MOST_PASSES: Final = 2**24  # more would not fit into memory
 
 
 Rule = Callable[[int, int, int, Turns], Order]
-Idle = Callable[[int, int, int, float, float, float], float]
 FLIGHTS: Final = (
     "gpipe", "1f1b", "interleaved_1f1b", "eager_1f1b", "pipedream", "pipedream_2bw", "zb_h1", "zb_2p",
     "chimera", "zb_v", "v_half", "v_min",
@@ -34,8 +33,8 @@ class Schedule(NamedTuple):
 
     ``flight``: the one of `FLIGHTS` that holds as many micro-batches. ``chunks``: how many a stage has, 0
     for any. ``even``: of stages. ``asynchronous``: never flushes. ``split``: the backward pass of the weights
-    runs on its own. ``limited``: takes ``most_in_flight``. ``idle``: seconds of a stage per iteration, from
-    p, m, v and the seconds f, b, w, for at least x p + y micro-batches, ``fewest`` being (x, y).
+    runs on its own. ``limited``: takes ``most_in_flight``. ``fewest``: (x, y) where `bubble_fraction` holds
+    for x p + y micro-batches and more.
     """
 
     rule: Rule
@@ -45,8 +44,7 @@ class Schedule(NamedTuple):
     asynchronous: bool = False
     split: bool = False
     limited: bool = False
-    idle: Idle | None = None
-    fewest: tuple[int, int] = (0, 1)
+    fewest: tuple[int, int] | None = (0, 1)
 
 
 TABLE: Final[dict[str, Schedule]] = {}
@@ -61,11 +59,6 @@ def schedule(name: str, **known: Any) -> Callable[[Rule], Rule]:
         return rule
 
     return enter
-
-
-def _flush(p: int, m: int, v: int, f: float, b: float, w: float) -> float:
-    """Idle seconds of a schedule that fills and empties the pipeline once."""
-    return (p - 1) * (f + b + w) / v
 
 
 def _alternating(m: int, v: int, warm_up: Whole, deferred: Whole | None = None) -> Order:
@@ -98,16 +91,16 @@ def _one_forward_one_backward(ahead: int, *, split: bool = False) -> Rule:
     return rule
 
 
-@schedule("gpipe", flight="gpipe", idle=_flush)
+@schedule("gpipe", flight="gpipe")
 def _gpipe(p: int, m: int, v: int, limit: Turns) -> Order:
     """Every forward pass before any backward pass."""
     return _alternating(m, v, np.full(p, m))
 
 
-schedule("1f1b", flight="1f1b", limited=True, idle=_flush)(_one_forward_one_backward(1))
+schedule("1f1b", flight="1f1b", limited=True)(_one_forward_one_backward(1))
 
 
-@schedule("interleaved_1f1b", flight="interleaved_1f1b", chunks=0, idle=_flush)
+@schedule("interleaved_1f1b", flight="interleaved_1f1b", chunks=0)
 def _interleaved(p: int, m: int, v: int, limit: Turns) -> Order:
     """1F1B over the chunks of every stage, p micro-batches at a time."""
     behind = p - 1 - np.arange(p)
@@ -115,21 +108,17 @@ def _interleaved(p: int, m: int, v: int, limit: Turns) -> Order:
     return _alternating(m, v, np.minimum(warm_up, m * v))
 
 
-schedule("eager_1f1b", flight="eager_1f1b", limited=True, idle=_flush)(_one_forward_one_backward(2))
-schedule("dapple", flight="1f1b", limited=True, idle=_flush)(_one_forward_one_backward(1))
+schedule("eager_1f1b", flight="eager_1f1b", limited=True)(_one_forward_one_backward(2))
+schedule("dapple", flight="1f1b", limited=True)(_one_forward_one_backward(1))
 for _name, _ahead, _same in (
     ("pipedream", 1, "pipedream"), ("pipedream_2bw", 1, "pipedream_2bw"), ("pipemare", 2, "eager_1f1b")
 ):  # fmt: skip
-    schedule(_name, flight=_same, limited=True, asynchronous=True, idle=lambda *_: 0.0)(
-        _one_forward_one_backward(_ahead)
-    )
+    schedule(_name, flight=_same, limited=True, asynchronous=True)(_one_forward_one_backward(_ahead))
 schedule(
     "zb_h1", flight="zb_h1", limited=True, split=True, fewest=(1, 0),
-    idle=lambda p, m, v, f, b, w: (p - 1) * max(f + b - w, b),
 )(_one_forward_one_backward(1, split=True))  # fmt: skip
 schedule(
     "zb_2p", flight="zb_2p", limited=True, split=True, fewest=(2, -1),
-    idle=lambda p, m, v, f, b, w: (p - 1) * max(f + b - 2 * w, b - f, 0.0),
 )(_one_forward_one_backward(2, split=True))  # fmt: skip
 
 
@@ -141,7 +130,6 @@ def _v_shape(p: int, m: int) -> tuple[Whole, Whole, Whole]:
 
 @schedule(
     "zb_v", flight="zb_v", chunks=2, split=True, fewest=(2, -1),
-    idle=lambda p, m, v, f, b, w: (p - 1) * (b - w),
 )  # fmt: skip
 def _zero_bubble_v(p: int, m: int, v: int, limit: Turns) -> Order:
     """Cycles of six passes: forward, backward and weights of the first chunk, then of the second."""
@@ -176,7 +164,7 @@ def _blocks(slots: Turns, m: int, deferred: int) -> Order:
     return Order(stage, part, np.stack([forward, backward, weights]))
 
 
-@schedule("v_half", flight="v_half", chunks=2, split=True)
+@schedule("v_half", flight="v_half", chunks=2, split=True, fewest=None)
 def _v_half(p: int, m: int, v: int, limit: Turns) -> Order:
     """Hops down take two slots, hops up one."""
     i, pause = np.arange(p), 3.0 * (p % 2 == 0)
@@ -184,7 +172,7 @@ def _v_half(p: int, m: int, v: int, limit: Turns) -> Order:
     return _blocks(np.stack([down, up, 3 * p - 1 + pause + down, 3 * p + pause + up]), m, 2)
 
 
-@schedule("v_min", flight="v_min", chunks=2, split=True)
+@schedule("v_min", flight="v_min", chunks=2, split=True, fewest=None)
 def _v_min(p: int, m: int, v: int, limit: Turns) -> Order:
     """Every hop takes one slot."""
     i, pause = np.arange(p), 2.0 * (p % 3 == 0)
@@ -193,7 +181,6 @@ def _v_min(p: int, m: int, v: int, limit: Turns) -> Order:
 
 @schedule(
     "chimera", flight="chimera", even=True,
-    idle=lambda p, m, v, f, b, w: (p - 2) * (max(f, b + w) + (m / p - 1) * abs(b + w - f)),
 )  # fmt: skip
 def _chimera(p: int, m: int, v: int, limit: Turns) -> Order:
     """Even micro-batches go down the stages, odd ones up; units of p of them follow every 2 p slots."""

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int
 from relparallel.parallel._arguments import require_number
-from relparallel.parallel.schedules import TABLE, pass_seconds, require_size
+from relparallel.parallel._kernel import bubble_time
+from relparallel.parallel.schedules import SCHEDULES, TABLE, pass_seconds, require_size
 from relparallel.parallel.timeline import Timeline
 
 
@@ -58,11 +59,11 @@ def bubble_fraction(
     w = backward / 2 if backward_weight is None else backward_weight
     pass_seconds("zb_h1", 1, forward, backward, w)
     b = backward - w
-    idle, (each, more) = TABLE[name].idle, TABLE[name].fewest
-    if idle is None:
-        known = tuple(key for key, entry in TABLE.items() if entry.idle is not None)
+    least = TABLE[name].fewest
+    if least is None:
+        known = tuple(key for key, entry in TABLE.items() if entry.fewest is not None)
         raise ValueError(f"name must have a closed form, which are {known}, got {name!r}")
-    fewest = each * stages + more
+    fewest = least[0] * stages + least[1]
     if micro_batches < fewest or (name == "chimera" and micro_batches % stages):
         allowed = f"a multiple of {stages}" if name == "chimera" else f"at least {fewest}"
         raise ValueError(f"micro_batches must be {allowed} for the form of {name!r}, got {micro_batches}")
@@ -72,7 +73,8 @@ def bubble_fraction(
             f"for the form of {name!r}, got {w} and {b}"
         )
     ideal = micro_batches * (forward + backward)
-    return float(idle(stages, micro_batches, virtual_stages, forward, b, w) / ideal)
+    code = SCHEDULES.index(name)
+    return float(bubble_time.py_func(code, stages, micro_batches, virtual_stages, forward, b, w) / ideal)
 
 
 def iteration_period(timeline: Timeline, micro_batches: int) -> float:
