@@ -22,8 +22,7 @@ from relparallel.workload.decoder import operators
 from relparallel.workload.encoders import bert
 from relparallel.workload.graph import LayerGraph
 from relparallel.workload.operators import OperatorTable
-from relparallel.workload.presets import transformer, transformers
-from relparallel.workload.transformer import Transformer
+from relparallel.workload.transformer import Transformer, transformer, transformers
 
 Build = TypeVar("Build", bound=Callable[..., LayerGraph])
 BUILDERS: Final[dict[str, Callable[..., LayerGraph]]] = {}
