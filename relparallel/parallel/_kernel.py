@@ -60,8 +60,6 @@ PARTS: Final = (
 )  # fmt: skip
 """What a step is made of, in the order of the kernel's columns."""
 
-RECOMPUTE_CODE: Final = {"none": 0, "selective": 1, "full": 2}
-
 _NO_FLUSH: Final = tuple(SCHEDULES.index(name) for name in ASYNCHRONOUS)
 _ZB_H1, _ZB_2P, _ZB_V, _V_HALF, _V_MIN, _CHIMERA = (
     SCHEDULES.index(name) for name in ("zb_h1", "zb_2p", "zb_v", "v_half", "v_min", "chimera")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance
 from relparallel.hardware import Cluster
-from relparallel.parallel._kernel import CHOICE, MACHINE, MODEL, PARTS, RECOMPUTE_CODE, run
+from relparallel.parallel._kernel import CHOICE, MACHINE, MODEL, PARTS, run
 from relparallel.parallel.calibration import (
     Calibration,
     Software,
@@ -19,7 +19,7 @@ from relparallel.parallel.calibration import (
     softwares,
 )
 from relparallel.parallel.schedules import SCHEDULES
-from relparallel.parallel.strategy import DEGREES, Strategy
+from relparallel.parallel.strategy import DEGREES, RECOMPUTE, Strategy
 from relparallel.workload import Transformer
 
 _SAME: Final = ("layers", "hidden", "heads", "vocabulary", "sequence", "experts", "tied", "biases")
@@ -104,7 +104,7 @@ def choice_record(strategy: Strategy, global_batch: int | None = None) -> NDArra
         shard=strategy.shard_group,
         micro_batches=0 if global_batch is None else strategy.micro_batches(global_batch),
         sequence_parallel=strategy.sequence_parallel,
-        recompute=RECOMPUTE_CODE[strategy.recompute],
+        recompute=RECOMPUTE.index(strategy.recompute),
         zero_stage=strategy.zero_stage,
         schedule=SCHEDULES.index(strategy.schedule),
     )

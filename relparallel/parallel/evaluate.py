@@ -22,12 +22,11 @@ from relparallel.parallel._records import calibrated_machine, model_record, step
 from relparallel.parallel.calibration import Calibration
 from relparallel.parallel.feasibility import FEASIBLE, REASONS, broken_rules, first_broken
 from relparallel.parallel.grid import StrategyGrid
-from relparallel.parallel.memory import RESERVE, known_precision, peak_memory, storage_record
+from relparallel.parallel.memory import RESERVE, Precision, known_precision, peak_memory, storage_record
 from relparallel.parallel.step_time import degrees_of, slowdowns
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
-from relparallel.workload.precision import Precision
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -192,8 +192,6 @@ def _pairs(ranks: int, pattern: str) -> Pairs:
 
 def _on_cluster(groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive: Any) -> dict[str, Any]:
     """Traffic on the links of GPUs, and on the networks of nodes."""
-    from scipy.sparse import csr_array
-
     if network.accelerator is None or network.network_bandwidth is None:
         raise ValueError(f"network must have an accelerator and a network_bandwidth, got {network!r}")
     source, target, amount = pairs
@@ -207,31 +205,33 @@ def _on_cluster(groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive
     each = [network.accelerator.node_link, network.network_bandwidth]
     full = np.repeat(each, [network.gpus, network.nodes])
     row = np.repeat(np.arange(len(groups)), source.size)
-    weights = np.full(link.size, amount)
-    flow = csr_array((weights, (row, link.ravel())), shape=(len(groups), count))
-    flow.sum_duplicates()
+    flow = _summed(row, link.ravel(), np.full(link.size, amount), (len(groups), count))
     return {"flow": flow, "capacity": full * share, "joined": (share[link] > 0).all(axis=1)}
 
 
 def _on_topology(groups: NDArray[np.int64], pairs: Pairs, network: Topology, alive: Any) -> dict[str, Any]:
     """Traffic over the living cables in both directions, from and to the living hosts."""
-    from scipy.sparse import csr_array
-
     living, cables = arcs_of(network, require_alive(network, alive))
     source, target, amount = pairs
     hosts = network.hosts[groups].astype(np.int64)
     ends = np.stack([hosts[:, source], hosts[:, target]], axis=-1).reshape(-1, 2)
     found = Wiring.of(network).flows(cables, ends)
-    starts = np.arange(len(groups) + 1) * source.size
-    sent = csr_array(
-        (np.full(len(ends), amount), np.arange(len(ends)), starts), shape=(len(groups), len(ends))
-    )
-    reached = (np.diff(found.indptr) > 0).reshape(len(groups), source.size)
+    paths = np.diff(found.indptr)
+    row = np.repeat(np.arange(len(ends)) // max(source.size, 1), paths)
     return {
-        "flow": (sent @ found).sorted_indices(),
+        "flow": _summed(row, found.indices, amount * found.data, (len(groups), found.shape[1])),
         "capacity": np.tile(network.capacity * cables, 2),
-        "joined": reached.all(axis=1) & (living[hosts] > 0).all(axis=1),
+        "joined": (paths.reshape(len(groups), -1) > 0).all(axis=1) & (living[hosts] > 0).all(axis=1),
     }
+
+
+def _summed(row: NDArray[Any], link: NDArray[Any], sent: Floats, shape: tuple[int, int]) -> csr_array:
+    """What every group sends over every link, [groups, links]."""
+    from scipy.sparse import csr_array
+
+    flow = csr_array((sent, (row, link)), shape=shape)
+    flow.sum_duplicates()
+    return flow
 
 
 def _positive(values: Floats) -> Floats:

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
 from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, bare, require_whole
-from relparallel.parallel._kernel import RECOMPUTE_CODE
 from relparallel.parallel._memory_kernel import FLIGHT_RULES, flight, layer_bytes, state_bytes
 from relparallel.parallel.schedules import SCHEDULES, TABLE
 from relparallel.parallel.strategy import RECOMPUTE, Strategy
@@ -108,7 +107,7 @@ def activation_bytes_per_layer(
     require_choice(RECOMPUTE, recompute=recompute)
     n = s * b / c
     kept, needed, _ = layer_bytes.py_func(
-        n, n / t if sequence_parallel else n, t, h, 0.0, 12 * h, a, s, RECOMPUTE_CODE[recompute], 0, 1
+        n, n / t if sequence_parallel else n, t, h, 0.0, 12 * h, a, s, RECOMPUTE.index(recompute), 0, 1
     )
     return bare(kept + 0 * needed)
 

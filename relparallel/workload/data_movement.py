@@ -1,4 +1,4 @@
-"""What a layer moves between memory and chip: an encoder layer, fused or not; attention with and without tiles.
+"""What a layer moves between memory and chip: an encoder layer, fused or not; attention in tiles or not.
 
 ``data/encoder_layer.csv`` lists the operators of a forward and backward pass with the tensors that each reads
 and writes. A tensor's letters are its dimensions:

@@ -19,7 +19,6 @@ import numpy as np
 
 from relparallel._checks import require_int, require_real
 from relparallel.topology import _arrays
-from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 from relparallel.topology.formats import _text
 from relparallel.units import MILLISECOND
 from relparallel.workload.graph import Layered, LayerGraph, sums
@@ -38,13 +37,13 @@ class PartitionProblem(Layered):
     "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020.
     """
 
-    accelerator_time: FloatArray
-    cpu_time: FloatArray
-    transfer_time: FloatArray
-    memory_bytes: FloatArray
-    colour: IntArray
-    is_backward: BoolArray
-    supported: BoolArray
+    accelerator_time: _arrays.FloatArray
+    cpu_time: _arrays.FloatArray
+    transfer_time: _arrays.FloatArray
+    memory_bytes: _arrays.FloatArray
+    colour: _arrays.IntArray
+    is_backward: _arrays.BoolArray
+    supported: _arrays.BoolArray
     accelerators: int
     cpus: int
     accelerator_memory: float
