@@ -7,7 +7,7 @@ it; the step waits for the slowest of them. Parts of the same kind that carry th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,8 +22,7 @@ from relparallel.parallel.pair_flows import PairFlows, Wiring
 from relparallel.parallel.step_time import communicating, slowed_step
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate, require_time
-from relparallel.training.failures import ComponentClass
-from relparallel.training.hit_parts import behind
+from relparallel.training.failures import ComponentClass, behind
 from relparallel.training.network_parts import NetworkPart, Part, classes_of, cut_off, parts_of
 from relparallel.workload import Transformer
 
@@ -44,25 +43,13 @@ class NetworkImpact:
         Kinds of parts.
     step : float
         Seconds of a step while everything works.
-
-    Examples
-    --------
-    >>> leaf = NetworkPart(name="leaf", count=4, slowdown=2.0, slowest="data", left=0.5)
-    >>> NetworkImpact(parts=(leaf,), step=10.0).to_frame()["slowdown"].tolist()
-    [2.0]
     """
 
     parts: tuple[NetworkPart, ...]
-    step: float = field(default=1.0)
+    step: float = 1.0
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per kind of part.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Part, count, effect, GPUs cut off, slowdown, slowest degree and the bandwidth that it keeps.
-        """
+        """Return one row per kind of part; GPUs cut off, slowest degree and the bandwidth that it keeps."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -80,7 +67,7 @@ class NetworkImpact:
     def component_classes(
         self, rates: Mapping[str, float], cluster: Cluster, repair: float | None = None
     ) -> tuple[ComponentClass, ...]:
-        """Return the classes that `failure_model` takes.
+        """Return the classes that `failure_model` takes, one for each kind with a rate and an effect.
 
         Parameters
         ----------
@@ -91,16 +78,11 @@ class NetworkImpact:
         repair : float, optional
             Mean time until a part works again [s].
 
-        Returns
-        -------
-        tuple of ComponentClass
-            One for each kind with a rate and an effect.
-
         Notes
         -----
         A class has as many parts as the network, each with its own rate, and the GPUs that one of them cuts
-        off: their nodes and replicas are what stops. Its level, which decides what checkpoints survive, is
-        "gpu" or "node" where no more is cut off, else "switch".
+        off. Its level, which decides what checkpoints survive, is "gpu" or "node" where no more is cut off,
+        else "switch".
         """
         known = {part.name for part in self.parts}
         for name, rate in require_instance(Mapping, rates=rates).items():
@@ -111,10 +93,14 @@ class NetworkImpact:
         if repair is not None:
             require_time(repair=repair)
         return tuple(
-            _component(part, float(rates[part.name]), cluster, repair)
+            ComponentClass(
+                name=part.name, level=part.level(cluster.gpus_per_node), rate=float(rates[part.name]),
+                effect=part.effect, slowdown=part.slowdown, parts=part.count, gpus=part.stopped,
+                repair=repair,
+            )
             for part in self.parts
             if part.name in rates and part.effect != "none"
-        )
+        )  # fmt: skip
 
 
 def network_impact(
@@ -155,15 +141,11 @@ def network_impact(
 
     Notes
     -----
-    Classes are parts of one kind that colour refinement of cables, loads and groups does not tell apart, with
-    fewer rounds where it would find more than 256; members that are looked at and differ split a class. The
-    slowdown is the time with the least bandwidth that a group of each degree has left (`group_links`) over
-    the time with what it had. Ranks whose paths do not cross a part keep them, the others are searched anew
-    from both ends: O(cables) and O(cables near these ranks) for each part evaluated. Hosts of the network
-    are GPUs or, where there are fewer, nodes with as many GPUs each, which limit nothing inside. Traffic
-    takes shortest paths only, so a card with one of two ports left keeps all its own, while the other cards
-    of the server share that of a lost card. A loss after which shortest paths happen to be spread better
-    counts as harmless.
+    Classes are parts of one kind that colour refinement of cables, loads and groups does not tell apart;
+    members that are looked at and differ split a class. The slowdown is the time with the least bandwidth
+    that a group of each degree has left (`group_links`) over the time with what it had. O(cables), and
+    O(cables near the ranks whose paths cross it), for each part evaluated. Hosts are GPUs or nodes with as
+    many GPUs each. Traffic takes shortest paths only: a card with one of two ports left keeps all its own.
 
     References
     ----------
@@ -328,13 +310,3 @@ def _gpus_per_host(gpus: int, network: Topology) -> int:
             f"{network.num_hosts} hosts"
         )
     return share
-
-
-def _component(part: NetworkPart, rate: float, cluster: Cluster, repair: float | None) -> ComponentClass:
-    """The class of a kind of part; its level says which checkpoints survive what it stops."""
-    wide = len({gpu // cluster.gpus_per_node for gpu in part.stopped})
-    level = "switch" if wide != 1 else "node" if len(part.stopped) > 1 else "gpu"
-    return ComponentClass(
-        name=part.name, level=level, rate=rate, effect=part.effect, repair=repair, slowdown=part.slowdown,
-        parts=part.count, gpus=part.stopped,
-    )  # fmt: skip

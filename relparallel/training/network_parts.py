@@ -1,4 +1,4 @@
-"""The parts of a network that can be lost, those alike to a job, and who is cut off without them."""
+"""The parts of a network that can be lost, which are interchangeable to a job, and whom a loss cuts off."""
 
 from __future__ import annotations
 
@@ -58,11 +58,6 @@ class NetworkPart:
         Degree whose groups lose most bandwidth; empty where none loses any.
     left : float
         Share of its bandwidth that this degree keeps.
-
-    Examples
-    --------
-    >>> NetworkPart(name="leaf", count=16, slowdown=1.5, slowest="data", left=0.5).effect
-    'degrade'
     """
 
     name: str
@@ -76,6 +71,11 @@ class NetworkPart:
     def effect(self) -> str:
         """Whether its loss stops ranks ("stop"), slows the step ("degrade") or does nothing ("none")."""
         return "stop" if self.stopped else "degrade" if self.slowdown > 1 else "none"
+
+    def level(self, gpus_per_node: int) -> str:
+        """Return the level of a part that cuts off as much; it says which checkpoints survive."""
+        wide = len({gpu // gpus_per_node for gpu in self.stopped})
+        return "switch" if wide != 1 else "node" if len(self.stopped) > 1 else "gpu"
 
 
 def parts_of(t: Topology) -> list[Part]:
@@ -110,13 +110,13 @@ def outside(t: Topology, name: str) -> bool:
 def classes_of(
     t: Topology, parts: Iterable[Part], links: Iterable[PairFlows], apart: bool = False
 ) -> list[list[Part]]:
-    """Parts of one kind that look alike to the groups, first part first; all apart if wanted."""
+    """Parts of one kind that are interchangeable to the groups, first part first; all apart if wanted."""
     node, pair = _colours(t, list(links))
-    alike: dict[Any, list[Part]] = {}
+    same_kind: dict[Any, list[Part]] = {}
     for number, part in enumerate(parts):
         key = part.name, *(tuple(sorted(c[list(p)])) for c, p in ((node, part.nodes), (pair, part.pairs)))
-        alike.setdefault(number if apart else key, []).append(part)
-    return list(alike.values())
+        same_kind.setdefault(number if apart else key, []).append(part)
+    return list(same_kind.values())
 
 
 def _colours(t: Topology, links: list[PairFlows]) -> tuple[Ints, Ints]:

@@ -8,14 +8,23 @@ compared afterwards and never used.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_real
+from relparallel._checks import (
+    choice,
+    each,
+    instance,
+    real,
+    record,
+    require_choice,
+    require_flag,
+    require_instance,
+    require_real,
+)
 from relparallel.published import data_folder
 from relparallel.training._arguments import require_single
 from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
@@ -35,7 +44,7 @@ _UNITS: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class RunInput:
     """One number that a prediction starts from, with the range in which it is known.
 
@@ -47,35 +56,24 @@ class RunInput:
         Hardware and soft failures send the job back to a checkpoint; "work" and "planned" name a whole loss
         in their ``restart``; an overhead lengthens every step.
     quantity : str
-        "nodes", "duration", "checkpoint", "interval", "events", "rate", "restart", "share", or "effective".
+        One of `QUANTITIES`.
     value : float or None
         SI; None for a published bound, whose range is the statement.
     lowest, highest : float
         The range, SI.
     source : str
         Where it is published, or that it is not.
-
-    Examples
-    --------
-    >>> known = {"value": 20.0, "lowest": 5.0, "highest": 60.0}
-    >>> RunInput(part="", kind="", quantity="checkpoint", source="assumed", **known).width
-    55.0
     """
 
-    part: str
-    kind: str
-    quantity: str
+    part: str = instance(str)
+    kind: str = choice(KINDS)
+    quantity: str = choice(QUANTITIES)
     value: float | None
-    lowest: float
+    lowest: float = real(at_least=0, at_most=1e18)
     highest: float
-    source: str
+    source: str = instance(str)
 
     def __post_init__(self) -> None:
-        require_instance(str, part=self.part, source=self.source)
-        require_choice(KINDS, kind=self.kind)
-        require_choice(QUANTITIES, quantity=self.quantity)
-        require_single(value=self.value, lowest=self.lowest, highest=self.highest)
-        require_real(lowest=self.lowest, at_least=0.0, at_most=1e18)
         require_real(highest=self.highest, at_least=self.lowest, at_most=1e18)
         if self.value is not None:
             require_real(value=self.value, at_least=self.lowest, at_most=self.highest)
@@ -91,7 +89,7 @@ class RunInput:
         return self.highest - self.lowest
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class PublishedRun:
     """A run and what is published of it.
 
@@ -105,12 +103,8 @@ class PublishedRun:
 
     Notes
     -----
-    `rollback` with one level of checkpoints, times what whole losses leave of the duration, over one plus the
-    overheads. O(parts).
-
-    References
-    ----------
-    Daly 2006 for one class of failures; see `rollback`.
+    `rollback` with one level of checkpoints (Daly 2006), times what whole losses leave of the duration, over
+    one plus the overheads. O(parts).
 
     Examples
     --------
@@ -119,13 +113,10 @@ class PublishedRun:
     (0.901, 0.948)
     """
 
-    name: str
-    inputs: tuple[RunInput, ...]
+    name: str = instance(str)
+    inputs: tuple[RunInput, ...] = each(RunInput)
 
     def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        for entry in require_instance(tuple, inputs=self.inputs):
-            require_instance(RunInput, inputs=entry)
         names = [entry.name for entry in self.inputs]
         twice = [name for name in names if names.count(name) > 1]
         missing = {"nodes", "duration", "checkpoint"} - set(names)
@@ -152,11 +143,6 @@ class PublishedRun:
             Other values of single inputs, by `RunInput.name` [SI].
         hardware_only : bool
             Leave out everything but hardware failures and checkpoints.
-
-        Returns
-        -------
-        float
-            Useful over wall time.
         """
         require_flag(hardware_only=hardware_only)
         known = {entry.name: entry.value for entry in self.inputs}
@@ -171,18 +157,10 @@ class PublishedRun:
         return max(0.0, 1 - losses) * _rollback(values, causes).share / (1 + overhead)
 
     def implied(self, name: str) -> float:
-        """Return the value of an input at which the prediction would equal the published share.
+        """Return the value of an input (rate, count, time) at which the prediction is the published share.
 
-        Parameters
-        ----------
-        name : str
-            `RunInput.name` of a rate, count or time.
-
-        Returns
-        -------
-        float
-            SI; the published bound counts as the share. NaN where nothing is published, or no value up to a
-            factor of 64 away does.
+        SI; the published bound counts as the share. NaN where nothing is published, or no value up to a
+        factor of 64 away does.
         """
         from scipy.optimize import brentq
 
@@ -202,10 +180,7 @@ class PublishedRun:
     def bounds(self) -> tuple[float, float]:
         """Return the smallest and largest prediction over all ranges at once.
 
-        Returns
-        -------
-        tuple of float
-            Exact: the share falls with every event and cost; in the interval it has one peak.
+        Exact: the share falls with every event and cost; in the interval it has one peak.
         """
         ends: dict[str, tuple[float, float]] = {
             entry.name: (entry.highest, entry.lowest)
@@ -218,13 +193,9 @@ class PublishedRun:
         return self._extreme(worst, min), self._extreme(best, max)
 
     def sensitivities(self) -> pd.DataFrame:
-        """Return what each uncertain input does to the prediction.
+        """Return what each uncertain input does to the prediction, the largest first.
 
-        Returns
-        -------
-        pandas.DataFrame
-            Input, elasticity d ln(share) / d ln(input), and points of share between both ends of its range
-            (half of it), the largest first; source.
+        Elasticity d ln(share) / d ln(input), and half the points of share between both ends of its range.
         """
         import pandas as pd
 

@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import (
-    require_real,
-)
-from relparallel.training._arguments import (
-    normal_percentiles,
-    require_time,
-    skewness_over,
-)
+from relparallel._checks import require_real
+from relparallel.metrics import Estimate
+from relparallel.training._arguments import normal_percentiles, require_time, skewness_over
 from relparallel.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -68,8 +63,8 @@ class GoodputReport:
 
     Notes
     -----
-    Over a run of length T nearly normal with variance ``variance_rate / T``, the central limit theorem of
-    renewal-reward processes (Asmussen 2003, chapter VI.3): T must hold many failures.
+    Over a run of length T that holds many failures the productive share is nearly normal with variance
+    ``variance_rate / T`` (renewal-reward processes: Asmussen 2003, chapter VI.3).
     """
 
     buckets: Mapping[str, float]
@@ -108,10 +103,8 @@ class GoodputReport:
         length = require_time(horizon=self.horizon if horizon is None else horizon, positive=True)
         if self.samples is not None and length == self.horizon:
             return np.asarray(np.percentile(self.samples, percent), dtype=np.float64)
-        spread, skewness = (
-            np.sqrt(self.variance_rate / length),
-            skewness_over(length, self.variance_rate, self.third_rate),
-        )
+        spread = np.sqrt(self.variance_rate / length)
+        skewness = skewness_over(length, self.variance_rate, self.third_rate)
         return np.asarray(normal_percentiles(self.mean, spread, percent, skewness))
 
     @property
@@ -122,10 +115,7 @@ class GoodputReport:
         return self.mean * self.tokens_per_step / self.step_time * DAY
 
     def cost_per_token(self, price: float) -> float:
-        """Return what a token costs, spares and lost time included.
-
-        price * gpus * 24 / tokens per day.
-        """
+        """Return what a token costs at a price per GPU-hour, spares and lost time included."""
         paid = float(require_real(price=price, at_least=0, at_most=1e12)) * self.gpus * DAY / HOUR
         return paid / self.tokens_per_day if self.mean else float("inf")
 
@@ -175,8 +165,7 @@ def class_importance(
 ) -> pd.DataFrame:
     """Table of importance by class; elasticities of the kinds of parts of a class add.
 
-    Birnbaum's measure (1969) is the derivative of the goodput by the probability that a part fails; here by
-    the rate: -goodput * elasticity / rate, in seconds.
+    Birnbaum's measure (1969) by the rate, -goodput * elasticity / rate [s].
     """
     import pandas as pd
 
@@ -192,3 +181,14 @@ def class_importance(
         "birnbaum": -goodput * elasticity / rate,
     }
     return pd.DataFrame(columns, index=list(classes))
+
+
+def mean_interval(values: Any) -> Estimate:
+    """Mean of independent replications with its 95 % interval (Student)."""
+    from scipy.special import stdtrit
+
+    values = np.asarray(values, dtype=np.float64)
+    mean = float(values.mean())
+    half = float(stdtrit(values.size - 1, 0.975) * values.std(ddof=1) / np.sqrt(values.size))
+    method = f"mean of {values.size} replications, 95 % confidence"
+    return Estimate(value=mean, lower=mean - half, upper=mean + half, method=method, exact=False)
