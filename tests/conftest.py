@@ -12,6 +12,8 @@ from hypothesis import settings
 os.environ["MPLBACKEND"] = "Agg"
 # Tests compile for the processor that notebooks compile for: one cache of kernels serves both.
 os.environ |= {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+if not os.environ.get("RELPARALLEL_DATA"):
+    os.environ.pop("RELPARALLEL_DATA", None)  # an empty name is no folder
 settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=False)
 settings.load_profile("repeatable")
 
