@@ -19,28 +19,11 @@ POLICIES: Final = ("restart", "spares", "elastic")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DropRule:
-    """Whether a job may go on without a failed replica, and who leaves with it.
+    """Whether a job may go on without a failed replica, and who leaves with it."""
 
-    Parameters
-    ----------
-    allowed : bool
-        Whether every shard of the training state survives elsewhere.
-    copies : int
-        Complete copies of the state before the failure.
-    replicas : int
-        Model replicas that leave together.
-    reason : str
-        Why, in one sentence.
-
-    Examples
-    --------
-    >>> drop_rule(Strategy(data=8, zero_stage=1)).allowed
-    False
-    """
-
-    allowed: bool
-    copies: int
-    replicas: int
+    allowed: bool  # whether every shard of the training state survives elsewhere
+    copies: int  # of the whole state before the failure
+    replicas: int  # that leave together
     reason: str
 
 
@@ -91,32 +74,12 @@ def drop_rule(strategy: Strategy, reshard: bool = True) -> DropRule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BlastRadius:
-    """What stops when the worst-placed part of a class fails.
-
-    Parameters
-    ----------
-    ranks, replicas, nodes : int
-        Ranks that stop, model replicas that stop, and nodes that hold a stopped rank.
-    share : float
-        Part of the job's ranks that stops.
-    whole_job : bool
-        Whether nothing goes on.
-    reason : str
-        Why it stops so much and no more.
-
-    Examples
-    --------
-    >>> place = Placement(strategy=Strategy(tensor=8, pipeline=16, data=128))
-    >>> gpu = ComponentClass(name="GPU", level="gpu", rate=1e-9)
-    >>> hit = blast_radius(gpu, place, Cluster(nodes=2048), policy="elastic")
-    >>> hit.ranks, hit.replicas, hit.nodes
-    (128, 1, 16)
-    """
+    """What stops when the worst-placed part of a class fails."""
 
     ranks: int
     replicas: int
-    nodes: int
-    share: float
+    nodes: int  # with a stopped rank
+    share: float  # of the job's ranks
     whole_job: bool
     reason: str
 

@@ -99,11 +99,6 @@ class FailureLog:
         return np.asarray(self.end - self.start)
 
     @property
-    def simultaneous(self) -> int:
-        """Failures that began at the very moment of another one: no gap lies before them."""
-        return int(np.count_nonzero(np.diff(self.start) == 0))
-
-    @property
     def rate(self) -> float:
         """Failures per node and second, from the first one to the end of the watch."""
         watched = self.watched - float(self.start[0])
@@ -124,7 +119,7 @@ class FailureLog:
         return self.watched - float(self.start[-1])
 
     def gaps(self) -> Times:
-        """Return the times between failures [s]; failures of one moment count as one (see `simultaneous`)."""
+        """Return the times between failures [s]; failures of one moment count as one."""
         return np.diff(np.unique(self.start))
 
     def select(self, cause: str) -> FailureLog:

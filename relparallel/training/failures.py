@@ -103,38 +103,23 @@ class ComponentClass:
 class Domain:
     """Parts of a class that do the same harm when one of them fails.
 
-    Parameters
-    ----------
-    component : ComponentClass
-        What fails.
-    parts : int
-        How many there are.
-    nodes : int
-        Nodes that are missing until the part is repaired; 0 where it only slows the job or needs no repair.
-    replicas : int
-        Model replicas with a rank behind it.
-    ranks : int
-        Ranks of those replicas: what stands still if the others go on.
-    state_lost : bool
-        Whether all copies of some shard of the training state are behind it.
-
     Examples
     --------
     >>> from relparallel.parallel import Strategy
     >>> placement = Placement(strategy=Strategy(tensor=8, pipeline=16, data=128))
     >>> rack = ComponentClass(name="rack", level="rack", rate=1e-9)
-    >>> hall = Cluster(nodes=2048, nodes_per_rack=4)
-    >>> model = FailureModel(classes=(rack,), cluster=hall, placement=placement)
+    >>> cluster = Cluster(nodes=2048, nodes_per_rack=4)
+    >>> model = FailureModel(classes=(rack,), cluster=cluster, placement=placement)
     >>> [(d.parts, d.nodes, d.replicas, d.ranks, d.state_lost) for d in model.domains]
     [(512, 4, 4, 512, False)]
     """
 
     component: ComponentClass
     parts: int
-    nodes: int
-    replicas: int
-    ranks: int
-    state_lost: bool
+    nodes: int  # missing until the part is repaired; 0 where it only slows the job or needs no repair
+    replicas: int  # with a rank behind it
+    ranks: int  # of those replicas: what stands still if the others go on
+    state_lost: bool  # whether all copies of some shard of the training state are behind it
 
     @property
     def rate(self) -> float:
@@ -261,24 +246,18 @@ class FailureModel:
         """Return one row per class: level, effect, parts, interruptions per day, mean hours between them."""
         import pandas as pd
 
-        rates = [self.class_rate(entry) for entry in self.classes]
-        return pd.DataFrame(
-            {
-                "class": [entry.name for entry in self.classes],
-                "level": [entry.level for entry in self.classes],
-                "effect": [entry.effect for entry in self.classes],
-                "parts": [self.parts(entry) for entry in self.classes],
-                "per day": [rate * DAY for rate in rates],
-                "hours between": [1 / (rate * HOUR) if rate else float("inf") for rate in rates],
-                "repair": [entry.repair for entry in self.classes],
-                "slowdown": [entry.slowdown for entry in self.classes],
-                "slowdown is": [
-                    "bound" if entry.bound else "computed" if entry.slowdown > 1 else ""
-                    for entry in self.classes
-                ],
-                "nodes": [self._nodes(entry) if entry.local else 0 for entry in self.classes],
-            }
-        )
+        return pd.DataFrame([self._row(entry) for entry in self.classes])
+
+    def _row(self, entry: ComponentClass) -> dict[str, object]:
+        """One class of the table."""
+        rate = self.class_rate(entry)
+        return {
+            "class": entry.name, "level": entry.level, "effect": entry.effect, "parts": self.parts(entry),
+            "per day": rate * DAY, "hours between": 1 / (rate * HOUR) if rate else float("inf"),
+            "repair": entry.repair, "slowdown": entry.slowdown,
+            "slowdown is": "bound" if entry.bound else "computed" if entry.slowdown > 1 else "",
+            "nodes": self._nodes(entry) if entry.local else 0,
+        }  # fmt: skip
 
 
 @lru_cache(maxsize=256)

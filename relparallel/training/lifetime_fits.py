@@ -24,35 +24,17 @@ Times = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LifetimeFit:
-    """A distribution fitted by maximum likelihood.
-
-    Parameters
-    ----------
-    law : {"exponential", "weibull", "lognormal"}
-        Which distribution.
-    location, spread : float
-        mu and sigma of log T = mu + sigma Z, T in seconds.
-    covariance : array [2, 2]
-        Of mu and log sigma, from the curvature of the likelihood; sigma = 1 for the exponential one.
-    log_likelihood : float
-        At the maximum.
-    distance : float
-        Kolmogorov-Smirnov distance to what was seen (to the Kaplan-Meier curve where lives had not ended).
-    events, censored : int
-        Lives that ended, and lives that had not.
-    p_value : float, optional
-        Share of samples of the fitted distribution, fitted again, that lie as far off.
-    """
+    """A distribution fitted by maximum likelihood: log T = mu + sigma Z, T in seconds."""
 
     law: str
-    location: float
-    spread: float
-    covariance: NDArray[np.float64]
+    location: float  # mu
+    spread: float  # sigma, 1 for the exponential distribution
+    covariance: NDArray[np.float64]  # of mu and log sigma, from the curvature of the likelihood
     log_likelihood: float
-    distance: float
+    distance: float  # Kolmogorov-Smirnov, to the Kaplan-Meier curve
     events: int
     censored: int = 0
-    p_value: float | None = None
+    p_value: float | None = None  # share of samples of the fit, fitted again, that lie as far off
 
     @property
     def parameters(self) -> dict[str, float]:

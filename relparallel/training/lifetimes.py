@@ -17,7 +17,6 @@ from relparallel._checks import (
     real,
     record,
     require_choice,
-    require_flag,
     require_instance,
     require_int,
     require_rng,
@@ -229,7 +228,6 @@ def fleet_failures(
     horizon: float,
     rng: np.random.Generator,
     ages: Ages = "stationary",
-    redraw: bool = False,
     replications: int = 100,
 ) -> NDArray[np.int64]:
     """Count the failures of parts that are replaced at once by new ones.
@@ -246,8 +244,6 @@ def fleet_failures(
         Source of randomness.
     ages : {"stationary", "new"} or array
         State of the fleet at the beginning; array: one age per part [s].
-    redraw : bool
-        True: every failure makes the whole fleet new, a mistake found in simulators.
     replications : int
         Independent repetitions.
 
@@ -258,9 +254,7 @@ def fleet_failures(
 
     Notes
     -----
-    n horizon / m on average from the stationary state, whatever the distribution. With ``redraw`` a renewal
-    process of the minimum of n new lives: for the Weibull distribution about horizon n^(1/k) / m.
-    O(failures), with ``redraw`` O(n failures).
+    n horizon / m on average from the stationary state, whatever the distribution. O(failures).
 
     References
     ----------
@@ -276,28 +270,10 @@ def fleet_failures(
     require_int(parts=parts, replications=replications, at_least=1, at_most=MOST_PARTS)
     require_rng(rng=rng)
     require_time(single=True, horizon=horizon, positive=True)
-    renewals = _renewals_of_minimum if require_flag(redraw=redraw) else _renewals
-    found = [
-        renewals(lifetime, lifetime.remaining(rng, parts, ages), horizon, rng) for _ in range(replications)
-    ]
-    return np.array(found, dtype=np.int64)
-
-
-def _renewals(lifetime: Lifetime, ends: NDArray[np.float64], horizon: float, rng: np.random.Generator) -> int:
-    """Failures until the horizon of parts whose first lives are given."""
-    total = 0
-    while (ends := ends[ends <= horizon]).size:
-        total += ends.size
-        ends = ends + lifetime.sample(rng, ends.size)
-    return total
-
-
-def _renewals_of_minimum(
-    lifetime: Lifetime, lives: NDArray[np.float64], horizon: float, rng: np.random.Generator
-) -> int:
-    """Failures until the horizon if each of them makes all parts new."""
-    total, clock = 0, lives.min()
-    while clock <= horizon:
-        total += 1
-        clock += lifetime.sample(rng, lives.size).min()
-    return total
+    found = np.zeros(replications, dtype=np.int64)
+    for repetition in range(replications):
+        ends = lifetime.remaining(rng, parts, ages)
+        while (ends := ends[ends <= horizon]).size:
+            found[repetition] += ends.size
+            ends = ends + lifetime.sample(rng, ends.size)
+    return found

@@ -35,15 +35,7 @@ _NOISE: Final = 1e-12  # of a bandwidth: rounding, not a loss
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkImpact:
-    """What every kind of network part does to one job.
-
-    Parameters
-    ----------
-    parts : tuple of NetworkPart
-        Kinds of parts.
-    step : float
-        Seconds of a step while everything works.
-    """
+    """What every kind of network part does to one job, and the seconds of a step while everything works."""
 
     parts: tuple[NetworkPart, ...]
     step: float = 1.0

@@ -41,31 +41,14 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkPart:
-    """Network parts of one kind whose loss does the same.
+    """Network parts of one kind whose loss does the same."""
 
-    Parameters
-    ----------
-    name : str
-        Kind of part: "nic" (all ports of a GPU), "gpu-leaf cable", the kind of a switch, a group of shared
-        risk.
-    count : int
-        How many there are.
-    stopped : tuple of int
-        GPUs of the job that one of them cuts off; none where the job goes on.
-    slowdown : float
-        Time of a step without the part over the usual one, at least 1; 1 where it stops ranks.
-    slowest : str
-        Degree whose groups lose most bandwidth; empty where none loses any.
-    left : float
-        Share of its bandwidth that this degree keeps.
-    """
-
-    name: str
+    name: str  # "nic" (all ports of a GPU), "gpu-leaf cable", the kind of a switch, a group of shared risk
     count: int
-    stopped: tuple[int, ...] = ()
-    slowdown: float = 1.0
-    slowest: str = ""
-    left: float = 1.0
+    stopped: tuple[int, ...] = ()  # GPUs of the job that one of them cuts off
+    slowdown: float = 1.0  # step time without the part over the usual one; 1 where it stops ranks
+    slowest: str = ""  # degree whose groups lose most bandwidth, if any does
+    left: float = 1.0  # share of its bandwidth that this degree keeps
 
     @property
     def effect(self) -> str:

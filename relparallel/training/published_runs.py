@@ -192,31 +192,14 @@ class PublishedRun:
         worst, best = ({name: end[k] for name, end in ends.items()} for k in (0, 1))
         return self._extreme(worst, min), self._extreme(best, max)
 
-    def sensitivities(self) -> pd.DataFrame:
-        """Return what each uncertain input does to the prediction, the largest first.
-
-        Elasticity d ln(share) / d ln(input), and half the points of share between both ends of its range.
-        """
-        import pandas as pd
-
-        rows = []
-        for entry in self.uncertain:
-            ends = [self.ratio({entry.name: end}) for end in (entry.lowest, entry.highest)]
-            rows.append(
-                {
-                    "input": entry.name, "elasticity": self._elasticity(entry),
-                    "points": 50 * abs(ends[1] - ends[0]), "source": entry.source,
-                }
-            )  # fmt: skip
-        table = pd.DataFrame(rows, columns=["input", "elasticity", "points", "source"])
-        return table.sort_values("points", ascending=False, kind="stable", ignore_index=True)
-
-    def _elasticity(self, entry: RunInput) -> float:
-        """Central difference in the logarithm."""
-        if not entry.value:
-            return 0.0
-        up, down = (self.ratio({entry.name: entry.value * float(np.exp(step))}) for step in (1e-4, -1e-4))
-        return float(np.log(up / down) / 2e-4)
+    def sensitivities(self) -> dict[str, float]:
+        """Return half the points of share between both ends of every uncertain input, the largest first."""
+        points = {
+            entry.name: 50
+            * abs(self.ratio({entry.name: entry.highest}) - self.ratio({entry.name: entry.lowest}))
+            for entry in self.uncertain
+        }
+        return dict(sorted(points.items(), key=lambda item: -item[1]))
 
     def _extreme(self, values: Mapping[str, float], choose: Any) -> float:
         """Extreme over the interval with all other inputs given."""
@@ -295,7 +278,7 @@ def predict_runs(points: float = 2.0) -> pd.DataFrame:
 def _row(run: PublishedRun, points: float) -> dict[str, object]:
     """One run of the table."""
     (lowest, highest), predicted, alone = run.bounds(), run.ratio(), run.ratio(hardware_only=True)
-    first = run.sensitivities().iloc[0]
+    dominant, moved = next(iter(run.sensitivities().items()))
     return {
         "run": run.name,
         "published": np.nan if run.effective is None else run.effective.value or run.effective.lowest,
@@ -303,8 +286,7 @@ def _row(run: PublishedRun, points: float) -> dict[str, object]:
         "predicted": predicted, "lowest": lowest, "highest": highest, "hardware only": alone,
         "error": _error(run, predicted), "hardware error": _error(run, alone),
         "sufficient": bool(50 * (highest - lowest) <= points),
-        "dominant input": first["input"], "points": float(first["points"]),
-        "implied": run.implied(str(first["input"])),
+        "dominant input": dominant, "points": moved, "implied": run.implied(dominant),
     }  # fmt: skip
 
 

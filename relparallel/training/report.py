@@ -34,53 +34,24 @@ _WORDS: Final = {
 class GoodputReport:
     """Share of the wall time that becomes saved work at full speed, its spread, and where the rest goes.
 
-    Parameters
-    ----------
-    buckets, brackets : mapping
-        Share of the wall time in each of `BUCKETS`, which sum to 1; where simulated, their confidence
-        intervals.
-    variance_rate, third_rate : float
-        Variance of the productive share over a long run, times the length of the run [s]; third central
-        moment, times its square [s^2].
-    horizon : float
-        Wall time of the run that `sd` and the percentiles are for [s].
-    step_time, tokens_per_step : float
-        Time of a step with everything up [s]; tokens of a global batch, where given.
-    gpus : int
-        GPUs that are paid for, spares included.
-    mtti : pandas.Series
-        Mean time between interruptions by class [s]; infinite for what does not interrupt.
-    state_loss_rate : float
-        Failures per second after which nothing but the last level of checkpoints has the training state.
-    importance : pandas.DataFrame
-        One row per class; see `goodput`.
-    interval : float
-        Work between two checkpoints [s]; infinite where nothing goes back.
-    method : {"closed", "markov", "simulation"}
-        How it was found.
-    samples : numpy.ndarray, optional
-        Productive shares of simulated runs of the horizon.
-
-    Notes
-    -----
     Over a run of length T that holds many failures the productive share is nearly normal with variance
     ``variance_rate / T`` (renewal-reward processes: Asmussen 2003, chapter VI.3).
     """
 
-    buckets: Mapping[str, float]
-    variance_rate: float
-    horizon: float
-    step_time: float
-    gpus: int
-    mtti: pd.Series
-    state_loss_rate: float
-    importance: pd.DataFrame
-    interval: float
-    method: str
-    tokens_per_step: float | None = None
-    brackets: Mapping[str, tuple[float, float]] | None = None
-    samples: NDArray[np.float64] | None = None
-    third_rate: float = 0.0
+    buckets: Mapping[str, float]  # share of the wall time in each of `BUCKETS`; they sum to 1
+    variance_rate: float  # variance of the productive share over a long run, times its length [s]
+    horizon: float  # wall time of the run that `sd` and the percentiles are for [s]
+    step_time: float  # with everything up [s]
+    gpus: int  # that are paid for, spares included
+    mtti: pd.Series  # mean time between interruptions by class [s]; infinite for what does not interrupt
+    state_loss_rate: float  # failures per second after which only the last level has the training state
+    importance: pd.DataFrame  # one row per class; see `goodput`
+    interval: float  # work between two checkpoints [s]; infinite where nothing goes back
+    method: str  # one of `REPORT_METHODS`
+    tokens_per_step: float | None = None  # of a global batch
+    brackets: Mapping[str, tuple[float, float]] | None = None  # confidence intervals of simulated buckets
+    samples: NDArray[np.float64] | None = None  # productive shares of simulated runs of the horizon
+    third_rate: float = 0.0  # third central moment of that share, times the length squared [s^2]
 
     @property
     def mean(self) -> float:

@@ -116,14 +116,10 @@ def test_bounds_hold_for_random_inputs_inside_their_ranges():
 
 def test_sensitivities_are_differences_of_predictions():
     run = RUNS["OPT-175B"]
-    table = run.sensitivities().set_index("input")
-    assert table.index[0] == "machines: restart"
+    points = run.sensitivities()
     ends = [run.ratio({"machines: restart": hours * HOUR}) for hours in (0.5, 6)]
-    assert table.loc["machines: restart", "points"] == pytest.approx(50 * (ends[0] - ends[1]))
-    step = run.ratio({"machines: restart": 2.02 * HOUR}) / run.ratio()
-    assert table.loc["machines: restart", "elasticity"] == pytest.approx(
-        np.log(step) / np.log(1.01), rel=1e-2
-    )
+    assert next(iter(points.items())) == ("machines: restart", pytest.approx(50 * (ends[0] - ends[1])))
+    assert list(points.values()) == sorted(points.values(), reverse=True)
 
 
 def test_times_to_failure_of_small_jobs_need_all_causes():
