@@ -74,9 +74,7 @@ def read_failure_log(
     clock : str
         Unit of numbers ("s", "min", "h" or "d"), "iso" for ISO 8601 dates, or a format such as
         "%m/%d/%Y %H:%M". Dates become seconds since the first failure; all of them give a zone, or none.
-    finish : float, optional
-        End of the watch [s since the watch began]; by default the last failure.
-    overlaps : {"refuse", "merge", "keep"}
+    finish, overlaps : float, str
         As in `FailureLog`.
     ignore : sequence of str
         Other columns of the file that are not needed.

@@ -66,38 +66,22 @@ class Fleet:
 
     Parameters
     ----------
-    servers : int
-        Servers J that the job needs.
+    servers, standbys, working_pool, spare_pool : int
+        Servers J that the job needs; further ones that it keeps ready, at least 1; all that are there for it,
+        at least J + standbys; servers that do other work and can be pre-empted.
     work : float
         Length of the job without failures [s].
-    standbys : int
-        Further servers that the job keeps ready, at least 1.
-    working_pool : int
-        Servers that are there for the job, at least J + standbys.
-    spare_pool : int
-        Servers that do other work and can be pre-empted.
-    failure_rate : float
-        Failures lam per second of a good server that works for the job.
-    bad_share : float
-        Share of all servers that are bad at the beginning.
-    bad_factor : float
-        Further failures of a bad server, in units of lam.
+    failure_rate, bad_share, bad_factor : float
+        Failures lam per second of a good server that works for the job; share of bad servers at the
+        beginning; their further failures, in units of lam.
     recovery, selection, preemption : float
         Standstill after a failure, at a host selection, and for each spare [s].
     automatic_repair, manual_repair : float
         Mean times of the two repairs, exponential [s].
-    to_manual : float
-        Probability that the automatic repair hands a server on.
-    automatic_fails, manual_fails : float
-        Probabilities that a repair leaves a bad server bad.
-    diagnosed : float
-        Probability that a failure sends a server to repair.
-    misdiagnosed : float
-        Probability that it is another one of the job's servers.
-
-    Notes
-    -----
-    `simulate` runs on counts: O(1) per failure, however many servers there are.
+    to_manual, automatic_fails, manual_fails : float
+        Probabilities that the automatic repair hands a server on, and that a repair leaves a bad server bad.
+    diagnosed, misdiagnosed : float
+        Probability that a failure sends a server to repair, and that it is another one of the job's servers.
 
     References
     ----------

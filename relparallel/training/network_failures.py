@@ -44,37 +44,21 @@ class NetworkImpact:
         """Return one row per kind of part; GPUs cut off, slowest degree and the bandwidth that it keeps."""
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                "part": [part.name for part in self.parts],
-                "count": [part.count for part in self.parts],
-                "effect": [part.effect for part in self.parts],
-                "GPUs cut off": [len(part.stopped) for part in self.parts],
-                "slowdown": [part.slowdown for part in self.parts],
-                "slowest groups": [part.slowest for part in self.parts],
-                "bandwidth left": [part.left for part in self.parts],
-            }
-        )
+        rows = [
+            (part.name, part.count, part.effect, len(part.stopped), part.slowdown, part.slowest, part.left)
+            for part in self.parts
+        ]
+        columns = ["part", "count", "effect", "GPUs cut off", "slowdown", "slowest groups", "bandwidth left"]
+        return pd.DataFrame(rows, columns=columns)
 
     def component_classes(
         self, rates: Mapping[str, float], cluster: Cluster, repair: float | None = None
     ) -> tuple[ComponentClass, ...]:
         """Return the classes that `failure_model` takes, one for each kind with a rate and an effect.
 
-        Parameters
-        ----------
-        rates : Mapping of str to float
-            Failures per part and second, by name of the part; parts that are not named never fail.
-        cluster : Cluster
-            Whose nodes say what stops.
-        repair : float, optional
-            Mean time until a part works again [s].
-
-        Notes
-        -----
-        A class has as many parts as the network, each with its own rate, and the GPUs that one of them cuts
-        off. Its level, which decides what checkpoints survive, is "gpu" or "node" where no more is cut off,
-        else "switch".
+        Rates per part by name [1/s], and a mean time of repair [s]; parts that are not named never fail. A
+        class has as many parts as the network, and the GPUs that one of them cuts off; its level, which
+        decides what checkpoints survive, is "gpu" or "node" where no more is cut off, else "switch".
         """
         known = {part.name for part in self.parts}
         for name, rate in require_instance(Mapping, rates=rates).items():
@@ -122,14 +106,13 @@ def network_impact(
     software : str
         As `step_time` takes it.
     samples : int, optional
-        Parts of a class that are evaluated, first, last and between; all where they differ. None: all parts
-        of the network.
+        Parts of a class that are evaluated; all where they differ. None: all parts of the network.
 
     Returns
     -------
     NetworkImpact
-        Kinds of parts: switches, cables by what they join, cards, groups of shared risk. Of parallel cables
-        one is lost.
+        Kinds of parts: switches, cables by what they join (one of parallel cables is lost), cards, groups of
+        shared risk.
 
     Notes
     -----

@@ -73,16 +73,10 @@ def slice_availability(
 
     Parameters
     ----------
-    slices : int
-        Slices promised; together at most ``cubes``.
-    cubes_per_slice : int
-        At most ``cubes``.
-    host_up : float
-        Availability of a host; hosts fail independently.
-    cubes, hosts_per_cube : int
-        Of the pod, N, and of a cube.
-    switched : bool
-        Whether optical switches make slices of any working cubes; else slices are fixed blocks.
+    slices, cubes_per_slice : int
+        Slices promised, and the n cubes of each; together at most ``cubes``.
+    host_up, cubes, hosts_per_cube, switched : float, int, int, bool
+        As in `usable_fraction`.
 
     Returns
     -------

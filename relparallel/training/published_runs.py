@@ -8,25 +8,15 @@ compared afterwards and never used.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from relparallel._checks import (
-    choice,
-    each,
-    instance,
-    real,
-    record,
-    require_choice,
-    require_flag,
-    require_instance,
-    require_real,
-)
+from relparallel._checks import require_choice, require_flag, require_instance, require_real
 from relparallel.published import data_folder
-from relparallel.training._arguments import require_single
 from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
 from relparallel.training.rollback import Rollback, rollback
 from relparallel.units import DAY, HOUR, MINUTE
@@ -34,49 +24,27 @@ from relparallel.units import DAY, HOUR, MINUTE
 if TYPE_CHECKING:
     import pandas as pd
 
-KINDS: Final = ("", "hardware", "hardware work", "soft", "soft work", "planned", "overhead")
-QUANTITIES: Final = (
-    "nodes", "duration", "checkpoint", "interval", "effective", "events", "rate", "restart", "share",
-)  # fmt: skip
 _UNITS: Final = {
     "nodes": 1.0, "count": 1.0, "share": 1.0, "s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY,
     "per 1000 node-days": 1 / (1000 * DAY),
 }  # fmt: skip
 
 
-@record
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RunInput:
-    """One number that a prediction starts from, with the range in which it is known.
+    """One number that a prediction starts from, with the range in which it is known, in SI units.
 
-    Parameters
-    ----------
-    part : str
-        Class of failures it belongs to; empty for the run itself.
-    kind : {"", "hardware", "hardware work", "soft", "soft work", "planned", "overhead"}
-        Hardware and soft failures send the job back to a checkpoint; "work" and "planned" name a whole loss
-        in their ``restart``; an overhead lengthens every step.
-    quantity : str
-        One of `QUANTITIES`.
-    value : float or None
-        SI; None for a published bound, whose range is the statement.
-    lowest, highest : float
-        The range, SI.
-    source : str
-        Where it is published, or that it is not.
+    Kinds: hardware and soft failures send the job back to a checkpoint; "hardware work", "soft work" and
+    "planned" name a whole loss in their ``restart``; an overhead lengthens every step.
     """
 
-    part: str = instance(str)
-    kind: str = choice(KINDS)
-    quantity: str = choice(QUANTITIES)
-    value: float | None
-    lowest: float = real(at_least=0, at_most=1e18)
+    part: str  # class of failures it belongs to; empty for the run itself
+    kind: str
+    quantity: str  # nodes, duration, checkpoint, interval, effective, events, rate, restart or share
+    value: float | None  # None for a published bound, whose range is the statement
+    lowest: float
     highest: float
-    source: str = instance(str)
-
-    def __post_init__(self) -> None:
-        require_real(highest=self.highest, at_least=self.lowest, at_most=1e18)
-        if self.value is not None:
-            require_real(value=self.value, at_least=self.lowest, at_most=self.highest)
+    source: str  # where it is published, or that it is not
 
     @property
     def name(self) -> str:
@@ -89,22 +57,12 @@ class RunInput:
         return self.highest - self.lowest
 
 
-@record
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedRun:
-    """A run and what is published of it.
+    """A run and what is published of it: nodes, duration, checkpoints, and events and restarts of every part.
 
-    Parameters
-    ----------
-    name : str
-        The run.
-    inputs : tuple of RunInput
-        At least nodes, duration and checkpoint; for every part a number or rate of events and a restart, or
-        one restart for all parts.
-
-    Notes
-    -----
-    `rollback` with one level of checkpoints (Daly 2006), times what whole losses leave of the duration, over
-    one plus the overheads. O(parts).
+    The prediction is that of `rollback` with one level of checkpoints (Daly 2006), times what whole losses
+    leave of the duration, over one plus the overheads. O(parts).
 
     Examples
     --------
@@ -113,16 +71,8 @@ class PublishedRun:
     (0.901, 0.948)
     """
 
-    name: str = instance(str)
-    inputs: tuple[RunInput, ...] = each(RunInput)
-
-    def __post_init__(self) -> None:
-        names = [entry.name for entry in self.inputs]
-        twice = [name for name in names if names.count(name) > 1]
-        missing = {"nodes", "duration", "checkpoint"} - set(names)
-        if twice or missing:
-            said = ", ".join(sorted({*twice, *missing}))
-            raise ValueError(f"inputs must give nodes, duration and checkpoint, each input once, got {said}")
+    name: str
+    inputs: tuple[RunInput, ...]
 
     @property
     def effective(self) -> RunInput | None:
@@ -135,15 +85,7 @@ class PublishedRun:
         return tuple(entry for entry in self.inputs if entry.width > 0 and entry.quantity != "effective")
 
     def ratio(self, changed: Mapping[str, float] | None = None, *, hardware_only: bool = False) -> float:
-        """Predict the share of effective time.
-
-        Parameters
-        ----------
-        changed : mapping of str to float, optional
-            Other values of single inputs, by `RunInput.name` [SI].
-        hardware_only : bool
-            Leave out everything but hardware failures and checkpoints.
-        """
+        """Predict the share of effective time, with changed inputs [SI] or under hardware failures alone."""
         require_flag(hardware_only=hardware_only)
         known = {entry.name: entry.value for entry in self.inputs}
         given = require_instance(Mapping, changed={} if changed is None else changed)
@@ -194,11 +136,11 @@ class PublishedRun:
 
     def sensitivities(self) -> dict[str, float]:
         """Return half the points of share between both ends of every uncertain input, the largest first."""
-        points = {
-            entry.name: 50
-            * abs(self.ratio({entry.name: entry.highest}) - self.ratio({entry.name: entry.lowest}))
+        ends = {
+            entry.name: [self.ratio({entry.name: end}) for end in (entry.lowest, entry.highest)]
             for entry in self.uncertain
         }
+        points = {name: 50 * abs(high - low) for name, (low, high) in ends.items()}
         return dict(sorted(points.items(), key=lambda item: -item[1]))
 
     def _extreme(self, values: Mapping[str, float], choose: Any) -> float:
@@ -270,8 +212,7 @@ def predict_runs(points: float = 2.0) -> pd.DataFrame:
     """
     import pandas as pd
 
-    require_single(points=points)
-    require_real(points=points, above=0.0, at_most=100.0)
+    require_instance(float, points=require_real(points=points, above=0.0, at_most=100.0))
     return pd.DataFrame([_row(run, points) for run in published_runs().values()])
 
 
