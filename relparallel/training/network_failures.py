@@ -6,7 +6,7 @@ it; the step waits for the slowest of them. Parts of the same kind that carry th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -144,12 +144,10 @@ def network_impact(
     if samples is not None:
         require_int(samples=samples, at_least=1)
     time = _step_times(model, placement.strategy, cluster, global_batch, software)
-    return _impact(WiredJob.of(placement, cluster, network, time), samples)
+    return WiredJob.of(placement, cluster, network, time).impact(samples)
 
 
-def network_bounds(
-    placement: Placement, cluster: Cluster, network: Topology, *, samples: int | None = 2
-) -> NetworkImpact:
+def network_bounds(placement: Placement, cluster: Cluster, network: Topology) -> NetworkImpact:
     """`network_impact` at worst: 1/(least share of bandwidth left), as of steps that only communicate."""
     usual: dict[str, float] = {}
 
@@ -157,12 +155,7 @@ def network_bounds(
         finite = {degree: found for degree, found in has.items() if np.isfinite(found)}
         return max((usual.setdefault(degree, found) / found for degree, found in finite.items()), default=1.0)
 
-    return _impact(WiredJob.of(placement, cluster, network, time), samples)
-
-
-def _impact(job: WiredJob, samples: int | None) -> NetworkImpact:
-    kinds = classes_of(job.network, parts_of(job.network), job.links.values(), samples is None)
-    return NetworkImpact(parts=job.merged(job.kinds(kinds, samples)), step=job.step)
+    return WiredJob.of(placement, cluster, network, time).impact()
 
 
 def _step_times(
@@ -222,20 +215,34 @@ class WiredJob:
             share=share, hosts=hosts, links=links, usual=usual, time=time, step=float(time(usual)),
         )  # fmt: skip
 
-    def kinds(self, kinds: list[list[Part]], samples: int | None) -> Iterator[NetworkPart]:
-        """What the parts of each class do: one entry where those looked at agree, else one for each."""
-        for kind in kinds:
+    def impact(self, samples: int | None = 2) -> NetworkImpact:
+        """What the loss of every part of the network does."""
+        return NetworkImpact(parts=self.kinds(parts_of(self.network), samples), step=self.step)
+
+    def kinds(self, parts: Iterable[Part], samples: int | None) -> tuple[NetworkPart, ...]:
+        """Parts with the same name and the same harm together, the worst of each name first.
+
+        So many parts of a class are looked at, all where they differ, or where samples is None.
+        """
+        found: list[NetworkPart] = []
+        for kind in classes_of(self.network, parts, self.links.values(), samples is None):
             chosen = np.unique(np.linspace(0, len(kind) - 1, min(samples or 1, len(kind))).astype(int))
             seen = [self.without(kind[i]) for i in chosen]
-            if len({self.harm(entry) for entry in seen}) == 1:
-                yield replace(seen[0], count=len(kind))
-            else:
-                yield from (self.without(part) for part in kind)
+            agree = len({self.harm(entry) for entry in seen}) == 1
+            found += [replace(seen[0], count=len(kind))] if agree else [self.without(part) for part in kind]
+        groups: dict[tuple[Any, ...], list[NetworkPart]] = {}
+        for part in found:
+            groups.setdefault(self.harm(part), []).append(part)
+        names = list(dict.fromkeys(part.name for part in found))
+        merged = [replace(same[0], count=sum(part.count for part in same)) for same in groups.values()]
+        return tuple(
+            sorted(merged, key=lambda part: (names.index(part.name), -len(part.stopped), -part.slowdown))
+        )
 
     def without(self, part: Part) -> NetworkPart:
         """What the loss of one part does."""
         living, cables = part.left(self.network)
-        apart = cut_off(self.wiring, living, cables, self.hosts)
+        apart = cut_off(self.network, living, cables, self.hosts)
         has = dict(self.usual)
         for degree, found in self.links.items() if not apart.size else ():
             bandwidth, torn = found.without(self.wiring, self.network, cables)
@@ -263,17 +270,6 @@ class WiredJob:
         hit = behind(self.placement, part.stopped, self.gpus_per_node) if part.stopped else ()
         same = (len(part.stopped), round(part.slowdown, 9), part.slowest, round(part.left, 9))
         return (part.name, *same, *hit)
-
-    def merged(self, found: Iterable[NetworkPart]) -> tuple[NetworkPart, ...]:
-        """Kinds with the same name and the same harm together, the worst of each name first."""
-        alike: dict[tuple[Any, ...], list[NetworkPart]] = {}
-        for part in found:
-            alike.setdefault(self.harm(part), []).append(part)
-        names = list(dict.fromkeys(same[0].name for same in alike.values()))
-        merged = [replace(same[0], count=sum(part.count for part in same)) for same in alike.values()]
-        return tuple(
-            sorted(merged, key=lambda part: (names.index(part.name), -len(part.stopped), -part.slowdown))
-        )
 
 
 def _gpus_per_host(gpus: int, network: Topology) -> int:
