@@ -2,8 +2,11 @@
 
 The rules of counting: a cable has two ends, and each end sits in a port of a switch, of an optical circuit
 switch (OCS) or of a host. It carries a transceiver at both ends, except where it enters an OCS, whose mirrors
-pass the light on. Links of an NVSwitch stay inside the machine that is bought as one piece: they are counted,
-not priced. The letters of the Helios study: ``w`` channels (wavelengths) of one fibre.
+pass the light on: a link that runs through an OCS is two cables and takes two of its ports. Where a design
+says which links are optical, the others are copper without transceivers. The fibres of a Helios pod and of a
+c-Through rack to the circuit switches are counted whatever circuits are set up. Links of an NVSwitch stay
+inside the machine that is bought as one piece: they are counted, not priced. The letters of the Helios study:
+``w`` channels (wavelengths) of one fibre.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice, require_instance, require_int, require_probability
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import names
+from relparallel.topology.designs.optical import HYBRID, optics
 from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.prices import ITEMS, UnitPrices, unit_prices
 
@@ -221,23 +225,49 @@ class Fittings(NamedTuple):
 
     item: NDArray[np.object_]  # [n]
     ports: IntArray  # [n]
+    fibres: IntArray  # [n] to circuit switches that are no nodes, of `channels` each
+    channels: int
     cables: IntArray  # [m]
     transceivers: IntArray  # [m]
+    mirrors: IntArray  # [m] ports of circuit switches that its cables pass
 
 
 def fittings(t: Topology) -> Fittings:
     """Count the ends of all cables by what they are plugged into; links of NVSwitches are internal."""
     hardware = np.array(t.device_classes, dtype=object)[t.device_class]
     mirror = ~t.endpoint & (hardware == "ocs")
-    internal = ~t.endpoint & (hardware == "nvswitch")
-    cables = np.where(internal[t.edges].any(axis=1), 0, t.multiplicity)
-    ports = np.bincount(t.edges.ravel(), weights=np.repeat(cables, 2), minlength=t.num_nodes)
+    fibres, channels, circuits = _fibres(t)
+    links = np.where(_inside(t) | circuits, 0, t.multiplicity)
+    ends = np.bincount(t.edges.ravel(), weights=np.repeat(links, 2), minlength=t.num_nodes)
+    optical = np.broadcast_to(t.edge_attributes.get("optical", np.True_), links.shape)
+    passing = links * optical if "optical" in t.edge_attributes else np.zeros_like(links)
     return Fittings(
         item=np.select([t.endpoint, mirror], ["host port", "ocs port"], "switch port").astype(object),
-        ports=ports.astype(np.int64),
-        cables=cables,
-        transceivers=cables * (2 - mirror[t.edges].sum(axis=1)),
+        ports=ends.astype(np.int64) + fibres * channels,
+        fibres=fibres,
+        channels=channels,
+        cables=links + passing,
+        transceivers=links * optical * (2 - mirror[t.edges].sum(axis=1)),
+        mirrors=2 * passing,
     )
+
+
+def _inside(t: Topology) -> NDArray[np.bool_]:
+    """Whether each pair is a link of an NVSwitch."""
+    nvswitch = [name == "nvswitch" for name in t.device_classes]
+    inner = ~t.endpoint & np.array(nvswitch)[t.device_class]
+    return np.asarray(inner[t.edges].any(axis=1))
+
+
+def _fibres(t: Topology) -> tuple[IntArray, int, NDArray[np.bool_]]:
+    """Fibres of every node to circuit switches, channels of a fibre, and the pairs that circuits join."""
+    fibres = np.zeros(t.num_nodes, dtype=np.int64)
+    if t.meta.name not in HYBRID:
+        return fibres, 1, np.zeros(len(t.edges), dtype=np.bool_)
+    group, each, _ = optics(t)
+    fibres[group] = each
+    circuits = np.asarray(np.isin(t.edges, group).all(axis=1))
+    return fibres, int(t.meta.parameters.get("wavelengths", 1)), circuits
 
 
 def require_priced(prices: UnitPrices, counts: Mapping[str, int], design: str) -> None:
@@ -252,16 +282,17 @@ def require_priced(prices: UnitPrices, counts: Mapping[str, int], design: str) -
 
 def _network(t: Topology, prices: UnitPrices) -> BillOfMaterials:
     """Bill of everything that is plugged in."""
-    item, ports, cables, transceivers = fittings(t)
+    found = fittings(t)
+    item, ports, fibres = found.item, found.ports, int(found.fibres.sum())
     return BillOfMaterials(
         design=f"{t.meta.name}({', '.join(f'{name}={value}' for name, value in t.meta.parameters.items())})",
         hosts=max(t.num_hosts, 1),
         switch_ports=int(ports[item == "switch port"].sum()),
-        ocs_ports=int(ports[item == "ocs port"].sum()),
+        ocs_ports=int(ports[item == "ocs port"].sum() + found.mirrors.sum()) + fibres,
         host_ports=int(ports[item == "host port"].sum()),
-        transceivers=int(transceivers.sum()),
-        cables=int(cables.sum()),
-        internal_links=t.num_links - int(cables.sum()),
+        transceivers=int(found.transceivers.sum()) + fibres * found.channels,
+        cables=int(found.cables.sum()) + fibres,
+        internal_links=int(t.multiplicity[_inside(t)].sum()),
         prices=prices,
     )
 

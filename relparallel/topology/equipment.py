@@ -192,13 +192,18 @@ def _spread(t: Topology, name: str, times: Mapping[str, float]) -> tuple[FloatAr
 
 def _money(t: Topology, prices: UnitPrices) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Cost and power of the ports of every node, and of the cables and transceivers of every pair."""
-    item, ports, cables, transceivers = fittings(t)
-    counts = {name: int(ports[item == name].sum()) for name in ITEMS}
-    counts |= {"cable": int(cables.sum()), "transceiver": int(transceivers.sum())}
+    found = fittings(t)
+    item, fibres = found.item, found.fibres
+    counts = {name: int(found.ports[item == name].sum()) for name in ITEMS}
+    counts["ocs port"] += int(found.mirrors.sum() + fibres.sum())
+    counts |= {"cable": int(found.cables.sum() + fibres.sum())}
+    counts |= {"transceiver": int(found.transceivers.sum() + fibres.sum() * found.channels)}
     require_priced(prices, counts, repr(t))
     node, edge = {}, {}
     for field in ("cost", "power"):
         one: Mapping[str, float] = {name: getattr(prices, field).get(name, 0.0) for name in ITEMS}
-        node[field] = ports * np.array([one[name] for name in item])
-        edge[field] = cables * one["cable"] + transceivers * one["transceiver"]
+        fibre = one["cable"] + one["ocs port"] + found.channels * one["transceiver"]
+        node[field] = found.ports * np.array([one[name] for name in item]) + fibres * fibre
+        passed = found.mirrors * one["ocs port"]
+        edge[field] = found.cables * one["cable"] + found.transceivers * one["transceiver"] + passed
     return node, edge

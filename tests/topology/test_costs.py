@@ -93,6 +93,35 @@ def test_mirrors_take_no_transceiver_and_the_links_of_an_nvswitch_are_inside():
     assert bill.transceivers == 5
 
 
+def test_the_links_between_cubes_of_a_tpu_run_through_circuit_switches():
+    """Jouppi et al. 2023: 48 links of a cube are optical, 16 on each of its three pairs of faces."""
+    cubes = 16
+    bill = bill_of_materials(rp.topology.tpu_v4((8, 8, 16)))
+    assert bill.ocs_ports == bill.transceivers == 2 * 48 * cubes
+    assert bill.cables == (3 * 64 - 48) * cubes + 2 * 48 * cubes  # the others are copper
+    assert bill.host_ports == 6 * 64 * cubes
+
+
+@pytest.mark.parametrize(
+    ("t", "fibres", "channels", "circuits"),
+    [
+        (rp.topology.helios(4, 16, 0.5, 0.5), 4, 8, [(0, 1)]),
+        (rp.topology.c_through(2, 3, 4), 6, 1, [(0, 4), (1, 3)]),
+    ],
+    ids=["Helios", "c-Through"],
+)
+def test_fibres_to_circuit_switches_are_billed_whatever_is_set_up(t, fibres, channels, circuits):
+    bill = bill_of_materials(t)
+    assert bill.ocs_ports == fibres
+    assert bill.cables == t.num_links + fibres
+    assert bill.transceivers == 2 * t.num_links + fibres * channels
+    assert bill.switch_ports == t.degrees[t.switches].sum() + fibres * channels
+    assert bill_of_materials(rp.topology.reconfigure(t, circuits)).counts == bill.counts
+    equipped = rp.topology.equipped(t, prices=rp.topology.unit_prices())
+    every = equipped.node_attributes["cost"].sum() + equipped.edge_attributes["cost"].sum()
+    assert every == pytest.approx(bill.cost, rel=1e-12)
+
+
 def test_own_prices_change_the_cost_only():
     prices = rp.topology.unit_prices()
     dear = replace(prices, name="own", cost={**prices.cost, "cable": 1000.0})

@@ -29,6 +29,10 @@ def built(name):
 @pytest.mark.parametrize("name", names())
 def test_every_design_gets_every_attribute_and_the_parts_add_up_to_the_bill(name, prices):
     t = built(name)
+    if prices == "ndr2024" and name in ("c_through", "helios", "tpu_v4"):  # no price of circuit switches
+        with pytest.raises(ValueError, match="prices must have the cost of an ocs port"):
+            equipped(t, prices=unit_prices(prices))
+        return
     found, bill = equipped(t, prices=unit_prices(prices)), bill_of_materials(t, prices=unit_prices(prices))
     nodes, edges = found.node_attributes, found.edge_attributes
     assert set(nodes) >= ADDED

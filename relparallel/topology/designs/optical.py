@@ -30,7 +30,7 @@ from relparallel.topology.designs.switch_centric import leaf_spine, leaf_spine_m
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import LINK_CAPACITY, Design
 
-_GROUPS = {"helios": "pod switch", "c_through": "tor"}  # what circuits join
+HYBRID = {"helios": "pod switch", "c_through": "tor"}  # what circuits join
 
 
 class Optics(NamedTuple):
@@ -224,7 +224,7 @@ def reconfigure(topology: Topology, matching: Sequence[Sequence[int]]) -> Topolo
     t: Topology = require_instance(Topology, topology=topology)
     if t.meta.name == "tpu_v4":
         return _with_faces_joined(t, matching)
-    _require_design(t, *_GROUPS, "tpu_v4")
+    _require_design(t, *HYBRID, "tpu_v4")
     group, fibres, capacity = optics(t)
     pairs = group_pairs("matching", matching, group.size, fibres)
     circuits, parallel = _arrays.merged(group[pairs], t.num_nodes)
@@ -279,8 +279,8 @@ def _with_faces_joined(t: Topology, matching: Sequence[Sequence[int]]) -> Topolo
 def optics(topology: Topology) -> Optics:
     """Switches that circuits of a hybrid network join, how many each can have, and their capacity."""
     t: Topology = require_instance(Topology, topology=topology)
-    _require_design(t, *_GROUPS)
-    switches = np.flatnonzero(t.is_kind(_GROUPS[t.meta.name]))
+    _require_design(t, *HYBRID)
+    switches = np.flatnonzero(t.is_kind(HYBRID[t.meta.name]))
     fibres = _uplinks(**t.meta.parameters)[1] if t.meta.name == "helios" else 1
     return Optics(switches, fibres, LINK_CAPACITY * t.meta.parameters.get("wavelengths", 1))
 
