@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Oracle = Callable[[Mask], float]
-MOST_SPLIT: Final = 14  # nodes up to which every cut is looked at
+MOST_SPLIT: Final = 14  # nodes up to which every cut, every set of nodes is looked at
 ROWS_A_ROUND: Final = 6
 THRESHOLDS: Final = (0.3, 0.5, 0.7)  # a fractional relaxation is rounded at, to see what it lacks
 FORMULATION: Final = """minimise    sum_e c_e x_e
@@ -264,6 +264,8 @@ def _lacking(problem: Problem, prices: FloatArray, oracle: Oracle, chosen: Mask,
             grown[link] = True
             grown[link] = oracle(grown) > target
         found.append(np.where(grown, 0.0, 1.0))
+    if len(problem.node) > MOST_SPLIT:  # credits look at every set of nodes
+        return np.array(found)
     bits, down = int((1 << problem.terminals).sum()), np.ascontiguousarray(problem.link[:, 1])
     for root in problem.terminals.tolist():
         failure, share = credits(problem.edges, down, chosen, problem.node, bits, root)

@@ -151,3 +151,18 @@ def test_terminals_without_links_are_out_of_reach():
 def test_what_is_too_wide_is_refused_by_its_name():
     with pytest.raises(ValueError, match="candidates must fit the frontier DP"):
         reliable_network(nx.complete_graph(17), 0.1, link_up=0.9, cost=1.0)
+
+
+def test_a_large_network_gets_an_upgrade_and_a_gap():
+    ring = nx.cycle_graph(200)
+    nx.set_edge_attributes(ring, 0.0, "cost")
+    rng = np.random.default_rng(1)
+    while ring.size() < 305:
+        u, step = (int(number) for number in rng.integers([200, 5]))
+        if not ring.has_edge(u, (u + step + 2) % 200):
+            ring.add_edge(u, (u + step + 2) % 200, cost=float(rng.integers(1, 10)))
+    found = reliable_network(ring, 1e-4, link_up=0.9999, max_seconds=2)
+    again = evaluate(nx.Graph(found.links), "nodes", 0.9999).unreliability
+    assert again == pytest.approx(found.unreliability)
+    assert again <= 1e-4
+    assert 0 <= found.bound <= found.cost < 0.5 * sum(price for *_, price in ring.edges(data="cost"))
