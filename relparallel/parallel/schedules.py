@@ -259,7 +259,7 @@ def simulate_schedule(
     - pipedream (SOSP 2019), pipedream_2bw (ICML 2021): 1f1b without a flush; pipemare (Yang et al., MLSys
     2021):
       eager_1f1b without a flush.
-    - zb_h1, zb_2p: 1f1b and eager_1f1b whose weight passes wait for i and 2 i backward passes, for fewer where
+    - zb_h1, zb_2p: 1f1b and eager_1f1b whose weight passes wait for i and 2 i backward passes, fewer where
       the micro-batches that stage i holds, at most m, leave no room: two for each it could still take (Qi et
       al., ICLR 2024). zb_v, v_half, v_min: two chunks per stage on a path that goes down and up again (Qi et
       al., NeurIPS 2024).

@@ -192,7 +192,7 @@ def test_bad_arguments_are_refused(name, bad):
 
 
 def test_weights_wait_for_fewer_passes_where_few_micro_batches_leave_no_room():
-    """Stage 2 of 4 holds all 3 micro-batches before its first backward pass: its weights cannot wait for 4."""
+    """Stage 2 of 4 holds all 3 before its first backward pass: its weights cannot wait for 4."""
     found = simulate_schedule("zb_2p", 4, 3)
     assert found.makespan == simulate_schedule("zb_h1", 4, 3).makespan
     assert found.peak_in_flight.tolist() == [3.0, 3.0, 3.0, 2.0]
