@@ -15,7 +15,7 @@ from .closed_forms.survivability import (
     smallest_cuts as smallest_cuts,
 )
 from .exact import evaluate as evaluate
-from .extensions.signature import polynomial as polynomial, survival_signature as survival_signature
+from .extensions.counting import polynomial as polynomial, survival_signature as survival_signature
 from .repair.common_cause import (
     common_cause_unavailability as common_cause_unavailability,
     multiple_greek_letters as multiple_greek_letters,

@@ -36,7 +36,7 @@ from relparallel.reliability.bounding.cut_bounds import (
     union_bracket,
 )
 from relparallel.reliability.bounding.cuts import MAX_STEPS, CutFamily
-from relparallel.reliability.frontier.blocks import combine, into_blocks
+from relparallel.reliability.frontier.decomposition import combine, into_blocks
 from relparallel.reliability.problem import Problem
 
 _PILOT: Final = 2**12  # samples before the first look

@@ -13,7 +13,7 @@ import numpy as np
 from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
 from relparallel.reliability.bounding.cuts import MAX_STEPS, TINY
 from relparallel.reliability.bounding.karp_luby import karp_luby
-from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
 from relparallel.reliability.result import Estimator
 from relparallel.reliability.sampling.moments import (
