@@ -6,12 +6,12 @@ limit keeps its likeliest states; the others are replaced. Two masses go with ev
 * *Lifted* mass moves on from a state that is replaced to the best one, in which all live vertices are up and
   connected. From there the network fails no more often: what fails of it is a lower bound of U. It is a close
   one, for what is most likely to fail is what fails next.
-* *Lowered* mass moves on to a worse state, of which there are few (see `truncation`), and is dropped where
+* *Lowered* mass moves on to a worse state, of which there are few (see `wide_states`), and is dropped where
   there is no place for that one either: failed + dropped is an upper bound of U.
 
 States that are together less likely than what the bracket may be wide are dropped without need. Work is
 counted, not timed: each layer may have as many states as an even share of the work that is left affords, so
-that the bounds are the same on every machine. `packed_rows` says how a state is written.
+that the bounds are the same on every machine. `wide_states` says how a state is written.
 """
 
 from __future__ import annotations

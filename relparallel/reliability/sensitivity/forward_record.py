@@ -1,6 +1,6 @@
 """The sweep forth that is remembered: the frontier DP writes down where every state goes.
 
-It decides as `frontier_layers` does. Where a layer changes in place, a record says from which
+It decides as `compiled_sweep` does. Where a layer changes in place, a record says from which
 state to which a share moves. Otherwise, for each state of a layer, and each way in which the entering
 vertices can be, a record says to which state of the next layer the link leads when down and when up.
 
