@@ -116,19 +116,18 @@ def bounds(
     link_up, node_up : float, array, mapping or str
         Probability that a cable or a node is up, as for `evaluate`.
     method : {"auto", "anytime", "bonferroni", "subgraph", "disjoint"}
-        "bonferroni": likely cuts and a bound on all others; "anytime": the frontier DP with its
-        likeliest states; "disjoint": cuts, and packed trees, that share nothing; "subgraph": an upper bound
-        from a narrow part of the network. "auto" starts with the cuts, or with a subgraph where terminals are
-        few, and adds the other methods until the bracket is tight.
+        "bonferroni": likely cuts and a bound on all others; "anytime": the frontier DP with its likeliest
+        states; "disjoint": cuts, and packed trees, that share nothing; "subgraph": an upper bound from a
+        narrow part of the network. "auto" adds one method after the other until the bracket is tight.
     link_down, node_down : as link_up and node_up, optional
         Failure probabilities instead, for parts so good that 1 - up has lost digits.
     rtol : float, optional
         Relative width of the bracket to aim at.
     max_states : int, optional
-        States that the anytime sweep keeps per layer, at about 8 w bytes each, w the live vertices.
+        States that "anytime" keeps per layer, at about 8 w bytes each, w the live vertices.
     max_steps : int, optional
-        Links that the searches for cuts look at, and twice the words of states that the anytime sweep
-        goes through: 2**29 take up to ten seconds.
+        Links that the searches for cuts look at, and twice the words of states of "anytime": 2**29 take up
+        to ten seconds.
 
     Returns
     -------
@@ -137,9 +136,8 @@ def bounds(
 
     Notes
     -----
-    Degree, series and cut-node rules come first; the bounds of the independent blocks are combined. What is
-    proved, and how, is said in the modules ``cuts``, ``cut_bounds``, ``anytime`` and ``upper_bounds``. Sums
-    of floats are widened by more than they can have been rounded.
+    Degree, series and cut-node rules come first; the bounds of the independent blocks are combined. Sums of
+    floats are widened by more than they can have been rounded.
 
     References
     ----------

@@ -219,11 +219,6 @@ def survival_signature(
     SurvivalSignature
         Exact counts, classes in order of first appearance (nodes first).
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or the network is too wide or has too many parts.
-
     Notes
     -----
     Time: one frontier sweep whose additions and products are of integers with prod(M_i + 1) groups of
@@ -299,11 +294,6 @@ def polynomial(
     -------
     tuple of int
         N_0..N_m, or N_0..N_n.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or the network is too wide.
 
     Notes
     -----
