@@ -22,9 +22,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.probability import Chance, series
+from relparallel.reliability.probability import CERTAIN, Chance, series
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability, exactly
+from relparallel.topology.symmetry import neighbour_classes
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -49,9 +50,9 @@ def twins(problem: Problem) -> Reliability | None:
     if found is None:
         return None
     if found.complete:
-        (terminals, others), table = found.size[0].tolist(), choices(len(problem.node))
-        inner = complete_sum(table, terminals, others, found.link, found.other[0])
-        return with_terminals((inner, terminals * (others + 1)), problem)
+        return with_terminals(
+            complete_connected(*found.size[0].tolist(), found.link, found.other[0]), problem
+        )
     (a, more), (b, rest) = found.size.tolist()
     inner = bipartite_sum(choices(len(problem.node)), found.size, found.link, found.other)
     return with_terminals((inner, a * (more + 1) * (b + 1) * (rest + 1)), problem)
@@ -65,12 +66,25 @@ def recognised(problem: Problem) -> Twins | None:
     complete, apart = 2 * m == n * (n - 1), n * n - 4 * m  # the squared difference of the two sides
     if not complete and (apart < 0 or math.isqrt(apart) ** 2 < apart or m * m > _MOST_STEPS):
         return None
-    network = problem.edges, problem.link, problem.node, problem.terminals, problem.transit
-    alike, *found = _recognised(*network, complete)
-    return Twins(complete, *found) if alike else None
+    right = np.zeros(n, dtype=np.bool_)
+    if not complete:
+        side = neighbour_classes(problem.edges, right)
+        right = side != side[problem.terminals[0]]
+    relay = np.ones(n, dtype=np.bool_)
+    relay[problem.terminals] = False
+    size = np.bincount(2 * right + relay, minlength=4).reshape(2, 2)
+    joined = complete or (size.sum(axis=1).prod() == m and (right[problem.edges].sum(axis=1) == 1).all())
+    link, *other = (
+        same(own) for own in (problem.link, problem.node[relay & ~right], problem.node[relay & right])
+    )
+    if not (joined and problem.transit.all()) or link is None or None in other:
+        return None
+    return Twins(complete, right, size, np.array(link), np.array(other, dtype=np.float64))
 
 
-def complete_connected(terminals: int, others: int, link: Chance, other: Chance) -> tuple[Chance, int]:
+def complete_connected(
+    terminals: int, others: int, link: Chance | FloatArray, other: Chance | FloatArray
+) -> tuple[Chance, int]:
     """Chance that the terminals of a complete graph are connected, and the number of terms.
 
     Notes
@@ -102,57 +116,15 @@ def bipartite_connected(
 
 def same(chances: FloatArray) -> Chance | None:
     """The chance that all rows of ``chances`` have; certain if there is none."""
-    alike, up, down = _same(chances, np.ones(len(chances), dtype=bool))
-    return (up, down) if alike else None
+    if (chances != chances[:1]).any():
+        return None
+    return tuple(chances[0].tolist()) if len(chances) else CERTAIN
 
 
 def with_terminals(inner: tuple[Chance, int], problem: Problem) -> Reliability:
     """The answer with the terminals' own failures."""
     own = map(tuple, problem.node[problem.terminals].tolist())
     return exactly(*series(inner[0], *own), "exact", states=inner[1], reason=f"{inner[1]} lumped states")
-
-
-@numba.njit(cache=True)
-def _recognised(edges, link, node, terminals, transit, complete):  # type: ignore[no-untyped-def]
-    """Whether all is alike, and the fields of `Twins` but for the first."""
-    n, size, other = len(node), np.zeros((2, 2), np.int64), np.empty((2, 2))
-    right = np.zeros(n, np.bool_) if complete else _other_side(edges, n, terminals[0])
-    relay = np.ones(n, np.bool_)
-    relay[terminals] = False
-    for v in range(n):
-        size[int(right[v]), int(relay[v])] += 1
-    alike = transit.all() and (complete or size[0].sum() * size[1].sum() == len(edges))
-    all_same, up, down = _same(link, np.ones(len(link), np.bool_))
-    alike &= all_same
-    for side in range(2):
-        all_same, other[side, 0], other[side, 1] = _same(node, relay & (right == bool(side)))
-        alike &= all_same
-    return alike, right, size, np.array([up, down]), other
-
-
-@numba.njit(cache=True)
-def _same(chances, chosen):  # type: ignore[no-untyped-def]
-    """Whether the rows that are chosen are equal, and the row that they are."""
-    found, up, down = False, 1.0, 0.0
-    for i in range(len(chances)):
-        if chosen[i] and not found:
-            found, up, down = True, chances[i, 0], chances[i, 1]
-        elif chosen[i] and (chances[i, 0] != up or chances[i, 1] != down):
-            return False, up, down
-    return True, up, down
-
-
-@numba.njit(cache=True)
-def _other_side(edges, n, node):  # type: ignore[no-untyped-def]
-    """Neighbours of a node, bool[n]; none where a link has both or neither of its ends among them."""
-    right = np.zeros(n, np.bool_)
-    for u, v in edges:
-        right[v] |= u == node
-        right[u] |= v == node
-    for u, v in edges:
-        if right[u] == right[v]:
-            return np.zeros(n, np.bool_)
-    return right
 
 
 @lru_cache(maxsize=16)
