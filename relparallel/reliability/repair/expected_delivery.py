@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from relparallel._checks import require_flag, require_instance, require_int, require_real
 from relparallel.reliability.problem import LinkChance, NodeChance, read_problem
 from relparallel.reliability.repair.host_pairs import pairs_measure
-from relparallel.reliability.repair.likely_states import likely_states
-from relparallel.reliability.repair.state_orbits import orbits_of_sets, symmetries_that_keep
+from relparallel.reliability.repair.likely_states import likely_states, orbits_of_sets
 from relparallel.topology import Topology, as_topology
 from relparallel.topology.routing import node_index
-from relparallel.topology.symmetry import automorphisms
+from relparallel.topology.symmetry import symmetries_that_keep
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -225,10 +224,14 @@ def performability(
     taken = _flow(t, marks) if measure == "max_flow" else measure
     value: Measure = taken if callable(taken) else pairs_measure(t)
     up, down = _chances(graph, t, link_up, node_up, link_down, node_down)
-    same = _permutations(t, up, down, marks) if symmetric or not callable(measure) else []
+    same = np.arange(up.size)[None]
+    if symmetric or not callable(measure):
+        n, both = t.num_nodes, np.column_stack([up, down])
+        kept = symmetries_that_keep(t, np.column_stack([marks, both[:n]]), both[n:])
+        same = np.unique(np.concatenate([same, kept]), axis=0)
     base = down > up
     both = np.where(base, [down, up], [up, down]).T
-    sets, _, chances, rest = likely_states(both, gap, most_sets if len(same) else most_states)
+    sets, _, chances, rest = likely_states(both, gap, most_sets if len(same) > 1 else most_states)
     label = orbits_of_sets(sets, same)
     _, first, orbit = np.unique(label, return_index=True, return_inverse=True)
     mass = np.bincount(orbit, chances)
@@ -311,20 +314,6 @@ def _marks(
             raise ValueError(f"{name} must be one or more nodes, each named once, got {labels!r}")
         marks[nodes] = mark
     return marks
-
-
-def _permutations(t: Topology, up: FloatArray, down: FloatArray, marks: IntArray) -> list[IntArray]:
-    """Proved symmetries as permutations of nodes and links that keep probabilities and marks."""
-    n = t.num_nodes
-    key = t.edges[:, 0] * n + t.edges[:, 1]
-    _, mark = np.unique(np.column_stack([marks, up[:n], down[:n]]), axis=0, return_inverse=True)
-    found = []
-    for g in symmetries_that_keep(automorphisms(t), mark.ravel().astype(np.int64)):
-        ends = np.sort(g[t.edges], axis=1)
-        whole = np.concatenate([g, n + np.searchsorted(key, ends[:, 0] * n + ends[:, 1])])
-        if np.array_equal(up, up[whole]) and np.array_equal(down, down[whole]):
-            found.append(whole)
-    return found
 
 
 def _flow(t: Topology, marks: IntArray) -> Measure:
