@@ -16,14 +16,15 @@ from .closed_forms.survivability import (
 )
 from .exact import evaluate as evaluate
 from .extensions.signature import polynomial as polynomial, survival_signature as survival_signature
-from .repair.common_cause import (
-    common_cause_unavailability as common_cause_unavailability,
-    multiple_greek_letters as multiple_greek_letters,
-)
 from .repair.expected_delivery import Performability as Performability, performability as performability
 from .repair.markov_availability import RepairedParts as RepairedParts, repair_chain as repair_chain
 from .repair.stationary import stationary_distribution as stationary_distribution
-from .repair.steady_state import availability as availability, unavailability as unavailability
+from .repair.steady_state import (
+    availability as availability,
+    common_cause_unavailability as common_cause_unavailability,
+    multiple_greek_letters as multiple_greek_letters,
+    unavailability as unavailability,
+)
 from .result import Reliability as Reliability
 from .sampling.estimation import estimate as estimate, estimator_table as estimator_table
 from .sensitivity.frequency import failure_frequency as failure_frequency

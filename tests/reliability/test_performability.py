@@ -11,8 +11,8 @@ from relparallel.reliability.closed_forms.capacity_forms import (
     fat_tree_pair_bandwidth,
     fat_tree_pod_bandwidth,
 )
-from relparallel.reliability.repair.host_pairs import pairs_measure
 from relparallel.reliability.repair.likely_states import likely_states, orbits_of_sets
+from relparallel.reliability.repair.measures import pairs_measure
 from relparallel.topology import as_topology, bcube, fat_tree, hpn7, leaf_spine, torus
 
 
