@@ -1,5 +1,4 @@
 from .bounding.certified import Bounds as Bounds, bounds as bounds
-from .closed_forms.accessible_servers import accessible_servers as accessible_servers
 from .closed_forms.capacity_forms import leaf_spine_pair_bandwidth as leaf_spine_pair_bandwidth
 from .closed_forms.fat_tree_forms import (
     fat_tree_pair as fat_tree_pair,
@@ -11,6 +10,7 @@ from .closed_forms.leaf_spine_forms import (
     leaf_spine_pair as leaf_spine_pair,
 )
 from .closed_forms.survivability import (
+    accessible_servers as accessible_servers,
     mean_time_to_isolation as mean_time_to_isolation,
     smallest_cuts as smallest_cuts,
 )

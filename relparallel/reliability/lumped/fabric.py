@@ -82,11 +82,12 @@ def match_fabric(topology: Topology, problem: Problem) -> Match | None:
     if (chance[cores] != chance[cores[0]]).any():
         return None
     rows = _parts_of_pods(tiers, seat, m)
-    own = [_common(chance[part], pod, pods, CERTAIN) for part, pod in rows]
-    if any(one is None for one in own):
+    shared = [_common(chance[part], pod, pods, CERTAIN) for part, pod in rows]
+    own = [one for one in shared if one is not None]
+    if len(own) < len(rows):
         return None
     counts = [np.bincount(tiers.pod[some], minlength=pods) for some in (seat, tiers.lowest & ~seat)]
-    kinds, kind = np.unique(np.column_stack([*counts, *own]), axis=0, return_inverse=True)  # type: ignore[list-item]
+    kinds, kind = np.unique(np.column_stack([*counts, *own]), axis=0, return_inverse=True)
     copies = np.bincount(kind.ravel()).tolist()
     of_pods = [
         Pods(copy, int(row[0]), int(row[1]), *map(tuple, np.reshape(row[2:], (-1, 2)).tolist()))
