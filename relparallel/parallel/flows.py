@@ -41,10 +41,15 @@ class Wiring(NamedTuple):
 
     def flows(self, cables: Ints, ends: Ints) -> csr_array:
         """Share of each pair of ends on every link, [pairs, links]: all shortest paths alike (ECMP)."""
-        from scipy.sparse import csr_array
+        found = shortest_flows(*self[:3], cables.astype(np.float64), self.transit, ends)
+        return sparse_rows(*found, 2 * cables.size)
 
-        starts, links, shares = shortest_flows(*self[:3], cables.astype(np.float64), self.transit, ends)
-        return csr_array((shares, links, starts), shape=(len(ends), 2 * cables.size))
+
+def sparse_rows(starts: Ints, columns: Ints, values: Floats, width: int) -> csr_array:
+    """Matrix whose row i holds the values from starts[i] on."""
+    from scipy.sparse import csr_array
+
+    return csr_array((values, columns, starts), shape=(starts.size - 1, width))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -17,7 +17,7 @@ from relparallel.hardware import Cluster
 from relparallel.metrics._network import arcs_of, require_alive
 from relparallel.parallel._arguments import require_indices, require_number
 from relparallel.parallel.collective_time import one_ring
-from relparallel.parallel.flows import Wiring
+from relparallel.parallel.flows import Wiring, sparse_rows
 from relparallel.parallel.strategy import Placement
 from relparallel.topology import Topology
 
@@ -204,8 +204,9 @@ def _on_cluster(groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive
         raise ValueError(f"alive must have one share for each of {count} links, got shape {share.shape}")
     each = [network.accelerator.node_link, network.network_bandwidth]
     full = np.repeat(each, [network.gpus, network.nodes])
-    row = np.repeat(np.arange(len(groups)), source.size)
-    flow = _summed(row, link.ravel(), np.full(link.size, amount), (len(groups), count))
+    starts = np.arange(len(groups) + 1) * source.size
+    flow = sparse_rows(starts, link.ravel(), np.full(link.size, amount), count)
+    flow.sum_duplicates()
     return {"flow": flow, "capacity": full * share, "joined": (share[link] > 0).all(axis=1)}
 
 
@@ -216,22 +217,14 @@ def _on_topology(groups: NDArray[np.int64], pairs: Pairs, network: Topology, ali
     hosts = network.hosts[groups].astype(np.int64)
     ends = np.stack([hosts[:, source], hosts[:, target]], axis=-1).reshape(-1, 2)
     found = Wiring.of(network).flows(cables, ends)
-    paths = np.diff(found.indptr)
-    row = np.repeat(np.arange(len(ends)) // max(source.size, 1), paths)
+    starts = np.arange(len(groups) + 1) * source.size
+    sent = sparse_rows(starts, np.arange(len(ends)), np.full(len(ends), amount), len(ends))
+    reached = (np.diff(found.indptr) > 0).reshape(len(groups), -1)
     return {
-        "flow": _summed(row, found.indices, amount * found.data, (len(groups), found.shape[1])),
+        "flow": (sent @ found).sorted_indices(),
         "capacity": np.tile(network.capacity * cables, 2),
-        "joined": (paths.reshape(len(groups), -1) > 0).all(axis=1) & (living[hosts] > 0).all(axis=1),
+        "joined": reached.all(axis=1) & (living[hosts] > 0).all(axis=1),
     }
-
-
-def _summed(row: NDArray[Any], link: NDArray[Any], sent: Floats, shape: tuple[int, int]) -> csr_array:
-    """What every group sends over every link, [groups, links]."""
-    from scipy.sparse import csr_array
-
-    flow = csr_array((sent, (row, link)), shape=shape)
-    flow.sum_duplicates()
-    return flow
 
 
 def _positive(values: Floats) -> Floats:
