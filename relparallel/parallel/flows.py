@@ -41,8 +41,8 @@ class Wiring(NamedTuple):
 
     def flows(self, cables: Ints, ends: Ints) -> csr_array:
         """Share of each pair of ends on every link, [pairs, links]: all shortest paths alike (ECMP)."""
-        found = shortest_flows(*self[:3], cables.astype(np.float64), self.transit, ends)
-        return sparse_rows(*found, 2 * cables.size)
+        starts, links, shares = shortest_flows(*self[:3], cables.astype(np.float64), self.transit, ends)
+        return sparse_rows(starts, links, shares, 2 * cables.size)
 
 
 def sparse_rows(starts: Ints, columns: Ints, values: Floats, width: int) -> csr_array:
