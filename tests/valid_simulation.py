@@ -32,7 +32,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.Lifetime": lambda: fields(Lifetime.empirical(np.array([1.0, 3.0]))),
     "training.fleet_failures": lambda: {
         "lifetime": Lifetime.weibull(mean=1.0, shape=0.7), "parts": 4, "horizon": 2.0, "rng": generator(),
-        "ages": "new", "redraw": False, "replications": 3,
+        "ages": "new", "replications": 3,
     },
     "training.simulate": lambda: {
         "model": failure_model(Cluster(nodes=8), Strategy(tensor=8, data=8)), "step_time": 5.0,

@@ -21,7 +21,7 @@ from relparallel.topology.costs import fittings
 from relparallel.topology.prices import unit_prices
 from relparallel.training import ComponentClass, NetworkImpact, NetworkPart
 from relparallel.training.network_failures import WiredJob
-from relparallel.training.network_parts import classes_of, parts_of
+from relparallel.training.network_parts import parts_of
 from relparallel.units import GBIT
 
 _PORT: Final = 400 * GBIT  # what a port, cable and transceiver of the price list "ndr2024" carry
@@ -76,8 +76,7 @@ class Wiring:
 
         job = WiredJob.of(Placement(strategy=strategy), self.job, self.network, number)
         named = [part for part in parts_of(self.network) if self.rates.get(part.name)]
-        kinds = classes_of(self.network, named, job.links.values())
-        parts = job.merged(job.kinds(kinds, _SAMPLES))
+        parts = job.kinds(named, _SAMPLES)
         return parts, [{name: _over(job.usual[name], has[name]) for name in has} for has in vectors]
 
     def _times(self, choices: NDArray[Any], vectors: list[Vector]) -> NDArray[np.float64]:

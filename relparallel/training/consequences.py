@@ -13,8 +13,7 @@ from relparallel.hardware import Cluster
 from relparallel.parallel import Placement
 from relparallel.training._rows import Rows, rows
 from relparallel.training.checkpoint_policies import Checkpointing
-from relparallel.training.failures import Domain, FailureModel
-from relparallel.training.hit_parts import groups_per_part
+from relparallel.training.failures import Domain, FailureModel, groups_per_part
 from relparallel.training.recovery_policies import Recovery
 from relparallel.units import DAY
 

@@ -1,15 +1,4 @@
-"""Blast radius: which ranks, replicas and nodes stop when one part of the cluster fails.
-
-========  ============================================================
-letter    meaning
-========  ============================================================
-N         nodes of the job
-D         model replicas (data-parallel degree)
-s         ranks that share one copy of the ZeRO state
-g         nodes that stop together: those of the replicas that drop out
-k         simultaneous node failures
-========  ============================================================
-"""
+"""Blast radius: which ranks, replicas and nodes stop when one part of the cluster fails."""
 
 from __future__ import annotations
 
@@ -19,16 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import (
-    require_choice,
-    require_flag,
-    require_instance,
-    require_int,
-)
+from relparallel._checks import require_choice, require_flag, require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
-from relparallel.training.failures import ComponentClass
-from relparallel.training.hit_parts import behind, state_copies_lost
+from relparallel.training.failures import ComponentClass, behind, state_copies_lost
 
 POLICIES: Final = ("restart", "spares", "elastic")
 """Wait for the repair; take a node from the spares; go on without the replicas that are hit."""
@@ -36,28 +19,11 @@ POLICIES: Final = ("restart", "spares", "elastic")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DropRule:
-    """Whether a job may go on without a failed replica, and who leaves with it.
+    """Whether a job may go on without a failed replica, and who leaves with it."""
 
-    Parameters
-    ----------
-    allowed : bool
-        Whether every shard of the training state survives elsewhere.
-    copies : int
-        Complete copies of the state before the failure.
-    replicas : int
-        Model replicas that leave together.
-    reason : str
-        Why, in one sentence.
-
-    Examples
-    --------
-    >>> drop_rule(Strategy(data=8, zero_stage=1)).allowed
-    False
-    """
-
-    allowed: bool
-    copies: int
-    replicas: int
+    allowed: bool  # whether every shard of the training state survives elsewhere
+    copies: int  # of the whole state before the failure
+    replicas: int  # that leave together
     reason: str
 
 
@@ -70,7 +36,7 @@ def drop_rule(strategy: Strategy, reshard: bool = True) -> DropRule:
         Its ``zero_stage``, ``shard`` and ``data`` decide.
     reshard : bool
         True: the rest of a shard group fetches the lost shards from another copy and stays. False: the whole
-        group leaves, as in runtimes whose unit of elasticity is the hybrid-sharded replica.
+        group leaves.
 
     Returns
     -------
@@ -79,9 +45,8 @@ def drop_rule(strategy: Strategy, reshard: bool = True) -> DropRule:
 
     Notes
     -----
-    ZeRO stage 0 holds D copies of the state, stages 1 to 3 with shard groups of s ranks D/s. One copy left is
-    enough, so D/s >= 2 is the condition. With s = D (plain ZeRO or FSDP) no replica can ever be dropped: the
-    job goes back to its checkpoint. The degree of sharding is a parameter of reliability.
+    ZeRO stage 0 holds D copies of the state, stages 1 to 3 with shard groups of s ranks D/s; the condition is
+    D/s >= 2. With s = D (plain ZeRO or FSDP) no replica can ever be dropped.
 
     References
     ----------
@@ -109,32 +74,12 @@ def drop_rule(strategy: Strategy, reshard: bool = True) -> DropRule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BlastRadius:
-    """What stops when the worst-placed part of a class fails.
-
-    Parameters
-    ----------
-    ranks, replicas, nodes : int
-        Ranks that stop, model replicas that stop, and nodes that hold a stopped rank.
-    share : float
-        Part of the job's ranks that stops.
-    whole_job : bool
-        Whether nothing goes on.
-    reason : str
-        Why it stops so much and no more.
-
-    Examples
-    --------
-    >>> place = Placement(strategy=Strategy(tensor=8, pipeline=16, data=128))
-    >>> gpu = ComponentClass(name="GPU", level="gpu", rate=1e-9)
-    >>> hit = blast_radius(gpu, place, Cluster(nodes=2048), policy="elastic")
-    >>> hit.ranks, hit.replicas, hit.nodes
-    (128, 1, 16)
-    """
+    """What stops when the worst-placed part of a class fails."""
 
     ranks: int
     replicas: int
-    nodes: int
-    share: float
+    nodes: int  # with a stopped rank
+    share: float  # of the job's ranks
     whole_job: bool
     reason: str
 
@@ -169,12 +114,7 @@ def blast_radius(
     Notes
     -----
     Elastic: the replicas with a rank behind the part leave (their shard groups, without resharding), provided
-    that for every position and shard a copy is left that is not behind the same part. All parts of the class
-    are examined at once, O(D parts + GPUs).
-
-    References
-    ----------
-    Rank order: Narayanan et al. 2021, section 3.2.
+    that every shard has a copy that is not behind the same part. O(D parts + GPUs).
 
     Examples
     --------
@@ -182,9 +122,6 @@ def blast_radius(
     >>> node = ComponentClass(name="node", level="node", rate=1e-8)
     >>> blast_radius(node, Placement(strategy=strategy), Cluster(nodes=48)).nodes
     12
-    >>> own_nodes = Placement(strategy=strategy, order=("tensor", "context", "pipeline", "data"))
-    >>> blast_radius(node, own_nodes, Cluster(nodes=48)).nodes
-    6
     """
     require_instance(ComponentClass, component=component)
     require_instance(Placement, placement=placement)
@@ -192,18 +129,18 @@ def blast_radius(
     require_choice(POLICIES, policy=policy)
     placement.strategy.for_gpus(cluster.gpus)
     rule = drop_rule(placement.strategy, reshard)
-    if component.stops and policy != "elastic":
-        return _whole_job(cluster, placement, f"policy {policy!r}: the job stops as a whole")
+    width = cluster.gpus_per_part(component.level)
     if not component.stops:
         return BlastRadius(
             ranks=0, replicas=0, nodes=0, share=0.0, whole_job=False,
             reason=f"{component.name}: it slows the job and stops nothing",
         )  # fmt: skip
+    if policy != "elastic":
+        return _whole_job(cluster, placement, f"policy {policy!r}: the job stops as a whole")
     if not component.local:
         return _whole_job(cluster, placement, f"{component.name}: it concerns the job itself")
     if not rule.allowed:
         return _whole_job(cluster, placement, rule.reason)
-    width = cluster.gpus_per_part(component.level)
     listed = behind(placement, component.gpus, cluster.gpus_per_node)[2]
     if listed if component.gpus else state_copies_lost(placement, width).size:
         return _whole_job(cluster, placement, f"all copies of a shard sit behind one {component.level}")
@@ -231,7 +168,7 @@ def _whole_job(cluster: Cluster, placement: Placement, reason: str) -> BlastRadi
 def _dropped(
     placement: Placement, width: int, together: int, gpus: tuple[int, ...] = ()
 ) -> NDArray[np.bool_]:
-    """Return which replicas (columns) leave when a part with ``width`` consecutive GPUs, or these, fails."""
+    """Which replicas (columns) leave when a part with ``width`` consecutive GPUs, or these GPUs, fails."""
     replicas = placement.replicas
     if gpus:
         units = np.isin(replicas, gpus).reshape(1, -1, together * replicas.shape[1]).any(axis=2)
@@ -239,7 +176,7 @@ def _dropped(
     parts, count = -(-placement.strategy.gpus // width), len(replicas)
     hit = np.zeros((parts, count // together), dtype=np.bool_)
     hit[replicas // width, np.arange(count)[:, None] // together] = True
-    # Parts that hit the same groups are alike: keep one row of each kind, told apart by its bits.
+    # Parts that hit the same groups are interchangeable: keep one row of each kind, by its bits.
     bits = np.ascontiguousarray(np.packbits(hit, axis=1))
     kinds = np.unique(bits.view(f"V{bits.shape[1]}").ravel(), return_index=True)[1]
     return np.repeat(hit[kinds], together, axis=1)
@@ -250,25 +187,15 @@ def expected_replicas_hit(replicas: int, nodes_per_replica: int, failures: int) 
 
     Parameters
     ----------
-    replicas : int
-        Replicas D, each on nodes of its own.
-    nodes_per_replica : int
-        Nodes g of one replica.
+    replicas, nodes_per_replica : int
+        Replicas D, each on g nodes of its own.
     failures : int
-        Failed nodes k, at most D g.
+        Failed nodes k, at most N = D g.
 
     Returns
     -------
     float
-        Between k/g and k.
-
-    Notes
-    -----
-    D (1 - C(N-g, k) / C(N, k)) with N = D g. Computed as a product of min(g, k) factors.
-
-    References
-    ----------
-    Mean of the occupancy of the multivariate hypergeometric distribution.
+        D (1 - C(N-g, k) / C(N, k)), between k/g and k.
 
     Examples
     --------

@@ -1,18 +1,19 @@
 """Failure records of real machines: what failed, where, when, and how long it was down.
 
 A record that cannot be true is refused with its row named. What is merged or replaced is counted in
-`FailureLog.notes`; no row is ever left out. Files are read by `failure_readers`.
+`FailureLog.notes`; no row is ever left out.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import choice, record, require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import LONGEST
 from relparallel.units import DAY
 
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OVERLAPS: Final = ("refuse", "merge", "keep")
+COLUMNS: Final = ("node", "start", "end")
 Texts = NDArray[np.str_]
 Times = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@record(eq=False)
 class FailureLog:
     """Failures of a machine in the order in which they began.
 
@@ -46,10 +48,6 @@ class FailureLog:
     notes : tuple of str
         What a reader changed, with the number of rows.
 
-    Notes
-    -----
-    O(n log n).
-
     Examples
     --------
     >>> rows = {"node": ["a", "b"], "start": [5.0, 9.0], "end": [6.0, 9.5], "cause": ["gpu", "nic"]}
@@ -64,7 +62,7 @@ class FailureLog:
     cause: Texts
     population: int
     finish: float | None = None
-    overlaps: str = "refuse"
+    overlaps: str = choice(OVERLAPS, default="refuse")
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -75,7 +73,6 @@ class FailureLog:
         for name, column in (("start", start), ("end", end), ("cause", cause)):
             if len(column) != len(node):
                 raise ValueError(f"{name} must have as many rows as node, {len(node)}, got {len(column)}")
-        require_choice(OVERLAPS, overlaps=self.overlaps)
         notes = require_instance(tuple, notes=self.notes)
         if (nameless := node == "").any():
             raise ValueError(
@@ -88,13 +85,11 @@ class FailureLog:
         failed = int(table["node"].nunique())
         require_int(population=self.population, at_least=max(failed, 1), at_most=10**9)
         last = float(table["start"].iloc[-1])
-        finish = (
-            last if self.finish is None else require_real(finish=self.finish, at_least=last, at_most=1e18)
-        )
-        for name in ("node", "cause"):
-            object.__setattr__(self, name, table[name].to_numpy(dtype=np.str_))
-        for name in ("start", "end"):
-            object.__setattr__(self, name, table[name].to_numpy(dtype=np.float64))
+        finish = last
+        if self.finish is not None:
+            finish = require_real(finish=self.finish, at_least=last, at_most=1e18)
+        for name, kind in (("node", np.str_), ("cause", np.str_), ("start", np.float64), ("end", np.float64)):
+            object.__setattr__(self, name, table[name].to_numpy(dtype=kind))
         object.__setattr__(self, "finish", finish)
         object.__setattr__(self, "notes", notes + merged)
 
@@ -102,11 +97,6 @@ class FailureLog:
     def repairs(self) -> Times:
         """Time to repair of every failure [s]."""
         return np.asarray(self.end - self.start)
-
-    @property
-    def simultaneous(self) -> int:
-        """Failures that began at the very moment of another one: no gap lies before them."""
-        return int(np.count_nonzero(np.diff(self.start) == 0))
 
     @property
     def rate(self) -> float:
@@ -129,53 +119,27 @@ class FailureLog:
         return self.watched - float(self.start[-1])
 
     def gaps(self) -> Times:
-        """Return the times between failures; failures of one moment count as one (see `simultaneous`).
-
-        Returns
-        -------
-        numpy.ndarray
-            Positive seconds in the order of the log.
-        """
+        """Return the times between failures [s]; failures of one moment count as one."""
         return np.diff(np.unique(self.start))
 
     def select(self, cause: str) -> FailureLog:
-        """Return the failures of one class, watched as long.
-
-        Parameters
-        ----------
-        cause : str
-            One of the classes of the log.
-
-        Returns
-        -------
-        FailureLog
-            The log of that class alone.
-        """
+        """Return the failures of one class, watched as long."""
         require_choice(tuple(np.unique(self.cause).tolist()), cause=cause)
         chosen = self.cause == cause
         columns = {name: getattr(self, name)[chosen] for name in ("node", "start", "end", "cause")}
         return replace(self, **columns)
 
     def records(self) -> pd.DataFrame:
-        """Return the failures as records for `simulate`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Node numbers from 0 in the order of their names, start and end [s]; every row of the log.
-        """
+        """Return every failure as a record for `simulate`: nodes from 0 in the order of their names."""
         import pandas as pd
 
         number = np.unique(self.node, return_inverse=True)[1]
         return pd.DataFrame({"node": number, "start": self.start, "end": self.end})
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per class: failures, share, failures per 1000 node-days, mean and median repair.
+        """Return one row per class: failures, share, failures per 1000 node-days, mean and median repair [s].
 
-        Returns
-        -------
-        pandas.DataFrame
-            The most frequent class first; repairs in seconds.
+        The most frequent class first.
         """
         import pandas as pd
 
@@ -245,3 +209,44 @@ def _refuse(bad: NDArray[np.bool_], rule: str, node: Texts, start: Times, end: T
             f"{rule}, got start {start[row]:g} s and end {end[row]:g} s in row {row + 1} (node {node[row]}), "
             f"and {more} more such rows"
         )
+
+
+def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
+    """Refuse records that cannot be replayed; the row is named by its index."""
+    import pandas as pd
+
+    require_instance(pd.DataFrame, records=records)
+    require_int(nodes=nodes, at_least=1)
+    if missing := [name for name in COLUMNS if name not in records]:
+        raise ValueError(
+            f"records must have the columns {', '.join(COLUMNS)}, got none called {missing[0]!r}"
+        )
+    if records.columns.duplicated().any():
+        twice = records.columns[records.columns.duplicated()][0]
+        raise ValueError(f"records must have every column once, got {twice!r} twice")
+    table = records[list(COLUMNS)].apply(_numbers)
+    _refuse_row(records, table.isna().any(axis=1) | (table.abs() == np.inf).any(axis=1), "numbers")
+    _refuse_row(records, ~table["node"].isin(range(nodes)), f"nodes in 0 … {nodes - 1}")
+    _refuse_row(records, table["start"] < 0, "starts >= 0")
+    _refuse_row(records, table["end"] <= table["start"], "an end after the start")
+    order = table.reset_index(drop=True).sort_values(["node", "start"], kind="stable")
+    before = order.groupby("node")["end"].shift()
+    _refuse_row(records, (order["start"] < before).sort_index(), "repairs of a node that do not overlap")
+    return records
+
+
+def _numbers(column: pd.Series) -> pd.Series:
+    """The same numbers as float64, NaN for anything else."""
+    import pandas as pd
+
+    real = column.map(lambda entry: isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_)))
+    kept = column.astype(object).where(real.to_numpy(dtype=bool), np.nan)
+    return pd.to_numeric(kept, errors="coerce").astype(np.float64)
+
+
+def _refuse_row(records: pd.DataFrame, bad: pd.Series, wanted: str) -> None:
+    """Name the first bad row."""
+    if bad.any():
+        row = int(bad.to_numpy().argmax())
+        label, given = records.index.tolist()[row], records.iloc[row].to_dict()
+        raise ValueError(f"records must have {wanted}, got row {label!r}: {given}")

@@ -38,26 +38,23 @@ def failure_model(
     Parameters
     ----------
     topology : Cluster or Topology
-        Where the job runs. The hosts of a topology are its GPUs, eight to a node, or its nodes. A topology
-        brings its parts: cards, cables, switches, groups of shared risk.
+        Where the job runs. The hosts of a topology are its GPUs, eight to a node, or its nodes; it brings its
+        parts: cards, cables, switches, groups of shared risk.
     strategy : Strategy
         How it is split; it fills the cluster.
     placement : Placement, optional
         Which GPU runs which rank; the default order where omitted.
     rates : str, ComponentRates or tuple of ComponentClass
-        One of `RATES`, a failure table of one's own, or the classes themselves, which then count nothing of
-        the network.
+        One of `RATES`, a failure table, or the classes themselves, which then count nothing of the network.
     workload : Transformer, optional
-        What is trained. With it, the slowdown of a part is that of the step (`network_impact`). Without it
-        the job is unknown, and the slowdown is a bound: 1/(share of the bandwidth that the groups which lose
-        most keep), for a step that did nothing but communicate in them.
+        What is trained: the slowdown of a part is that of the step (`network_impact`). Without it a bound:
+        1/(share of the bandwidth left to the groups that lose most).
     cluster : Cluster, optional
-        Nodes of the job; a workload needs one with an accelerator and links. Those of the topology where
-        omitted.
+        Nodes of the job, those of the topology where omitted; a workload needs an accelerator and links.
     global_batch : int, optional
         Sequences of a step; a workload needs it.
     network_rates : Mapping of str to float, optional
-        Failures per part and second by name ("leaf", "nic-leaf cable") or family: "cable", "switch", "nic".
+        Failures per part and second by name ("leaf", "nic-leaf cable") or family: "cable", "switch", "nic";
         `published_network_rates` where omitted. Parts without a rate never fail; those inside a server count
         with its node unless they are named.
     repair : float or Mapping of str to float, optional
@@ -71,9 +68,9 @@ def failure_model(
 
     Notes
     -----
-    No failure is counted twice. On a topology the network of the table ("Network switch/cable") gives way to
-    the parts, and its failed cards become those of the parts "nic", as many as before. A table that counts
-    all hardware of a node together keeps its total: the parts are taken out of it.
+    No failure is counted twice: on a topology the network of the table ("Network switch/cable") gives way to
+    the parts, its failed cards become those of the parts "nic", and a table that counts all hardware of a
+    node together keeps its total.
 
     References
     ----------
@@ -174,9 +171,7 @@ def _parts(
     impact: NetworkImpact, topology: Topology, cluster: Cluster, rates: dict[str, float], repair: Any
 ) -> tuple[ComponentClass, ...]:
     """One class for each kind of part that does anything, with its rate and repair."""
-    if repair is None or not isinstance(repair, Mapping):
-        if repair is not None:
-            require_time(repair=repair)
+    if not isinstance(repair, Mapping):
         return impact.component_classes(rates, cluster, repair)
     times = _by_name(impact, rate=repair, named="repair")
     for time in times.values():

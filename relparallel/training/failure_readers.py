@@ -9,7 +9,6 @@ import lzma
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
 
 CLOCKS: Final = {"s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY}
 Times = NDArray[np.float64]
-OPENERS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
-    {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-)
+OPENERS: Final[dict[str, Callable[..., Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 NUMBER: Final = r"[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+(?:[eE][+-]?\d+)?"
 ZONE: Final = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
 
@@ -77,9 +74,7 @@ def read_failure_log(
     clock : str
         Unit of numbers ("s", "min", "h" or "d"), "iso" for ISO 8601 dates, or a format such as
         "%m/%d/%Y %H:%M". Dates become seconds since the first failure; all of them give a zone, or none.
-    finish : float, optional
-        End of the watch [s since the watch began]; by default the last failure.
-    overlaps : {"refuse", "merge", "keep"}
+    finish, overlaps : float, str
         As in `FailureLog`.
     ignore : sequence of str
         Other columns of the file that are not needed.
@@ -152,12 +147,8 @@ def read_lanl(path: str | PathLike[str], system: int | None = None) -> FailureLo
     Returns
     -------
     FailureLog
-        Nodes are called "system-node". Down times are those of the record's own column.
-
-    Notes
-    -----
-    Repairs that overlap another one of the same node are kept: the record has some, and its failures are the
-    point. Times are seconds since the first failure of the whole record.
+        Nodes are called "system-node"; seconds since the first failure of the whole record; down times of the
+        record's own column. Repairs that overlap another one of the same node are kept.
 
     References
     ----------

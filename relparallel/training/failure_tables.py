@@ -94,13 +94,12 @@ def published_network_rates() -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        Per link between a card and its ToR ("cable"), and per ToR switch ("switch") [1/s]; a month has 30
-        days.
+        Per link between a card and its ToR ("cable"), and per ToR switch ("switch") [1/s].
 
     References
     ----------
-    Qian et al., "Alibaba HPN", SIGCOMM 2024: 0.057 % of links and 0.051 % of ToR switches per month (rows
-    HPN-001 and HPN-002 of the published facts, marked as not confirmed).
+    Qian et al., "Alibaba HPN", SIGCOMM 2024: 0.057 % of links and 0.051 % of ToR switches per month of 30
+    days (rows HPN-001 and HPN-002 of the published facts, marked as not confirmed).
 
     Examples
     --------
@@ -117,24 +116,16 @@ def joint_loss_rate(groups: int, copies: int, rate: float, repair: float) -> flo
 
     Parameters
     ----------
-    groups : int
-        Groups of copies, such as cards with two ports.
-    copies : int
-        Parts of a group; one that works is enough.
-    rate : float
-        Failures per part and second while it works.
-    repair : float
-        Mean time until a failed part works again [s], above 0.
+    groups, copies : int
+        Groups, such as cards with two ports, and the parts of a group; one that works is enough.
+    rate, repair : float
+        Failures per part and second while it works; mean time until it works again [s], above 0.
 
     Returns
     -------
     float
-        Losses per second.
-
-    Notes
-    -----
-    groups copies U^copies/repair with U = rate repair/(1 + rate repair): every loss ends with the repair of
-    any of the copies. Exact for independent parts; about groups 2 rate^2 repair for two copies. O(1).
+        Losses per second: groups copies U^copies/repair with U = rate repair/(1 + rate repair), exact for
+        independent parts, for every loss ends with the repair of any of the copies.
 
     References
     ----------

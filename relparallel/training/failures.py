@@ -1,19 +1,33 @@
-"""Component classes: what can fail, how often, and what stops with it.
+"""Component classes: what can fail, how often, and what stands behind it: nodes, replicas, training state.
 
-All parts of a class have the same rate (18 classes at four levels in the Llama-3 table), so a job is
-evaluated class by class, however many GPUs it has.
+All parts of a class have the same rate, and parts with the same harm are counted together, so that 131,072
+GPUs are a few domains.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
+import numpy as np
+from numpy.typing import NDArray
+
+from relparallel._checks import (
+    choice,
+    each,
+    flag,
+    instance,
+    real,
+    record,
+    require_instance,
+    require_int,
+    whole,
+)
 from relparallel.hardware import LEVELS, Cluster, ComponentRates
 from relparallel.parallel import Placement
-from relparallel.training._arguments import require_rate, require_time
-from relparallel.training.hit_parts import behind, part_kinds
+from relparallel.training._arguments import FASTEST, LONGEST
 from relparallel.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -22,7 +36,7 @@ if TYPE_CHECKING:
 EFFECTS: Final = ("stop", "degrade", "corrupt")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class ComponentClass:
     """Parts that fail alike.
 
@@ -35,19 +49,18 @@ class ComponentClass:
     rate : float
         Failures per part and second.
     effect : {"stop", "degrade", "corrupt"}
-        A stopped rank is missed at once. A degraded part slows the job until it is repaired. A corrupted rank
+        A stopped rank is missed at once; a degraded part slows the job until it is repaired; a corrupted rank
         spoils every replica at the next gradient sum.
     detection : float
-        Time until the job notices [s]; a hang lasts as long as the timeout of its collectives.
+        Time until the job notices [s].
     repair : float, optional
         Mean time until the part works again [s]; that of the recovery policy where omitted.
     slowdown : float
-        Time of a step beside the usual one while a part is degraded, at least 1; 1 with the other effects.
+        Step time over the usual one while a part is degraded, at least 1; 1 with the other effects.
     parts : int, optional
         How many there are; as many as the cluster has of the level where omitted.
     gpus : tuple of int
-        GPUs behind one of them, all others being alike; where empty, as many consecutive ones as are behind
-        a part of the level.
+        GPUs behind one of them; where empty, as many consecutive ones as are behind a part of the level.
     bound : bool
         Whether the slowdown is an upper bound, the job being unknown.
 
@@ -57,33 +70,21 @@ class ComponentClass:
     'stop'
     """
 
-    name: str
-    level: str
-    rate: float
-    effect: str = "stop"
-    detection: float = 0.0
-    repair: float | None = None
-    slowdown: float = 1.0
-    parts: int | None = None
-    gpus: tuple[int, ...] = ()
-    bound: bool = False
+    name: str = instance(str)
+    level: str = choice(LEVELS)
+    rate: float = real(at_least=0, at_most=FASTEST)
+    effect: str = choice(EFFECTS, default="stop")
+    detection: float = real(at_least=0, at_most=LONGEST, default=0.0)
+    repair: float | None = real(at_least=0, at_most=LONGEST, default=None)
+    slowdown: float = real(at_least=1, at_most=1e9, default=1.0)
+    parts: int | None = whole(at_least=1, at_most=10**10, default=None)
+    gpus: tuple[int, ...] = each(int, default=())
+    bound: bool = flag(default=False)
 
     def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        require_flag(bound=self.bound)
-        if self.parts is not None:
-            require_int(parts=self.parts, at_least=1, at_most=10**10)
-        for gpu in require_instance(tuple, gpus=self.gpus):
-            require_int(gpus=gpu, at_least=0)
+        require_int(gpus=min(self.gpus, default=0), at_least=0)
         if self.parts is not None and self.local and not self.gpus:
             raise ValueError("gpus must be given with parts that stop something, got ()")
-        require_choice(LEVELS, level=self.level)
-        require_rate(rate=self.rate)
-        require_choice(EFFECTS, effect=self.effect)
-        require_instance(float, detection=require_time(detection=self.detection))
-        if self.repair is not None:
-            require_instance(float, repair=require_time(repair=self.repair))
-        require_instance(float, slowdown=require_real(slowdown=self.slowdown, at_least=1, at_most=1e9))
         if self.slowdown > 1 and self.effect != "degrade":
             raise ValueError(f"slowdown must be 1 unless effect is 'degrade', got {self.slowdown!r}")
 
@@ -102,40 +103,23 @@ class ComponentClass:
 class Domain:
     """Parts of a class that do the same harm when one of them fails.
 
-    Parameters
-    ----------
-    component : ComponentClass
-        What fails.
-    parts : int
-        How many there are.
-    nodes : int
-        Nodes that are missing until the part is repaired: those behind it, the whole node of a GPU. None
-        where it only slows the job, and where nothing needs repair (the job's own software, corrupt data).
-    replicas : int
-        Model replicas with a rank behind it.
-    ranks : int
-        Ranks of those replicas: what stands still if the others go on.
-    state_lost : bool
-        Whether all copies of some shard of the training state are behind it, so that only a checkpoint
-        elsewhere brings them back.
-
     Examples
     --------
     >>> from relparallel.parallel import Strategy
     >>> placement = Placement(strategy=Strategy(tensor=8, pipeline=16, data=128))
     >>> rack = ComponentClass(name="rack", level="rack", rate=1e-9)
-    >>> hall = Cluster(nodes=2048, nodes_per_rack=4)
-    >>> model = FailureModel(classes=(rack,), cluster=hall, placement=placement)
+    >>> cluster = Cluster(nodes=2048, nodes_per_rack=4)
+    >>> model = FailureModel(classes=(rack,), cluster=cluster, placement=placement)
     >>> [(d.parts, d.nodes, d.replicas, d.ranks, d.state_lost) for d in model.domains]
     [(512, 4, 4, 512, False)]
     """
 
     component: ComponentClass
     parts: int
-    nodes: int
-    replicas: int
-    ranks: int
-    state_lost: bool
+    nodes: int  # missing until the part is repaired; 0 where it only slows the job or needs no repair
+    replicas: int  # with a rank behind it
+    ranks: int  # of those replicas: what stands still if the others go on
+    state_lost: bool  # whether all copies of some shard of the training state are behind it
 
     @property
     def rate(self) -> float:
@@ -143,7 +127,7 @@ class Domain:
         return self.parts * self.component.rate
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class FailureModel:
     """All component classes of a cluster.
 
@@ -164,20 +148,15 @@ class FailureModel:
     (3.0931, 3.165)
     """
 
-    classes: tuple[ComponentClass, ...]
-    cluster: Cluster
-    placement: Placement | None = None
+    classes: tuple[ComponentClass, ...] = each(ComponentClass)
+    cluster: Cluster = instance(Cluster)
+    placement: Placement | None = instance(Placement, default=None)
 
     def __post_init__(self) -> None:
-        require_instance(tuple, classes=self.classes)
         if not self.classes:
             raise ValueError("classes must hold at least one component class, got ()")
-        for entry in self.classes:
-            require_instance(ComponentClass, classes=entry)
-        require_instance(Cluster, cluster=self.cluster)
-        for gpu in (max(entry.gpus) for entry in self.classes if entry.gpus):
-            require_int(gpus=gpu, at_most=self.cluster.gpus - 1)
-        require_instance((Placement, type(None)), placement=self.placement)
+        last = max(max(entry.gpus, default=0) for entry in self.classes)
+        require_int(gpus=last, at_most=self.cluster.gpus - 1)
         if self.placement is not None:
             self.placement.strategy.for_gpus(self.cluster.gpus)
 
@@ -185,21 +164,10 @@ class FailureModel:
     def from_rates(
         cls, rates: ComponentRates, cluster: Cluster, placement: Placement | None = None
     ) -> FailureModel:
-        """Carry the failure table of one run over to another cluster.
+        """Carry the failure table of one run over to another cluster, one class per cause.
 
-        Parameters
-        ----------
-        rates : ComponentRates
-            Rates per part; those of the job itself do not grow with the cluster.
-        cluster : Cluster
-            Where the job runs.
-        placement : Placement, optional
-            How it runs there.
-
-        Returns
-        -------
-        FailureModel
-            One class per cause; silent data corruption corrupts, everything else stops.
+        Silent data corruption corrupts, everything else stops; rates of the job itself do not grow with the
+        cluster.
         """
         require_instance(ComponentRates, rates=rates)
         classes = tuple(
@@ -232,111 +200,103 @@ class FailureModel:
     def domains(self) -> tuple[Domain, ...]:
         """What each class hits under the placement: one entry for each class and kind of part.
 
-        Raises a ValueError where the model has no placement. Parts of the job itself, and corrupt data, hit
-        every replica. O(GPUs log GPUs) once for each level, then O(classes).
+        Parts of the job itself, and corrupt data, hit every replica. O(GPUs log GPUs) once for each level,
+        then O(classes).
         """
         if self.placement is None:
             raise ValueError("placement must be given for the domains of a FailureModel, got None")
-        return tuple(domain for entry in self.classes for domain in self._domains(entry, self.placement))
-
-    def _domains(self, entry: ComponentClass, placement: Placement) -> list[Domain]:
-        """Entries of one class."""
-        every, each = placement.strategy.data, placement.strategy.model_parallel
-        if entry.effect == "corrupt" or entry.level == "job":
-            lost = entry.effect == "corrupt"
-            return [
-                Domain(
-                    component=entry,
-                    parts=self.parts(entry),
-                    nodes=0,
-                    replicas=every,
-                    ranks=every * each,
-                    state_lost=lost,
-                )
-            ]
-        if entry.parts is not None or entry.gpus:
-            return [self._listed(entry, placement)]
-        return [
-            Domain(
-                component=entry, parts=kind.parts, nodes=self._nodes(entry) if entry.stops else 0,
-                replicas=kind.replicas, ranks=kind.replicas * each,
-                state_lost=kind.state_lost and entry.stops,
-            )
-            for kind in part_kinds(placement, self.cluster, entry.level)
-        ]  # fmt: skip
-
-    def _listed(self, entry: ComponentClass, placement: Placement) -> Domain:
-        """Parts that are counted, with the GPUs behind one of them."""
-        nodes, replicas, lost = behind(placement, entry.gpus, self.cluster.gpus_per_node)
-        return Domain(
-            component=entry, parts=self.parts(entry), nodes=nodes, replicas=replicas,
-            ranks=replicas * placement.strategy.model_parallel, state_lost=lost,
+        ranks = self.placement.strategy.model_parallel
+        return tuple(
+            Domain(component=entry, parts=parts, nodes=nodes, replicas=replicas, ranks=replicas * ranks,
+                   state_lost=lost)
+            for entry in self.classes
+            for parts, nodes, replicas, lost in self._kinds(entry, self.placement)
         )  # fmt: skip
+
+    def _kinds(self, entry: ComponentClass, placement: Placement) -> list[tuple[int, int, int, bool]]:
+        """Parts, nodes, replicas and lost state of every kind of part of a class."""
+        if entry.effect == "corrupt" or entry.level == "job":
+            return [(self.parts(entry), 0, placement.strategy.data, entry.effect == "corrupt")]
+        if entry.parts is not None or entry.gpus:
+            return [(self.parts(entry), *behind(placement, entry.gpus, self.cluster.gpus_per_node))]
+        nodes = self._nodes(entry) if entry.stops else 0
+        width, parts = self.cluster.gpus_per_part(entry.level), self.cluster.parts(entry.level)
+        return [
+            (count, nodes, replicas, lost and entry.stops)
+            for count, replicas, lost in _part_kinds(placement, width, parts)
+        ]
 
     def _nodes(self, entry: ComponentClass) -> int:
         """Nodes behind a part of a class, the whole node of a GPU."""
-        each = self.cluster.gpus_per_node
+        size = self.cluster.gpus_per_node
         if entry.gpus:
-            return len({gpu // each for gpu in entry.gpus})
-        return max(self.cluster.gpus_per_part(entry.level) // each, 1)
+            return len({gpu // size for gpu in entry.gpus})
+        return max(self.cluster.gpus_per_part(entry.level) // size, 1)
 
     def parts(self, entry: ComponentClass) -> int:
-        """Return how many parts a class has.
-
-        Parameters
-        ----------
-        entry : ComponentClass
-            The class.
-
-        Returns
-        -------
-        int
-            Its own number, else that of its level in the cluster.
-        """
+        """Return how many parts a class has: its own number, else that of its level in the cluster."""
         require_instance(ComponentClass, entry=entry)
         return self.cluster.parts(entry.level) if entry.parts is None else entry.parts
 
     def class_rate(self, entry: ComponentClass) -> float:
-        """Return the failures per second of all parts of a class together.
-
-        Parameters
-        ----------
-        entry : ComponentClass
-            The class.
-
-        Returns
-        -------
-        float
-            Rate [1/s].
-        """
-        require_instance(ComponentClass, entry=entry)
-        return entry.rate * self.parts(entry)
+        """Return the failures per second of all parts of a class together."""
+        return self.parts(entry) * entry.rate
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per class: level, effect, parts, interruptions per day, mean hours between them.
-
-        Returns
-        -------
-        pandas.DataFrame
-            In the order of the classes.
-        """
+        """Return one row per class: level, effect, parts, interruptions per day, mean hours between them."""
         import pandas as pd
 
-        rates = [self.class_rate(entry) for entry in self.classes]
-        return pd.DataFrame(
-            {
-                "class": [entry.name for entry in self.classes],
-                "level": [entry.level for entry in self.classes],
-                "effect": [entry.effect for entry in self.classes],
-                "parts": [self.parts(entry) for entry in self.classes],
-                "per day": [rate * DAY for rate in rates],
-                "hours between": [1 / (rate * HOUR) if rate else float("inf") for rate in rates],
-                "repair": [entry.repair for entry in self.classes],
-                "slowdown": [entry.slowdown for entry in self.classes],
-                "slowdown is": [
-                    "bound" if entry.bound else "computed" if entry.slowdown > 1 else ""
-                    for entry in self.classes
-                ],
-                "nodes": [self._nodes(entry) if entry.local else 0 for entry in self.classes],
-            }
-        )
+        return pd.DataFrame([self._row(entry) for entry in self.classes])
+
+    def _row(self, entry: ComponentClass) -> dict[str, object]:
+        """One class of the table."""
+        rate = self.class_rate(entry)
+        return {
+            "class": entry.name, "level": entry.level, "effect": entry.effect, "parts": self.parts(entry),
+            "per day": rate * DAY, "hours between": 1 / (rate * HOUR) if rate else float("inf"),
+            "repair": entry.repair, "slowdown": entry.slowdown,
+            "slowdown is": "bound" if entry.bound else "computed" if entry.slowdown > 1 else "",
+            "nodes": self._nodes(entry) if entry.local else 0,
+        }  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _part_kinds(placement: Placement, width: int, parts: int) -> tuple[tuple[int, int, bool], ...]:
+    """Parts, replicas and lost state of each kind of part with so many GPUs; O(GPUs log GPUs)."""
+    replicas = groups_per_part(placement.replicas, width)
+    lost = np.zeros(parts, dtype=np.bool_)
+    lost[state_copies_lost(placement, width)] = True
+    kinds, counts = np.unique(2 * replicas + lost, return_counts=True)
+    return tuple(
+        (int(count), int(kind) // 2, bool(kind % 2)) for kind, count in zip(kinds, counts, strict=True)
+    )
+
+
+def groups_per_part(groups: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """Groups, one per row, with a GPU among those of each part, of so many consecutive GPUs."""
+    label = np.empty(groups.size, dtype=np.int32)
+    label[groups] = np.arange(len(groups), dtype=np.int32)[:, None]
+    behind = np.sort(label.reshape(-1, width), axis=1)
+    return np.asarray(1 + (behind[:, 1:] != behind[:, :-1]).sum(axis=1))
+
+
+def state_copies_lost(placement: Placement, width: int) -> NDArray[np.int64]:
+    """Parts, of so many consecutive GPUs, that stand before every copy of some shard of the state."""
+    part = _copies(placement) // width
+    return np.unique(part[:, 0][(part == part[:, :1]).all(axis=1)])
+
+
+def behind(placement: Placement, gpus: Sequence[int], gpus_per_node: int) -> tuple[int, int, bool]:
+    """Nodes and replicas with a rank among these GPUs, and whether all copies of a shard are."""
+    hit = np.zeros(placement.strategy.gpus, dtype=np.bool_)
+    hit[list(gpus)] = True
+    nodes = int(hit.reshape(-1, gpus_per_node).any(axis=1).sum())
+    lost = hit[_copies(placement)].all(axis=1).any()
+    return nodes, int(hit[placement.replicas].any(axis=1).sum()), bool(lost)
+
+
+def _copies(placement: Placement) -> NDArray[np.int64]:
+    """GPUs with a copy of each shard of the state, [groups, copies, shards]."""
+    strategy = placement.strategy
+    shards = strategy.shard_group if strategy.zero_stage else 1
+    return placement.data_groups.reshape(-1, strategy.data // shards, shards)

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_int, require_probability, require_real, require_rng
+from relparallel._checks import real, record, require_int, require_rng, whole
 from relparallel.metrics import Estimate
 from relparallel.sweep import map_chunks, spawn_streams
-from relparallel.training._arguments import require_rate, require_single, require_time
+from relparallel.training._arguments import FASTEST, LONGEST, SHORTEST
 from relparallel.training._fleet_kernel import BUCKETS, run_fleet
-from relparallel.training._intervals import mean_interval
+from relparallel.training.report import mean_interval
 from relparallel.units import DAY, MINUTE
 
 if TYPE_CHECKING:
@@ -39,12 +39,6 @@ class FleetStudy:
         Failures of each replication.
     buckets : pandas.DataFrame
         Seconds of each replication: work, recovery, selection, preemption, stall; they add up to its length.
-
-    Examples
-    --------
-    >>> study = Fleet(work=8 * DAY).simulate(replications=10, rng=np.random.default_rng(1))
-    >>> study.failures.shape, list(study.buckets)
-    ((10,), ['work', 'recovery', 'selection', 'preemption', 'stall'])
     """
 
     failures: NDArray[np.int64]
@@ -66,44 +60,28 @@ class FleetStudy:
         return mean_interval(self.total_time)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Fleet:
     """A job and the servers it may use; the defaults are those of AIReSim.
 
     Parameters
     ----------
-    servers : int
-        Servers J that the job needs.
+    servers, standbys, working_pool, spare_pool : int
+        Servers J that the job needs; further ones that it keeps ready, at least 1; all that are there for it,
+        at least J + standbys; servers that do other work and can be pre-empted.
     work : float
         Length of the job without failures [s].
-    standbys : int
-        Further servers that the job keeps ready, at least 1.
-    working_pool : int
-        Servers that are there for the job, at least J + standbys.
-    spare_pool : int
-        Servers that do other work and can be pre-empted.
-    failure_rate : float
-        Failures lam per second of a good server that works for the job.
-    bad_share : float
-        Share of all servers that are bad at the beginning.
-    bad_factor : float
-        Further failures of a bad server, in units of lam.
+    failure_rate, bad_share, bad_factor : float
+        Failures lam per second of a good server that works for the job; share of bad servers at the
+        beginning; their further failures, in units of lam.
     recovery, selection, preemption : float
         Standstill after a failure, at a host selection, and for each spare [s].
     automatic_repair, manual_repair : float
         Mean times of the two repairs, exponential [s].
-    to_manual : float
-        Probability that the automatic repair hands a server on.
-    automatic_fails, manual_fails : float
-        Probabilities that a repair leaves a bad server bad.
-    diagnosed : float
-        Probability that a failure sends a server to repair.
-    misdiagnosed : float
-        Probability that it is another one of the job's servers.
-
-    Notes
-    -----
-    `simulate` runs on counts: O(1) per failure, however many servers there are.
+    to_manual, automatic_fails, manual_fails : float
+        Probabilities that the automatic repair hands a server on, and that a repair leaves a bad server bad.
+    diagnosed, misdiagnosed : float
+        Probability that a failure sends a server to repair, and that it is another one of the job's servers.
 
     References
     ----------
@@ -115,52 +93,29 @@ class Fleet:
     11170
     """
 
-    servers: int = 4096
-    work: float = 256 * DAY
-    standbys: int = 16
+    servers: int = whole(at_least=1, at_most=MOST_SERVERS, default=4096)
+    work: float = real(at_least=SHORTEST, at_most=LONGEST, default=256 * DAY)
+    standbys: int = whole(at_least=1, at_most=MOST_SERVERS, default=16)
     working_pool: int = 4160
-    spare_pool: int = 200
-    failure_rate: float = 0.01 / DAY
-    bad_share: float = 0.15
-    bad_factor: float = 5.0
-    recovery: float = 20 * MINUTE
-    selection: float = 3 * MINUTE
-    preemption: float = 20 * MINUTE
-    automatic_repair: float = 120 * MINUTE
-    manual_repair: float = 2 * DAY
-    to_manual: float = 0.80
-    automatic_fails: float = 0.40
-    manual_fails: float = 0.20
-    diagnosed: float = 1.0
-    misdiagnosed: float = 0.0
+    spare_pool: int = whole(at_least=0, at_most=MOST_SERVERS, default=200)
+    failure_rate: float = real(at_least=0, at_most=FASTEST, default=0.01 / DAY)
+    bad_share: float = real(at_least=0, at_most=1, default=0.15)
+    bad_factor: float = real(at_least=0, at_most=1e6, default=5.0)
+    recovery: float = real(at_least=0, at_most=LONGEST, default=20 * MINUTE)
+    selection: float = real(at_least=0, at_most=LONGEST, default=3 * MINUTE)
+    preemption: float = real(at_least=0, at_most=LONGEST, default=20 * MINUTE)
+    automatic_repair: float = real(at_least=SHORTEST, at_most=LONGEST, default=120 * MINUTE)
+    manual_repair: float = real(at_least=SHORTEST, at_most=LONGEST, default=2 * DAY)
+    to_manual: float = real(at_least=0, at_most=1, default=0.80)
+    automatic_fails: float = real(at_least=0, at_most=1, default=0.40)
+    manual_fails: float = real(at_least=0, at_most=1, default=0.20)
+    diagnosed: float = real(at_least=0, at_most=1, default=1.0)
+    misdiagnosed: float = real(at_least=0, at_most=1, default=0.0)
 
     def __post_init__(self) -> None:
-        require_int(servers=self.servers, standbys=self.standbys, at_least=1, at_most=MOST_SERVERS)
         require_int(
             working_pool=self.working_pool, at_least=self.servers + self.standbys, at_most=MOST_SERVERS
         )
-        require_int(spare_pool=self.spare_pool, at_least=0, at_most=MOST_SERVERS)
-        require_time(
-            single=True, recovery=self.recovery, selection=self.selection, preemption=self.preemption
-        )
-        require_time(
-            work=self.work,
-            automatic_repair=self.automatic_repair,
-            manual_repair=self.manual_repair,
-            positive=True,
-            single=True,
-        )
-        require_rate(single=True, failure_rate=self.failure_rate)
-        require_single(
-            bad_factor=self.bad_factor, bad_share=self.bad_share, to_manual=self.to_manual,
-            automatic_fails=self.automatic_fails, manual_fails=self.manual_fails, diagnosed=self.diagnosed,
-            misdiagnosed=self.misdiagnosed,
-        )  # fmt: skip
-        require_real(bad_factor=self.bad_factor, at_least=0.0, at_most=1e6)
-        require_probability(
-            bad_share=self.bad_share, to_manual=self.to_manual, automatic_fails=self.automatic_fails,
-            manual_fails=self.manual_fails, diagnosed=self.diagnosed, misdiagnosed=self.misdiagnosed,
-        )  # fmt: skip
 
     @property
     def repair_works(self) -> float:
@@ -172,9 +127,8 @@ class Fleet:
     def expected_failures(self) -> float:
         """Mean number of failures of a job that is long enough to find every bad server of the working pool.
 
-        J work lam + working_pool bad_share / P(repair works) f / (1 + f): a bad server fails until a repair
-        works, and of its failures only the share f / (1 + f) comes on top of those of a good one. A server
-        that is undiagnosed or taken for another fails again. Bad servers of the spare pool, and those that
+        J work lam + working_pool bad_share / P(repair works) f / (1 + f): of the failures of a bad server the
+        share f / (1 + f) comes on top of those of a good one. Bad servers of the spare pool, and those that
         are repaired by mistake, are left out. Infinite if no repair works.
         """
         random = self.servers * self.work * self.failure_rate
@@ -185,7 +139,7 @@ class Fleet:
     def simulate(
         self, *, replications: int, rng: np.random.Generator, executor: Executor | None = None
     ) -> FleetStudy:
-        """Run the job again and again.
+        """Run the job again and again: failures and time by bucket.
 
         Parameters
         ----------
@@ -195,11 +149,6 @@ class Fleet:
             Source of randomness; one stream is spawned per replication.
         executor : concurrent.futures.Executor, optional
             Where the replications run; it does not change the result.
-
-        Returns
-        -------
-        FleetStudy
-            Failures and time by bucket.
 
         Notes
         -----

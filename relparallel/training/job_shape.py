@@ -51,32 +51,26 @@ class JobShape:
     stages_per_node: int | None = None
 
     def __post_init__(self) -> None:
-        if self.nodes % self.nodes_per_replica:
-            raise ValueError(
-                f"nodes_per_replica must divide nodes = {self.nodes}, got {self.nodes_per_replica}"
-            )
+        size = self.nodes_per_replica
+        if self.nodes % size:
+            raise ValueError(f"nodes_per_replica must divide nodes = {self.nodes}, got {size}")
         if self.replicas % self.units:
             raise ValueError(f"replicas must be a multiple of {self.units} units, got {self.replicas}")
         if self.stages_per_node is not None:
             require_int(stages_per_node=self.stages_per_node, at_least=1, at_most=self.stages)
         gpus = self.nodes * self.gpus_per_node
         for name, degree in (("stages", self.replicas), ("tensor", self.replicas * self.stages)):
-            if gpus % (degree * getattr(self, name)):
-                raise ValueError(
-                    f"{name} must divide {gpus / degree:g}, the GPUs left, got {getattr(self, name)}"
-                )
+            if gpus % (degree * (own := getattr(self, name))):
+                raise ValueError(f"{name} must divide {gpus / degree:g}, the GPUs left, got {own}")
 
     @classmethod
     def of(cls, placement: Placement, cluster: Cluster) -> JobShape:
-        """Read the shape off a placement that fills a cluster.
-
-        Every replica votes with its first node; a node takes the same vote from all its ranks, and every
-        replica must touch as many nodes as took its vote. O(GPUs log GPUs).
-        """
+        """Read the shape off a placement that fills a cluster; O(GPUs log GPUs)."""
         require_instance(Placement, placement=placement)
         require_instance(Cluster, cluster=cluster)
         strategy = placement.strategy
         strategy.for_gpus(cluster.gpus)
+        # Each replica labels its nodes with its first one; labels agree, and it fills the nodes of its label.
         held = np.sort(placement.replicas // cluster.gpus_per_node, axis=1)
         unit = np.empty(cluster.nodes, dtype=np.int64)
         unit[held] = held[:, :1]

@@ -24,41 +24,17 @@ Times = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LifetimeFit:
-    """A distribution fitted by maximum likelihood.
-
-    Parameters
-    ----------
-    law : {"exponential", "weibull", "lognormal"}
-        Which distribution.
-    location, spread : float
-        mu and sigma of log T = mu + sigma Z, T in seconds.
-    covariance : array [2, 2]
-        Of mu and log sigma, from the curvature of the likelihood; sigma = 1 for the exponential one.
-    log_likelihood : float
-        At the maximum.
-    distance : float
-        Kolmogorov-Smirnov distance to what was seen (to the Kaplan-Meier curve where lives had not ended).
-    events, censored : int
-        Lives that ended, and lives that had not.
-    p_value : float, optional
-        Share of samples of the fitted distribution, fitted again, that lie as far off.
-
-    Examples
-    --------
-    >>> fit = fit_lifetimes([1.0, 2.0, 6.0], laws=("exponential",))[0]
-    >>> fit.parameters, round(fit.aic, 3)
-    ({'mean': 3.0}, 14.592)
-    """
+    """A distribution fitted by maximum likelihood: log T = mu + sigma Z, T in seconds."""
 
     law: str
-    location: float
-    spread: float
-    covariance: NDArray[np.float64]
+    location: float  # mu
+    spread: float  # sigma, 1 for the exponential distribution
+    covariance: NDArray[np.float64]  # of mu and log sigma, from the curvature of the likelihood
     log_likelihood: float
-    distance: float
+    distance: float  # Kolmogorov-Smirnov, to the Kaplan-Meier curve
     events: int
     censored: int = 0
-    p_value: float | None = None
+    p_value: float | None = None  # share of samples of the fit, fitted again, that lie as far off
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -82,42 +58,15 @@ class LifetimeFit:
         return 2 * len(self.parameters) - 2 * self.log_likelihood
 
     def interval(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Return a confidence interval of each parameter, symmetric in its logarithm.
-
-        Parameters
-        ----------
-        level : float
-            Probability that the interval covers the truth, for large samples.
-
-        Returns
-        -------
-        dict
-            Lower and upper end by name.
-        """
+        """Return a large-sample confidence interval of each parameter, symmetric in its logarithm."""
         require_real(level=level, above=0.0, below=1.0)
         wide = special.ndtri((1 + level) / 2) * np.sqrt(np.diag(self.covariance))
         errors = {"shape": wide[1], "sigma": wide[1]}
-        return {
-            name: (
-                value * float(np.exp(-errors.get(name, wide[0]))),
-                value * float(np.exp(errors.get(name, wide[0]))),
-            )
-            for name, value in self.parameters.items()
-        }
+        factor = {name: float(np.exp(errors.get(name, wide[0]))) for name in self.parameters}
+        return {name: (value / factor[name], value * factor[name]) for name, value in self.parameters.items()}
 
     def cdf(self, times: Any) -> Times:
-        """Return the probability that a life ends by given times.
-
-        Parameters
-        ----------
-        times : array
-            Positive seconds.
-
-        Returns
-        -------
-        numpy.ndarray
-            Probabilities.
-        """
+        """Return the probability that a life ends by given times, positive [s]."""
         z = (np.log(require_time(positive=True, times=times)) - self.location) / self.spread
         return np.asarray(special.ndtr(z) if self.law == "lognormal" else -np.expm1(-np.exp(z)))
 
@@ -159,9 +108,8 @@ def fit_lifetimes(
     Notes
     -----
     Log-likelihood: the sum of log f over lives that ended and of log S over the others, f the density and S
-    the survival function. Location 0. The exponential mean is total time over events. O(n) for each step of
-    the solver; the distance takes O(n log n). P-values by parametric bootstrap: every sample is fitted again,
-    so that the fit itself is allowed for.
+    the survival function. O(n) for each step of the solver; the distance takes O(n log n). P-values by
+    parametric bootstrap: every sample is fitted again.
 
     References
     ----------

@@ -1,20 +1,12 @@
 """Distributions of lives: how long a part lasts when it is new, and how much is left of it at a given age.
 
-========  ==========================================================  ==============
-letter    meaning                                                     argument
-========  ==========================================================  ==============
-X         life of a new part [s], with mean m                         (the distribution)
-S(t)      P(X > t)                                                    ``survival``
-n         parts that run side by side, each replaced when it fails    ``parts``
-========  ==========================================================  ==============
-
 An old fleet is stationary: a part met at a random time has the equilibrium residual life, density S(t)/m, and
 n parts fail n/m times per second whatever the distribution. A new fleet is not.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
@@ -22,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import (
+    real,
+    record,
     require_choice,
-    require_flag,
     require_instance,
     require_int,
-    require_real,
     require_rng,
+    whole,
 )
-from relparallel.training._arguments import Real, plain, require_single, require_time
+from relparallel.training._arguments import LONGEST, SHORTEST, Real, plain, require_time
 
 WEIBULL, LOGNORMAL, EMPIRICAL = 0, 1, 2
 MOST_PARTS: Final = 10**7
@@ -37,7 +30,7 @@ AGES: Final = ("stationary", "new")
 Ages: TypeAlias = Any  # "stationary", "new" or an array of ages [s]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@record(eq=False)
 class Lifetime:
     """Distribution of the life of a part; made by `exponential`, `weibull`, `lognormal` or `empirical`.
 
@@ -55,25 +48,20 @@ class Lifetime:
     Notes
     -----
     Weibull: S(t) = exp(-(t/s)^k), m = s Gamma(1 + 1/k). Lognormal: S(t) = Phi((mu - ln t)/sigma),
-    m = exp(mu + sigma^2/2). Every method is O(1) per life, with observed lives O(log of their number).
+    m = exp(mu + sigma^2/2). O(1) per life, with observed lives O(log of their number).
 
     Examples
     --------
-    >>> law = Lifetime.weibull(mean=100.0, shape=0.7)
-    >>> round(law.survival(100.0), 4)
+    >>> round(Lifetime.weibull(mean=100.0, shape=0.7).survival(100.0), 4)
     0.3075
     """
 
-    kind: int
-    mean: float
-    shape: float = 1.0
+    kind: int = whole(at_least=WEIBULL, at_most=EMPIRICAL)
+    mean: float = real(at_least=SHORTEST, at_most=LONGEST)
+    shape: float = real(above=0.0, at_most=100.0, default=1.0)
     lives: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
 
     def __post_init__(self) -> None:
-        require_int(kind=self.kind, at_least=WEIBULL, at_most=EMPIRICAL)
-        require_time(mean=self.mean, single=True, positive=True)
-        require_single(shape=self.shape)
-        require_real(shape=self.shape, above=0.0, at_most=100.0)
         lives = np.empty(0)
         if not isinstance(self.lives, np.ndarray) or self.lives.size:
             lives = np.sort(np.ravel(require_time(lives=self.lives, positive=True)))
@@ -122,54 +110,19 @@ class Lifetime:
         return np.array([self.kind, 1.0 if self.kind == EMPIRICAL else self.scale, exponent]), self.lives
 
     def scaled(self, mean: float) -> Lifetime:
-        """Return the same distribution with another mean life [s].
-
-        Parameters
-        ----------
-        mean : float
-            The new mean; ratios of lives stay as they are.
-
-        Returns
-        -------
-        Lifetime
-            Distribution of X mean / m.
-        """
+        """Return the distribution of X mean / m, with another mean life [s]."""
         mean = require_time(mean=mean, positive=True)
         return Lifetime(kind=self.kind, mean=mean, shape=self.shape, lives=self.lives * (mean / self.mean))
 
     def survival(self, time: Real) -> Real:
-        """Return P(X > time).
-
-        Parameters
-        ----------
-        time : float or array
-            Age [s].
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Probability.
-        """
+        """Return P(X > time), time in seconds."""
         time = np.asarray(require_time(time=time), dtype=np.float64)
         if self.kind == EMPIRICAL:
             return plain(1 - np.searchsorted(self.lives, time, side="right") / self.lives.size)
         return plain(np.exp(self._log_survival(time)))
 
     def sample(self, rng: np.random.Generator, count: int) -> NDArray[np.float64]:
-        """Return lives of new parts [s].
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Source of randomness.
-        count : int
-            How many.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (count,).
-        """
+        """Return so many lives of new parts [s]."""
         return self.remaining(rng, count, "new")
 
     def remaining(
@@ -184,17 +137,8 @@ class Lifetime:
         count : int
             How many parts.
         ages : {"stationary", "new"} or array
-            Parts met at a random time of an old fleet, new parts, or parts of these ages [s].
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (count,).
-
-        Notes
-        -----
-        Stationary: a uniform share of a life drawn with density proportional to its length. Given ages:
-        X - age under the condition X > age, by inversion of S.
+            Parts met at a random time of an old fleet (a uniform share of a life drawn with density
+            proportional to its length), new parts, or parts of these ages [s] (X - age given X > age).
 
         References
         ----------
@@ -209,25 +153,10 @@ class Lifetime:
         return self._conditional(rng, ages)
 
     def first_of(self, parts: int) -> float:
-        """Return the mean time until the first of new parts fails [s].
+        """Return the mean time until the first of n new parts fails, the integral of S(t)^n [s].
 
-        Parameters
-        ----------
-        parts : int
-            Parts n that run side by side.
-
-        Returns
-        -------
-        float
-            E[min X] = integral of S(t)^n; for the Weibull distribution m n^(-1/k).
-
-        Notes
-        -----
-        Adaptive quadrature over the logarithm of the time, to 1e-10; a sum over observed lives.
-
-        References
-        ----------
-        Galambos, "The Asymptotic Theory of Extreme Order Statistics", 1978.
+        For the Weibull distribution m n^(-1/k). Adaptive quadrature over the logarithm of the time, to 1e-10;
+        a sum over observed lives.
         """
         from scipy.integrate import quad
 
@@ -262,13 +191,11 @@ class Lifetime:
 
         draws = rng.standard_exponential(ages.size)  # -log of S(X)/S(age)
         if self.kind == WEIBULL:
-            return np.asarray(
-                self.scale * ((ages / self.scale) ** self.shape + draws) ** (1 / self.shape) - ages
-            )
+            left = ((ages / self.scale) ** self.shape + draws) ** (1 / self.shape)
+            return np.asarray(self.scale * left - ages)
         if self.kind == LOGNORMAL:
-            return np.asarray(
-                self.scale * np.exp(-self.shape * ndtri_exp(self._log_survival(ages) - draws)) - ages
-            )
+            left = np.exp(-self.shape * ndtri_exp(self._log_survival(ages) - draws))
+            return np.asarray(self.scale * left - ages)
         first = np.searchsorted(self.lives, ages, side="right")
         if (first == self.lives.size).any():
             raise ValueError(
@@ -301,7 +228,6 @@ def fleet_failures(
     horizon: float,
     rng: np.random.Generator,
     ages: Ages = "stationary",
-    redraw: bool = False,
     replications: int = 100,
 ) -> NDArray[np.int64]:
     """Count the failures of parts that are replaced at once by new ones.
@@ -318,9 +244,6 @@ def fleet_failures(
         Source of randomness.
     ages : {"stationary", "new"} or array
         State of the fleet at the beginning; array: one age per part [s].
-    redraw : bool
-        True: every failure makes the whole fleet new, a mistake found in simulators; ``ages`` then only
-        counts until the first failure.
     replications : int
         Independent repetitions.
 
@@ -331,9 +254,7 @@ def fleet_failures(
 
     Notes
     -----
-    n horizon / m on average from the stationary state, whatever the law. With ``redraw`` failures are a
-    renewal process of the minimum of n new lives: for the Weibull distribution about horizon n^(1/k) / m.
-    O(failures) with identities, O(n failures) with ``redraw``.
+    n horizon / m on average from the stationary state, whatever the distribution. O(failures).
 
     References
     ----------
@@ -341,40 +262,18 @@ def fleet_failures(
 
     Examples
     --------
-    >>> law = Lifetime.weibull(mean=100.0, shape=0.7)
-    >>> rng = np.random.default_rng(1)
-    >>> bool(abs(fleet_failures(law, 256, 60.0, rng).mean() - 153.6) < 5)
-    True
-    >>> bool(fleet_failures(law, 256, 60.0, rng, redraw=True).mean() > 1500)
+    >>> life, rng = Lifetime.weibull(mean=100.0, shape=0.7), np.random.default_rng(1)
+    >>> bool(abs(fleet_failures(life, 256, 60.0, rng).mean() - 153.6) < 5)
     True
     """
     require_instance(Lifetime, lifetime=lifetime)
     require_int(parts=parts, replications=replications, at_least=1, at_most=MOST_PARTS)
     require_rng(rng=rng)
     require_time(single=True, horizon=horizon, positive=True)
-    require_flag(redraw=redraw)
-    count = np.zeros(replications, dtype=np.int64)
+    found = np.zeros(replications, dtype=np.int64)
     for repetition in range(replications):
-        first = lifetime.remaining(rng, parts, ages)
-        count[repetition] = (_renewals_of_minimum if redraw else _renewals)(lifetime, first, horizon, rng)
-    return count
-
-
-def _renewals(lifetime: Lifetime, ends: NDArray[np.float64], horizon: float, rng: np.random.Generator) -> int:
-    """Failures until the horizon of parts whose first lives are given."""
-    total = 0
-    while (ends := ends[ends <= horizon]).size:
-        total += ends.size
-        ends = ends + lifetime.sample(rng, ends.size)
-    return total
-
-
-def _renewals_of_minimum(
-    lifetime: Lifetime, lives: NDArray[np.float64], horizon: float, rng: np.random.Generator
-) -> int:
-    """Failures until the horizon if each of them makes all parts new."""
-    total, clock = 0, lives.min()
-    while clock <= horizon:
-        total += 1
-        clock += lifetime.sample(rng, lives.size).min()
-    return total
+        ends = lifetime.remaining(rng, parts, ages)
+        while (ends := ends[ends <= horizon]).size:
+            found[repetition] += ends.size
+            ends = ends + lifetime.sample(rng, ends.size)
+    return found

@@ -1,16 +1,8 @@
 """Copies of the training state in the memory of other nodes: which failures they survive.
 
-========  ===================================================================
-letter    meaning
-========  ===================================================================
-N         nodes; each owns one shard of the state
-m         nodes that hold a shard, the owner itself counted
-k         nodes that failed, all k-subsets alike
-========  ===================================================================
-
-Placements: in groups of m nodes that hold each other's shards; on a ring, where the m - 1 next nodes hold a
-shard (replicated key ranges of parameter servers, too); mixed, groups with one ring of the m + N mod m last
-nodes where m does not divide N.
+Each of N nodes owns one shard of the state, which m nodes hold, the owner counted: in groups of m nodes that
+hold each other's shards; on a ring, where the m - 1 next nodes hold a shard; mixed, groups with one ring of
+the m + N mod m last nodes where m does not divide N.
 """
 
 from __future__ import annotations
@@ -50,8 +42,7 @@ def checkpoint_recovery_probability(
     Notes
     -----
     Of C(N, k) subsets those with a surviving copy everywhere: in groups the coefficient of x^k in
-    ((1 + x)^m - x^m)^(N/m), sum_j (-1)^j C(N/m, j) C(N-jm, k-jm); on a ring N/(N-k) times that in
-    (1 + ... + x^(m-1))^(N-k). The published form stops after j = 1: exact for k < 2m only.
+    ((1 + x)^m - x^m)^(N/m); on a ring N/(N-k) times that in (1 + ... + x^(m-1))^(N-k).
 
     References
     ----------
@@ -63,26 +54,19 @@ def checkpoint_recovery_probability(
     0.069264
     """
     _placed(nodes, replicas, placement)
-    if np.ndim(failures) == 0:
-        return _recovery(
-            nodes, replicas, require_int(failures=failures, at_least=0, at_most=nodes), placement
-        )
-    wanted = [require_int(failures=k, at_least=0, at_most=nodes) for k in np.ravel(failures)]
+    wanted = [
+        require_int(failures=k, at_least=0, at_most=nodes) for k in np.ravel(np.asarray(failures, object))
+    ]
     if not wanted:
         raise ValueError(f"failures must hold at least one number, got {failures}")
     known = {k: _recovery(nodes, replicas, k, placement) for k in set(wanted)}
-    return np.array([known[k] for k in wanted]).reshape(np.shape(failures))
+    return plain(np.array([known[k] for k in wanted]).reshape(np.shape(failures)))
 
 
 def replica_holders(
     nodes: int, replicas: int, placement: str = "group", stride: int = 1
 ) -> NDArray[np.int64]:
-    """Nodes that hold each shard.
-
-    References
-    ----------
-    Wang et al., SOSP 2023, algorithm 1.
-    """
+    """Nodes that hold each shard [shard, copy] (Wang et al., SOSP 2023, algorithm 1)."""
     _placed(nodes, replicas, placement)
     if nodes % require_int(stride=stride, at_least=1, at_most=nodes):
         raise ValueError(f"stride must divide nodes = {nodes}, got {stride}")
@@ -128,10 +112,6 @@ def time_to_pair_loss(nodes: int, node_rate: Real, window: Real) -> Real:
     -------
     float or numpy.ndarray
         1/(N lam (1 - e^{-lam w})) [s], relative error below lam w; infinite without failures or a window.
-
-    Notes
-    -----
-    Failures that share a cause are not in it, and they decide: `domain_loss_probability`.
 
     Examples
     --------

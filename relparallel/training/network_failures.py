@@ -6,8 +6,8 @@ it; the step waits for the slowest of them. Parts of the same kind that carry th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,8 +22,7 @@ from relparallel.parallel.group_links import group_links, groups_of
 from relparallel.parallel.step_time import communicating, slowed_step
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate, require_time
-from relparallel.training.failures import ComponentClass
-from relparallel.training.hit_parts import behind
+from relparallel.training.failures import ComponentClass, behind
 from relparallel.training.network_parts import NetworkPart, Part, classes_of, cut_off, parts_of
 from relparallel.workload import Transformer
 
@@ -36,71 +35,30 @@ _NOISE: Final = 1e-12  # of a bandwidth: rounding, not a loss
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkImpact:
-    """What every kind of network part does to one job.
-
-    Parameters
-    ----------
-    parts : tuple of NetworkPart
-        Kinds of parts.
-    step : float
-        Seconds of a step while everything works.
-
-    Examples
-    --------
-    >>> leaf = NetworkPart(name="leaf", count=4, slowdown=2.0, slowest="data", left=0.5)
-    >>> NetworkImpact(parts=(leaf,), step=10.0).to_frame()["slowdown"].tolist()
-    [2.0]
-    """
+    """What every kind of network part does to one job, and the seconds of a step while everything works."""
 
     parts: tuple[NetworkPart, ...]
-    step: float = field(default=1.0)
+    step: float = 1.0
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per kind of part.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Part, count, effect, GPUs cut off, slowdown, slowest degree and the bandwidth that it keeps.
-        """
+        """Return one row per kind of part; GPUs cut off, slowest degree and the bandwidth that it keeps."""
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                "part": [part.name for part in self.parts],
-                "count": [part.count for part in self.parts],
-                "effect": [part.effect for part in self.parts],
-                "GPUs cut off": [len(part.stopped) for part in self.parts],
-                "slowdown": [part.slowdown for part in self.parts],
-                "slowest groups": [part.slowest for part in self.parts],
-                "bandwidth left": [part.left for part in self.parts],
-            }
-        )
+        rows = [
+            (part.name, part.count, part.effect, len(part.stopped), part.slowdown, part.slowest, part.left)
+            for part in self.parts
+        ]
+        columns = ["part", "count", "effect", "GPUs cut off", "slowdown", "slowest groups", "bandwidth left"]
+        return pd.DataFrame(rows, columns=columns)
 
     def component_classes(
         self, rates: Mapping[str, float], cluster: Cluster, repair: float | None = None
     ) -> tuple[ComponentClass, ...]:
-        """Return the classes that `failure_model` takes.
+        """Return the classes that `failure_model` takes, one for each kind with a rate and an effect.
 
-        Parameters
-        ----------
-        rates : Mapping of str to float
-            Failures per part and second, by name of the part; parts that are not named never fail.
-        cluster : Cluster
-            Whose nodes say what stops.
-        repair : float, optional
-            Mean time until a part works again [s].
-
-        Returns
-        -------
-        tuple of ComponentClass
-            One for each kind with a rate and an effect.
-
-        Notes
-        -----
-        A class has as many parts as the network, each with its own rate, and the GPUs that one of them cuts
-        off: their nodes and replicas are what stops. Its level, which decides what checkpoints survive, is
-        "gpu" or "node" where no more is cut off, else "switch".
+        Rates per part by name [1/s], and a mean time of repair [s]; parts that are not named never fail. A
+        class has as many parts as the network, and the GPUs that one of them cuts off; its level, which
+        decides what checkpoints survive, is "gpu" or "node" where no more is cut off, else "switch".
         """
         known = {part.name for part in self.parts}
         for name, rate in require_instance(Mapping, rates=rates).items():
@@ -111,10 +69,14 @@ class NetworkImpact:
         if repair is not None:
             require_time(repair=repair)
         return tuple(
-            _component(part, float(rates[part.name]), cluster, repair)
+            ComponentClass(
+                name=part.name, level=part.level(cluster.gpus_per_node), rate=float(rates[part.name]),
+                effect=part.effect, slowdown=part.slowdown, parts=part.count, gpus=part.stopped,
+                repair=repair,
+            )
             for part in self.parts
             if part.name in rates and part.effect != "none"
-        )
+        )  # fmt: skip
 
 
 def network_impact(
@@ -144,26 +106,21 @@ def network_impact(
     software : str
         As `step_time` takes it.
     samples : int, optional
-        Parts of a class that are evaluated, first, last and between; all where they differ. None: all parts
-        of the network.
+        Parts of a class that are evaluated; all where they differ. None: all parts of the network.
 
     Returns
     -------
     NetworkImpact
-        Kinds of parts: switches, cables by what they join, cards, groups of shared risk. Of parallel cables
-        one is lost.
+        Kinds of parts: switches, cables by what they join (one of parallel cables is lost), cards, groups of
+        shared risk.
 
     Notes
     -----
-    Classes are parts of one kind that colour refinement of cables, loads and groups does not tell apart, with
-    fewer rounds where it would find more than 256; members that are looked at and differ split a class. The
-    slowdown is the time with the least bandwidth that a group of each degree has left (`group_links`) over
-    the time with what it had. Ranks whose paths do not cross a part keep them, the others are searched anew
-    from both ends: O(cables) and O(cables near these ranks) for each part evaluated. Hosts of the network
-    are GPUs or, where there are fewer, nodes with as many GPUs each, which limit nothing inside. Traffic
-    takes shortest paths only, so a card with one of two ports left keeps all its own, while the other cards
-    of the server share that of a lost card. A loss after which shortest paths happen to be spread better
-    counts as harmless.
+    Classes are parts of one kind that colour refinement of cables, loads and groups does not tell apart;
+    members that are looked at and differ split a class. The slowdown is the time with the least bandwidth
+    that a group of each degree has left (`group_links`) over the time with what it had. O(cables), and
+    O(cables near the ranks whose paths cross it), for each part evaluated. Hosts are GPUs or nodes with as
+    many GPUs each. Traffic takes shortest paths only: a card with one of two ports left keeps all its own.
 
     References
     ----------
@@ -187,12 +144,10 @@ def network_impact(
     if samples is not None:
         require_int(samples=samples, at_least=1)
     time = _step_times(model, placement.strategy, cluster, global_batch, software)
-    return _impact(WiredJob.of(placement, cluster, network, time), samples)
+    return WiredJob.of(placement, cluster, network, time).impact(samples)
 
 
-def network_bounds(
-    placement: Placement, cluster: Cluster, network: Topology, *, samples: int | None = 2
-) -> NetworkImpact:
+def network_bounds(placement: Placement, cluster: Cluster, network: Topology) -> NetworkImpact:
     """`network_impact` at worst: 1/(least share of bandwidth left), as of steps that only communicate."""
     usual: dict[str, float] = {}
 
@@ -200,12 +155,7 @@ def network_bounds(
         finite = {degree: found for degree, found in has.items() if np.isfinite(found)}
         return max((usual.setdefault(degree, found) / found for degree, found in finite.items()), default=1.0)
 
-    return _impact(WiredJob.of(placement, cluster, network, time), samples)
-
-
-def _impact(job: WiredJob, samples: int | None) -> NetworkImpact:
-    kinds = classes_of(job.network, parts_of(job.network), job.links.values(), samples is None)
-    return NetworkImpact(parts=job.merged(job.kinds(kinds, samples)), step=job.step)
+    return WiredJob.of(placement, cluster, network, time).impact()
 
 
 def _step_times(
@@ -265,20 +215,34 @@ class WiredJob:
             share=share, hosts=hosts, links=links, usual=usual, time=time, step=float(time(usual)),
         )  # fmt: skip
 
-    def kinds(self, kinds: list[list[Part]], samples: int | None) -> Iterator[NetworkPart]:
-        """What the parts of each class do: one entry where those looked at agree, else one for each."""
-        for kind in kinds:
+    def impact(self, samples: int | None = 2) -> NetworkImpact:
+        """What the loss of every part of the network does."""
+        return NetworkImpact(parts=self.kinds(parts_of(self.network), samples), step=self.step)
+
+    def kinds(self, parts: Iterable[Part], samples: int | None) -> tuple[NetworkPart, ...]:
+        """Parts with the same name and the same harm together, the worst of each name first.
+
+        So many parts of a class are looked at, all where they differ, or where samples is None.
+        """
+        found: list[NetworkPart] = []
+        for kind in classes_of(self.network, parts, self.links.values(), samples is None):
             chosen = np.unique(np.linspace(0, len(kind) - 1, min(samples or 1, len(kind))).astype(int))
             seen = [self.without(kind[i]) for i in chosen]
-            if len({self.harm(entry) for entry in seen}) == 1:
-                yield replace(seen[0], count=len(kind))
-            else:
-                yield from (self.without(part) for part in kind)
+            agree = len({self.harm(entry) for entry in seen}) == 1
+            found += [replace(seen[0], count=len(kind))] if agree else [self.without(part) for part in kind]
+        groups: dict[tuple[Any, ...], list[NetworkPart]] = {}
+        for part in found:
+            groups.setdefault(self.harm(part), []).append(part)
+        names = list(dict.fromkeys(part.name for part in found))
+        merged = [replace(same[0], count=sum(part.count for part in same)) for same in groups.values()]
+        return tuple(
+            sorted(merged, key=lambda part: (names.index(part.name), -len(part.stopped), -part.slowdown))
+        )
 
     def without(self, part: Part) -> NetworkPart:
         """What the loss of one part does."""
         living, cables = part.left(self.network)
-        apart = cut_off(self.wiring, living, cables, self.hosts)
+        apart = cut_off(self.network, living, cables, self.hosts)
         has = dict(self.usual)
         for degree, found in self.links.items() if not apart.size else ():
             bandwidth, torn = found.without(self.wiring, self.network, cables)
@@ -307,17 +271,6 @@ class WiredJob:
         same = (len(part.stopped), round(part.slowdown, 9), part.slowest, round(part.left, 9))
         return (part.name, *same, *hit)
 
-    def merged(self, found: Iterable[NetworkPart]) -> tuple[NetworkPart, ...]:
-        """Kinds with the same name and the same harm together, the worst of each name first."""
-        alike: dict[tuple[Any, ...], list[NetworkPart]] = {}
-        for part in found:
-            alike.setdefault(self.harm(part), []).append(part)
-        names = list(dict.fromkeys(same[0].name for same in alike.values()))
-        merged = [replace(same[0], count=sum(part.count for part in same)) for same in alike.values()]
-        return tuple(
-            sorted(merged, key=lambda part: (names.index(part.name), -len(part.stopped), -part.slowdown))
-        )
-
 
 def _gpus_per_host(gpus: int, network: Topology) -> int:
     """One where the hosts are GPUs; where they are nodes, as many as each has."""
@@ -328,13 +281,3 @@ def _gpus_per_host(gpus: int, network: Topology) -> int:
             f"{network.num_hosts} hosts"
         )
     return share
-
-
-def _component(part: NetworkPart, rate: float, cluster: Cluster, repair: float | None) -> ComponentClass:
-    """The class of a kind of part; its level says which checkpoints survive what it stops."""
-    wide = len({gpu // cluster.gpus_per_node for gpu in part.stopped})
-    level = "switch" if wide != 1 else "node" if len(part.stopped) > 1 else "gpu"
-    return ComponentClass(
-        name=part.name, level=level, rate=rate, effect=part.effect, repair=repair, slowdown=part.slowdown,
-        parts=part.count, gpus=part.stopped,
-    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The parts of a network that can be lost, those alike to a job, and who is cut off without them."""
+"""The parts of a network that can be lost, which are interchangeable to a job, and whom a loss cuts off."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
-from relparallel.parallel.flows import PairFlows, Wiring
+from relparallel.parallel.flows import PairFlows
 from relparallel.topology import Topology
 from relparallel.topology.symmetry import refine_colours
 
@@ -41,41 +42,24 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkPart:
-    """Network parts of one kind whose loss does the same.
+    """Network parts of one kind whose loss does the same."""
 
-    Parameters
-    ----------
-    name : str
-        Kind of part: "nic" (all ports of a GPU), "gpu-leaf cable", the kind of a switch, a group of shared
-        risk.
-    count : int
-        How many there are.
-    stopped : tuple of int
-        GPUs of the job that one of them cuts off; none where the job goes on.
-    slowdown : float
-        Time of a step without the part over the usual one, at least 1; 1 where it stops ranks.
-    slowest : str
-        Degree whose groups lose most bandwidth; empty where none loses any.
-    left : float
-        Share of its bandwidth that this degree keeps.
-
-    Examples
-    --------
-    >>> NetworkPart(name="leaf", count=16, slowdown=1.5, slowest="data", left=0.5).effect
-    'degrade'
-    """
-
-    name: str
+    name: str  # "nic" (all ports of a GPU), "gpu-leaf cable", the kind of a switch, a group of shared risk
     count: int
-    stopped: tuple[int, ...] = ()
-    slowdown: float = 1.0
-    slowest: str = ""
-    left: float = 1.0
+    stopped: tuple[int, ...] = ()  # GPUs of the job that one of them cuts off
+    slowdown: float = 1.0  # step time without the part over the usual one; 1 where it stops ranks
+    slowest: str = ""  # degree whose groups lose most bandwidth, if any does
+    left: float = 1.0  # share of its bandwidth that this degree keeps
 
     @property
     def effect(self) -> str:
         """Whether its loss stops ranks ("stop"), slows the step ("degrade") or does nothing ("none")."""
         return "stop" if self.stopped else "degrade" if self.slowdown > 1 else "none"
+
+    def level(self, gpus_per_node: int) -> str:
+        """Return the level of a part that cuts off as much; it says which checkpoints survive."""
+        wide = len({gpu // gpus_per_node for gpu in self.stopped})
+        return "switch" if wide != 1 else "node" if len(self.stopped) > 1 else "gpu"
 
 
 def parts_of(t: Topology) -> list[Part]:
@@ -110,13 +94,13 @@ def outside(t: Topology, name: str) -> bool:
 def classes_of(
     t: Topology, parts: Iterable[Part], links: Iterable[PairFlows], apart: bool = False
 ) -> list[list[Part]]:
-    """Parts of one kind that look alike to the groups, first part first; all apart if wanted."""
+    """Parts of one kind that are interchangeable to the groups, first part first; all apart if wanted."""
     node, pair = _colours(t, list(links))
-    alike: dict[Any, list[Part]] = {}
+    same_kind: dict[Any, list[Part]] = {}
     for number, part in enumerate(parts):
         key = part.name, *(tuple(sorted(c[list(p)])) for c, p in ((node, part.nodes), (pair, part.pairs)))
-        alike.setdefault(number if apart else key, []).append(part)
-    return list(alike.values())
+        same_kind.setdefault(number if apart else key, []).append(part)
+    return list(same_kind.values())
 
 
 def _colours(t: Topology, links: list[PairFlows]) -> tuple[Ints, Ints]:
@@ -141,52 +125,22 @@ def _neighbours(found: PairFlows) -> Ints:
     return np.column_stack([ranks[:, :last].ravel(), np.roll(ranks, -1, axis=1)[:, :last].ravel()])
 
 
-def cut_off(wiring: Wiring, living: NDArray[np.bool_], cables: Ints, hosts: Ints) -> Ints:
+def cut_off(t: Topology, living: NDArray[np.bool_], cables: Ints, hosts: Ints) -> Ints:
     """Hosts apart from the part of the network, held together by forwarding nodes, where most are."""
-    indptr, head, link, transit = wiring
-    return np.asarray(hosts[_apart_from_most(indptr, head, link, cables, transit, living, hosts)])
+    one, other = t.edges[cables > 0].T
+    inner = t.transit[one] & t.transit[other]
+    part = connected_components(_graph(one[inner], other[inner], t.num_nodes), directed=False)[1]
+    apart = np.zeros(t.num_nodes, dtype=np.bool_)
+    apart[hosts] = True
+    own = np.flatnonzero(apart & t.transit)
+    node, via = np.concatenate([own, one, other]), np.concatenate([own, other, one])
+    meets = (apart & living)[node] & t.transit[via]
+    node, there = node[meets], part[via[meets]]
+    most = np.bincount(_graph(node, there, t.num_nodes).indices, minlength=1).argmax()  # each pair once
+    apart[node[there == most]] = False
+    return hosts[apart[hosts]]
 
 
-@numba.njit(cache=True)
-def _root(above, node):  # type: ignore[no-untyped-def]
-    """First node of the part that a node is in; shortens the way there."""
-    while above[node] != node:
-        above[node] = above[above[node]]
-        node = above[node]
-    return node
-
-
-@numba.njit(cache=True)
-def _apart_from_most(indptr, head, link, cables, transit, living, hosts):  # type: ignore[no-untyped-def]
-    """Whether each host is not at the part of the network where most are; union-find over living cables."""
-    n, m = indptr.size - 1, cables.size
-    above = np.arange(n)
-    for u in range(n):
-        if not transit[u]:
-            continue
-        for a in range(indptr[u], indptr[u + 1]):
-            v = head[a]
-            if v > u and transit[v] and cables[link[a] % m] > 0:
-                one, other = _root(above, u), _root(above, v)
-                above[max(one, other)] = min(one, other)
-    number, seen = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
-    at = np.zeros(hosts.size, dtype=np.bool_)
-    most = -1
-    for counting in (True, False):  # first how many are where, then who is not there
-        seen[:] = -1
-        for i in range(hosts.size):
-            u = hosts[i]
-            if not living[u]:
-                continue
-            for a in range(indptr[u] - 1, indptr[u + 1]):
-                v = head[a] if a >= indptr[u] else u
-                if not transit[v] or (v != u and cables[link[a] % m] == 0):
-                    continue
-                part = _root(above, v)
-                if counting and seen[part] != i:
-                    seen[part] = i
-                    number[part] += 1
-                elif not counting and part == most:
-                    at[i] = True
-        most = int(np.argmax(number))
-    return ~at
+def _graph(start: Ints, end: Ints, nodes: int) -> csr_array:
+    """Matrix of pairs, each once."""
+    return csr_array((np.ones(start.size, dtype=np.bool_), (start, end)), shape=(nodes, nodes))

@@ -39,11 +39,7 @@ def usable_fraction(
     Returns
     -------
     float
-        E[floor(K/n)] n/N with K ~ Bin(N, h^hosts); of fixed blocks floor(N/n) n/N h^(hosts n).
-
-    Notes
-    -----
-    O(N). Fixed blocks never do better: every block that works is a slice.
+        E[floor(K/n)] n/N with K ~ Bin(N, h^hosts); of fixed blocks floor(N/n) n/N h^(hosts n). O(N).
 
     References
     ----------
@@ -77,16 +73,10 @@ def slice_availability(
 
     Parameters
     ----------
-    slices : int
-        Slices promised; together at most ``cubes``.
-    cubes_per_slice : int
-        At most ``cubes``.
-    host_up : float
-        Availability of a host; hosts fail independently.
-    cubes, hosts_per_cube : int
-        Of the pod, N, and of a cube.
-    switched : bool
-        Whether optical switches make slices of any working cubes; else slices are fixed blocks.
+    slices, cubes_per_slice : int
+        Slices promised, and the n cubes of each; together at most ``cubes``.
+    host_up, cubes, hosts_per_cube, switched : float, int, int, bool
+        As in `usable_fraction`.
 
     Returns
     -------
@@ -135,10 +125,9 @@ def rewired(
 
     Notes
     -----
-    With K parts in repair, K - S have no spare. At rate L of the class, K is Poisson with mean L r whatever
-    the law of the repairs, so that by Little's law a loss does harm for t + E[(K - S)+]/L on average, at most
-    for r: exact for t = 0, else an upper bound, for a repair may end before the re-wiring does. Going back
-    to the repaired part costs nothing, and the switches themselves do not fail here. O(classes).
+    At rate L of the class, K parts are in repair, Poisson with mean L r whatever the distribution of the
+    repairs, and K - S have no spare: by Little's law a loss does harm for t + E[(K - S)+]/L on average, at
+    most for r; exact for t = 0, else an upper bound. The switches themselves do not fail here. O(classes).
 
     References
     ----------

@@ -17,7 +17,6 @@ import numpy as np
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_real
 from relparallel.published import data_folder
-from relparallel.training._arguments import require_single
 from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
 from relparallel.training.rollback import Rollback, rollback
 from relparallel.units import DAY, HOUR, MINUTE
@@ -25,10 +24,6 @@ from relparallel.units import DAY, HOUR, MINUTE
 if TYPE_CHECKING:
     import pandas as pd
 
-KINDS: Final = ("", "hardware", "hardware work", "soft", "soft work", "planned", "overhead")
-QUANTITIES: Final = (
-    "nodes", "duration", "checkpoint", "interval", "effective", "events", "rate", "restart", "share",
-)  # fmt: skip
 _UNITS: Final = {
     "nodes": 1.0, "count": 1.0, "share": 1.0, "s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY,
     "per 1000 node-days": 1 / (1000 * DAY),
@@ -37,48 +32,19 @@ _UNITS: Final = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunInput:
-    """One number that a prediction starts from, with the range in which it is known.
+    """One number that a prediction starts from, with the range in which it is known, in SI units.
 
-    Parameters
-    ----------
-    part : str
-        Class of failures it belongs to; empty for the run itself.
-    kind : {"", "hardware", "hardware work", "soft", "soft work", "planned", "overhead"}
-        Hardware and soft failures send the job back to a checkpoint; "work" and "planned" name a whole loss
-        in their ``restart``; an overhead lengthens every step.
-    quantity : str
-        "nodes", "duration", "checkpoint", "interval", "events", "rate", "restart", "share", or "effective".
-    value : float or None
-        SI; None for a published bound, whose range is the statement.
-    lowest, highest : float
-        The range, SI.
-    source : str
-        Where it is published, or that it is not.
-
-    Examples
-    --------
-    >>> known = {"value": 20.0, "lowest": 5.0, "highest": 60.0}
-    >>> RunInput(part="", kind="", quantity="checkpoint", source="assumed", **known).width
-    55.0
+    Kinds: hardware and soft failures send the job back to a checkpoint; "hardware work", "soft work" and
+    "planned" name a whole loss in their ``restart``; an overhead lengthens every step.
     """
 
-    part: str
+    part: str  # class of failures it belongs to; empty for the run itself
     kind: str
-    quantity: str
-    value: float | None
+    quantity: str  # nodes, duration, checkpoint, interval, effective, events, rate, restart or share
+    value: float | None  # None for a published bound, whose range is the statement
     lowest: float
     highest: float
-    source: str
-
-    def __post_init__(self) -> None:
-        require_instance(str, part=self.part, source=self.source)
-        require_choice(KINDS, kind=self.kind)
-        require_choice(QUANTITIES, quantity=self.quantity)
-        require_single(value=self.value, lowest=self.lowest, highest=self.highest)
-        require_real(lowest=self.lowest, at_least=0.0, at_most=1e18)
-        require_real(highest=self.highest, at_least=self.lowest, at_most=1e18)
-        if self.value is not None:
-            require_real(value=self.value, at_least=self.lowest, at_most=self.highest)
+    source: str  # where it is published, or that it is not
 
     @property
     def name(self) -> str:
@@ -93,24 +59,10 @@ class RunInput:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedRun:
-    """A run and what is published of it.
+    """A run and what is published of it: nodes, duration, checkpoints, and events and restarts of every part.
 
-    Parameters
-    ----------
-    name : str
-        The run.
-    inputs : tuple of RunInput
-        At least nodes, duration and checkpoint; for every part a number or rate of events and a restart, or
-        one restart for all parts.
-
-    Notes
-    -----
-    `rollback` with one level of checkpoints, times what whole losses leave of the duration, over one plus the
-    overheads. O(parts).
-
-    References
-    ----------
-    Daly 2006 for one class of failures; see `rollback`.
+    The prediction is that of `rollback` with one level of checkpoints (Daly 2006), times what whole losses
+    leave of the duration, over one plus the overheads. O(parts).
 
     Examples
     --------
@@ -121,17 +73,6 @@ class PublishedRun:
 
     name: str
     inputs: tuple[RunInput, ...]
-
-    def __post_init__(self) -> None:
-        require_instance(str, name=self.name)
-        for entry in require_instance(tuple, inputs=self.inputs):
-            require_instance(RunInput, inputs=entry)
-        names = [entry.name for entry in self.inputs]
-        twice = [name for name in names if names.count(name) > 1]
-        missing = {"nodes", "duration", "checkpoint"} - set(names)
-        if twice or missing:
-            said = ", ".join(sorted({*twice, *missing}))
-            raise ValueError(f"inputs must give nodes, duration and checkpoint, each input once, got {said}")
 
     @property
     def effective(self) -> RunInput | None:
@@ -144,20 +85,7 @@ class PublishedRun:
         return tuple(entry for entry in self.inputs if entry.width > 0 and entry.quantity != "effective")
 
     def ratio(self, changed: Mapping[str, float] | None = None, *, hardware_only: bool = False) -> float:
-        """Predict the share of effective time.
-
-        Parameters
-        ----------
-        changed : mapping of str to float, optional
-            Other values of single inputs, by `RunInput.name` [SI].
-        hardware_only : bool
-            Leave out everything but hardware failures and checkpoints.
-
-        Returns
-        -------
-        float
-            Useful over wall time.
-        """
+        """Predict the share of effective time, with changed inputs [SI] or under hardware failures alone."""
         require_flag(hardware_only=hardware_only)
         known = {entry.name: entry.value for entry in self.inputs}
         given = require_instance(Mapping, changed={} if changed is None else changed)
@@ -171,18 +99,10 @@ class PublishedRun:
         return max(0.0, 1 - losses) * _rollback(values, causes).share / (1 + overhead)
 
     def implied(self, name: str) -> float:
-        """Return the value of an input at which the prediction would equal the published share.
+        """Return the value of an input (rate, count, time) at which the prediction is the published share.
 
-        Parameters
-        ----------
-        name : str
-            `RunInput.name` of a rate, count or time.
-
-        Returns
-        -------
-        float
-            SI; the published bound counts as the share. NaN where nothing is published, or no value up to a
-            factor of 64 away does.
+        SI; the published bound counts as the share. NaN where nothing is published, or no value up to a
+        factor of 64 away does.
         """
         from scipy.optimize import brentq
 
@@ -202,10 +122,7 @@ class PublishedRun:
     def bounds(self) -> tuple[float, float]:
         """Return the smallest and largest prediction over all ranges at once.
 
-        Returns
-        -------
-        tuple of float
-            Exact: the share falls with every event and cost; in the interval it has one peak.
+        Exact: the share falls with every event and cost; in the interval it has one peak.
         """
         ends: dict[str, tuple[float, float]] = {
             entry.name: (entry.highest, entry.lowest)
@@ -217,35 +134,14 @@ class PublishedRun:
         worst, best = ({name: end[k] for name, end in ends.items()} for k in (0, 1))
         return self._extreme(worst, min), self._extreme(best, max)
 
-    def sensitivities(self) -> pd.DataFrame:
-        """Return what each uncertain input does to the prediction.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Input, elasticity d ln(share) / d ln(input), and points of share between both ends of its range
-            (half of it), the largest first; source.
-        """
-        import pandas as pd
-
-        rows = []
-        for entry in self.uncertain:
-            ends = [self.ratio({entry.name: end}) for end in (entry.lowest, entry.highest)]
-            rows.append(
-                {
-                    "input": entry.name, "elasticity": self._elasticity(entry),
-                    "points": 50 * abs(ends[1] - ends[0]), "source": entry.source,
-                }
-            )  # fmt: skip
-        table = pd.DataFrame(rows, columns=["input", "elasticity", "points", "source"])
-        return table.sort_values("points", ascending=False, kind="stable", ignore_index=True)
-
-    def _elasticity(self, entry: RunInput) -> float:
-        """Central difference in the logarithm."""
-        if not entry.value:
-            return 0.0
-        up, down = (self.ratio({entry.name: entry.value * float(np.exp(step))}) for step in (1e-4, -1e-4))
-        return float(np.log(up / down) / 2e-4)
+    def sensitivities(self) -> dict[str, float]:
+        """Return half the points of share between both ends of every uncertain input, the largest first."""
+        ends = {
+            entry.name: [self.ratio({entry.name: end}) for end in (entry.lowest, entry.highest)]
+            for entry in self.uncertain
+        }
+        points = {name: 50 * abs(high - low) for name, (low, high) in ends.items()}
+        return dict(sorted(points.items(), key=lambda item: -item[1]))
 
     def _extreme(self, values: Mapping[str, float], choose: Any) -> float:
         """Extreme over the interval with all other inputs given."""
@@ -316,15 +212,14 @@ def predict_runs(points: float = 2.0) -> pd.DataFrame:
     """
     import pandas as pd
 
-    require_single(points=points)
-    require_real(points=points, above=0.0, at_most=100.0)
+    require_instance(float, points=require_real(points=points, above=0.0, at_most=100.0))
     return pd.DataFrame([_row(run, points) for run in published_runs().values()])
 
 
 def _row(run: PublishedRun, points: float) -> dict[str, object]:
     """One run of the table."""
     (lowest, highest), predicted, alone = run.bounds(), run.ratio(), run.ratio(hardware_only=True)
-    first = run.sensitivities().iloc[0]
+    dominant, moved = next(iter(run.sensitivities().items()))
     return {
         "run": run.name,
         "published": np.nan if run.effective is None else run.effective.value or run.effective.lowest,
@@ -332,8 +227,7 @@ def _row(run: PublishedRun, points: float) -> dict[str, object]:
         "predicted": predicted, "lowest": lowest, "highest": highest, "hardware only": alone,
         "error": _error(run, predicted), "hardware error": _error(run, alone),
         "sufficient": bool(50 * (highest - lowest) <= points),
-        "dominant input": first["input"], "points": float(first["points"]),
-        "implied": run.implied(str(first["input"])),
+        "dominant input": dominant, "points": moved, "implied": run.implied(dominant),
     }  # fmt: skip
 
 

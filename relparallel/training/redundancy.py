@@ -1,14 +1,4 @@
-"""Redundant work: pipelines in which a neighbour takes over, and pairs of processes.
-
-========  ======================================================================
-letter    meaning
-========  ======================================================================
-P         nodes of a pipeline; each also holds the layers of its successor
-D         pipelines
-k         failed nodes
-b         pairs of processes that do the same work
-========  ======================================================================
-"""
+"""Redundant work: pipelines in which a neighbour takes over, and pairs of processes."""
 
 from __future__ import annotations
 
@@ -29,7 +19,7 @@ def pipeline_survival(stages: int, failures: int, pipelines: int = 1, ring: bool
     Parameters
     ----------
     stages, pipelines : int
-        Nodes P of a pipeline, and pipelines D.
+        Nodes P of a pipeline, each of which also holds the layers of its successor, and pipelines D.
     failures : int
         Failed nodes k, at most D P, every set of k as likely as every other.
     ring : bool
@@ -38,13 +28,8 @@ def pipeline_survival(stages: int, failures: int, pipelines: int = 1, ring: bool
     Returns
     -------
     float
-        Probability that every failed node has a neighbour before it that can take over.
-
-    Notes
-    -----
-    A ring has P/(P - k) C(P - k, k) sets of k nodes without neighbours, a chain C(P - k + 1, k). D pipelines:
-    coefficient k of the D-th power of the polynomial with these coefficients, over C(D P, k), in whole
-    numbers.
+        Coefficient k of the D-th power of the polynomial of surviving sets, over C(D P, k), in whole numbers:
+        a ring has P/(P - k) C(P - k, k) sets of k nodes without neighbours, a chain C(P - k + 1, k).
 
     References
     ----------

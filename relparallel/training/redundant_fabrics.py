@@ -27,7 +27,7 @@ def redundant_fabric(
     relay: bool = True,
     oversubscription: float = 1.0,
 ) -> Topology:
-    """Two-tier fabric with as many rails and planes as wanted, at equal bandwidth.
+    """Two-layer fabric with as many rails and planes as wanted, at equal bandwidth.
 
     GPU r of a server is on rail r mod rails. In every plane, the GPUs of one rail of a block of servers meet
     one leaf, and each leaf meets all spines of its plane. The card of a GPU has one port in every plane.
@@ -43,14 +43,13 @@ def redundant_fabric(
     gpus : int
         Of a server; NVLink joins them and forwards.
     servers_per_leaf : int
-        Servers of a block, those that meet the same leaves.
+        Servers that meet the same leaves.
     spines : int
-        Of a plane. Up-links of a leaf carry together what its cards do.
+        Of a plane.
     card, nvlink : float
         Of a GPU, all its ports together, in one direction [bytes/s].
     relay : bool
-        Whether GPUs send on for others of their server, over NVLink, when a card or a leaf is lost. Without
-        it a GPU whose card has no way left is cut off.
+        Whether GPUs forward for others of their server over NVLink when a card or a leaf is lost.
     oversubscription : float
         Bandwidth of the cards below a leaf over that of its up-links, at least 1.
 
@@ -58,13 +57,8 @@ def redundant_fabric(
     -------
     Topology
         GPUs server by server, as many cards, an NVSwitch per server, leaves (block, rail, plane), spines
-        plane by plane. The switches of a plane are a group of ``shared_risk`` where there are several planes.
-
-    Notes
-    -----
-    A port has card/planes; an up-link card gpus servers_per_leaf/(rails planes spines
-    oversubscription). Cards are nodes, so
-    that NVLink is the shorter way between GPUs of a server. O(cables).
+        plane by plane; several planes are groups of ``shared_risk``. A port has card/planes; an up-link
+        card gpus servers_per_leaf/(rails planes spines oversubscription).
 
     References
     ----------
@@ -76,8 +70,10 @@ def redundant_fabric(
     >>> redundant_fabric(servers=16, rails=8, planes=2)
     <Topology redundant_fabric(servers=16, rails=8, planes=2, relay=True): 128 hosts, 192 switches, 768 links>
     """
-    require_int(servers=servers, rails=rails, planes=planes, gpus=gpus, at_least=1, at_most=10**5)
-    require_int(servers_per_leaf=servers_per_leaf, spines=spines, at_least=1, at_most=10**5)
+    require_int(
+        servers=servers, rails=rails, planes=planes, gpus=gpus, servers_per_leaf=servers_per_leaf,
+        spines=spines, at_least=1, at_most=10**5,
+    )  # fmt: skip
     require_flag(relay=relay)
     require_real(card=card, nvlink=nvlink, above=0, at_most=1e18)
     require_real(oversubscription=oversubscription, at_least=1, at_most=1e6)

@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import (
-    require_real,
-)
-from relparallel.training._arguments import (
-    normal_percentiles,
-    require_time,
-    skewness_over,
-)
+from relparallel._checks import require_real
+from relparallel.metrics import Estimate
+from relparallel.training._arguments import normal_percentiles, require_time, skewness_over
 from relparallel.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -39,53 +34,24 @@ _WORDS: Final = {
 class GoodputReport:
     """Share of the wall time that becomes saved work at full speed, its spread, and where the rest goes.
 
-    Parameters
-    ----------
-    buckets, brackets : mapping
-        Share of the wall time in each of `BUCKETS`, which sum to 1; where simulated, their confidence
-        intervals.
-    variance_rate, third_rate : float
-        Variance of the productive share over a long run, times the length of the run [s]; third central
-        moment, times its square [s^2].
-    horizon : float
-        Wall time of the run that `sd` and the percentiles are for [s].
-    step_time, tokens_per_step : float
-        Time of a step with everything up [s]; tokens of a global batch, where given.
-    gpus : int
-        GPUs that are paid for, spares included.
-    mtti : pandas.Series
-        Mean time between interruptions by class [s]; infinite for what does not interrupt.
-    state_loss_rate : float
-        Failures per second after which nothing but the last level of checkpoints has the training state.
-    importance : pandas.DataFrame
-        One row per class; see `goodput`.
-    interval : float
-        Work between two checkpoints [s]; infinite where nothing goes back.
-    method : {"closed", "markov", "simulation"}
-        How it was found.
-    samples : numpy.ndarray, optional
-        Productive shares of simulated runs of the horizon.
-
-    Notes
-    -----
-    Over a run of length T nearly normal with variance ``variance_rate / T``, the central limit theorem of
-    renewal-reward processes (Asmussen 2003, chapter VI.3): T must hold many failures.
+    Over a run of length T that holds many failures the productive share is nearly normal with variance
+    ``variance_rate / T`` (renewal-reward processes: Asmussen 2003, chapter VI.3).
     """
 
-    buckets: Mapping[str, float]
-    variance_rate: float
-    horizon: float
-    step_time: float
-    gpus: int
-    mtti: pd.Series
-    state_loss_rate: float
-    importance: pd.DataFrame
-    interval: float
-    method: str
-    tokens_per_step: float | None = None
-    brackets: Mapping[str, tuple[float, float]] | None = None
-    samples: NDArray[np.float64] | None = None
-    third_rate: float = 0.0
+    buckets: Mapping[str, float]  # share of the wall time in each of `BUCKETS`; they sum to 1
+    variance_rate: float  # variance of the productive share over a long run, times its length [s]
+    horizon: float  # wall time of the run that `sd` and the percentiles are for [s]
+    step_time: float  # with everything up [s]
+    gpus: int  # that are paid for, spares included
+    mtti: pd.Series  # mean time between interruptions by class [s]; infinite for what does not interrupt
+    state_loss_rate: float  # failures per second after which only the last level has the training state
+    importance: pd.DataFrame  # one row per class; see `goodput`
+    interval: float  # work between two checkpoints [s]; infinite where nothing goes back
+    method: str  # one of `REPORT_METHODS`
+    tokens_per_step: float | None = None  # of a global batch
+    brackets: Mapping[str, tuple[float, float]] | None = None  # confidence intervals of simulated buckets
+    samples: NDArray[np.float64] | None = None  # productive shares of simulated runs of the horizon
+    third_rate: float = 0.0  # third central moment of that share, times the length squared [s^2]
 
     @property
     def mean(self) -> float:
@@ -108,10 +74,8 @@ class GoodputReport:
         length = require_time(horizon=self.horizon if horizon is None else horizon, positive=True)
         if self.samples is not None and length == self.horizon:
             return np.asarray(np.percentile(self.samples, percent), dtype=np.float64)
-        spread, skewness = (
-            np.sqrt(self.variance_rate / length),
-            skewness_over(length, self.variance_rate, self.third_rate),
-        )
+        spread = np.sqrt(self.variance_rate / length)
+        skewness = skewness_over(length, self.variance_rate, self.third_rate)
         return np.asarray(normal_percentiles(self.mean, spread, percent, skewness))
 
     @property
@@ -122,10 +86,7 @@ class GoodputReport:
         return self.mean * self.tokens_per_step / self.step_time * DAY
 
     def cost_per_token(self, price: float) -> float:
-        """Return what a token costs, spares and lost time included.
-
-        price * gpus * 24 / tokens per day.
-        """
+        """Return what a token costs at a price per GPU-hour, spares and lost time included."""
         paid = float(require_real(price=price, at_least=0, at_most=1e12)) * self.gpus * DAY / HOUR
         return paid / self.tokens_per_day if self.mean else float("inf")
 
@@ -175,8 +136,7 @@ def class_importance(
 ) -> pd.DataFrame:
     """Table of importance by class; elasticities of the kinds of parts of a class add.
 
-    Birnbaum's measure (1969) is the derivative of the goodput by the probability that a part fails; here by
-    the rate: -goodput * elasticity / rate, in seconds.
+    Birnbaum's measure (1969) by the rate, -goodput * elasticity / rate [s].
     """
     import pandas as pd
 
@@ -192,3 +152,14 @@ def class_importance(
         "birnbaum": -goodput * elasticity / rate,
     }
     return pd.DataFrame(columns, index=list(classes))
+
+
+def mean_interval(values: Any) -> Estimate:
+    """Mean of independent replications with its 95 % interval (Student)."""
+    from scipy.special import stdtrit
+
+    values = np.asarray(values, dtype=np.float64)
+    mean = float(values.mean())
+    half = float(stdtrit(values.size - 1, 0.975) * values.std(ddof=1) / np.sqrt(values.size))
+    method = f"mean of {values.size} replications, 95 % confidence"
+    return Estimate(value=mean, lower=mean - half, upper=mean + half, method=method, exact=False)

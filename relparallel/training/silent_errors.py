@@ -27,16 +27,10 @@ class VerifiedPattern:
 def verified_pattern_time(
     mtbf: Real, interval: Real, verification: Real, checkpoint: Real, restart: Real, verifications: int = 1
 ) -> Real:
-    """Mean time of one pattern under silent errors.
+    """Mean time of one pattern under silent errors, every one of which strikes work and is found.
 
-    Notes
-    -----
-    With w = W/n and p = e^{-w/M}: (p^-n - 1) ((w + V)/(1 - p) + R) + C. Verifications find every error,
-    errors strike work only.
-
-    References
-    ----------
-    Benoit, Robert, Raina, "Efficient Checkpoint/Verification Patterns", Int. J. HPCA 31(1), 2017.
+    With w = W/n and p = e^{-w/M}: (p^-n - 1) ((w + V)/(1 - p) + R) + C. Benoit, Robert, Raina, "Efficient
+    Checkpoint/Verification Patterns", Int. J. HPCA 31(1), 2017.
     """
     require_together(
         mtbf=mtbf, interval=interval, verification=verification, checkpoint=checkpoint, restart=restart

@@ -16,15 +16,14 @@ from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import require_single, require_time
 from relparallel.training._count_kernel import run_counts
 from relparallel.training._identity_kernel import new_nodes, run_identities
-from relparallel.training._intervals import mean_interval
 from relparallel.training._job_kernel import PLACES, TIMES, Tables, new_marks
 from relparallel.training._rows import Rows, rows
 from relparallel.training.checkpoint_policies import Checkpointing
-from relparallel.training.failure_records import check_records
+from relparallel.training.failure_logs import check_records
 from relparallel.training.failures import FailureModel
 from relparallel.training.lifetimes import Ages, Lifetime, require_ages
 from relparallel.training.recovery_policies import Recovery
-from relparallel.training.report import BUCKETS, GoodputReport
+from relparallel.training.report import BUCKETS, GoodputReport, mean_interval
 from relparallel.units import DAY, YEAR
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relparallel.training.failure_records import check_records
+from relparallel.training.failure_logs import check_records
 
 
 def table(**columns) -> pd.DataFrame:
