@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numba
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_flag, require_instance, require_int
@@ -27,9 +28,6 @@ from relparallel.parallel.step_time import degrees_of, slowdowns
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CHUNK: Final = 2**14  # rows at a time: their parts stay in the cache
 _MEMORY: Final = len(REASONS) - 1
@@ -51,8 +49,6 @@ class Evaluation:
 
     def counts(self) -> pd.Series:
         """How many rows there are for each reason; they sum to the rows of the grid."""
-        import pandas as pd
-
         found = pd.Series(np.bincount(self.reason, minlength=len(REASONS)), index=REASONS, name="rows")
         return found[found > 0].rename_axis("reason")
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_real
@@ -29,9 +30,6 @@ from relparallel.parallel.strategy import Strategy
 from relparallel.units import GB
 from relparallel.workload import Transformer
 from relparallel.workload.precision import PRECISIONS as PRECISIONS, Precision as Precision
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RESERVE: Final = 3.5 * GB
 """Of a GPU that no tensor can have: the driver's context, channels of the collectives, workspaces.
@@ -121,8 +119,6 @@ class StageMemory:
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each stage, one column for each part, and the total."""
-        import pandas as pd
-
         columns = {name: getattr(self, name) for name in (*BYTES, "host", "nvme", "transfer")}
         return pd.DataFrame(columns).rename_axis("stage").assign(total=self.total)
 

@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike
 
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.topology import _arrays
-from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 
 AMOUNTS: Final = ("forward", "backward", "parameter_bytes", "activation_bytes")
 
@@ -34,7 +33,7 @@ class Layered:
     """Named layers or operators joined by directed edges without cycles: what its dataclasses share."""
 
     names: tuple[str, ...]
-    edges: IntArray
+    edges: _arrays.IntArray
 
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
@@ -92,10 +91,10 @@ class LayerGraph(Layered):
     """
 
     kinds: tuple[str, ...]
-    forward: FloatArray
-    backward: FloatArray
-    parameter_bytes: FloatArray
-    activation_bytes: FloatArray
+    forward: _arrays.FloatArray
+    backward: _arrays.FloatArray
+    parameter_bytes: _arrays.FloatArray
+    activation_bytes: _arrays.FloatArray
     unit: str = "FLOP"
     batch: int = 1
     title: str = ""
@@ -116,19 +115,19 @@ class LayerGraph(Layered):
         return {name: float(getattr(self, name).sum()) for name in AMOUNTS}
 
     @cached_property
-    def order(self) -> IntArray:
+    def order(self) -> _arrays.IntArray:
         """Layer numbers in topological order, the smallest number first among those that are free [n]."""
         graph: nx.DiGraph[int] = nx.DiGraph(self.edges.tolist())
         graph.add_nodes_from(range(len(self)))
         return np.array(list(nx.lexicographical_topological_sort(graph, key=int)), dtype=np.int64)
 
     @cached_property
-    def positions(self) -> IntArray:
+    def positions(self) -> _arrays.IntArray:
         """Place of each layer in the topological order [n]."""
         return np.argsort(self.order)
 
     @cached_property
-    def levels(self) -> IntArray:
+    def levels(self) -> _arrays.IntArray:
         """Edges on the longest path from a source to each layer [n]."""
         level = np.zeros(len(self), dtype=np.int64)
         for maker, user in self._edges_in_order():
@@ -136,7 +135,7 @@ class LayerGraph(Layered):
         return level
 
     @cached_property
-    def ancestors(self) -> BoolArray:
+    def ancestors(self) -> _arrays.BoolArray:
         """Whether layer v needs layer u: entry [v, u], shape [n, n]. Ideals hold what their layers need."""
         above = np.zeros((len(self), len(self)), dtype=np.bool_)
         for maker, user in self._edges_in_order():
@@ -148,7 +147,7 @@ class LayerGraph(Layered):
         """Edges such that all that enter a layer come before those that leave it."""
         return iter(self.edges[np.argsort(self.positions[self.edges[:, 0]], kind="stable")].tolist())
 
-    def cut_bytes(self, places: ArrayLike | None = None) -> FloatArray:
+    def cut_bytes(self, places: ArrayLike | None = None) -> _arrays.FloatArray:
         """Bytes that cross each cut of a division into consecutive stages, [stages - 1].
 
         ``places`` is the stage of each layer from 0, never falling along an edge; the levels where omitted. A
@@ -160,10 +159,10 @@ class LayerGraph(Layered):
         change = np.zeros(place.max() + 1)
         np.add.at(change, place, self.activation_bytes)
         np.add.at(change, last, -self.activation_bytes)
-        crossing: FloatArray = np.maximum(np.cumsum(change)[:-1], 0.0)
+        crossing: _arrays.FloatArray = np.maximum(np.cumsum(change)[:-1], 0.0)
         return crossing
 
-    def stored_bytes(self, places: ArrayLike | None = None) -> FloatArray:
+    def stored_bytes(self, places: ArrayLike | None = None) -> _arrays.FloatArray:
         """Bytes of all outputs made in each stage, which a backward pass without recomputation needs."""
         place = self._places(places)
         return sums(place, self.activation_bytes, int(place.max()) + 1)
@@ -220,10 +219,10 @@ class LayerGraph(Layered):
         group[makers[first]] = users[first]
         return self.merge(group)
 
-    def _places(self, places: ArrayLike | None) -> IntArray:
+    def _places(self, places: ArrayLike | None) -> _arrays.IntArray:
         return self.levels if places is None else _stages(places, self.edges, self.names)
 
-    def _summed(self, place: IntArray, count: int) -> dict[str, Any]:
+    def _summed(self, place: _arrays.IntArray, count: int) -> dict[str, Any]:
         """All fields of groups 0 ... count - 1 of layers but their edges and outputs."""
         members: list[list[int]] = [[] for _ in range(count)]
         for layer in self.order.tolist():
@@ -263,12 +262,12 @@ class LayerGraph(Layered):
         )
 
 
-def sums(groups: IntArray, amounts: FloatArray, count: int) -> FloatArray:
+def sums(groups: _arrays.IntArray, amounts: _arrays.FloatArray, count: int) -> _arrays.FloatArray:
     """Sum of the amounts in each of the groups 0 ... count - 1."""
     return np.bincount(groups, amounts, count).astype(np.float64)
 
 
-def _directed_pairs(edges: ArrayLike, n: int) -> IntArray:
+def _directed_pairs(edges: ArrayLike, n: int) -> _arrays.IntArray:
     """Check pairs of numbers below n, each pair once, and sort them."""
     pairs = _arrays.integers("edges", edges, -1, 2, at_most=n - 1)
     keys, counts = np.unique(pairs, axis=0, return_counts=True)
@@ -277,7 +276,7 @@ def _directed_pairs(edges: ArrayLike, n: int) -> IntArray:
     return keys
 
 
-def _stages(places: ArrayLike, edges: IntArray, names: tuple[str, ...]) -> IntArray:
+def _stages(places: ArrayLike, edges: _arrays.IntArray, names: tuple[str, ...]) -> _arrays.IntArray:
     """Check a stage for each layer: every one up to the last is used, and none falls along an edge."""
     place = _arrays.integers("places", places, len(names), per="names")
     if np.any(np.bincount(place) == 0):
@@ -289,7 +288,7 @@ def _stages(places: ArrayLike, edges: IntArray, names: tuple[str, ...]) -> IntAr
     return place
 
 
-def _components(groups: IntArray, edges: IntArray) -> IntArray:
+def _components(groups: _arrays.IntArray, edges: _arrays.IntArray) -> _arrays.IntArray:
     """Strongly connected components of the quotient by groups, numbered by their first layer [n]."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

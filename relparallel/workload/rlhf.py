@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from relparallel._checks import require_instance, require_int
 from relparallel.workload.precision import state_bytes_per_parameter
 from relparallel.workload.transformer import Transformer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _INFERENCE_BYTES = 2  # of a parameter that is not trained, and of a cached key or value
 
@@ -46,8 +44,6 @@ class MixedWorkload:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the phases with their FLOPs, least bytes read and FLOPs per byte."""
-        import pandas as pd
-
         fields = ("name", "model", "flops", "weight_reads", "bytes")
         frame = pd.DataFrame([{field: getattr(phase, field) for field in fields} for phase in self.phases])
         frame["FLOP/byte"] = frame["flops"] / frame["bytes"]
