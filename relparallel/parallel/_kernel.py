@@ -2,16 +2,8 @@
 
 Every number is SI. A *pass* is the work of one layer on one micro-batch, forward or backward. Models,
 machines and strategies come as rows of structured arrays (`MODEL`, `MACHINE`, `CHOICE`); the answer is a row
-of `PARTS` that sums to the time of the step. One strategy takes about half a microsecond.
-
-========  ==========================================
-letter    meaning
-========  ==========================================
-n         tokens of a micro-batch on one rank
-t, c, e   tensor, context and expert degree
-p, d      pipeline stages, data-parallel replicas
-m, v      micro-batches, chunks per stage
-========  ==========================================
+of `PARTS` that sums to the time of the step. n is tokens of a micro-batch on one rank; t, c, e, d, p are the
+degrees, m micro-batches, v chunks per stage.
 """
 
 from __future__ import annotations

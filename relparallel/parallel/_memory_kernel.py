@@ -1,16 +1,8 @@
 """The bytes of a pipeline stage, one strategy after the other: the numba kernel behind `memory`.
 
 Models and strategies come as rows of `MODEL` and `CHOICE`, the software as a row of `STORAGE`; the answer is
-a row of `BYTES` for each stage, or the largest stage of each strategy. Everything is per GPU.
-
-========  ==========================================
-letter    meaning
-========  ==========================================
-n         tokens of a micro-batch on one rank
-t, c, e   tensor, context and expert degree
-p, m, v   stages, micro-batches, chunks per stage
-i         stage, counted from 0
-========  ==========================================
+a row of `BYTES` for each stage, or the largest stage of each strategy, per GPU. n is tokens of a micro-batch
+on one rank; t, c, e, p are the degrees, m micro-batches, v chunks per stage, i the stage, counted from 0.
 """
 
 from __future__ import annotations

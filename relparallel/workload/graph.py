@@ -1,13 +1,6 @@
-"""A model as a graph of layers: what each one computes, keeps and hands on.
+"""A model as a graph of n layers and m edges: what each layer computes, keeps and hands on.
 
-=========  ======================================================  ====================
-letter     meaning                                                 field
-=========  ======================================================  ====================
-n, m       layers and edges
-F, B       work of a forward and a backward pass                   ``forward``, ``backward``
-W          bytes of parameters                                     ``parameter_bytes``
-A          bytes of the output, carried by every edge that leaves  ``activation_bytes``
-=========  ======================================================  ====================
+The bytes of a layer's output are carried by every edge that leaves it.
 """
 
 from __future__ import annotations

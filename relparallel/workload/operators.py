@@ -1,15 +1,7 @@
 """The distinct operators of a model: what each computes, moves and stores.
 
-A model is a table of operators. An operator that every layer repeats is one row with a count, so the table
-does not grow with the number of layers.
-
-========  ======================================================  ==============
-letter    meaning                                                 field
-========  ======================================================  ==============
-M         rows of the result, all results of the operator         ``m``
-N         columns of the result                                   ``n``
-K         terms of each sum; 1 where nothing is contracted        ``k``
-========  ======================================================  ==============
+An operator that every layer repeats is one row with a count, so the table does not grow with the number of
+layers. M rows and N columns of the result, K terms of each sum (1 where nothing is contracted).
 """
 
 from __future__ import annotations
