@@ -57,7 +57,7 @@ class GroupLinks:
     @property
     def bandwidth(self) -> Floats:
         """At which the ranks of a group send while all groups do [bytes/s]; 0 where it is torn apart."""
-        return self._slowest(self._per_link(self.load)[self.flow.indices])
+        return self._slowest((self.load / _positive(self.capacity))[self.flow.indices])
 
     @property
     def alone(self) -> Floats:
@@ -67,7 +67,7 @@ class GroupLinks:
     @property
     def bottleneck(self) -> NDArray[np.int64]:
         """Slowest link of every group, [groups]; -1 for a group that sends nothing."""
-        busy = self._per_link(self.load)
+        busy = self.load / _positive(self.capacity)
         found = np.full(len(self.groups), -1)
         for group in np.flatnonzero(np.diff(self.flow.indptr)):
             links = self.flow.indices[self.flow.indptr[group] : self.flow.indptr[group + 1]]
@@ -103,10 +103,6 @@ class GroupLinks:
             return launch + latency + whole
         ring: Floats = one_ring(ranks, latency, whole, 0.0, 0.0)
         return launch + _ROUNDS.get(kind, 1) * ring
-
-    def _per_link(self, load: Floats) -> Floats:
-        """Seconds per byte and rank, [links]."""
-        return np.asarray(load / _positive(self.capacity))
 
     def _slowest(self, busy: Floats) -> Floats:
         """Bytes per second of every group from the seconds per byte of its links."""

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_real
 from relparallel.hardware import Cluster
-from relparallel.parallel._memory_kernel import BYTES, FLIGHT_RULES, FRAGMENTATION, STORAGE, peaks, stages
+from relparallel.parallel._memory_kernel import BYTES, FRAGMENTATION, STORAGE, peaks, stages
 from relparallel.parallel._records import choice_record, model_record
-from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.stage_times import (
     chunk_devices,
     even_chunks,
@@ -218,7 +217,7 @@ def peak_memory(
     the row of the models for each choice.
     """
     out = np.empty(choices.size)
-    peaks(models, choices, model_index, storage[0], _rules(), out)
+    peaks(models, choices, model_index, storage[0], out)
     return out
 
 
@@ -239,7 +238,7 @@ def _stages(
     model: Transformer, row: NDArray[Any], storage: NDArray[Any], dealt: Dealt = NOTHING
 ) -> NDArray[np.float64]:
     out = np.empty((int(row["pipeline"][0]), len(BYTES)))
-    stages(model_record(model)[0], row[0], storage[0], _rules(), *dealt, out)
+    stages(model_record(model)[0], row[0], storage[0], *dealt, out)
     return out
 
 
@@ -264,11 +263,6 @@ def _layers_on_stages(strategy: Strategy, micro_batches: int, chunks: NDArray[np
     if not uneven.any():
         return held, np.full(held.size, -1.0)
     return held, np.where(uneven, kept_layers(strategy, micro_batches, chunks), -1.0)
-
-
-def _rules() -> NDArray[np.int64]:
-    """How each schedule of `SCHEDULES` holds micro-batches."""
-    return np.array([FLIGHT_RULES[name] for name in SCHEDULES])
 
 
 def known_precision(**named: Any) -> Precision:
