@@ -70,7 +70,7 @@ _STATE_BYTES: Final = 28.0  # per parameter: Adam reads and writes moments, mast
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def _longer(x: Any, y: Any) -> Any:
-    """Time of two things that overlap: the longer one, rounded off where they are alike."""
+    """Time of two things that overlap: the longer one, rounded off where they are about equal."""
     x4, y4 = x * x * x * x, y * y * y * y
     return np.sqrt(np.sqrt(np.sqrt(x4 * x4 + y4 * y4)))
 
@@ -170,8 +170,8 @@ def _gather(size: Any, ranks: Any, inside: Any, h: Any) -> Any:
 
     The forms of `collective_time` with calibrated links, whose latencies are counted on their own. Over
     several nodes, two levels save network and use it later; the rounds between nodes go round, or by doubling
-    distances if those are fewer. An all-reduce is two of these: a tree has as many hops as doubling and moves
-    the whole vector each way, so it is never cheaper.
+    distances if those are fewer. An all-reduce is two of these: a tree has as many rounds as doubling and
+    moves the whole vector each way, so it is never cheaper.
     """
     if ranks <= 1:
         return 0.0
@@ -340,10 +340,10 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     layer = ahead + behind + exposed
     middle = held * layer
     last = max(middle, middle - layer + head) if counted else middle + head
-    hop = 0.0
+    transfer = 0.0
     if p > 1:
         apart = h.node if t * c * d * p > h.node else t * c * d
-        hop = _send(2 * n * model.hidden / (t if h.scatter > 0 else 1) * h.pipeline_slow, apart, h)
+        transfer = _send(2 * n * model.hidden / (t if h.scatter > 0 else 1) * h.pipeline_slow, apart, h)
 
     out[0] = m * held * (forward + backward)
     out[1] = m * held * (again + repeats * launch)
@@ -352,8 +352,8 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     out[4] = m * held * tensor * (2 + repeats)
     out[5] = m * held * context * (3 + repeats)
     out[6] = m * held * experts * (2 + repeats)
-    out[7] = m * 2 * v * hop
-    out[8] = (p - 1) * 2 * hop + bubble_time(
+    out[7] = m * 2 * v * transfer
+    out[8] = (p - 1) * 2 * transfer + bubble_time(
         s.schedule, p, m, v, held * ahead, middle - held * (ahead + weight), held * weight
     )
     out[9] = m * held * exposed + _gradients(model, h, s, gathered, held * (back_on_gpu + launch_back))

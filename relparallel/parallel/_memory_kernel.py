@@ -24,7 +24,7 @@ BYTES: Final = ("parameters", "gradients", "optimizer", "activations", "buffers"
 """Columns of the kernel: the first five are held together, the last one before training starts."""
 
 FLIGHT_RULES: Final = {name: FLIGHTS.index(known.flight) for name, known in TABLE.items()}
-"""Schedule: how many micro-batches its stages hold; a backward pass in two halves frees half with each."""
+"""Schedule: how many micro-batches its stages hold; a backward pass in two parts frees half with each."""
 
 FRAGMENTATION: Final = 0.02
 """Of what is held, lost between the blocks of a caching allocator.

@@ -1,4 +1,4 @@
-"""Traffic over all shortest paths alike (ECMP), pair of ranks by pair, and what a loss moves elsewhere.
+"""Traffic split equally over all shortest paths (ECMP), pair of ranks by pair, and what a loss moves.
 
 A pair is searched from both ends at once. After a loss only pairs whose paths cross what is lost are searched
 anew; the least bandwidth of all groups follows from the loads of the links.
@@ -40,7 +40,7 @@ class Wiring(NamedTuple):
         return cls(indptr.astype(np.int64), head[order].astype(np.int64), order.astype(np.int64), t.transit)
 
     def flows(self, cables: Ints, ends: Ints) -> csr_array:
-        """Share of each pair of ends on every link, [pairs, links]: all shortest paths alike (ECMP)."""
+        """Share of each pair of ends on every link, [pairs, links], over all shortest paths (ECMP)."""
         starts, links, shares = shortest_flows(*self[:3], cables.astype(np.float64), self.transit, ends)
         return sparse_rows(starts, links, shares, 2 * cables.size)
 

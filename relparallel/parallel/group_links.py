@@ -137,8 +137,8 @@ def group_links(
     -------
     GroupLinks
         What each group sends over each link. On a topology traffic takes all shortest paths of what lives
-        alike (ECMP); what loses its path moves to others, and slows who is there. Narayanan et al., SC 2021,
-        section 3.
+        equally (ECMP); what loses its path moves to others, and slows who is there. Narayanan et al., SC
+        2021, section 3.
 
     Examples
     --------

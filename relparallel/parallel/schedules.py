@@ -166,7 +166,7 @@ def _blocks(slots: Turns, m: int, deferred: int) -> Order:
 
 @schedule("v_half", flight="v_half", chunks=2, split=True, fewest=None)
 def _v_half(p: int, m: int, v: int, limit: Turns) -> Order:
-    """Hops down take two slots, hops up one."""
+    """Transfers down take two slots, transfers up one."""
     i, pause = np.arange(p), 3.0 * (p % 2 == 0)
     down, up = 2 * i, 3 * p - 2 - i
     return _blocks(np.stack([down, up, 3 * p - 1 + pause + down, 3 * p + pause + up]), m, 2)
@@ -174,7 +174,7 @@ def _v_half(p: int, m: int, v: int, limit: Turns) -> Order:
 
 @schedule("v_min", flight="v_min", chunks=2, split=True, fewest=None)
 def _v_min(p: int, m: int, v: int, limit: Turns) -> Order:
-    """Every hop takes one slot."""
+    """Every transfer takes one slot."""
     i, pause = np.arange(p), 2.0 * (p % 3 == 0)
     return _blocks(np.stack([i, 2 * p - 1 - i, 2 * p + pause + i, 4 * p - 1 + pause - i]), m, 0)
 

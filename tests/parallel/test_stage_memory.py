@@ -77,7 +77,7 @@ def layer_kept(m: Transformer, s: Strategy, flash: bool, dropout: bool) -> tuple
 
 
 def slowly(m: Transformer, s: Strategy, batch: int, k: Precision, flash: bool, dropout: bool) -> np.ndarray:
-    """Parameters, gradients, optimiser state and activations of every stage."""
+    """Parameters, gradients, optimizer state and activations of every stage."""
     common, experts = (sum(tensors) for tensors in layer_tensors(m, s.tensor, s.expert))
     whole, split, core = layer_kept(m, s, flash, dropout)
     tokens = s.micro_batch * m.sequence / s.context
