@@ -47,8 +47,8 @@ CHOICE: Final = np.dtype([
 """One strategy, with the micro-batches of a replica."""
 
 PARTS: Final = (
-    "compute", "recompute", "launch", "head", "tensor", "context", "expert", "pipeline", "bubble", "data",
-    "optimizer", "overhead",
+    "compute", "recompute", "launch", "head", "tensor", "context", "expert", "pipeline", "pipeline_bubble",
+    "data", "optimizer", "overhead",
 )  # fmt: skip
 """What a step is made of, in the order of the kernel's columns."""
 

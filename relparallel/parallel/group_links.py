@@ -16,7 +16,7 @@ from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.hardware import Cluster
 from relparallel.metrics._network import arcs_of, require_alive
 from relparallel.parallel._arguments import require_indices, require_number
-from relparallel.parallel.collective_time import one_ring
+from relparallel.parallel.collective_time import RINGS, one_ring
 from relparallel.parallel.flows import Wiring, sparse_rows
 from relparallel.parallel.strategy import Placement
 from relparallel.topology import Topology
@@ -28,7 +28,6 @@ DEGREES: Final = ("tensor", "context", "data", "pipeline", "shard", "expert")
 """Kinds of groups of a placement."""
 PATTERNS: Final = ("ring", "chain", "all_to_all")
 """Who sends to whom in a group: the next rank and the last to the first; the next; all to all others."""
-_ROUNDS: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
 
 Floats = NDArray[np.float64]
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64], float]
@@ -87,7 +86,7 @@ class GroupLinks:
         bandwidth B of the group, r = 2 for an all-reduce.
         """
         fits = {"send": "chain", "all_to_all": "all_to_all"}
-        require_choice((*_ROUNDS, *fits), kind=kind)
+        require_choice((*RINGS, *fits), kind=kind)
         if self.pattern != fits.get(kind, "ring"):
             raise ValueError(
                 f"kind must be one that a pattern {self.pattern!r} carries, got {kind!r}, "
@@ -102,7 +101,7 @@ class GroupLinks:
         if kind == "send":
             return launch + latency + whole
         ring: Floats = one_ring(ranks, latency, whole, 0.0, 0.0)
-        return launch + _ROUNDS.get(kind, 1) * ring
+        return launch + RINGS.get(kind, 1) * ring
 
     def _slowest(self, busy: Floats) -> Floats:
         """Bytes per second of every group from the seconds per byte of its links."""

@@ -173,7 +173,7 @@ def simulated_parts(rows: Rows, strategy: Strategy, chunks: NDArray[np.int64]) -
     parts[_HEAD] = m * heads[slowest] * one.head
     parts[_PIPELINE] = 2 * m * strategy.virtual_stages * one.transfer
     busy = parts[[*_LAYER_PARTS, _HEAD, _PIPELINE]].sum()
-    parts[PARTS.index("bubble")] = max(_period(rows, strategy, chunks, slowest, busy) - busy, 0.0)
+    parts[PARTS.index("pipeline_bubble")] = max(_period(rows, strategy, chunks, slowest, busy) - busy, 0.0)
     parts[[_DATA, _OPTIMIZER]] = _replicas(rows, layers, heads)
     return np.asarray(parts)
 

@@ -185,7 +185,6 @@ def step_time(
     else:
         parts = simulated_parts(rows, strategy, layers)
     named: dict[str, Any] = dict(zip(PARTS, parts.tolist(), strict=True))
-    named["pipeline_bubble"] = named.pop("bubble")
     waiting = named["launch"] > HOST_BOUND * math.fsum(named.values())
     scatter = known.scatter.get(REGIMES[waiting], {})
     return StepTime(**named, log_errors=tuple(sorted(scatter.items())))
