@@ -5,7 +5,7 @@ The numbers are those of `memory` and `step_time`, from the same kernels: rules 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -198,14 +198,10 @@ def evaluate(
         rules = broken_rules(model, grid.choices, global_batch, costs.gpus, costs.node)
         costs = costs.wired(cluster, network, grid.choices[rules == 0])
     work = partial(_evaluated, costs, complete)
-    parts = map_chunks(work, _chunks(grid.choices), executor)
+    rows = grid.choices
+    parts = map_chunks(work, (rows[k : k + CHUNK] for k in range(0, max(rows.size, 1), CHUNK)), executor)
     time, memory, reason = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Evaluation(grid=grid, time=time, memory=memory, reason=reason)
-
-
-def _chunks(choices: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Equal runs of rows, at least one."""
-    return (choices[k : k + CHUNK] for k in range(0, max(choices.size, 1), CHUNK))
 
 
 def _evaluated(

@@ -43,7 +43,11 @@ class Layered:
         names = _arrays.names("names", self.names)
         for name in amounts:
             checked[name] = _arrays.reals(name, getattr(self, name), len(names), "names", at_least=0.0)
-        checked |= {"names": names, "edges": _directed_pairs(self.edges, len(names))}
+        pairs = _arrays.integers("edges", self.edges, -1, 2, at_most=len(names) - 1)
+        edges, counts = np.unique(pairs, axis=0, return_counts=True)
+        if np.any(counts > 1):
+            raise ValueError(f"edges must differ from each other, got {edges[counts > 1][0].tolist()} twice")
+        checked |= {"names": names, "edges": edges}
         for name, value in checked.items():
             kept = _arrays.read_only(value) if isinstance(value, np.ndarray) else value
             object.__setattr__(self, name, kept)
@@ -258,15 +262,6 @@ class LayerGraph(Layered):
 def sums(groups: _arrays.IntArray, amounts: _arrays.FloatArray, count: int) -> _arrays.FloatArray:
     """Sum of the amounts in each of the groups 0 ... count - 1."""
     return np.bincount(groups, amounts, count).astype(np.float64)
-
-
-def _directed_pairs(edges: ArrayLike, n: int) -> _arrays.IntArray:
-    """Check pairs of numbers below n, each pair once, and sort them."""
-    pairs = _arrays.integers("edges", edges, -1, 2, at_most=n - 1)
-    keys, counts = np.unique(pairs, axis=0, return_counts=True)
-    if np.any(counts > 1):
-        raise ValueError(f"edges must differ from each other, got {keys[counts > 1][0].tolist()} twice")
-    return keys
 
 
 def _stages(places: ArrayLike, edges: _arrays.IntArray, names: tuple[str, ...]) -> _arrays.IntArray:
