@@ -252,16 +252,13 @@ def simulate_schedule(
 
     - gpipe: all forward passes, then all backward passes (Huang et al. 2019).
     - 1f1b: k forward passes, then forward and backward in turn. dapple (Fan et al., PPoPP 2021) is 1f1b under
-    a
-      memory limit. interleaved_1f1b starts 2 k + (v - 1) p chunks ahead (Narayanan et al., SC 2021, section
+      a memory limit. interleaved_1f1b starts 2 k + (v - 1) p chunks ahead (Narayanan et al., SC 2021, section
       2.2).
     - eager_1f1b: 2 k forward passes ahead, which leaves time for communication (Zhuang et al. 2023).
     - pipedream (SOSP 2019), pipedream_2bw (ICML 2021): 1f1b without a flush; pipemare (Yang et al., MLSys
-    2021):
-      eager_1f1b without a flush.
+      2021): eager_1f1b without a flush.
     - zb_h1, zb_2p: 1f1b and eager_1f1b whose weight passes wait for i and 2 i backward passes (Qi et al.,
-    ICLR
-      2024). zb_v, v_half, v_min: two chunks per stage on a path that goes down and up again (Qi et al.,
+      ICLR 2024). zb_v, v_half, v_min: two chunks per stage on a path that goes down and up again (Qi et al.,
       NeurIPS 2024).
     - chimera: half of the micro-batches go down the stages, half go up (Li and Hoefler, SC 2021).
 
