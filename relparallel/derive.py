@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel import training
-from relparallel.parallel.fitting import calibrate, cross_validate, errors, family_of, prediction_scatter
+from relparallel.parallel.fitting import calibrate, cross_validate, errors, prediction_scatter
 from relparallel.parallel.measured_runs import Run, measured_runs
 from relparallel.published import data_folder
 from relparallel.reliability import evaluate
@@ -178,11 +178,11 @@ def _calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
     The scatter is that of runs whose source was left out, one factor for the source given. A family whose
     sources are of few kinds takes that of the A100, which is the wider one.
     """
-    families = sorted({family_of(run) for run in runs})
+    families = sorted({run.family for run in runs})
     found, errors_of = [], []
     scatters: dict[str, dict[str, dict[float, float]]] = {}
     for family in families:
-        own = [run for run in runs if family_of(run) == family]
+        own = [run for run in runs if run.family == family]
         fitted = calibrate(own)
         ways = {"joint": errors(own, fitted)[["source", "error"]]}
         if len({run.source for run in own}) > 1:

@@ -177,7 +177,7 @@ def _all_facts() -> dict[str, Fact]:
     extra = sorted((Path(os.environ["RELPARALLEL_DATA"]) / "facts").glob("*.csv")) if _data_given() else []
     rows: dict[str, Fact] = {}
     for path in [*shipped, *extra]:
-        for row in _rows(path):
+        for row in shipped_rows(path):
             if row["id"] in rows and path in shipped:
                 raise ValueError(f"id {row['id']!r} stands twice in {path.parent}")
             rows.setdefault(row["id"], _fact(path.stem, row))
@@ -369,8 +369,9 @@ def _fact(topic: str, row: Mapping[str, str]) -> Fact:
                 **{name: row[name] for name in same})  # fmt: skip
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
+def shipped_rows(table: str | Path) -> list[dict[str, str]]:
+    """Rows of a table of `data_folder`, or of any other file by its whole path."""
+    with (data_folder() / table).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

@@ -38,13 +38,9 @@ def delayed_descent(
     Returns
     -------
     numpy.ndarray
-        float64, shape (updates + 1, ...). A run that diverges for long ends in infinite values or NaN.
-
-    Notes
-    -----
-    w(t+1) = w(t) - rate(t) gradient(w(t-f), u(t)), where u(t) is w(t-b), with the correction
-    w(t-b) - (f - b) v(t), and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). O(updates) gradients. Yang et
-    al., "PipeMare", MLSys 2021.
+        float64, shape (updates + 1, ...): w(t+1) = w(t) - rate(t) gradient(w(t-f), u(t)), where u(t) is
+        w(t-b), less (f - b) v(t) where corrected, and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). What
+        diverges for long ends in infinite values or NaN. Yang et al., "PipeMare", MLSys 2021.
 
     Examples
     --------
@@ -72,14 +68,11 @@ def quadratic_gradient(
 ) -> Gradient:  # fmt: skip
     """Return the noisy gradient of independent parabolas, for `delayed_descent`.
 
-    Yang et al., "PipeMare", MLSys 2021.
-
     Parameters
     ----------
-    curvature : array_like
-        Second derivative c >= 0, one for all weights or one for each.
-    discrepancy : array_like
-        D >= 0: how much the gradient depends on the difference of forward and backward weights.
+    curvature, discrepancy : array_like
+        Second derivative c >= 0, and D >= 0: how much the gradient depends on the difference of forward and
+        backward weights; one for all weights or one for each.
     noise : float
         Standard deviation of what is added to every component, at least 0.
     rng : numpy.random.Generator, optional
@@ -88,7 +81,7 @@ def quadratic_gradient(
     Returns
     -------
     callable
-        From forward weights w and backward weights u to c w + D (w - u) + noise.
+        From forward weights w and backward weights u to c w + D (w - u) + noise (Yang et al., MLSys 2021).
 
     Examples
     --------
@@ -111,10 +104,8 @@ def least_squares_gradient(
 
     Parameters
     ----------
-    inputs : array_like
-        Shape (samples, weights).
-    targets : array_like
-        Shape (samples,).
+    inputs, targets : array_like
+        Shapes (samples, weights) and (samples,).
     batch : int
         Samples of an update, drawn without replacement.
     rng : numpy.random.Generator

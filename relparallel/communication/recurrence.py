@@ -33,12 +33,7 @@ def companion_matrix(taps: Taps) -> NDArray[np.float64]:
 
 
 def spectral_radius(taps: Taps) -> float:
-    """Return by which factor a recurrence with delays grows per step in the long run.
-
-    Notes
-    -----
-    O((k n)**3) for n delays and blocks of size k.
-    """
+    """Return by which factor a recurrence with delays grows per step in the long run; O((k n)**3)."""
     return float(np.abs(np.linalg.eigvals(companion_matrix(taps))).max())
 
 
@@ -55,12 +50,8 @@ def largest_stable_step(method: Callable[[float], Taps], smallest: float = 1e-6)
     Returns
     -------
     float
-        Where the spectral radius crosses 1 from below.
-
-    Notes
-    -----
-    Steps grow by a quarter until one is unstable; Brent's method finds the crossing before it. An unstable
-    window narrower than a quarter of the step, with stable steps above it, may be missed.
+        Where the spectral radius crosses 1 from below: steps grow by a quarter until one is unstable, then
+        Brent's method. A narrower unstable window below that may be missed.
 
     Examples
     --------

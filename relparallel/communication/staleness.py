@@ -23,20 +23,14 @@ def pipeline_delays(stages: int, micro_batches: int = 1) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    stages : int
-        P, at least 1.
-    micro_batches : int
-        N, whose gradients make one update.
+    stages, micro_batches : int
+        P, and N whose gradients make one update.
 
     Returns
     -------
     numpy.ndarray
-        float64, shape (stages,), updates. It counts a gradient's own micro-batch; without it the mean over
-        the micro-batches is smaller by 1/N.
-
-    Notes
-    -----
-    (2 (P - i) + 1)/N on stage i = 1 ... P. Yang et al., "PipeMare", MLSys 2021, table 1.
+        float64, shape (stages,), updates: (2 (P - i) + 1)/N on stage i = 1 ... P, a gradient's own
+        micro-batch counted. Yang et al., "PipeMare", MLSys 2021, table 1.
 
     Examples
     --------
@@ -52,20 +46,14 @@ def stable_step(delay: ArrayLike, curvature: ArrayLike = 1.0) -> Any:
 
     Parameters
     ----------
-    delay : array_like
-        Updates t by which the weights are old, at least 0.
-    curvature : array_like
-        Second derivative c, above 0.
+    delay, curvature : array_like
+        Updates t >= 0 by which the weights are old, and the second derivative c > 0.
 
     Returns
     -------
     float or numpy.ndarray
-        Smaller steps converge, larger ones diverge; float for two numbers.
-
-    Notes
-    -----
-    (2/c) sin(pi/(4 t + 2)), where a root of z**(t+1) - z**t + a c first meets the unit circle. Yang et al.,
-    "PipeMare", MLSys 2021, lemma 1.
+        (2/c) sin(pi/(4 t + 2)), where a root of z**(t+1) - z**t + a c first meets the unit circle; smaller
+        steps converge, larger ones diverge. Yang et al., "PipeMare", MLSys 2021, lemma 1.
 
     Examples
     --------
@@ -86,16 +74,12 @@ def correction_decay(gap: ArrayLike, remainder: float = 0.135) -> Any:
     gap : array_like
         Updates f - b between the weights of forward and backward pass, above 0.
     remainder : float
-        Share of a change that the average still holds after ``gap`` updates, in (0, 1).
+        Share of a change that the average still holds after ``gap`` updates, in (0, 1); 0.135 is exp(-2).
 
     Returns
     -------
     float or numpy.ndarray
-        In (0, 1), for `delayed_taps` and `delayed_descent`; float for one number.
-
-    Notes
-    -----
-    remainder**(1/gap); 0.135 is exp(-2). Yang et al., "PipeMare", MLSys 2021, technique 2.
+        remainder**(1/gap), for `delayed_taps` and `delayed_descent` (Yang et al., MLSys 2021, technique 2).
 
     Examples
     --------
@@ -114,24 +98,17 @@ def rescheduled_rate(
 
     Parameters
     ----------
-    rate : array_like
-        The rates that training without a delay would use, above 0.
-    delay : array_like
-        Updates t, above 0, of the stages, say.
-    update : array_like
-        Number k of the update, from 0 on.
+    rate, delay, update : array_like
+        Rates that training without a delay would use, above 0; updates t of delay, above 0; number k of the
+        update, from 0 on.
     annealing_updates : int
         K, at least 1.
 
     Returns
     -------
     numpy.ndarray
-        float64 of the shape that the three arrays broadcast to.
-
-    Notes
-    -----
-    rate t**-p with p = 1 - min(k/K, 1). A delay below 1 raises the rate. Yang et al., "PipeMare", MLSys 2021,
-    technique 1.
+        rate t**-p with p = 1 - min(k/K, 1), of the shape that the three arrays broadcast to. A delay below 1
+        raises the rate. Yang et al., "PipeMare", MLSys 2021, technique 1.
 
     Examples
     --------
@@ -154,12 +131,10 @@ def delayed_taps(
 
     Parameters
     ----------
-    rate : float
-        The step a, above 0.
+    rate, curvature : float
+        The step a and the second derivative c, above 0.
     forward_delay, backward_delay : int
         Updates f and b by which the weights of the forward and of the backward pass are old.
-    curvature : float
-        Second derivative c, above 0.
     discrepancy : float
         D >= 0: how much the gradient depends on the difference of the two.
     decay : float, optional
@@ -173,12 +148,10 @@ def delayed_taps(
 
     Notes
     -----
-    w(t+1) = w(t) - a ((c + D) w(t-f) - D u(t)) with u(t) = w(t-b), or with the correction
-    u(t) = w(t-b) - (f - b) v(t) and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). O(1).
-
-    Without a correction the largest stable step is below 2/(D (f - b)) and `stable_step`. The correction
-    raises it where b = 0, as in PipeMare; where b > 0 and f - b = 1 it can lower it. Yang et al., "PipeMare",
-    MLSys 2021, lemma 2 and technique 2.
+    w(t+1) = w(t) - a ((c + D) w(t-f) - D u(t)) with u(t) = w(t-b), or with the correction u(t) = w(t-b)
+    - (f - b) v(t) and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). Without a correction the largest
+    stable step is below 2/(D (f - b)) and `stable_step`. The correction raises it where b = 0; where b > 0
+    and f - b = 1 it can lower it. Yang et al., "PipeMare", MLSys 2021, lemma 2 and technique 2.
 
     Examples
     --------
@@ -214,14 +187,9 @@ def compensated_taps(
 ) -> Taps:  # fmt: skip
     """Return delayed descent with momentum on a quadratic as taps, with Kosson's two mitigations if wanted.
 
-    Notes
-    -----
     g(s) = c (w(s-t) - a T v(s-t)), v(s+1) = m v(s) + g(s) and w(s+1) = w(s) - a (p v(s+1) + q g(s)) with
-    p = 1 and q = 0, or with compensation p = m**t and q = (1 - m**t)/(1 - m). O(1).
-
-    References
-    ----------
-    Kosson et al., "Pipelined Backpropagation at Scale", MLSys 2021.
+    p = 1 and q = 0, or with compensation p = m**t and q = (1 - m**t)/(1 - m). Kosson et al., "Pipelined
+    Backpropagation at Scale", MLSys 2021.
     """
     a, c = require_number(rate=rate, curvature=curvature, above=0)
     m = require_number(momentum=momentum, at_least=0, below=1)

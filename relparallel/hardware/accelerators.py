@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from functools import cache
 
 from relparallel._checks import instance, real, record, require_choice, require_real, whole
-from relparallel.published import data_folder
+from relparallel.published import shipped_rows
 from relparallel.units import GB, GIB, TFLOP
 
 
@@ -19,23 +18,15 @@ class Accelerator:
     ----------
     name : str
         Under which `accelerator` finds it.
-    peak : Mapping of str to float
-        Dense matrix products by number format ("bf16", "fp8") [FLOP/s].
-    matmul : Mapping of str to float
-        Best rate that anybody has measured for a matrix product, by format: no model may exceed it [FLOP/s].
-    memory : float
-        [bytes].
-    memory_bandwidth : float
-        [bytes/s].
+    peak, matmul : Mapping of str to float
+        Dense matrix products by number format ("bf16", "fp8") [FLOP/s], and the best rate that anybody has
+        measured for one, which no model may exceed.
+    memory, memory_bandwidth : float
+        [bytes] and [bytes/s].
     node_link : float
         To the other GPUs of its node, in one direction [bytes/s].
     multiprocessors : int
         Units that work on one tile of a matrix product each.
-
-    Examples
-    --------
-    >>> accelerator("a100-80gb").peak["bf16"]
-    312000000000000.0
     """
 
     name: str = instance(str)
@@ -63,9 +54,8 @@ class Accelerator:
 def _rows() -> dict[str, dict[str, float]]:
     """Shipped numbers by accelerator and quantity."""
     found: dict[str, dict[str, float]] = {}
-    with (data_folder() / "accelerators.csv").open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            found.setdefault(row["accelerator"], {})[row["quantity"]] = float(row["value"])
+    for row in shipped_rows("accelerators.csv"):
+        found.setdefault(row["accelerator"], {})[row["quantity"]] = float(row["value"])
     return found
 
 
@@ -96,11 +86,7 @@ def accelerator(name: str) -> Accelerator:
     Returns
     -------
     Accelerator
-        With the numbers of its data sheet.
-
-    References
-    ----------
-    ``data/accelerators.csv`` names the source of every number.
+        With the numbers of its data sheet; ``data/accelerators.csv`` names the source of each.
 
     Examples
     --------

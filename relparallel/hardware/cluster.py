@@ -5,13 +5,12 @@ A `Cluster` counts parts and has two levels of links; it has no graph.
 
 from __future__ import annotations
 
-import csv
 from functools import cache
 from typing import Final
 
 from relparallel._checks import instance, real, record, require_choice, require_int, whole
 from relparallel.hardware.accelerators import Accelerator, accelerator
-from relparallel.published import data_folder
+from relparallel.published import shipped_rows
 from relparallel.units import GBIT
 
 LEVELS: Final = ("gpu", "node", "switch", "rack", "job")
@@ -27,14 +26,11 @@ class Cluster:
 
     Parameters
     ----------
-    nodes : int
-        Nodes, at least 1.
-    gpus_per_node : int
-        GPUs in a node, at least 1.
-    nodes_per_switch : int
-        Nodes that stop when one switch (or its cable) fails, at least 1; divides ``nodes``.
-    nodes_per_rack : int
-        Nodes that share a rack or its power, at least 1; divides ``nodes``.
+    nodes, gpus_per_node : int
+        Nodes, and GPUs in each.
+    nodes_per_switch, nodes_per_rack : int
+        Nodes that stop when one switch (or its cable) fails, and that share a rack or its power; divisors of
+        ``nodes``.
     accelerator : Accelerator, optional
         What computes; times need it, counts do not.
     network_bandwidth : float, optional
@@ -82,8 +78,7 @@ class Cluster:
 @cache
 def _rows() -> dict[str, dict[str, str]]:
     """Shipped clusters by name."""
-    with (data_folder() / "clusters.csv").open(newline="", encoding="utf-8") as file:
-        return {row["cluster"]: row for row in csv.DictReader(file)}
+    return {row["cluster"]: row for row in shipped_rows("clusters.csv")}
 
 
 def clusters() -> tuple[str, ...]:
@@ -115,11 +110,7 @@ def cluster(name: str, gpus: int) -> Cluster:
     Returns
     -------
     Cluster
-        With its accelerator and its network.
-
-    References
-    ----------
-    ``data/clusters.csv`` names the source of every row.
+        With its accelerator and its network; ``data/clusters.csv`` names the source of every row.
 
     Examples
     --------

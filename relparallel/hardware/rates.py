@@ -38,10 +38,8 @@ def observed_rate(events: int, components: int, duration: float) -> float:
 
     Parameters
     ----------
-    events : int
-        Failures seen, at least 0.
-    components : int
-        Parts that were watched, at least 1.
+    events, components : int
+        Failures seen, at least 0, and parts that were watched, at least 1.
     duration : float
         Time for which they were watched [s].
 
@@ -71,17 +69,10 @@ class ComponentRate:
         As the table names them.
     level : {"gpu", "node", "switch", "rack", "job"}
         The part that failed.
-    events : int
-        Interruptions counted.
-    components : int
-        Parts of that level in the run.
+    events, components : int
+        Interruptions counted, and parts of that level in the run.
     duration : float
         Length of the run [s].
-
-    Examples
-    --------
-    >>> ComponentRate(cause="PSU", category="host", level="node", events=3, components=10, duration=1e6).rate
-    3e-07
     """
 
     cause: str = instance(str)
@@ -160,12 +151,8 @@ def llama3_interruptions(nodes_per_switch: int = 1) -> ComponentRates:
     Returns
     -------
     ComponentRates
-        Rows L3-010 to L3-027 of the published facts. Causes filed under "dependency" and "unknown" are those
-        of the job itself.
-
-    References
-    ----------
-    Llama Team, "The Llama 3 Herd of Models", arXiv:2407.21783, table 5.
+        Causes filed under "dependency" and "unknown" are those of the job itself. Llama Team, "The Llama 3
+        Herd of Models", arXiv:2407.21783, table 5.
 
     Examples
     --------

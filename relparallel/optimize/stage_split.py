@@ -15,8 +15,7 @@ from relparallel.parallel._records import choice_record
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.memory import stage_peaks
-from relparallel.parallel.stage_layers import chunk_devices, even_chunks
-from relparallel.parallel.stage_times import Rows, priced_passes
+from relparallel.parallel.stage_times import Rows, chunk_devices, even_chunks, priced_passes
 from relparallel.workload import Transformer
 
 

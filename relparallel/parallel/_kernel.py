@@ -21,6 +21,7 @@ from typing import Any, Final
 import numba
 import numpy as np
 
+from relparallel.parallel.collective_time import one_ring, rings_in_rings
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
 
 MODEL: Final = np.dtype([(name, np.float64) for name in (
@@ -59,13 +60,13 @@ PARTS: Final = (
 )  # fmt: skip
 """What a step is made of, in the order of the kernel's columns."""
 
-RECOMPUTE_CODE: Final = {"none": 0, "selective": 1, "full": 2}
-
 _NO_FLUSH: Final = tuple(SCHEDULES.index(name) for name in ASYNCHRONOUS)
 _ZB_H1, _ZB_2P, _ZB_V, _V_HALF, _V_MIN, _CHIMERA = (
     SCHEDULES.index(name) for name in ("zb_h1", "zb_2p", "zb_v", "v_half", "v_min", "chimera")
 )
 
+_one_ring: Any = numba.njit(cache=True)(one_ring)
+_rings_in_rings: Any = numba.njit(cache=True)(rings_in_rings)
 _TILE: Final = 128.0  # rows and columns of the smaller tile of a matrix product
 _SMALL_TILE: Final = 0.9  # rate of the smaller tile beside the larger one of 256 x 128
 _SOFTMAX_BYTES: Final = 9.0  # per score: softmax read and write, dropout read, write and mask
@@ -175,21 +176,20 @@ def pass_times(model: Any, h: Any, s: Any) -> Any:
 def _gather(size: Any, ranks: Any, inside: Any, h: Any) -> Any:
     """Reduce-scatter or all-gather of a vector among ranks of which some share a node, the cheapest way.
 
-    The ranks of a node share its network. Over several nodes it is one ring through all ranks, or a ring in
-    every node and others between nodes, which saves network and uses it later; the rounds between nodes go
-    round, or by doubling distances if those are fewer. An all-reduce is two of these: a tree has as many hops
-    as doubling and moves the whole vector each way, so it is never cheaper.
+    The forms of `collective_time` with calibrated links, whose latencies are counted on their own. Over
+    several nodes, two levels save network and use it later; the rounds between nodes go round, or by doubling
+    distances if those are fewer. An all-reduce is two of these: a tree has as many hops as doubling and moves
+    the whole vector each way, so it is never cheaper.
     """
     if ranks <= 1:
         return 0.0
-    link = size / (h.node_link * h.link_share)
+    near = size / (h.node_link * h.link_share)
     if ranks <= inside:
-        return link * (ranks - 1) / ranks + h.round * (1 + 0.25 * ranks) / 2
+        return _one_ring(ranks, 0.0, near, 0.0, 0.0) + h.round * (1 + 0.25 * ranks) / 2
     nodes = np.ceil(ranks / inside)
-    wire = size * h.node / inside / (h.network * h.network_share)  # as many groups leave the node at once
-    flat = max(link, wire) * (ranks - 1) / ranks
-    levels = link * (inside - 1) / inside + wire * (nodes - 1) / nodes
-    return min(flat, levels) + h.round / 2 + min(nodes - 1, np.ceil(np.log2(nodes))) * h.hop
+    far = size * h.node / inside / (h.network * h.network_share)  # as many groups leave the node at once
+    moved = min(_one_ring(ranks, 0.0, near, 0.0, far), _rings_in_rings(inside, nodes, 0.0, near, 0.0, far))
+    return moved + h.round / 2 + min(nodes - 1, np.ceil(np.log2(nodes))) * h.hop
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -276,39 +276,38 @@ def _update(model: Any, h: Any, s: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _bubble(s: Any, forward: Any, back: Any, weight: Any) -> Any:
+def bubble_time(schedule: Any, p: Any, m: Any, v: Any, forward: Any, back: Any, weight: Any) -> Any:
     """Time that a stage waits in a step, of seconds per micro-batch: forward, input gradients, weights.
 
-    Beyond `bubble_fraction`, for few micro-batches too: each one more fills a gap of the first one's way down
-    and up. With V-Half and V-Min, unequal passes cost time with every micro-batch. Where ``weight <= back``
-    and ``forward <= back + 2 weight``, that is what the simulator finds, at most a pass too much with Chimera
-    and ZB-V, to two with the other V.
+    For few micro-batches too: each one more fills a gap of the first one's way down and up. With V-Half and
+    V-Min, unequal passes cost time with every micro-batch. Where ``weight <= back`` and
+    ``forward <= back + 2 weight``, that is what the simulator finds, at most a pass too much with Chimera and
+    ZB-V, to two with the other V.
     """
-    p, m = s.pipeline, s.micro_batches
-    if s.schedule in _NO_FLUSH or p == 1:
+    if schedule in _NO_FLUSH or p == 1:
         return 0.0
     alone, apart = (p - 1) * (forward + back), abs(back - forward)
-    if s.schedule == _ZB_H1:
+    if schedule == _ZB_H1:
         return alone - min(forward, weight) * (min(m, p) - 1)
-    if s.schedule == _ZB_2P:
+    if schedule == _ZB_2P:
         return alone - min(forward, weight, (forward + back) / 2) * (min(m, 2 * p - 1) - 1)
-    if s.schedule == _ZB_V:
+    if schedule == _ZB_V:
         down = min(forward, (forward + back) / 2)
         left = max(back - weight, forward - weight, (back - forward) / 2)
         return alone - down * (min(m, p) - 1) - (forward + back - down - left) * max(min(m, 2 * p - 1) - p, 0)
-    if s.schedule == _V_HALF:
+    if schedule == _V_HALF:
         saved = max(weight - apart, weight / 2) / 2 * (p - 1)
         return alone - min(saved, weight * (m - 1)) + (m - 1) * max(apart - weight / 2, 0.0)
-    if s.schedule == _V_MIN:
+    if schedule == _V_MIN:
         uneven = 3 * max(forward, back, weight) - forward - back - weight
         return alone + (m - 1) * (uneven if p > 2 else max(uneven / 2, (forward + back) / 2 - weight))
-    if s.schedule == _CHIMERA:  # a lone micro-batch of one end leaves the way of its partner empty
+    if schedule == _CHIMERA:  # a lone micro-batch of one end leaves the way of its partner empty
         behind, pairs = back + weight, m + m % 2
         units = -(-pairs // p)
         uneven = max(forward, behind) + (units - 1) * abs(behind - forward)
         short = (units * p - pairs) * min(forward, behind) + m % 2 * (forward + behind)
         return (p - 2) * uneven + short
-    return (p - 1) * (forward + back + weight) / s.virtual_stages
+    return (p - 1) * (forward + back + weight) / v
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -362,7 +361,9 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     out[5] = m * held * context * (3 + repeats)
     out[6] = m * held * experts * (2 + repeats)
     out[7] = m * 2 * v * hop
-    out[8] = _bubble(s, held * ahead, middle - held * (ahead + weight), held * weight) + (p - 1) * 2 * hop
+    out[8] = (p - 1) * 2 * hop + bubble_time(
+        s.schedule, p, m, v, held * ahead, middle - held * (ahead + weight), held * weight
+    )
     out[9] = m * held * exposed + _gradients(model, h, s, gathered, held * (back_on_gpu + launch_back))
     out[10] = _update(model, h, s)
     out[11] = h.step

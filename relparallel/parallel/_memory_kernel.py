@@ -54,7 +54,7 @@ _HALF: Final = 2.0
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _flight(rule: Any, p: Any, m: Any, v: Any, i: Any) -> Any:
+def flight(rule: Any, p: Any, m: Any, v: Any, i: Any) -> Any:
     """Micro-batches in flight: of the stage (a chunk counts 1/v), of its first chunk, of its last one."""
     behind = p - 1.0 - i
     if rule == 0:
@@ -92,13 +92,6 @@ def _waiting(rule: Any, m: Any, i: Any) -> Any:
     if rule == _FOLDED:
         return min(m, i + 0.5)
     return min(m, 2.0 if rule == _FOLDED_HALF else 1.0) if rule > _FOLDED else 0.0
-
-
-@numba.njit(cache=True)  # type: ignore[misc]
-def flights(rule: int, p: int, m: int, v: int, out: Any) -> None:
-    """Micro-batches in flight on every stage."""
-    for i in range(p):
-        out[i] = _flight(rule, p, 1.0 * m, v, i)[0]
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -151,35 +144,55 @@ def _outside(model: Any, s: Any, folded: Any, i: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _layer_activations(model: Any, s: Any, k: Any) -> Any:
+def layer_bytes(n: Any, whole: Any, t: Any, hidden: Any, routed: Any, inner: Any, heads: Any, sequence: Any,
+                recompute: Any, flash: Any, dropout: Any) -> Any:  # fmt: skip
     """Bytes that a layer keeps of a micro-batch, that its backward pass needs at once, and more for weights.
 
+    A rank sees ``whole`` tokens outside the tensor-parallel part; a token keeps ``inner`` numbers inside it.
     What is computed again for the gradients of the inputs stays until those of the weights: half of it, as
-    half of what is kept does.
+    half of what is kept does. The closed forms are the same lines on arrays.
     """
+    # Inputs of two norms, of the first matrices behind them, two masks.
+    inputs = whole * ((4 * _HALF + 2 * dropout) * hidden + routed)
+    inside = n / t * _HALF * inner
+    core = 0.0
+    if flash > 0:
+        inside += n / t * 4 * heads  # the logarithm of each row's sum, in fp32
+    else:  # softmax; its dropout adds a mask and the product
+        core = n / t * heads * sequence * (_HALF + 3 * dropout)
+    needed = inputs + inside + core
+    if recompute == 2:
+        kept = whole * _HALF * hidden
+        return kept, needed, (needed - core - kept) / 2
+    return (needed if recompute == 0 else needed - core), needed, 0.0
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _layer_activations(model: Any, s: Any, k: Any) -> Any:
+    """`layer_bytes` of a model: Q, K, V, the projection's input, and what its feed-forward blocks keep."""
     t, h = 1.0 * s.tensor, model.hidden
     n = s.micro_batch * model.sequence / s.context
-    whole = n / t if s.sequence_parallel else n
     routed = 0.0
     block = model.ffn * (1 - model.mixture)
-    if model.mixture > 0:  # each token is sent to its experts and comes back, with its chances in fp32
+    if model.mixture > 0:  # each token is sent to its experts and comes back, with its probabilities in fp32
         routed = model.mixture * (2 * _HALF * model.active * h + 4 * model.experts)
         block += model.mixture * model.expert_ffn * (model.active + model.shared)
-    # Inputs of two norms, of the first matrices behind them, two masks; then Q, K, V, the projection's input,
-    # and what stands between the matrices of the feed-forward block.
-    inputs = whole * ((4 * _HALF + 2 * k.dropout) * h + routed)
-    heads = 2 * model.heads + 2 * max(model.kv_heads, t)
-    inside = n / t * _HALF * (heads * model.head + model.matrices * block)
-    if k.flash > 0:
-        inside += n / t * 4 * model.heads  # the logarithm of each row's sum, in fp32
-        core = 0.0
-    else:  # softmax; its dropout adds a mask and the product
-        core = n / t * model.heads * model.sequence * (_HALF + 3 * k.dropout)
-    needed = inputs + inside + core
-    if s.recompute == 2:
-        kept = whole * _HALF * h
-        return kept, needed, (needed - core - kept) / 2
-    return (needed if s.recompute == 0 else needed - core), needed, 0.0
+    inner = (2 * model.heads + 2 * max(model.kv_heads, t)) * model.head + model.matrices * block
+    return layer_bytes(
+        n, n / t if s.sequence_parallel else n, t, h, routed, inner, model.heads, model.sequence,
+        s.recompute, k.flash, k.dropout,
+    )  # fmt: skip
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def state_bytes(whole: Any, shard: Any, zero_stage: Any, thin: Any, copies: Any, parameter: Any,
+                gradient: Any, optimizer: Any) -> Any:  # fmt: skip
+    """Bytes of parameters, gradients and optimizer state that a rank holds, of all or of its shard."""
+    return (
+        parameter * copies * (shard if thin else whole),
+        gradient * (shard if zero_stage >= 2 else whole),
+        optimizer * (shard if zero_stage >= 1 else whole),
+    )
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -191,7 +204,7 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
     """
     common, experts, kept, needed, again = layer
     p, v, z = s.pipeline, s.virtual_stages, s.zero_stage
-    held, first, last = _flight(rule, p, 1.0 * s.micro_batches, v, i)
+    held, first, last = flight(rule, p, 1.0 * s.micro_batches, v, i)
     folded = rule >= _FOLDED
     layers, mirrored, flown = dealt
     rest = _outside(model, s, folded, i)
@@ -210,9 +223,7 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
     shard = whole / ranks + expert / replicas
     whole += expert
     thin = z == 3 or (z == 2 and k.sharded_storage > 0)
-    out[0] = k.parameter * copies * (shard if thin else whole)
-    out[1] = k.gradient * (shard if z >= 2 else whole)
-    out[2] = k.optimizer * (shard if z >= 1 else whole)
+    out[0], out[1], out[2] = state_bytes(whole, shard, z, thin, copies, k.parameter, k.gradient, k.optimizer)
 
     n = s.micro_batch * model.sequence / s.context
     outside = n / s.tensor if s.sequence_parallel else n

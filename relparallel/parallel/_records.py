@@ -8,16 +8,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice
+from relparallel._checks import require_choice, require_instance
 from relparallel.hardware import Cluster
-from relparallel.parallel._kernel import CHOICE, MACHINE, MODEL, PARTS, RECOMPUTE_CODE, run
-from relparallel.parallel.calibration import Calibration, Software
+from relparallel.parallel._kernel import CHOICE, MACHINE, MODEL, PARTS, run
+from relparallel.parallel.calibration import (
+    Calibration,
+    Software,
+    calibration,
+    software as known_software,
+    softwares,
+)
 from relparallel.parallel.schedules import SCHEDULES
-from relparallel.parallel.strategy import Strategy
+from relparallel.parallel.strategy import DEGREES, RECOMPUTE, Strategy
 from relparallel.workload import Transformer
 
 _SAME: Final = ("layers", "hidden", "heads", "vocabulary", "sequence", "experts", "tied", "biases")
-DEGREES: Final = ("tensor", "context", "data", "pipeline")
 
 
 def model_record(model: Transformer) -> NDArray[Any]:
@@ -76,16 +81,30 @@ def machine_record(
     )
 
 
-def choice_record(strategy: Strategy, global_batch: int) -> NDArray[Any]:
-    """A strategy with its micro-batches, one row of `CHOICE`."""
+def calibrated_machine(
+    cluster: Cluster, software: str, precision: str = "bf16", calibrated: Calibration | None = None,
+    slow: Mapping[str, float] | None = None,
+) -> tuple[NDArray[Any], Calibration, Software]:  # fmt: skip
+    """Check a cluster with its software; return its row of `MACHINE`, and what is known of both."""
+    device = require_instance(Cluster, cluster=cluster).accelerator
+    if device is None:
+        raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
+    programs = known_software(require_choice(softwares(), software=software))
+    known = calibration(device.name) if calibrated is None else calibrated
+    require_instance(Calibration, calibrated=known)
+    return machine_record(cluster, known, programs, precision, slow), known, programs
+
+
+def choice_record(strategy: Strategy, global_batch: int | None = None) -> NDArray[Any]:
+    """A strategy with its micro-batches (0 without a batch), one row of `CHOICE`."""
     degrees = ("tensor", "pipeline", "data", "context", "expert", "micro_batch", "virtual_stages")
     return _row(
         CHOICE,
         **{name: getattr(strategy, name) for name in degrees},
         shard=strategy.shard_group,
-        micro_batches=strategy.micro_batches(global_batch),
+        micro_batches=0 if global_batch is None else strategy.micro_batches(global_batch),
         sequence_parallel=strategy.sequence_parallel,
-        recompute=RECOMPUTE_CODE[strategy.recompute],
+        recompute=RECOMPUTE.index(strategy.recompute),
         zero_stage=strategy.zero_stage,
         schedule=SCHEDULES.index(strategy.schedule),
     )

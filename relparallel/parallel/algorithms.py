@@ -9,7 +9,9 @@ rank i sends, its chunk j goes to rank j. So a message keeps its place in the ve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -91,21 +93,20 @@ def halving_doubling_all_reduce(
     """
     node = require_group(ranks, elements, ranks if ranks_per_node is None else ranks_per_node)
     core = _power_below(node)
-    inside = [node * first + np.arange(node) for first in range(ranks // node)]
     cut = bounds(core, elements)
     between = [
         (np.arange(rank, ranks, node), int(cut[chunk]), int(cut[chunk + 1] - cut[chunk]))
         for rank, chunk in zip(_core_ranks(node), _chunk_of(core), strict=True)
     ]
     return chain(
-        together(placed(_fold(node, elements, True), ranks_) for ranks_ in inside),
-        together(placed(_halving(node, elements), ranks_) for ranks_ in inside),
+        _in_nodes(ranks, node, _fold, elements, True),
+        _in_nodes(ranks, node, _halving, elements),
         together(
             placed(_all_halving_doubling(len(ranks_), size), ranks_, first)
             for ranks_, first, size in between if size
         ),
-        together(placed(_doubling(node, elements), ranks_) for ranks_ in inside),
-        together(placed(_fold(node, elements, False), ranks_) for ranks_ in inside),
+        _in_nodes(ranks, node, _doubling, elements),
+        _in_nodes(ranks, node, _fold, elements, False),
     )  # fmt: skip
 
 
@@ -122,22 +123,31 @@ def hierarchical_all_reduce(
     node = require_group(ranks, elements, ranks_per_node)
     reduce: Callable[[int, int], Iterator[Round]] = ring_all_reduce
     if pieces is not None:
-        count = require_int(pieces=pieces, at_least=1, at_most=MOST_DEVICES)
+        require_int(pieces=pieces, at_least=1, at_most=MOST_DEVICES)
+        reduce = partial(double_tree_all_reduce, pieces=pieces)
+    return chain(
+        _in_nodes(ranks, node, ring_reduce_scatter, elements),
+        _between_nodes(ranks, node, reduce, elements),
+        _in_nodes(ranks, node, ring_all_gather, elements),
+    )
 
-        def reduce(ranks: int, elements: int) -> Iterator[Round]:
-            return double_tree_all_reduce(ranks, elements, count)
 
-    inside = [first + np.arange(node) for first in range(0, ranks, node)]
+def _in_nodes(ranks: int, node: int, rounds: Callable[..., Iterator[Round]], *given: Any) -> Iterator[Round]:
+    """The same rounds of g ranks in every node."""
+    return together(placed(rounds(node, *given), first + np.arange(node)) for first in range(0, ranks, node))
+
+
+def _between_nodes(
+    ranks: int, node: int, rounds: Callable[..., Iterator[Round]], elements: int, roll: int = 0
+) -> Iterator[Round]:
+    """Rounds of the ranks with the same number in all nodes, on the chunk that a ring inside them leaves."""
     cut = bounds(node, elements)
     chunks = [((rank + 1) % node, np.arange(rank, ranks, node)) for rank in range(node)]
-    return chain(
-        together(placed(ring_reduce_scatter(node, elements), ranks_) for ranks_ in inside),
-        together(
-            placed(reduce(ranks // node, int(cut[chunk + 1] - cut[chunk])), ranks_, int(cut[chunk]))
-            for chunk, ranks_ in chunks if cut[chunk + 1] > cut[chunk]
-        ),
-        together(placed(ring_all_gather(node, elements), ranks_) for ranks_ in inside),
-    )  # fmt: skip
+    return together(
+        placed(rounds(ranks // node, int(cut[chunk + 1] - cut[chunk])), np.roll(same, roll), int(cut[chunk]))
+        for chunk, same in chunks
+        if cut[chunk + 1] > cut[chunk]
+    )
 
 
 def tree_edges(ranks: int, node: int) -> Iterator[tuple[Whole, Whole]]:
@@ -325,21 +335,8 @@ def hierarchical_all_gather(ranks: int, elements: int, ranks_per_node: int) -> I
     it.
     """
     node = require_group(ranks, elements, ranks_per_node)
-    cut = bounds(node, elements)
-    chunks = [((rank + 1) % node, np.arange(rank, ranks, node)) for rank in range(node)]
-    return chain(
-        together(
-            placed(
-                ring_all_gather(ranks // node, int(cut[chunk + 1] - cut[chunk])),
-                np.roll(ranks_, -1), int(cut[chunk]),
-            )
-            for chunk, ranks_ in chunks if cut[chunk + 1] > cut[chunk]
-        ),
-        together(
-            placed(ring_all_gather(node, elements), first + np.arange(node))
-            for first in range(0, ranks, node)
-        ),
-    )  # fmt: skip
+    between = _between_nodes(ranks, node, ring_all_gather, elements, roll=-1)
+    return chain(between, _in_nodes(ranks, node, ring_all_gather, elements))
 
 
 def _runs(first: Whole, count: int, parts: int) -> tuple[Whole, Whole, Whole]:

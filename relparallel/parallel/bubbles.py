@@ -45,9 +45,8 @@ def fill_bubbles(timeline: Timeline, resource: ArrayLike, duration: ArrayLike) -
 
     Notes
     -----
-    A multiple subset sum problem for each resource, solved to optimality as an integer program with one
-    variable per gap and distinct duration (HiGHS; a gap may be overfilled by 1e-7 of the longest one). Osawa
-    et al., "PipeFisher", MLSys 2023: curvature and inversion work in the bubbles of a pipeline.
+    A multiple subset sum problem for each resource, solved to optimality as an integer program (HiGHS; a gap
+    may be overfilled by 1e-7 of the longest one). Osawa et al., "PipeFisher", MLSys 2023.
 
     Examples
     --------

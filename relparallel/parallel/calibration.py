@@ -1,22 +1,20 @@
 """What a data sheet does not say about a machine: shares of its peaks, latencies, the host's part.
 
-A `Calibration` holds one set of these parameters for one kind of accelerator, and one factor for every
-generation of software that was measured on it. Priors and bounds stand in ``data/priors.csv``: no share
-exceeds 1, and none of the peak rate what somebody has measured.
+A `Calibration` holds these parameters for one kind of accelerator, and a factor for every generation of
+software measured on it. Priors and bounds stand in ``data/priors.csv``: no share exceeds 1, and none of the
+peak rate what somebody has measured.
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from relparallel._checks import flag, instance, record, require_choice, require_instance, whole
 from relparallel.hardware import Accelerator
-from relparallel.published import data_folder
+from relparallel.published import data_folder, shipped_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,18 +53,11 @@ class Calibration:
     ----------
     family : str
         Accelerators that share them: the part of the name before the memory size.
-    values : Mapping of str to float
-        One for each parameter of `priors`.
-    factors : Mapping of str to float
-        Time of each software beside the parameters' time.
+    values, factors : Mapping of str to float
+        One for each parameter of `priors`, and the time of each software beside the parameters' time.
     scatter : Mapping of str to Mapping of float to float
         For steps that wait for kernels and for those that wait for the ``host``: level to bound of
         abs(log(predicted / measured)), from predictions of held-out sources.
-
-    Examples
-    --------
-    >>> sorted(calibration("a100-80gb").factors)[0]
-    'llm-foundry-2023'
     """
 
     family: str = instance(str)
@@ -92,7 +83,7 @@ class Calibration:
 
 @cache
 def _prior_rows() -> dict[str, dict[str, str]]:
-    return {row["parameter"]: row for row in _rows(data_folder() / "priors.csv")}
+    return {row["parameter"]: row for row in shipped_rows("priors.csv")}
 
 
 def priors(device: Accelerator) -> dict[str, Prior]:
@@ -110,7 +101,7 @@ def priors(device: Accelerator) -> dict[str, Prior]:
 
 @cache
 def _software_rows() -> dict[str, dict[str, str]]:
-    return {row["software"]: row for row in _rows(data_folder() / "software.csv")}
+    return {row["software"]: row for row in shipped_rows("software.csv")}
 
 
 def softwares() -> tuple[str, ...]:
@@ -148,7 +139,7 @@ def software(name: str) -> Software:
 
 
 def calibration(name: str) -> Calibration:
-    """Shipped calibration of an accelerator.
+    """Shipped calibration of an accelerator, fitted to all measured runs by `calibrate`.
 
     Parameters
     ----------
@@ -158,7 +149,7 @@ def calibration(name: str) -> Calibration:
     Returns
     -------
     Calibration
-        Fitted to all measured runs, see `calibrate`.
+        The parameters.
 
     Examples
     --------
@@ -192,8 +183,3 @@ def _calibration(family: str) -> Calibration:
         for regime in REGIMES
     }
     return Calibration(family=family, values=part("parameter"), factors=part("factor"), scatter=scatter)
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))

@@ -1,18 +1,9 @@
 """How long a collective takes, by every algorithm, and which one is best: closed forms on two levels.
 
-========  ==========================================  ======================
-letter    meaning                                     argument
-========  ==========================================  ======================
-n         ranks of the group                          ``ranks``
-g         ranks of the group in one node              ``ranks_per_node``
-k         nodes, n / g
-N         bytes, see `collective_time`                ``size``
-a, B      latency and bandwidth inside a node         ``links``
-A, C      latency and bandwidth of a node's network   ``links``
-========  ==========================================  ======================
-
-Every form is what `rounds_time` says of the rounds where n divides N, but for the double tree and a chain
-over several nodes, of which the form is an upper bound. A form stands under ``@form(kind, algorithm)``.
+n ranks with g in each of k = n/g nodes reduce a vector of N bytes; a and B are latency and bandwidth inside a
+node, A and C those of a node's network. Every form is what `rounds_time` says of the rounds where n divides
+N, but for the double tree and a chain over several nodes, of which the form is an upper bound. A form stands
+under ``@form(kind, algorithm)``.
 """
 
 from __future__ import annotations
@@ -78,8 +69,6 @@ def collective(
     >>> from relparallel.parallel import execute
     >>> execute(collective("all_reduce", "tree", 3, 2), [[1, 2], [10, 20], [100, 200]])[1].tolist()
     [111.0, 222.0]
-    >>> sum(1 for _ in collective("all_reduce", "hierarchical", ranks=32, elements=64, ranks_per_node=8))
-    20
     """
     require_choice(tuple(COLLECTIVES), kind=kind)
     generator = COLLECTIVES[kind][require_choice(tuple(COLLECTIVES[kind]), algorithm=algorithm)]
@@ -95,10 +84,8 @@ def collective_time(
 
     Parameters
     ----------
-    kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"}
-        What happens.
-    algorithm : str
-        One of ``FORMS[kind]``.
+    kind, algorithm : str
+        A key of ``FORMS`` ("all_reduce", "all_to_all" ...), and one of ``FORMS[kind]``.
     size : array_like
         Bytes N of the whole vector; of an all-to-all, bytes that one rank has for all.
     ranks, ranks_per_node : array_like of int
@@ -123,8 +110,7 @@ def collective_time(
       reduce-scatter and an all-gather inside them, if there are several;
     - chain: (n + p - 2)(a + N/(p B)).
 
-    Thakur, Rabenseifner and Gropp 2005. Chan et al., "Collective communication: theory, practice, and
-    experience", 2007.
+    Thakur, Rabenseifner and Gropp 2005. Chan et al., "Collective communication", 2007.
 
     Examples
     --------
@@ -149,10 +135,8 @@ def crossover_size(
 
     Parameters
     ----------
-    kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"}
-        What happens.
-    first, second : str
-        Two of ``FORMS[kind]``.
+    kind, first, second : str
+        What happens, and two of ``FORMS[kind]``.
     ranks, ranks_per_node : int
         Ranks n, and how many share a node.
     links : Links
@@ -161,11 +145,8 @@ def crossover_size(
     Returns
     -------
     float
-        Bytes; 0 where the second is never slower, infinite where it is never faster.
-
-    Notes
-    -----
-    The last sign change on a logarithmic grid from 1 byte on, made exact by bisection.
+        Bytes at the last change of sign from 1 byte on; 0 where the second is never slower, infinite where
+        it is never faster.
 
     Examples
     --------
@@ -209,13 +190,26 @@ def _form(kind: str, **named: str) -> Form:
     return forms[require_choice(tuple(forms), **named)]
 
 
+def one_ring(n: Any, a: Any, near: Any, A: Any, far: Any) -> Any:
+    """Ring of n ranks: n - 1 rounds of the n-th part, as slow as the slower level.
+
+    ``near`` and ``far``: seconds of the whole vector on a level, a and A its latency; 0 where none is used.
+    """
+    return np.maximum((n - 1) * a + near * (n - 1) / n, (n - 1) * A + far * (n - 1) / n)
+
+
+def rings_in_rings(g: Any, k: Any, a: Any, near: Any, A: Any, far: Any) -> Any:
+    """A ring inside every node of g ranks, and rings between the k nodes, in the terms of `one_ring`."""
+    return (g - 1) * a + near * (g - 1) / g + (k - 1) * A + far * (k - 1) / k
+
+
 def _ring(rounds: int) -> Form:
-    """So many times n - 1 rounds of N/n bytes, as slow as the slower level that is used."""
+    """So many times n - 1 rounds of N/n bytes."""
 
     def form(size: Any, n: Any, g: Any, links: Links) -> Any:
-        near = np.where(g > 1, links.latency + size / n / links.bandwidth, 0.0)
-        far = np.where(n > g, links.network_latency + size / n / links.network_bandwidth, 0.0)
-        return rounds * (n - 1) * np.maximum(near, far)
+        near = [np.where(g > 1, x, 0.0) for x in (links.latency, size / links.bandwidth)]
+        far = [np.where(n > g, x, 0.0) for x in (links.network_latency, size / links.network_bandwidth)]
+        return rounds * one_ring(n, *near, *far)
 
     return form
 
@@ -235,9 +229,8 @@ def _hierarchical(rounds: int) -> Form:
     """A ring inside every node, and rings between the nodes."""
 
     def form(size: Any, n: Any, g: Any, links: Links) -> Any:
-        near = (g - 1) * (links.latency + size / g / links.bandwidth)
-        far = (n / g - 1) * (links.network_latency + size * g / n / links.network_bandwidth)
-        return rounds * (near + far)
+        near, far = size / links.bandwidth, size / links.network_bandwidth
+        return rounds * rings_in_rings(g, n / g, links.latency, near, links.network_latency, far)
 
     return form
 

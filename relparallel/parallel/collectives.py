@@ -1,16 +1,7 @@
 """Collective communication as rounds of messages: executed, counted and priced from one generator.
 
-========  ==========================================  ======================
-letter    meaning                                     argument
-========  ==========================================  ======================
-n         ranks of the group                          ``ranks``
-N         elements of each rank's vector              ``elements``
-alpha     time before the first byte of a message     ``latency``
-beta      seconds per byte                            1 / ``bandwidth``
-========  ==========================================  ======================
-
-A new algorithm is one generator of rounds under ``@algorithm(kind, name)`` in ``algorithms.py``; `collective`
-finds it.
+n ranks each have a vector of N elements; a message takes alpha (``latency``) and beta (1 / ``bandwidth``) for
+every byte. A new algorithm is one generator of rounds under ``@algorithm(kind, name)`` in ``algorithms.py``.
 """
 
 from __future__ import annotations
@@ -84,21 +75,14 @@ def ring_all_reduce(ranks: int, elements: int) -> Iterator[Round]:
 
     Parameters
     ----------
-    ranks : int
-        Ranks n of the ring, at least 1.
-    elements : int
-        Elements N of each vector, at least 1; n need not divide it.
+    ranks, elements : int
+        Ranks n of the ring, and elements N of each vector, each at least 1; n need not divide N.
 
     Returns
     -------
     iterator of Round
-        2 (n - 1) rounds of n messages.
-
-    Notes
-    -----
-    A reduce-scatter, then an all-gather. Every rank sends 2 (n - 1)/n N elements where n divides N, and
-    all together 2 (n - 1) N always. Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters
-    of workstations", 2009.
+        A reduce-scatter, then an all-gather: every rank sends 2 (n - 1)/n N elements where n divides N.
+        Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009.
 
     Examples
     --------
@@ -178,18 +162,10 @@ class Links:
     latency, bandwidth : array_like
         Of a rank to the ranks of its node: alpha [s] and 1/beta [bytes/s].
     network_latency, network_bandwidth : array_like
-        Of a node to the others: alpha [s] and 1/beta [bytes/s], which the ranks of the node share.
+        Of a node to the others: alpha [s] and 1/beta [bytes/s], which the ranks of the node share. Where s
+        rings leave a node at once, each has 1/s of it.
     launch : array_like
         Of a collective before its first round [s].
-
-    Notes
-    -----
-    Where s rings leave a node at once, each has 1/s of what the node has: give that share.
-
-    Examples
-    --------
-    >>> Links(latency=2e-6, bandwidth=250e9, network_latency=8e-6, network_bandwidth=180e9).launch
-    0.0
     """
 
     latency: Any = reals(at_least=0)
@@ -222,12 +198,8 @@ def rounds_time(
     Returns
     -------
     float
-        Seconds; 0 without any round.
-
-    Notes
-    -----
-    A round lasts until both levels are done: alpha and the bytes of the rank that sends most inside its node,
-    and alpha and the bytes of the node that sends most to other nodes.
+        Seconds. A round lasts until both levels are done: alpha and the bytes of the rank that sends most
+        inside its node, and alpha and the bytes of the node that sends most to other nodes.
 
     Examples
     --------

@@ -15,19 +15,18 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_int
+from relparallel._checks import require_flag, require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel._arguments import MOST_DEVICES, require_number
-from relparallel.parallel._records import machine_record, model_record, step_parts
-from relparallel.parallel.calibration import Calibration, calibration, software as known_software, softwares
+from relparallel.parallel._records import calibrated_machine, model_record, step_parts
+from relparallel.parallel.calibration import Calibration
 from relparallel.parallel.feasibility import FEASIBLE, REASONS, broken_rules, first_broken
 from relparallel.parallel.grid import StrategyGrid
-from relparallel.parallel.memory import RESERVE, known_precision, peak_memory, storage_record
+from relparallel.parallel.memory import RESERVE, Precision, known_precision, peak_memory, storage_record
 from relparallel.parallel.step_time import degrees_of, slowdowns
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
-from relparallel.workload.precision import Precision
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,26 +136,17 @@ def pricing(
 ) -> Pricing:  # fmt: skip
     """Everything about a model and a cluster that strategies are priced with; arguments as of `evaluate`."""
     require_instance(Transformer, model=model)
-    device = require_instance(Cluster, cluster=cluster).accelerator
-    if device is None:
-        raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
+    machines, _, programs = calibrated_machine(cluster, software, precision, calibrated)
     require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)
     require_flag(dropout=dropout)
-    require_number(reserve=reserve, at_least=0, at_most=device.memory)
+    room = cluster.accelerator.memory if cluster.accelerator else 0.0
+    require_number(reserve=reserve, at_least=0, at_most=room)
     kept = known_precision(storage=storage)
-    programs = known_software(require_choice(softwares(), software=software))
-    known = calibration(device.name) if calibrated is None else calibrated
-    require_instance(Calibration, calibrated=known)
     return Pricing(
-        model=model,
-        gpus=cluster.gpus,
-        node=cluster.gpus_per_node,
-        global_batch=global_batch,
-        available=device.memory - reserve,
-        models=model_record(model),
-        machines=machine_record(cluster, known, programs, precision),
+        model=model, gpus=cluster.gpus, node=cluster.gpus_per_node, global_batch=global_batch,
+        available=room - reserve, models=model_record(model), machines=machines,
         storage=storage_record(kept, flash_attention=programs.flash_attention, dropout=dropout),
-    )
+    )  # fmt: skip
 
 
 def evaluate(
@@ -169,20 +159,14 @@ def evaluate(
 
     Parameters
     ----------
-    model : Transformer
-        What is trained.
-    grid : StrategyGrid
-        The strategies.
-    cluster : Cluster
-        What they have to fill.
+    model, grid, cluster : Transformer, StrategyGrid, Cluster
+        What is trained, the strategies, and what they have to fill.
     global_batch : int
         Sequences of a step.
     software, precision, calibrated : str, str, Calibration
         As in `step_time`; the software also says whether attention scores are stored.
-    storage : str or Precision
-        As ``precision`` of `memory`.
-    dropout : bool
-        As in `memory`.
+    storage, dropout : str or Precision, bool
+        As ``precision`` and ``dropout`` of `memory`.
     reserve : float
         Bytes of a GPU that tensors cannot have, as in `StageMemory.fits`.
     complete : bool
@@ -195,13 +179,8 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Time, memory and reason of every row.
-
-    Notes
-    -----
-    A row costs what `memory` and `step_time` say of its strategy, to the last bit. O(rows), about half a
-    microsecond for a row that fits and much less for one that breaks a rule. A network is asked once for each
-    kind of group that the degrees lead to.
+        Time, memory and reason of every row: what `memory` and `step_time` say of its strategy, to the last
+        bit. O(rows), half a microsecond for a row that fits and much less for one that breaks a rule.
 
     Examples
     --------

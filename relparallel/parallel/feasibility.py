@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
-from relparallel.parallel._kernel import CHOICE
+from relparallel.parallel._records import choice_record
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
@@ -113,13 +113,8 @@ def require_feasible(
             f"strategy must fit the {cluster.gpus} GPUs of the cluster, got {strategy.gpus} "
             f"(tensor * pipeline * data * context)"
         )
-    row = np.zeros(1, CHOICE)
-    for name in ("tensor", "pipeline", "data", "context", "expert", "micro_batch", "virtual_stages"):
-        row[name] = getattr(strategy, name)
-    row["shard"], row["sequence_parallel"] = strategy.shard_group, strategy.sequence_parallel
-    row["zero_stage"], row["schedule"] = strategy.zero_stage, SCHEDULES.index(strategy.schedule)
     node = 0 if cluster is None else cluster.gpus_per_node
-    rules = broken_rules(model, row, global_batch, node=node)
+    rules = broken_rules(model, choice_record(strategy), global_batch, node=node)
     (code,) = first_broken(rules if dealt else rules & ~(1 << _DEALT))
     if code != FEASIBLE:
         raise ValueError(

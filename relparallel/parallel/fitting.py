@@ -39,12 +39,8 @@ def calibrate(runs: Sequence[Run]) -> Calibration:
     -------
     Calibration
         Parameters within their bounds, and a factor for every software among the runs; without a scatter, for
-        that of these very runs would be smaller than that of new ones (`prediction_scatter`).
-
-    Notes
-    -----
-    Least squares by trust-region reflection from the priors; a bound cuts a parameter off. A second for a
-    thousand runs.
+        that of these very runs would be smaller than that of new ones (`prediction_scatter`). Least squares
+        by trust-region reflection from the priors, a second for a thousand runs.
 
     Examples
     --------
@@ -57,8 +53,9 @@ def calibrate(runs: Sequence[Run]) -> Calibration:
     from scipy.optimize import least_squares
 
     problem = _Problem.of(_require_runs(runs))
-    found = least_squares(problem.residuals, np.zeros(problem.size), max_nfev=80).x
-    return problem.calibration(found)
+    start = np.zeros(len(problem.names) + len(problem.softwares))
+    values, factors = problem.at(least_squares(problem.residuals, start, max_nfev=80).x)
+    return Calibration(family=problem.family, values=values, factors=factors, scatter={})
 
 
 def cross_validate(runs: Sequence[Run]) -> pd.DataFrame:
@@ -102,10 +99,8 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
 
     Parameters
     ----------
-    runs : sequence of Run
+    runs, calibration : sequence of Run, Calibration
         On accelerators of the calibration's family.
-    calibration : Calibration
-        The parameters.
 
     Returns
     -------
@@ -156,85 +151,58 @@ def prediction_scatter(crossed: pd.DataFrame) -> dict[str, dict[float, float]]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Problem:
-    """Runs as arrays, and the meaning of a point of the search."""
+    """Runs as rows of the kernel; ``prior`` holds value, log_sd and highest of every parameter."""
 
     family: str
     names: tuple[str, ...]
-    start: NDArray[np.float64]
-    log_sd: NDArray[np.float64]
-    highest: NDArray[np.float64]
+    prior: NDArray[np.float64]
     softwares: tuple[str, ...]
     generation: NDArray[np.int64]
     weight: NDArray[np.float64]
     log_time: NDArray[np.float64]
-    models: NDArray[Any]
-    machines: NDArray[Any]
-    choices: NDArray[Any]
+    rows: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> _Problem:
-        families = {family_of(run_) for run_ in runs}
+        families = {run.family for run in runs}
         if len(families) != 1:
             raise ValueError(f"runs must be on accelerators of one family, got {sorted(families)}")
         device = runs[0].cluster.accelerator
         assert device is not None
-        known = priors(device)
-        softwares = tuple(sorted({run_.software for run_ in runs}))
-        blank = Calibration(
-            family=families.pop(), values={name: prior.value for name, prior in known.items()}, factors={},
-            scatter={},
-        )  # fmt: skip
-        models, machines, choices = _records(runs, blank)
-        counts = pd.Series([run_.source for run_ in runs])
-        rows = counts.map(counts.value_counts()).to_numpy(dtype=np.float64)
+        known, softwares = priors(device), tuple(sorted({run.software for run in runs}))
+        values = {name: prior.value for name, prior in known.items()}
+        blank = Calibration(family=device.family, values=values, factors={}, scatter={})
+        sources = pd.Series([run.source for run in runs])
         return cls(
-            family=blank.family,
-            names=tuple(known),
-            start=np.array([prior.value for prior in known.values()]),
-            log_sd=np.array([prior.log_sd for prior in known.values()]),
-            highest=np.array([prior.highest for prior in known.values()]),
-            softwares=softwares,
-            generation=np.array([softwares.index(run_.software) for run_ in runs]),
-            weight=12 / np.sqrt(rows),
-            log_time=np.log([run_.time for run_ in runs]),
-            models=models,
-            machines=machines,
-            choices=choices,
+            family=device.family, names=tuple(known), softwares=softwares, rows=_records(runs, blank),
+            prior=np.array([(prior.value, prior.log_sd, prior.highest) for prior in known.values()]).T,
+            generation=np.array([softwares.index(run.software) for run in runs]),
+            weight=12 / np.sqrt(sources.map(sources.value_counts()).to_numpy(dtype=np.float64)),
+            log_time=np.log([run.time for run in runs]),
+        )  # fmt: skip
+
+    def at(self, point: NDArray[np.float64]) -> tuple[dict[str, float], dict[str, float]]:
+        """Parameters and factors at a point."""
+        start, _, highest = self.prior
+        values = np.minimum(start * np.exp(point[: len(self.names)]), highest)
+        factors = np.exp(point[len(self.names) :])
+        return (
+            dict(zip(self.names, values.tolist(), strict=True)),
+            dict(zip(self.softwares, factors.tolist(), strict=True)),
         )
-
-    @property
-    def size(self) -> int:
-        """Numbers that are sought."""
-        return len(self.names) + len(self.softwares)
-
-    def values(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Parameters at a point."""
-        return np.minimum(self.start * np.exp(point[: len(self.names)]), self.highest)
-
-    def log_errors(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Logarithm of predicted over measured time."""
-        for name, value in zip(self.names, self.values(point), strict=True):
-            self.machines[name] = value
-        self.machines["factor"] = np.exp(point[len(self.names) :])[self.generation]
-        predicted = step_parts(self.models, self.machines, self.choices).sum(axis=1)
-        return np.asarray(np.log(predicted) - self.log_time)
 
     def residuals(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
         """What least squares makes small: damped errors, and the way from the priors."""
-        error = self.log_errors(point) / _DAMPED
+        models, machines, choices = self.rows
+        values, factors = self.at(point)
+        for name, value in values.items():
+            machines[name] = value
+        machines["factor"] = np.array(list(factors.values()))[self.generation]
+        predicted = step_parts(models, machines, choices).sum(axis=1)
+        error = (np.log(predicted) - self.log_time) / _DAMPED
         damped = np.sign(error) * np.sqrt(2 * (np.hypot(1, error) - 1))
-        away = point / np.concatenate([self.log_sd, np.full(len(self.softwares), _FACTOR_SD)])
+        away = point / np.concatenate([self.prior[1], np.full(len(self.softwares), _FACTOR_SD)])
         return np.concatenate([self.weight * damped, _PRIOR * away])
-
-    def calibration(self, point: NDArray[np.float64]) -> Calibration:
-        """The point as a calibration."""
-        factors = np.exp(point[len(self.names) :])
-        return Calibration(
-            family=self.family,
-            values=dict(zip(self.names, self.values(point).tolist(), strict=True)),
-            factors=dict(zip(self.softwares, factors.tolist(), strict=True)),
-            scatter={},
-        )
 
 
 def _require_runs(runs: Any) -> Sequence[Run]:
@@ -245,12 +213,6 @@ def _require_runs(runs: Any) -> Sequence[Run]:
     for one in runs:
         require_instance(Run, runs=one)
     return runs  # type: ignore[no-any-return]
-
-
-def family_of(run_: Run) -> str:
-    """Accelerators on which a run took place, by family."""
-    device = run_.cluster.accelerator
-    return "" if device is None else device.family
 
 
 def _records(

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.parallel._arguments import MOST_DEVICES
-from relparallel.parallel._kernel import CHOICE, RECOMPUTE_CODE
+from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
-from relparallel.parallel.strategy import Strategy
+from relparallel.parallel.strategy import RECOMPUTE, Strategy
 from relparallel.workload import Transformer
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _OUTER: Final = (*_DEGREES, "zero_stage", "shard")
 _INNER: Final = ("expert", "micro_batch", "virtual_stages", "sequence_parallel", "recompute", "schedule")
 _NAMES: Final[Mapping[str, tuple[Any, ...]]] = {
     "sequence_parallel": (False, True),
-    "recompute": tuple(RECOMPUTE_CODE),
+    "recompute": RECOMPUTE,
     "schedule": SCHEDULES,
 }
 _CHUNK: Final = 2**14
@@ -41,15 +41,13 @@ SYNCHRONOUS: Final = tuple(name for name in SCHEDULES if name not in ASYNCHRONOU
 class StrategyGrid:
     """Strategies as the rows of one array, 40 bytes each; some may break rules.
 
+    A number or a slice in brackets gives the strategy or the rows there, an array of numbers or of flags
+    those rows. A row that is no valid `Strategy` raises the ValueError that says which rule is broken.
+
     Parameters
     ----------
     choices : structured array [n]
         Of the type of the cost kernels; `all` and `of` make it.
-
-    Notes
-    -----
-    A number or a slice in brackets gives the strategy or the rows there, an array of numbers or of flags
-    those rows. A row that is no valid `Strategy` raises the ValueError that says which rule is broken.
 
     Examples
     --------
@@ -229,7 +227,7 @@ def _inner_axes(gpus: int, model: Transformer, global_batch: int) -> dict[str, N
         "micro_batch": _divisors(global_batch),
         "virtual_stages": chunks,
         "sequence_parallel": (False, True),
-        "recompute": tuple(RECOMPUTE_CODE),
+        "recompute": RECOMPUTE,
         "schedule": SYNCHRONOUS,
     }
     return {name: _codes(name, values) for name, values in axes.items()}

@@ -16,7 +16,8 @@ from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.hardware import Cluster
 from relparallel.metrics._network import arcs_of, require_alive
 from relparallel.parallel._arguments import require_indices, require_number
-from relparallel.parallel._flows import group_flows
+from relparallel.parallel.collective_time import one_ring
+from relparallel.parallel.flows import Wiring
 from relparallel.parallel.strategy import Placement
 from relparallel.topology import Topology
 
@@ -96,10 +97,12 @@ class GroupLinks:
         ranks = self.groups.shape[1]
         if ranks == 1:
             return np.zeros(len(self.groups))
-        rounds, part = (1, 1) if kind == "send" else (_ROUNDS.get(kind, 1) * (ranks - 1), ranks)
         bandwidth = self.bandwidth
-        moved = np.where(bandwidth > 0, size / part / _positive(bandwidth), np.inf)
-        return launch + rounds * (latency + moved)
+        whole = np.where(bandwidth > 0, size / _positive(bandwidth), np.inf)
+        if kind == "send":
+            return launch + latency + whole
+        ring: Floats = one_ring(ranks, latency, whole, 0.0, 0.0)
+        return launch + _ROUNDS.get(kind, 1) * ring
 
     def _per_link(self, load: Floats) -> Floats:
         """Seconds per byte and rank, [links]."""
@@ -137,13 +140,9 @@ def group_links(
     Returns
     -------
     GroupLinks
-        What each group sends over each link.
-
-    Notes
-    -----
-    On a topology traffic takes all shortest paths of what lives alike (ECMP): one breadth-first search for
-    every receiver, O(ranks x edges). What loses its path moves to others, and slows who is there. Narayanan
-    et al., SC 2021, section 3: how the groups of each degree lie on nodes.
+        What each group sends over each link. On a topology traffic takes all shortest paths of what lives
+        alike (ECMP); what loses its path moves to others, and slows who is there. Narayanan et al., SC 2021,
+        section 3.
 
     Examples
     --------
@@ -193,8 +192,6 @@ def _pairs(ranks: int, pattern: str) -> Pairs:
 
 def _on_cluster(groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive: Any) -> dict[str, Any]:
     """Traffic on the links of GPUs, and on the networks of nodes."""
-    from scipy.sparse import csr_array
-
     if network.accelerator is None or network.network_bandwidth is None:
         raise ValueError(f"network must have an accelerator and a network_bandwidth, got {network!r}")
     source, target, amount = pairs
@@ -208,42 +205,33 @@ def _on_cluster(groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive
     each = [network.accelerator.node_link, network.network_bandwidth]
     full = np.repeat(each, [network.gpus, network.nodes])
     row = np.repeat(np.arange(len(groups)), source.size)
-    weights = np.full(link.size, amount)
-    flow = csr_array((weights, (row, link.ravel())), shape=(len(groups), count))
-    flow.sum_duplicates()
+    flow = _summed(row, link.ravel(), np.full(link.size, amount), (len(groups), count))
     return {"flow": flow, "capacity": full * share, "joined": (share[link] > 0).all(axis=1)}
 
 
 def _on_topology(groups: NDArray[np.int64], pairs: Pairs, network: Topology, alive: Any) -> dict[str, Any]:
     """Traffic over the living cables in both directions, from and to the living hosts."""
-    from scipy.sparse import csr_array
-
     living, cables = arcs_of(network, require_alive(network, alive))
     source, target, amount = pairs
-    hosts, sends = network.hosts[groups].astype(np.int64), amount * living
-    order = np.argsort(target, kind="stable")
-    starts = np.searchsorted(target[order], np.arange(hosts.shape[1] + 1))
-    arcs, place = _arcs(network, cables)
-    columns, values, heads, arrived = group_flows(arcs, place, hosts, source[order], starts, sends)
-    wanted = sends[hosts] @ np.bincount(source, minlength=hosts.shape[1])
-    m = len(network.edges)
+    hosts = network.hosts[groups].astype(np.int64)
+    ends = np.stack([hosts[:, source], hosts[:, target]], axis=-1).reshape(-1, 2)
+    found = Wiring.of(network).flows(cables, ends)
+    paths = np.diff(found.indptr)
+    row = np.repeat(np.arange(len(ends)) // max(source.size, 1), paths)
     return {
-        "flow": csr_array((values, columns, heads), shape=(len(groups), 2 * m)),
+        "flow": _summed(row, found.indices, amount * found.data, (len(groups), found.shape[1])),
         "capacity": np.tile(network.capacity * cables, 2),
-        "joined": np.isclose(arrived, wanted) & (living[hosts] > 0).all(axis=1),
+        "joined": (paths.reshape(len(groups), -1) > 0).all(axis=1) & (living[hosts] > 0).all(axis=1),
     }
 
 
-def _arcs(t: Topology, cables: NDArray[np.int64]) -> tuple[tuple[NDArray[Any], ...], NDArray[np.int64]]:
-    """Both directions of every living pair as sorted arcs, and the arc that runs against each link."""
-    living, m = np.flatnonzero(cables), len(t.edges)
-    tail, head = np.concatenate([t.edges[living], t.edges[living, ::-1]]).T
-    order = np.lexsort((head, tail))
-    place = np.full(2 * m, -1)
-    place[np.concatenate([living + m, living])[order]] = np.arange(order.size)
-    indptr = np.searchsorted(tail[order], np.arange(t.num_nodes + 1)).astype(np.int64)
-    wide = np.tile(cables[living], 2)[order].astype(np.float64)
-    return (indptr, head[order].astype(np.int32), wide, t.transit), place
+def _summed(row: NDArray[Any], link: NDArray[Any], sent: Floats, shape: tuple[int, int]) -> csr_array:
+    """What every group sends over every link, [groups, links]."""
+    from scipy.sparse import csr_array
+
+    flow = csr_array((sent, (row, link)), shape=shape)
+    flow.sum_duplicates()
+    return flow
 
 
 def _positive(values: Floats) -> Floats:

@@ -28,6 +28,11 @@ class Run:
     time: float = real(above=0)
     precision: str = choice(("bf16", "fp8"), default="bf16")
 
+    @property
+    def family(self) -> str:
+        """Accelerators on which it took place."""
+        return "" if self.cluster.accelerator is None else self.cluster.accelerator.family
+
 
 # Prefix of the rows: name of the set, software, cluster, vocabulary where the row does not give it. Megatron
 # pads the vocabulary to a multiple of 128 tensor-parallel ranks at most: 50,257 words become 50,304 or more.

@@ -18,7 +18,7 @@ from relparallel.hardware import Cluster
 from relparallel.parallel._memory_kernel import BYTES, FLIGHT_RULES, FRAGMENTATION, STORAGE, peaks, stages
 from relparallel.parallel._records import choice_record, model_record
 from relparallel.parallel.schedules import SCHEDULES
-from relparallel.parallel.stage_layers import (
+from relparallel.parallel.stage_times import (
     chunk_devices,
     even_chunks,
     kept_layers,
@@ -59,29 +59,20 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class StageMemory:
-    """Bytes on a GPU of each pipeline stage; the five parts sum to `total`.
+    """Bytes on a GPU of each pipeline stage, float64 [stages] each; the first five parts sum to `total`.
 
     Parameters
     ----------
-    parameters, gradients, optimizer : float64 array [stages]
+    parameters, gradients, optimizer : numpy.ndarray
         The state, or this GPU's shard of it.
-    activations : float64 array [stages]
+    activations : numpy.ndarray
         Kept for the backward pass of all micro-batches in flight, with what one layer computes again.
-    buffers : float64 array [stages]
+    buffers : numpy.ndarray
         Held for a moment: gathered parameters, gradients before they are scattered, logits.
-    setup : float64 array [stages]
+    setup : numpy.ndarray
         Held before training starts, if that is more.
-    host, nvme : float64 array [stages]
-        Moved away from the GPU.
-    transfer : float64 array [stages]
-        Between the GPU and its host in a step, both ways.
-
-    Examples
-    --------
-    >>> gpt3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
-    >>> need = memory(gpt3, Strategy(tensor=8, pipeline=12, data=16, recompute="full"), global_batch=1536)
-    >>> (need.total / GB).round(1)[[0, 1, 11]].tolist()
-    [36.3, 34.0, 31.4]
+    host, nvme, transfer : numpy.ndarray
+        Moved away from the GPU, and between the GPU and its host in a step, both ways.
     """
 
     parameters: NDArray[np.float64]
@@ -150,20 +141,16 @@ def memory(
 
     Parameters
     ----------
-    model : Transformer
-        What is trained.
-    strategy : Strategy
-        How it is split.
+    model, strategy : Transformer, Strategy
+        What is trained, and how it is split.
     global_batch : int
         Sequences of a step.
     precision : str or Precision
         One of `PRECISIONS`, or bytes per parameter of one's own.
-    flash_attention : bool
-        Whether scores are never stored.
-    dropout : bool
-        Whether the model has dropout, whose masks are kept.
+    flash_attention, dropout : bool
+        Whether scores are never stored, and whether the model has dropout, whose masks are kept.
     offload : {"none", "optimizer", "parameters"}
-        What leaves the GPU: nothing, the optimiser's state, or the parameters as well (``zero_stage`` 3).
+        What leaves the GPU: nothing, the optimizer's state, or the parameters as well (``zero_stage`` 3).
     offload_to : {"host", "nvme"}
         Where it goes.
     stage_layers : sequence of int, optional
@@ -179,21 +166,21 @@ def memory(
     A token of a layer keeps 8 h + 2 h (masks) bytes outside the tensor-parallel part, 2 (2 a + 2 g) d + 2 w f
     inside, and 5 a s of scores; g heads of keys and values of width d, w matrices in the block of width f.
     For GPT these are 10 h + 24 h + 5 a s. Mixtures of experts: f of all experts of a token, its k copies out
-    and back (4 k h) and its chances (4 bytes for each expert); the load is taken as even. Recomputation
-    keeps less, and needs what it left out for one layer at a time. The first stage adds the mask of the
-    embedding (h), the last one 4 h + 4 V (fp32 logits).
-    Stages have equal layers, or one less on the first and the last if p v divides L + 2 and not L; otherwise
-    the last one takes what is left. Norms are whole on every tensor rank. ZeRO shares
-    state among ``shard * context`` ranks, that of an expert among ``shard * context / expert``, and never
-    among tensor ranks. Activations are in half precision. Layers with experts are spread evenly. A
-    stage whose chunks differ keeps the most layers times micro-batches in the order of its passes. O(p).
-    Korthikanti et al. 2022, section 4 and Table 2. Rajbhandari et al., SC 2020, section 5; Ren et al.,
-    "ZeRO-Offload", 2021. Shazeer, "GLU variants", 2020. Dao et al., "FlashAttention", 2022.
+    and back (4 k h) and its probabilities (4 bytes for each expert), the load even. Recomputation keeps less,
+    and needs what it left out for one layer at a time. The first stage adds the mask of the embedding (h),
+    the last one 4 h + 4 V (fp32 logits). Stages have equal layers, or one less on the first and the last if p
+    v divides L + 2 and not L; otherwise the last one takes what is left. Norms are whole on every tensor
+    rank. ZeRO shares state among ``shard * context`` ranks, that of an expert among ``shard * context /
+    expert``, and never among tensor ranks. Korthikanti et al. 2022, section 4 and Table 2. Rajbhandari et
+    al., SC 2020, section 5; Ren et al., "ZeRO-Offload", 2021. Shazeer, "GLU variants", 2020. Dao et al.,
+    "FlashAttention", 2022.
 
     Examples
     --------
     >>> gpt3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
     >>> need = memory(gpt3, Strategy(tensor=8, pipeline=12, data=16, recompute="full"), global_batch=1536)
+    >>> (need.total / GB).round(1)[[0, 1, 11]].tolist()
+    [36.3, 34.0, 31.4]
     >>> from relparallel.hardware import cluster
     >>> need.fits(cluster("a100-80gb-selene", gpus=1536)).fits
     True

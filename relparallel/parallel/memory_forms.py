@@ -1,62 +1,46 @@
-"""Closed forms of the bytes on a GPU, term by term: model states and activations of one layer or stage.
+"""Closed forms of the bytes on a GPU, term by term: the formulas of `memory`, on arrays.
 
-========  ==========================================  ======================
-letter    meaning                                     argument
-========  ==========================================  ======================
-psi       parameters held by one model-parallel rank  ``parameters``
-N_d       data-parallel ranks                         ``data``
-K         bytes of optimiser state per parameter      ``optimizer_bytes``
-s, h, a   sequence, hidden size, attention heads      ``sequence`` and so on
-b, t, c   micro-batch, tensor and context degree      ``micro_batch`` ...
-p, m, v   stages, micro-batches, chunks per stage     ``stages`` ...
-========  ==========================================  ======================
+A model-parallel rank holds psi parameters, shared by N_d data-parallel ranks, with K bytes of optimizer state
+each. s, h, a are sequence, hidden size and heads; b, t, c micro-batch, tensor and context degree; p, m, v
+stages, micro-batches and chunks per stage.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
 from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, bare, require_whole
-from relparallel.parallel._memory_kernel import FLIGHT_RULES, flights
+from relparallel.parallel._memory_kernel import FLIGHT_RULES, flight, layer_bytes, state_bytes
 from relparallel.parallel.schedules import SCHEDULES, TABLE
 from relparallel.parallel.strategy import RECOMPUTE, Strategy
 from relparallel.workload import Transformer
-
-_HALF: Final = 2  # bytes of an fp16 or bf16 number
 
 
 def model_state_bytes(
     parameters: ArrayLike, data: ArrayLike, zero_stage: ArrayLike, *, parameter_bytes: float = 2,
     gradient_bytes: float = 2, optimizer_bytes: float = 12,
 ) -> Any:  # fmt: skip
-    """Return the bytes of parameters, gradients and optimiser state on one GPU; broadcasts over arrays.
+    """Return the bytes of parameters, gradients and optimizer state on one GPU; broadcasts over arrays.
 
     Parameters
     ----------
-    parameters : float or array
-        Parameters psi of one model-parallel rank, above 0.
-    data : int or array
-        Data-parallel ranks N_d that share the state, at least 1; infinity gives the limit.
-    zero_stage : int or array
-        0 shards nothing, 1 the optimiser state, 2 the gradients too, 3 the parameters too.
+    parameters, data, zero_stage : float or array
+        Parameters psi of one model-parallel rank, above 0; data-parallel ranks N_d that share the state, of
+        which infinity gives the limit; and 0 to shard nothing, 1 the optimizer state, 2 the gradients too, 3
+        the parameters too.
     parameter_bytes, gradient_bytes, optimizer_bytes : float
-        Bytes per parameter; the defaults are mixed-precision Adam: fp16, fp16, and fp32 copy plus two
-        moments (K = 12).
+        Bytes per parameter; by default mixed-precision Adam: fp16, fp16, fp32 copy and two moments (K = 12).
 
     Returns
     -------
     float or numpy.ndarray
-        Bytes.
-
-    Notes
-    -----
-    (2 + 2 + K) psi; 4 psi + K psi / N_d; 2 psi + (2 + K) psi / N_d; (4 + K) psi / N_d for stages 0 to 3.
-    Megatron's distributed optimiser is stage 1 with 2, 2, 16 (fp16), 2, 4, 12 (bf16, fp32 gradients) or
-    4, 4, 8 bytes (fp32). Rajbhandari et al., "ZeRO", SC 2020, section 5 and Table 1.
+        (2 + 2 + K) psi; 4 psi + K psi / N_d; 2 psi + (2 + K) psi / N_d; (4 + K) psi / N_d for stages 0 to 3.
+        Megatron's distributed optimizer is stage 1 with 2, 2, 16 (fp16), 2, 4, 12 (bf16, fp32 gradients) or
+        4, 4, 8 bytes (fp32). Rajbhandari et al., "ZeRO", SC 2020, section 5 and Table 1.
 
     Examples
     --------
@@ -68,43 +52,20 @@ def model_state_bytes(
     stage = require_whole(zero_stage=zero_stage, at_least=0, at_most=3)
     sizes: dict[str, Any] = {"parameter_bytes": parameter_bytes, "gradient_bytes": gradient_bytes}
     require_real(**sizes, optimizer_bytes=optimizer_bytes, at_least=0, at_most=MOST_BYTES)
-    held = optimizer_bytes / np.where(stage >= 1, ranks, 1.0)
-    held = held + gradient_bytes / np.where(stage >= 2, ranks, 1.0)
-    held = held + parameter_bytes / np.where(stage >= 3, ranks, 1.0)
-    return bare(psi * held)
+    held = [
+        sum(state_bytes.py_func(psi, psi / ranks, z, z == 3, 1.0, *sizes.values(), optimizer_bytes))
+        for z in range(4)
+    ]
+    return bare(np.choose(stage.astype(np.int64), np.broadcast_arrays(*held)))
 
 
 def zero_communication_bytes(
-    parameters: ArrayLike, data: ArrayLike, zero_stage: ArrayLike, *, element_bytes: float = _HALF
+    parameters: ArrayLike, data: ArrayLike, zero_stage: ArrayLike, *, element_bytes: float = 2
 ) -> Any:
-    """Return the bytes that data parallelism makes each GPU send per iteration; broadcasts over arrays.
+    """Bytes that data parallelism makes each GPU send per iteration.
 
-    Parameters
-    ----------
-    parameters : float or array
-        Parameters psi of one model-parallel rank, above 0.
-    data : int or array
-        Data-parallel ranks N_d, at least 1; infinity gives the limit.
-    zero_stage : int or array
-        ZeRO stage, 0 to 3.
-    element_bytes : float
-        Bytes of one gradient or parameter on the wire.
-
-    Returns
-    -------
-    float or numpy.ndarray
-        Bytes.
-
-    Notes
-    -----
     Reduce-scatter of the gradients and all-gather of the parameters, psi (N_d - 1)/N_d elements each;
-    stage 3 gathers the parameters a second time, for the backward pass. Rajbhandari et al., "ZeRO", SC 2020,
-    section 7.
-
-    Examples
-    --------
-    >>> zero_communication_bytes(parameters=1e9, data=4, zero_stage=[0, 3]).tolist()
-    [3000000000.0, 4500000000.0]
+    stage 3 gathers twice. Rajbhandari et al., "ZeRO", SC 2020, section 7.
     """
     psi = require_real(parameters=parameters, above=0)
     ranks = require_whole(data=data, at_least=1, infinite=True)
@@ -121,10 +82,8 @@ def activation_bytes_per_layer(
 
     Parameters
     ----------
-    sequence, hidden, heads, micro_batch : int or array
-        s, h, a and b, each at least 1.
-    tensor, context : int or array
-        Tensor- and context-parallel degrees t and c, each at least 1.
+    sequence, hidden, heads, micro_batch, tensor, context : int or array
+        s, h, a, b and the tensor- and context-parallel degrees t and c, each at least 1.
     sequence_parallel : bool
         Whether LayerNorm and dropout are split over the tensor ranks too.
     recompute : {"none", "selective", "full"}
@@ -133,14 +92,9 @@ def activation_bytes_per_layer(
     Returns
     -------
     float or numpy.ndarray
-        Bytes of fp16 activations and one-byte dropout masks.
-
-    Notes
-    -----
-    s b h (10 + 24/t + 5 a s/(h t)); with sequence parallelism (s b h / t)(34 + 5 a s/h); selective
-    recomputation drops the term in a; full keeps 2 s b h, or 2 s b h / t with sequence parallelism.
-    Context parallelism divides all of it by c. Korthikanti et al., "Reducing Activation Recomputation in
-    Large Transformer Models", 2022, Table 2.
+        Bytes of fp16 activations and one-byte dropout masks: s b h (10 + 24/t + 5 a s/(h t)); with sequence
+        parallelism (s b h / t)(34 + 5 a s/h); selective recomputation drops the term in a; full keeps
+        2 s b h, or 2 s b h / t; all of it over c. Korthikanti et al. 2022, Table 2.
 
     Examples
     --------
@@ -151,50 +105,30 @@ def activation_bytes_per_layer(
     b, t, c = require_whole(micro_batch=micro_batch, tensor=tensor, context=context, at_least=1)
     require_flag(sequence_parallel=sequence_parallel)
     require_choice(RECOMPUTE, recompute=recompute)
-    outside = s * b * h / (t if sequence_parallel else 1)  # bytes per unit of LayerNorm, dropout and inputs
-    if recompute == "full":
-        return bare(2 * outside / c * np.ones_like(a * t))
-    core = 5 * a * s**2 * b / t if recompute == "none" else 0 * a
-    return bare((10 * outside + 24 * s * b * h / t + core) / c)
+    n = s * b / c
+    kept, needed, _ = layer_bytes.py_func(
+        n, n / t if sequence_parallel else n, t, h, 0.0, 12 * h, a, s, RECOMPUTE.index(recompute), 0, 1
+    )
+    return bare(kept + 0 * needed)
 
 
 def micro_batches_in_flight(
     schedule: str, stages: int, micro_batches: int, virtual_stages: int = 1
 ) -> NDArray[np.float64]:
-    """Return how many micro-batches' activations each stage holds at its peak.
+    """How many micro-batches' activations each stage holds at its peak, [p]; a chunk counts 1/v.
 
-    Parameters
-    ----------
-    schedule : str
-        Order of the micro-batches, one of those of `Strategy`.
-    stages, micro_batches, virtual_stages : int
-        p, m and v, each at least 1.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (p,); with v chunks per stage, a chunk counts 1/v.
-
-    Notes
-    -----
     On stage i = 0 ... p - 1: m with GPipe; min(m, p - i) with 1F1B; min(m, (2 (p - i - 1) + (v - 1) p + 1)/v)
     interleaved, which is p + (p - 1)/v on stage 0. One chunk per stage makes interleaving plain 1F1B. The
     other schedules are counted for enough micro-batches, and hold no more with fewer of them. Narayanan et
     al., SC 2021, section 2.2. Korthikanti et al. 2022, section 5.
-
-    Examples
-    --------
-    >>> micro_batches_in_flight("interleaved_1f1b", 8, micro_batches=32, virtual_stages=4)[:2].tolist()
-    [9.75, 9.25]
     """
     require_choice(SCHEDULES, schedule=schedule)
     require_int(stages=stages, at_least=1, at_most=MOST_DEVICES)
     require_int(micro_batches=micro_batches, virtual_stages=virtual_stages, at_least=1)
     if virtual_stages > 1 and TABLE[schedule].chunks == 1:
         raise ValueError(f"virtual_stages must be 1 with schedule {schedule!r}, got {virtual_stages}")
-    held = np.empty(stages)
-    flights(FLIGHT_RULES[schedule], stages, micro_batches, virtual_stages, held)
-    return held
+    rule, m = FLIGHT_RULES[schedule], float(micro_batches)
+    return np.array([flight(rule, stages, m, virtual_stages, i)[0] for i in range(stages)])
 
 
 def stage_activation_bytes(model: Transformer, strategy: Strategy, micro_batches: int) -> NDArray[np.float64]:
@@ -202,21 +136,16 @@ def stage_activation_bytes(model: Transformer, strategy: Strategy, micro_batches
 
     Parameters
     ----------
-    model : Transformer
-        The model; its layers are dealt out evenly.
-    strategy : Strategy
-        Degrees, micro-batch, recomputation and schedule.
+    model, strategy : Transformer, Strategy
+        The model, whose layers are dealt out evenly; degrees, micro-batch, recomputation and schedule.
     micro_batches : int
         Micro-batches m of one iteration, at least 1.
 
     Returns
     -------
     numpy.ndarray
-        float64, shape (pipeline,), bytes; embedding and logits are not counted.
-
-    Notes
-    -----
-    Bytes per layer x layers per stage x micro-batches in flight on that stage.
+        float64, shape (pipeline,): bytes per layer x layers per stage x micro-batches in flight on it,
+        without embedding and logits.
 
     Examples
     --------
@@ -236,7 +165,7 @@ def stage_activation_bytes(model: Transformer, strategy: Strategy, micro_batches
         tensor=strategy.tensor, context=strategy.context,
         sequence_parallel=strategy.sequence_parallel, recompute=strategy.recompute,
     )  # fmt: skip
-    flight = micro_batches_in_flight(
+    held = micro_batches_in_flight(
         strategy.schedule, strategy.pipeline, micro_batches, strategy.virtual_stages
     )
-    return np.asarray(layer * model.layers / strategy.pipeline * flight)
+    return np.asarray(layer * model.layers / strategy.pipeline * held)

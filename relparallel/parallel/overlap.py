@@ -36,14 +36,9 @@ def overlap_time(
     Returns
     -------
     float or numpy.ndarray
-        Seconds until both are done.
-
-    Notes
-    -----
-    Of the stretched times x = a X and y = b Y the shorter ends first, and the rest of the other runs at full
-    speed: T = x + (y - x)/b if x <= y, else y + (x - y)/a. So max(X, Y) <= T <= max(x, y), and to overlap is
-    no slower than one after the other exactly if 1/a + 1/b >= 1. Miao et al., "Galvatron", VLDB 2022: the
-    slowdown of computation by communication.
+        Seconds until both are done: of the stretched times x = a X and y = b Y the shorter ends first, and
+        the rest of the other runs at full speed, x + (y - x)/b or y + (x - y)/a. To overlap is no slower than
+        one after the other exactly if 1/a + 1/b >= 1. Miao et al., "Galvatron", VLDB 2022.
 
     Examples
     --------
@@ -58,16 +53,6 @@ def overlap_time(
     return bare(first + np.maximum(x - first / a, y - first / b))
 
 
-def bucketed_time(compute: ArrayLike, communication: ArrayLike) -> float:
-    """Time of a backward pass that reduces each bucket of gradients as soon as it is complete.
-
-    max over i of (sum of compute up to i + sum of communication from i on). Li et al., "PyTorch Distributed",
-    VLDB 2020, section 3.2.3.
-    """
-    work, sent = _columns(compute, communication=communication)
-    return float((np.cumsum(work) + np.cumsum(sent[::-1])[::-1]).max())
-
-
 def prefetched_time(compute: ArrayLike, gather: ArrayLike, scatter: ArrayLike = 0.0) -> float:
     """Time of a pass over sharded layers that gathers the next layer while one is at work.
 
@@ -75,22 +60,16 @@ def prefetched_time(compute: ArrayLike, gather: ArrayLike, scatter: ArrayLike = 
     ----------
     compute : array_like
         Seconds of each layer, [layers].
-    gather : array_like
-        Seconds to gather the parameters of each layer, [layers] or one for all.
-    scatter : array_like
-        Seconds to scatter the gradients of each layer, [layers] or one for all; 0 in a forward pass.
+    gather, scatter : array_like
+        Seconds to gather the parameters and to scatter the gradients of each layer, [layers] or one for all;
+        the second is 0 in a forward pass.
 
     Returns
     -------
     float
-        Seconds until the last gradients are scattered.
-
-    Notes
-    -----
-    Under the work of layer i go the gathering for i + 1 and the scattering of i - 1, and all three end before
-    layer i + 1 starts, which limits memory to two layers:
-    g_1 + sum over i of max(f_i, g_(i+1) + s_(i-1)) + s_n. First gathering and last scattering always show.
-    Zhao et al., "PyTorch FSDP", VLDB 2023, section 3.3.
+        Seconds, g_1 + sum over i of max(f_i, g_(i+1) + s_(i-1)) + s_n: under the work of layer i go the
+        gathering for i + 1 and the scattering of i - 1, and all three end before layer i + 1 starts, which
+        limits memory to two layers. Zhao et al., "PyTorch FSDP", VLDB 2023, section 3.3.
 
     Examples
     --------

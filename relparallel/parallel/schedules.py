@@ -1,18 +1,8 @@
 """Pipeline schedules: rules that fix in which order every stage works through its micro-batches.
 
-========  ==========================================  ======================
-letter    meaning                                     argument
-========  ==========================================  ======================
-p         pipeline stages                             ``stages``
-m         micro-batches of an iteration               ``micro_batches``
-v         model chunks per stage                      ``virtual_stages``
-f         forward pass of a stage                     ``forward``
-b + w     backward pass, of inputs and of weights     ``backward``
-w         backward pass of the weights                ``backward_weight``
-========  ==========================================  ======================
-
-A new schedule is one rule under ``@schedule(name, ...)`` in this file. A rule makes an `Order` from p stages,
-m micro-batches, v chunks per stage and what a stage may hold.
+p stages work on m micro-batches with v chunks of the model each. A forward pass of a stage takes f, a
+backward pass b for the inputs and w for the weights. A new schedule is one rule under ``@schedule(name,
+...)`` in this file: it makes an `Order` from p, m, v and what a stage may hold.
 """
 
 from __future__ import annotations
@@ -31,7 +21,6 @@ _MOST_PASSES: Final = 2**24  # more would not fit into memory
 
 
 Rule = Callable[[int, int, int, Turns], Order]
-Idle = Callable[[int, int, int, float, float, float], float]
 FLIGHTS: Final = (
     "gpipe", "1f1b", "interleaved_1f1b", "eager_1f1b", "pipedream", "pipedream_2bw", "zb_h1", "zb_2p",
     "chimera", "zb_v", "v_half", "v_min",
@@ -44,8 +33,8 @@ class Schedule(NamedTuple):
 
     ``flight``: the one of `FLIGHTS` that holds as many micro-batches. ``chunks``: how many a stage has, 0
     for any. ``even``: of stages. ``asynchronous``: never flushes. ``split``: the backward pass of the weights
-    runs on its own. ``limited``: takes ``most_in_flight``. ``idle``: seconds of a stage per iteration, from
-    p, m, v and the seconds f, b, w, for at least x p + y micro-batches, ``fewest`` being (x, y).
+    runs on its own. ``limited``: takes ``most_in_flight``. ``fewest``: (x, y) where `bubble_fraction` holds
+    for x p + y micro-batches and more.
     """
 
     rule: Rule
@@ -55,8 +44,7 @@ class Schedule(NamedTuple):
     asynchronous: bool = False
     split: bool = False
     limited: bool = False
-    idle: Idle | None = None
-    fewest: tuple[int, int] = (0, 1)
+    fewest: tuple[int, int] | None = (0, 1)
 
 
 TABLE: Final[dict[str, Schedule]] = {}
@@ -71,11 +59,6 @@ def schedule(name: str, **known: Any) -> Callable[[Rule], Rule]:
         return rule
 
     return enter
-
-
-def _flush(p: int, m: int, v: int, f: float, b: float, w: float) -> float:
-    """Idle seconds of a schedule that fills and empties the pipeline once."""
-    return (p - 1) * (f + b + w) / v
 
 
 def _alternating(m: int, v: int, warm_up: Whole, deferred: Whole | None = None) -> Order:
@@ -108,16 +91,16 @@ def _one_forward_one_backward(ahead: int, *, split: bool = False) -> Rule:
     return rule
 
 
-@schedule("gpipe", flight="gpipe", idle=_flush)
+@schedule("gpipe", flight="gpipe")
 def _gpipe(p: int, m: int, v: int, limit: Turns) -> Order:
     """Every forward pass before any backward pass."""
     return _alternating(m, v, np.full(p, m))
 
 
-schedule("1f1b", flight="1f1b", limited=True, idle=_flush)(_one_forward_one_backward(1))
+schedule("1f1b", flight="1f1b", limited=True)(_one_forward_one_backward(1))
 
 
-@schedule("interleaved_1f1b", flight="interleaved_1f1b", chunks=0, idle=_flush)
+@schedule("interleaved_1f1b", flight="interleaved_1f1b", chunks=0)
 def _interleaved(p: int, m: int, v: int, limit: Turns) -> Order:
     """1F1B over the chunks of every stage, p micro-batches at a time."""
     behind = p - 1 - np.arange(p)
@@ -125,21 +108,17 @@ def _interleaved(p: int, m: int, v: int, limit: Turns) -> Order:
     return _alternating(m, v, np.minimum(warm_up, m * v))
 
 
-schedule("eager_1f1b", flight="eager_1f1b", limited=True, idle=_flush)(_one_forward_one_backward(2))
-schedule("dapple", flight="1f1b", limited=True, idle=_flush)(_one_forward_one_backward(1))
+schedule("eager_1f1b", flight="eager_1f1b", limited=True)(_one_forward_one_backward(2))
+schedule("dapple", flight="1f1b", limited=True)(_one_forward_one_backward(1))
 for _name, _ahead, _same in (
     ("pipedream", 1, "pipedream"), ("pipedream_2bw", 1, "pipedream_2bw"), ("pipemare", 2, "eager_1f1b")
 ):  # fmt: skip
-    schedule(_name, flight=_same, limited=True, asynchronous=True, idle=lambda *_: 0.0)(
-        _one_forward_one_backward(_ahead)
-    )
+    schedule(_name, flight=_same, limited=True, asynchronous=True)(_one_forward_one_backward(_ahead))
 schedule(
     "zb_h1", flight="zb_h1", limited=True, split=True, fewest=(1, 0),
-    idle=lambda p, m, v, f, b, w: (p - 1) * max(f + b - w, b),
 )(_one_forward_one_backward(1, split=True))  # fmt: skip
 schedule(
     "zb_2p", flight="zb_2p", limited=True, split=True, fewest=(2, -1),
-    idle=lambda p, m, v, f, b, w: (p - 1) * max(f + b - 2 * w, b - f, 0.0),
 )(_one_forward_one_backward(2, split=True))  # fmt: skip
 
 
@@ -151,7 +130,6 @@ def _v_shape(p: int, m: int) -> tuple[Whole, Whole, Whole]:
 
 @schedule(
     "zb_v", flight="zb_v", chunks=2, split=True, fewest=(2, -1),
-    idle=lambda p, m, v, f, b, w: (p - 1) * (b - w),
 )  # fmt: skip
 def _zero_bubble_v(p: int, m: int, v: int, limit: Turns) -> Order:
     """Cycles of six passes: forward, backward and weights of the first chunk, then of the second."""
@@ -186,7 +164,7 @@ def _blocks(slots: Turns, m: int, deferred: int) -> Order:
     return Order(stage, part, np.stack([forward, backward, weights]))
 
 
-@schedule("v_half", flight="v_half", chunks=2, split=True)
+@schedule("v_half", flight="v_half", chunks=2, split=True, fewest=None)
 def _v_half(p: int, m: int, v: int, limit: Turns) -> Order:
     """Hops down take two slots, hops up one."""
     i, pause = np.arange(p), 3.0 * (p % 2 == 0)
@@ -194,7 +172,7 @@ def _v_half(p: int, m: int, v: int, limit: Turns) -> Order:
     return _blocks(np.stack([down, up, 3 * p - 1 + pause + down, 3 * p + pause + up]), m, 2)
 
 
-@schedule("v_min", flight="v_min", chunks=2, split=True)
+@schedule("v_min", flight="v_min", chunks=2, split=True, fewest=None)
 def _v_min(p: int, m: int, v: int, limit: Turns) -> Order:
     """Every hop takes one slot."""
     i, pause = np.arange(p), 2.0 * (p % 3 == 0)
@@ -203,7 +181,6 @@ def _v_min(p: int, m: int, v: int, limit: Turns) -> Order:
 
 @schedule(
     "chimera", flight="chimera", even=True,
-    idle=lambda p, m, v, f, b, w: (p - 2) * (max(f, b + w) + (m / p - 1) * abs(b + w - f)),
 )  # fmt: skip
 def _chimera(p: int, m: int, v: int, limit: Turns) -> Order:
     """Even micro-batches go down the stages, odd ones up; units of p of them follow every 2 p slots."""
@@ -247,12 +224,10 @@ def simulate_schedule(
     stages, micro_batches, virtual_stages : int
         p, m and v, each at least 1. Interleaving takes any v, above 1 where p divides m; the V-shaped
         schedules (zb_v, v_half, v_min) take v = 2, all others v = 1. Chimera takes an even p.
-    forward, backward : float or array
+    forward, backward, backward_weight : float or array
         Seconds per micro-batch on each stage's GPU, one number or shape (p,), above 0; a chunk takes 1/v of
-        them, whichever part of the model it is.
-    backward_weight : float or array, optional
-        Seconds of ``backward`` that go into the gradients of the weights, below ``backward``; half of it
-        where omitted. Matters to the schedules that run this pass on its own.
+        them. The third is what of ``backward`` goes into the gradients of the weights, half of it where
+        omitted; it matters to the schedules that run this pass on its own.
     communication : float
         Seconds between the end of a pass and the start of the next one on another stage, at least 0;
         it delays and does not occupy the stages.
@@ -269,36 +244,34 @@ def simulate_schedule(
         One task per iteration, micro-batch, chunk and kind of pass: ``kind`` "forward" and "backward", or
         "backward_input" and "backward_weight"; ``item`` the micro-batch, counted on over the iterations;
         ``part`` the chunk, in Chimera the direction. Its holdings count micro-batches in flight; a chunk is
-        1/v, and the two halves of a split backward pass free half each.
+        1/v, and the two parts of a split backward pass free half each.
 
     Notes
     -----
     The rules, for the stage with k stages behind it and i before it:
 
-    - gpipe: all forward passes, then all backward passes.
-    - 1f1b: k forward passes, then forward and backward in turn. dapple is 1f1b under a memory limit (its
-      policy A; its policy B is eager_1f1b). interleaved_1f1b starts 2 k + (v - 1) p chunks ahead.
-    - eager_1f1b: 2 k forward passes ahead, which leaves time for communication.
-    - pipedream, pipedream_2bw: 1f1b without a flush; pipemare: eager_1f1b without a flush.
-    - zb_h1, zb_2p: 1f1b and eager_1f1b whose weight passes wait for i and 2 i backward
-      passes. zb_v, v_half, v_min: two chunks per stage on a path that goes down and up again.
-    - chimera: half of the micro-batches go down the stages, half go up.
+    - gpipe: all forward passes, then all backward passes (Huang et al. 2019).
+    - 1f1b: k forward passes, then forward and backward in turn. dapple (Fan et al., PPoPP 2021) is 1f1b under
+    a
+      memory limit. interleaved_1f1b starts 2 k + (v - 1) p chunks ahead (Narayanan et al., SC 2021, section
+      2.2).
+    - eager_1f1b: 2 k forward passes ahead, which leaves time for communication (Zhuang et al. 2023).
+    - pipedream (SOSP 2019), pipedream_2bw (ICML 2021): 1f1b without a flush; pipemare (Yang et al., MLSys
+    2021):
+      eager_1f1b without a flush.
+    - zb_h1, zb_2p: 1f1b and eager_1f1b whose weight passes wait for i and 2 i backward passes (Qi et al.,
+    ICLR
+      2024). zb_v, v_half, v_min: two chunks per stage on a path that goes down and up again (Qi et al.,
+      NeurIPS 2024).
+    - chimera: half of the micro-batches go down the stages, half go up (Li and Hoefler, SC 2021).
 
-    `bubble_fraction` has the closed forms. At most 3 tasks per micro-batch and chunk; O(n log n) for n tasks.
-    Huang et al., "GPipe", 2019. Narayanan et al., SC 2021, section 2.2, Figure 4. Fan et al., "DAPPLE", PPoPP
-    2021, section 3.2. Zhuang et al., "On optimizing the communication of model parallelism", 2023. Narayanan
-    et al., "PipeDream", SOSP 2019. Narayanan et al., "Memory-efficient pipeline-parallel DNN training", ICML
-    2021. Yang et al., "PipeMare", MLSys 2021. Li and Hoefler, "Chimera", SC 2021. Qi et al., "Zero bubble
-    pipeline parallelism", ICLR 2024. Qi et al., "Pipeline parallelism with controllable memory", NeurIPS
-    2024.
+    At most 3 tasks per micro-batch and chunk; O(n log n) for n tasks.
 
     Examples
     --------
     >>> timeline = simulate_schedule("interleaved_1f1b", stages=8, micro_batches=32, virtual_stages=4)
     >>> timeline.makespan, timeline.bubble_fraction, float(timeline.peak_in_flight[0])
     (101.25, 0.0546875, 9.75)
-    >>> simulate_schedule("zb_h1", stages=4, micro_batches=8).makespan
-    27.0
     """
     require_size(name, stages, micro_batches, virtual_stages)
     require_int(iterations=iterations, at_least=1)

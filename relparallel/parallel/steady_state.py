@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int
 from relparallel.parallel._arguments import require_number
-from relparallel.parallel.schedules import TABLE, pass_seconds, require_size
+from relparallel.parallel._kernel import bubble_time
+from relparallel.parallel.schedules import SCHEDULES, TABLE, pass_seconds, require_size
 from relparallel.parallel.timeline import Timeline
 
 
@@ -24,11 +25,9 @@ def bubble_fraction(
     stages, micro_batches, virtual_stages : int
         p, m and v, as `simulate_schedule` takes them. Zero bubble needs m >= p (H1) or 2 p - 1 (H2, V),
         Chimera a multiple of p.
-    forward, backward : float
-        Seconds per micro-batch and stage, above 0.
-    backward_weight : float, optional
-        Seconds of ``backward`` for the gradients of the weights; half of it where omitted. With
-        zb_v, w <= f <= b.
+    forward, backward, backward_weight : float
+        Seconds per micro-batch and stage, above 0; the third for the gradients of the weights, half of the
+        second where omitted. With zb_v, w <= f <= b.
 
     Returns
     -------
@@ -44,16 +43,14 @@ def bubble_fraction(
     - zb_v: (p - 1)(b - w).
     - chimera: (p - 2)(max(f, b + w) + (m/p - 1) |b + w - f|).
 
-    Zero-bubble iterations follow each other without a barrier; with one, the filling of the pipeline,
-    (p - 1) f, comes back. O(1). Narayanan et al., SC 2021, section 2.2. Qi et al., ICLR 2024, table 1 (for w
-    <= f). Li and Hoefler, SC 2021, table 2 (f = b + w).
+    Zero-bubble iterations follow each other without a barrier; with one, (p - 1) f comes back. Narayanan et
+    al., SC 2021, section 2.2. Qi et al., ICLR 2024, table 1 (for w <= f). Li and Hoefler, SC 2021, table 2 (f
+    = b + w).
 
     Examples
     --------
     >>> bubble_fraction("interleaved_1f1b", 8, micro_batches=32, virtual_stages=4)
     0.0546875
-    >>> bubble_fraction("zb_h1", 8, micro_batches=28) / bubble_fraction("1f1b", 8, micro_batches=28)
-    0.3333333333333333
     """
     require_size(name, stages, micro_batches, virtual_stages)
     require_number(forward=forward, backward=backward, above=0)
@@ -62,11 +59,11 @@ def bubble_fraction(
     w = backward / 2 if backward_weight is None else backward_weight
     pass_seconds("zb_h1", 1, forward, backward, w)
     b = backward - w
-    idle, (each, more) = TABLE[name].idle, TABLE[name].fewest
-    if idle is None:
-        known = tuple(key for key, entry in TABLE.items() if entry.idle is not None)
+    least = TABLE[name].fewest
+    if least is None:
+        known = tuple(key for key, entry in TABLE.items() if entry.fewest is not None)
         raise ValueError(f"name must have a closed form, which are {known}, got {name!r}")
-    fewest = each * stages + more
+    fewest = least[0] * stages + least[1]
     if micro_batches < fewest or (name == "chimera" and micro_batches % stages):
         allowed = f"a multiple of {stages}" if name == "chimera" else f"at least {fewest}"
         raise ValueError(f"micro_batches must be {allowed} for the form of {name!r}, got {micro_batches}")
@@ -76,7 +73,8 @@ def bubble_fraction(
             f"for the form of {name!r}, got {w} and {b}"
         )
     ideal = micro_batches * (forward + backward)
-    return float(idle(stages, micro_batches, virtual_stages, forward, b, w) / ideal)
+    code = SCHEDULES.index(name)
+    return float(bubble_time.py_func(code, stages, micro_batches, virtual_stages, forward, b, w) / ideal)
 
 
 def iteration_period(timeline: Timeline, micro_batches: int) -> float:
@@ -133,22 +131,15 @@ def weight_versions(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
     Returns
     -------
     numpy.ndarray
-        int64, shape (stages,). A schedule that flushes needs 1. PipeMare keeps 1 all the same: it lets the
-        versions of forward and backward pass differ, by `weight_delay`.
-
-    Notes
-    -----
-    A version lives from the update that made it until the next one, or until the last micro-batch that
-    started with it has left. PipeDream: p - i on stage i. PipeDream-2BW with m >= p: 2, on the last stage 1.
-    O(k^2) for k updates. Narayanan et al., SOSP 2019, section 3.3. Narayanan et al., ICML 2021, section 3.1.
+        int64, shape (stages,); 1 for a schedule that flushes. PipeDream: p - i on stage i (Narayanan et al.,
+        SOSP 2019, section 3.3). PipeDream-2BW with m >= p: 2, on the last stage 1 (ICML 2021, section 3.1).
+        PipeMare keeps 1 all the same, and lets the versions differ by `weight_delay`. O(k^2) for k updates.
 
     Examples
     --------
     >>> from relparallel.parallel import simulate_schedule
     >>> weight_versions(simulate_schedule("pipedream", 4, 12), per_update=1).tolist()
     [4, 3, 2, 1]
-    >>> weight_versions(simulate_schedule("pipedream_2bw", 4, 4, iterations=3), per_update=4).tolist()
-    [2, 2, 2, 1]
     """
     return np.array([_most_alive(*uses) for uses in _every_stage(timeline, per_update)])
 
@@ -166,12 +157,8 @@ def weight_delay(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
     Returns
     -------
     numpy.ndarray
-        int64, shape (stages,), the largest over the micro-batches; 1 is ordinary training.
-
-    Notes
-    -----
-    PipeMare: 2 (p - i) - 1 on stage i = 0 ... p - 1. PipeDream: p - i, in its forward and backward pass. Yang
-    et al., "PipeMare", MLSys 2021, table 1: 2 (P - i) + 1 for stages i = 1 ... P.
+        int64, shape (stages,), the largest over the micro-batches; 1 is ordinary training, 2 (p - i) - 1 on
+        stage i = 0 ... p - 1 PipeMare (Yang et al., MLSys 2021, table 1), p - i PipeDream.
 
     Examples
     --------

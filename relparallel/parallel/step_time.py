@@ -13,23 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import require_instance, require_int, require_real
 from relparallel.hardware import Cluster
 from relparallel.parallel._kernel import PARTS
-from relparallel.parallel._records import DEGREES, choice_record, machine_record, model_record, step_parts
-from relparallel.parallel.calibration import (
-    HOST_BOUND,
-    REGIMES,
-    Calibration,
-    calibration,
-    software as known_software,
-    softwares,
-)
+from relparallel.parallel._records import calibrated_machine, choice_record, model_record, step_parts
+from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.group_links import group_links
-from relparallel.parallel.stage_layers import dealt_layers, require_stage_layers
-from relparallel.parallel.stage_times import Rows, simulated_parts, simulated_passes
-from relparallel.parallel.strategy import Placement, Strategy
+from relparallel.parallel.stage_times import (
+    Rows,
+    dealt_layers,
+    require_stage_layers,
+    simulated_parts,
+    simulated_passes,
+)
+from relparallel.parallel.strategy import DEGREES, Placement, Strategy
 from relparallel.parallel.timeline import Timeline
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
@@ -44,37 +42,21 @@ class StepTime:
 
     Parameters
     ----------
-    compute : float
-        Kernels of the layers, forward and backward, on the slowest stage.
-    recompute : float
-        The same work done again for the backward pass.
-    launch : float
-        Waiting for the host to launch kernels.
-    head : float
-        Output layer and loss, and what a micro-batch costs besides its layers.
-    tensor, context, expert : float
-        Communication inside the layers that nothing hides.
-    pipeline : float
-        Transfers between stages.
+    compute, recompute : float
+        Kernels of the layers, forward and backward, on the slowest stage, and those run again.
+    launch, head : float
+        Waiting for the host to launch kernels; output layer, loss and what a micro-batch costs besides
+        layers.
+    tensor, context, expert, pipeline : float
+        Communication inside the layers that nothing hides, and transfers between stages.
     pipeline_bubble : float
         Waiting for the first and the last micro-batch.
     data : float
         Gradients (and sharded parameters) on their way between replicas, as far as nothing hides it.
-    optimizer : float
-        Update of the parameters.
-    overhead : float
-        Per step besides all that.
+    optimizer, overhead : float
+        Update of the parameters, and what a step costs besides all that.
     log_errors : tuple of (float, float)
         Level, and bound of abs(log(predicted / measured)) that held for that share of runs.
-
-    Examples
-    --------
-    >>> from relparallel.hardware import cluster
-    >>> gpt3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
-    >>> strategy = Strategy(tensor=8, pipeline=8, data=1, recompute="full")
-    >>> time = step_time(gpt3, strategy, cluster("a100-80gb-selene", gpus=64), global_batch=64)
-    >>> time.total > time.compute > time.tensor > time.data == 0
-    True
     """
 
     compute: float
@@ -168,23 +150,21 @@ def step_time(
 
     Notes
     -----
-    Groups that a placement or a network gives less bandwidth than the default order on the cluster are slower
-    by that ratio (`group_links`: all groups of a degree at once, the slowest sets the pace).
-
     A layer costs its matrix products (tiles in waves over the processors, or bytes), its element-wise traffic
     and its collectives (ring, ranks of a node sharing the network), or the launches of the host if those take
     longer. A step is m micro-batches on the slowest stage, (p - 1)/v on the others, the transfers between
-    them, gradients as far as nothing hides them, and the optimiser. O(1).
+    them, gradients as far as nothing hides them, and the optimizer. O(1). Groups that a placement or a
+    network gives less bandwidth than the default order on the cluster are slower by that ratio
+    (`group_links`).
 
-    With ``stage_layers`` the passes are simulated, by the simulator of schedules. Compute to expert, head and
-    pipeline are then the work of the stage that has most of it; `pipeline_bubble` is how long that one waits
-    until the next step can begin: makespan less work, or the period of steps that overlap (zero bubble); none
-    where nothing is flushed. Gradients and optimiser are those of the stage on which they take longest.
-    O(n log n) for n passes. Equal layers take as long as the closed form with gpipe, 1f1b, dapple, eager_1f1b
-    and interleaved_1f1b, and 2 (p - 1) transfers less without a flush. In zb_h1, zb_2p, zb_v and chimera the
-    waiting stages hide part of the output layer, which the closed form adds; without it and transfers, the
-    two agree. v_half and v_min, made for equal passes, can be slower by half. Narayanan et al., SC 2021,
-    section 3. Korthikanti et al. 2022, section 4 and 5.
+    With ``stage_layers`` the passes are simulated. Compute to expert, head and pipeline are then the work of
+    the stage that has most of it; `pipeline_bubble` is makespan less work, or the period of steps that
+    overlap (zero bubble); none where nothing is flushed. Gradients and optimizer are those of the stage on
+    which they take longest. O(n log n) for n passes. Equal layers take as long as the closed form with gpipe,
+    1f1b, dapple, eager_1f1b and interleaved_1f1b, and 2 (p - 1) transfers less without a flush. In zb_h1,
+    zb_2p, zb_v and chimera the waiting stages hide part of the output layer, which the closed form adds;
+    v_half and v_min, made for equal passes, can be slower by half. Narayanan et al., SC 2021, section 3.
+    Korthikanti et al. 2022, section 4 and 5.
 
     Examples
     --------
@@ -215,23 +195,19 @@ def step_rows(
     model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
     software: str = "megatron-2022", precision: str = "bf16", calibrated: Calibration | None = None,
     placement: Placement | None = None, network: Topology | None = None, alive: ArrayLike | None = None,
-    stage_layers: Sequence[int] | None = None,
+    stage_layers: Sequence[int] | None = None, slow: Mapping[str, float] | None = None,
 ) -> tuple[Calibration, Rows, NDArray[np.int64] | None]:  # fmt: skip
     """Check the arguments of `step_time`; return what the kernel takes, and the layers of the chunks."""
     require_instance(Transformer, model=model)
     require_instance(Strategy, strategy=strategy)
-    device = require_instance(Cluster, cluster=cluster).accelerator
+    require_instance(Cluster, cluster=cluster)
     require_int(global_batch=global_batch, at_least=1)
-    if device is None:
-        raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
     layers = None if stage_layers is None else require_stage_layers(model, strategy, stage_layers)
     require_feasible(model, strategy, cluster, global_batch, dealt=layers is None)
-    require_choice(softwares(), software=software)
-    known = calibration(device.name) if calibrated is None else calibrated
-    require_instance(Calibration, calibrated=known)
-    slow = _slowdowns(strategy, cluster, placement, network, alive)
-    record = machine_record(cluster, known, known_software(software), precision, slow)
-    return known, Rows(model_record(model), record, choice_record(strategy, global_batch)), layers
+    if slow is None:
+        slow = _slowdowns(strategy, cluster, placement, network, alive)
+    machine, known, _ = calibrated_machine(cluster, software, precision, calibrated, slow)
+    return known, Rows(model_record(model), machine, choice_record(strategy, global_batch)), layers
 
 
 def step_timeline(
@@ -240,9 +216,7 @@ def step_timeline(
 ) -> Timeline:  # fmt: skip
     """Every pass of the micro-batches of a step, simulated with the layers that the stages really have.
 
-    Chunks do the layers that they hold, one less on the first and on the last where embedding and output
-    layer count as one each; the last one has the output layer. With equal chunks and a schedule that flushes
-    (Chimera apart) the makespan is that of the closed form.
+    With equal chunks and a schedule that flushes (Chimera apart) the makespan is that of the closed form.
     """
     _, rows, layers = step_rows(model, strategy, cluster, global_batch, stage_layers=stage_layers, **options)
     if layers is None:
@@ -262,19 +236,14 @@ def slowed_step(
     software: str = "megatron-2022",
 ) -> float:  # fmt: skip
     """Seconds of a step whose groups of each degree have 1/slow of the bandwidth that the cluster gives."""
-    known, rows, _ = step_rows(model, strategy, cluster, global_batch, software=software)
-    machine = machine_record(cluster, known, known_software(software), "bf16", dict(slow))
-    (parts,) = step_parts(*rows._replace(machine=machine))
-    return float(parts.sum())
+    _, rows, _ = step_rows(model, strategy, cluster, global_batch, software=software, slow=slow)
+    return float(step_parts(*rows).sum())
 
 
 def _slowdowns(
-    strategy: Strategy,
-    cluster: Cluster,
-    placement: Placement | None,
-    network: Topology | None,
+    strategy: Strategy, cluster: Cluster, placement: Placement | None, network: Topology | None,
     alive: ArrayLike | None,
-) -> dict[str, float]:
+) -> dict[str, float]:  # fmt: skip
     """Bandwidth of the groups of each degree in the default placement, over that which they have."""
     usual = Placement(strategy=strategy)
     chosen = usual if placement is None else require_instance(Placement, placement=placement)
@@ -283,18 +252,16 @@ def _slowdowns(
     wired = cluster if network is None else require_instance(Topology, network=network)
     if chosen == usual and network is None and alive is None:
         return {}
-    slow = {}
-    for degree, pattern in communicating(strategy).items():
-        had = group_links(usual, cluster, degree, pattern=pattern).bandwidth.min()
-        slow[degree] = _slowdown(had, chosen, wired, degree, pattern, alive)
-    return slow
+    return {degree: _slowdown(chosen, cluster, wired, degree, alive) for degree in communicating(strategy)}
 
 
 def _slowdown(
-    had: float, placement: Placement, wired: Cluster | Topology, degree: str, pattern: str,
+    placement: Placement, cluster: Cluster, wired: Cluster | Topology, degree: str,
     alive: ArrayLike | None = None,
 ) -> float:  # fmt: skip
-    """Bandwidth that the groups of a degree had over that of the slowest of them, all at once."""
+    """Least bandwidth of the groups of a degree on a cluster, over that which they have, all at once."""
+    usual, pattern = Placement(strategy=placement.strategy), communicating(placement.strategy)[degree]
+    had = group_links(usual, cluster, degree, pattern=pattern).bandwidth.min()
     has = group_links(placement, wired, degree, pattern=pattern, alive=alive).bandwidth.min()
     if has == 0:
         name = "network" if alive is None else "alive"
@@ -311,23 +278,19 @@ def degrees_of(choices: NDArray[Any]) -> NDArray[np.int64]:
 def slowdowns(degrees: NDArray[np.int64], cluster: Cluster, network: Topology) -> list[dict[str, float]]:
     """Bandwidth of the groups of each degree on a cluster over that on a network, for each row of degrees.
 
-    Both in the default placement, the slowest group of all at once: the factors of ``step_time(network=)``.
-    There the ranks of a group are equally far apart, so two degrees whose groups have as many ranks at the
-    same distance have the same groups. O(distinct groups x GPUs x cables).
+    In the default placement the ranks of a group are equally far apart, so two degrees whose groups have as
+    many ranks at the same distance have the same groups. O(distinct groups x GPUs x cables).
     """
     known: dict[tuple[int, int, str], float] = {}
-    found = []
+    found: list[dict[str, float]] = []
     for tensor, pipeline, data, context in degrees.tolist():
         strategy = Strategy(tensor=tensor, pipeline=pipeline, data=data, context=context)
         within = tensor * context
         apart = {"tensor": 1, "context": tensor, "data": within, "pipeline": within * data}
-        slow = {}
+        found.append({})
         for degree, pattern in communicating(strategy).items():
             key = (apart[degree], getattr(strategy, degree), pattern)
             if key not in known:
-                place = Placement(strategy=strategy)
-                had = group_links(place, cluster, degree, pattern=pattern).bandwidth.min()
-                known[key] = _slowdown(had, place, network, degree, pattern)
-            slow[degree] = known[key]
-        found.append(slow)
+                known[key] = _slowdown(Placement(strategy=strategy), cluster, network, degree)
+            found[-1][degree] = known[key]
     return found

@@ -1,15 +1,7 @@
 """How a model is split over GPUs, and which GPU holds which part.
 
-========  ====================================================  =================
-letter    meaning                                               field
-========  ====================================================  =================
-t         tensor-parallel degree                                ``tensor``
-p         pipeline stages                                       ``pipeline``
-d         data-parallel replicas                                ``data``
-c         context-parallel degree (a sequence is split)         ``context``
-b         sequences in one micro-batch                          ``micro_batch``
-v         model chunks per pipeline stage                       ``virtual_stages``
-========  ====================================================  =================
+Tensor-parallel degree t, p pipeline stages, d data-parallel replicas, context-parallel degree c, b sequences
+in a micro-batch, v model chunks per stage.
 """
 
 from __future__ import annotations
@@ -25,7 +17,7 @@ from relparallel.parallel._arguments import MOST_DEVICES
 from relparallel.parallel.schedules import SCHEDULES, schedule_problem
 
 RECOMPUTE: Final = ("none", "selective", "full")
-_DEGREES: Final = ("tensor", "context", "data", "pipeline")
+DEGREES: Final = ("tensor", "context", "data", "pipeline")
 
 
 @record
@@ -44,17 +36,16 @@ class Strategy:
     shard : int, optional
         Data-parallel ranks that share one copy of the ZeRO state; divides d, and is d where omitted.
         A smaller value is hybrid sharding: d / shard full copies of the state.
-    micro_batch : int
-        Sequences b in one micro-batch.
-    virtual_stages : int
-        Model chunks v per pipeline stage: any with ``schedule="interleaved_1f1b"`` (above 1 only with
-        pipeline > 1), 2 with the V-shaped schedules (zb_v, v_half, v_min), else 1.
+    micro_batch, virtual_stages : int
+        Sequences b in one micro-batch, and model chunks v per pipeline stage: any with
+        ``schedule="interleaved_1f1b"`` (above 1 only with pipeline > 1), 2 with the V-shaped schedules (zb_v,
+        v_half, v_min), else 1.
     sequence_parallel : bool
         Whether the tensor-parallel ranks also split LayerNorm and dropout along the sequence.
     recompute : {"none", "selective", "full"}
         What the backward pass computes again: nothing, the attention core, or every layer.
     zero_stage : {0, 1, 2, 3}
-        ZeRO stage: what is sharded besides nothing (0), optimiser state (1), gradients (2), parameters (3).
+        What is sharded besides nothing (0): optimizer state (1), gradients (2), parameters (3).
     schedule : str
         Order of the micro-batches in the pipeline, one of `SCHEDULES`; "chimera" needs an even pipeline.
 
@@ -151,14 +142,10 @@ class Placement:
     strategy : Strategy
         The degrees to place.
     order : tuple of str
-        A permutation of ("tensor", "context", "data", "pipeline"), fastest first.
-
-    Notes
-    -----
-    The default keeps tensor parallelism inside a node and gives pipelines, which move least, the longest
-    links. It also interleaves the replicas: where t c is smaller than a node, one node holds parts of
-    several replicas. Dealing data last gives each replica its own nodes. Narayanan et al. 2021, section 3.2:
-    tensor parallelism up to the node, pipelines across nodes.
+        A permutation of ("tensor", "context", "data", "pipeline"), fastest first. The default keeps tensor
+        parallelism inside a node and gives pipelines, which move least, the longest links (Narayanan et al.
+        2021, section 3.2); where t c is smaller than a node, one node holds parts of several replicas.
+        Dealing data last gives each replica its own nodes.
 
     Examples
     --------
@@ -170,11 +157,11 @@ class Placement:
     """
 
     strategy: Strategy = instance(Strategy)
-    order: tuple[str, ...] = instance(tuple, default=_DEGREES)
+    order: tuple[str, ...] = instance(tuple, default=DEGREES)
 
     def __post_init__(self) -> None:
-        if len(self.order) != 4 or set(map(str, self.order)) != set(_DEGREES):
-            raise ValueError(f"order must be a permutation of {_DEGREES}, got {self.order!r}")
+        if len(self.order) != 4 or set(map(str, self.order)) != set(DEGREES):
+            raise ValueError(f"order must be a permutation of {DEGREES}, got {self.order!r}")
 
     @property
     def gpu(self) -> NDArray[np.int64]:
@@ -240,9 +227,9 @@ class Placement:
         slowest_first = self.order[::-1]
         sizes = [getattr(self.strategy, name) for name in slowest_first]
         dealt = np.arange(self.strategy.gpus, dtype=np.int64).reshape(sizes)
-        return dealt.transpose([slowest_first.index(name) for name in _DEGREES[::-1]])
+        return dealt.transpose([slowest_first.index(name) for name in DEGREES[::-1]])
 
     def _groups(self, degree: str) -> NDArray[np.int64]:
         """GPUs that differ in one degree only, one group per row."""
-        axis = _DEGREES[::-1].index(degree)
+        axis = DEGREES[::-1].index(degree)
         return np.moveaxis(self._grid(), axis, -1).reshape(-1, getattr(self.strategy, degree))

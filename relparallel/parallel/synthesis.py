@@ -62,13 +62,12 @@ def best_order(
     ----------
     stages, micro_batches : int
         p and m, each at least 1; meant for p up to 4 and m up to about 8.
-    forward, backward : int or array
-        Whole ticks per micro-batch and stage, one number or shape (p,), at least 1.
-    backward_weight : int or array, optional
-        Ticks of ``backward`` for the gradients of the weights, which may then run on their own, at least 1
-        and below ``backward``; omitted, the backward pass is one.
+    forward, backward, backward_weight : int or array
+        Whole ticks per micro-batch and stage, one number or shape (p,), at least 1; the third is what of
+        ``backward`` goes into the gradients of the weights, which may then run on their own; omitted, the
+        backward pass is one.
     most_in_flight : float or array, optional
-        Micro-batches that a stage may hold, at least 1; a forward pass takes one, each half of a split
+        Micro-batches that a stage may hold, at least 1; a forward pass takes one, each part of a split
         backward pass frees half.
     local : bool
         Whether the time of each stage counts from the moment when its first input can arrive, as it does
@@ -81,10 +80,10 @@ def best_order(
 
     Notes
     -----
-    Communication is free. Exact: a state is dropped only if it cannot meet the deadline or another one at
-    the same tick is no worse in any respect. A stage may idle beside a pass that it could run, unless all
-    passes are equally long. The number of states grows exponentially with p. Qi et al., ICLR 2024, section 3:
-    the same problem as an integer program.
+    Communication is free. A state is dropped only if it cannot meet the deadline or another one at the same
+    tick is no worse in any respect. A stage may idle beside a pass that it could run, unless all passes are
+    equally long. The number of states grows exponentially with p. Qi et al., ICLR 2024, section 3: the same
+    as an integer program.
 
     Examples
     --------

@@ -42,29 +42,21 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeline:
-    """When every task runs on its resource, and what each resource holds meanwhile.
+    """When every task runs on its resource, and what each resource holds meanwhile; arrays of shape (tasks,).
 
     Parameters
     ----------
     resources : int
         Number of resources.
     resource : numpy.ndarray
-        Resource of each task, int64, shape (tasks,).
+        Resource of each task, int64.
     start, duration : numpy.ndarray
-        Seconds, float64, shape (tasks,).
+        Seconds, float64.
     holding : numpy.ndarray
-        What a task adds to its resource's holdings, float64, shape (tasks,): a positive amount from its start
-        on, a negative one from its end on.
-    kind : numpy.ndarray
-        Name of each task's kind, str, shape (tasks,).
-    item, part : numpy.ndarray
-        What the task works on, int64, shape (tasks,): micro-batch and model chunk in a pipeline.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import simulate_schedule
-    >>> simulate_schedule("gpipe", stages=2, micro_batches=2).makespan
-    9.0
+        What a task adds to its resource's holdings, float64: a positive amount from its start on, a negative
+        one from its end on.
+    kind, item, part : numpy.ndarray
+        Name of each task's kind, and what it works on: micro-batch and model chunk in a pipeline.
     """
 
     resources: int

@@ -1,15 +1,7 @@
 """What a strategy moves: its collectives, their sizes, and how often each happens in an iteration.
 
-========  ==========================================
-letter    meaning
-========  ==========================================
-L, h, s   layers, hidden size, sequence length
-b, m      micro-batch, micro-batches of a replica
-t, p, d   tensor, pipeline and data degrees
-c, e, k   context and expert degrees, experts per token
-v         model chunks per stage
-psi       parameters of the model
-========  ==========================================
+L layers of hidden size h read s tokens of each of b sequences, in m micro-batches of a replica; t, p, d, c
+and e are the degrees, k the experts of a token, v the chunks per stage, psi the parameters of the model.
 """
 
 from __future__ import annotations
@@ -25,7 +17,6 @@ _HALF: Final = 2  # bytes of an fp16 or bf16 number
 # Bytes that a rank sends per byte of payload, in units of (n - 1)/n.
 _SENT: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1, "all_to_all": 1}
 Row = tuple[str, str, int, float, float]  # the fields of `Collective`
-_DEGREES: Final = ("tensor", "context", "expert", "pipeline", "data")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,10 +44,8 @@ def strategy_collectives(model: Transformer, strategy: Strategy, global_batch: i
 
     Parameters
     ----------
-    model : Transformer
-        The model.
-    strategy : Strategy
-        Degrees and choices; ``expert`` must be 1 where ZeRO shards the state.
+    model, strategy : Transformer, Strategy
+        The model, its degrees and choices; ``expert`` must be 1 where ZeRO shards the state.
     global_batch : int
         Sequences B of the iteration over all replicas.
 

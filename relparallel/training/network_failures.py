@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
+from relparallel.parallel.flows import PairFlows, Wiring
 from relparallel.parallel.group_links import group_links, groups_of
-from relparallel.parallel.pair_flows import PairFlows, Wiring
 from relparallel.parallel.step_time import communicating, slowed_step
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate, require_time

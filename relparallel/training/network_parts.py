@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from relparallel.parallel.pair_flows import PairFlows
+from relparallel.parallel.flows import PairFlows
 from relparallel.topology import Topology
 from relparallel.topology.symmetry import refine_colours
 

@@ -1,17 +1,16 @@
-from .attention_io import (
-    break_even_sram as break_even_sram,
-    flash_attention_accesses as flash_attention_accesses,
-    standard_attention_accesses as standard_attention_accesses,
-)
 from .data_movement import (
     ENCODER_FUSION as ENCODER_FUSION,
+    break_even_sram as break_even_sram,
     encoder_layer as encoder_layer,
+    flash_attention_accesses as flash_attention_accesses,
+    standard_attention_accesses as standard_attention_accesses,
     words_moved as words_moved,
 )
 from .decoder import operators as operators
 from .encoders import (
     bert as bert,
     encoder_decoder as encoder_decoder,
+    swin as swin,
     t5 as t5,
     vision_transformer as vision_transformer,
 )
@@ -23,10 +22,13 @@ from .precision import (
     lost_gradients as lost_gradients,
     state_bytes_per_parameter as state_bytes_per_parameter,
 )
-from .presets import transformer as transformer, transformers as transformers
 from .profiles import read_profile as read_profile, write_profile as write_profile
 from .published_graphs import layer_graph as layer_graph, layer_graphs as layer_graphs
 from .recurrent import recurrent as recurrent
 from .rlhf import rlhf as rlhf
-from .transformer import LatentAttention as LatentAttention, Transformer as Transformer
-from .windows import swin as swin
+from .transformer import (
+    LatentAttention as LatentAttention,
+    Transformer as Transformer,
+    transformer as transformer,
+    transformers as transformers,
+)

@@ -1,4 +1,4 @@
-"""One encoder layer, operator by operator and tensor by tensor: who computes, who moves, what fusion saves.
+"""What a layer moves between memory and chip: an encoder layer, fused or not; attention in tiles or not.
 
 ``data/encoder_layer.csv`` lists the operators of a forward and backward pass with the tensors that each reads
 and writes. A tensor's letters are its dimensions:
@@ -16,28 +16,20 @@ c         3: queries, keys and values
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Collection
-from functools import cache
 from typing import Final
 
 import pandas as pd
 
 from relparallel._checks import require_instance, require_int
-from relparallel.published import data_folder
+from relparallel.published import shipped_rows
 
 _LETTERS: Final = {"b": "batch", "j": "sequence", "k": "sequence", "h": "heads", "i": "hidden", "u": "ffn"}
 
 ENCODER_FUSION: Final = ("softmax", "softmax backward")
 """Groups that a framework's softmax fuses already: scaling, softmax and dropout of the scores."""
-
-
-@cache
-def _rows() -> tuple[dict[str, str], ...]:
-    with (data_folder() / "encoder_layer.csv").open(newline="", encoding="utf-8") as file:
-        return tuple(csv.DictReader(file))
 
 
 def encoder_layer(
@@ -47,21 +39,15 @@ def encoder_layer(
 
     Parameters
     ----------
-    batch, sequence : int
-        Sequences and their tokens.
-    hidden, heads, ffn : int
-        Sizes; BERT-large by default.
+    batch, sequence, hidden, heads, ffn : int
+        Sequences, their tokens and the sizes; BERT-large by default.
 
     Returns
     -------
     DataFrame
-        ``operator``, ``pass``, ``class``, ``flops``, ``reads`` and ``writes`` (number of entries by tensor)
-        and ``group``, the fused kernel that it belongs to, or none.
-
-    Notes
-    -----
-    A contraction costs two FLOPs for every combination of its letters. Ivanov et al., "Data Movement Is All
-    You Need", MLSys 2021, section 3 and the table of its appendix.
+        ``operator``, ``pass``, ``class``, ``flops`` (two for every combination of a contraction's letters),
+        ``reads`` and ``writes`` (entries by tensor) and ``group``, the fused kernel that it belongs to, or
+        none. Ivanov et al., "Data Movement Is All You Need", MLSys 2021, section 3 and appendix.
 
     Examples
     --------
@@ -74,7 +60,7 @@ def encoder_layer(
         raise ValueError(f"heads must divide hidden = {hidden}, got {heads}")
     given = {"batch": batch, "sequence": sequence, "hidden": hidden, "heads": heads, "ffn": ffn}
     sides = {letter: given[name] for letter, name in _LETTERS.items()} | {"p": hidden // heads, "c": 3}
-    return pd.DataFrame([_operator(row, sides) for row in _rows()])
+    return pd.DataFrame([_operator(row, sides) for row in shipped_rows("encoder_layer.csv")])
 
 
 def _operator(row: dict[str, str], sides: dict[str, int]) -> dict[str, object]:
@@ -107,12 +93,8 @@ def words_moved(layer: pd.DataFrame, fused: Collection[str] = ()) -> pd.Series:
     Returns
     -------
     Series
-        Numbers by class of the kernel's last operator.
-
-    Notes
-    -----
-    A kernel reads every tensor that it does not make itself once, and writes every tensor that another
-    kernel reads, or nobody.
+        Numbers by class of the kernel's last operator: a kernel reads every tensor that it does not make
+        once, and writes every tensor that another kernel reads, or nobody.
 
     Examples
     --------
@@ -145,3 +127,77 @@ def _kernel_words(kernel: str, part: pd.DataFrame, readers: dict[str, set[str]])
         writes |= written
     outside = {name: size for name, size in writes.items() if readers.get(name, set()) != {kernel}}
     return sum(outside.values()) + sum(size for name, size in reads.items() if name not in writes)
+
+
+def standard_attention_accesses(sequence: int, head: int) -> int:
+    """Numbers that one head's forward pass reads or writes when scores are kept in memory.
+
+    Parameters
+    ----------
+    sequence, head : int
+        Tokens N and width d of the head.
+
+    Returns
+    -------
+    int
+        4 N d + 4 N^2: queries, keys, values and result once, scores four times. Dao et al., "FlashAttention",
+        2022, algorithm 0 and theorem 2.
+
+    Examples
+    --------
+    >>> standard_attention_accesses(1024, 64)
+    4456448
+    """
+    N, d = require_int(sequence=sequence, head=head, at_least=1, at_most=10**9)
+    return int(4 * N * d + 4 * N * N)
+
+
+def flash_attention_accesses(sequence: int, head: int, sram: int) -> int:
+    """Numbers that one head's forward pass reads or writes when it works on tiles that fit on the chip.
+
+    Parameters
+    ----------
+    sequence, head, sram : int
+        Tokens N, width d of the head, and numbers M that the chip holds, at least 4 d.
+
+    Returns
+    -------
+    int
+        2 N d + T (3 N d + 4 N) with T = ceil(N / ceil(M / 4 d)) tiles of keys, Theta(N^2 d^2 / M): each tile
+        reads all queries, and reads and writes result and two statistics of each row. Dao et al.,
+        "FlashAttention", 2022, algorithm 1 and theorem 2.
+
+    Examples
+    --------
+    >>> flash_attention_accesses(1024, 64, 51200)
+    1335296
+    """
+    N, d = require_int(sequence=sequence, head=head, at_least=1, at_most=10**9)
+    M = require_int(sram=sram, at_least=1, at_most=10**15)
+    if 4 * d > M:
+        raise ValueError(f"sram must be at least 4 head = {4 * d}, got {M}")
+    columns = -(-M // (4 * d))
+    tiles = -(-N // columns)
+    return int(2 * N * d + tiles * (3 * N * d + 4 * N))
+
+
+def break_even_sram(head: int) -> int:
+    """Numbers that a chip must hold before tiles save anything on long sequences.
+
+    Parameters
+    ----------
+    head : int
+        Width d of the head.
+
+    Returns
+    -------
+    int
+        d (3 d + 4): where N^2 (3 d + 4) 4 d / M falls to 4 N^2.
+
+    Examples
+    --------
+    >>> break_even_sram(64)
+    12544
+    """
+    d = require_int(head=head, at_least=1, at_most=10**9)
+    return int(d * (3 * d + 4))

@@ -23,14 +23,10 @@ def operators(model: Transformer, micro_batch: int = 1, tensor: int = 1) -> Oper
     Returns
     -------
     OperatorTable
-        What one rank does and stores; norms and router stand on every rank.
-
-    Notes
-    -----
-    With t = 1 the products cost ``model.flops_per_iteration(b)`` exactly, and the parameters are
-    ``model.parameters``. About 20 rows, whatever the number of layers. Tokens are spread evenly over
-    experts; positions that are no parameters are counted as rotations. Shoeybi et al., "Megatron-LM", 2019,
-    section 3 (what is split).
+        What one rank does and stores: about 20 rows. Norms and router stand on every rank; tokens are spread
+        evenly over experts; positions that are no parameters count as rotations. With t = 1 the products
+        cost ``model.flops_per_iteration(b)`` exactly, and the parameters are ``model.parameters``. Shoeybi
+        et al., "Megatron-LM", 2019, section 3 (what is split).
 
     Examples
     --------

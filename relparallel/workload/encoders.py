@@ -1,10 +1,11 @@
-"""Transformers with an encoder: the first one of 2017, T5, BERT and the Vision Transformer."""
+"""Transformers with an encoder: the first one of 2017, T5, BERT, the Vision Transformer and Swin."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
-from relparallel._checks import require_flag, require_int
+from relparallel._checks import require_flag, require_instance, require_int
 from relparallel.workload._blocks import attention, embedding, feed_forward, linear, norm, pointwise
 from relparallel.workload.operators import Operator, OperatorTable
 
@@ -19,14 +20,10 @@ def encoder_decoder(
 
     Parameters
     ----------
-    encoder, decoder : int
-        Layers of the two stacks.
-    hidden, heads, ffn, vocabulary : int
-        Sizes; one table of the vocabulary serves both inputs and the output.
-    source, target : int
-        Tokens read and written.
-    batch : int
-        Pairs of sequences in one pass.
+    encoder, decoder, hidden, heads, ffn, vocabulary : int
+        Layers of the two stacks, and sizes; one table of the vocabulary serves both inputs and the output.
+    source, target, batch : int
+        Tokens read and written, and pairs of sequences in one pass.
     head_size : int, optional
         Width of a head; hidden / heads where omitted.
     biases : bool
@@ -71,14 +68,10 @@ def t5(
 
     Parameters
     ----------
-    layers : int
-        Of the encoder, and as many of the decoder.
-    hidden, heads, ffn, head_size, vocabulary : int
-        Sizes.
-    source, target : int
-        Tokens read and written.
-    batch : int
-        Pairs of sequences in one pass.
+    layers, hidden, heads, ffn, head_size, vocabulary : int
+        Layers of the encoder, and as many of the decoder, and sizes.
+    source, target, batch : int
+        Tokens read and written, and pairs of sequences in one pass.
 
     Returns
     -------
@@ -161,12 +154,8 @@ def vision_transformer(
         Sizes.
     ffn : int, optional
         Width of a feed-forward block; 4 hidden where omitted.
-    patch, image : int
-        Side of a patch and of the square image, in pixels; the first divides the second.
-    classes : int
-        Outputs.
-    batch : int
-        Images in one pass.
+    patch, image, classes, batch : int
+        Sides of a patch and of the square image [pixels], the first a divisor; outputs; images in one pass.
 
     Returns
     -------
@@ -195,16 +184,94 @@ def vision_transformer(
     return OperatorTable(name="ViT", operators=tuple(rows))
 
 
+def swin(
+    channels: int, depths: Sequence[int] = (2, 2, 6, 2), *, window: int = 7, patch: int = 4, image: int = 224,
+    head_size: int = 32, classes: int = 1000, batch: int = 1,
+) -> OperatorTable:  # fmt: skip
+    """Swin Transformer: attention inside windows, at resolutions that halve while channels double.
+
+    Liu et al., "Swin Transformer", ICCV 2021, section 3 and table 1.
+
+    Parameters
+    ----------
+    channels, head_size : int
+        C of the first stage, and the width of a head, a divisor.
+    depths : sequence of int
+        Blocks of each stage.
+    window, patch, image : int
+        Sides of a window [tokens], of a patch and of the image [pixels]; windows fill every stage.
+    classes, batch : int
+        Outputs, and images in one pass.
+
+    Returns
+    -------
+    OperatorTable
+        With the linear classifier.
+
+    Examples
+    --------
+    >>> table = swin(96)
+    >>> table.parameters, round(table.multiply_adds / 1e9, 2)
+    (28288354, 4.49)
+    """
+    require_int(window=window, patch=patch, image=image, classes=classes, batch=batch, at_least=1)
+    require_int(channels=channels, head_size=head_size, at_least=1)
+    sides = _sides(depths, window, patch, image)
+    if channels % head_size:
+        raise ValueError(f"head_size must divide channels = {channels}, got {head_size}")
+    last = channels * 2 ** (len(sides) - 1)
+    tokens = batch * sides[0] ** 2
+    rows = [
+        linear("patches", tokens, channels, 3 * patch**2, bias=True),
+        norm("patch norm", tokens, channels),
+    ]
+    for stage, (depth, side) in enumerate(zip(depths, sides, strict=True)):
+        rows += _stage(stage, depth, batch, side, channels * 2**stage, window, head_size)
+    rows += [norm("last norm", batch * sides[-1] ** 2, last)]
+    rows += [linear("classifier", batch, classes, last, bias=True)]
+    return OperatorTable(name="Swin", operators=tuple(rows))
+
+
+def _sides(depths: Sequence[int], window: int, patch: int, image: int) -> list[int]:
+    """Side of every stage [tokens]."""
+    require_instance(Sequence, depths=depths)
+    for depth in depths:
+        require_int(depths=depth, at_least=1)
+    if not 1 <= len(depths) <= 16:
+        raise ValueError(f"depths must hold 1 to 16 stages, got {depths!r}")
+    reach = patch * window * 2 ** (len(depths) - 1)
+    if image % reach:
+        raise ValueError(
+            f"image must be a multiple of patch x window x 2^(stages - 1) = {reach}, got {image} "
+            f"with patch {patch} and window {window}"
+        )
+    return [image // patch // 2**stage for stage in range(len(depths))]
+
+
+def _stage(
+    stage: int, depth: int, batch: int, side: int, width: int, window: int, head_size: int
+) -> tuple[Operator, ...]:
+    """The blocks of one resolution, behind the merging of four patches into one."""
+    tokens, heads, label = batch * side**2, width // head_size, f"stage {stage + 1}: "
+    size, offsets = window**2, (2 * window - 1) ** 2
+    merge = (norm(f"{label}merge norm", tokens, 2 * width), linear(f"{label}merge", tokens, width, 2 * width))
+    lookup = pointwise(
+        f"{label}offsets", "lookup", tokens * heads, size, times=depth, parameters=depth * offsets * heads
+    )
+    blocks = _encoder(tokens // size, size, depth, width, heads, 4 * width, label)
+    return (*(merge if stage else ()), *blocks, lookup)
+
+
 def _encoder(
-    batch: int, length: int, layers: int, hidden: int, heads: int, ffn: int | None
+    sequences: int, length: int, layers: int, hidden: int, heads: int, ffn: int | None, label: str = ""
 ) -> tuple[Operator, ...]:
     """Equal layers of full attention and feed-forward blocks, all with biases."""
     require_int(layers=layers, at_least=1)
     width = 4 * hidden if ffn is None else require_int(ffn=ffn, at_least=1)
     return (
-        *attention(batch, length, hidden, heads, times=layers),
-        *feed_forward(batch * length, hidden, width, times=layers),
-        *_norms(batch * length, hidden, 2 * layers),
+        *attention(sequences, length, hidden, heads, times=layers, label=label),
+        *feed_forward(sequences * length, hidden, width, times=layers, label=label),
+        *_norms(sequences * length, hidden, 2 * layers, label=label),
     )
 
 

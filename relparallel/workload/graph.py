@@ -12,7 +12,7 @@ A          bytes of the output, carried by every edge that leaves  ``activation_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -25,35 +25,60 @@ from numpy.typing import ArrayLike
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
-from relparallel.workload._edges import components, directed_pairs, require_acyclic, stages, sums
 
 AMOUNTS: Final = ("forward", "backward", "parameter_bytes", "activation_bytes")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LayerGraph:
+class Layered:
+    """Named layers or operators joined by directed edges without cycles: what its dataclasses share."""
+
+    names: tuple[str, ...]
+    edges: IntArray
+
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return all(_arrays.same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    def _set(self, amounts: Iterable[str], **checked: Any) -> None:
+        """Check names, edges and ``amounts`` >= 0, and keep them and what was checked, none to be written."""
+        names = _arrays.names("names", self.names)
+        for name in amounts:
+            checked[name] = _arrays.reals(name, getattr(self, name), len(names), "names", at_least=0.0)
+        checked |= {"names": names, "edges": _directed_pairs(self.edges, len(names))}
+        for name, value in checked.items():
+            kept = _arrays.read_only(value) if isinstance(value, np.ndarray) else value
+            object.__setattr__(self, name, kept)
+        graph: nx.DiGraph[int] = nx.DiGraph(self.edges.tolist())
+        if not nx.is_directed_acyclic_graph(graph):
+            cycle = [names[maker] for maker, _ in nx.find_cycle(graph)]
+            raise ValueError(f"edges must form no cycle, got {' -> '.join([*cycle, cycle[0]])}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LayerGraph(Layered):
     """Layers of a model, joined by the tensors that pass between them; a graph without cycles.
 
     Parameters
     ----------
-    names : tuple of str
-        Distinct names of the n layers.
-    kinds : tuple of str
-        What each layer is (``"conv"``), shape [n].
+    names, kinds : tuple of str
+        Distinct names of the n layers, and what each is (``"conv"``).
     forward, backward : array_like
         Work of a pass over ``batch`` samples, shape [n], in ``unit``.
-    parameter_bytes : array_like
-        Bytes of the parameters, shape [n].
-    activation_bytes : array_like
-        Bytes of the output of ``batch`` samples, shape [n].
+    parameter_bytes, activation_bytes : array_like
+        Bytes of the parameters, and of the output of ``batch`` samples, shape [n].
     edges : array_like of int
         Pairs (maker, user) of layer numbers, shape [m, 2], each once; kept in ascending order.
     unit : {"FLOP", "s"}
         Of ``forward`` and ``backward``: counted operations, or seconds measured on some device.
-    batch : int
-        Samples that ``forward``, ``backward`` and ``activation_bytes`` are of.
-    title : str
-        Name of the model.
+    batch, title : int, str
+        Samples that the work and the outputs are of, and the name of the model.
 
     Examples
     --------
@@ -66,43 +91,24 @@ class LayerGraph:
     ([0, 1, 1, 2], [10.0, 8.0])
     """
 
-    names: tuple[str, ...]
     kinds: tuple[str, ...]
     forward: FloatArray
     backward: FloatArray
     parameter_bytes: FloatArray
     activation_bytes: FloatArray
-    edges: IntArray
     unit: str = "FLOP"
     batch: int = 1
     title: str = ""
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]
-
     def __post_init__(self) -> None:
-        names = _arrays.names("names", self.names)
-        n = len(names)
+        n = len(_arrays.names("names", self.names))
         kinds = tuple(require_instance((tuple, list), kinds=self.kinds))
         if len(kinds) != n or not all(isinstance(kind, str) for kind in kinds):
             raise ValueError(f"kinds must be {n} texts, one for each of names, got {self.kinds!r}")
         require_choice(("FLOP", "s"), unit=self.unit)
         require_int(batch=self.batch, at_least=1)
         require_instance(str, title=self.title)
-        checked: dict[str, Any] = {"names": names, "kinds": kinds, "edges": directed_pairs(self.edges, n)}
-        for name in AMOUNTS:
-            checked[name] = _arrays.reals(name, getattr(self, name), n, "names", at_least=0.0)
-        for name, value in checked.items():
-            kept = _arrays.read_only(value) if isinstance(value, np.ndarray) else value
-            object.__setattr__(self, name, kept)
-        require_acyclic(self.edges, names)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, LayerGraph):
-            return NotImplemented
-        return all(_arrays.same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        self._set(AMOUNTS, kinds=kinds)
 
     @property
     def totals(self) -> dict[str, float]:
@@ -187,7 +193,7 @@ class LayerGraph:
         another group uses or nothing uses. O(n + m).
         """
         given = _arrays.integers("groups", groups, len(self), per="names")
-        group = components(given, self.edges)
+        group = _components(given, self.edges)
         outer = group[self.edges[:, 0]] != group[self.edges[:, 1]]
         pairs = np.unique(group[self.edges[outer]], axis=0)
         leaves = np.bincount(self.edges[:, 0], minlength=len(self)) == 0
@@ -215,7 +221,7 @@ class LayerGraph:
         return self.merge(group)
 
     def _places(self, places: ArrayLike | None) -> IntArray:
-        return self.levels if places is None else stages(places, self.edges, self.names)
+        return self.levels if places is None else _stages(places, self.edges, self.names)
 
     def _summed(self, place: IntArray, count: int) -> dict[str, Any]:
         """All fields of groups 0 ... count - 1 of layers but their edges and outputs."""
@@ -255,3 +261,42 @@ class LayerGraph:
         return f"<p>{repr(self)[1:-1]}</p>" + self.to_frame().to_html(
             float_format="{:.6g}".format, max_rows=20
         )
+
+
+def sums(groups: IntArray, amounts: FloatArray, count: int) -> FloatArray:
+    """Sum of the amounts in each of the groups 0 ... count - 1."""
+    return np.bincount(groups, amounts, count).astype(np.float64)
+
+
+def _directed_pairs(edges: ArrayLike, n: int) -> IntArray:
+    """Check pairs of numbers below n, each pair once, and sort them."""
+    pairs = _arrays.integers("edges", edges, -1, 2, at_most=n - 1)
+    keys, counts = np.unique(pairs, axis=0, return_counts=True)
+    if np.any(counts > 1):
+        raise ValueError(f"edges must differ from each other, got {keys[counts > 1][0].tolist()} twice")
+    return keys
+
+
+def _stages(places: ArrayLike, edges: IntArray, names: tuple[str, ...]) -> IntArray:
+    """Check a stage for each layer: every one up to the last is used, and none falls along an edge."""
+    place = _arrays.integers("places", places, len(names), per="names")
+    if np.any(np.bincount(place) == 0):
+        raise ValueError(f"places must use every stage up to the last, got {place.tolist()}")
+    back = edges[place[edges[:, 0]] > place[edges[:, 1]]]
+    if len(back):
+        maker, user = (names[layer] for layer in back[0])
+        raise ValueError(f"places must not fall along an edge, got {place.tolist()}: {maker} -> {user}")
+    return place
+
+
+def _components(groups: IntArray, edges: IntArray) -> IntArray:
+    """Strongly connected components of the quotient by groups, numbered by their first layer [n]."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    _, group = np.unique(groups, return_inverse=True)
+    ends, count = group[edges], int(group.max()) + 1
+    quotient = coo_array((np.ones(len(edges)), (ends[:, 0], ends[:, 1])), shape=(count, count))
+    _, label = connected_components(quotient.tocsr(), connection="strong")
+    _, first, found = np.unique(label[group], return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[found], dtype=np.int64)

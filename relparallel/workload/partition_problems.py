@@ -11,19 +11,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 
 from relparallel._checks import require_int, require_real
 from relparallel.topology import _arrays
-from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 from relparallel.topology.formats import _text
 from relparallel.units import MILLISECOND
-from relparallel.workload._edges import directed_pairs, require_acyclic, sums
-from relparallel.workload.graph import LayerGraph
+from relparallel.workload.graph import Layered, LayerGraph, sums
 
 _TOP: Final = ("maxSizePerFPGA", "maxFPGAs", "maxCPUs")
 _NODE: Final = ("id", "supportedOnFpga", "cpuLatency", "fpgaLatency", "isBackwardNode", "size")
@@ -31,7 +29,7 @@ _EDGE: Final = ("sourceId", "destId", "cost")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PartitionProblem:
+class PartitionProblem(Layered):
     """Operators to be placed on accelerators and CPUs, with times [s] and sizes [bytes] of each.
 
     ``transfer_time`` moves an output to another device; operators of one ``colour`` share a device;
@@ -39,44 +37,27 @@ class PartitionProblem:
     "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020.
     """
 
-    names: tuple[str, ...]
-    accelerator_time: FloatArray
-    cpu_time: FloatArray
-    transfer_time: FloatArray
-    memory_bytes: FloatArray
-    colour: IntArray
-    is_backward: BoolArray
-    supported: BoolArray
-    edges: IntArray
+    accelerator_time: _arrays.FloatArray
+    cpu_time: _arrays.FloatArray
+    transfer_time: _arrays.FloatArray
+    memory_bytes: _arrays.FloatArray
+    colour: _arrays.IntArray
+    is_backward: _arrays.BoolArray
+    supported: _arrays.BoolArray
     accelerators: int
     cpus: int
     accelerator_memory: float
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]
-
     def __post_init__(self) -> None:
-        names = _arrays.names("names", self.names)
-        n = len(names)
+        n = len(_arrays.names("names", self.names))
         require_int(accelerators=self.accelerators, cpus=self.cpus, at_least=0)
         require_real(accelerator_memory=self.accelerator_memory, at_least=0)
-        edges, colour = directed_pairs(self.edges, n), _arrays.integers("colour", self.colour, n, per="names")
-        checked: dict[str, Any] = {"names": names, "edges": edges, "colour": colour}
-        for name in ("accelerator_time", "cpu_time", "transfer_time", "memory_bytes"):
-            checked[name] = _arrays.reals(name, getattr(self, name), n, "names", at_least=0.0)
-        for name in ("is_backward", "supported"):
-            checked[name] = _arrays.flags(name, getattr(self, name), n, "names")
-        for name, value in checked.items():
-            kept = _arrays.read_only(value) if isinstance(value, np.ndarray) else value
-            object.__setattr__(self, name, kept)
-        require_acyclic(self.edges, names)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PartitionProblem):
-            return NotImplemented
-        return all(_arrays.same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        self._set(
+            ("accelerator_time", "cpu_time", "transfer_time", "memory_bytes"),
+            colour=_arrays.integers("colour", self.colour, n, per="names"),
+            is_backward=_arrays.flags("is_backward", self.is_backward, n, "names"),
+            supported=_arrays.flags("supported", self.supported, n, "names"),
+        )
 
     def to_layer_graph(self, bandwidth: float) -> LayerGraph:
         """Merge what must share a device into the layers of a forward pass.
@@ -133,9 +114,8 @@ def read_partition_problem(
 
     Notes
     -----
-    The published files charge a tensor its bytes over 2 GiB/s, in ms as the times of the nodes, but for the
-    layer graphs of the throughput inputs: their costs are a thousand times smaller, seconds beside ms. The
-    published objectives are of the files as they stand, and so is what is read here.
+    The published files charge a tensor its bytes over 2 GiB/s, in ms as the nodes, but the layer graphs
+    of the throughput inputs a thousandth of it; the published objectives are of the files as they stand.
 
     Examples
     --------

@@ -77,12 +77,6 @@ class Precision:
         Held before the state is cut into shards.
     logit_bytes, loss_bytes : float
         Of a logit: kept for the backward pass, and besides while the loss is computed.
-
-    Examples
-    --------
-    >>> half = PRECISIONS["megatron-bf16"]
-    >>> half.parameter_bytes + half.gradient_bytes + half.optimizer_bytes
-    18.0
     """
 
     parameter_bytes: float = real(default=2.0, at_least=0, at_most=_MOST_BYTES)
@@ -133,9 +127,6 @@ def state_bytes_per_parameter(
 ) -> int:
     """Bytes that training keeps for every parameter.
 
-    Micikevicius et al., "Mixed Precision Training", 2018, section 3.1. Rajbhandari et al., "ZeRO", 2020,
-    section 3.1.
-
     Parameters
     ----------
     weights, gradients : str
@@ -143,12 +134,13 @@ def state_bytes_per_parameter(
     master : bool
         Whether a copy of the weights is kept in fp32 for the update.
     moments : int
-        Numbers in fp32 that the optimiser keeps: 2 for Adam, 1 for momentum, 0 for plain descent.
+        Numbers in fp32 that the optimizer keeps: 2 for Adam, 1 for momentum, 0 for plain descent.
 
     Returns
     -------
     int
-        Bytes; 16 for mixed precision with Adam.
+        Bytes; 16 for mixed precision with Adam. Micikevicius et al., "Mixed Precision Training", 2018,
+        section 3.1. Rajbhandari et al., "ZeRO", 2020, section 3.1.
 
     Examples
     --------
@@ -170,7 +162,7 @@ def lost_gradients(
     Parameters
     ----------
     scale : float or array
-        Factor on the loss, and so on every gradient.
+        Factor S on the loss, and so on every gradient.
     mean, deviation : float
         Of the decimal logarithm of their magnitudes, which is normal.
     number : NumberFormat
@@ -179,13 +171,8 @@ def lost_gradients(
     Returns
     -------
     underflow, overflow : arrays
-        Of the shape of ``scale``.
-
-    Notes
-    -----
-    With x0 the smallest subnormal and x1 the largest number, the shares are Phi((log x0/(2 S) - mean) /
-    deviation) and 1 - Phi((log x1/S - mean) / deviation). Micikevicius et al., "Mixed Precision Training",
-    2018, section 3.2 and figure 3.
+        Phi((log x0/(2 S) - mean) / deviation) and 1 - Phi((log x1/S - mean) / deviation), x0 and x1 being the
+        smallest subnormal and the largest number. Micikevicius et al., 2018, section 3.2 and figure 3.
 
     Examples
     --------

@@ -30,10 +30,7 @@ _HOW: Final = "write 'nodeN -- description -- " + ", ".join(f"{name}=..." for na
 
 
 def read_profile(path: str | os.PathLike[str], *, batch: int = 1, data_loading: bool = False) -> LayerGraph:
-    r"""Read a profile in the text format of PipeDream and DAPPLE.
-
-    Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019. Fan et al.,
-    "DAPPLE: A Pipelined Data Parallel Approach for Training Large Models", PPoPP 2021.
+    r"""Read a profile in the text format of PipeDream (Narayanan et al., SOSP 2019) and DAPPLE.
 
     Parameters
     ----------
@@ -48,7 +45,7 @@ def read_profile(path: str | os.PathLike[str], *, batch: int = 1, data_loading: 
     Returns
     -------
     LayerGraph
-        Work in seconds. Names are those of the file (``node4``), ordered by their numbers; kinds are the
+        Work in seconds, layers named as in the file (``node4``) and ordered by their numbers; kinds are the
         descriptions.
 
     Examples

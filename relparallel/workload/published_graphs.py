@@ -18,9 +18,11 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
+from relparallel.workload.decoder import operators
+from relparallel.workload.encoders import bert
 from relparallel.workload.graph import LayerGraph
-from relparallel.workload.presets import transformer, transformers
-from relparallel.workload.transformer import Transformer
+from relparallel.workload.operators import OperatorTable
+from relparallel.workload.transformer import Transformer, transformer, transformers
 
 Build = TypeVar("Build", bound=Callable[..., LayerGraph])
 BUILDERS: Final[dict[str, Callable[..., LayerGraph]]] = {}
@@ -256,19 +258,19 @@ def bert_graph(
     layers: int = 12, *, hidden: int = 768, vocabulary: int = 30522, sequence: int = 512,
     element_bytes: float = 4,
 ) -> LayerGraph:  # fmt: skip
-    """BERT without a task's head: embeddings, encoder layers, pooler.
+    """BERT without a task's head: embeddings, encoder layers as `bert` counts them, pooler.
 
-    Three tables (V + s + 2) h and a LayerNorm 2 h; layers of 12 h^2 + 13 h parameters and s (12 h^2 + 2 s h)
-    multiply-adds, however many heads there are; a pooler h^2 + h on the first token. Devlin et al., 2018.
+    Embeddings are three tables and a LayerNorm; the pooler sees the first token only. Devlin et al., 2018.
     """
     require_int(layers=layers, hidden=hidden, vocabulary=vocabulary, sequence=sequence, at_least=1)
-    net, h, s = Builder(), hidden, sequence
-    tables = (vocabulary + s + 4) * h
-    tail = net.add("embeddings", "embedding", (), macs=0, parameters=tables, outputs=s * h)
-    layer = {"macs": s * (12 * h**2 + 2 * s * h), "parameters": 12 * h**2 + 13 * h, "outputs": s * h}
+    one, two = (bert(n, hidden, 1, vocabulary=vocabulary, sequence=sequence) for n in (1, 2))
+    layer, macs, outputs = *_grown(one, two), sequence * hidden
+    pooler = hidden**2 + hidden
+    net, tables = Builder(), one.parameters - layer - pooler
+    tail = net.add("embeddings", "embedding", (), macs=0, parameters=tables, outputs=outputs)
     for i in range(1, layers + 1):
-        tail = net.add(f"layer{i}", "encoder layer", tail, **layer)
-    net.add("pooler", "dense", tail, macs=h**2, parameters=h**2 + h, outputs=h)
+        tail = net.add(f"layer{i}", "encoder layer", tail, macs=macs, parameters=layer, outputs=outputs)
+    net.add("pooler", "dense", tail, macs=hidden**2, parameters=pooler, outputs=hidden)
     return net.graph(f"BERT-{layers}", element_bytes)
 
 
@@ -296,13 +298,17 @@ def transformer_graph(model: Transformer, *, element_bytes: float = 2) -> LayerG
     return net.graph("Transformer", element_bytes)
 
 
-def _layer(model: Transformer, *, mixture: bool) -> tuple[int, float]:
+def _layer(model: Transformer, *, mixture: bool) -> tuple[int, int]:
     """Parameters and multiply-adds of one sequence that one layer more costs."""
     if mixture and model.experts == 1:
-        return 0, 0.0
-    fewer, more = (replace(model, layers=n, dense_layers=0 if mixture else n) for n in (1, 2))
-    macs = (more.flops_per_iteration(1) - fewer.flops_per_iteration(1)) / 6
-    return more.parameters - fewer.parameters, macs
+        return 0, 0
+    one, two = (operators(replace(model, layers=n, dense_layers=0 if mixture else n)) for n in (1, 2))
+    return _grown(one, two)
+
+
+def _grown(one: OperatorTable, two: OperatorTable) -> tuple[int, int]:
+    """Parameters and multiply-adds that the second table has more."""
+    return two.parameters - one.parameters, two.multiply_adds - one.multiply_adds
 
 
 def _lstm(

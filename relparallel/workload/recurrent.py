@@ -21,24 +21,17 @@ def recurrent(
     ----------
     cell : {"rnn", "lstm"}
         What makes a state.
-    inputs, hidden : int
-        Widths of an input and of the state.
-    layers, steps, batch : int
-        Layers, and steps and sequences of one pass.
+    inputs, hidden, layers, steps, batch : int
+        Widths of an input and of the state; layers; steps and sequences of one pass.
     vocabulary : int, optional
         Words of a language model around it: a table in front, logits behind.
 
     Returns
     -------
     OperatorTable
-        h (i + h + 1) parameters for a layer with inputs of width i, four times as many with gates.
-
-    Notes
-    -----
-    The weights of the state are read again at every step: their intensity is that of one batch, whatever
-    the number of steps. Elman, "Finding Structure in Time", 1990. Hochreiter and Schmidhuber, "Long
-    Short-Term Memory", 1997. Zaremba et al., "Recurrent Neural Network Regularization", 2014 (language
-    models).
+        h (i + h + 1) parameters for a layer with inputs of width i, four times as many with gates. The
+        weights of the state are read again at every step. Elman, "Finding Structure in Time", 1990.
+        Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997. Zaremba et al., 2014 (language models).
 
     Examples
     --------

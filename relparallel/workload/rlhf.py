@@ -57,16 +57,14 @@ class MixedWorkload:
 def rlhf(
     actor: Transformer, critic: Transformer, *, prompt: int, response: int, sequences: int, epochs: int = 1
 ) -> MixedWorkload:
-    """One step of proximal policy optimisation on a language model.
+    """One step of proximal policy optimization on a language model.
 
     Parameters
     ----------
     actor, critic : Transformer
         What writes, and what judges; the reference equals the first in size, the reward model the second.
-    prompt, response : int
-        Tokens read and written per sequence.
-    sequences : int
-        Sequences of the step, written together.
+    prompt, response, sequences : int
+        Tokens read and written per sequence, and sequences of the step, written together.
     epochs : int
         How often actor and critic train on them.
 
@@ -78,9 +76,8 @@ def rlhf(
     Notes
     -----
     Token i of an answer costs 2 W + 2 h V + 4 L a d (prompt + i) and reads every weight once for all
-    sequences, so that writing runs at the speed of memory. Whole passes count the full square of scores, as
-    `Transformer.flops_per_iteration` does. Ouyang et al., "Training language models to follow instructions
-    with human feedback", 2022, section 3. Yao et al., "DeepSpeed-Chat", 2023, section 4 (hybrid engine).
+    sequences. Whole passes count the full square of scores, as `Transformer.flops_per_iteration` does. Ouyang
+    et al., 2022, section 3. Yao et al., "DeepSpeed-Chat", 2023, section 4 (hybrid engine).
 
     Examples
     --------

@@ -15,7 +15,12 @@ B         sequences in one iteration                  ``batch``
 
 from __future__ import annotations
 
+from functools import cache
+
 from relparallel._checks import flag, instance, record, require_choice, require_int, whole
+from relparallel.published import shipped_rows
+
+_LATENT = ("q_rank", "kv_rank", "nope", "rope", "value")
 
 
 @record
@@ -26,19 +31,12 @@ class LatentAttention:
 
     Parameters
     ----------
-    q_rank : int, optional
-        Width of the vector that queries are made from; where omitted, they come from the hidden state.
-    kv_rank : int
-        Width of the vector that keys and values are made from.
-    nope, rope : int
-        Entries of a head's key without and with a position; all heads share the latter.
-    value : int
-        Entries of a head's value; ``nope + rope + value`` is even.
-
-    Examples
-    --------
-    >>> LatentAttention(q_rank=1536, kv_rank=512, nope=128, rope=64, value=128).head_width
-    160
+    q_rank, kv_rank : int
+        Widths of the vectors that queries, and keys and values, are made from; without the first, queries
+        come from the hidden state.
+    nope, rope, value : int
+        Entries of a head's key without and with a position, which all heads share, and of its value; the sum
+        is even.
     """
 
     q_rank: int | None = whole(default=None, at_least=1)
@@ -89,25 +87,17 @@ class Transformer:
         Width of a head; h / a where omitted, which ``heads`` must then divide.
     latent : LatentAttention, optional
         Multi-head latent attention, with its own widths of heads: leave out ``kv_heads`` and ``head_size``.
-    qk_norm : bool
-        Whether queries and keys are normalised, with one scale for each entry of a head.
-    gated : bool
-        Whether the feed-forward block has a third matrix (SwiGLU).
-    experts, active_experts : int
-        Feed-forward blocks of a mixture-of-experts layer, and how many of them a token passes; 1 and 1 is
-        a dense model.
-    expert_ffn : int, optional
-        Width of one expert; f where omitted.
-    shared_experts : int
-        Experts that every token passes besides.
-    dense_layers : int
-        Layers without a mixture among the L.
-    tied : bool
-        Whether the output layer is the embedding.
-    learned_positions : bool
-        Whether positions are parameters, s h of them; otherwise they cost none (rotary, ALiBi).
-    biases : bool
-        Whether matrices have biases, and norms a shift besides their scale.
+    qk_norm, gated : bool
+        Whether queries and keys are normalised, one scale for each entry of a head; whether the feed-forward
+        block has a third matrix (SwiGLU).
+    experts, active_experts, shared_experts : int
+        Feed-forward blocks of a mixture-of-experts layer, how many of them a token passes, and how many more
+        every token passes; 1, 1 and 0 is a dense model.
+    expert_ffn, dense_layers : int
+        Width of one expert, f where omitted; layers without a mixture among the L.
+    tied, learned_positions, biases : bool
+        Whether the output layer is the embedding; whether positions are s h parameters, or cost none (rotary,
+        ALiBi); whether matrices have biases, and norms a shift besides their scale.
 
     Examples
     --------
@@ -271,3 +261,57 @@ class Transformer:
         again = {"none": 0, "selective": 3 * attention, "full": layers}[recompute]
         forward = layers + 2 * self.hidden * self.vocabulary
         return float(batch * self.sequence * (3 * forward + again))
+
+
+@cache
+def _rows() -> dict[str, dict[str, int | bool]]:
+    """Shipped sizes by model; what a row leaves blank is the default."""
+    return {
+        row.pop("name"): {key: _size(text) for key, text in row.items() if text and key != "source"}
+        for row in shipped_rows("models.csv")
+    }
+
+
+def _size(text: str) -> int | bool:
+    return text == "True" if text in ("True", "False") else int(text)
+
+
+def transformers() -> tuple[str, ...]:
+    """Names that `transformer` knows.
+
+    Returns
+    -------
+    tuple of str
+        By family, smallest first.
+
+    Examples
+    --------
+    >>> len(transformers()), transformers()[:2]
+    (42, ('gpt2-117m', 'gpt2-345m'))
+    """
+    return tuple(_rows())
+
+
+def transformer(name: str) -> Transformer:
+    """Published model of that name.
+
+    ``data/models.csv`` names the source of every row.
+
+    Parameters
+    ----------
+    name : str
+        One of `transformers`.
+
+    Returns
+    -------
+    Transformer
+        With the sizes and the sequence length it was published with.
+
+    Examples
+    --------
+    >>> round(transformer("gpt3-175b").parameters / 1e9, 1)
+    174.6
+    """
+    sizes = dict(_rows()[require_choice(transformers(), name=name)])
+    latent = {key: sizes.pop(key) for key in _LATENT if key in sizes}
+    return Transformer(**sizes, latent=LatentAttention(**latent) if latent else None)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.parallel import Strategy, memory, simulate_schedule
-from relparallel.parallel._memory_kernel import FLIGHT_RULES, _flight, _waiting
+from relparallel.parallel._memory_kernel import FLIGHT_RULES, _waiting, flight
 from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.parallel.schedules import SCHEDULES, SPLIT, V_SHAPED
 from relparallel.workload import Transformer
@@ -101,4 +101,4 @@ def test_the_first_and_the_last_chunk_hold_what_they_hold_when_simulated(p, v, r
     change = np.where(timeline.kind[own] == "forward", 1, -1)
     at = np.where(change > 0, timeline.start[own], timeline.start[own] + timeline.duration[own]).round(9)
     peak = np.cumsum(change[np.lexsort((change, at))]).max()
-    assert _flight(FLIGHT_RULES["interleaved_1f1b"], p, float(p * rounds), v, stage % p)[column] == peak
+    assert flight(FLIGHT_RULES["interleaved_1f1b"], p, float(p * rounds), v, stage % p)[column] == peak

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.parallel import overlap_time, overlap_timeline, prefetched_time
-from relparallel.parallel.overlap import bucketed_time
 
 times = st.floats(0, 10)
 slowdowns = st.floats(1, 4)
@@ -22,6 +21,12 @@ def by_events(x: float, y: float, a: float, b: float) -> float:
         x, y = (x - step / a if step < x * a else 0.0), (y - step / b if step < y * b else 0.0)
         clock += step
     return clock + x + y
+
+
+def bucketed_time(work, sent) -> float:
+    """Longest of all work up to a bucket and all sending from it on (Li et al., VLDB 2020, section 3.2.3)."""
+    sent = np.broadcast_to(sent, len(work))
+    return max(sum(work[: i + 1]) + sum(sent[i:]) for i in range(len(work)))
 
 
 @given(x=times, y=times, a=slowdowns, b=slowdowns)

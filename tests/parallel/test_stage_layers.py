@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, stage_times, step_time
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
-from relparallel.parallel.stage_layers import dealt_layers
+from relparallel.parallel.stage_times import dealt_layers
 from relparallel.parallel.step_time import step_timeline
 from relparallel.parallel.strategy import RECOMPUTE
 from relparallel.workload import Transformer

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from relparallel.parallel import Strategy, memory, simulate_schedule
 from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.parallel.schedules import SCHEDULES, SPLIT, V_SHAPED
-from relparallel.parallel.stage_layers import kept_layers
+from relparallel.parallel.stage_times import kept_layers
 from relparallel.parallel.strategy import RECOMPUTE
 from relparallel.workload import Transformer
 

@@ -5,8 +5,8 @@ import pytest
 
 from relparallel.hardware import Cluster, cluster
 from relparallel.parallel import Placement, Strategy, step_time
+from relparallel.parallel.flows import PairFlows, Wiring
 from relparallel.parallel.group_links import group_links
-from relparallel.parallel.pair_flows import PairFlows, Wiring
 from relparallel.parallel.step_time import slowed_step
 from relparallel.topology import (
     dgx_superpod,
@@ -80,7 +80,7 @@ def test_a_part_does_what_the_step_without_it_takes(name, order):
 
 @pytest.mark.parametrize("name", FABRICS)
 def test_flows_after_a_loss_are_those_searched_anew(name):
-    """Pairs searched from both ends against all groups searched from every receiver."""
+    """What a loss moves is added to the loads before it; `group_links` searches all pairs again."""
     network = FABRICS[name]()
     wiring = Wiring.of(network)
     for degree, pattern in (("data", "ring"), ("pipeline", "chain"), ("tensor", "ring")):
