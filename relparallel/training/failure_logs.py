@@ -32,16 +32,12 @@ class FailureLog:
 
     Parameters
     ----------
-    node : array of str [n]
-        What failed.
+    node, cause : array of str [n]
+        What failed, and the class of each failure.
     start, end : array [n]
         When it failed and when it was back [s since the watch began].
-    cause : array of str [n]
-        Class of each failure.
-    population : int
-        Nodes that were watched.
-    finish : float, optional
-        End of the watch [s]; by default the last failure.
+    population, finish : int, float, optional
+        Nodes that were watched, and the end of the watch [s]; by default the last failure.
     overlaps : {"refuse", "merge", "keep"}
         What becomes of a failure of a node that is still down: refused, one repair with the earlier one, or
         kept.
@@ -155,8 +151,6 @@ class FailureLog:
 
 def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Refuse, merge or keep failures of nodes that are still down; ``table`` is in order of time."""
-    import pandas as pd
-
     latest = table.groupby("node")["end"].cummax().groupby(table["node"]).shift()
     again = table["start"] == table.groupby("node")["start"].shift()  # also where repairs take no time
     inside = ((table["start"] < latest) | again).to_numpy()
@@ -172,7 +166,7 @@ def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tupl
     found = int(inside.sum())
     if overlaps == "keep":
         return table, (f"{found} repairs overlap an earlier one of the same node and are kept",)
-    repair = pd.Series(~inside, index=table.index).groupby(table["node"]).cumsum()
+    repair = table.assign(repair=~inside).groupby("node")["repair"].cumsum()
     grouped = table.assign(repair=repair).groupby(["node", "repair"], sort=False)
     merged = grouped.agg(start=("start", "first"), end=("end", "max"), cause=("cause", "first")).reset_index()
     return merged.sort_values(["start", "end"]), (f"{found} rows are merged into an earlier repair",)
@@ -237,11 +231,11 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
 
 def _numbers(column: pd.Series) -> pd.Series:
     """The same numbers as float64, NaN for anything else."""
-    import pandas as pd
+    return column.map(_number).astype(np.float64)
 
-    real = column.map(lambda entry: isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_)))
-    kept = column.astype(object).where(real.to_numpy(dtype=bool), np.nan)
-    return pd.to_numeric(kept, errors="coerce").astype(np.float64)
+
+def _number(entry: Any) -> float:
+    return float(entry) if isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_)) else np.nan
 
 
 def _refuse_row(records: pd.DataFrame, bad: pd.Series, wanted: str) -> None:

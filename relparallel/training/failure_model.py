@@ -49,37 +49,28 @@ def failure_model(
     topology : Cluster or Topology
         Where the job runs. The hosts of a topology are its GPUs, eight to a node, or its nodes; it brings its
         parts: cards, cables, switches, groups of shared risk.
-    strategy : Strategy
-        How it is split; it fills the cluster.
-    placement : Placement, optional
-        Which GPU runs which rank; the default order where omitted.
+    strategy, placement : Strategy, Placement, optional
+        How it is split, filling the cluster, and which GPU runs which rank (the default order).
     rates : str, ComponentRates or tuple of ComponentClass
         One of `RATES`, a failure table, or the classes themselves, which then count nothing of the network.
-    workload : Transformer, optional
-        What is trained: the slowdown of a part is that of the step (`network_impact`). Without it a bound:
-        1/(share of the bandwidth left to the groups that lose most).
+    workload, global_batch : Transformer, int, optional
+        What is trained, and sequences of a step: the slowdown of a part is that of the step
+        (`network_impact`). Without it a bound, 1/(share of bandwidth left to the groups that lose most).
     cluster : Cluster, optional
         Nodes of the job, those of the topology where omitted; a workload needs an accelerator and links.
-    global_batch : int, optional
-        Sequences of a step; a workload needs it.
     network_rates : Mapping of str to float, optional
         Failures per part and second by name ("leaf", "nic-leaf cable") or family: "cable", "switch", "nic";
         `published_network_rates` where omitted. Parts without a rate never fail; those inside a server count
         with its node unless they are named.
     repair : float or Mapping of str to float, optional
-        Mean time until a part of the network works again [s], for all or by name or family; that of the
-        recovery policy where omitted.
+        Mean time until a part of the network works again [s], for all or by name or family.
 
     Returns
     -------
     FailureModel
-        With its `domains`: classes, not GPUs, are what anything is computed on.
-
-    Notes
-    -----
-    No failure is counted twice: on a topology the network of the table ("Network switch/cable") gives way to
-    the parts, its failed cards become those of the parts "nic", and a table that counts all hardware of a
-    node together keeps its total.
+        No failure is counted twice: on a topology the network of the table ("Network switch/cable") gives way
+        to the parts, its failed cards become those of the parts "nic", and a table that counts all hardware
+        of a node together keeps its total.
 
     References
     ----------

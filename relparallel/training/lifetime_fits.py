@@ -92,24 +92,17 @@ def fit_lifetimes(
     times : array
         Lives that ended, positive [s].
     censored : float or array, optional
-        Lives that had not ended, positive [s]: the time since the last failure. Zero counts as none.
+        Lives that had not ended [s]: the time since the last failure. Zero counts as none.
     laws : tuple of {"exponential", "weibull", "lognormal"}
         Which distributions.
-    samples : int
-        Samples of the fitted distribution for `p_value`; 0 for none.
-    rng : numpy.random.Generator, optional
-        Where those samples come from; needed for them.
+    samples, rng : int, numpy.random.Generator, optional
+        Samples of the fitted distribution for `p_value` (parametric bootstrap: every one is fitted again).
 
     Returns
     -------
     tuple of LifetimeFit
-        In the order of Akaike's criterion.
-
-    Notes
-    -----
-    Log-likelihood: the sum of log f over lives that ended and of log S over the others, f the density and S
-    the survival function. O(n) for each step of the solver; the distance takes O(n log n). P-values by
-    parametric bootstrap: every sample is fitted again.
+        In the order of Akaike's criterion, of the largest likelihood: log f of lives that ended and log S of
+        the others. O(n) for each step of the solver; the distance takes O(n log n).
 
     References
     ----------

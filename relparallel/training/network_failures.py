@@ -93,18 +93,14 @@ def network_impact(
 
     Parameters
     ----------
-    model : Transformer
-        What is trained.
+    model, global_batch : Transformer, int
+        What is trained, and sequences of a step.
     placement : Placement
         Strategy, and which host of the network, being a GPU, runs which rank.
-    cluster : Cluster
-        Accelerator and links for which the step time is calibrated.
-    global_batch : int
-        Sequences of a step.
+    cluster, software : Cluster, str
+        Accelerator, links and calibration of `step_time`.
     network : Topology
-        How the GPUs are wired.
-    software : str
-        As `step_time` takes it.
+        How the GPUs, or nodes with as many GPUs each, are wired.
     samples : int, optional
         Parts of a class that are evaluated; all where they differ. None: all parts of the network.
 
@@ -116,11 +112,10 @@ def network_impact(
 
     Notes
     -----
-    Classes are parts of one kind that colour refinement of cables, loads and groups does not tell apart;
-    members that are looked at and differ split a class. The slowdown is the time with the least bandwidth
-    that a group of each degree has left (`group_links`) over the time with what it had. O(cables), and
-    O(cables near the ranks whose paths cross it), for each part evaluated. Hosts are GPUs or nodes with as
-    many GPUs each. Traffic takes shortest paths only: a card with one of two ports left keeps all its own.
+    Classes are parts of one kind that colour refinement of cables, loads and groups does not tell apart. The
+    slowdown is the time with the least bandwidth that a group of each degree has left (`group_links`) over
+    the time with what it had. Traffic takes shortest paths only: a card with one of two ports left keeps all
+    its own. O(cables) and O(cables near the ranks whose paths cross it) for each part evaluated.
 
     References
     ----------

@@ -170,12 +170,9 @@ def checkpoint_recovery_probability(
     Returns
     -------
     float or numpy.ndarray
-        Probability, of the shape of ``failures``; correctly rounded.
-
-    Notes
-    -----
-    Of C(N, k) subsets those with a surviving copy everywhere: in groups the coefficient of x^k in
-    ((1 + x)^m - x^m)^(N/m); on a ring N/(N-k) times that in (1 + ... + x^(m-1))^(N-k).
+        Share of the C(N, k) subsets with a surviving copy everywhere, correctly rounded: in groups the
+        coefficient of x^k in ((1 + x)^m - x^m)^(N/m); on a ring N/(N-k) times that in
+        (1 + ... + x^(m-1))^(N-k).
 
     References
     ----------
