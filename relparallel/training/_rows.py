@@ -75,9 +75,9 @@ class Rows:
     def running(self, waits: bool) -> tuple[float, float]:
         """Share of the time in which some speed is left, and the mean speed of that time."""
         speed = self.states(waits)[1]
-        chance = self.down(waits)
-        available = max(1 - float(chance[speed == 0].sum()), 0.0)
-        return available, min(float(chance @ speed) / available, 1.0) if available else 0.0
+        probability = self.down(waits)
+        available = max(1 - float(probability[speed == 0].sum()), 0.0)
+        return available, min(float(probability @ speed) / available, 1.0) if available else 0.0
 
     def slow_parts(self) -> float:
         """Mean speed with slow parts, of which Poisson numbers are slow at once."""

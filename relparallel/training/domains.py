@@ -173,7 +173,7 @@ def _dropped(
 
 
 def expected_replicas_hit(replicas: int, nodes_per_replica: int, failures: int) -> float:
-    """Mean number of model replicas that k failed nodes hit, all k-subsets of nodes alike.
+    """Mean number of model replicas that k failed nodes hit, every k-subset being as likely.
 
     Parameters
     ----------

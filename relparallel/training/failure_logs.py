@@ -71,10 +71,13 @@ class FailureLog:
                 raise ValueError(f"{name} must have as many rows as node, {len(node)}, got {len(column)}")
         notes = require_instance(tuple, notes=self.notes)
         if (nameless := node == "").any():
+            raise ValueError(f"node must have a name in every row, got '' in row {nameless.argmax() + 1}")
+        if (bad := end < start).any():
+            i, more = bad.argmax(), bad.sum() - 1
             raise ValueError(
-                f"node must have a name in every row, got '' in row {int(nameless.argmax()) + 1}"
+                f"end must not lie before start, got start {start[i]:g} s and end {end[i]:g} s in row "
+                f"{i + 1} (node {node[i]}), and {more} more such rows"
             )
-        _refuse(end < start, "end must not lie before start", node, start, end)
         order = np.lexsort((end, start))
         table = pd.DataFrame({"node": node, "start": start, "end": end, "cause": cause}).iloc[order]
         table, merged = _overlapping(table, self.overlaps)
@@ -99,9 +102,7 @@ class FailureLog:
         """Failures per node and second, from the first one to the end of the watch."""
         watched = self.watched - float(self.start[0])
         if watched <= 0:
-            raise ValueError(
-                f"start must hold failures at two moments at least, got {len(self.start)} row(s)"
-            )
+            raise ValueError(f"start must hold failures at two moments, got {len(self.start)} row(s)")
         return len(self.start) / (self.population * watched)
 
     @property
@@ -194,17 +195,6 @@ def _times(**named: Any) -> Times:
     return array
 
 
-def _refuse(bad: NDArray[np.bool_], rule: str, node: Texts, start: Times, end: Times) -> None:
-    """Name the first bad record and count the others."""
-    if bad.any():
-        row = int(bad.argmax())
-        more = int(bad.sum()) - 1
-        raise ValueError(
-            f"{rule}, got start {start[row]:g} s and end {end[row]:g} s in row {row + 1} (node {node[row]}), "
-            f"and {more} more such rows"
-        )
-
-
 def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
     """Refuse records that cannot be replayed; the row is named by its index."""
     import pandas as pd
@@ -212,9 +202,7 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
     require_instance(pd.DataFrame, records=records)
     require_int(nodes=nodes, at_least=1)
     if missing := [name for name in COLUMNS if name not in records]:
-        raise ValueError(
-            f"records must have the columns {', '.join(COLUMNS)}, got none called {missing[0]!r}"
-        )
+        raise ValueError(f"records must have columns {', '.join(COLUMNS)}, got none called {missing[0]!r}")
     if records.columns.duplicated().any():
         twice = records.columns[records.columns.duplicated()][0]
         raise ValueError(f"records must have every column once, got {twice!r} twice")

@@ -207,9 +207,7 @@ def _cluster(topology: Any, gpus: int, given: Any) -> Cluster:
         if given.gpus != gpus:
             raise ValueError(f"cluster must have the {gpus} GPUs of the strategy, got {given.gpus}")
     if hosts not in (gpus, gpus // max(node, 1)) or gpus % max(node, 1):
-        raise ValueError(
-            f"topology must have a host for each of {gpus} GPUs, or one for each node, got {hosts}"
-        )
+        raise ValueError(f"topology must have a host for each of {gpus} GPUs, or for each node, got {hosts}")
     return given or Cluster(nodes=gpus // node, gpus_per_node=node)
 
 

@@ -38,7 +38,7 @@ EFFECTS: Final = ("stop", "degrade", "corrupt")
 
 @record
 class ComponentClass:
-    """Parts that fail alike.
+    """Parts with the same rate and the same effect.
 
     Parameters
     ----------

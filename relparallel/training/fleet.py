@@ -214,7 +214,7 @@ def _back(bad: int, where: Counts, queue: Counts) -> None:
 
 
 @numba.njit(cache=True)
-def _mend(rng: Any, where: Counts, queue: Counts, repairs: Times) -> None:
+def _end_repair(rng: Any, where: Counts, queue: Counts, repairs: Times) -> None:
     """The next repair ends: it works, or does not, or hands the server on."""
     automatic = (where[AUTOMATIC] + where[AUTOMATIC + 1]) * repairs[0]
     manual = (where[MANUAL] + where[MANUAL + 1]) * repairs[1]
@@ -228,7 +228,7 @@ def _mend(rng: Any, where: Counts, queue: Counts, repairs: Times) -> None:
 
 
 @numba.njit(cache=True)
-def _mending(where: Counts, repairs: Times) -> float:
+def _repair_rate(where: Counts, repairs: Times) -> float:
     """Repairs that end per second."""
     automatic = (where[AUTOMATIC] + where[AUTOMATIC + 1]) * repairs[0]
     return float(automatic + (where[MANUAL] + where[MANUAL + 1]) * repairs[1])
@@ -238,11 +238,11 @@ def _mending(where: Counts, repairs: Times) -> float:
 def _pass(rng: Any, time: float, where: Counts, queue: Counts, repairs: Times) -> None:
     """The job stands still for a time while repairs go on."""
     while True:
-        rate = _mending(where, repairs)
+        rate = _repair_rate(where, repairs)
         time -= rng.standard_exponential() / rate if rate > 0 else np.inf
         if time < 0:
             return
-        _mend(rng, where, queue, repairs)
+        _end_repair(rng, where, queue, repairs)
 
 
 @numba.njit(cache=True)
@@ -284,8 +284,8 @@ def _host(
                 _pass(rng, delays[2], where, queue, repairs)
                 where[IDLE + _pick(rng, SPARE, where)] += 1
             else:
-                spent[4] += rng.standard_exponential() / _mending(where, repairs)
-                _mend(rng, where, queue, repairs)
+                spent[4] += rng.standard_exponential() / _repair_rate(where, repairs)
+                _end_repair(rng, where, queue, repairs)
         _select(rng, needed, where, queue)
     spent[2] += delays[1]
     _pass(rng, delays[1], where, queue, repairs)
@@ -316,14 +316,14 @@ def _run_fleet(
         _host(rng, needed, delays, where, queue, repairs, spent)
         while True:
             failing = rates[0] * where[ACTIVE] + rates[1] * where[ACTIVE + 1]
-            total = failing + _mending(where, repairs)
+            total = failing + _repair_rate(where, repairs)
             step = rng.standard_exponential() / total if total > 0 else np.inf
             if spent[0] + step >= work:
                 spent[0], done = work, True
                 break
             spent[0] += step
             if rng.random() * total >= failing:
-                _mend(rng, where, queue, repairs)
+                _end_repair(rng, where, queue, repairs)
                 continue
             failures += 1
             _fail(rng, rates, diagnosis, where, queue)

@@ -128,7 +128,7 @@ def fit_lifetimes(
     if samples or rng is not None:
         require_rng(rng=rng)
     if len(np.unique(ended)) < 2 and set(laws) - {"exponential"}:
-        raise ValueError(f"times must hold two different lives for a law of two parameters, got {ended[0]:g}")
+        raise ValueError(f"times must hold two different lives for two parameters, got {ended[0]:g}")
     fits = [_fit(law, ended, running, samples, rng) for law in laws]
     return tuple(sorted(fits, key=lambda fit: fit.aic))
 
@@ -216,8 +216,8 @@ def _distance(fit: LifetimeFit, ended: Times, running: Times) -> float:
     every = np.sort(np.concatenate([ended, running]))
     at_risk = len(every) - np.searchsorted(every, lives, side="left")
     curve = 1 - np.cumprod(1 - deaths / at_risk)
-    law, before = fit.cdf(lives), np.concatenate([[0.0], curve[:-1]])
-    return float(max(np.abs(curve - law).max(), np.abs(before - law).max()))
+    fitted, before = fit.cdf(lives), np.concatenate([[0.0], curve[:-1]])
+    return float(max(np.abs(curve - fitted).max(), np.abs(before - fitted).max()))
 
 
 def _rounded(value: Any) -> float:

@@ -21,7 +21,7 @@ from relparallel.parallel.flows import PairFlows, Wiring
 from relparallel.parallel.group_links import group_links, groups_of
 from relparallel.parallel.step_time import communicating, slowed_step
 from relparallel.topology import Topology
-from relparallel.training._arguments import require_rate, require_time
+from relparallel.training._arguments import require_rate
 from relparallel.training.failures import ComponentClass, behind
 from relparallel.training.network_parts import NetworkPart, Part, classes_of, cut_off, parts_of
 from relparallel.workload import Transformer
@@ -66,8 +66,6 @@ class NetworkImpact:
                 raise ValueError(f"rates must name parts among {sorted(known)}, got {name!r}")
             require_rate(rates=rate)
         require_instance(Cluster, cluster=cluster)
-        if repair is not None:
-            require_time(repair=repair)
         return tuple(
             ComponentClass(
                 name=part.name, level=part.level(cluster.gpus_per_node), rate=float(rates[part.name]),
@@ -270,9 +268,7 @@ class WiredJob:
 def _gpus_per_host(gpus: int, network: Topology) -> int:
     """One where the hosts are GPUs; where they are nodes, as many as each has."""
     share = -(-gpus // network.num_hosts)
-    if gpus % share or (share > 1 and gpus != share * network.num_hosts):
-        raise ValueError(
-            f"network must have a host for each of {gpus} GPUs, or nodes with as many each, got "
-            f"{network.num_hosts} hosts"
-        )
+    hosts = network.num_hosts
+    if gpus % share or (share > 1 and gpus != share * hosts):
+        raise ValueError(f"network must have a host for each of {gpus} GPUs, or of equal nodes, got {hosts}")
     return share

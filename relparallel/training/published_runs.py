@@ -88,10 +88,8 @@ class PublishedRun:
         require_flag(hardware_only=hardware_only)
         known = {entry.name: entry.value for entry in self.inputs}
         given = require_instance(Mapping, changed={} if changed is None else changed)
-        if strange := set(given) - set(known):
-            raise ValueError(
-                f"changed must name inputs of the run, got {', '.join(map(repr, sorted(strange)))}"
-            )
+        if strange := sorted(set(given) - set(known)):
+            raise ValueError(f"changed must name inputs of the run, got {', '.join(map(repr, strange))}")
         values = {**known, **given}
         kinds = {entry.part: entry.kind for entry in self.inputs}
         causes, losses, overhead = _classes(values, kinds, hardware_only)
@@ -114,9 +112,8 @@ class PublishedRun:
         if not len(turns):
             return float("nan")
         turn = turns[np.argmin(np.abs(turns - 5.5))]
-        return float(
-            scipy.optimize.brentq(lambda value: self.ratio({name: value}) - share, ends[turn], ends[turn + 1])
-        )
+        root = scipy.optimize.brentq(lambda x: self.ratio({name: x}) - share, ends[turn], ends[turn + 1])
+        return float(root)
 
     def bounds(self) -> tuple[float, float]:
         """Return the smallest and largest prediction over all ranges at once.

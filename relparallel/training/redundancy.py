@@ -213,7 +213,7 @@ def replica_holders(
 
 
 def domain_loss_probability(holders: NDArray[np.int64], nodes_per_domain: int, needed: int = 1) -> float:
-    """Probability that the failure of one domain, all alike, loses a shard."""
+    """Probability that the failure of one domain at random loses a shard."""
     require_instance(np.ndarray, holders=holders)
     if holders.ndim != 2 or holders.dtype.kind not in "iu" or holders.size == 0 or holders.min() < 0:
         raise ValueError(f"holders must be an array [shard, copy] of nodes from 0 on, got {holders}")
