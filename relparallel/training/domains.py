@@ -52,8 +52,6 @@ def drop_rule(strategy: Strategy, reshard: bool = True) -> DropRule:
     --------
     >>> drop_rule(Strategy(data=8, zero_stage=3, shard=4)).copies
     2
-    >>> drop_rule(Strategy(data=8, zero_stage=3, shard=4), reshard=False).replicas
-    4
     """
     require_instance(Strategy, strategy=strategy)
     require_flag(reshard=reshard)

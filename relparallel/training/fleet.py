@@ -36,18 +36,12 @@ ACTIVE, IDLE, SPARE, AUTOMATIC, MANUAL, QUEUED = 0, 2, 4, 6, 8, 10  # good ones 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetStudy:
-    """Replications of a job on a fleet.
+    """Replications of a job on a fleet."""
 
-    Parameters
-    ----------
-    failures : numpy.ndarray
-        Failures of each replication.
-    buckets : pandas.DataFrame
-        Seconds of each replication: work, recovery, selection, preemption, stall; they add up to its length.
-    """
-
-    failures: NDArray[np.int64]
-    buckets: pd.DataFrame
+    failures: NDArray[np.int64]  # of each replication
+    buckets: (
+        pd.DataFrame
+    )  # seconds of work, recovery, selection, preemption and stall; they add up to its length
 
     @property
     def total_time(self) -> NDArray[np.float64]:
@@ -144,19 +138,8 @@ class Fleet:
     def simulate(
         self, *, replications: int, rng: np.random.Generator, executor: Executor | None = None
     ) -> FleetStudy:
-        """Run the job again and again: failures and time by bucket.
+        """Run the job at least twice, with a stream of ``rng`` for each replication, wherever it runs.
 
-        Parameters
-        ----------
-        replications : int
-            How often, at least 2.
-        rng : numpy.random.Generator
-            Source of randomness; one stream is spawned per replication.
-        executor : concurrent.futures.Executor, optional
-            Where the replications run; it does not change the result.
-
-        Notes
-        -----
         Nothing fails while the job stands still. 64-bit counts; about 60 ns per failure or repair.
         """
         import pandas as pd

@@ -127,21 +127,10 @@ class Lifetime:
     def remaining(
         self, rng: np.random.Generator, count: int, ages: Ages = "stationary"
     ) -> NDArray[np.float64]:
-        """Return what is left of the lives of running parts [s].
+        """Return what is left of the lives of running parts [s] (Cox, "Renewal Theory", 1962, chapter 5).
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Source of randomness.
-        count : int
-            How many parts.
-        ages : {"stationary", "new"} or array
-            Parts met at a random time of an old fleet (a uniform share of a life drawn with density
-            proportional to its length), new parts, or parts of these ages [s] (X - age given X > age).
-
-        References
-        ----------
-        Cox, "Renewal Theory", 1962, chapter 5.
+        Parts met at a random time of an old fleet: a uniform share of a life drawn with density proportional
+        to its length; "new" ones: a life; of given ages [s]: X - age under the condition X > age.
         """
         require_rng(rng=rng)
         require_int(count=count, at_least=1, at_most=MOST_PARTS)
@@ -193,9 +182,8 @@ class Lifetime:
             return np.asarray(self.scale * left - ages)
         first = np.searchsorted(self.lives, ages, side="right")
         if (first == self.lives.size).any():
-            raise ValueError(
-                f"ages must be below the longest observed life {self.lives[-1]:g}, got {ages.max():g}"
-            )
+            most = self.lives[-1]
+            raise ValueError(f"ages must be below the longest observed life {most:g}, got {ages.max():g}")
         return self.lives[rng.integers(first, self.lives.size)] - ages
 
     def _log_survival(self, time: Any) -> Any:

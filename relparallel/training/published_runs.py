@@ -50,11 +50,6 @@ class RunInput:
         """Part and quantity."""
         return f"{self.part}: {self.quantity}" if self.part else self.quantity
 
-    @property
-    def width(self) -> float:
-        """Width of the range."""
-        return self.highest - self.lowest
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedRun:
@@ -62,12 +57,6 @@ class PublishedRun:
 
     The prediction is that of `rollback` with one level of checkpoints (Daly 2006), times what whole losses
     leave of the duration, over one plus the overheads. O(parts).
-
-    Examples
-    --------
-    >>> run = published_runs()["GLM-130B"]
-    >>> round(run.ratio(), 3), round(run.ratio(hardware_only=True), 3)
-    (0.901, 0.948)
     """
 
     name: str
@@ -81,7 +70,9 @@ class PublishedRun:
     @property
     def uncertain(self) -> tuple[RunInput, ...]:
         """Inputs that are known as a range only."""
-        return tuple(entry for entry in self.inputs if entry.width > 0 and entry.quantity != "effective")
+        return tuple(
+            entry for entry in self.inputs if entry.highest > entry.lowest and entry.quantity != "effective"
+        )
 
     def ratio(self, changed: Mapping[str, float] | None = None, *, hardware_only: bool = False) -> float:
         """Predict the share of effective time, with changed inputs [SI] or under hardware failures alone."""

@@ -68,10 +68,8 @@ def independent_failures_survived(stages: int, pipelines: int, node_down: Real, 
 
     Parameters
     ----------
-    stages, pipelines, ring : int, int, bool
-        As in `pipeline_survival`.
-    node_down : float or array
-        Probability q that a node is down.
+    stages, pipelines, node_down, ring : int, int, float or array, bool
+        As in `pipeline_survival`; probability q that a node is down.
 
     Returns
     -------
@@ -134,10 +132,8 @@ def pair_mtti(pairs: Real, process_mtbf: Real) -> Real:
 
     Parameters
     ----------
-    pairs : int or array
-        Pairs b.
-    process_mtbf : float or array
-        Mean time between failures of one process [s].
+    pairs, process_mtbf : int, float or array
+        Pairs b; mean time between failures of one process [s].
 
     Returns
     -------
@@ -233,10 +229,8 @@ def time_to_pair_loss(nodes: int, node_rate: Real, window: Real) -> Real:
     ----------
     nodes : int
         Nodes N, in pairs.
-    node_rate : float or array
-        Failures of a node per second.
-    window : float or array
-        Time from a failure until the copy is whole again [s].
+    node_rate, window : float or array
+        Failures of a node per second; time from a failure until the copy is whole again [s].
 
     Returns
     -------
