@@ -105,10 +105,15 @@ def failure_model(
                 raise ValueError(f"{name} must be left out unless topology is a Topology, got {value!r}")
         return base
     impact = _impact(workload, place, home, global_batch, topology)
+    names = [part.name for part in impact.parts]
+    times: dict[str, Any] = dict.fromkeys(names, repair)
+    if isinstance(repair, Mapping):
+        times = _by_part(repair, "repair", names, topology)
     by_part = _rates_by_part(network_rates, table, impact, topology, home)
-    parts = _parts(impact, topology, home, by_part, repair)
-    if workload is None:
-        parts = tuple(replace(entry, bound=entry.effect == "degrade") for entry in parts)
+    parts = tuple(
+        replace(entry, repair=times.get(entry.name), bound=workload is None and entry.effect == "degrade")
+        for entry in impact.component_classes(by_part, home)
+    )
     cards = any(part.name == _CARD for part in impact.parts)
     return replace(base, classes=(*_rest(base, table, parts, cards), *parts))
 
@@ -131,48 +136,30 @@ def _rates_by_part(
     given: Any, table: ComponentRates | None, impact: NetworkImpact, topology: Topology, cluster: Cluster
 ) -> dict[str, float]:
     """Failures per part and second of every part that counts with the network."""
-    rates = published_network_rates() if given is None else _by_name(impact, given, "network_rates")
+    rates = published_network_rates() if given is None else require_instance(Mapping, network_rates=given)
     for rate in rates.values():
         require_rate(network_rates=rate)
     cards = sum(part.count for part in impact.parts if part.name == _CARD)
     if cards and table is not None and _CARD not in rates:
         moved = sum(row.rate * cluster.parts(row.level) for row in table.causes if row.cause == "NIC")
         rates = {**rates, _CARD: moved / cards}
-    names = {part.name for part in impact.parts}
-    found = {name: _of_part(rates, name, topology) for name in names}
-    return {name: rate or 0.0 for name, rate in found.items() if rate is not None or outside(topology, name)}
+    names = [part.name for part in impact.parts]
+    never = {name: 0.0 for name in names if outside(topology, name)}
+    return never | _by_part(rates, "network_rates", names, topology)
 
 
-def _by_name(impact: NetworkImpact, given: Any, named: str) -> dict[str, float]:
-    """A mapping by part or family, checked."""
-    known = {part.name for part in impact.parts} | {"cable", "switch", _CARD}
+def _by_part(given: Any, named: str, names: list[str], topology: Topology) -> dict[str, float]:
+    """What is given for parts by name, else for their family; parts inside a server have none."""
+    known = {*names, "cable", "switch", _CARD}
     for name in require_instance(Mapping, **{named: given}):
         if name not in known:
             raise ValueError(f"{named} must name parts among {sorted(known)}, got {name!r}")
-    return dict(given)
-
-
-def _of_part(values: Mapping[str, float], name: str, topology: Topology) -> float | None:
-    """What is given for a part by its name, else for its family."""
-    if name in values or not outside(topology, name):
-        return values.get(name)
-    family = "cable" if name.endswith(" cable") else "switch"
-    return values.get(family) if family == "cable" or name in topology.kinds else None
-
-
-def _parts(
-    impact: NetworkImpact, topology: Topology, cluster: Cluster, rates: dict[str, float], repair: Any
-) -> tuple[ComponentClass, ...]:
-    """One class for each kind of part that does anything, with its rate and repair."""
-    if not isinstance(repair, Mapping):
-        return impact.component_classes(rates, cluster, repair)
-    times = _by_name(impact, repair, "repair")
-    for time in times.values():
-        require_time(repair=time)
-    return tuple(
-        replace(entry, repair=_of_part(times, entry.name, topology))
-        for entry in impact.component_classes(rates, cluster)
-    )
+    found = {}
+    for name in names:
+        family = "cable" if name.endswith(" cable") else "switch" if name in topology.kinds else ""
+        if name in given or (family in given and outside(topology, name)):
+            found[name] = given.get(name, given.get(family))
+    return found
 
 
 def _rest(

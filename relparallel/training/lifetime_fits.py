@@ -40,7 +40,9 @@ class LifetimeFit:
     def parameters(self) -> dict[str, float]:
         """Mean; or shape and scale; or sigma and median. Times in seconds."""
         if self.law == "exponential":
-            return {"mean": _rounded(np.exp(self.location))}
+            return {
+                "mean": float(f"{np.exp(self.location):.15g}")
+            }  # without the noise of a logarithm and back
         if self.law == "weibull":
             return {"shape": 1 / self.spread, "scale": float(np.exp(self.location))}
         return {"sigma": self.spread, "median": float(np.exp(self.location))}
@@ -218,8 +220,3 @@ def _distance(fit: LifetimeFit, ended: Times, running: Times) -> float:
     curve = 1 - np.cumprod(1 - deaths / at_risk)
     fitted, before = fit.cdf(lives), np.concatenate([[0.0], curve[:-1]])
     return float(max(np.abs(curve - fitted).max(), np.abs(before - fitted).max()))
-
-
-def _rounded(value: Any) -> float:
-    """A float without the noise of a logarithm and back."""
-    return float(f"{float(value):.15g}")

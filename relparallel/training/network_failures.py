@@ -51,14 +51,12 @@ class NetworkImpact:
         columns = ["part", "count", "effect", "GPUs cut off", "slowdown", "slowest groups", "bandwidth left"]
         return pd.DataFrame(rows, columns=columns)
 
-    def component_classes(
-        self, rates: Mapping[str, float], cluster: Cluster, repair: float | None = None
-    ) -> tuple[ComponentClass, ...]:
+    def component_classes(self, rates: Mapping[str, float], cluster: Cluster) -> tuple[ComponentClass, ...]:
         """Return the classes that `failure_model` takes, one for each kind with a rate and an effect.
 
-        Rates per part by name [1/s], and a mean time of repair [s]; parts that are not named never fail. A
-        class has as many parts as the network, and the GPUs that one of them cuts off; its level, which
-        decides what checkpoints survive, is "gpu" or "node" where no more is cut off, else "switch".
+        Rates are per part and second, by name; parts that are not named never fail. A class has as many parts
+        as the network, and the GPUs that one of them cuts off; its level, which decides what checkpoints
+        survive, is "gpu" or "node" where no more is cut off, else "switch".
         """
         known = {part.name for part in self.parts}
         for name, rate in require_instance(Mapping, rates=rates).items():
@@ -70,7 +68,6 @@ class NetworkImpact:
             ComponentClass(
                 name=part.name, level=part.level(cluster.gpus_per_node), rate=float(rates[part.name]),
                 effect=part.effect, slowdown=part.slowdown, parts=part.count, gpus=part.stopped,
-                repair=repair,
             )
             for part in self.parts
             if part.name in rates and part.effect != "none"
