@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_real
+from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
 from relparallel.hardware import Cluster
 from relparallel.parallel._memory_kernel import BYTES, FLIGHT_RULES, FRAGMENTATION, STORAGE, peaks, stages
 from relparallel.parallel._records import choice_record, model_record
@@ -187,7 +187,7 @@ def memory(
     """
     require_instance(Transformer, model=model)
     _require_split(model, require_instance(Strategy, strategy=strategy))
-    row = choice_record(strategy, global_batch)
+    row = choice_record(strategy, require_int(global_batch=global_batch, at_least=1))
     dealt = NOTHING
     if stage_layers is not None:
         chunks = require_stage_layers(model, strategy, stage_layers)
@@ -252,7 +252,7 @@ def stage_peaks(
 ) -> NDArray[np.float64]:
     """Bytes that must be there on every stage if it held so many layers, later chunks more; [p]."""
     p, v = strategy.pipeline, strategy.virtual_stages
-    row = choice_record(strategy, global_batch)
+    row = choice_record(strategy, require_int(global_batch=global_batch, at_least=1))
     dealt = _layers_on_stages(strategy, int(row["micro_batches"][0]), np.repeat(even_chunks(layers, v), p))
     held = _stages(model, row, storage, dealt)
     return np.asarray(np.maximum(held[:, : len(_PARTS)].sum(axis=1) * (1 + FRAGMENTATION), held[:, -1]))
