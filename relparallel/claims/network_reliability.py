@@ -19,8 +19,8 @@ from relparallel.reliability import (
     polynomial,
     unavailability,
 )
+from relparallel.reliability.frontier.compiled_sweep import compile_sweep, run_sweep
 from relparallel.reliability.frontier.ordering import link_order
-from relparallel.reliability.frontier.programme import compile_programme, run_programme
 from relparallel.topology import Topology, as_topology
 
 #: What a row calls its graph, ``name(sizes)``; nodes are numbered from 0, hosts first.
@@ -135,8 +135,8 @@ def set_partitions(n: int) -> int:
     edges = np.array(nx.complete_graph(n + 1).edges, dtype=np.int64)
     edges = edges[link_order(np.arange(n + 1), edges)][::-1]
     half, certain = np.full((len(edges), 2), 0.5), np.tile([1.0, 0.0], (n + 1, 1))
-    programme = compile_programme(edges, half, certain, np.ones(n + 1, dtype=bool))
-    return run_programme(programme, max_states=10**6).peak
+    programme = compile_sweep(edges, half, certain, np.ones(n + 1, dtype=bool))
+    return run_sweep(programme, max_states=10**6).peak
 
 
 @theorem("THM-reliability-ring", system="network reliability")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.bounding.cut_bounds import near_minimum_cuts, rest_bound, union_bracket
-from relparallel.reliability.frontier.blocks import Bracket, combine
+from relparallel.reliability.frontier.decomposition import Bracket, combine
 from relparallel.reliability.problem import Problem
 from relparallel.topology import Topology
 from relparallel.topology.symmetry import automorphisms, is_automorphism, neighbour_classes

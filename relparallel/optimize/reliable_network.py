@@ -29,7 +29,7 @@ from relparallel.optimize._milp import OutOfTimeError, least
 from relparallel.optimize._reached import credits
 from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
 from relparallel.reliability import evaluate
-from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
 from relparallel.topology import Topology, as_topology
 

@@ -15,7 +15,7 @@ from .closed_forms.survivability import (
     smallest_cuts as smallest_cuts,
 )
 from .exact import evaluate as evaluate
-from .extensions.signature import polynomial as polynomial, survival_signature as survival_signature
+from .extensions.counting import polynomial as polynomial, survival_signature as survival_signature
 from .repair.expected_delivery import Performability as Performability, performability as performability
 from .repair.markov_availability import RepairedParts as RepairedParts, repair_chain as repair_chain
 from .repair.stationary import stationary_distribution as stationary_distribution

@@ -68,24 +68,19 @@ def evaluate(
     node_up : float, array [n], mapping or str
         Probability that a node is up, likewise. A terminal that is down is a failure of the system.
     method : {"auto", "exact", "closed_form", "bounds", "monte_carlo"} or an estimator of `estimate`
-        "closed_form" is for networks of tiers whose parts are alike; it says why where it does not apply.
-        "auto" takes a closed form where a `Topology` has one, else lumps interchangeable parts by symmetry
-        (see `fat_tree_connected`); else is
-        exact where the frontier DP fits ``max_states`` and ``max_seconds``; where it does not, it
-        bounds; where the bounds differ by more than ``rtol`` and ``rng`` is given, it estimates. The result
-        says which, and why. "monte_carlo" is "crude" with an interval that never errs more often than stated.
+        "auto": a closed form or a symmetry where there is one, else the frontier DP where it fits
+        ``max_states`` and ``max_seconds``, else bounds, and where they differ by more than ``rtol`` and
+        ``rng`` is given an estimate. "monte_carlo" is "crude" with an interval that never errs more often
+        than stated.
     routing : {"any", "updown"}
         Any path counts; or only one that goes up from tier to tier and then down, between every two
-        terminals. The topology must say the ``tier`` of every node. Methods "auto", "exact", "closed_form"
-        and "bounds"; where layers are too large "auto" truncates them to a bracket that certifies.
+        terminals ("auto", "exact", "closed_form" and "bounds"; the topology must say every ``tier``).
     groups : float, mapping of name to float, or sequence of (members, float), optional
         Groups of shared risk and the probability that each is *down*: all groups of ``Topology.shared_risk``,
-        those named, or groups of labels of nodes and pairs of labels. Members of a group that is down are.
-        They combine with all methods but closed forms, with fractions, up-down routing and directed graphs
-        (arcs by tail and head). Bounds and samples are taken for each of the likeliest states of the groups.
+        those named, or groups of labels of nodes and pairs of labels. Not with closed forms.
     directed : bool or "mutual"
         Read a directed networkx graph: the first terminal must reach the others (True), or every terminal
-        every other ("mutual"). Answered exactly or not at all: methods "auto" and "exact", no importance.
+        every other ("mutual"). Methods "auto" and "exact", no importance.
     link_down, node_down : as link_up and node_up, optional
         Failure probabilities instead, for parts so good that 1 - up has lost digits.
     reductions : bool, optional
@@ -97,8 +92,7 @@ def evaluate(
     rtol : float, optional
         Relative width of the bracket, or half-width of the interval, to aim for.
     samples : int, optional
-        Sampled states of the network; by default 100 000 with "monte_carlo", and as many as ``rtol`` needs
-        with an estimator.
+        Sampled states; by default 100 000 with "monte_carlo", and what ``rtol`` needs with an estimator.
     confidence : float, optional
         Probability with which the sampled interval holds the unreliability, inside (0, 1).
     rng : numpy.random.Generator, optional
@@ -109,21 +103,15 @@ def evaluate(
     Returns
     -------
     Reliability
-        With the unreliability as its own sum, of full relative accuracy for the given chances. Chances that
-        are `fractions.Fraction` give exact fractions.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as stated, or with "exact" if the frontier is too wide, or if three or more
-        terminals include one that does not forward and has several links: "bounds" takes these pair by pair.
+        With the unreliability as its own sum, of full relative accuracy; exact fractions where chances are
+        `fractions.Fraction`.
 
     Notes
     -----
-    A node without ``transit`` starts and ends paths but forwards nothing. Series, parallel and degree rules
-    and the split at cut nodes come first; then a dynamic programme visits the links in an order found by
-    beam search. Time: 15 to 70 ns for each of at most Bell(w + 1) states per link, w the number of live
-    vertices (at most 15); for planar graphs Catalan numbers take the place of Bell's.
+    A node without ``transit`` starts and ends paths but forwards nothing; three or more terminals of which
+    one does so over several links are bracketed pair by pair. Series, parallel and degree rules and the split
+    at cut nodes come first; then the frontier DP visits the links in an order found by beam search. Time: 15
+    to 70 ns for each of at most Bell(w + 1) states per link, w <= 15 the live vertices.
 
     References
     ----------
@@ -157,20 +145,9 @@ _SETTINGS: Final = ("directed", *Question._fields[3:])
 _DEFAULTS: Final = ("auto", "any", *map((evaluate.__kwdefaults__ or {}).__getitem__, _SETTINGS))
 
 
-def _require_settings(
-    method: Any,
-    routing: Any,
-    directed: Any,
-    reductions: Any,
-    max_states: Any,
-    max_seconds: Any,
-    rtol: Any,
-    samples: Any,
-    confidence: Any,
-    rng: Any,
-    executor: Any,
-) -> None:
+def _require_settings(method: Any, routing: Any, directed: Any, *limits: Any) -> None:
     """Check which kind of answer is asked for and how much it may cost."""
+    reductions, max_states, max_seconds, rtol, samples, confidence, rng, executor = limits
     require_choice(_METHODS, method=method)
     require_choice(("any", "updown"), routing=routing)
     require_choice((False, True, "mutual"), directed=directed)

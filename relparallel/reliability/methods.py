@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from relparallel._checks import require_rng
+from relparallel.reliability.frontier.compiled_sweep import ANY, NotExactError, fitting, require_fit
 from relparallel.reliability.frontier.decomposition import solved
-from relparallel.reliability.frontier.programme import ANY, NotExactError, fitting, require_fit
 from relparallel.reliability.lumped.interchangeable_nodes import twins
 from relparallel.reliability.problem import Problem, mute_terminals, require_relays
 from relparallel.reliability.result import Estimator, Reliability, Routing, bracketed, exactly, explained
@@ -64,7 +64,7 @@ def exact_within(problem: Problem, reductions: bool, max_states: int, max_second
 
     Notes
     -----
-    A state takes 20 to 70 ns, so that the programme stops after max_seconds / 50 ns states, or at the
+    A state takes 20 to 70 ns, so that the sweep stops after max_seconds / 50 ns states, or at the
     first layer of more than ``max_states``. Predicting the states instead would need a bound that is close,
     and Bell's number of the width is not.
     """
@@ -138,7 +138,7 @@ def _by_method(question: Question, method: str) -> Reliability:
 
 def _from_the_most_exact(question: Question) -> Iterator[Attempt]:
     """Closed form, symmetry, frontier DP, bounds and estimate, for the first that is good enough."""
-    # A Topology may have a symmetry that is worth more than the programme; a plain graph seldom has.
+    # A Topology may have a symmetry that is worth more than the sweep; a plain graph seldom has.
     known = isinstance(question.graph, Topology)
     if known:
         yield Attempt("closed form", partial(_by_form, question))
@@ -162,7 +162,7 @@ def _by_form(question: Question) -> Reliability:
 
 
 def _up_and_down(question: Question, method: str) -> Reliability:
-    """Over paths that go up and then down: by a closed form, or by the programme, whole or truncated."""
+    """Over paths that go up and then down: by a closed form, or by the sweep, whole or truncated."""
     from relparallel.reliability.extensions.updown import bound_updown, solve_updown
 
     asked = question.graph, question.problem
@@ -184,7 +184,7 @@ def _up_and_down(question: Question, method: str) -> Reliability:
 
 
 def _exactly_solved(question: Question) -> Reliability:
-    """Reduce the network, cut it into blocks, and run the programme on every block."""
+    """Reduce the network, cut it into blocks, and run the sweep on every block."""
     require_relays(question.problem)
     most = fitting(question.max_states)
     found = solved(question.problem, question.reductions, most)
@@ -206,7 +206,7 @@ def _bounded(question: Question) -> Reliability:
 
 def _bounded_by_pairs(question: Question) -> Reliability:
     """A bracket from all pairs of terminals, each exact where its share of the time allows."""
-    from relparallel.reliability.bounding.leaf_terminals import bound_by_pairs
+    from relparallel.reliability.bounding.certified import bound_by_pairs
 
     share = 2 * question.max_seconds / len(question.problem.terminals) ** 2
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_instance, require_probability
-from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.probability import Chance
 from relparallel.topology import Topology, as_topology
 

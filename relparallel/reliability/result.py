@@ -111,19 +111,12 @@ class Reliability:
         Importance
             Birnbaum's measure and what follows from it; ``to_frame()`` is the table.
 
-        Raises
-        ------
-        ValueError
-            If `evaluate` did not give the result exactly, or in closed form, for any path; or if the network
-            is too wide for the frontier DP and no fabric whose parts are alike.
-
         Notes
         -----
-        By one sweep back through the frontier DP for all parts together; or, where a fabric is wider, by
-        the exact sum of its lumped states or closed form, once more for each class of alike parts, which may
-        take seconds. Nine digits down to about 1e-20 of the unreliability and six where the unreliability
-        itself is below 1e-16; 0 where rounding may be all of it. At most twelve groups of shared risk of
-        several parts are gone through by their states.
+        By one sweep back through the frontier DP for all parts together; or, where a fabric is wider, by the
+        exact sum of its lumped states or closed form, once more for each class of identical parts. Nine
+        digits down to about 1e-20 of the unreliability; 0 where rounding may be all of it. At most twelve
+        groups of shared risk of several parts are gone through by their states.
 
         Examples
         --------

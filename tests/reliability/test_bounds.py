@@ -11,8 +11,8 @@ import pytest
 from relparallel.reliability import Bounds, bounds, evaluate
 from relparallel.reliability.bounding.anytime import run_truncated
 from relparallel.reliability.bounding.cut_bounds import near_minimum_cuts
-from relparallel.reliability.frontier.blocks import into_blocks
-from relparallel.reliability.frontier.programme import run_programme
+from relparallel.reliability.frontier.compiled_sweep import run_sweep
+from relparallel.reliability.frontier.decomposition import into_blocks
 from relparallel.reliability.problem import read_problem
 from relparallel.topology import fat_tree, torus
 
@@ -107,7 +107,7 @@ def test_lifted_and_lowered_mass_hold_the_truth_on_five_hundred_and_sixty_networ
     for graph, terminals, link, node in middling_networks(140, 23, down):
         problem = read_problem(graph, terminals, 1.0, 1.0, link, node)
         for _, programme in into_blocks(problem, ordered=True).blocks:
-            exact = run_programme(programme, 2**22).failure
+            exact = run_sweep(programme, 2**22).failure
             for states in (1, 2, 5, 20, 90):
                 found = run_truncated(programme, states)
                 low, high = found.bracket
@@ -206,10 +206,10 @@ def test_narrow_blocks_next_to_wide_ones_are_exact():
 def test_a_programme_that_drops_nothing_is_exact():
     problem = read_problem(nx.dodecahedral_graph(), "all", 0.9, 0.99)
     block = into_blocks(problem).blocks[0]
-    found = run_truncated(block.programme, 2**16)
+    found = run_truncated(block.sweep, 2**16)
     assert found.dropped == 0
     assert found.failure + found.success == pytest.approx(1, abs=1e-12)
-    some = run_truncated(block.programme, 20)
+    some = run_truncated(block.sweep, 20)
     assert 16 <= some.peak <= 20
     assert some.failure + some.success + some.dropped == pytest.approx(1, abs=1e-12)
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import compiled
-from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sensitivity.class_importance import class_importance
 from relparallel.reliability.sensitivity.gradient import importance

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
-from relparallel.reliability.frontier import programme
+from relparallel.reliability.frontier import compiled_sweep
 from relparallel.reliability.frontier.decomposition import compiled, solved
 from relparallel.reliability.frontier.labels import MAX_LIVE, SOME, pack, unpack
-from relparallel.reliability.frontier.tape import play_any
+from relparallel.reliability.frontier.reductions import play_any
 from relparallel.reliability.problem import read_problem
 
 CASES = [
@@ -43,17 +43,17 @@ def test_new_chances_need_no_new_structure(graph, terminals):
 
 
 @pytest.mark.parametrize(("graph", "terminals"), CASES)
-def test_slots_programmes_and_required_parts_give_the_answer_by_hand(graph, terminals):
+def test_slots_sweeps_and_required_parts_give_the_answer_by_hand(graph, terminals):
     problem, link, node = network(graph, terminals)
     structure = compiled(problem)
     slots = structure.chances(link, node)
-    sweeps = [programme.run_programme(each, 10**6) for each in structure.programmes(link, node)]
+    sweeps = [compiled_sweep.run_sweep(each, 10**6) for each in structure.sweeps(link, node)]
     outcomes = slots[structure.slots - len(sweeps) :]
     outcomes[:] = [(sweep.success, sweep.failure) for sweep in sweeps]
     expected = structure.evaluate(link, node)
     assert prod(slots[structure.required, 0]) == pytest.approx(expected.reliability, rel=1e-14)
     assert sum(sweep.visited for sweep in sweeps) == expected.states
-    assert structure.width == max((each.width for each in structure.programmes(link, node)), default=0)
+    assert structure.width == max((each.width for each in structure.sweeps(link, node)), default=0)
 
 
 def test_the_tape_plays_fractions_to_the_last_digit(by_enumeration):
@@ -108,14 +108,14 @@ def test_what_lies_off_every_path_is_left_out():
 def test_memory_limits_the_states(monkeypatch):
     pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 10}
     problem, link, node = network(nx.grid_2d_graph(8, 8), "all")
-    monkeypatch.setattr(programme, "memory", programme.memory.__wrapped__)  # asks anew
-    monkeypatch.setattr(programme.os, "sysconf", pages.__getitem__)
-    assert programme.fitting(2**24) == 204
-    with pytest.raises(programme.NotExactError, match="max_states=204 states in a layer"):
+    monkeypatch.setattr(compiled_sweep, "memory", compiled_sweep.memory.__wrapped__)  # asks anew
+    monkeypatch.setattr(compiled_sweep.os, "sysconf", pages.__getitem__)
+    assert compiled_sweep.fitting(2**24) == 204
+    with pytest.raises(compiled_sweep.NotExactError, match="max_states=204 states in a layer"):
         compiled(problem).evaluate(link, node)
-    assert programme.fitting(100) == 100
-    monkeypatch.delattr(programme.os, "sysconf")
-    assert programme.fitting(2**24) == 2**24
+    assert compiled_sweep.fitting(100) == 100
+    monkeypatch.delattr(compiled_sweep.os, "sysconf")
+    assert compiled_sweep.fitting(2**24) == 2**24
 
 
 def test_visits_are_limited_in_all_programmes_together():
@@ -124,7 +124,7 @@ def test_visits_are_limited_in_all_programmes_together():
     visited = structure.evaluate(link, node).states
     assert structure.evaluate(link, node, max_visits=visited).states == visited
     for visits in (visited - 1, 100, 1):
-        with pytest.raises(programme.NotExactError, match=f"at most {visits} states in all layers"):
+        with pytest.raises(compiled_sweep.NotExactError, match=f"at most {visits} states in all layers"):
             structure.evaluate(link, node, max_visits=visits)
 
 

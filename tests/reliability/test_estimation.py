@@ -11,7 +11,7 @@ import relparallel as rp
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sampling.estimation import ESTIMATORS, estimate_problem
 from relparallel.reliability.sampling.moments import Moments, mean_interval, share_interval
-from relparallel.reliability.sampling.permutation import hypoexponential_tail
+from relparallel.reliability.sampling.samplers import hypoexponential_tail
 from relparallel.reliability.sampling.sampling_network import sampling_network
 
 DODECAHEDRON = nx.dodecahedral_graph()

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import relparallel as rp
 from relparallel.reliability import evaluate
-from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.topology import as_topology, bcube, fat_tree, leaf_spine, torus
 
 SIXTEENTHS = st.integers(0, 16).map(lambda i: i / 16)  # exact as floats and as fractions
@@ -279,7 +279,7 @@ def test_what_does_not_fit_is_refused_or_bounded_never_wrong():
 def test_a_small_memory_is_not_exhausted(monkeypatch):
     grid = nx.grid_2d_graph(6, 6)
     exact = evaluate(grid, link_up=0.9)
-    monkeypatch.setattr("relparallel.reliability.frontier.programme.memory", lambda: 4 * 4096)
+    monkeypatch.setattr("relparallel.reliability.frontier.compiled_sweep.memory", lambda: 4 * 4096)
     with pytest.raises(NotExactError, match="max_states=81 states in a layer"):
         evaluate(grid, link_up=0.9, method="exact")
     bounded = evaluate(grid, link_up=0.9)

@@ -55,5 +55,5 @@ def test_fractions_stop_before_they_exhaust_memory(groups, limit, states, monkey
     from relparallel.reliability.extensions import counting
 
     monkeypatch.setattr(counting, limit, states)
-    with pytest.raises(ValueError, match="states in a layer of this programme"):
+    with pytest.raises(ValueError, match="states in a layer of this sweep"):
         evaluate(nx.complete_graph(9), (0, 1), Fraction(9, 10), groups=groups)

@@ -4,18 +4,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.reliability.frontier.compiled_sweep import sweep
+from relparallel.reliability.frontier.compiled_sweep import ANY, compile_sweep, sweep
 from relparallel.reliability.frontier.generic_sweep import moves, sweep as plain_sweep
-from relparallel.reliability.frontier.layer_rows import (
-    FRESH,
-    GENERAL,
-    KIND,
-    LEAVE,
-    MERGE,
-    SUCCEED,
-    planned_rows,
-)
-from relparallel.reliability.frontier.programme import ANY, compile_programme
+from relparallel.reliability.frontier.layers import FRESH, GENERAL, KIND, LEAVE, MERGE, SUCCEED, planned_rows
 from relparallel.reliability.sensitivity.reverse_pass import there_and_back
 
 
@@ -23,7 +14,7 @@ def programme_of(edges, terminals, link_up, node_up):
     node_up = np.asarray(node_up, dtype=float)
     terminal = np.isin(np.arange(len(node_up)), terminals)
     link, node = (np.column_stack([up, 1 - up]) for up in (np.asarray(link_up, dtype=float), node_up))
-    return compile_programme(np.array(edges), link, node, terminal)
+    return compile_sweep(np.array(edges), link, node, terminal)
 
 
 def kinds(programme):

@@ -13,8 +13,8 @@ from hypothesis import given, settings, strategies as st
 
 from relparallel import topology
 from relparallel.reliability import evaluate
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import compiled
-from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sensitivity.reverse_pass import gradient
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate
-from relparallel.reliability.bounding.karp_luby import karp_luby
 from relparallel.reliability.problem import read_problem
+from relparallel.reliability.sampling.karp_luby import karp_luby
 from relparallel.topology import fat_tree, torus
 
 

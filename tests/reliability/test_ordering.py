@@ -5,8 +5,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from relparallel.reliability.frontier.compiled_sweep import compile_sweep, run_sweep
 from relparallel.reliability.frontier.ordering import link_order, vertex_order
-from relparallel.reliability.frontier.programme import compile_programme, run_programme
 
 
 def arrays(graph):
@@ -15,12 +15,12 @@ def arrays(graph):
 
 
 def programme(graph, order=None, up=0.9, backwards=False):
-    """Programme of an all-terminal problem with perfect vertices."""
+    """LinkSweep of an all-terminal problem with perfect vertices."""
     n, edges = arrays(graph)
     edges = edges[link_order(vertex_order(edges, np.ones(n, bool), 1.0) if order is None else order, edges)]
     edges = edges[::-1] if backwards else edges
     link, node = np.tile([up, 1 - up], (len(edges), 1)), np.tile([1.0, 0.0], (n, 1))
-    return compile_programme(edges, link, node, np.ones(n, dtype=bool))
+    return compile_sweep(edges, link, node, np.ones(n, dtype=bool))
 
 
 @pytest.mark.parametrize(
@@ -71,17 +71,17 @@ def test_a_hopeless_graph_is_not_searched_for_long():
 def test_the_largest_layer_of_a_complete_graph_is_a_bell_number(n, bell):
     graph = nx.complete_graph(n + 1)
     every = programme(graph, np.arange(n + 1), backwards=True)  # the links of a vertex when it enters
-    assert run_programme(every, 10**6).peak == bell
-    assert run_programme(programme(graph), 10**6).peak < bell
+    assert run_sweep(every, 10**6).peak == bell
+    assert run_sweep(programme(graph), 10**6).peak < bell
 
 
 @pytest.mark.parametrize("side", [3, 4, 5, 6, 8])
 def test_the_largest_layer_of_a_grid_is_a_catalan_number(side):
     row_by_row = programme(nx.grid_2d_graph(side, side), np.arange(side**2))
-    assert run_programme(row_by_row, 10**6).peak == comb(2 * side, side) // (side + 1)
+    assert run_sweep(row_by_row, 10**6).peak == comb(2 * side, side) // (side + 1)
 
 
 def test_success_and_failure_mass_add_up_to_one():
     for graph in (nx.grid_2d_graph(7, 7), nx.complete_graph(9), nx.dodecahedral_graph()):
-        sweep = run_programme(programme(graph, up=0.7), 10**6)
+        sweep = run_sweep(programme(graph, up=0.7), 10**6)
         assert sweep.success + sweep.failure == pytest.approx(1, abs=1e-12)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate
+from relparallel.reliability.frontier.compiled_sweep import ANY, NotExactError, require_fit
 from relparallel.reliability.frontier.decomposition import Outcome, compiled, solved
-from relparallel.reliability.frontier.programme import ANY, NotExactError, require_fit
 from relparallel.reliability.problem import read_problem
 from relparallel.topology import as_topology, fat_tree
 

@@ -5,7 +5,7 @@ import networkx as nx
 import pytest
 
 from relparallel.reliability.frontier.decomposition import compiled
-from relparallel.reliability.frontier.tape import play_any
+from relparallel.reliability.frontier.reductions import play_any
 from relparallel.reliability.probability import parallel, series
 from relparallel.reliability.problem import read_problem
 

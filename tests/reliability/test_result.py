@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relparallel.reliability import Reliability
-from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.methods import Attempt, first_that_fits
 from relparallel.reliability.result import bracketed, exactly
 

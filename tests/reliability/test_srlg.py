@@ -9,8 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 from relparallel.reliability import evaluate
 from relparallel.reliability.extensions.srlg import conditioned, read_groups, solve_groups, swept
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import compiled
-from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sensitivity import gradient as sensitivity
 from relparallel.topology import SharedRisk, leaf_spine

@@ -1,1 +1,1 @@
-"""Bounds that certify, from cuts, complexes and truncated programmes."""
+"""Bounds that certify, from cuts, complexes and truncated sweeps."""

@@ -1,17 +1,17 @@
 """The frontier DP with a limit on its states: bounds at any time, exact when nothing was dropped.
 
-The programme of `frontier` stops where a layer holds too many states. Here a layer that grows beyond the
+The sweep of `frontier` stops where a layer holds too many states. Here a layer that grows beyond the
 limit keeps its likeliest states; the others are replaced. Two masses go with every state.
 
 * *Lifted* mass moves on from a state that is replaced to the best one, in which all live vertices are up and
   connected. From there the network fails no more often: what fails of it is a lower bound of U. It is a close
   one, for what is most likely to fail is what fails next.
-* *Lowered* mass moves on to a worse state, of which there are few (see `truncation`), and is dropped where
+* *Lowered* mass moves on to a worse state, of which there are few (see `wide_states`), and is dropped where
   there is no place for that one either: failed + dropped is an upper bound of U.
 
 States that are together less likely than what the bracket may be wide are dropped without need. Work is
 counted, not timed: each layer may have as many states as an even share of the work that is left affords, so
-that the bounds are the same on every machine. `packed_rows` says how a state is written.
+that the bounds are the same on every machine. `wide_states` says how a state is written.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from typing import Final, NamedTuple
 import numba
 import numpy as np
 
-from relparallel.reliability.bounding.packed_rows import MAX_WIDTH, decide, row_bits
-from relparallel.reliability.bounding.truncation import Live, truncate
-from relparallel.reliability.frontier.blocks import Bracket
-from relparallel.reliability.frontier.programme import ANY, Programme
+from relparallel.reliability.bounding.wide_states import MAX_WIDTH, Live, decide, row_bits, truncate
+from relparallel.reliability.frontier.compiled_sweep import ANY, LinkSweep
+from relparallel.reliability.frontier.decomposition import Bracket
 
 FIRST: Final = 64  # states of the sweep that says how large U is at least
 _FEWEST: Final = 32  # states that every layer may have, whatever the work
@@ -53,29 +52,29 @@ class Truncated(NamedTuple):
 
 
 def anytime_bracket(
-    programme: Programme, rtol: float, max_states: int, max_work: int = ANY, lower: float = 0.0
+    rows: LinkSweep, rtol: float, max_states: int, max_work: int = ANY, lower: float = 0.0
 ) -> Bracket:
     """Bounds of the unreliability, which is known to be at least ``lower``, from at most so much work.
 
-    A programme with more than 126 live vertices leaves everything open.
+    A sweep with more than 126 live vertices leaves everything open.
     """
-    if programme.width > MAX_WIDTH:
+    if rows.width > MAX_WIDTH:
         return lower, 1.0
     low, high = lower, 1.0
     if lower <= 0.0:
-        low, high = run_truncated(programme, min(FIRST, max_states), max_work).bracket
+        low, high = run_truncated(rows, min(FIRST, max_states), max_work).bracket
         if high - low <= rtol * low or max_states <= FIRST:
             return low, high
-    found = run_truncated(programme, max_states, max_work, _SPARE * rtol * low).bracket
+    found = run_truncated(rows, max_states, max_work, _SPARE * rtol * low).bracket
     return max(low, found[0]), min(high, found[1])
 
 
 def run_truncated(
-    programme: Programme, max_states: int, max_work: int = ANY, negligible: float = 0.0
+    rows: LinkSweep, max_states: int, max_work: int = ANY, negligible: float = 0.0
 ) -> Truncated:
     """Decide all links, with at most ``max_states`` states kept per layer."""
     limits = np.array([max_states, max_work]), negligible
-    return Truncated(*_sweep(programme.steps[:, :9].copy(), programme.chances, programme.width, *limits))
+    return Truncated(*_sweep(rows.steps[:, :9].copy(), rows.chances, rows.width, *limits))
 
 
 @numba.njit(cache=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relparallel._checks import (
     require_choice,
@@ -22,15 +25,20 @@ from relparallel.reliability.bounding.cut_bounds import (
 from relparallel.reliability.bounding.cut_search import FEW
 from relparallel.reliability.bounding.cuts import MAX_STEPS, CutFamily
 from relparallel.reliability.bounding.upper_bounds import edge_packing_bound, subgraph_bound
-from relparallel.reliability.frontier.blocks import Block, Bracket, combine, into_blocks
 from relparallel.reliability.frontier.compiled_sweep import sweep
+from relparallel.reliability.frontier.decomposition import Block, Bracket, combine, into_blocks
 from relparallel.reliability.frontier.labels import MAX_LIVE
+from relparallel.reliability.probability import series
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
 from relparallel.topology import Topology
 
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
+
+_MOST_PAIRED: Final = 64  # terminals whose pairs are asked for one by one
+_PAIR_ROUNDING: Final = 1e-12  # relative; more than that of the frontier DP
+
 
 Method = Literal["auto", "anytime", "bonferroni", "subgraph", "disjoint"]
 _METHODS: Final = get_args(Method)
@@ -108,19 +116,18 @@ def bounds(
     link_up, node_up : float, array, mapping or str
         Probability that a cable or a node is up, as for `evaluate`.
     method : {"auto", "anytime", "bonferroni", "subgraph", "disjoint"}
-        "bonferroni": likely cuts and a bound on all others; "anytime": the frontier DP with its
-        likeliest states; "disjoint": cuts, and packed trees, that share nothing; "subgraph": an upper bound
-        from a narrow part of the network. "auto" starts with the cuts, or with a subgraph where terminals are
-        few, and adds the other methods until the bracket is tight.
+        "bonferroni": likely cuts and a bound on all others; "anytime": the frontier DP with its likeliest
+        states; "disjoint": cuts, and packed trees, that share nothing; "subgraph": an upper bound from a
+        narrow part of the network. "auto" adds one method after the other until the bracket is tight.
     link_down, node_down : as link_up and node_up, optional
         Failure probabilities instead, for parts so good that 1 - up has lost digits.
     rtol : float, optional
         Relative width of the bracket to aim at.
     max_states : int, optional
-        States that the anytime programme keeps per layer, at about 8 w bytes each, w the live vertices.
+        States that "anytime" keeps per layer, at about 8 w bytes each, w the live vertices.
     max_steps : int, optional
-        Links that the searches for cuts look at, and twice the words of states that the anytime programme
-        goes through: 2**29 take up to ten seconds.
+        Links that the searches for cuts look at, and twice the words of states of "anytime": 2**29 take up
+        to ten seconds.
 
     Returns
     -------
@@ -129,9 +136,8 @@ def bounds(
 
     Notes
     -----
-    Degree, series and cut-node rules come first; the bounds of the independent blocks are combined. What is
-    proved, and how, is said in the modules ``cuts``, ``cut_bounds``, ``anytime`` and ``upper_bounds``. Sums
-    of floats are widened by more than they can have been rounded.
+    Degree, series and cut-node rules come first; the bounds of the independent blocks are combined. Sums of
+    floats are widened by more than they can have been rounded.
 
     References
     ----------
@@ -187,7 +193,7 @@ def _by_blocks(
             if name == "anytime":
                 states = max_states if whole else min(FIRST, max_states)
                 work = max(int(max_steps * share) // 2, 1)
-                new = anytime_bracket(blocks[i].programme, rtol, states, work, best[i][0])
+                new = anytime_bracket(blocks[i].sweep, rtol, states, work, best[i][0])
             elif name == "subgraph":
                 new = 0.0, subgraph_bound(blocks[i].problem, int(max_steps * share) // _SWEEP)
             elif name == "bonferroni":
@@ -225,10 +231,10 @@ def _shares(sizes: list[int]) -> list[float]:
 def _without_narrow(blocks: list[Block], max_visits: int) -> tuple[list[Bracket], list[Block]]:
     """Brackets of the blocks that the frontier DP can do with little work, and the other blocks."""
     done, left = [], []
-    for block in sorted(blocks, key=lambda block: block.programme.width):
-        programme = block.programme
-        if programme.width <= MAX_LIVE and max_visits > 0:
-            _, failure, _, visited = sweep(programme.steps, programme.chances, max_visits, max_visits)
+    for block in sorted(blocks, key=lambda block: block.sweep.width):
+        rows = block.sweep
+        if rows.width <= MAX_LIVE and max_visits > 0:
+            _, failure, _, visited = sweep(rows.steps, rows.chances, max_visits, max_visits)
             max_visits -= visited
             if max_visits >= 0:
                 done.append((failure * (1 - _ROUNDING), min(failure * (1 + _ROUNDING), 1.0)))
@@ -254,3 +260,48 @@ def _by_union(problem: Problem, family: CutFamily) -> Bracket:
     """Bracket by the listed cuts and the bound on all others."""
     low, high = union_bracket(problem, family)
     return low, min(high + rest_bound(problem, family), 1.0)
+
+
+def bound_by_pairs(problem: Problem, ask: Callable[[Problem], Bracket]) -> Bracket:
+    """Bracket the unreliability of a network whose terminals do not forward.
+
+    Let E_i be that all links of terminal i are down, and U_ij the unreliability of a pair. Then U is at most
+    P(some E_i) + sum over pairs of (U_ij - P(E_i or E_j)), and at least each U_ij, P(some E_i), and what it
+    would be if terminals forwarded. The two are close where links at the terminals fail most.
+    """
+    terminals, node = problem.terminals.tolist(), problem.node.copy()
+    works, fails = series(*map(tuple, node[terminals].tolist()))
+    node[terminals] = 1.0, 0.0
+    inside = replace(problem, node=node)
+    alone = np.array([_alone(problem, v) for v in terminals])
+    some = -float(np.expm1(np.log1p(-alone).sum())) if alone.max() < 1 else 1.0
+    transit = problem.transit.copy()
+    transit[terminals] = True
+    lower, upper = max(some, ask(replace(inside, transit=transit))[0]), some
+    if len(terminals) > _MOST_PAIRED:
+        return fails + works * lower * (1 - _PAIR_ROUNDING), 1.0
+    for i, j in combinations(range(len(terminals)), 2):
+        least, most = ask(_pair(inside, problem.terminals[[i, j]]))
+        lower = max(lower, least)
+        either = alone[i] + alone[j] - alone[i] * alone[j]
+        upper += max(most - either, 0.0) + _PAIR_ROUNDING * most
+    return fails + works * lower * (1 - _PAIR_ROUNDING), min(
+        fails + works * upper * (1 + _PAIR_ROUNDING), 1.0
+    )
+
+
+def _pair(problem: Problem, terminals: NDArray[np.int64]) -> Problem:
+    """The question of two terminals, without links to the others, which do not forward."""
+    useful = problem.transit.copy()
+    useful[terminals] = True
+    kept = useful[problem.edges].all(axis=1)
+    return replace(problem, edges=problem.edges[kept], link=problem.link[kept], terminals=terminals)
+
+
+def _alone(problem: Problem, terminal: int) -> float:
+    """Chance that all links of a terminal are down; 0 if it has one to another terminal, which it shares."""
+    ends: NDArray[np.bool_] = problem.edges == terminal
+    rows = ends.any(axis=1)
+    if np.isin(problem.edges[rows][~ends[rows]], problem.terminals).any():
+        return 0.0
+    return float(np.prod(problem.link[rows, 1]))

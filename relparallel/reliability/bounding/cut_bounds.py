@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.bounding.cuts import MAX_STEPS, TINY, CutFamily, find_cuts, karger_tail
-from relparallel.reliability.frontier.blocks import Bracket
+from relparallel.reliability.frontier.decomposition import Bracket
 from relparallel.reliability.problem import Problem
 
 IntArray = NDArray[np.int64]

@@ -13,7 +13,7 @@ import numpy as np
 
 from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart
 from relparallel.reliability.closed_forms.job_forms import JOINED_EXACTLY, pairs_joined
-from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.lumped.fabric import Fabric, Match, Pods, match_fabric
 from relparallel.reliability.lumped.interchangeable_nodes import bipartite_connected
 from relparallel.reliability.probability import CERTAIN, Chance, parallel, part, series

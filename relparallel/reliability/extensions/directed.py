@@ -31,7 +31,7 @@ from relparallel.reliability.problem import (
 )
 from relparallel.reliability.result import Reliability, exactly
 
-_STATES: Final = 2**18  # largest layer of the programme in plain Python
+_STATES: Final = 2**18  # largest layer of the sweep in plain Python
 _SOURCE: Final = 0  # its slot
 
 

@@ -1,9 +1,9 @@
 """Groups of shared risk (SRLG): nodes and links that fail together, by an event that all depend on.
 
 A part works if it is up itself and none of its groups is down. Two exact routes. *Conditioning* fixes the
-state of the groups, the likeliest first, and asks the compiled programme for the rest; a failed group that
+state of the groups, the likeliest first, and asks the compiled sweep for the rest; a failed group that
 parts the terminals for good decides all of its branch, and what the budget leaves open is a certified
-remainder. The *programme* in plain Python keeps the state of a group like that of a vertex, from its first to
+remainder. The *sweep* in plain Python keeps the state of a group like that of a vertex, from its first to
 its last member: its work grows with the groups that are live at once, not with all of them.
 """
 
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from relparallel._checks import require_instance
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import Compiled, compiled
 from relparallel.reliability.frontier.generic_sweep import MAX_SLOTS, Risks, moves, sweep
-from relparallel.reliability.frontier.programme import NotExactError
-from relparallel.reliability.frontier.tape import play_any
+from relparallel.reliability.frontier.reductions import play_any
 from relparallel.reliability.probability import CERTAIN, Chance, series
 from relparallel.reliability.problem import Group, Problem, read_number
 from relparallel.reliability.result import Reliability, exactly
@@ -122,9 +122,9 @@ def summed_up(always: Chance, known: Known, routing: Any, width: int) -> Reliabi
 Groups = float | Mapping[Hashable, float] | Sequence[tuple[Iterable[Any], float]]
 
 FEW: Final = 10  # groups whose 2^10 states are soon asked one by one
-_STATES: Final = 2**20  # largest layer of the programme in plain Python
-_EVALUATIONS: Final = 20_000  # of the compiled programme before what is left is a remainder
-_STATE_SECONDS: Final = 1e-7  # of the compiled programme for one state, at most; plain Python: 200 times it
+_STATES: Final = 2**20  # largest layer of the sweep in plain Python
+_EVALUATIONS: Final = 20_000  # of the compiled sweep before what is left is a remainder
+_STATE_SECONDS: Final = 1e-7  # of the compiled sweep for one state, at most; plain Python: 200 times it
 
 
 def read_groups(graph: Topology | nx.Graph[Any], problem: Problem, groups: Groups) -> tuple[Group, ...]:
@@ -199,7 +199,7 @@ def solve_groups(
     max_states: int,
     max_seconds: float = inf,
 ) -> Reliability:
-    """Evaluate with groups: by conditioning where they are few, else by the programme that knows them."""
+    """Evaluate with groups: by conditioning where they are few, else by the sweep that knows them."""
     always, problem, shared = absorbed(problem, groups)
     structure = compiled(problem, reductions)
     budget = max_seconds / (max(len(structure.steps), 1) * _STATE_SECONDS)
@@ -241,7 +241,7 @@ def conditioned(
     max_states: int,
     evaluations: int = _EVALUATIONS,
 ) -> Known:
-    """Fix the states of all groups, the likeliest first, and run the compiled programme for each."""
+    """Fix the states of all groups, the likeliest first, and run the compiled sweep for each."""
 
     def answer(failed: tuple[int, ...]) -> Known:
         link, node = problem.link.copy(), problem.node.copy()
@@ -265,7 +265,7 @@ def swept(
         return required
     risks, width = risks_by_row(structure, groups)
     if width > MAX_SLOTS:
-        raise NotExactError(f"graph must need at most {MAX_SLOTS} live parts in this programme, got {width}")
+        raise NotExactError(f"graph must need at most {MAX_SLOTS} live parts in this sweep, got {width}")
     found = sweep(bytes(width), moves(structure.steps, structure.parts, slots, risks), max_states)
     return series(required, (found.up, found.down))
 

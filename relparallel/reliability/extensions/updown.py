@@ -1,7 +1,7 @@
 """Up-down routing: a path goes up from tier to tier and then only down, as data-centre networks forward.
 
 Two terminals are joined if and only if some working node can be climbed to from both. Cables inside a tier
-and valleys do not count. The programme adds a node once everything under it has been added. A state keeps the
+and valleys do not count. The sweep adds a node once everything under it has been added. A state keeps the
 set of terminals that climb to each live node, and which pairs of terminals are joined. For two terminals that
 is next to nothing; many terminals have many pairs, and the sweep is truncated to a certified bracket.
 """
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.generic_sweep import FAILS, WORKS, Move, Swept, sweep
-from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.probability import CERTAIN, Chance, series
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability, bracketed, exactly
@@ -26,7 +26,7 @@ from relparallel.topology import Topology, as_topology
 if TYPE_CHECKING:
     import networkx as nx
 
-_STATES: Final = 2**16  # largest layer of the programme in plain Python
+_STATES: Final = 2**16  # largest layer of the sweep in plain Python
 _OUTCOMES: Final = 2**18  # of nodes and their cables, in all states that a bracket visits
 _FEWEST: Final = 8  # states of a layer that a bracket keeps
 

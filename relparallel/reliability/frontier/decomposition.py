@@ -6,28 +6,32 @@ falls into blocks, and in which order the frontier DP sweeps through each of the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.frontier.compiled_sweep import sweep
-from relparallel.reliability.frontier.cut_nodes import split
-from relparallel.reliability.frontier.labels import MAX_LIVE
-from relparallel.reliability.frontier.ordering import link_order, vertex_order
-from relparallel.reliability.frontier.programme import (
+from relparallel.reliability.frontier.compiled_sweep import (
     ANY,
-    Programme,
+    LinkSweep,
     compile_steps,
     fitting,
     gather,
     require_fit,
+    sweep,
 )
-from relparallel.reliability.frontier.reductions import network_of, reduce, require, tape_of
-from relparallel.reliability.frontier.tape import play
-from relparallel.reliability.problem import Problem
+from relparallel.reliability.frontier.labels import MAX_LIVE
+from relparallel.reliability.frontier.ordering import link_order, vertex_order
+from relparallel.reliability.frontier.reductions import network_of, play, reduce, require, split, tape_of
+from relparallel.reliability.probability import CERTAIN, Chance, series
+from relparallel.reliability.problem import Problem, require_relays
+
+Bracket = tuple[float, float]  # lower and upper bound of an unreliability
+_SLACK: Final = 1e-12  # relative; more than the rounding of the reductions
+
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -49,10 +53,10 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Compiled:
-    """Tape and programmes of a network.
+    """Tape and sweeps of a network.
 
     Slots hold chances (up, down): m links, n nodes, those that the tape makes, and the outcome of every
-    programme, in this order. The terminals are connected if and only if all required slots are up.
+    sweep, in this order. The terminals are connected if and only if all required slots are up.
     """
 
     connected: bool
@@ -68,7 +72,7 @@ class Compiled:
 
     @property
     def width(self) -> int:
-        """Most vertices that are live at once; 0 without a programme."""
+        """Most vertices that are live at once; 0 without a sweep."""
         return int(self.widths.max(initial=0))
 
     def chances(self, link: FloatArray, node: FloatArray) -> FloatArray:
@@ -79,12 +83,12 @@ class Compiled:
         play(self.tape, slots)
         return slots
 
-    def programmes(self, link: FloatArray, node: FloatArray) -> list[Programme]:
-        """Every programme with its chances, to run one by one."""
+    def sweeps(self, link: FloatArray, node: FloatArray) -> list[LinkSweep]:
+        """Every sweep with its chances, to run one by one."""
         slots = self.chances(link, node)
         bounds = zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), self.widths.tolist(), strict=True)
         return [
-            Programme(steps=self.steps[i:j], chances=gather(self.parts[i:j], slots), width=width)
+            LinkSweep(steps=self.steps[i:j], chances=gather(self.parts[i:j], slots), width=width)
             for i, j, width in bounds
         ]
 
@@ -103,12 +107,12 @@ class Compiled:
 
 
 def compiled(problem: Problem, reductions: bool = True, ordered: bool = True) -> Compiled:
-    """Take a network apart: reductions, blocks, orders and programmes.
+    """Take a network apart: reductions, blocks, orders and sweeps.
 
     Notes
     -----
     Time: linear in the size of the network but for the search for an order, whose time is limited by that of
-    the programme.
+    the sweep.
     """
     m, n = len(problem.link), len(problem.node)
     connected, slots, tape, required, steps, parts, starts, widths = decompose(problem, reductions, ordered)
@@ -134,22 +138,22 @@ def decompose(problem: Problem, reductions: bool = True, ordered: bool = True) -
     found = _blocks(problem.edges, len(problem.node), problem.terminals, reductions)
     connected, slots, tape, required, ends, links, nodes, terminal, starts, shares = found
     if len(starts) == 2:
-        steps, parts, width = _programme(ends, links, nodes, terminal, shares[0] if ordered else 0.0)
+        steps, parts, width = _block_sweep(ends, links, nodes, terminal, shares[0] if ordered else 0.0)
         return connected, slots, tape, required, steps, parts, starts[:, 0], [width]
     steps, parts, widths = np.empty((len(ends), 9), np.int64), np.empty((len(ends), 3), np.int64), []
     for (i, first), (j, end), share in zip(
         starts[:-1].tolist(), starts[1:].tolist(), shares.tolist(), strict=True
     ):
         block = ends[i:j], links[i:j], nodes[first:end], terminal[first:end]
-        steps[i:j], parts[i:j], width = _programme(*block, share if ordered else 0.0)
+        steps[i:j], parts[i:j], width = _block_sweep(*block, share if ordered else 0.0)
         widths.append(width)
     return connected, slots, tape, required, steps, parts, starts[:, 0], widths
 
 
-def _programme(
+def _block_sweep(
     ends: IntArray, links: IntArray, nodes: IntArray, terminal: NDArray[np.bool_], share: float
 ) -> tuple[IntArray, IntArray, int]:
-    """Steps, parts and width of the programme of one block; with a share of 0 its order is as it comes."""
+    """Steps, parts and width of the sweep of one block; with a share of 0 its order is as it comes."""
     order = link_order(vertex_order(ends, terminal, share), ends) if share > 0.0 else np.arange(len(ends))
     found: tuple[IntArray, IntArray, int] = compile_steps(order, ends, links, nodes, terminal)
     return found
@@ -177,7 +181,7 @@ def _blocks(edges, n, terminals, reductions):  # type: ignore[no-untyped-def]
         left = reduce(whole, tape, left)
     ends, links = np.empty((m, 2), np.int64), np.empty(m, np.int64)
     nodes, flags = np.empty(2 * m, np.int64), np.empty(2 * m, np.bool_)
-    starts, shares, programmes, connected = np.zeros((n + 2, 2), np.int64), np.empty(n + 1), 0, left > 0
+    starts, shares, sweeps, connected = np.zeros((n + 2, 2), np.int64), np.empty(n + 1), 0, left > 0
     if left > 1:
         root = 0
         while not whole.terminal[root]:
@@ -186,20 +190,20 @@ def _blocks(edges, n, terminals, reductions):  # type: ignore[no-untyped-def]
         connected = reached == left
         order, first = _grouped(block, blocks)
         for k in range(blocks if connected else 0):
-            i, v = starts[programmes]
+            i, v = starts[sweeps]
             rows = order[first[k] : first[k + 1]]
             count, size = _reduced(whole, rows, tape, reductions, ends[i:], links[i:], nodes[v:], flags[v:])
             if count > 0:
-                starts[programmes + 1, 0], starts[programmes + 1, 1] = i + count, v + size
-                shares[programmes] = len(rows) / len(order)
-                programmes += 1
+                starts[sweeps + 1, 0], starts[sweeps + 1, 1] = i + count, v + size
+                shares[sweeps] = len(rows) / len(order)
+                sweeps += 1
     made = tape.counts[2]
-    for k in range(programmes):
+    for k in range(sweeps):
         require(tape, made + k)
-    used, size = starts[programmes]
+    used, size = starts[sweeps]
     return (
-        connected, made + programmes, tape.rows[: tape.counts[0]], tape.required[: tape.counts[1]],
-        ends[:used], links[:used], nodes[:size], flags[:size], starts[: programmes + 1], shares[:programmes],
+        connected, made + sweeps, tape.rows[: tape.counts[0]], tape.required[: tape.counts[1]],
+        ends[:used], links[:used], nodes[:size], flags[:size], starts[: sweeps + 1], shares[:sweeps],
     )  # fmt: skip
 
 
@@ -252,19 +256,19 @@ def _reduced(whole, rows, tape, reductions, ends, links, nodes, terminal):  # ty
 
 @numba.njit(cache=True)
 def _evaluate(tape, required, steps, parts, starts, slots, link, node, max_states, max_visits):  # type: ignore[no-untyped-def]
-    """Play the tape, run the programmes, multiply what is required; stop early where a layer is too large."""
-    chances, programmes = np.empty((slots, 2)), len(starts) - 1
+    """Play the tape, run the sweeps, multiply what is required; stop early where a layer is too large."""
+    chances, sweeps = np.empty((slots, 2)), len(starts) - 1
     for i in range(len(link)):
         chances[i, 0], chances[i, 1] = link[i, 0], link[i, 1]
     for i in range(len(node)):
         chances[len(link) + i, 0], chances[len(link) + i, 1] = node[i, 0], node[i, 1]
     play(tape, chances)
     peak, states = np.int64(0), np.int64(0)
-    for k in range(programmes):
+    for k in range(sweeps):
         own = gather(parts[starts[k] : starts[k + 1]], chances)
         sums = sweep(steps[starts[k] : starts[k + 1]], own, max_states, max_visits - states)
         up, down, most, visited = sums
-        chances[slots - programmes + k, 0], chances[slots - programmes + k, 1] = up, down
+        chances[slots - sweeps + k, 0], chances[slots - sweeps + k, 1] = up, down
         peak, states = max(peak, most), states + visited
         if peak > max_states or states > max_visits:
             break
@@ -273,3 +277,68 @@ def _evaluate(tape, required, steps, parts, starts, slots, link, node, max_state
         failed += alive * chances[slot, 1]
         alive *= chances[slot, 0]
     return alive, failed, peak, states
+
+
+class Block(NamedTuple):
+    """A part of the network that cannot be reduced, as a problem and as a sweep through its links.
+
+    All its nodes forward, and no terminal fails.
+    """
+
+    problem: Problem
+    sweep: LinkSweep
+
+
+class Blocks(NamedTuple):
+    """The network works when ``apart`` works and every block connects its terminals; all are independent."""
+
+    apart: Chance
+    blocks: list[Block]
+
+
+def into_blocks(problem: Problem, ordered: bool = False) -> Blocks:
+    """Split off what fails alone, reduce the rest and cut it at its cut nodes.
+
+    Only with ``ordered`` do the sweeps sweep in a good order, which takes time to find.
+    """
+    require_relays(problem)
+    parts = compiled(problem, ordered=ordered)
+    if not parts.connected:
+        return Blocks((0.0, 1.0), [])
+    chances = parts.chances(
+        problem.link, problem.node
+    )  # the blocks' own, which are required too, are certain
+    apart = series(CERTAIN, *map(tuple, chances[parts.required].tolist()))
+    return Blocks(
+        apart, [Block(_as_problem(rows), rows) for rows in parts.sweeps(problem.link, problem.node)]
+    )
+
+
+def combine(apart: Chance, brackets: Iterable[Bracket]) -> Bracket:
+    """Bracket of the unreliability of the whole from those of the blocks."""
+    lower, upper = apart, apart
+    for low, high in brackets:
+        lower, upper = series(lower, (1 - low, low)), series(upper, (1 - high, high))
+    return min(float(lower[1]) * (1 - _SLACK), 1.0), min(float(upper[1]) * (1 + _SLACK), 1.0)
+
+
+def _as_problem(rows: LinkSweep) -> Problem:
+    """The network that a sweep sweeps through, its nodes in the order in which they enter."""
+    at: dict[int, int] = {}
+    node: list[list[float]] = []
+    terminals, edges = [], []
+    for step, chance in zip(rows.steps.tolist(), rows.chances.tolist(), strict=True):
+        for side in (0, 1):
+            if step[side] >= 0:
+                at[step[side]] = len(node)
+                if step[2 + side]:
+                    terminals.append(len(node))
+                node.append(chance[2 + 2 * side : 4 + 2 * side])
+        edges.append((at[step[4]], at[step[5]]))
+    return Problem(
+        edges=np.array(edges, dtype=np.int64),
+        link=np.ascontiguousarray(rows.chances[:, :2]),
+        node=np.array(node),
+        terminals=np.array(terminals, dtype=np.int64),
+        transit=np.ones(len(node), dtype=np.bool_),
+    )

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.probability import CERTAIN, Chance
 
 MAX_SLOTS: Final = 120  # bytes below 127 name the first slot of a block
@@ -76,12 +76,12 @@ def sweep(start: Hashable, moves: Iterable[Move], max_states: float, truncate: b
 
 def too_many_states(max_states: float) -> NotExactError:
     """Say that a layer is larger than there is room for."""
-    return NotExactError(f"graph must need at most {int(max_states)} states in a layer of this programme")
+    return NotExactError(f"graph must need at most {int(max_states)} states in a layer of this sweep")
 
 
 @dataclass(frozen=True, slots=True)
 class Risks:
-    """What one row of the programme has to do with groups of shared risk; slots are places in the state."""
+    """What one row of the sweep has to do with groups of shared risk; slots are places in the state."""
 
     enter: tuple[tuple[int, Any, Any], ...] = ()
     needs: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] = ((), (), ())
@@ -94,7 +94,7 @@ def moves(
     slots: Sequence[Chance],
     risks: Sequence[Risks] | None = None,
 ) -> Iterator[Move]:
-    """Moves of the rows of a programme with the chances of its parts; -1 never fails."""
+    """Moves of the rows of a sweep with the chances of its parts; -1 never fails."""
     for row, (step, factors) in enumerate(zip(steps.tolist(), factors_of(parts, slots), strict=True)):
         risk = Risks() if risks is None else risks[row]
         total = prod(up + down for up, down in factors)

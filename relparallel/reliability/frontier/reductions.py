@@ -1,32 +1,42 @@
 """Make a network smaller without changing its K-terminal reliability, and write down how.
 
-Every rule replaces the network by a smaller one and, at most, requires a part: without it everything fails,
-with it the rest decides. Chances play no role: the rules are written to a tape, which evaluates them for any
-chances (`relparallel.reliability.frontier.tape`).
+Every independent part has a *slot* that holds its chance (up, down): first the links, then the nodes, then
+what the reductions make of them. Rules replace the network by a smaller one and, at most, *require* a slot:
+without it everything fails. Chances play no role: a *tape* of rows, each of which fills one slot from earlier
+ones, evaluates the rules for any chances. The network is then cut at its cut nodes: a depth-first search from
+a terminal finds the blocks, and a block lies on a path between terminals if and only if the part of the
+search tree below its topmost node holds a terminal. Every other block goes.
 
 =============  =============================================================================================
-series         a non-terminal with two links becomes one link
+series         a non-terminal with two links becomes one link: a, b and c (-1: never fails) are up
 degree one     a non-terminal with one link goes; a terminal's only link must work, its neighbour takes over
-degree two     a terminal between two terminals: at least one link must work, then both are in series with it
-parallel       links between the same two nodes become one
+degree two     a terminal between two terminals: at least one link must work; both, given that, are in series
+parallel       links between the same two nodes become one: a or b is up
 =============  =============================================================================================
 
 References
 ----------
 Satyanarayana and Wood, "A linear-time algorithm for computing K-terminal reliability in series-parallel
-networks", SIAM Journal on Computing 14, 1985.
+networks", SIAM Journal on Computing 14, 1985. Hopcroft and Tarjan, "Algorithm 447: efficient algorithms for
+graph manipulation", Communications of the ACM 16, 1973.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.frontier.compiling import njit_borrowing
-from relparallel.reliability.frontier.tape import BOTH, PARALLEL, SERIES
+from relparallel.reliability.frontier.labels import njit_borrowing
+from relparallel.reliability.probability import CERTAIN, Chance, parallel, series
+
+SERIES: Final = np.int64(0)  # plain numbers would compile what is called with them once more
+PARALLEL: Final = np.int64(1)
+BOTH: Final = np.int64(2)
+
 
 IntArray = NDArray[np.int64]
 _NO = np.int64(-1)
@@ -204,3 +214,99 @@ def _remove(network, tape, v, first, second):  # type: ignore[no-untyped-def]
         _join(network, tape, e, a, b)
     network.degree[v], network.terminal[v] = -1, False
     return change
+
+
+@njit_borrowing
+def play(rows, chances):  # type: ignore[no-untyped-def]
+    """Fill the slots that the tape makes, in place."""
+    for row in range(len(rows)):
+        code, made, a, b, c = rows[row]
+        up_a, down_a = chances[a, 0], chances[a, 1]
+        up_b, down_b = chances[b, 0], chances[b, 1]
+        if code == SERIES:
+            up, down = up_a * up_b, down_a + up_a * down_b
+            if c >= 0:
+                down += up * chances[c, 1]
+                up *= chances[c, 0]
+        elif code == PARALLEL:
+            up, down = up_a + down_a * up_b, down_a * down_b
+        else:
+            some = up_a + down_a * up_b
+            up = up_a * up_b / some if some > 0.0 else 0.0  # down, as it stays if only one of them comes up
+            down = (up_a * down_b + down_a * up_b) / some if some > 0.0 else 1.0
+        chances[made, 0], chances[made, 1] = up, down
+
+
+def play_any(rows: NDArray[np.int64], given: Sequence[Chance], slots: int) -> list[Chance]:
+    """Fill the slots with chances of any kind of number, such as `fractions.Fraction`."""
+    chances: list[Any] = [*given, *[CERTAIN] * (slots - len(given))]
+    for code, made, a, b, c in rows.tolist():
+        one, two, three = chances[a], chances[b], chances[c] if c >= 0 else CERTAIN
+        if code == SERIES:
+            chances[made] = series(one, two, three)
+            continue
+        chances[made] = parallel(one, two)
+        if code == BOTH:
+            some = chances[made][0]
+            (up_a, down_a), (up_b, down_b) = one, two
+            mixed = up_a * down_b + down_a * up_b
+            chances[made] = (up_a * up_b / some, mixed / some) if some else (0, 1)
+    return chances
+
+
+@numba.njit(cache=True)
+def split(network, tape, root, cut):  # type: ignore[no-untyped-def]
+    """Assign every link on a path between terminals to its block.
+
+    The nodes where these blocks meet become terminals, in place: they must be up.
+    """
+    n, m = len(network.degree), len(network.link)
+    found, low = np.full(n, -1, np.int64), np.zeros(n, np.int64)  # order of discovery; what is reached back
+    entry = np.full(n, -1, np.int64)  # half-link, at the node itself, by which it was found
+    turn = network.head.copy()  # half-link to look at next
+    below = np.zeros(n, np.int64)  # terminals in the search tree from here on down
+    owner = np.full(n, -1, np.int64)  # block in which the node is not the topmost
+    path, open_nodes = np.empty(n, np.int64), np.empty(n, np.int64)
+    path[0], depth, waiting, blocks, time = root, 1, 0, 0, 1
+    found[root], below[root] = 0, 1
+    while depth > 0:
+        v = path[depth - 1]
+        half = turn[v]
+        if half >= 0:
+            turn[v] = network.after[half]
+            u = network.end[half ^ 1]
+            if found[u] < 0:
+                found[u], low[u], entry[u] = time, time, half ^ 1
+                below[u] = network.terminal[u]
+                time += 1
+                path[depth], open_nodes[waiting] = u, u
+                depth += 1
+                waiting += 1
+            elif half != entry[v]:
+                low[v] = min(low[v], found[u])
+            continue
+        depth -= 1
+        if depth == 0:
+            break
+        above = path[depth - 1]
+        below[above] += below[v]
+        low[above] = min(low[above], low[v])
+        if low[v] < found[above]:
+            continue
+        while True:  # v closes a block under ``above``
+            waiting -= 1
+            owner[open_nodes[waiting]] = blocks if below[v] > 0 else -1
+            if open_nodes[waiting] == v:
+                break
+        if below[v] > 0:
+            blocks += 1
+            if cut:
+                make_terminal(network, tape, above)
+    block = np.full(m, -1, np.int64)
+    for e in range(m):
+        u, v = network.end[2 * e], network.end[2 * e + 1]
+        if network.degree[u] > 0 and network.degree[v] > 0:
+            block[e] = owner[v] if found[v] > found[u] else owner[u]
+            if not cut:
+                block[e] = 0 if found[u] >= 0 else -1
+    return block, blocks if cut else 1, below[root]

@@ -27,7 +27,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.lumped.arithmetic import Scale
 from relparallel.reliability.probability import CERTAIN, Chance, series
 from relparallel.reliability.problem import Problem

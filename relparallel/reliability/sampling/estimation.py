@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
-from relparallel.reliability.bounding.cuts import MAX_STEPS, TINY
-from relparallel.reliability.bounding.karp_luby import karp_luby
-from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.bounding.cuts import TINY
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
 from relparallel.reliability.result import Estimator
+from relparallel.reliability.sampling.karp_luby import karp_luby
 from relparallel.reliability.sampling.moments import (
     Moments,
     UnreliabilityEstimate,
@@ -66,8 +67,7 @@ def estimate(
         Probability that a cable or a node is up.
     method : {"auto", "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby"}
         "auto" takes "karp_luby" where a short search for cuts leaves so little out that ``rtol`` is reached;
-        else it tries the others on a few samples and goes on with the one whose relative variance times work
-        is least.
+        else that with the least relative variance times work in a short trial.
     rng : numpy.random.Generator
         Source of all randomness.
     link_down, node_down : as link_up and node_up, optional
@@ -79,8 +79,7 @@ def estimate(
     samples : int, optional
         Samples to draw; by default as many as a pilot run finds necessary for ``rtol``.
     max_work : float, optional
-        Limit of the elementary steps, of 2 to 10 ns each, so that the default takes some minutes at most; the
-        interval is as wide as it then is. A tenth of it has to be enough for the pilot run.
+        Limit of the elementary steps, of 2 to 10 ns each; a tenth of it has to be enough for the pilot run.
     executor : concurrent.futures.Executor, optional
         Where to sample; the answer does not depend on it.
 
@@ -91,20 +90,17 @@ def estimate(
 
     Notes
     -----
-    All estimators are unbiased; the modules named after them say why. The number of samples is fixed by a
-    pilot run whose samples are thrown away (two stages, after Stein), so that looking at the data does not
-    spoil the interval. It is Student's for the mean of independent samples, after Hall's correction for
-    skewness; for "crude" Wilson's, and that of Clopper and Pearson below ten failures, which holds more often
-    than stated. Where samples are nearly equal, as those of "recursive", values too rare to be drawn may
-    matter more than the spread: the interval then reaches 3 / samples of the value to either side (with 95 %
-    confidence such values have together a smaller chance than that), and the excess is ``bias_bound``.
-    Terminals that fail, and links that all depend on, are taken apart exactly beforehand.
+    All estimators are unbiased. A pilot run, whose samples are thrown away, fixes the number of samples (two
+    stages, after Stein). The interval is Student's after Hall's correction for skewness; for "crude"
+    Wilson's, and that of Clopper and Pearson below ten failures. Where samples are nearly equal it reaches at
+    least 3 / samples of the value to either side, for values too rare to be drawn: the excess is
+    ``bias_bound``.
 
     References
     ----------
     Hall, "On the removal of skewness by transformation", Journal of the Royal Statistical Society B 54, 1992.
-    Stein, "A two-sample test for a linear hypothesis whose power is independent of the variance", Annals of
-    Mathematical Statistics 16, 1945. Wilson, Journal of the American Statistical Association 22, 1927.
+    Stein, Annals of Mathematical Statistics 16, 1945. Wilson, Journal of the American Statistical Association
+    22, 1927.
 
     Examples
     --------
@@ -138,13 +134,17 @@ def estimate_problem(
 ) -> UnreliabilityEstimate:
     """Estimate the unreliability of a problem that has been read; arguments as for `estimate`."""
     if method == "karp_luby":
-        return _by_cuts(problem, rng, rtol, confidence, samples)
-    cuts = _few_cuts(problem, rng, rtol, confidence, samples) if method == "auto" else None
-    if cuts is not None:
-        return cuts
-    sampler = (
-        choose(problem, rng, max_work) if method == "auto" else make_sampler(problem, method, rng, max_work)
-    )
+        return karp_luby(problem, rng=rng, rtol=rtol, confidence=confidence, samples=samples)
+    if method == "auto":
+        with suppress(NotExactError):  # a short search for cuts may leave little out
+            cuts = karp_luby(
+                problem, rng=rng, rtol=rtol, confidence=confidence, samples=samples, max_steps=_FEW_STEPS
+            )
+            if cuts.relative_error <= rtol:
+                return cuts
+        sampler = choose(problem, rng, max_work)
+    else:
+        sampler = make_sampler(problem, method, rng, max_work)
     if sampler.certain:
         value = sampler.failed
         return UnreliabilityEstimate(
@@ -169,17 +169,6 @@ def estimate_problem(
         work=float(spent + drawn.work),
         confidence=confidence,
     )
-
-
-def _few_cuts(
-    problem: Problem, rng: np.random.Generator, rtol: float, confidence: float, samples: int | None
-) -> UnreliabilityEstimate | None:
-    """The estimate by cuts where a short search leaves little out, so that the tolerance is reached."""
-    try:
-        found = _by_cuts(problem, rng, rtol, confidence, samples, _FEW_STEPS)
-    except NotExactError:
-        return None
-    return found if found.relative_error <= rtol else None
 
 
 def draw(sampler: Sampler, samples: int, rng: np.random.Generator, executor: Executor | None) -> Moments:
@@ -271,10 +260,8 @@ def estimator_table(
     Returns
     -------
     pandas.DataFrame
-        One row per method: those of `UnreliabilityEstimate.to_frame`, the elementary steps per sample
-        ``work_per_sample``, and their product with the relative variance of one sample ``work_variance``, the
-        steps that a relative standard error of 1 would take: less is better, at any number of samples. What
-        the interval was widened by for bias is no part of the variance.
+        One row per method: those of `UnreliabilityEstimate.to_frame`, ``work_per_sample``, and its product
+        with the relative variance of one sample ``work_variance``: the less the better.
 
     Examples
     --------
@@ -304,27 +291,3 @@ def estimator_table(
         row["work_variance"] = spread**2 * found.work
         rows.append(row)
     return pd.concat(rows, ignore_index=True)
-
-
-def _by_cuts(
-    problem: Problem,
-    rng: np.random.Generator,
-    rtol: float,
-    confidence: float,
-    samples: int | None,
-    max_steps: int = MAX_STEPS,
-) -> UnreliabilityEstimate:
-    """Karp and Luby's estimate, whose interval holds its own bound on what cuts left out may add."""
-    found = karp_luby(
-        problem, rng=rng, rtol=rtol, confidence=confidence, samples=samples, max_steps=max_steps
-    )
-    return UnreliabilityEstimate(
-        value=found.value,
-        lower=found.lower,
-        upper=found.upper,
-        bias_bound=found.bias_bound,
-        method="karp_luby",
-        samples=found.samples,
-        work=float(found.work),
-        confidence=confidence,
-    )

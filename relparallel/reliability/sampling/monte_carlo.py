@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int, require_real, require_rng
+from relparallel._checks import require_rng
 from relparallel.metrics import binomial_estimate
 from relparallel.reliability.bounding.cuts import rows_of
 from relparallel.reliability.problem import Problem
@@ -34,9 +34,6 @@ def estimate(
     executor: Executor | None,
 ) -> Reliability:
     """Estimate the unreliability, with an interval that holds it at least as often as stated."""
-    require_int(samples=samples, at_least=1, at_most=10**12)
-    require_real(confidence=confidence, above=0, below=1)
-    require_instance((Executor, type(None)), executor=executor)
     sizes = chunk_sizes(samples, _CHUNK)
     chunks = zip(sizes, spawn_streams(require_rng(rng=rng), len(sizes)), strict=True)
     failures = sum(map_chunks(partial(count_failures, problem), chunks, executor))

@@ -1,6 +1,6 @@
 """The sweep forth that is remembered: the frontier DP writes down where every state goes.
 
-It decides as `frontier_layers` does. Where a layer changes in place, a record says from which
+It decides as `compiled_sweep` does. Where a layer changes in place, a record says from which
 state to which a share moves. Otherwise, for each state of a layer, and each way in which the entering
 vertices can be, a record says to which state of the next layer the link leads when down and when up.
 
@@ -17,16 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.frontier.labels import ALL, depart, merge, pack, together, unpack
-from relparallel.reliability.frontier.layer_rows import (
+from relparallel.reliability.frontier.layers import (
     HOLDS,
     KIND,
     MERGE,
     SUCCEED,
+    add_states,
     decide_in_place,
+    grown,
+    indexed,
     tell_apart,
     two_sum,
 )
-from relparallel.reliability.frontier.layer_table import add_states, grown, indexed
 
 _NIBBLE, _U0 = np.uint64(15), np.uint64(0)
 SUCCESS, FAILURE, ENDS = 0, 1, 2  # the two ends take the first places of a layer, its states the next

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_int, require_real
 from relparallel.reliability.exact import evaluate
-from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import Parts, Terminals, links_of, nodes_of
 from relparallel.reliability.sensitivity.importance import Importance
 from relparallel.topology import Topology, as_topology

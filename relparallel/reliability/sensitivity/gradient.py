@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import compiled
-from relparallel.reliability.frontier.programme import NotExactError
 from relparallel.reliability.problem import FIELDS, Group, Problem
 from relparallel.reliability.sensitivity.class_importance import class_importance
 from relparallel.reliability.sensitivity.importance import Gradient, Importance

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice
-from relparallel.reliability.frontier.programme import NotExactError
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import Problem
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.frontier.compiling import njit_borrowing
+from relparallel.reliability.frontier.compiled_sweep import fitting, gather, require_fit
 from relparallel.reliability.frontier.decomposition import Compiled
-from relparallel.reliability.frontier.layer_rows import KIND, MERGE, SUCCEED, planned_rows, two_sum
-from relparallel.reliability.frontier.programme import fitting, gather, require_fit
-from relparallel.reliability.frontier.tape import PARALLEL, SERIES, play
+from relparallel.reliability.frontier.labels import njit_borrowing
+from relparallel.reliability.frontier.layers import KIND, MERGE, SUCCEED, planned_rows, two_sum
+from relparallel.reliability.frontier.reductions import PARALLEL, SERIES, play
 from relparallel.reliability.sensitivity.forward_record import ENDS, FAILURE, SUCCESS, Trace, forth, no_space
 
 _TINY = 1e-300  # masses below may be 0

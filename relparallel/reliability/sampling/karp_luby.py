@@ -20,14 +20,12 @@ Maurer and Pontil, "Empirical Bernstein bounds and sample variance penalization"
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_int, require_real, require_rng
 from relparallel.reliability.bounding.cut_bounds import (
     PAIRED,
     near_minimum_cuts,
@@ -36,26 +34,14 @@ from relparallel.reliability.bounding.cut_bounds import (
     union_bracket,
 )
 from relparallel.reliability.bounding.cuts import MAX_STEPS, CutFamily
-from relparallel.reliability.frontier.blocks import combine, into_blocks
+from relparallel.reliability.frontier.decomposition import combine, into_blocks
 from relparallel.reliability.problem import Problem
+from relparallel.reliability.sampling.moments import UnreliabilityEstimate
 
 _PILOT: Final = 2**12  # samples before the first look
 _FEW: Final = 2**6  # samples, whatever they cost
 _MOST: Final = 2**22
 _WORK: Final = 2**31  # elementary steps of all samples of a block, some seconds
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KarpLuby:
-    """An estimate of the unreliability whose interval accounts for chance and for cuts left out."""
-
-    value: float
-    lower: float
-    upper: float
-    bias_bound: float
-    samples: int
-    cuts: int
-    work: int
 
 
 def karp_luby(
@@ -66,33 +52,29 @@ def karp_luby(
     confidence: float = 0.95,
     samples: int | None = None,
     max_steps: int = MAX_STEPS,
-) -> KarpLuby:
-    """Estimate the unreliability from its likely cuts."""
-    require_rng(rng=rng)
-    require_real(rtol=rtol, above=0, below=1)
-    require_real(confidence=confidence, above=0, below=1)
-    if samples is not None:
-        require_int(samples=samples, at_least=1, at_most=10**9)
+) -> UnreliabilityEstimate:
+    """Estimate the unreliability from its likely cuts; the interval accounts for chance and cuts left out."""
     apart, blocks = into_blocks(problem)
     risk = (1 - confidence) / max(len(blocks), 1)
     found = [_block(block.problem, rng, rtol, risk, samples, max_steps) for block in blocks]
     lower, upper = combine(apart, ((x.lower, x.upper) for x in found))
     value, _ = combine(apart, ((x.value, x.value) for x in found))
     _, biased = combine(apart, ((x.value, min(x.value + x.bias_bound, 1.0)) for x in found))
-    return KarpLuby(
+    return UnreliabilityEstimate(
         value=min(max(value, lower), upper),
         lower=lower,
         upper=upper,
+        method="karp_luby",
+        confidence=confidence,
         bias_bound=biased - value,
         samples=sum(x.samples for x in found),
-        cuts=sum(x.cuts for x in found),
-        work=sum(x.work for x in found),
+        work=float(sum(x.work for x in found)),
     )
 
 
 def _block(
     block: Problem, rng: np.random.Generator, rtol: float, risk: float, samples: int | None, max_steps: int
-) -> KarpLuby:
+) -> UnreliabilityEstimate:
     """Estimate of one block, with an interval that errs with at most the given risk."""
     family = near_minimum_cuts(block, rtol / 5, max_steps)
     low, high = union_bracket(block, family)
@@ -103,13 +85,14 @@ def _block(
         mean, width, drawn = _shares(block, family, rng, rtol / 2, risk, samples)
     lower = max(low, total * (mean - width))
     upper = max(min(high, total * (mean + width)), lower)
-    return KarpLuby(
+    return UnreliabilityEstimate(
         value=min(max(total * mean, lower), upper),
         lower=lower,
         upper=min(upper + rest, 1.0),
+        method="karp_luby",
+        confidence=1 - risk,
         bias_bound=rest,
         samples=drawn,
-        cuts=len(family),
         work=2 * family.steps + min(len(family), PAIRED) ** 2 // 2 + drawn * len(block.link),
     )
 
