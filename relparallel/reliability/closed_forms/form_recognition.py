@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from relparallel.reliability.closed_forms.fat_tree_partitions import pods_apart
+from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart
 from relparallel.reliability.closed_forms.job_forms import JOINED_EXACTLY, pairs_joined
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.lumped.fabric import Fabric, Match, Pods, match_fabric

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.reliability.closed_forms._arguments import half_radix, single_probabilities
-from relparallel.reliability.closed_forms.fat_tree_forms import fat_tree_pair, pods_together
-from relparallel.reliability.closed_forms.fat_tree_partitions import Bracket
+from relparallel.reliability.closed_forms.fat_tree_forms import Bracket, fat_tree_pair, pods_together
 from relparallel.reliability.probability import CERTAIN, Chance, parallel, part, series
 from relparallel.reliability.result import Reliability, Routing
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.closed_forms.fat_tree_partitions import pods_joined
+from relparallel.reliability.closed_forms.fat_tree_forms import pods_joined
 from relparallel.reliability.closed_forms.form_recognition import AnyPath, over_any_path
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.lumped.arithmetic import Scale, exact_up
