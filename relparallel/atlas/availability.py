@@ -19,7 +19,7 @@ from relparallel.reliability import (
     leaf_spine_leaves_connected,
     leaf_spine_pair,
 )
-from relparallel.reliability.closed_forms.accessible_servers import has_pair_classes
+from relparallel.reliability.closed_forms.survivability import has_pair_classes
 from relparallel.topology import Topology
 from relparallel.topology._arrays import FloatArray
 from relparallel.topology.description import Description

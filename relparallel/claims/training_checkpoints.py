@@ -12,7 +12,7 @@ from relparallel.claims.registry import reproduces, theorem
 from relparallel.hardware import Cluster
 from relparallel.published import Fact, facts
 from relparallel.training import Cause, Checkpointing, CheckpointLevel
-from relparallel.training.memory_replicas import domain_loss_probability, replica_holders
+from relparallel.training.redundancy import domain_loss_probability, replica_holders
 from relparallel.training.silent_errors import verified_pattern_time
 from relparallel.units import DAY, HOUR, YEAR
 

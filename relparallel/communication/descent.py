@@ -148,10 +148,10 @@ def _descend(
         forward, backward = path[np.maximum(t - f, 0), every], path[np.maximum(t - b, 0), every]
         if keep is not None:
             backward = backward - (f - b) * drift
-        slope = np.asarray(gradient(forward.reshape(start.shape), backward.reshape(start.shape)))
-        if slope.shape != start.shape:
-            raise ValueError(f"gradient must return shape {start.shape}, got shape {slope.shape}")
-        change = -rate * slope.ravel()
+        found = np.asarray(gradient(forward.reshape(start.shape), backward.reshape(start.shape)))
+        if found.shape != start.shape:
+            raise ValueError(f"gradient must return shape {start.shape}, got shape {found.shape}")
+        change = -rate * found.ravel()
         path[t + 1] = path[t] + change
         drift = change if keep is None else keep * drift + (1 - keep) * change
     return path.reshape(-1, *start.shape)

@@ -148,10 +148,11 @@ def delayed_taps(
 
     Notes
     -----
-    w(t+1) = w(t) - a ((c + D) w(t-f) - D u(t)) with u(t) = w(t-b), or with the correction u(t) = w(t-b)
-    - (f - b) v(t) and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). Without a correction the largest
-    stable step is below 2/(D (f - b)) and `stable_step`. The correction raises it where b = 0; where b > 0
-    and f - b = 1 it can lower it. Yang et al., "PipeMare", MLSys 2021, lemma 2 and technique 2.
+    w(t+1) = w(t) - a ((c + D) w(t-f) - D u(t)) with u(t) = w(t-b). With the correction
+    u(t) = w(t-b) - (f - b) v(t) and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)).
+    Without it the largest stable step is below 2/(D (f - b)) and `stable_step`. The correction raises it
+    where b = 0; where b > 0 and f - b = 1 it can lower it. Yang et al., "PipeMare", MLSys 2021, lemma 2 and
+    technique 2.
 
     Examples
     --------

@@ -2,16 +2,8 @@
 
 Every number is SI. A *pass* is the work of one layer on one micro-batch, forward or backward. Models,
 machines and strategies come as rows of structured arrays (`MODEL`, `MACHINE`, `CHOICE`); the answer is a row
-of `PARTS` that sums to the time of the step. One strategy takes about half a microsecond.
-
-========  ==========================================
-letter    meaning
-========  ==========================================
-n         tokens of a micro-batch on one rank
-t, c, e   tensor, context and expert degree
-p, d      pipeline stages, data-parallel replicas
-m, v      micro-batches, chunks per stage
-========  ==========================================
+of `PARTS` that sums to the time of the step. n is tokens of a micro-batch on one rank; t, c, e, d, p are the
+degrees, m micro-batches, v chunks per stage.
 """
 
 from __future__ import annotations
@@ -55,8 +47,8 @@ CHOICE: Final = np.dtype([
 """One strategy, with the micro-batches of a replica."""
 
 PARTS: Final = (
-    "compute", "recompute", "launch", "head", "tensor", "context", "expert", "pipeline", "bubble", "data",
-    "optimizer", "overhead",
+    "compute", "recompute", "launch", "head", "tensor", "context", "expert", "pipeline", "pipeline_bubble",
+    "data", "optimizer", "overhead",
 )  # fmt: skip
 """What a step is made of, in the order of the kernel's columns."""
 
@@ -78,7 +70,7 @@ _STATE_BYTES: Final = 28.0  # per parameter: Adam reads and writes moments, mast
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def _longer(x: Any, y: Any) -> Any:
-    """Time of two things that overlap: the longer one, rounded off where they are alike."""
+    """Time of two things that overlap: the longer one, rounded off where they are about equal."""
     x4, y4 = x * x * x * x, y * y * y * y
     return np.sqrt(np.sqrt(np.sqrt(x4 * x4 + y4 * y4)))
 
@@ -178,8 +170,8 @@ def _gather(size: Any, ranks: Any, inside: Any, h: Any) -> Any:
 
     The forms of `collective_time` with calibrated links, whose latencies are counted on their own. Over
     several nodes, two levels save network and use it later; the rounds between nodes go round, or by doubling
-    distances if those are fewer. An all-reduce is two of these: a tree has as many hops as doubling and moves
-    the whole vector each way, so it is never cheaper.
+    distances if those are fewer. An all-reduce is two of these: a tree has as many rounds as doubling and
+    moves the whole vector each way, so it is never cheaper.
     """
     if ranks <= 1:
         return 0.0
@@ -348,10 +340,10 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     layer = ahead + behind + exposed
     middle = held * layer
     last = max(middle, middle - layer + head) if counted else middle + head
-    hop = 0.0
+    transfer = 0.0
     if p > 1:
         apart = h.node if t * c * d * p > h.node else t * c * d
-        hop = _send(2 * n * model.hidden / (t if h.scatter > 0 else 1) * h.pipeline_slow, apart, h)
+        transfer = _send(2 * n * model.hidden / (t if h.scatter > 0 else 1) * h.pipeline_slow, apart, h)
 
     out[0] = m * held * (forward + backward)
     out[1] = m * held * (again + repeats * launch)
@@ -360,8 +352,8 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     out[4] = m * held * tensor * (2 + repeats)
     out[5] = m * held * context * (3 + repeats)
     out[6] = m * held * experts * (2 + repeats)
-    out[7] = m * 2 * v * hop
-    out[8] = (p - 1) * 2 * hop + bubble_time(
+    out[7] = m * 2 * v * transfer
+    out[8] = (p - 1) * 2 * transfer + bubble_time(
         s.schedule, p, m, v, held * ahead, middle - held * (ahead + weight), held * weight
     )
     out[9] = m * held * exposed + _gradients(model, h, s, gathered, held * (back_on_gpu + launch_back))

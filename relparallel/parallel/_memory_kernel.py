@@ -1,16 +1,8 @@
 """The bytes of a pipeline stage, one strategy after the other: the numba kernel behind `memory`.
 
 Models and strategies come as rows of `MODEL` and `CHOICE`, the software as a row of `STORAGE`; the answer is
-a row of `BYTES` for each stage, or the largest stage of each strategy. Everything is per GPU.
-
-========  ==========================================
-letter    meaning
-========  ==========================================
-n         tokens of a micro-batch on one rank
-t, c, e   tensor, context and expert degree
-p, m, v   stages, micro-batches, chunks per stage
-i         stage, counted from 0
-========  ==========================================
+a row of `BYTES` for each stage, or the largest stage of each strategy, per GPU. n is tokens of a micro-batch
+on one rank; t, c, e, p are the degrees, m micro-batches, v chunks per stage, i the stage, counted from 0.
 """
 
 from __future__ import annotations
@@ -32,7 +24,7 @@ BYTES: Final = ("parameters", "gradients", "optimizer", "activations", "buffers"
 """Columns of the kernel: the first five are held together, the last one before training starts."""
 
 FLIGHT_RULES: Final = {name: FLIGHTS.index(known.flight) for name, known in TABLE.items()}
-"""Schedule: how many micro-batches its stages hold; a backward pass in two halves frees half with each."""
+"""Schedule: how many micro-batches its stages hold; a backward pass in two parts frees half with each."""
 
 FRAGMENTATION: Final = 0.02
 """Of what is held, lost between the blocks of a caching allocator.
@@ -41,6 +33,7 @@ With the reserve of `memory`, no verdict on the BLOOM runs is wrong between 0.00
 llm-foundry runs, which fill their GPUs, is refused up to 0.05.
 """
 
+_RULES: Final = np.array(list(FLIGHT_RULES.values()))  # in the order of `SCHEDULES`
 _INTERLEAVED: Final = FLIGHT_RULES["interleaved_1f1b"]
 _EAGER: Final = FLIGHT_RULES["eager_1f1b"]
 _PIPEDREAM: Final = FLIGHT_RULES["pipedream"]
@@ -270,12 +263,12 @@ def _dealt(model: Any, s: Any, rule: Any, i: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def stages(model: Any, s: Any, k: Any, rules: Any, own: Any, flown: Any, out: Any) -> None:
+def stages(model: Any, s: Any, k: Any, own: Any, flown: Any, out: Any) -> None:
     """Bytes of every stage of one strategy, [stages, BYTES].
 
     ``own`` and ``flown`` [stages] are its layers and those in flight; empty where they are dealt out.
     """
-    layer, rule = _layer(model, s, k), rules[s.schedule]
+    layer, rule = _layer(model, s, k), _RULES[s.schedule]
     for i in range(s.pipeline):
         dealt = _dealt(model, s, rule, i)
         if own.size > 0:
@@ -284,7 +277,7 @@ def stages(model: Any, s: Any, k: Any, rules: Any, own: Any, flown: Any, out: An
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def peaks(models: Any, choices: Any, model: Any, k: Any, rules: Any, out: Any) -> None:
+def peaks(models: Any, choices: Any, model: Any, k: Any, out: Any) -> None:
     """Bytes of the largest stage of every strategy.
 
     From the second stage to the last but one, layers and micro-batches in flight never grow, so the second
@@ -293,7 +286,7 @@ def peaks(models: Any, choices: Any, model: Any, k: Any, rules: Any, out: Any) -
     """
     row = np.empty(len(BYTES))
     for j in range(choices.size):
-        s, rule = choices[j], rules[choices[j].schedule]
+        s, rule = choices[j], _RULES[choices[j].schedule]
         layer = _layer(models[model[j]], s, k)
         p, largest = s.pipeline, 0.0
         every = layer[4] > 0 and _waiting(rule, 1.0 * p, 0) > 0

@@ -255,13 +255,13 @@ def ring_all_to_all(ranks: int, elements: int) -> Iterator[Round]:
     require_group(ranks, elements)
     rank, cut = np.arange(ranks, dtype=np.int64), bounds(ranks, elements)
 
-    def step(hop: int) -> Round:
-        origin = (rank - hop) % ranks
-        start, stop, which = _runs((origin + hop + 1) % ranks, ranks - hop - 1, ranks)
+    def step(away: int) -> Round:
+        origin = (rank - away) % ranks
+        start, stop, which = _runs((origin + away + 1) % ranks, ranks - away - 1, ranks)
         row = origin[which] * elements
         return messages(which, (which + 1) % ranks, row + cut[start], row + cut[stop], False)
 
-    return (step(hop) for hop in range(ranks - 1))
+    return (step(away) for away in range(ranks - 1))
 
 
 @algorithm("all_to_all", "hierarchical")

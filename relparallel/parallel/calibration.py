@@ -100,13 +100,24 @@ def priors(device: Accelerator) -> dict[str, Prior]:
 
 
 @cache
-def _software_rows() -> dict[str, dict[str, str]]:
-    return {row["software"]: row for row in shipped_rows("software.csv")}
+def _softwares() -> dict[str, Software]:
+    """Generations of software by name."""
+    return {
+        row["software"]: Software(
+            name=row["software"],
+            year=int(row["year"]),
+            flash_attention=row["attention"] == "flash",
+            gradient_bytes=int(row["gradient_bytes"]),
+            scatter_gather=row["scatter_gather"] == "1",
+            bucketed=row["bucketed"] == "1",
+        )
+        for row in shipped_rows("software.csv")
+    }
 
 
 def softwares() -> tuple[str, ...]:
     """Names that `software` knows, in order of year."""
-    return tuple(_software_rows())
+    return tuple(_softwares())
 
 
 def software(name: str) -> Software:
@@ -127,15 +138,7 @@ def software(name: str) -> Software:
     >>> software("llm-foundry-2023").flash_attention
     True
     """
-    row = _software_rows()[require_choice(softwares(), name=name)]
-    return Software(
-        name=name,
-        year=int(row["year"]),
-        flash_attention=row["attention"] == "flash",
-        gradient_bytes=int(row["gradient_bytes"]),
-        scatter_gather=row["scatter_gather"] == "1",
-        bucketed=row["bucketed"] == "1",
-    )
+    return _softwares()[require_choice(softwares(), name=name)]
 
 
 def calibration(name: str) -> Calibration:

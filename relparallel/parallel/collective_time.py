@@ -20,6 +20,8 @@ from relparallel.parallel import algorithms
 from relparallel.parallel._arguments import MOST_DEVICES, bare, require_number, require_whole
 from relparallel.parallel.collectives import COLLECTIVES as COLLECTIVES, Links, Round
 
+RINGS: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
+"""Times that a collective passes round a ring, with n - 1 of n parts each."""
 _LARGEST: Final = 1e18  # bytes of a vector
 _NO_LIMIT: Final = 1e60  # bytes/s of links that are not used
 _MOST_PIECES: Final = 2.0**20
@@ -355,8 +357,8 @@ def _sum_of_larger(count: Any, p: Any, q: Any, r: Any, s: Any) -> Any:
     )  # fmt: skip
 
 
-for _name, _parts in {"ring": _ring, "hierarchical": _hierarchical}.items():
-    form(_name, "all_reduce")(_parts(2))
-    form(_name, "reduce_scatter", "all_gather")(_parts(1))  # the same messages backwards
+for _kind, _passes in RINGS.items():
+    form("ring", _kind)(_ring(_passes))
+    form("hierarchical", _kind)(_hierarchical(_passes))
 form("tree", "all_reduce")(_tree(2))
 form("tree", "broadcast")(_tree(1))

@@ -5,14 +5,15 @@ The numbers are those of `memory` and `step_time`, from the same kernels: rules 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numba
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_flag, require_instance, require_int
@@ -27,9 +28,6 @@ from relparallel.parallel.step_time import degrees_of, slowdowns
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CHUNK: Final = 2**14  # rows at a time: their parts stay in the cache
 _MEMORY: Final = len(REASONS) - 1
@@ -51,8 +49,6 @@ class Evaluation:
 
     def counts(self) -> pd.Series:
         """How many rows there are for each reason; they sum to the rows of the grid."""
-        import pandas as pd
-
         found = pd.Series(np.bincount(self.reason, minlength=len(REASONS)), index=REASONS, name="rows")
         return found[found > 0].rename_axis("reason")
 
@@ -202,14 +198,10 @@ def evaluate(
         rules = broken_rules(model, grid.choices, global_batch, costs.gpus, costs.node)
         costs = costs.wired(cluster, network, grid.choices[rules == 0])
     work = partial(_evaluated, costs, complete)
-    parts = map_chunks(work, _chunks(grid.choices), executor)
+    rows = grid.choices
+    parts = map_chunks(work, (rows[k : k + CHUNK] for k in range(0, max(rows.size, 1), CHUNK)), executor)
     time, memory, reason = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Evaluation(grid=grid, time=time, memory=memory, reason=reason)
-
-
-def _chunks(choices: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Equal runs of rows, at least one."""
-    return (choices[k : k + CHUNK] for k in range(0, max(choices.size, 1), CHUNK))
 
 
 def _evaluated(

@@ -2,7 +2,7 @@
 
 A point of the search is the logarithm of every parameter beside its prior, and of every software's factor.
 Residuals are logarithms of predicted over measured time, damped beyond 5 % (pseudo-Huber) because a few runs
-were disturbed, and weighted so that every set of measurements counts alike however many rows it has.
+were disturbed, and weighted so that every set of measurements counts the same however many rows it has.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Traffic over all shortest paths alike (ECMP), pair of ranks by pair, and what a loss moves elsewhere.
+"""Traffic split equally over all shortest paths (ECMP), pair of ranks by pair, and what a loss moves.
 
 A pair is searched from both ends at once. After a loss only pairs whose paths cross what is lost are searched
 anew; the least bandwidth of all groups follows from the loads of the links.
@@ -40,11 +40,16 @@ class Wiring(NamedTuple):
         return cls(indptr.astype(np.int64), head[order].astype(np.int64), order.astype(np.int64), t.transit)
 
     def flows(self, cables: Ints, ends: Ints) -> csr_array:
-        """Share of each pair of ends on every link, [pairs, links]: all shortest paths alike (ECMP)."""
-        from scipy.sparse import csr_array
-
+        """Share of each pair of ends on every link, [pairs, links], over all shortest paths (ECMP)."""
         starts, links, shares = shortest_flows(*self[:3], cables.astype(np.float64), self.transit, ends)
-        return csr_array((shares, links, starts), shape=(len(ends), 2 * cables.size))
+        return sparse_rows(starts, links, shares, 2 * cables.size)
+
+
+def sparse_rows(starts: Ints, columns: Ints, values: Floats, width: int) -> csr_array:
+    """Matrix whose row i holds the values from starts[i] on."""
+    from scipy.sparse import csr_array
+
+    return csr_array((values, columns, starts), shape=(starts.size - 1, width))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int
@@ -16,9 +17,6 @@ from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
 from relparallel.parallel.strategy import RECOMPUTE, Strategy
 from relparallel.workload import Transformer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _DEFAULTS: Final = {field.name: field.default for field in fields(Strategy)}
 AXES: Final = tuple(_DEFAULTS)
@@ -126,8 +124,6 @@ class StrategyGrid:
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:
         """Values of every axis that occur, in ascending order."""
-        import pandas as pd
-
         return {name: tuple(_names(name, np.sort(pd.unique(self.choices[name])))) for name in AXES}
 
     def where(self, **values: Any) -> StrategyGrid:
@@ -140,8 +136,6 @@ class StrategyGrid:
 
     def to_frame(self) -> pd.DataFrame:
         """One column for each axis; of a large grid, take a slice first."""
-        import pandas as pd
-
         return pd.DataFrame({name: _names(name, self.choices[name]) for name in AXES})
 
     def __len__(self) -> int:

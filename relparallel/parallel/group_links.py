@@ -16,8 +16,8 @@ from relparallel._checks import require_choice, require_instance, require_real
 from relparallel.hardware import Cluster
 from relparallel.metrics._network import arcs_of, require_alive
 from relparallel.parallel._arguments import require_indices, require_number
-from relparallel.parallel.collective_time import one_ring
-from relparallel.parallel.flows import Wiring
+from relparallel.parallel.collective_time import RINGS, one_ring
+from relparallel.parallel.flows import Wiring, sparse_rows
 from relparallel.parallel.strategy import Placement
 from relparallel.topology import Topology
 
@@ -28,7 +28,6 @@ DEGREES: Final = ("tensor", "context", "data", "pipeline", "shard", "expert")
 """Kinds of groups of a placement."""
 PATTERNS: Final = ("ring", "chain", "all_to_all")
 """Who sends to whom in a group: the next rank and the last to the first; the next; all to all others."""
-_ROUNDS: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
 
 Floats = NDArray[np.float64]
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64], float]
@@ -57,7 +56,7 @@ class GroupLinks:
     @property
     def bandwidth(self) -> Floats:
         """At which the ranks of a group send while all groups do [bytes/s]; 0 where it is torn apart."""
-        return self._slowest(self._per_link(self.load)[self.flow.indices])
+        return self._slowest((self.load / _positive(self.capacity))[self.flow.indices])
 
     @property
     def alone(self) -> Floats:
@@ -67,7 +66,7 @@ class GroupLinks:
     @property
     def bottleneck(self) -> NDArray[np.int64]:
         """Slowest link of every group, [groups]; -1 for a group that sends nothing."""
-        busy = self._per_link(self.load)
+        busy = self.load / _positive(self.capacity)
         found = np.full(len(self.groups), -1)
         for group in np.flatnonzero(np.diff(self.flow.indptr)):
             links = self.flow.indices[self.flow.indptr[group] : self.flow.indptr[group + 1]]
@@ -87,7 +86,7 @@ class GroupLinks:
         bandwidth B of the group, r = 2 for an all-reduce.
         """
         fits = {"send": "chain", "all_to_all": "all_to_all"}
-        require_choice((*_ROUNDS, *fits), kind=kind)
+        require_choice((*RINGS, *fits), kind=kind)
         if self.pattern != fits.get(kind, "ring"):
             raise ValueError(
                 f"kind must be one that a pattern {self.pattern!r} carries, got {kind!r}, "
@@ -102,11 +101,7 @@ class GroupLinks:
         if kind == "send":
             return launch + latency + whole
         ring: Floats = one_ring(ranks, latency, whole, 0.0, 0.0)
-        return launch + _ROUNDS.get(kind, 1) * ring
-
-    def _per_link(self, load: Floats) -> Floats:
-        """Seconds per byte and rank, [links]."""
-        return np.asarray(load / _positive(self.capacity))
+        return launch + RINGS.get(kind, 1) * ring
 
     def _slowest(self, busy: Floats) -> Floats:
         """Bytes per second of every group from the seconds per byte of its links."""
@@ -141,8 +136,8 @@ def group_links(
     -------
     GroupLinks
         What each group sends over each link. On a topology traffic takes all shortest paths of what lives
-        alike (ECMP); what loses its path moves to others, and slows who is there. Narayanan et al., SC 2021,
-        section 3.
+        equally (ECMP); what loses its path moves to others, and slows who is there. Narayanan et al., SC
+        2021, section 3.
 
     Examples
     --------
@@ -204,8 +199,9 @@ def _on_cluster(groups: NDArray[np.int64], pairs: Pairs, network: Cluster, alive
         raise ValueError(f"alive must have one share for each of {count} links, got shape {share.shape}")
     each = [network.accelerator.node_link, network.network_bandwidth]
     full = np.repeat(each, [network.gpus, network.nodes])
-    row = np.repeat(np.arange(len(groups)), source.size)
-    flow = _summed(row, link.ravel(), np.full(link.size, amount), (len(groups), count))
+    starts = np.arange(len(groups) + 1) * source.size
+    flow = sparse_rows(starts, link.ravel(), np.full(link.size, amount), count)
+    flow.sum_duplicates()
     return {"flow": flow, "capacity": full * share, "joined": (share[link] > 0).all(axis=1)}
 
 
@@ -216,22 +212,14 @@ def _on_topology(groups: NDArray[np.int64], pairs: Pairs, network: Topology, ali
     hosts = network.hosts[groups].astype(np.int64)
     ends = np.stack([hosts[:, source], hosts[:, target]], axis=-1).reshape(-1, 2)
     found = Wiring.of(network).flows(cables, ends)
-    paths = np.diff(found.indptr)
-    row = np.repeat(np.arange(len(ends)) // max(source.size, 1), paths)
+    starts = np.arange(len(groups) + 1) * source.size
+    sent = sparse_rows(starts, np.arange(len(ends)), np.full(len(ends), amount), len(ends))
+    reached = (np.diff(found.indptr) > 0).reshape(len(groups), -1)
     return {
-        "flow": _summed(row, found.indices, amount * found.data, (len(groups), found.shape[1])),
+        "flow": (sent @ found).sorted_indices(),
         "capacity": np.tile(network.capacity * cables, 2),
-        "joined": (paths.reshape(len(groups), -1) > 0).all(axis=1) & (living[hosts] > 0).all(axis=1),
+        "joined": reached.all(axis=1) & (living[hosts] > 0).all(axis=1),
     }
-
-
-def _summed(row: NDArray[Any], link: NDArray[Any], sent: Floats, shape: tuple[int, int]) -> csr_array:
-    """What every group sends over every link, [groups, links]."""
-    from scipy.sparse import csr_array
-
-    flow = csr_array((sent, (row, link)), shape=shape)
-    flow.sum_duplicates()
-    return flow
 
 
 def _positive(values: Floats) -> Floats:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
 from relparallel.hardware import Cluster
-from relparallel.parallel._memory_kernel import BYTES, FLIGHT_RULES, FRAGMENTATION, STORAGE, peaks, stages
+from relparallel.parallel._memory_kernel import BYTES, FRAGMENTATION, STORAGE, peaks, stages
 from relparallel.parallel._records import choice_record, model_record
-from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.stage_times import (
     chunk_devices,
     even_chunks,
@@ -29,9 +29,6 @@ from relparallel.parallel.strategy import Strategy
 from relparallel.units import GB
 from relparallel.workload import Transformer
 from relparallel.workload.precision import PRECISIONS as PRECISIONS, Precision as Precision
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RESERVE: Final = 3.5 * GB
 """Of a GPU that no tensor can have: the driver's context, channels of the collectives, workspaces.
@@ -121,8 +118,6 @@ class StageMemory:
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each stage, one column for each part, and the total."""
-        import pandas as pd
-
         columns = {name: getattr(self, name) for name in (*BYTES, "host", "nvme", "transfer")}
         return pd.DataFrame(columns).rename_axis("stage").assign(total=self.total)
 
@@ -222,7 +217,7 @@ def peak_memory(
     the row of the models for each choice.
     """
     out = np.empty(choices.size)
-    peaks(models, choices, model_index, storage[0], _rules(), out)
+    peaks(models, choices, model_index, storage[0], out)
     return out
 
 
@@ -243,7 +238,7 @@ def _stages(
     model: Transformer, row: NDArray[Any], storage: NDArray[Any], dealt: Dealt = NOTHING
 ) -> NDArray[np.float64]:
     out = np.empty((int(row["pipeline"][0]), len(BYTES)))
-    stages(model_record(model)[0], row[0], storage[0], _rules(), *dealt, out)
+    stages(model_record(model)[0], row[0], storage[0], *dealt, out)
     return out
 
 
@@ -268,11 +263,6 @@ def _layers_on_stages(strategy: Strategy, micro_batches: int, chunks: NDArray[np
     if not uneven.any():
         return held, np.full(held.size, -1.0)
     return held, np.where(uneven, kept_layers(strategy, micro_batches, chunks), -1.0)
-
-
-def _rules() -> NDArray[np.int64]:
-    """How each schedule of `SCHEDULES` holds micro-batches."""
-    return np.array([FLIGHT_RULES[name] for name in SCHEDULES])
 
 
 def known_precision(**named: Any) -> Precision:

@@ -166,7 +166,7 @@ def _blocks(slots: Turns, m: int, deferred: int) -> Order:
 
 @schedule("v_half", flight="v_half", chunks=2, split=True, fewest=None)
 def _v_half(p: int, m: int, v: int, limit: Turns) -> Order:
-    """Hops down take two slots, hops up one."""
+    """Transfers down take two slots, transfers up one."""
     i, pause = np.arange(p), 3.0 * (p % 2 == 0)
     down, up = 2 * i, 3 * p - 2 - i
     return _blocks(np.stack([down, up, 3 * p - 1 + pause + down, 3 * p + pause + up]), m, 2)
@@ -174,7 +174,7 @@ def _v_half(p: int, m: int, v: int, limit: Turns) -> Order:
 
 @schedule("v_min", flight="v_min", chunks=2, split=True, fewest=None)
 def _v_min(p: int, m: int, v: int, limit: Turns) -> Order:
-    """Every hop takes one slot."""
+    """Every transfer takes one slot."""
     i, pause = np.arange(p), 2.0 * (p % 3 == 0)
     return _blocks(np.stack([i, 2 * p - 1 - i, 2 * p + pause + i, 4 * p - 1 + pause - i]), m, 0)
 
@@ -252,16 +252,13 @@ def simulate_schedule(
 
     - gpipe: all forward passes, then all backward passes (Huang et al. 2019).
     - 1f1b: k forward passes, then forward and backward in turn. dapple (Fan et al., PPoPP 2021) is 1f1b under
-    a
-      memory limit. interleaved_1f1b starts 2 k + (v - 1) p chunks ahead (Narayanan et al., SC 2021, section
+      a memory limit. interleaved_1f1b starts 2 k + (v - 1) p chunks ahead (Narayanan et al., SC 2021, section
       2.2).
     - eager_1f1b: 2 k forward passes ahead, which leaves time for communication (Zhuang et al. 2023).
     - pipedream (SOSP 2019), pipedream_2bw (ICML 2021): 1f1b without a flush; pipemare (Yang et al., MLSys
-    2021):
-      eager_1f1b without a flush.
+      2021): eager_1f1b without a flush.
     - zb_h1, zb_2p: 1f1b and eager_1f1b whose weight passes wait for i and 2 i backward passes (Qi et al.,
-    ICLR
-      2024). zb_v, v_half, v_min: two chunks per stage on a path that goes down and up again (Qi et al.,
+      ICLR 2024). zb_v, v_half, v_min: two chunks per stage on a path that goes down and up again (Qi et al.,
       NeurIPS 2024).
     - chimera: half of the micro-batches go down the stages, half go up (Li and Hoefler, SC 2021).
 

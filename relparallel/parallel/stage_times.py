@@ -108,14 +108,14 @@ class PassSeconds(NamedTuple):
     """Seconds of one micro-batch.
 
     ``parts`` [6] of a layer, forward and backward; of these ``forward`` and, in the backward pass,
-    ``weight``; ``head`` of the output layer, all its passes; ``hop`` of one transfer between stages.
+    ``weight``; ``head`` of the output layer, all its passes; ``transfer`` of one transfer between stages.
     """
 
     parts: NDArray[np.float64]
     forward: float
     weight: float
     head: float
-    hop: float
+    transfer: float
 
     def of_chunks(self, chunks: NDArray[np.int64], split: bool) -> NDArray[np.float64]:
         """Seconds of each kind of pass of each chunk, [kinds, chunks].
@@ -125,7 +125,7 @@ class PassSeconds(NamedTuple):
         backward = self.parts.sum() - self.forward
         layer = np.array([self.forward, backward - self.weight, self.weight])
         kinds: NDArray[np.float64] = np.multiply.outer(layer, chunks.astype(np.float64))
-        kinds[:2] += self.hop
+        kinds[:2] += self.transfer
         kinds[:, -1] += self.head / 3
         return kinds if split else np.stack([kinds[0], kinds[1] + kinds[2]])
 
@@ -146,7 +146,7 @@ def priced_passes(rows: Rows) -> PassSeconds:
     return PassSeconds(
         parts=one[_LAYER_PARTS], forward=float((full - none)[_LAYER_PARTS].sum()),
         weight=float(weight * rows.machine["factor"][0]), head=float(one[_HEAD]),
-        hop=float(step[_PIPELINE] / (2.0 * s["micro_batches"] * s["virtual_stages"])),
+        transfer=float(step[_PIPELINE] / (2.0 * s["micro_batches"] * s["virtual_stages"])),
     )  # fmt: skip
 
 
@@ -171,9 +171,9 @@ def simulated_parts(rows: Rows, strategy: Strategy, chunks: NDArray[np.int64]) -
     slowest = int(np.argmax(layers * one.parts.sum() + heads * one.head))
     parts[_LAYER_PARTS] = m * layers[slowest] * one.parts
     parts[_HEAD] = m * heads[slowest] * one.head
-    parts[_PIPELINE] = 2 * m * strategy.virtual_stages * one.hop
+    parts[_PIPELINE] = 2 * m * strategy.virtual_stages * one.transfer
     busy = parts[[*_LAYER_PARTS, _HEAD, _PIPELINE]].sum()
-    parts[PARTS.index("bubble")] = max(_period(rows, strategy, chunks, slowest, busy) - busy, 0.0)
+    parts[PARTS.index("pipeline_bubble")] = max(_period(rows, strategy, chunks, slowest, busy) - busy, 0.0)
     parts[[_DATA, _OPTIMIZER]] = _replicas(rows, layers, heads)
     return np.asarray(parts)
 
@@ -196,7 +196,7 @@ def _period(rows: Rows, strategy: Strategy, chunks: NDArray[np.int64], slowest: 
 
 
 def _replicas(rows: Rows, layers: NDArray[np.float64], heads: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Gradients and optimiser of the stage that they take longest on.
+    """Gradients and optimizer of the stage that they take longest on.
 
     Every stage is priced as a model of its own; one without embedding and output layer has as many weights
     fewer in its layers, as the kernel counts the table on every stage.

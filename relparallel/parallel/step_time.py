@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,8 +74,7 @@ class StepTime:
     log_errors: tuple[tuple[float, float], ...] = ()
 
     def _parts(self) -> dict[str, float]:
-        names = [field.name for field in fields(self) if field.name != "log_errors"]
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in PARTS}
 
     @property
     def total(self) -> float:
@@ -185,7 +184,6 @@ def step_time(
     else:
         parts = simulated_parts(rows, strategy, layers)
     named: dict[str, Any] = dict(zip(PARTS, parts.tolist(), strict=True))
-    named["pipeline_bubble"] = named.pop("bubble")
     waiting = named["launch"] > HOST_BOUND * math.fsum(named.values())
     scatter = known.scatter.get(REGIMES[waiting], {})
     return StepTime(**named, log_errors=tuple(sorted(scatter.items())))

@@ -2,7 +2,7 @@
 
 Time runs in whole ticks. A state says how many passes of each kind every stage has done and what it runs. All
 states that can still meet a deadline are carried from tick to tick; the deadline grows from a lower bound
-until one of them is done. The micro-batches are alike, so no stage gains by running them out of turn.
+until one of them is done. The micro-batches are interchangeable, so running them in turn loses nothing.
 """
 
 from __future__ import annotations

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from relparallel._checks import require_instance
+from relparallel.parallel.collective_time import RINGS
 from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
 
 _HALF: Final = 2  # bytes of an fp16 or bf16 number
-# Bytes that a rank sends per byte of payload, in units of (n - 1)/n.
-_SENT: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1, "all_to_all": 1}
 Row = tuple[str, str, int, float, float]  # the fields of `Collective`
 
 
@@ -35,7 +34,7 @@ class Collective:
     @property
     def bytes_sent(self) -> float:
         """Bytes that one GPU sends for it in an iteration, by rings or a direct exchange."""
-        share = 1.0 if self.kind == "send" else _SENT[self.kind] * (self.ranks - 1) / self.ranks
+        share = 1.0 if self.kind == "send" else RINGS.get(self.kind, 1) * (self.ranks - 1) / self.ranks
         return share * self.payload * self.times
 
 

@@ -1,5 +1,4 @@
 from .bounding.certified import Bounds as Bounds, bounds as bounds
-from .closed_forms.accessible_servers import accessible_servers as accessible_servers
 from .closed_forms.capacity_forms import leaf_spine_pair_bandwidth as leaf_spine_pair_bandwidth
 from .closed_forms.fat_tree_forms import (
     fat_tree_pair as fat_tree_pair,
@@ -11,19 +10,21 @@ from .closed_forms.leaf_spine_forms import (
     leaf_spine_pair as leaf_spine_pair,
 )
 from .closed_forms.survivability import (
+    accessible_servers as accessible_servers,
     mean_time_to_isolation as mean_time_to_isolation,
     smallest_cuts as smallest_cuts,
 )
 from .exact import evaluate as evaluate
 from .extensions.counting import polynomial as polynomial, survival_signature as survival_signature
-from .repair.common_cause import (
-    common_cause_unavailability as common_cause_unavailability,
-    multiple_greek_letters as multiple_greek_letters,
-)
 from .repair.expected_delivery import Performability as Performability, performability as performability
 from .repair.markov_availability import RepairedParts as RepairedParts, repair_chain as repair_chain
 from .repair.stationary import stationary_distribution as stationary_distribution
-from .repair.steady_state import availability as availability, unavailability as unavailability
+from .repair.steady_state import (
+    availability as availability,
+    common_cause_unavailability as common_cause_unavailability,
+    multiple_greek_letters as multiple_greek_letters,
+    unavailability as unavailability,
+)
 from .result import Reliability as Reliability
 from .sampling.estimation import estimate as estimate, estimator_table as estimator_table
 from .sensitivity.frequency import failure_frequency as failure_frequency

@@ -83,14 +83,20 @@ def orbits(
     t = as_topology(topology, name="topology")
     if node_colours is None and edge_colours is None:
         return _once(t, _orbits)
-    node = _colours("node_colours", node_colours, t.num_nodes)
-    edge = _colours("edge_colours", edge_colours, len(t.edges))
     if edge_colours is None:
-        return _components(_stabiliser(automorphisms(t), node))
-    arcs = np.array([_arc_images(t, g)[: len(t.edges)] % len(t.edges) for g in automorphisms(t)])
-    moves = np.hstack([automorphisms(t), t.num_nodes + arcs.reshape(-1, len(t.edges)).astype(np.int64)])
-    kept = _stabiliser(moves, np.concatenate([node, edge]))
-    return _components(kept[:, : t.num_nodes])
+        return _components(_stabiliser(automorphisms(t), _colours("node_colours", node_colours, t.num_nodes)))
+    return _components(symmetries_that_keep(t, node_colours, edge_colours)[:, : t.num_nodes])
+
+
+def symmetries_that_keep(
+    topology: Topology, node_colours: ArrayLike | None, edge_colours: ArrayLike | None
+) -> IntArray:
+    """Some proved symmetries that keep the colours: permutations of the nodes, then of the joined pairs."""
+    n, m, found = topology.num_nodes, len(topology.edges), automorphisms(topology)
+    colours = [_colours("node_colours", node_colours, n), _colours("edge_colours", edge_colours, m)]
+    arcs = [_arc_images(topology, g)[:m] % max(m, 1) for g in found]
+    moves = np.hstack([found, n + np.array(arcs, dtype=np.int64).reshape(len(found), m)])
+    return _stabiliser(moves, np.concatenate(colours))
 
 
 def refine_colours(

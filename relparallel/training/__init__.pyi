@@ -30,23 +30,19 @@ from .effective_time import (
     optimal_training_time_ratio as optimal_training_time_ratio,
 )
 from .failure_logs import FailureLog as FailureLog
-from .failure_model import failure_model as failure_model
-from .failure_readers import read_failure_log as read_failure_log, read_lanl as read_lanl
-from .failure_tables import (
+from .failure_model import (
     RATES as RATES,
+    failure_model as failure_model,
     joint_loss_rate as joint_loss_rate,
     published_network_rates as published_network_rates,
 )
+from .failure_readers import read_failure_log as read_failure_log, read_lanl as read_lanl
 from .failures import ComponentClass as ComponentClass, Domain as Domain, FailureModel as FailureModel
 from .fleet import Fleet as Fleet
 from .goodput import goodput as goodput
 from .job_shape import JobShape as JobShape
 from .lifetime_fits import fit_lifetimes as fit_lifetimes
 from .lifetimes import Lifetime as Lifetime, fleet_failures as fleet_failures
-from .memory_replicas import (
-    checkpoint_recovery_probability as checkpoint_recovery_probability,
-    time_to_pair_loss as time_to_pair_loss,
-)
 from .network_failures import NetworkImpact as NetworkImpact, network_impact as network_impact
 from .network_parts import NetworkPart as NetworkPart
 from .optical import (
@@ -58,10 +54,12 @@ from .published_runs import predict_runs as predict_runs, published_runs as publ
 from .recovery import elastic_throughput as elastic_throughput
 from .recovery_policies import Recovery as Recovery
 from .redundancy import (
+    checkpoint_recovery_probability as checkpoint_recovery_probability,
     independent_failures_survived as independent_failures_survived,
     pair_failures as pair_failures,
     pair_mtti as pair_mtti,
     pipeline_survival as pipeline_survival,
+    time_to_pair_loss as time_to_pair_loss,
 )
 from .redundant_fabrics import redundant_fabric as redundant_fabric
 from .relative_goodput import Job as Job, relative_goodput as relative_goodput

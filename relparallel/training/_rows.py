@@ -75,9 +75,9 @@ class Rows:
     def running(self, waits: bool) -> tuple[float, float]:
         """Share of the time in which some speed is left, and the mean speed of that time."""
         speed = self.states(waits)[1]
-        chance = self.down(waits)
-        available = max(1 - float(chance[speed == 0].sum()), 0.0)
-        return available, min(float(chance @ speed) / available, 1.0) if available else 0.0
+        probability = self.down(waits)
+        available = max(1 - float(probability[speed == 0].sum()), 0.0)
+        return available, min(float(probability @ speed) / available, 1.0) if available else 0.0
 
     def slow_parts(self) -> float:
         """Mean speed with slow parts, of which Poisson numbers are slow at once."""
@@ -89,10 +89,9 @@ class Rows:
 def rows(model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int = 0) -> Rows:
     """Compile a job.
 
-    Domains without any failure are left out. Where the interval or the frequencies of the levels are open,
-    those with the largest share of productive time are taken: the best time between checkpoints does not
-    depend on the speed, so the work in it falls with the mean speed. O(classes), and O(k) for the table of
-    speeds.
+    Where the interval or the frequencies of the levels are open, those with the largest share of productive
+    time are taken: the best time between checkpoints does not depend on the speed, so the work in it falls
+    with the mean speed. O(classes), and O(k) for the table of speeds.
     """
     require_instance(FailureModel, model=model)
     require_instance(Checkpointing, checkpointing=checkpointing)
@@ -134,12 +133,7 @@ def rows(model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, 
 
 
 def _missing(domains: Sequence[Domain], recovery: Recovery, shape: JobShape) -> NDArray[np.int64]:
-    """Nodes that a failure takes, in the sense of the table of speeds, where they lie at random places.
-
-    A job that drops replicas loses those behind the part, however many of their nodes go at once: a rack
-    inside one replica is one missing node to it. So does a job with fewer tensor-parallel ranks where no
-    failure leaves a node in part.
-    """
+    """Nodes that a failure takes in the table of speeds; a rack inside a dropped replica is one."""
     nodes = _column(domains, "nodes").astype(np.int64)
     drops = recovery.policy == "elastic" or (recovery.policy == "reduced_tensor" and recovery.partial == 0)
     if not drops:

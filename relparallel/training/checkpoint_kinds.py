@@ -15,7 +15,7 @@ from relparallel._checks import require_instance, require_int, require_real
 from relparallel.hardware import Cluster
 from relparallel.training._arguments import require_single, require_time
 from relparallel.training.checkpoint_policies import CheckpointLevel
-from relparallel.training.memory_replicas import domain_loss_probability, replica_holders
+from relparallel.training.redundancy import domain_loss_probability, replica_holders
 
 
 def remote(size: float, bandwidth: float, read_bandwidth: float | None = None) -> CheckpointLevel:

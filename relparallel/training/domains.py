@@ -41,12 +41,8 @@ def drop_rule(strategy: Strategy, reshard: bool = True) -> DropRule:
     Returns
     -------
     DropRule
-        The verdict with its reason.
-
-    Notes
-    -----
-    ZeRO stage 0 holds D copies of the state, stages 1 to 3 with shard groups of s ranks D/s; the condition is
-    D/s >= 2. With s = D (plain ZeRO or FSDP) no replica can ever be dropped.
+        Allowed if D/s >= 2: ZeRO stage 0 holds D copies of the state, stages 1 to 3 with shard groups of s
+        ranks D/s. With s = D (plain ZeRO or FSDP) no replica can ever be dropped.
 
     References
     ----------
@@ -56,8 +52,6 @@ def drop_rule(strategy: Strategy, reshard: bool = True) -> DropRule:
     --------
     >>> drop_rule(Strategy(data=8, zero_stage=3, shard=4)).copies
     2
-    >>> drop_rule(Strategy(data=8, zero_stage=3, shard=4), reshard=False).replicas
-    4
     """
     require_instance(Strategy, strategy=strategy)
     require_flag(reshard=reshard)
@@ -97,10 +91,8 @@ def blast_radius(
     ----------
     component : ComponentClass
         What fails; its level and effect count, its rate does not.
-    placement : Placement
-        Strategy and rank order; it fills the cluster.
-    cluster : Cluster
-        Nodes and switches.
+    placement, cluster : Placement, Cluster
+        Strategy and rank order, which fill the nodes.
     policy : {"restart", "spares", "elastic"}
         Under the first two, and whenever a replica may not be dropped, every failure stops the whole job.
     reshard : bool
@@ -109,12 +101,8 @@ def blast_radius(
     Returns
     -------
     BlastRadius
-        Of the worst-placed part of the class.
-
-    Notes
-    -----
-    Elastic: the replicas with a rank behind the part leave (their shard groups, without resharding), provided
-    that every shard has a copy that is not behind the same part. O(D parts + GPUs).
+        Of the worst-placed part of the class. Elastic: the replicas with a rank behind it leave (their shard
+        groups, without resharding), provided that every shard has a copy elsewhere. O(D parts + GPUs).
 
     Examples
     --------
@@ -183,7 +171,7 @@ def _dropped(
 
 
 def expected_replicas_hit(replicas: int, nodes_per_replica: int, failures: int) -> float:
-    """Mean number of model replicas that k failed nodes hit, all k-subsets of nodes alike.
+    """Mean number of model replicas that k failed nodes hit, every k-subset being as likely.
 
     Parameters
     ----------

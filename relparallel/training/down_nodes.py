@@ -120,19 +120,24 @@ def _stationary(flows: Sequence[tuple[Any, Any, Any]], states: int) -> Array:
     return stationary_distribution(csr_array((rate, (start, end)), shape=(states, states)))
 
 
-def balanced_moves(chance: Array, loads: Mapping[int, float], able: Array, repair: float) -> Moves:
+def balanced_moves(probability: Array, loads: Mapping[int, float], able: Array, repair: float) -> Moves:
     """Moves of the reversible chain of whole parts that has the probabilities of `down_distribution`."""
     moves: list[tuple[int, Array]] = []
     for size, load in loads.items():
-        if load > 0 and size < len(chance):
+        if load > 0 and size < len(probability):
             fails = able * load / repair
-            back = np.zeros(len(chance))
-            np.divide(chance[:-size] * fails[:-size], chance[size:], out=back[size:], where=chance[size:] > 0)
+            back = np.zeros(len(probability))
+            np.divide(
+                probability[:-size] * fails[:-size],
+                probability[size:],
+                out=back[size:],
+                where=probability[size:] > 0,
+            )
             moves += [(size, fails), (-size, back)]
     return moves
 
 
-def speed_variance(chance: Array, moves: Moves, speed: Array) -> float:
+def speed_variance(probability: Array, moves: Moves, speed: Array) -> float:
     """Asymptotic variance of the mean speed over a run, times its length [s].
 
     2 sum_K q (v - E v) h with Q h = E v - v, where Q holds the moves between numbers of nodes down and h is 0
@@ -140,10 +145,10 @@ def speed_variance(chance: Array, moves: Moves, speed: Array) -> float:
     """
     from scipy.linalg import solve_banded
 
-    known = np.flatnonzero(chance > _RARE * chance.max())
+    known = np.flatnonzero(probability > _RARE * probability.max())
     window = slice(known[0], known[-1] + 1)
-    chance, speed = chance[window] / chance[window].sum(), speed[window]
-    last, wide = len(chance) - 1, max((abs(step) for step, _ in moves), default=0)
+    probability, speed = probability[window] / probability[window].sum(), speed[window]
+    last, wide = len(probability) - 1, max((abs(step) for step, _ in moves), default=0)
     if last == 0 or wide == 0:
         return 0.0
     states = np.arange(last + 1)
@@ -153,8 +158,8 @@ def speed_variance(chance: Array, moves: Moves, speed: Array) -> float:
         np.add.at(band, (wide + states - to, to), rate)
         band[wide] -= rate
     band[wide, band[wide] == 0] = -1.0  # numbers that never occur
-    off, most = speed - chance @ speed, int(chance.argmax())
+    off, most = speed - probability @ speed, int(probability.argmax())
     row = np.arange(max(most - wide, 0), min(most + wide, last) + 1)
     band[wide + most - row, row] = row == most
     ahead = solve_banded((wide, wide), band, np.where(states == most, 0.0, -off))
-    return max(float(2 * chance @ (off * ahead)), 0.0)
+    return max(float(2 * probability @ (off * ahead)), 0.0)

@@ -32,16 +32,12 @@ class FailureLog:
 
     Parameters
     ----------
-    node : array of str [n]
-        What failed.
+    node, cause : array of str [n]
+        What failed, and the class of each failure.
     start, end : array [n]
         When it failed and when it was back [s since the watch began].
-    cause : array of str [n]
-        Class of each failure.
-    population : int
-        Nodes that were watched.
-    finish : float, optional
-        End of the watch [s]; by default the last failure.
+    population, finish : int, float, optional
+        Nodes that were watched, and the end of the watch [s]; by default the last failure.
     overlaps : {"refuse", "merge", "keep"}
         What becomes of a failure of a node that is still down: refused, one repair with the earlier one, or
         kept.
@@ -75,10 +71,13 @@ class FailureLog:
                 raise ValueError(f"{name} must have as many rows as node, {len(node)}, got {len(column)}")
         notes = require_instance(tuple, notes=self.notes)
         if (nameless := node == "").any():
+            raise ValueError(f"node must have a name in every row, got '' in row {nameless.argmax() + 1}")
+        if (bad := end < start).any():
+            i, more = bad.argmax(), bad.sum() - 1
             raise ValueError(
-                f"node must have a name in every row, got '' in row {int(nameless.argmax()) + 1}"
+                f"end must not lie before start, got start {start[i]:g} s and end {end[i]:g} s in row "
+                f"{i + 1} (node {node[i]}), and {more} more such rows"
             )
-        _refuse(end < start, "end must not lie before start", node, start, end)
         order = np.lexsort((end, start))
         table = pd.DataFrame({"node": node, "start": start, "end": end, "cause": cause}).iloc[order]
         table, merged = _overlapping(table, self.overlaps)
@@ -103,9 +102,7 @@ class FailureLog:
         """Failures per node and second, from the first one to the end of the watch."""
         watched = self.watched - float(self.start[0])
         if watched <= 0:
-            raise ValueError(
-                f"start must hold failures at two moments at least, got {len(self.start)} row(s)"
-            )
+            raise ValueError(f"start must hold failures at two moments, got {len(self.start)} row(s)")
         return len(self.start) / (self.population * watched)
 
     @property
@@ -155,8 +152,6 @@ class FailureLog:
 
 def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Refuse, merge or keep failures of nodes that are still down; ``table`` is in order of time."""
-    import pandas as pd
-
     latest = table.groupby("node")["end"].cummax().groupby(table["node"]).shift()
     again = table["start"] == table.groupby("node")["start"].shift()  # also where repairs take no time
     inside = ((table["start"] < latest) | again).to_numpy()
@@ -172,7 +167,7 @@ def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tupl
     found = int(inside.sum())
     if overlaps == "keep":
         return table, (f"{found} repairs overlap an earlier one of the same node and are kept",)
-    repair = pd.Series(~inside, index=table.index).groupby(table["node"]).cumsum()
+    repair = table.assign(repair=~inside).groupby("node")["repair"].cumsum()
     grouped = table.assign(repair=repair).groupby(["node", "repair"], sort=False)
     merged = grouped.agg(start=("start", "first"), end=("end", "max"), cause=("cause", "first")).reset_index()
     return merged.sort_values(["start", "end"]), (f"{found} rows are merged into an earlier repair",)
@@ -200,17 +195,6 @@ def _times(**named: Any) -> Times:
     return array
 
 
-def _refuse(bad: NDArray[np.bool_], rule: str, node: Texts, start: Times, end: Times) -> None:
-    """Name the first bad record and count the others."""
-    if bad.any():
-        row = int(bad.argmax())
-        more = int(bad.sum()) - 1
-        raise ValueError(
-            f"{rule}, got start {start[row]:g} s and end {end[row]:g} s in row {row + 1} (node {node[row]}), "
-            f"and {more} more such rows"
-        )
-
-
 def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
     """Refuse records that cannot be replayed; the row is named by its index."""
     import pandas as pd
@@ -218,9 +202,7 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
     require_instance(pd.DataFrame, records=records)
     require_int(nodes=nodes, at_least=1)
     if missing := [name for name in COLUMNS if name not in records]:
-        raise ValueError(
-            f"records must have the columns {', '.join(COLUMNS)}, got none called {missing[0]!r}"
-        )
+        raise ValueError(f"records must have columns {', '.join(COLUMNS)}, got none called {missing[0]!r}")
     if records.columns.duplicated().any():
         twice = records.columns[records.columns.duplicated()][0]
         raise ValueError(f"records must have every column once, got {twice!r} twice")
@@ -237,11 +219,11 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
 
 def _numbers(column: pd.Series) -> pd.Series:
     """The same numbers as float64, NaN for anything else."""
-    import pandas as pd
+    return column.map(_number).astype(np.float64)
 
-    real = column.map(lambda entry: isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_)))
-    kept = column.astype(object).where(real.to_numpy(dtype=bool), np.nan)
-    return pd.to_numeric(kept, errors="coerce").astype(np.float64)
+
+def _number(entry: Any) -> float:
+    return float(entry) if isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_)) else np.nan
 
 
 def _refuse_row(records: pd.DataFrame, bad: pd.Series, wanted: str) -> None:

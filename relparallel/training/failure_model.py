@@ -1,22 +1,31 @@
-"""What fails in a job: rates of a published run on a cluster or on the parts of a topology."""
+"""What fails in a job: rates of a published run on a cluster or on the parts of a topology.
+
+Published runs count only where a count or a rate is given with the parts and the time that it belongs to.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final
 
-from relparallel._checks import require_choice, require_instance
-from relparallel.hardware import Cluster, ComponentRates
+from relparallel._checks import require_choice, require_instance, require_int
+from relparallel.hardware import Cluster, ComponentRate, ComponentRates, llama3_interruptions
 from relparallel.parallel import Placement, Strategy
+from relparallel.published import Fact, facts
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate, require_time
-from relparallel.training.failure_tables import HARDWARE, RATES, published_network_rates
 from relparallel.training.failures import ComponentClass, FailureModel
 from relparallel.training.network_failures import NetworkImpact, network_bounds, network_impact
 from relparallel.training.network_parts import outside
+from relparallel.units import DAY
 from relparallel.workload import Transformer
 
+HARDWARE: Final = "hardware"
+"""Category of a cause that counts all hardware together, the network as well."""
 _NODE: Final = 8  # GPUs
 _CARD: Final = "nic"  # of a topology; "NIC" in the tables
 
@@ -40,37 +49,28 @@ def failure_model(
     topology : Cluster or Topology
         Where the job runs. The hosts of a topology are its GPUs, eight to a node, or its nodes; it brings its
         parts: cards, cables, switches, groups of shared risk.
-    strategy : Strategy
-        How it is split; it fills the cluster.
-    placement : Placement, optional
-        Which GPU runs which rank; the default order where omitted.
+    strategy, placement : Strategy, Placement, optional
+        How it is split, filling the cluster, and which GPU runs which rank (the default order).
     rates : str, ComponentRates or tuple of ComponentClass
         One of `RATES`, a failure table, or the classes themselves, which then count nothing of the network.
-    workload : Transformer, optional
-        What is trained: the slowdown of a part is that of the step (`network_impact`). Without it a bound:
-        1/(share of the bandwidth left to the groups that lose most).
+    workload, global_batch : Transformer, int, optional
+        What is trained, and sequences of a step: the slowdown of a part is that of the step
+        (`network_impact`). Without it a bound, 1/(share of bandwidth left to the groups that lose most).
     cluster : Cluster, optional
         Nodes of the job, those of the topology where omitted; a workload needs an accelerator and links.
-    global_batch : int, optional
-        Sequences of a step; a workload needs it.
     network_rates : Mapping of str to float, optional
         Failures per part and second by name ("leaf", "nic-leaf cable") or family: "cable", "switch", "nic";
         `published_network_rates` where omitted. Parts without a rate never fail; those inside a server count
         with its node unless they are named.
     repair : float or Mapping of str to float, optional
-        Mean time until a part of the network works again [s], for all or by name or family; that of the
-        recovery policy where omitted.
+        Mean time until a part of the network works again [s], for all or by name or family.
 
     Returns
     -------
     FailureModel
-        With its `domains`: classes, not GPUs, are what anything is computed on.
-
-    Notes
-    -----
-    No failure is counted twice: on a topology the network of the table ("Network switch/cable") gives way to
-    the parts, its failed cards become those of the parts "nic", and a table that counts all hardware of a
-    node together keeps its total.
+        No failure is counted twice: on a topology the network of the table ("Network switch/cable") gives way
+        to the parts, its failed cards become those of the parts "nic", and a table that counts all hardware
+        of a node together keeps its total.
 
     References
     ----------
@@ -92,30 +92,30 @@ def failure_model(
     place = Placement(strategy=strategy) if placement is None else placement
     if require_instance(Placement, placement=place).strategy != strategy:
         raise ValueError(f"placement must place the strategy {strategy}, got one of {place.strategy}")
-    extras = {"workload": workload, "global_batch": global_batch, "network_rates": network_rates,
-              "repair": repair}  # fmt: skip
+    table = None if isinstance(rates, tuple) else _table(rates)
+    if table is None:
+        base = FailureModel(classes=rates, cluster=home, placement=place)  # type: ignore[arg-type]
+    else:
+        base = FailureModel.from_rates(table, home, place)
     if isinstance(topology, Cluster):
-        for name, value in {**extras, "cluster": cluster}.items():
+        extras = {"workload": workload, "cluster": cluster, "global_batch": global_batch,
+                  "network_rates": network_rates, "repair": repair}  # fmt: skip
+        for name, value in extras.items():
             if value is not None:
                 raise ValueError(f"{name} must be left out unless topology is a Topology, got {value!r}")
-        return _without_parts(rates, home, place)
+        return base
     impact = _impact(workload, place, home, global_batch, topology)
-    base = _without_parts(rates, home, place)
-    table = None if isinstance(rates, tuple) else _table(rates)
-    parts = _parts(
-        impact, topology, home, _rates_by_part(network_rates, table, impact, topology, home), repair
+    names = [part.name for part in impact.parts]
+    times: dict[str, Any] = dict.fromkeys(names, repair)
+    if isinstance(repair, Mapping):
+        times = _by_part(repair, "repair", names, topology)
+    by_part = _rates_by_part(network_rates, table, impact, topology, home)
+    parts = tuple(
+        replace(entry, repair=times.get(entry.name), bound=workload is None and entry.effect == "degrade")
+        for entry in impact.component_classes(by_part, home)
     )
-    if workload is None:
-        parts = tuple(replace(entry, bound=entry.effect == "degrade") for entry in parts)
     cards = any(part.name == _CARD for part in impact.parts)
     return replace(base, classes=(*_rest(base, table, parts, cards), *parts))
-
-
-def _without_parts(rates: Any, cluster: Cluster, placement: Placement) -> FailureModel:
-    """Of a table, or of classes."""
-    if isinstance(rates, tuple):
-        return FailureModel(classes=rates, cluster=cluster, placement=placement)
-    return FailureModel.from_rates(_table(rates), cluster, placement)
 
 
 def _impact(
@@ -136,50 +136,30 @@ def _rates_by_part(
     given: Any, table: ComponentRates | None, impact: NetworkImpact, topology: Topology, cluster: Cluster
 ) -> dict[str, float]:
     """Failures per part and second of every part that counts with the network."""
-    rates = (
-        published_network_rates() if given is None else _by_name(impact, rate=given, named="network_rates")
-    )
+    rates = published_network_rates() if given is None else require_instance(Mapping, network_rates=given)
     for rate in rates.values():
         require_rate(network_rates=rate)
     cards = sum(part.count for part in impact.parts if part.name == _CARD)
     if cards and table is not None and _CARD not in rates:
         moved = sum(row.rate * cluster.parts(row.level) for row in table.causes if row.cause == "NIC")
         rates = {**rates, _CARD: moved / cards}
-    names = {part.name for part in impact.parts}
-    found = {name: _of_part(rates, name, topology) for name in names}
-    return {name: rate or 0.0 for name, rate in found.items() if rate is not None or outside(topology, name)}
+    names = [part.name for part in impact.parts]
+    never = {name: 0.0 for name in names if outside(topology, name)}
+    return never | _by_part(rates, "network_rates", names, topology)
 
 
-def _by_name(impact: NetworkImpact, rate: Any, named: str) -> dict[str, float]:
-    """A mapping by part or family, checked."""
-    known = {part.name for part in impact.parts} | {"cable", "switch", _CARD}
-    for name in require_instance(Mapping, **{named: rate}):
+def _by_part(given: Any, named: str, names: list[str], topology: Topology) -> dict[str, float]:
+    """What is given for parts by name, else for their family; parts inside a server have none."""
+    known = {*names, "cable", "switch", _CARD}
+    for name in require_instance(Mapping, **{named: given}):
         if name not in known:
             raise ValueError(f"{named} must name parts among {sorted(known)}, got {name!r}")
-    return dict(rate)
-
-
-def _of_part(values: Mapping[str, float], name: str, topology: Topology) -> float | None:
-    """What is given for a part by its name, else for its family."""
-    if name in values or not outside(topology, name):
-        return values.get(name)
-    family = "cable" if name.endswith(" cable") else "switch"
-    return values.get(family) if family == "cable" or name in topology.kinds else None
-
-
-def _parts(
-    impact: NetworkImpact, topology: Topology, cluster: Cluster, rates: dict[str, float], repair: Any
-) -> tuple[ComponentClass, ...]:
-    """One class for each kind of part that does anything, with its rate and repair."""
-    if not isinstance(repair, Mapping):
-        return impact.component_classes(rates, cluster, repair)
-    times = _by_name(impact, rate=repair, named="repair")
-    for time in times.values():
-        require_time(repair=time)
-    return tuple(
-        replace(entry, repair=_of_part(times, entry.name, topology))
-        for entry in impact.component_classes(rates, cluster)
-    )
+    found = {}
+    for name in names:
+        family = "cable" if name.endswith(" cable") else "switch" if name in topology.kinds else ""
+        if name in given or (family in given and outside(topology, name)):
+            found[name] = given.get(name, given.get(family))
+    return found
 
 
 def _rest(
@@ -214,9 +194,7 @@ def _cluster(topology: Any, gpus: int, given: Any) -> Cluster:
         if given.gpus != gpus:
             raise ValueError(f"cluster must have the {gpus} GPUs of the strategy, got {given.gpus}")
     if hosts not in (gpus, gpus // max(node, 1)) or gpus % max(node, 1):
-        raise ValueError(
-            f"topology must have a host for each of {gpus} GPUs, or one for each node, got {hosts}"
-        )
+        raise ValueError(f"topology must have a host for each of {gpus} GPUs, or for each node, got {hosts}")
     return given or Cluster(nodes=gpus // node, gpus_per_node=node)
 
 
@@ -225,3 +203,125 @@ def _table(rates: Any) -> ComponentRates:
     if isinstance(rates, str):
         return RATES[require_choice(tuple(RATES), rates=rates)]()
     return require_instance(ComponentRates, rates=rates)  # type: ignore[no-any-return]
+
+
+def _fact(row: str) -> Fact:
+    return facts("training-reliability")[row]
+
+
+def _numbers(row: str, pattern: str) -> tuple[float, ...]:
+    """Numbers in what a row says about its circumstances."""
+    found = re.search(pattern, _fact(row).inputs_text)
+    assert found is not None  # the rows are shipped with the package
+    return tuple(float(number) for number in found.groups())
+
+
+def _one_cause(
+    row: str, cause: str, category: str, events: float, parts: float, days: float
+) -> ComponentRates:
+    """A table of one cause."""
+    level = "gpu" if category == "GPU" else "node"
+    entry = ComponentRate(
+        cause=cause, category=category, level=level, events=round(events), components=round(parts),
+        duration=days * DAY,
+    )  # fmt: skip
+    return ComponentRates(source=_fact(row).source, causes=(entry,))
+
+
+def _per_thousand_node_days(row: str) -> ComponentRates:
+    """A published rate per 1,000 node-days, as the count in 100,000 node-days."""
+    return _one_cause(row, "Hardware of a node", HARDWARE, 100 * float(_fact(row).value_text), 1000, 100)
+
+
+def _bloom() -> ComponentRates:
+    nodes = int(_fact("BLM-001").inputs["nodes"])
+    return _one_cause("BLM-003", "GPU", "GPU", float(_fact("BLM-003").value_text), nodes * _NODE, 7)
+
+
+def _glm130b() -> ComponentRates:
+    first, last = re.findall(r"(?:\d{4}-)?(\d\d-\d\d \d\d:\d\d)", _fact("GLM-002").inputs_text)[:2]
+    year = _fact("GLM-002").inputs_text[:4]
+    begin, end = (datetime.strptime(f"{year}-{when}", "%Y-%m-%d %H:%M") for when in (first, last))
+    events, nodes = float(_fact("GLM-002").value_text), float(_fact("GLM-001").value_text.split("/")[0])
+    return _one_cause("GLM-002", "Node", HARDWARE, events, nodes, (end - begin).total_seconds() / DAY)
+
+
+def _mpt7b() -> ComponentRates:
+    nodes, days, events = _numbers("MPT-001", r"(\d+) nodes\), ([\d.]+) days, (\d+) hardware failures")
+    return _one_cause("MPT-001", "Hardware of a node", HARDWARE, events, nodes, days)
+
+
+def _opt175b() -> ComponentRates:
+    counted = r"(\d+) manual \+ (\d+) automatic; (\d+) instances x (\d+) d"
+    manual, automatic, nodes, days = _numbers("OPTM-007", counted)
+    return _one_cause("OPTM-007", "Hardware of a node", HARDWARE, manual + automatic, nodes, days)
+
+
+RATES: Final[Mapping[str, Callable[[], ComponentRates]]] = MappingProxyType(
+    {
+        "llama3": llama3_interruptions,
+        "rsc1": lambda: _per_thousand_node_days("RSC-001"),
+        "rsc2": lambda: _per_thousand_node_days("RSC-002"),
+        "opt175b": _opt175b,
+        "bloom": _bloom,
+        "glm130b": _glm130b,
+        "mpt7b": _mpt7b,
+    }
+)
+"""Failure tables by name: Llama-3 (18 causes), Meta's clusters RSC-1 and RSC-2, OPT-175B, GLM-130B and MPT-7B
+(all hardware of a node together), BLOOM (GPUs). No job of any but Llama-3 has published failures of its
+software with their number."""
+
+
+def published_network_rates() -> dict[str, float]:
+    """Failures of links and switches in Alibaba's clusters.
+
+    Returns
+    -------
+    dict of str to float
+        Per link between a card and its ToR ("cable"), and per ToR switch ("switch") [1/s].
+
+    References
+    ----------
+    Qian et al., "Alibaba HPN", SIGCOMM 2024: 0.057 % of links and 0.051 % of ToR switches per month of 30
+    days (rows HPN-001 and HPN-002 of the published facts, marked as not confirmed).
+
+    Examples
+    --------
+    >>> {name: round(rate * 30 * 86400, 5) for name, rate in published_network_rates().items()}
+    {'cable': 0.00057, 'switch': 0.00051}
+    """
+    rows = facts("training-reliability")
+    named = {"cable": "HPN-001", "switch": "HPN-002"}
+    return {name: float(rows[row].value_text) / (30 * DAY) for name, row in named.items()}
+
+
+def joint_loss_rate(groups: int, copies: int, rate: float, repair: float) -> float:
+    """How often all copies of a part come to be down at once, in any of many groups.
+
+    Parameters
+    ----------
+    groups, copies : int
+        Groups, such as cards with two ports, and the parts of a group; one that works is enough.
+    rate, repair : float
+        Failures per part and second while it works; mean time until it works again [s], above 0.
+
+    Returns
+    -------
+    float
+        Losses per second: groups copies U^copies/repair with U = rate repair/(1 + rate repair), exact for
+        independent parts, for every loss ends with the repair of any of the copies.
+
+    References
+    ----------
+    Barlow, Proschan, "Statistical theory of reliability", 1975, section 7.2: frequency of system failures.
+
+    Examples
+    --------
+    >>> link = published_network_rates()["cable"]
+    >>> round(30 * 86400 * joint_loss_rate(3000, 2, link, repair=86400.0), 7)
+    6.5e-05
+    """
+    require_int(groups=groups, copies=copies, at_least=1, at_most=10**9)
+    load = float(require_rate(rate=rate)) * float(require_time(repair=repair, positive=True))
+    return float(groups * copies * (load / (1 + load)) ** copies / repair)

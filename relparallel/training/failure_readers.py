@@ -9,17 +9,15 @@ import lzma
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance
 from relparallel.training.failure_logs import FailureLog, texts
 from relparallel.units import DAY, HOUR, MINUTE
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CLOCKS: Final = {"s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY}
 Times = NDArray[np.float64]
@@ -92,8 +90,6 @@ def read_failure_log(
     >>> read_failure_log(path, population=8, clock="iso").repairs.tolist()
     [3600.0]
     """
-    import pandas as pd
-
     wanted = {"node": node, "start": start, "end": end, "cause": cause}
     require_instance(str, clock=clock, **wanted)
     if clock not in CLOCKS and clock != "iso" and "%" not in clock:
@@ -160,8 +156,6 @@ def read_lanl(path: str | PathLike[str], system: int | None = None) -> FailureLo
     >>> read_lanl("LA-UR-05-7318-failure-data-1996-2005.csv.xz", system=20).population  # doctest: +SKIP
     512
     """
-    import pandas as pd
-
     require_instance((str, PathLike), path=path)
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     needed = {"System", "nodes", "nodenumz", "Prob Started", "Prob Fixed", "Down Time", *LANL_CAUSES}
@@ -191,8 +185,6 @@ def read_lanl(path: str | PathLike[str], system: int | None = None) -> FailureLo
 
 def _clocked(table: pd.DataFrame, start: str, end: str, clock: str) -> tuple[Times, Times]:
     """Both columns of times in seconds; dates count from the first failure."""
-    import pandas as pd
-
     if clock == "iso":
         zoned = pd.concat([table[start], table[end]]).str.contains(ZONE).to_numpy()
         if zoned.any() and not zoned.all():
@@ -208,8 +200,6 @@ def _clocked(table: pd.DataFrame, start: str, end: str, clock: str) -> tuple[Tim
 
 def _seconds(column: pd.Series, name: str, clock: str) -> Times:
     """Seconds of a column of numbers or dates; a field that is neither is refused with its row."""
-    import pandas as pd
-
     if clock in CLOCKS:
         plain = column.where(column.str.fullmatch(NUMBER)).str.replace(",", "")
         read = pd.to_numeric(plain, errors="coerce") * CLOCKS[clock]

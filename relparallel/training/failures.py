@@ -38,7 +38,7 @@ EFFECTS: Final = ("stop", "degrade", "corrupt")
 
 @record
 class ComponentClass:
-    """Parts that fail alike.
+    """Parts with the same rate and the same effect.
 
     Parameters
     ----------
@@ -101,18 +101,7 @@ class ComponentClass:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Domain:
-    """Parts of a class that do the same harm when one of them fails.
-
-    Examples
-    --------
-    >>> from relparallel.parallel import Strategy
-    >>> placement = Placement(strategy=Strategy(tensor=8, pipeline=16, data=128))
-    >>> rack = ComponentClass(name="rack", level="rack", rate=1e-9)
-    >>> cluster = Cluster(nodes=2048, nodes_per_rack=4)
-    >>> model = FailureModel(classes=(rack,), cluster=cluster, placement=placement)
-    >>> [(d.parts, d.nodes, d.replicas, d.ranks, d.state_lost) for d in model.domains]
-    [(512, 4, 4, 512, False)]
-    """
+    """Parts of a class that do the same harm when one of them fails."""
 
     component: ComponentClass
     parts: int

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +20,6 @@ from relparallel._checks import real, record, require_int, require_rng, whole
 from relparallel.metrics import Estimate
 from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import FASTEST, LONGEST, SHORTEST
-from relparallel.training._fleet_kernel import BUCKETS, run_fleet
 from relparallel.training.report import mean_interval
 from relparallel.units import DAY, MINUTE
 
@@ -28,21 +28,20 @@ if TYPE_CHECKING:
 
 MOST_SERVERS: Final = 10**7
 
+Counts = NDArray[np.int64]
+Times = NDArray[np.float64]
+BUCKETS = ("work", "recovery", "selection", "preemption", "stall")
+ACTIVE, IDLE, SPARE, AUTOMATIC, MANUAL, QUEUED = 0, 2, 4, 6, 8, 10  # good ones here, bad ones one further
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetStudy:
-    """Replications of a job on a fleet.
+    """Replications of a job on a fleet."""
 
-    Parameters
-    ----------
-    failures : numpy.ndarray
-        Failures of each replication.
-    buckets : pandas.DataFrame
-        Seconds of each replication: work, recovery, selection, preemption, stall; they add up to its length.
-    """
-
-    failures: NDArray[np.int64]
-    buckets: pd.DataFrame
+    failures: NDArray[np.int64]  # of each replication
+    buckets: (
+        pd.DataFrame
+    )  # seconds of work, recovery, selection, preemption and stall; they add up to its length
 
     @property
     def total_time(self) -> NDArray[np.float64]:
@@ -139,19 +138,8 @@ class Fleet:
     def simulate(
         self, *, replications: int, rng: np.random.Generator, executor: Executor | None = None
     ) -> FleetStudy:
-        """Run the job again and again: failures and time by bucket.
+        """Run the job at least twice, with a stream of ``rng`` for each replication, wherever it runs.
 
-        Parameters
-        ----------
-        replications : int
-            How often, at least 2.
-        rng : numpy.random.Generator
-            Source of randomness; one stream is spawned per replication.
-        executor : concurrent.futures.Executor, optional
-            Where the replications run; it does not change the result.
-
-        Notes
-        -----
         Nothing fails while the job stands still. 64-bit counts; about 60 ns per failure or repair.
         """
         import pandas as pd
@@ -167,7 +155,7 @@ class Fleet:
         spent = np.zeros(len(BUCKETS))
         repairs = (1 / self.automatic_repair, 1 / self.manual_repair)
         outcomes = (self.to_manual, self.automatic_fails, self.manual_fails)
-        failures = run_fleet(
+        failures = _run_fleet(
             rng, self.servers, self.standbys, self._places(rng), self.work,
             np.array([1.0, 1 + self.bad_factor]) * self.failure_rate,
             np.array([self.recovery, self.selection, self.preemption]),
@@ -184,3 +172,150 @@ class Fleet:
         places[2:4] = self.working_pool - working, working
         places[4:6] = self.spare_pool - (bad - working), bad - working
         return places
+
+
+# Servers of a kind are interchangeable and the host selection is uniform, so counts of good and bad ones in
+# each place are exact; only the queue of standbys keeps its order.
+
+
+@numba.njit(cache=True)
+def _pick(rng: Any, place: int, where: Counts) -> int:
+    """Draw a server of a place: 0 good, 1 bad; it leaves the place."""
+    bad = 1 if rng.random() * (where[place] + where[place + 1]) < where[place + 1] else 0
+    where[place + bad] -= 1
+    return bad
+
+
+@numba.njit(cache=True)
+def _back(bad: int, where: Counts, queue: Counts) -> None:
+    """A server returns: to the standbys if one is missing, else to the idle ones."""
+    if where[QUEUED] < queue.size:
+        queue[where[QUEUED]] = bad
+        where[QUEUED] += 1
+    else:
+        where[IDLE + bad] += 1
+
+
+@numba.njit(cache=True)
+def _end_repair(rng: Any, where: Counts, queue: Counts, repairs: Times) -> None:
+    """The next repair ends: it works, or does not, or hands the server on."""
+    automatic = (where[AUTOMATIC] + where[AUTOMATIC + 1]) * repairs[0]
+    manual = (where[MANUAL] + where[MANUAL + 1]) * repairs[1]
+    by_hand = rng.random() * (automatic + manual) >= automatic
+    bad = _pick(rng, MANUAL if by_hand else AUTOMATIC, where)
+    if not by_hand and rng.random() < repairs[2]:
+        where[MANUAL + bad] += 1
+    else:
+        fails = rng.random() < repairs[4 if by_hand else 3]
+        _back(bad if fails else 0, where, queue)
+
+
+@numba.njit(cache=True)
+def _repair_rate(where: Counts, repairs: Times) -> float:
+    """Repairs that end per second."""
+    automatic = (where[AUTOMATIC] + where[AUTOMATIC + 1]) * repairs[0]
+    return float(automatic + (where[MANUAL] + where[MANUAL + 1]) * repairs[1])
+
+
+@numba.njit(cache=True)
+def _pass(rng: Any, time: float, where: Counts, queue: Counts, repairs: Times) -> None:
+    """The job stands still for a time while repairs go on."""
+    while True:
+        rate = _repair_rate(where, repairs)
+        time -= rng.standard_exponential() / rate if rate > 0 else np.inf
+        if time < 0:
+            return
+        _end_repair(rng, where, queue, repairs)
+
+
+@numba.njit(cache=True)
+def _select(rng: Any, needed: int, where: Counts, queue: Counts) -> bool:
+    """Draw the servers of the job and its standbys among all that are up; False if they are too few."""
+    for place in range(where[QUEUED]):
+        where[IDLE + queue[place]] += 1
+    where[QUEUED] = 0
+    for kind in range(2):
+        where[IDLE + kind] += where[ACTIVE + kind]
+        where[ACTIVE + kind] = 0
+    up = where[IDLE] + where[IDLE + 1]
+    taken = min(up, needed + queue.size)
+    for _ in range(up - taken):  # the few that are left over are drawn, not the many that are taken
+        bad = _pick(rng, IDLE, where)
+        where[QUEUED + 1 + bad] += 1
+    for _ in range(taken - needed):
+        queue[where[QUEUED]] = _pick(rng, IDLE, where)
+        where[QUEUED] += 1
+    if up >= needed:
+        for kind in range(2):
+            where[ACTIVE + kind] = where[IDLE + kind]
+            where[IDLE + kind] = 0
+    for kind in range(2):
+        where[IDLE + kind] += where[QUEUED + 1 + kind]
+        where[QUEUED + 1 + kind] = 0
+    return bool(up >= needed)
+
+
+@numba.njit(cache=True)
+def _host(
+    rng: Any, needed: int, delays: Times, where: Counts, queue: Counts, repairs: Times, spent: Times
+) -> None:
+    """Host selection; where servers are missing, spares are pre-empted one by one, or repairs awaited."""
+    if not _select(rng, needed, where, queue):
+        while where[IDLE] + where[IDLE + 1] + where[QUEUED] < needed + queue.size:
+            if where[SPARE] + where[SPARE + 1] > 0:
+                spent[3] += delays[2]
+                _pass(rng, delays[2], where, queue, repairs)
+                where[IDLE + _pick(rng, SPARE, where)] += 1
+            else:
+                spent[4] += rng.standard_exponential() / _repair_rate(where, repairs)
+                _end_repair(rng, where, queue, repairs)
+        _select(rng, needed, where, queue)
+    spent[2] += delays[1]
+    _pass(rng, delays[1], where, queue, repairs)
+
+
+@numba.njit(cache=True)
+def _fail(rng: Any, rates: Times, diagnosis: Times, where: Counts, queue: Counts) -> None:
+    """A server of the job fails and leaves it; a diagnosed one, or one taken for it, goes to repair."""
+    bad = 1 if rng.random() * (rates[0] * where[0] + rates[1] * where[1]) < rates[1] * where[1] else 0
+    where[ACTIVE + bad] -= 1
+    if rng.random() >= diagnosis[0]:
+        _back(bad, where, queue)
+    elif rng.random() >= diagnosis[1] or where[ACTIVE] + where[ACTIVE + 1] == 0:
+        where[AUTOMATIC + bad] += 1
+    else:
+        where[AUTOMATIC + _pick(rng, ACTIVE, where)] += 1
+        where[ACTIVE + bad] += 1
+
+
+@numba.njit(cache=True)
+def _run_fleet(
+    rng: Any, needed: int, standbys: int, where: Counts, work: float,
+    rates: Times, delays: Times, repairs: Times, diagnosis: Times, spent: Times,
+) -> int:  # fmt: skip
+    """Run one job to its end; time goes to ``spent``, the number of failures is returned."""
+    queue, failures, done = np.zeros(standbys, np.int64), 0, False
+    while not done:
+        _host(rng, needed, delays, where, queue, repairs, spent)
+        while True:
+            failing = rates[0] * where[ACTIVE] + rates[1] * where[ACTIVE + 1]
+            total = failing + _repair_rate(where, repairs)
+            step = rng.standard_exponential() / total if total > 0 else np.inf
+            if spent[0] + step >= work:
+                spent[0], done = work, True
+                break
+            spent[0] += step
+            if rng.random() * total >= failing:
+                _end_repair(rng, where, queue, repairs)
+                continue
+            failures += 1
+            _fail(rng, rates, diagnosis, where, queue)
+            spent[1] += delays[0]
+            _pass(rng, delays[0], where, queue, repairs)
+            if where[QUEUED] == 0:
+                break
+            where[ACTIVE + queue[0]] += 1
+            where[QUEUED] -= 1
+            for place in range(where[QUEUED]):
+                queue[place] = queue[place + 1]
+    return failures

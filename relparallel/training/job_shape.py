@@ -19,16 +19,12 @@ class JobShape:
 
     Parameters
     ----------
-    nodes : int
-        Nodes N, a multiple of ``nodes_per_replica``.
-    gpus_per_node : int
-        GPUs in a node.
+    nodes, gpus_per_node : int
+        Nodes N, a multiple of ``nodes_per_replica``, and the GPUs of each.
     replicas : int
         Model replicas D, a multiple of the number of units.
-    stages : int
-        Pipeline stages p of a replica.
-    tensor : int
-        Tensor-parallel degree t; D p t divides the GPUs, and the quotient is the context-parallel degree.
+    stages, tensor : int
+        Pipeline stages p and tensor-parallel degree t; the GPUs over D p t are the context-parallel degree.
     nodes_per_replica : int
         Nodes g that hold ranks of one replica.
     stages_per_node : int, optional

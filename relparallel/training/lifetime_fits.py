@@ -40,7 +40,9 @@ class LifetimeFit:
     def parameters(self) -> dict[str, float]:
         """Mean; or shape and scale; or sigma and median. Times in seconds."""
         if self.law == "exponential":
-            return {"mean": _rounded(np.exp(self.location))}
+            return {
+                "mean": float(f"{np.exp(self.location):.15g}")
+            }  # without the noise of a logarithm and back
         if self.law == "weibull":
             return {"shape": 1 / self.spread, "scale": float(np.exp(self.location))}
         return {"sigma": self.spread, "median": float(np.exp(self.location))}
@@ -92,24 +94,17 @@ def fit_lifetimes(
     times : array
         Lives that ended, positive [s].
     censored : float or array, optional
-        Lives that had not ended, positive [s]: the time since the last failure. Zero counts as none.
+        Lives that had not ended [s]: the time since the last failure. Zero counts as none.
     laws : tuple of {"exponential", "weibull", "lognormal"}
         Which distributions.
-    samples : int
-        Samples of the fitted distribution for `p_value`; 0 for none.
-    rng : numpy.random.Generator, optional
-        Where those samples come from; needed for them.
+    samples, rng : int, numpy.random.Generator, optional
+        Samples of the fitted distribution for `p_value` (parametric bootstrap: every one is fitted again).
 
     Returns
     -------
     tuple of LifetimeFit
-        In the order of Akaike's criterion.
-
-    Notes
-    -----
-    Log-likelihood: the sum of log f over lives that ended and of log S over the others, f the density and S
-    the survival function. O(n) for each step of the solver; the distance takes O(n log n). P-values by
-    parametric bootstrap: every sample is fitted again.
+        In the order of Akaike's criterion, of the largest likelihood: log f of lives that ended and log S of
+        the others. O(n) for each step of the solver; the distance takes O(n log n).
 
     References
     ----------
@@ -135,7 +130,7 @@ def fit_lifetimes(
     if samples or rng is not None:
         require_rng(rng=rng)
     if len(np.unique(ended)) < 2 and set(laws) - {"exponential"}:
-        raise ValueError(f"times must hold two different lives for a law of two parameters, got {ended[0]:g}")
+        raise ValueError(f"times must hold two different lives for two parameters, got {ended[0]:g}")
     fits = [_fit(law, ended, running, samples, rng) for law in laws]
     return tuple(sorted(fits, key=lambda fit: fit.aic))
 
@@ -223,10 +218,5 @@ def _distance(fit: LifetimeFit, ended: Times, running: Times) -> float:
     every = np.sort(np.concatenate([ended, running]))
     at_risk = len(every) - np.searchsorted(every, lives, side="left")
     curve = 1 - np.cumprod(1 - deaths / at_risk)
-    law, before = fit.cdf(lives), np.concatenate([[0.0], curve[:-1]])
-    return float(max(np.abs(curve - law).max(), np.abs(before - law).max()))
-
-
-def _rounded(value: Any) -> float:
-    """A float without the noise of a logarithm and back."""
-    return float(f"{float(value):.15g}")
+    fitted, before = fit.cdf(lives), np.concatenate([[0.0], curve[:-1]])
+    return float(max(np.abs(curve - fitted).max(), np.abs(before - fitted).max()))

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from relparallel._checks import (
@@ -97,11 +98,9 @@ class Lifetime:
     @property
     def scale(self) -> float:
         """Weibull's scale s, or the lognormal median exp(mu) [s]; for observed lives the mean."""
-        from scipy.special import gamma
-
         if self.kind == LOGNORMAL:
             return float(self.mean * np.exp(-(self.shape**2) / 2))
-        return float(self.mean / gamma(1 + 1 / self.shape))
+        return float(self.mean / scipy.special.gamma(1 + 1 / self.shape))
 
     @property
     def draws(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -128,21 +127,10 @@ class Lifetime:
     def remaining(
         self, rng: np.random.Generator, count: int, ages: Ages = "stationary"
     ) -> NDArray[np.float64]:
-        """Return what is left of the lives of running parts [s].
+        """Return what is left of the lives of running parts [s] (Cox, "Renewal Theory", 1962, chapter 5).
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Source of randomness.
-        count : int
-            How many parts.
-        ages : {"stationary", "new"} or array
-            Parts met at a random time of an old fleet (a uniform share of a life drawn with density
-            proportional to its length), new parts, or parts of these ages [s] (X - age given X > age).
-
-        References
-        ----------
-        Cox, "Renewal Theory", 1962, chapter 5.
+        Parts met at a random time of an old fleet: a uniform share of a life drawn with density proportional
+        to its length; "new" ones: a life; of given ages [s]: X - age under the condition X > age.
         """
         require_rng(rng=rng)
         require_int(count=count, at_least=1, at_most=MOST_PARTS)
@@ -158,8 +146,6 @@ class Lifetime:
         For the Weibull distribution m n^(-1/k). Adaptive quadrature over the logarithm of the time, to 1e-10;
         a sum over observed lives.
         """
-        from scipy.integrate import quad
-
         require_int(parts=parts, at_least=1, at_most=MOST_PARTS)
         if self.kind == EMPIRICAL:
             steps = np.diff(self.lives, prepend=0.0)
@@ -172,7 +158,7 @@ class Lifetime:
         # Lives spread over about 1/k, or sigma, of the logarithm; the time itself adds 40 below.
         width = min(1 / self.shape if self.kind == WEIBULL else 6 * self.shape, 30.0)
         ends = np.linspace(-40 - 17 * width, 7 * width + 1, 121)
-        return sum(quad(area, a, b, epsrel=1e-11)[0] for a, b in pairwise(ends.tolist()))
+        return sum(scipy.integrate.quad(area, a, b, epsrel=1e-11)[0] for a, b in pairwise(ends.tolist()))
 
     def _draw(self, rng: np.random.Generator, count: int, longer: bool) -> NDArray[np.float64]:
         """Lives of new parts, or lives chosen in proportion to their length."""
@@ -187,30 +173,25 @@ class Lifetime:
 
     def _conditional(self, rng: np.random.Generator, ages: NDArray[np.float64]) -> NDArray[np.float64]:
         """X - age, given X > age."""
-        from scipy.special import ndtri_exp
-
         draws = rng.standard_exponential(ages.size)  # -log of S(X)/S(age)
         if self.kind == WEIBULL:
             left = ((ages / self.scale) ** self.shape + draws) ** (1 / self.shape)
             return np.asarray(self.scale * left - ages)
         if self.kind == LOGNORMAL:
-            left = np.exp(-self.shape * ndtri_exp(self._log_survival(ages) - draws))
+            left = np.exp(-self.shape * scipy.special.ndtri_exp(self._log_survival(ages) - draws))
             return np.asarray(self.scale * left - ages)
         first = np.searchsorted(self.lives, ages, side="right")
         if (first == self.lives.size).any():
-            raise ValueError(
-                f"ages must be below the longest observed life {self.lives[-1]:g}, got {ages.max():g}"
-            )
+            most = self.lives[-1]
+            raise ValueError(f"ages must be below the longest observed life {most:g}, got {ages.max():g}")
         return self.lives[rng.integers(first, self.lives.size)] - ages
 
     def _log_survival(self, time: Any) -> Any:
         """Log S(t) of the two distributions that have a formula."""
-        from scipy.special import log_ndtr
-
         if self.kind == WEIBULL:
             return -((time / self.scale) ** self.shape)
         with np.errstate(divide="ignore"):
-            return log_ndtr(-np.log(time / self.scale) / self.shape)
+            return scipy.special.log_ndtr(-np.log(time / self.scale) / self.shape)
 
 
 def require_ages(ages: Ages, count: int) -> Ages:
@@ -234,27 +215,20 @@ def fleet_failures(
 
     Parameters
     ----------
-    lifetime : Lifetime
-        Distribution of the life of a part.
-    parts : int
-        Parts n that run.
+    lifetime, parts : Lifetime, int
+        Distribution of the life of a part, and how many run.
     horizon : float
         Time watched [s].
-    rng : numpy.random.Generator
-        Source of randomness.
+    rng, replications : numpy.random.Generator, int
+        Source of randomness; independent repetitions.
     ages : {"stationary", "new"} or array
         State of the fleet at the beginning; array: one age per part [s].
-    replications : int
-        Independent repetitions.
 
     Returns
     -------
     numpy.ndarray
-        Failures, shape (replications,).
-
-    Notes
-    -----
-    n horizon / m on average from the stationary state, whatever the distribution. O(failures).
+        Failures, shape (replications,); n horizon / m on average from the stationary state, whatever the
+        distribution. O(failures).
 
     References
     ----------

@@ -21,7 +21,7 @@ from relparallel.parallel.flows import PairFlows, Wiring
 from relparallel.parallel.group_links import group_links, groups_of
 from relparallel.parallel.step_time import communicating, slowed_step
 from relparallel.topology import Topology
-from relparallel.training._arguments import require_rate, require_time
+from relparallel.training._arguments import require_rate
 from relparallel.training.failures import ComponentClass, behind
 from relparallel.training.network_parts import NetworkPart, Part, classes_of, cut_off, parts_of
 from relparallel.workload import Transformer
@@ -51,14 +51,12 @@ class NetworkImpact:
         columns = ["part", "count", "effect", "GPUs cut off", "slowdown", "slowest groups", "bandwidth left"]
         return pd.DataFrame(rows, columns=columns)
 
-    def component_classes(
-        self, rates: Mapping[str, float], cluster: Cluster, repair: float | None = None
-    ) -> tuple[ComponentClass, ...]:
+    def component_classes(self, rates: Mapping[str, float], cluster: Cluster) -> tuple[ComponentClass, ...]:
         """Return the classes that `failure_model` takes, one for each kind with a rate and an effect.
 
-        Rates per part by name [1/s], and a mean time of repair [s]; parts that are not named never fail. A
-        class has as many parts as the network, and the GPUs that one of them cuts off; its level, which
-        decides what checkpoints survive, is "gpu" or "node" where no more is cut off, else "switch".
+        Rates are per part and second, by name; parts that are not named never fail. A class has as many parts
+        as the network, and the GPUs that one of them cuts off; its level, which decides what checkpoints
+        survive, is "gpu" or "node" where no more is cut off, else "switch".
         """
         known = {part.name for part in self.parts}
         for name, rate in require_instance(Mapping, rates=rates).items():
@@ -66,13 +64,10 @@ class NetworkImpact:
                 raise ValueError(f"rates must name parts among {sorted(known)}, got {name!r}")
             require_rate(rates=rate)
         require_instance(Cluster, cluster=cluster)
-        if repair is not None:
-            require_time(repair=repair)
         return tuple(
             ComponentClass(
                 name=part.name, level=part.level(cluster.gpus_per_node), rate=float(rates[part.name]),
                 effect=part.effect, slowdown=part.slowdown, parts=part.count, gpus=part.stopped,
-                repair=repair,
             )
             for part in self.parts
             if part.name in rates and part.effect != "none"
@@ -93,18 +88,14 @@ def network_impact(
 
     Parameters
     ----------
-    model : Transformer
-        What is trained.
+    model, global_batch : Transformer, int
+        What is trained, and sequences of a step.
     placement : Placement
         Strategy, and which host of the network, being a GPU, runs which rank.
-    cluster : Cluster
-        Accelerator and links for which the step time is calibrated.
-    global_batch : int
-        Sequences of a step.
+    cluster, software : Cluster, str
+        Accelerator, links and calibration of `step_time`.
     network : Topology
-        How the GPUs are wired.
-    software : str
-        As `step_time` takes it.
+        How the GPUs, or nodes with as many GPUs each, are wired.
     samples : int, optional
         Parts of a class that are evaluated; all where they differ. None: all parts of the network.
 
@@ -116,11 +107,10 @@ def network_impact(
 
     Notes
     -----
-    Classes are parts of one kind that colour refinement of cables, loads and groups does not tell apart;
-    members that are looked at and differ split a class. The slowdown is the time with the least bandwidth
-    that a group of each degree has left (`group_links`) over the time with what it had. O(cables), and
-    O(cables near the ranks whose paths cross it), for each part evaluated. Hosts are GPUs or nodes with as
-    many GPUs each. Traffic takes shortest paths only: a card with one of two ports left keeps all its own.
+    Classes are parts of one kind that colour refinement of cables, loads and groups does not tell apart. The
+    slowdown is the time with the least bandwidth that a group of each degree has left (`group_links`) over
+    the time with what it had. Traffic takes shortest paths only: a card with one of two ports left keeps all
+    its own. O(cables) and O(cables near the ranks whose paths cross it) for each part evaluated.
 
     References
     ----------
@@ -275,9 +265,7 @@ class WiredJob:
 def _gpus_per_host(gpus: int, network: Topology) -> int:
     """One where the hosts are GPUs; where they are nodes, as many as each has."""
     share = -(-gpus // network.num_hosts)
-    if gpus % share or (share > 1 and gpus != share * network.num_hosts):
-        raise ValueError(
-            f"network must have a host for each of {gpus} GPUs, or nodes with as many each, got "
-            f"{network.num_hosts} hosts"
-        )
+    hosts = network.num_hosts
+    if gpus % share or (share > 1 and gpus != share * hosts):
+        raise ValueError(f"network must have a host for each of {gpus} GPUs, or of equal nodes, got {hosts}")
     return share

@@ -30,9 +30,9 @@ def usable_fraction(
     cubes_per_slice : int
         n; at most ``cubes``.
     host_up : float
-        Availability h of a host; hosts fail independently.
+        Availability h of a host; hosts fail independently, and one takes its cube out.
     cubes, hosts_per_cube : int
-        Of the pod, N, and of a cube: one host down takes its cube out.
+        Of the pod, N, and of a cube.
     switched : bool
         Whether optical switches make slices of any working cubes; else slices are fixed blocks.
 
@@ -111,23 +111,17 @@ def rewired(
     ----------
     model : FailureModel
         Of a topology; what is re-wired are its counted parts.
-    time : float
-        From the loss until circuits lead over the spare [s].
-    spares : int
-        Spare parts of each class.
+    time, spares : float, int
+        From the loss until circuits lead over the spare [s]; spare parts S of each class.
     fixed : tuple of str
         Classes that stay as they are: no circuit replaces a card.
 
     Returns
     -------
     FailureModel
-        The same parts and rates; the mean time for which a lost part does harm takes the place of its repair.
-
-    Notes
-    -----
-    At rate L of the class, K parts are in repair, Poisson with mean L r whatever the distribution of the
-    repairs, and K - S have no spare: by Little's law a loss does harm for t + E[(K - S)+]/L on average, at
-    most for r; exact for t = 0, else an upper bound. The switches themselves do not fail here. O(classes).
+        The same parts and rates; the mean time for which a lost part does harm takes the place of its repair:
+        t + E[(K - S)+]/L, at most r, with K parts in repair, Poisson with mean L r (Little's law). Exact for
+        t = 0, else an upper bound.
 
     References
     ----------

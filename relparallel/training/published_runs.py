@@ -11,18 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
+import scipy
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_real
 from relparallel.published import data_folder
 from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
 from relparallel.training.rollback import Rollback, rollback
 from relparallel.units import DAY, HOUR, MINUTE
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _UNITS: Final = {
     "nodes": 1.0, "count": 1.0, "share": 1.0, "s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY,
@@ -51,11 +50,6 @@ class RunInput:
         """Part and quantity."""
         return f"{self.part}: {self.quantity}" if self.part else self.quantity
 
-    @property
-    def width(self) -> float:
-        """Width of the range."""
-        return self.highest - self.lowest
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedRun:
@@ -63,12 +57,6 @@ class PublishedRun:
 
     The prediction is that of `rollback` with one level of checkpoints (Daly 2006), times what whole losses
     leave of the duration, over one plus the overheads. O(parts).
-
-    Examples
-    --------
-    >>> run = published_runs()["GLM-130B"]
-    >>> round(run.ratio(), 3), round(run.ratio(hardware_only=True), 3)
-    (0.901, 0.948)
     """
 
     name: str
@@ -82,17 +70,17 @@ class PublishedRun:
     @property
     def uncertain(self) -> tuple[RunInput, ...]:
         """Inputs that are known as a range only."""
-        return tuple(entry for entry in self.inputs if entry.width > 0 and entry.quantity != "effective")
+        return tuple(
+            entry for entry in self.inputs if entry.highest > entry.lowest and entry.quantity != "effective"
+        )
 
     def ratio(self, changed: Mapping[str, float] | None = None, *, hardware_only: bool = False) -> float:
         """Predict the share of effective time, with changed inputs [SI] or under hardware failures alone."""
         require_flag(hardware_only=hardware_only)
         known = {entry.name: entry.value for entry in self.inputs}
         given = require_instance(Mapping, changed={} if changed is None else changed)
-        if strange := set(given) - set(known):
-            raise ValueError(
-                f"changed must name inputs of the run, got {', '.join(map(repr, sorted(strange)))}"
-            )
+        if strange := sorted(set(given) - set(known)):
+            raise ValueError(f"changed must name inputs of the run, got {', '.join(map(repr, strange))}")
         values = {**known, **given}
         kinds = {entry.part: entry.kind for entry in self.inputs}
         causes, losses, overhead = _classes(values, kinds, hardware_only)
@@ -104,8 +92,6 @@ class PublishedRun:
         SI; the published bound counts as the share. NaN where nothing is published, or no value up to a
         factor of 64 away does.
         """
-        from scipy.optimize import brentq
-
         require_choice(tuple(entry.name for entry in self.inputs), name=name)
         if self.effective is None:
             return float("nan")
@@ -117,7 +103,8 @@ class PublishedRun:
         if not len(turns):
             return float("nan")
         turn = turns[np.argmin(np.abs(turns - 5.5))]
-        return float(brentq(lambda value: self.ratio({name: value}) - share, ends[turn], ends[turn + 1]))
+        root = scipy.optimize.brentq(lambda x: self.ratio({name: x}) - share, ends[turn], ends[turn + 1])
+        return float(root)
 
     def bounds(self) -> tuple[float, float]:
         """Return the smallest and largest prediction over all ranges at once.
@@ -169,8 +156,6 @@ def published_runs() -> Mapping[str, PublishedRun]:
     >>> [entry.value for entry in published_runs()["BLOOM-176B"].inputs if entry.quantity == "checkpoint"]
     [40.0]
     """
-    import pandas as pd
-
     table = pd.read_csv(data_folder() / "training_runs" / "inputs.csv", keep_default_na=False, dtype=str)
     rows: dict[str, list[RunInput]] = {}
     for row in table.to_dict("records"):
@@ -199,10 +184,9 @@ def predict_runs(points: float = 2.0) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Published value or range; prediction, its range over all unknown inputs, hardware failures alone;
-        error in points (distance to the published range where a bound is published); whether the inputs
-        suffice; the input that moves the prediction most, by how many points, and its value that would
-        explain the published share [SI].
+        Published value or bound; prediction, its range over all unknown inputs, hardware failures alone;
+        errors in points; whether the inputs suffice; the input that moves the prediction most, by how many
+        points, and its value that would explain the published share [SI].
 
     Examples
     --------
@@ -210,8 +194,6 @@ def predict_runs(points: float = 2.0) -> pd.DataFrame:
     >>> bool(table.loc["GLM-130B", "sufficient"]), float(round(table.loc["GLM-130B", "error"], 1))
     (True, -1.4)
     """
-    import pandas as pd
-
     require_instance(float, points=require_real(points=points, above=0.0, at_most=100.0))
     return pd.DataFrame([_row(run, points) for run in published_runs().values()])
 

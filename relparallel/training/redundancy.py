@@ -1,15 +1,31 @@
-"""Redundant work: pipelines in which a neighbour takes over, and pairs of processes."""
+"""Redundant work and redundant state: which failures pipelines, pairs of processes and copies survive.
+
+Pipelines: a neighbour takes over. Copies of the training state: each of N nodes owns one shard, which m nodes
+hold, the owner counted: in groups of m nodes that hold each other's shards; on a ring, where the m - 1 next
+nodes hold a shard; mixed, groups with one ring of the m + N mod m last nodes where m does not divide N.
+"""
 
 from __future__ import annotations
 
-import math
+from math import comb, perm, pi, sqrt
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from relparallel._checks import require_flag, require_int, require_probability, require_real
-from relparallel.training._arguments import Real, plain, require_time
+from relparallel._checks import (
+    require_choice,
+    require_flag,
+    require_instance,
+    require_int,
+    require_probability,
+    require_real,
+)
+from relparallel.training._arguments import Real, plain, require_rate, require_time, require_together
 from relparallel.training._random_failures import surviving_sets
 
+PLACEMENTS: Final = ("group", "ring", "mixed")
+LARGEST: Final = 10**5  # nodes
 MOST_STAGES = 10**4
 
 
@@ -44,7 +60,7 @@ def pipeline_survival(stages: int, failures: int, pipelines: int = 1, ring: bool
     nodes = stages * pipelines
     require_int(failures=failures, at_least=0, at_most=min(nodes, MOST_STAGES))
     sets = surviving_sets(stages, pipelines, failures, require_flag(ring=ring))
-    return sets[failures] / math.comb(nodes, failures)
+    return sets[failures] / comb(nodes, failures)
 
 
 def independent_failures_survived(stages: int, pipelines: int, node_down: Real, ring: bool = True) -> Real:
@@ -52,10 +68,8 @@ def independent_failures_survived(stages: int, pipelines: int, node_down: Real, 
 
     Parameters
     ----------
-    stages, pipelines, ring : int, int, bool
-        As in `pipeline_survival`.
-    node_down : float or array
-        Probability q that a node is down.
+    stages, pipelines, node_down, ring : int, int, float or array, bool
+        As in `pipeline_survival`; probability q that a node is down.
 
     Returns
     -------
@@ -110,7 +124,7 @@ def pair_failures(pairs: Real) -> Real:
     pairs = require_real(pairs=pairs, at_least=1, at_most=1e12)
     if np.mod(pairs, 1).any():
         raise ValueError(f"pairs must be whole numbers, got {pairs!r}")
-    return plain(1 + math.sqrt(math.pi) * poch(np.asarray(pairs) + 0.5, 0.5))
+    return plain(1 + sqrt(pi) * poch(np.asarray(pairs) + 0.5, 0.5))
 
 
 def pair_mtti(pairs: Real, process_mtbf: Real) -> Real:
@@ -118,10 +132,8 @@ def pair_mtti(pairs: Real, process_mtbf: Real) -> Real:
 
     Parameters
     ----------
-    pairs : int or array
-        Pairs b.
-    process_mtbf : float or array
-        Mean time between failures of one process [s].
+    pairs, process_mtbf : int, float or array
+        Pairs b; mean time between failures of one process [s].
 
     Returns
     -------
@@ -135,3 +147,154 @@ def pair_mtti(pairs: Real, process_mtbf: Real) -> Real:
     """
     mtbf = require_time(process_mtbf=process_mtbf, positive=True)
     return plain(pair_failures(pairs) * mtbf / (2 * np.asarray(pairs)))
+
+
+def checkpoint_recovery_probability(
+    nodes: int, replicas: int, failures: int | NDArray[np.int64], placement: str = "group"
+) -> Real:
+    """Probability that every shard survives in memory when k nodes fail at random places.
+
+    Parameters
+    ----------
+    nodes, replicas : int
+        Nodes N, and the m of them that hold a shard, the owner counted; m divides N in groups.
+    failures : int or array of int
+        Failed nodes k, at most N.
+    placement : {"group", "ring", "mixed"}
+        Who holds the copies.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Share of the C(N, k) subsets with a surviving copy everywhere, correctly rounded: in groups the
+        coefficient of x^k in ((1 + x)^m - x^m)^(N/m); on a ring N/(N-k) times that in
+        (1 + ... + x^(m-1))^(N-k).
+
+    References
+    ----------
+    Wang et al., "Gemini", SOSP 2023, section 4. Li et al., "Parameter Server", OSDI 2014, section 4.3 (ring).
+
+    Examples
+    --------
+    >>> round(checkpoint_recovery_probability(nodes=12, replicas=2, failures=6, placement="group"), 6)
+    0.069264
+    """
+    _placed(nodes, replicas, placement)
+    wanted = [
+        require_int(failures=k, at_least=0, at_most=nodes) for k in np.ravel(np.asarray(failures, object))
+    ]
+    if not wanted:
+        raise ValueError(f"failures must hold at least one number, got {failures}")
+    known = {k: _recovery(nodes, replicas, k, placement) for k in set(wanted)}
+    return plain(np.array([known[k] for k in wanted]).reshape(np.shape(failures)))
+
+
+def replica_holders(
+    nodes: int, replicas: int, placement: str = "group", stride: int = 1
+) -> NDArray[np.int64]:
+    """Nodes that hold each shard [shard, copy] (Wang et al., SOSP 2023, algorithm 1)."""
+    _placed(nodes, replicas, placement)
+    if nodes % require_int(stride=stride, at_least=1, at_most=nodes):
+        raise ValueError(f"stride must divide nodes = {nodes}, got {stride}")
+    place, turn = np.arange(nodes)[:, None], np.arange(replicas)
+    grouped = nodes - _ring_nodes(nodes, replicas, placement)
+    first = place - place % replicas
+    group = first + (place - first + turn) % replicas
+    ring = grouped + (place - grouped + turn) % max(nodes - grouped, 1)
+    held = np.where(place < grouped, group, ring)
+    order = np.arange(nodes).reshape(-1, stride).T.ravel()
+    holders = np.empty((nodes, replicas), dtype=np.int64)
+    holders[order] = order[held]
+    return holders
+
+
+def domain_loss_probability(holders: NDArray[np.int64], nodes_per_domain: int, needed: int = 1) -> float:
+    """Probability that the failure of one domain at random loses a shard."""
+    require_instance(np.ndarray, holders=holders)
+    if holders.ndim != 2 or holders.dtype.kind not in "iu" or holders.size == 0 or holders.min() < 0:
+        raise ValueError(f"holders must be an array [shard, copy] of nodes from 0 on, got {holders}")
+    nodes, copies = int(holders.max()) + 1, holders.shape[1]
+    if nodes % require_int(nodes_per_domain=nodes_per_domain, at_least=1):
+        raise ValueError(f"nodes_per_domain must divide the {nodes} nodes, got {nodes_per_domain}")
+    fatal = copies - require_int(needed=needed, at_least=1, at_most=copies)  # and one more
+    domain = np.sort(holders // nodes_per_domain, axis=1)
+    hit = domain[:, fatal:][domain[:, fatal:] == domain[:, : copies - fatal]]
+    return float(np.unique(hit).size * nodes_per_domain / nodes)
+
+
+def time_to_pair_loss(nodes: int, node_rate: Real, window: Real) -> Real:
+    """Mean time until both nodes of a pair are down at once, if nodes fail independently.
+
+    Parameters
+    ----------
+    nodes : int
+        Nodes N, in pairs.
+    node_rate, window : float or array
+        Failures of a node per second; time from a failure until the copy is whole again [s].
+
+    Returns
+    -------
+    float or numpy.ndarray
+        1/(N lam (1 - e^{-lam w})) [s], relative error below lam w; infinite without failures or a window.
+
+    Examples
+    --------
+    >>> round(time_to_pair_loss(nodes=2048, node_rate=3.79e-3 / 86400, window=600.0) / (365 * 86400), 2)
+    13.41
+    """
+    if require_int(nodes=nodes, at_least=2, at_most=LARGEST) % 2:
+        raise ValueError(f"nodes must be even, got {nodes}")
+    node_rate, window = require_rate(node_rate=node_rate), require_time(window=window)
+    require_together(node_rate=node_rate, window=window)
+    with np.errstate(divide="ignore"):
+        return plain(np.divide(1.0, -nodes * node_rate * np.expm1(-node_rate * window)))
+
+
+def _placed(nodes: int, replicas: int, placement: str) -> None:
+    """Check what all placements need."""
+    require_int(nodes=nodes, at_least=1, at_most=LARGEST)
+    require_int(replicas=replicas, at_least=1, at_most=nodes)
+    if require_choice(PLACEMENTS, placement=placement) == "group" and nodes % replicas:
+        raise ValueError(f"replicas must divide nodes = {nodes} in groups, got {replicas}")
+
+
+def _ring_nodes(nodes: int, replicas: int, placement: str) -> int:
+    """Nodes at the end that stand on a ring."""
+    if placement == "ring":
+        return nodes
+    return replicas + nodes % replicas if placement == "mixed" and nodes % replicas else 0
+
+
+def _recovery(nodes: int, replicas: int, failures: int, placement: str) -> float:
+    """Probability for one k; the quotient of two integers is rounded once."""
+    ring = _ring_nodes(nodes, replicas, placement)
+    grouped = nodes - ring
+    kept = sum(  # one term only, unless the placement is mixed
+        _on_ring(ring, replicas, k) * _in_groups(grouped, replicas, failures - k)
+        for k in range(max(failures - grouped, 0), min(failures, ring) + 1)
+    )
+    return kept / comb(nodes, failures)
+
+
+def _in_groups(nodes: int, replicas: int, failures: int) -> int:
+    """Subsets that leave a node in every group."""
+    groups = nodes // replicas
+    return 0 if failures > nodes - groups else _alternating(groups, nodes, replicas, failures)
+
+
+def _on_ring(nodes: int, replicas: int, failures: int) -> int:
+    """Subsets without ``replicas`` nodes in a row: behind each node that is up, fewer than that."""
+    up = nodes - failures
+    if failures > up * (replicas - 1):
+        return 0
+    return nodes * _alternating(up, nodes - 1, replicas, failures) // up if nodes else 1
+
+
+def _alternating(parts: int, top: int, size: int, chosen: int) -> int:
+    """Sum over j of (-1)^j C(parts, j) C(top - j size, chosen - j size), each term from the one before."""
+    term = total = comb(top, chosen)
+    for j in range(min(parts, chosen // size)):
+        up, down = perm(chosen - j * size, size), perm(top - j * size, size)
+        term = -term * (parts - j) * up // ((j + 1) * down)
+        total += term
+    return total

@@ -34,18 +34,15 @@ def redundant_fabric(
 
     Parameters
     ----------
-    servers : int
-        A multiple of ``servers_per_leaf``.
+    servers, servers_per_leaf : int
+        Servers, and those that meet the same leaves; the latter divides the former.
     rails : int
         1: all GPUs of a server meet the same leaf; ``gpus``: one leaf for each of them. Divides ``gpus``.
-    planes : int
-        1: one leaf for a card, which stops its servers when it fails; 2: dual leaves (dual ToR).
+    planes, spines : int
+        1: one leaf for a card, which stops its servers when it fails; 2: dual leaves (dual ToR). Spines of
+        each plane.
     gpus : int
         Of a server; NVLink joins them and forwards.
-    servers_per_leaf : int
-        Servers that meet the same leaves.
-    spines : int
-        Of a plane.
     card, nvlink : float
         Of a GPU, all its ports together, in one direction [bytes/s].
     relay : bool

@@ -22,7 +22,6 @@ BUCKETS: Final = (
 )  # fmt: skip
 """Where the wall time goes: productive; writing checkpoints; work that is done again; until a failure is
 noticed; restarts and pauses; waiting for nodes; speed that missing or slow parts cost, as time; planned."""
-REPORT_METHODS: Final = ("closed", "markov", "simulation")
 _WORDS: Final = {
     "checkpoint": "writing checkpoints", "lost": "work done twice", "detection": "failures not yet noticed",
     "restart": "restarts and pauses", "waiting": "waiting for nodes", "degraded": "missing or slow parts",
@@ -47,7 +46,7 @@ class GoodputReport:
     state_loss_rate: float  # failures per second after which only the last level has the training state
     importance: pd.DataFrame  # one row per class; see `goodput`
     interval: float  # work between two checkpoints [s]; infinite where nothing goes back
-    method: str  # one of `REPORT_METHODS`
+    method: str  # "closed", "markov" or "simulation"
     tokens_per_step: float | None = None  # of a global batch
     brackets: Mapping[str, tuple[float, float]] | None = None  # confidence intervals of simulated buckets
     samples: NDArray[np.float64] | None = None  # productive shares of simulated runs of the horizon
@@ -111,20 +110,22 @@ class GoodputReport:
         low, _, high = self.percentiles()
         losses = sorted(((self.buckets[name], text) for name, text in _WORDS.items()), reverse=True)
         parts = [f"{100 * share:.2f} % {text}" for share, text in losses if share > 5e-5]
-        said = [
+        sentences = [
             f"{100 * self.mean:.2f} % of the time is productive; 90 % of runs of "
             f"{self.horizon / DAY:.0f} days reach {100 * low:.2f} to {100 * high:.2f} %.",
             f"The rest: {', '.join(parts)}." if parts else "Nothing else takes any time.",
         ]
         if "elasticity" in self.importance and len(self.importance):
             elasticity = self.importance["elasticity"]
-            said.append(
+            sentences.append(
                 f"{elasticity.idxmin()} matters most: 10 % fewer of its failures bring "
                 f"{-10 * float(elasticity.min()):.3f} % more."
             )
         loss = self.state_loss_probability()
-        said.append(f"Only the last level of checkpoints brings the state back with probability {loss:.3g}.")
-        return " ".join(said)
+        sentences.append(
+            f"Only the last level of checkpoints brings the state back with probability {loss:.3g}."
+        )
+        return " ".join(sentences)
 
 
 def class_importance(

@@ -58,12 +58,8 @@ def best_verified_pattern(
     Returns
     -------
     VerifiedPattern
-        Its interval, verifications and share of useful time.
-
-    Notes
-    -----
-    First order: n about sqrt(C/V), W about sqrt((n V + C) M 2n/(n + 1)). From there the exact time per work
-    is followed downhill in n, its best W found by Brent's method for each.
+        From n about sqrt(C/V), W about sqrt((n V + C) M 2n/(n + 1)) the exact time per work is followed
+        downhill in n, with the best W for each.
 
     Examples
     --------

@@ -1,17 +1,8 @@
 """What a layer moves between memory and chip: an encoder layer, fused or not; attention in tiles or not.
 
 ``data/encoder_layer.csv`` lists the operators of a forward and backward pass with the tensors that each reads
-and writes. A tensor's letters are its dimensions:
-
-========  ============================================
-letter    meaning
-========  ============================================
-b         sequences
-j, k      tokens, as queries and as keys
-h, p      heads and width of a head
-i, u      hidden and feed-forward width
-c         3: queries, keys and values
-========  ============================================
+and writes. A tensor's letters are its dimensions: b sequences; j, k tokens, as queries and as keys; h heads
+of width p; i, u hidden and feed-forward width; c the 3 of queries, keys and values.
 """
 
 from __future__ import annotations

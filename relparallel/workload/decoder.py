@@ -5,7 +5,7 @@ from __future__ import annotations
 from relparallel._checks import require_instance, require_int
 from relparallel.workload._blocks import attention_core, embedding, feed_forward, linear, norm, pointwise
 from relparallel.workload.operators import Operator, OperatorTable
-from relparallel.workload.transformer import Transformer
+from relparallel.workload.transformer import LatentAttention, Transformer
 
 
 def operators(model: Transformer, micro_batch: int = 1, tensor: int = 1) -> OperatorTable:
@@ -67,7 +67,7 @@ def _attention(model: Transformer, sequences: int, tensor: int) -> list[Operator
     tokens, h, L, d = sequences * model.sequence, model.hidden, model.layers, model.head_width
     heads, groups = model.heads // tensor, model.key_value_heads // tensor
     key, value = (model.latent.key, model.latent.value) if model.latent else (d, d)
-    rows = _latent_inputs(model, tokens, heads) if model.latent else []
+    rows = _latent_inputs(model, model.latent, tokens, heads) if model.latent else []
     if not model.latent:
         columns = (heads + 2 * groups) * d
         rows += [linear("query, key, value", tokens, columns, h, times=L, bias=model.biases)]
@@ -81,11 +81,9 @@ def _attention(model: Transformer, sequences: int, tensor: int) -> list[Operator
     return [*rows, linear("attention output", tokens, h, heads * value, times=L, bias=model.biases)]
 
 
-def _latent_inputs(model: Transformer, tokens: int, heads: int) -> list[Operator]:
+def _latent_inputs(model: Transformer, latent: LatentAttention, tokens: int, heads: int) -> list[Operator]:
     """Down to the short vectors, their norms, and up to the heads of one rank."""
-    latent, h, L = model.latent, model.hidden, model.layers
-    if latent is None:
-        return []
+    h, L = model.hidden, model.layers
     if latent.q_rank is None:
         rows = [linear("query", tokens, heads * latent.key, h, times=L)]
     else:

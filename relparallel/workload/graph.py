@@ -1,13 +1,6 @@
-"""A model as a graph of layers: what each one computes, keeps and hands on.
+"""A model as a graph of n layers and m edges: what each layer computes, keeps and hands on.
 
-=========  ======================================================  ====================
-letter     meaning                                                 field
-=========  ======================================================  ====================
-n, m       layers and edges
-F, B       work of a forward and a backward pass                   ``forward``, ``backward``
-W          bytes of parameters                                     ``parameter_bytes``
-A          bytes of the output, carried by every edge that leaves  ``activation_bytes``
-=========  ======================================================  ====================
+The bytes of a layer's output are carried by every edge that leaves it.
 """
 
 from __future__ import annotations
@@ -24,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.topology import _arrays
-from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 
 AMOUNTS: Final = ("forward", "backward", "parameter_bytes", "activation_bytes")
 
@@ -34,7 +26,7 @@ class Layered:
     """Named layers or operators joined by directed edges without cycles: what its dataclasses share."""
 
     names: tuple[str, ...]
-    edges: IntArray
+    edges: _arrays.IntArray
 
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
@@ -51,7 +43,11 @@ class Layered:
         names = _arrays.names("names", self.names)
         for name in amounts:
             checked[name] = _arrays.reals(name, getattr(self, name), len(names), "names", at_least=0.0)
-        checked |= {"names": names, "edges": _directed_pairs(self.edges, len(names))}
+        pairs = _arrays.integers("edges", self.edges, -1, 2, at_most=len(names) - 1)
+        edges, counts = np.unique(pairs, axis=0, return_counts=True)
+        if np.any(counts > 1):
+            raise ValueError(f"edges must differ from each other, got {edges[counts > 1][0].tolist()} twice")
+        checked |= {"names": names, "edges": edges}
         for name, value in checked.items():
             kept = _arrays.read_only(value) if isinstance(value, np.ndarray) else value
             object.__setattr__(self, name, kept)
@@ -92,10 +88,10 @@ class LayerGraph(Layered):
     """
 
     kinds: tuple[str, ...]
-    forward: FloatArray
-    backward: FloatArray
-    parameter_bytes: FloatArray
-    activation_bytes: FloatArray
+    forward: _arrays.FloatArray
+    backward: _arrays.FloatArray
+    parameter_bytes: _arrays.FloatArray
+    activation_bytes: _arrays.FloatArray
     unit: str = "FLOP"
     batch: int = 1
     title: str = ""
@@ -116,19 +112,19 @@ class LayerGraph(Layered):
         return {name: float(getattr(self, name).sum()) for name in AMOUNTS}
 
     @cached_property
-    def order(self) -> IntArray:
+    def order(self) -> _arrays.IntArray:
         """Layer numbers in topological order, the smallest number first among those that are free [n]."""
         graph: nx.DiGraph[int] = nx.DiGraph(self.edges.tolist())
         graph.add_nodes_from(range(len(self)))
         return np.array(list(nx.lexicographical_topological_sort(graph, key=int)), dtype=np.int64)
 
     @cached_property
-    def positions(self) -> IntArray:
+    def positions(self) -> _arrays.IntArray:
         """Place of each layer in the topological order [n]."""
         return np.argsort(self.order)
 
     @cached_property
-    def levels(self) -> IntArray:
+    def levels(self) -> _arrays.IntArray:
         """Edges on the longest path from a source to each layer [n]."""
         level = np.zeros(len(self), dtype=np.int64)
         for maker, user in self._edges_in_order():
@@ -136,7 +132,7 @@ class LayerGraph(Layered):
         return level
 
     @cached_property
-    def ancestors(self) -> BoolArray:
+    def ancestors(self) -> _arrays.BoolArray:
         """Whether layer v needs layer u: entry [v, u], shape [n, n]. Ideals hold what their layers need."""
         above = np.zeros((len(self), len(self)), dtype=np.bool_)
         for maker, user in self._edges_in_order():
@@ -148,7 +144,7 @@ class LayerGraph(Layered):
         """Edges such that all that enter a layer come before those that leave it."""
         return iter(self.edges[np.argsort(self.positions[self.edges[:, 0]], kind="stable")].tolist())
 
-    def cut_bytes(self, places: ArrayLike | None = None) -> FloatArray:
+    def cut_bytes(self, places: ArrayLike | None = None) -> _arrays.FloatArray:
         """Bytes that cross each cut of a division into consecutive stages, [stages - 1].
 
         ``places`` is the stage of each layer from 0, never falling along an edge; the levels where omitted. A
@@ -160,10 +156,10 @@ class LayerGraph(Layered):
         change = np.zeros(place.max() + 1)
         np.add.at(change, place, self.activation_bytes)
         np.add.at(change, last, -self.activation_bytes)
-        crossing: FloatArray = np.maximum(np.cumsum(change)[:-1], 0.0)
+        crossing: _arrays.FloatArray = np.maximum(np.cumsum(change)[:-1], 0.0)
         return crossing
 
-    def stored_bytes(self, places: ArrayLike | None = None) -> FloatArray:
+    def stored_bytes(self, places: ArrayLike | None = None) -> _arrays.FloatArray:
         """Bytes of all outputs made in each stage, which a backward pass without recomputation needs."""
         place = self._places(places)
         return sums(place, self.activation_bytes, int(place.max()) + 1)
@@ -220,10 +216,10 @@ class LayerGraph(Layered):
         group[makers[first]] = users[first]
         return self.merge(group)
 
-    def _places(self, places: ArrayLike | None) -> IntArray:
+    def _places(self, places: ArrayLike | None) -> _arrays.IntArray:
         return self.levels if places is None else _stages(places, self.edges, self.names)
 
-    def _summed(self, place: IntArray, count: int) -> dict[str, Any]:
+    def _summed(self, place: _arrays.IntArray, count: int) -> dict[str, Any]:
         """All fields of groups 0 ... count - 1 of layers but their edges and outputs."""
         members: list[list[int]] = [[] for _ in range(count)]
         for layer in self.order.tolist():
@@ -263,21 +259,12 @@ class LayerGraph(Layered):
         )
 
 
-def sums(groups: IntArray, amounts: FloatArray, count: int) -> FloatArray:
+def sums(groups: _arrays.IntArray, amounts: _arrays.FloatArray, count: int) -> _arrays.FloatArray:
     """Sum of the amounts in each of the groups 0 ... count - 1."""
     return np.bincount(groups, amounts, count).astype(np.float64)
 
 
-def _directed_pairs(edges: ArrayLike, n: int) -> IntArray:
-    """Check pairs of numbers below n, each pair once, and sort them."""
-    pairs = _arrays.integers("edges", edges, -1, 2, at_most=n - 1)
-    keys, counts = np.unique(pairs, axis=0, return_counts=True)
-    if np.any(counts > 1):
-        raise ValueError(f"edges must differ from each other, got {keys[counts > 1][0].tolist()} twice")
-    return keys
-
-
-def _stages(places: ArrayLike, edges: IntArray, names: tuple[str, ...]) -> IntArray:
+def _stages(places: ArrayLike, edges: _arrays.IntArray, names: tuple[str, ...]) -> _arrays.IntArray:
     """Check a stage for each layer: every one up to the last is used, and none falls along an edge."""
     place = _arrays.integers("places", places, len(names), per="names")
     if np.any(np.bincount(place) == 0):
@@ -289,7 +276,7 @@ def _stages(places: ArrayLike, edges: IntArray, names: tuple[str, ...]) -> IntAr
     return place
 
 
-def _components(groups: IntArray, edges: IntArray) -> IntArray:
+def _components(groups: _arrays.IntArray, edges: _arrays.IntArray) -> _arrays.IntArray:
     """Strongly connected components of the quotient by groups, numbered by their first layer [n]."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

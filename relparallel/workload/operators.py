@@ -1,28 +1,19 @@
 """The distinct operators of a model: what each computes, moves and stores.
 
-A model is a table of operators. An operator that every layer repeats is one row with a count, so the table
-does not grow with the number of layers.
-
-========  ======================================================  ==============
-letter    meaning                                                 field
-========  ======================================================  ==============
-M         rows of the result, all results of the operator         ``m``
-N         columns of the result                                   ``n``
-K         terms of each sum; 1 where nothing is contracted        ``k``
-========  ======================================================  ==============
+An operator that every layer repeats is one row with a count, so the table does not grow with the number of
+layers. M rows and N columns of the result, K terms of each sum (1 where nothing is contracted).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import pandas as pd
 
 from relparallel._checks import require_choice, require_instance
 from relparallel.hardware import Accelerator
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 KINDS: Final = ("contraction", "normalisation", "element-wise")
 """Classes (Ivanov et al. 2021, section 3): matrix products; means, norms and softmax; the rest."""
@@ -105,8 +96,6 @@ class OperatorTable:
 
     def shares(self) -> pd.DataFrame:
         """Return FLOPs and bytes of training by class of operator, as shares of the whole."""
-        import pandas as pd
-
         parts = {"flops": self.flops, "bytes": self.bytes}
         return pd.DataFrame(
             {name: [part("training", kind) / part() for kind in KINDS] for name, part in parts.items()},
@@ -115,8 +104,6 @@ class OperatorTable:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table: sizes, counts, FLOPs, bytes and FLOPs per byte of every operator."""
-        import pandas as pd
-
         frame = pd.DataFrame([self._line(row) for row in self.operators])
         moved = frame["bytes forward"] + frame["bytes backward"]
         frame["FLOP/byte"] = (frame["FLOPs forward"] + frame["FLOPs backward"]) / moved

@@ -112,7 +112,7 @@ PRECISIONS: Final[Mapping[str, Precision]] = {
 - fp32, megatron-fp16, megatron-bf16: 16, 20 and 18 bytes (Megatron-LM README, Distributed Optimizer).
 - deepspeed-fp16: the fp32 copy of the gradients is a shard; two buckets of 5e8 elements (its defaults).
 - deepspeed-bf16-2022: gradients in bf16 and in fp32, neither sharded; the updated weights pass through one
-  bucket of 5e9 elements (``bf16_optimizer.py``). That the 18 bytes of weights, fp32 gradients and optimiser
+  bucket of 5e9 elements (``bf16_optimizer.py``). That the 18 bytes of weights, fp32 gradients and optimizer
   must fit once before they are cut is inferred from which BLOOM runs failed; no source says so.
 - fsdp: fp32 shards, computed with in half precision (PyTorch FSDP under automatic mixed precision), and a
   fused cross entropy that keeps half-precision logits and makes their gradient (llm-foundry's default).

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from relparallel._checks import require_instance, require_int
 from relparallel.workload.precision import state_bytes_per_parameter
 from relparallel.workload.transformer import Transformer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _INFERENCE_BYTES = 2  # of a parameter that is not trained, and of a cached key or value
 
@@ -46,8 +44,6 @@ class MixedWorkload:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the phases with their FLOPs, least bytes read and FLOPs per byte."""
-        import pandas as pd
-
         fields = ("name", "model", "flops", "weight_reads", "bytes")
         frame = pd.DataFrame([{field: getattr(phase, field) for field in fields} for phase in self.phases])
         frame["FLOP/byte"] = frame["flops"] / frame["bytes"]
@@ -91,10 +87,9 @@ def rlhf(
     require_instance(Transformer, critic=critic)
     require_int(prompt=prompt, response=response, sequences=sequences, epochs=epochs, at_least=1)
     cached = _cache(actor, sequences)
-    whole = {name: _pass(model, prompt + response, sequences)
-             for name, model in (("actor", actor), ("critic", critic))}  # fmt: skip
+    trained = ("actor", "critic")
     models = {"actor": actor, "critic": critic, "reference": actor, "reward": critic}
-    kin = {"actor": "actor", "critic": "critic", "reference": "actor", "reward": "critic"}
+    whole = {name: _pass(model, prompt + response, sequences) for name, model in models.items()}
     weights = {name: float(_INFERENCE_BYTES * model.parameters) for name, model in models.items()}
     steps_read = cached * sum(prompt + i for i in range(1, response + 1))
     writing = sum(_token(actor, prompt + i) for i in range(1, response + 1)) * sequences
@@ -102,16 +97,10 @@ def rlhf(
         _phase("read prompts", "actor", _pass(actor, prompt, sequences), 1, weights["actor"]),
         _phase("write answers", "actor", writing, response, weights["actor"], steps_read),
     ]
-    phases += [_phase("judge", name, whole[kin[name]], 1, weights[name]) for name in models]
-    phases += [
-        _phase("train", name, 3 * epochs * whole[name], 3 * epochs, weights[name])
-        for name in ("actor", "critic")
-    ]
-    trained = state_bytes_per_parameter()
-    states = tuple(
-        (name, float((trained if name == kin[name] else _INFERENCE_BYTES) * model.parameters))
-        for name, model in models.items()
-    )
+    phases += [_phase("judge", name, whole[name], 1, weights[name]) for name in models]
+    phases += [_phase("train", name, 3 * epochs * whole[name], 3 * epochs, weights[name]) for name in trained]
+    bytes_of = {name: state_bytes_per_parameter() if name in trained else _INFERENCE_BYTES for name in models}
+    states = tuple((name, float(bytes_of[name] * model.parameters)) for name, model in models.items())
     return MixedWorkload(phases=tuple(phases), states=states, cache=cached * (prompt + response))
 
 

@@ -1,16 +1,7 @@
-"""Counting a decoder-only transformer: parameters and floating-point operations.
+"""Counting a decoder-only transformer: parameters and floating-point operations; published models by name.
 
-========  ==========================================  ==============
-letter    meaning                                     field
-========  ==========================================  ==============
-L         transformer layers                          ``layers``
-h         hidden size                                 ``hidden``
-a         attention heads                             ``heads``
-V         vocabulary                                  ``vocabulary``
-s         sequence length                             ``sequence``
-f         width of the feed-forward block             ``ffn``
-B         sequences in one iteration                  ``batch``
-========  ==========================================  ==============
+L layers of hidden size h have a heads and a feed-forward block of width f; V words, sequences of s tokens, B
+sequences in one iteration.
 """
 
 from __future__ import annotations

@@ -127,10 +127,10 @@ def test_rescheduling_carries_a_deep_pipeline_over_the_steps_that_are_too_large_
     reach = {}
     for name, rates in {"plain": falling[:, None], "falling": falling[:, None], "constant": base}.items():
         slope = least_squares_gradient(inputs, targets, 16, rng)
-        told = (
+        rates_of_run = (
             rates if name == "plain" else rescheduled_rate(rates, pipeline_delays(8), updates[:, None], 400)
         )
-        path = delayed_descent(slope, np.zeros(8), told, lags)
+        path = delayed_descent(slope, np.zeros(8), rates_of_run, lags)
         reach[name] = np.abs(path[-1] - 1).max()
     assert reach["falling"] < 1e-3
     assert not reach["plain"] < 1e3

@@ -73,10 +73,10 @@ def test_tiny_seconds_are_placed_as_well_as_large_ones():
 
 
 @pytest.mark.parametrize(
-    ("given", "told"), [({"resource": [3]}, "resource"), ({"duration": 0.0}, "duration")]
+    ("given", "message"), [({"resource": [3]}, "resource"), ({"duration": 0.0}, "duration")]
 )
-def test_bad_work_is_refused(given, told):
-    with pytest.raises(ValueError, match=told):
+def test_bad_work_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
         fill_bubbles(
             **{"timeline": simulate_schedule("1f1b", 3, 3), "resource": [0], "duration": 1.0} | given
         )

@@ -161,13 +161,14 @@ def test_the_kernel_of_a_step_prices_rings_alike(stride, ranks, inside):
     together = _together(machine, float(stride), float(ranks))
     kernel = _gather(1e8, float(ranks), together, machine)
     one_node, nodes = ranks <= together, np.ceil(ranks / together)
-    hops = min(nodes - 1, np.ceil(np.log2(nodes)))
+    rounds = min(nodes - 1, np.ceil(np.log2(nodes)))
     links = Links(
         latency=machine["round"] / 8 if one_node else 0.0,
         bandwidth=300e9 * 0.75,
         network_latency=0.0,
         network_bandwidth=200e9 * 0.9 * together / 8,
-        launch=machine["round"] * (5 / 8 if one_node else 1 / 2) + (0 if one_node else hops * machine["hop"]),
+        launch=machine["round"] * (5 / 8 if one_node else 1 / 2)
+        + (0 if one_node else rounds * machine["hop"]),
     )
     ways = ("ring",) if one_node else ("ring", "hierarchical")
     ours = [collective_time("reduce_scatter", way, 1e8, ranks, int(together), links) for way in ways]

@@ -114,10 +114,10 @@ def test_the_compiled_rules_are_the_plain_ones(
         **degrees, virtual_stages=virtual_stages, sequence_parallel=sequence_parallel, zero_stage=zero_stage,
         schedule=schedule,
     )  # fmt: skip
-    told = plain(model, grid.choices[0], batch, 8, 4)
+    expected = plain(model, grid.choices[0], batch, 8, 4)
     broken = broken_rules(model, grid.choices, batch, gpus=8, node=4)
-    assert [bool(broken[0] >> k & 1) for k in range(len(RULES))] == told
-    assert first_broken(broken)[0] == (told.index(True) + 1 if any(told) else FEASIBLE)
+    assert [bool(broken[0] >> k & 1) for k in range(len(RULES))] == expected
+    assert first_broken(broken)[0] == (expected.index(True) + 1 if any(expected) else FEASIBLE)
     assert broken_rules(model, grid.choices, batch)[0] == broken[0] & ~(1 | 1 << 17)
 
 

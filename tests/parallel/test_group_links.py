@@ -92,15 +92,15 @@ def test_flow_follows_every_shortest_path_alike(topology, pattern):
     flow = np.zeros(2 * m)
     for i, j in pairs:
         paths = ecmp_paths(topology, *(int(topology.hosts[group[k]]) for k in (i, j)))
-        wide = [np.prod([topology.multiplicity[index[min(h), max(h)]] for h in hops(p)]) for p in paths]
+        wide = [np.prod([topology.multiplicity[index[min(h), max(h)]] for h in links_of(p)]) for p in paths]
         for path, width in zip(paths, wide, strict=True):
-            for u, v in hops(path):
+            for u, v in links_of(path):
                 link = index[min(u, v), max(u, v)] + m * (u > v)
                 flow[link] += width / sum(wide) / (1 if pattern != "all_to_all" else n - 1)
     assert found.flow.toarray()[1] == pytest.approx(flow)
 
 
-def hops(path):
+def links_of(path):
     return list(pairwise(path))
 
 

@@ -211,7 +211,7 @@ def test_eager_hides_transfers_up_to_half_a_pass_pair_and_1f1b_none():
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"name": "zb_v", "virtual_stages": 1}, "virtual_stages must be 2"),
         ({"name": "zb_h1", "virtual_stages": 2}, "virtual_stages must be 1"),
@@ -222,8 +222,8 @@ def test_eager_hides_transfers_up_to_half_a_pass_pair_and_1f1b_none():
         ({"name": "1f1b", "most_in_flight": 0.5}, "most_in_flight"),
     ],
 )
-def test_what_does_not_fit_a_schedule_is_refused(given, told):
-    with pytest.raises(ValueError, match=told):
+def test_what_does_not_fit_a_schedule_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
         simulate_schedule(**{"stages": 4, "micro_batches": 8} | given)
 
 

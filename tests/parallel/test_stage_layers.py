@@ -98,7 +98,9 @@ def test_every_closed_form_holds_without_output_layer_and_transfers(name, recomp
     v, m = (2 if name in V_SHAPED else 1), 4 * p
     split = Strategy(pipeline=p, virtual_stages=v, schedule=name, recompute=recompute)
     priced = stage_times.priced_passes
-    monkeypatch.setattr(stage_times, "priced_passes", lambda rows: priced(rows)._replace(head=0.0, hop=0.0))
+    monkeypatch.setattr(
+        stage_times, "priced_passes", lambda rows: priced(rows)._replace(head=0.0, transfer=0.0)
+    )
     closed, simulated = both(replace(GPT, layers=2 * p * v), split, 2, m)
     left = closed.total - closed.head - closed.pipeline * (1 + (p - 1) / (m * v))
     if name != "zb_v" or recompute == "full":
@@ -141,15 +143,15 @@ def test_unequal_stages_take_what_flow_shops_take(layers, m, vocabulary, recompu
     slow = int(np.argmax(seconds))
     inside = sum(getattr(found, part) for part in INSIDE) + found.head
     assert inside == pytest.approx(m * seconds[slow], rel=1e-9)
-    hops = found.pipeline / m
-    least = (m * (seconds + hops) + np.cumsum(seconds + hops) - (seconds + hops)).max()
+    transfers = found.pipeline / m
+    least = (m * (seconds + transfers) + np.cumsum(seconds + transfers) - (seconds + transfers)).max()
     flow = step_timeline(model, split, on(2 * p), m, stage_layers=layers)
     first = flow.duration[(flow.kind == "forward") & (flow.item == 0)]
     back = flow.duration[(flow.kind == "backward") & (flow.item == 0)]
     assert passes(found) == pytest.approx(
         first.sum() + back.sum() + (m - 1) * (first.max() + back.max()), rel=1e-9
     )
-    assert (first + back).sum() == pytest.approx((seconds + hops).sum(), rel=1e-9)
+    assert (first + back).sum() == pytest.approx((seconds + transfers).sum(), rel=1e-9)
     plain = replace(split, schedule="1f1b")
     assert passes(step_time(model, plain, on(2 * p), m, stage_layers=layers)) >= least * (1 - 1e-9)
 

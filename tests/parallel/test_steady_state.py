@@ -59,7 +59,7 @@ def test_v_half_and_v_min_pay_a_half_and_two_thirds_per_stage(name, v, extra):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"name": "v_min", "virtual_stages": 2}, "name must have a closed form"),
         ({"name": "zb_2p", "micro_batches": 6}, "micro_batches must be at least 7"),
@@ -68,8 +68,8 @@ def test_v_half_and_v_min_pay_a_half_and_two_thirds_per_stage(name, v, extra):
         ({"name": "interleaved_1f1b", "virtual_stages": 2, "micro_batches": 9}, "micro_batches"),
     ],
 )
-def test_where_no_form_holds_it_is_refused(given, told):
-    with pytest.raises(ValueError, match=told):
+def test_where_no_form_holds_it_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
         bubble_fraction(**{"stages": 4, "micro_batches": 8} | given)
 
 

@@ -126,12 +126,12 @@ def test_with_a_slow_stage_in_the_middle_1f1b_is_not_optimal_but_h1_is():
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"forward": 1.5}, "forward must be whole"),
         ({"backward_weight": 2}, "backward_weight must be at least 1 below"),
     ],
 )
-def test_ticks_are_whole(given, told):
-    with pytest.raises(ValueError, match=told):
+def test_ticks_are_whole(given, message):
+    with pytest.raises(ValueError, match=message):
         best_order(2, 2, **given)

@@ -11,9 +11,8 @@ from relparallel.reliability.closed_forms.capacity_forms import (
     fat_tree_pair_bandwidth,
     fat_tree_pod_bandwidth,
 )
-from relparallel.reliability.repair.host_pairs import pairs_measure
-from relparallel.reliability.repair.likely_states import likely_states
-from relparallel.reliability.repair.state_orbits import orbits_of_sets
+from relparallel.reliability.repair.likely_states import likely_states, orbits_of_sets
+from relparallel.reliability.repair.measures import pairs_measure
 from relparallel.topology import as_topology, bcube, fat_tree, hpn7, leaf_spine, torus
 
 
@@ -146,7 +145,7 @@ def test_likely_states_of_parts_with_several_states():
 def test_orbits_of_pairs_on_a_ring():
     pairs = np.array([(i, j) for i in range(6) for j in range(i + 1, 6)])
     turn = np.roll(np.arange(6), 1)
-    label = orbits_of_sets(pairs, [turn])
+    label = orbits_of_sets(pairs, turn[None])
     distance = np.minimum(pairs[:, 1] - pairs[:, 0], 6 - pairs[:, 1] + pairs[:, 0])
     assert len(np.unique(label)) == 3
     assert len(np.unique(np.column_stack([label, distance]), axis=0)) == 3

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 import relparallel as rp
 from relparallel.hardware import Cluster
 from relparallel.training import checkpoint_recovery_probability, in_memory, parity, time_to_pair_loss
-from relparallel.training.memory_replicas import PLACEMENTS, domain_loss_probability, replica_holders
+from relparallel.training.redundancy import PLACEMENTS, domain_loss_probability, replica_holders
 
 
 def counted(nodes, replicas, placement):

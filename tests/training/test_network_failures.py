@@ -170,7 +170,7 @@ def test_switches_that_carry_nothing_do_nothing():
 def test_component_classes_keep_the_rate_and_what_stops():
     found = impact(FABRICS["one leaf"]())
     home = Cluster(nodes=8, gpus_per_node=4, nodes_per_switch=4)
-    leaf, spine = found.component_classes({"spine": 1e-9, "leaf": 2e-9}, home, repair=3600.0)
+    leaf, spine = found.component_classes({"spine": 1e-9, "leaf": 2e-9}, home)
     assert (leaf.name, leaf.level, leaf.effect, leaf.slowdown) == ("leaf", "switch", "stop", 1.0)
     assert (leaf.parts, leaf.rate, len(leaf.gpus)) == (2, 2e-9, 16)
     model = FailureModel(classes=(leaf, spine), cluster=home, placement=PLACE)

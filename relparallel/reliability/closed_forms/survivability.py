@@ -1,22 +1,152 @@
-"""How long until the first server is cut off, where nothing is repaired: smallest cuts and their number.
+"""Servers that reach each other or are cut off: accessible server ratio, smallest cuts, time to isolation.
 
 References
 ----------
-Burtin and Pittel, "Asymptotic estimates of the reliability of a complex system", Engineering Cybernetics 10,
-1972.
 Couto et al., "Reliability and survivability analysis of data center network topologies", Journal of Network
 and Systems Management 24, 2016 (arXiv 1510.02735).
+Burtin and Pittel, "Asymptotic estimates of the reliability of a complex system", Engineering Cybernetics 10,
+1972.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Callable
+from typing import Final, Literal
 
 import numpy as np
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
-from relparallel.topology import Description
+from relparallel.reliability.closed_forms._arguments import single_probabilities
+from relparallel.reliability.closed_forms.fat_tree_forms import Turn, fat_tree_pair
+from relparallel.reliability.closed_forms.leaf_spine_forms import leaf_spine_pair
+from relparallel.reliability.exact import evaluate
+from relparallel.reliability.result import Reliability, bracketed, exactly
+from relparallel.topology import Description, Topology, bcube, dcell
+
+Classes = list[tuple[int, Reliability]]
+
+_SECONDS: Final = 1.0  # that the frontier DP may take for a class of pairs
+
+
+def accessible_servers(
+    form: Description, server_up: float = 1.0, switch_up: float = 1.0, link_up: float = 1.0
+) -> Reliability:
+    """Expected share of the other servers that a server can reach: how often two servers reach each other.
+
+    Parameters
+    ----------
+    form : Description
+        A fat_tree, a leaf_spine, a bcube, or a dcell with k = 1, of two hosts or more.
+    server_up, switch_up, link_up : float, optional
+        Up-probability of every server, switch and cable. A server that is down reaches nobody.
+
+    Returns
+    -------
+    Reliability
+        ``reliability`` is the ratio, the probability that two different servers drawn at random reach each
+        other. Up-down routing in the first two designs, any path in the others, where servers forward. A
+        bcube or dcell is built; it is bracketed, with method "bounds", where the frontier DP is too wide.
+
+    Notes
+    -----
+    The mean over the classes of pairs: same edge switch, same pod and other pod; same leaf and other leaf; in
+    a DCell_1 the six ways in which two servers and their partners can lie; in a BCube_k the number of levels
+    in which two servers differ. O(1) pairs at any size.
+
+    Examples
+    --------
+    >>> from relparallel.topology import describe
+    >>> for form in (describe("fat_tree", k=16), describe("bcube", n=9, k=1), describe("dcell", n=9, k=1)):
+    ...     print(form.design, f"{accessible_servers(form, switch_up=0.99).unreliability:.2e}")
+    fat_tree 1.98e-02
+    bcube 2.00e-04
+    dcell 1.97e-04
+    """
+    require_instance(Description, form=form)
+    ups = single_probabilities(server_up=server_up, switch_up=switch_up, link_up=link_up)
+    if not has_pair_classes(form):
+        known = "a fat_tree, a leaf_spine, a bcube or dcell with k=1 of up to 4096 servers, with two hosts"
+        raise ValueError(f"form must be {known}, got {form.design} {dict(form.parameters)}")
+    classes = [(count, pair) for count, pair in _CLASSES[form.design](form, *ups) if count]
+    total = sum(count for count, _ in classes)
+    up, down, lower, upper = (
+        math.fsum(count * getattr(pair, name) for count, pair in classes) / total
+        for name in ("reliability", "unreliability", "lower", "upper")
+    )
+    if all(pair.exact for _, pair in classes):
+        return exactly(up, down, classes[0][1].method, classes[0][1].routing)
+    return bracketed(lower, min(upper, 1.0), classes[0][1].routing)
+
+
+def has_pair_classes(form: Description, servers: int = 4096) -> bool:
+    """Whether pairs of hosts fall into classes that have closed forms, or a network of so many servers."""
+    given, hosts = form.parameters, next(iter(form.nodes.values()))
+    if form.design in ("fat_tree", "leaf_spine"):
+        return hosts > 1 and max(given[name] for name in given if name != "hosts_per_leaf") <= 256
+    return 2 <= hosts <= servers and (form.design == "bcube" or (form.design == "dcell" and given["k"] == 1))
+
+
+def _fat_tree(form: Description, server: float, switch: float, link: float) -> Classes:
+    k = form.parameters["k"]
+    h = k // 2
+    counts: dict[Turn, int] = {"edge": h - 1, "aggregation": h * (h - 1), "core": h * h * (k - 1)}
+    ups = (switch, switch, switch, link, link, server * link)
+    return [(count, fat_tree_pair(k, *ups, turn=turn)) for turn, count in counts.items()]
+
+
+def _leaf_spine(form: Description, server: float, switch: float, link: float) -> Classes:
+    leaves, spines, hosts = (form.parameters[name] for name in ("leaves", "spines", "hosts_per_leaf"))
+    ups = (switch, link, switch, server * link)
+    here = leaf_spine_pair(leaves, spines, *ups, routing="updown", same_leaf=True)
+    if leaves == 1:
+        return [(hosts - 1, here)]
+    away = leaf_spine_pair(leaves, spines, *ups, routing="updown")
+    return [(hosts - 1, here), ((leaves - 1) * hosts, away)]
+
+
+def _bcube(form: Description, server: float, switch: float, link: float) -> Classes:
+    """Server 0 with one that differs in so many levels."""
+    n, levels = form.parameters["n"], form.parameters["k"] + 1
+    counts = {
+        sum(n**level for level in range(differ)): math.comb(levels, differ) * (n - 1) ** differ
+        for differ in range(1, levels + 1)
+    }
+    return _in_network(bcube(n, levels - 1), counts, server, switch, link)
+
+
+def _dcell(form: Description, server: float, switch: float, link: float) -> Classes:
+    """Server 0 of cell 0, whose partner is server 0 of cell 1."""
+    n = form.parameters["n"]
+    counts = {
+        1: n - 1,  # same cell
+        n: 1,  # the partner
+        n + 1: n - 1,  # the partner's cell
+        2 * n: n - 1,  # another cell, own partner in cell 0
+        2 * n + 1: n - 1,  # another cell, own partner in cell 1
+        2 * n + 2: (n - 1) * (n - 2),  # another cell, own partner in a fourth
+    }
+    return _in_network(dcell(n, 1), counts, server, switch, link)
+
+
+def _in_network(
+    network: Topology, counts: dict[int, int], server: float, switch: float, link: float
+) -> Classes:
+    """Server 0 with one of each class of others, exactly or with certified bounds."""
+    node = np.where(network.endpoint, server, switch)
+    return [
+        (count, evaluate(network, (0, other), link, node, max_seconds=_SECONDS))
+        for other, count in counts.items()
+        if count and other < network.num_hosts
+    ]
+
+
+_CLASSES: Final[dict[str, Callable[[Description, float, float, float], Classes]]] = {
+    "fat_tree": _fat_tree,
+    "leaf_spine": _leaf_spine,
+    "bcube": _bcube,
+    "dcell": _dcell,
+}
 
 
 def mean_time_to_isolation(mean_life: float, cut_size: int, cuts: int) -> float:

@@ -1,14 +1,12 @@
 """Fabrics of alike pods under alike cores, recognised by wiring and probabilities and not by their name.
 
-What is checked is what the exchange of pods, planes, cores and edge switches needs: the tiers are joined as
-`Fabric` says, and all parts of a class fail with the same probability.
+What is checked is what the exchange of pods, planes, cores and edge switches needs: switches of a plane or a
+pod have the same neighbours, and all parts of a class fail with the same probability.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Set
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +14,11 @@ from numpy.typing import NDArray
 from relparallel.reliability.probability import CERTAIN, Chance, series
 from relparallel.reliability.problem import Problem
 from relparallel.topology import Topology
+from relparallel.topology.symmetry import neighbour_classes
 
 IntArray = NDArray[np.int64]
-Links = dict[int, dict[int, int]]  # row of every link, by its ends
-Groups = dict[frozenset[int], set[int]]  # nodes by the nodes that they are joined to
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
 
 OF_PODS = ("aggregation", "core_link", "edge_link", "other_link", "edge")  # classes of parts of a pod
 
@@ -72,105 +71,122 @@ class Match(NamedTuple):
 
 def match_fabric(topology: Topology, problem: Problem) -> Match | None:
     """The fabric that a question is about, of any size."""
-    links, m = _links(problem), len(problem.edges)
-    top = max((topology.tier[v] for v in links), default=-1)
-    cores = {v for v in links if topology.tier[v] == top}
-    aggregations = {v for core in cores for v in links[core]}
-    edges = links.keys() - cores - aggregations
-    planes = _by_neighbours(links, cores)
-    pods = _by_neighbours(links, edges) if edges else {frozenset([v]): {v} for v in aggregations}
-    found = _seats(problem, edges or aggregations)
-    size = _size(planes, pods)
-    if found is None or size is None or not _in_tiers(links, aggregations, cores | edges):
+    tiers = _tiers(topology, problem)
+    found = None if tiers is None else _seats(problem, tiers.lowest)
+    size = None if tiers is None else _size(tiers)
+    if tiers is None or found is None or size is None:
         return None
-    seats, needed = found
-    chances = [*map(tuple, np.concatenate([problem.link, problem.node]).tolist())]
-    kinds: dict[Pods, dict[str, list[int]]] = {}
-    for above, below in pods.items():
-        lower = (below & seats, below - seats) if edges else (set(), set())
-        parts = _parts_of_pod(links, m, cores, above, *lower)
-        own = [{chances[row] for row in rows} or {CERTAIN} for rows in parts]
-        if max(map(len, own)) > 1:
-            return None
-        kind = Pods(1, len(below & seats), len(below - seats), *(chance.pop() for chance in own))
-        known = kinds.setdefault(kind, {name: [] for name in OF_PODS})
-        for name, rows in zip(OF_PODS, parts, strict=True):
-            known[name] += rows
-    core = [m + v for v in cores]
-    if len({chances[row] for row in core}) > 1:
+    seat, needed = found
+    m, chance = len(problem.edges), np.concatenate([problem.link, problem.node])
+    cores, pods = m + np.flatnonzero(tiers.core), int(tiers.pod.max()) + 1
+    if (chance[cores] != chance[cores[0]]).any():
         return None
-    ordered = sorted(kinds, key=lambda kind: kind[1:3])
-    each = size[0] * size[2]
-    fabric = Fabric(
-        *size,
-        chances[core[0]],
-        tuple(kind._replace(copies=len(kinds[kind]["aggregation"]) // each) for kind in ordered),
-    )
-    of_pods = [{name: np.array(rows, int) for name, rows in kinds[kind].items()} for kind in ordered]
-    needed += [m + v for v in seats & edges]
-    return Match(fabric, np.array(core, int), of_pods, np.array(needed, int), not edges)
-
-
-def _parts_of_pod(
-    links: Links, m: int, cores: Set[int], above: Set[int], seats: Set[int], idle: Set[int]
-) -> list[list[int]]:
-    """Rows of the classes `OF_PODS` of a pod of these aggregation and edge switches."""
-    return [
-        [m + v for v in above],
-        [row for v in above for core, row in links[v].items() if core in cores],
-        [row for v in seats for row in links[v].values()],
-        [row for v in idle for row in links[v].values()],
-        [m + v for v in idle],
+    rows = _parts_of_pods(tiers, seat, m)
+    shared = [_common(chance[part], pod, pods, CERTAIN) for part, pod in rows]
+    own = [one for one in shared if one is not None]
+    if len(own) < len(rows):
+        return None
+    counts = [np.bincount(tiers.pod[some], minlength=pods) for some in (seat, tiers.lowest & ~seat)]
+    kinds, kind = np.unique(np.column_stack([*counts, *own]), axis=0, return_inverse=True)
+    copies = np.bincount(kind.ravel()).tolist()
+    of_pods = [
+        Pods(copy, int(row[0]), int(row[1]), *map(tuple, np.reshape(row[2:], (-1, 2)).tolist()))
+        for copy, row in zip(copies, kinds, strict=True)
     ]
+    parts = [
+        {name: part[kind.ravel()[pod] == k] for name, (part, pod) in zip(OF_PODS, rows, strict=True)}
+        for k in range(len(kinds))
+    ]
+    fabric = Fabric(*size, tuple(chance[cores[0]].tolist()), tuple(of_pods))
+    if not tiers.two:
+        needed = np.concatenate([needed, m + np.flatnonzero(seat)])
+    return Match(fabric, cores, parts, needed, tiers.two)
 
 
-def _links(problem: Problem) -> Links:
-    """Row of each link between forwarding nodes, from both ends."""
-    links: Links = {}
-    relays = problem.transit[problem.edges].all(axis=1)
-    for row, (u, v) in zip(np.flatnonzero(relays).tolist(), problem.edges[relays].tolist(), strict=True):
-        links.setdefault(u, {})[v] = links.setdefault(v, {})[u] = row
-    return links
+class _Tiers(NamedTuple):
+    """Links by row, aggregation switch and other end; cores, lowest switches, planes and pods by node."""
+
+    row: IntArray
+    inner: IntArray
+    outer: IntArray
+    core: BoolArray
+    lowest: BoolArray
+    plane: IntArray
+    pod: IntArray
+    two: bool
 
 
-def _seats(problem: Problem, ends: Set[int]) -> tuple[set[int], list[int]] | None:
-    """Edge switches that have to be joined, and the rows of the hosts behind them and of their cables."""
-    seats, hosts, m = set(), [], len(problem.edges)
-    cables = np.bincount(problem.edges.ravel(), minlength=len(problem.node))
-    only = np.empty(len(problem.node), np.int64)  # a cable of every node that has one
-    only[problem.edges] = np.arange(len(problem.edges))[:, None]
-    for v in problem.terminals.tolist():
-        if problem.transit[v]:
-            seats.add(v)
-            continue
-        if cables[v] != 1:
-            return None
-        seats.add(int(problem.edges[only[v]].sum()) - v)
-        hosts += [m + v, int(only[v])]
-    return (seats, hosts) if seats <= ends else None
-
-
-def _by_neighbours(links: Links, nodes: Set[int]) -> Groups:
-    """Nodes that are joined to the same others."""
-    groups: Groups = {}
-    for v in nodes:
-        groups.setdefault(frozenset(links[v]), set()).add(v)
-    return groups
-
-
-def _in_tiers(links: Links, middle: Set[int], outer: Set[int]) -> bool:
-    """Whether every link joins the middle tier to one of the others."""
-    return all(near.keys() <= (outer if v in middle else middle) for v, near in links.items())
-
-
-def _size(planes: Groups, pods: Groups) -> tuple[int, int, int] | None:
-    """Planes, cores of each, and aggregation switches of each pod in each, where all are alike."""
-    own = Counter(v for above in planes for v in above)
-    cores = {len(group) for group in planes.values()}
-    covered = Counter(v for pod in pods for v in pod)
-    if len(cores) != 1 or own != covered or max(own.values()) > 1:
+def _tiers(topology: Topology, problem: Problem) -> _Tiers | None:
+    """Tiers of the switches, where every aggregation switch has one plane above and one pod below it."""
+    row, n = np.flatnonzero(problem.transit[problem.edges].all(axis=1)), len(problem.node)
+    if not row.size:
         return None
-    switches = {len(above & pod) for above in planes for pod in pods}
-    if len(switches) != 1:
+    ends = problem.edges[row]
+    linked = np.bincount(ends.ravel(), minlength=n) > 0
+    core = linked & (topology.tier == topology.tier[linked].max())
+    middle = np.zeros(n, dtype=np.bool_)
+    middle[ends[:, ::-1][core[ends]]] = True
+    if (middle[ends].sum(axis=1) != 1).any():
         return None
-    return len(planes), cores.pop(), switches.pop()
+    inner = np.where(middle[ends[:, 0]], ends[:, 0], ends[:, 1])
+    outer = ends.sum(axis=1) - inner
+    up, two = core[outer], bool(core[outer].all())
+    group = neighbour_classes(ends, core)
+    above = _common(group[outer[up], None], inner[up], n, (-1,))
+    below = _common(group[outer[~up], None], inner[~up], n, (-1,))
+    if above is None or below is None or (not two and (below[middle] < 0).any()):
+        return None
+    edge = linked & ~middle & ~core
+    plane = np.where(core, group, above[:, 0])
+    pod = np.where(edge, group, np.arange(n) if two else below[:, 0])
+    tiers = core, middle if two else edge, _ranks(plane, core | middle), _ranks(pod, edge | middle)
+    return _Tiers(row, inner, outer, *tiers, two)
+
+
+def _common(values: NDArray[Any], where: IntArray, size: int, none: tuple[float, ...]) -> NDArray[Any] | None:
+    """What all rows at a place have in common, ``none`` where there are none; None if they differ."""
+    found = np.tile(np.array(none, dtype=values.dtype), (size, 1))
+    found[where] = values
+    return found if np.array_equal(found[where], values) else None
+
+
+def _ranks(labels: IntArray, among: BoolArray) -> IntArray:
+    """Labels of some nodes as 0, 1, ...; -1 for the others."""
+    ranks = np.full(len(labels), -1)
+    ranks[among] = np.unique(labels[among], return_inverse=True)[1]
+    return ranks
+
+
+def _size(tiers: _Tiers) -> tuple[int, int, int] | None:
+    """Planes, cores of each, and aggregation switches of each pod in each, where all are joined alike."""
+    inner, lowest = np.unique(tiers.inner), tiers.lowest
+    cores = np.bincount(tiers.plane[tiers.core])
+    switches = np.zeros((len(cores), int(tiers.pod.max()) + 1), dtype=np.int64)
+    np.add.at(switches, (tiers.plane[inner], tiers.pod[inner]), 1)
+    if (cores != cores[0]).any() or (switches != switches[0, 0]).any():
+        return None
+    links = cores[0] * len(inner) + (0 if tiers.two else lowest.sum() * switches[:, 0].sum())
+    return (len(cores), int(cores[0]), int(switches[0, 0])) if links == len(tiers.row) else None
+
+
+def _parts_of_pods(tiers: _Tiers, seat: BoolArray, m: int) -> list[tuple[IntArray, IntArray]]:
+    """Rows of the parts of the classes `OF_PODS`, and the pod of each."""
+    row, inner, up, near = tiers.row, tiers.inner, tiers.core[tiers.outer], seat[tiers.outer]
+    switches, idle = np.unique(inner), np.flatnonzero(tiers.lowest & ~seat & (not tiers.two))
+    links = [(row[some], tiers.pod[inner[some]]) for some in (up, ~up & near, ~up & ~near)]
+    return [(m + switches, tiers.pod[switches]), *links, (m + idle, tiers.pod[idle])]
+
+
+def _seats(problem: Problem, lowest: BoolArray) -> tuple[BoolArray, IntArray] | None:
+    """Lowest switches that have to be joined, and the rows of the hosts behind them and of their cables."""
+    edges, m, terminals = problem.edges, len(problem.edges), problem.terminals
+    hosts = terminals[~problem.transit[terminals]]
+    if (np.bincount(edges.ravel(), minlength=len(lowest))[hosts] != 1).any():
+        return None
+    cable = np.empty(len(lowest), np.int64)
+    cable[edges] = np.arange(m)[:, None]
+    seat = np.zeros(len(lowest), dtype=np.bool_)
+    seat[terminals[problem.transit[terminals]]] = True
+    seat[edges[cable[hosts]].sum(axis=1) - hosts] = True
+    needed = np.column_stack([m + hosts, cable[hosts]]).ravel()
+    return (seat, needed) if not (seat & ~lowest).any() else None

@@ -1,11 +1,13 @@
-"""Networks whose nodes have no other relation than being alike: complete ones, and complete bipartite ones.
+"""Networks of interchangeable nodes: complete graphs and complete bipartite ones.
 
-Terminals may fail each in its own way. All links must be alike, and all nodes of a side that are no
-terminals. The nodes split into the component of one terminal and the rest, and only the numbers on both sides
-count. So the chance that k alike nodes are joined follows from that of fewer: take one node out, and let a
-second one be in a component of some size without it. The first node must then reach this component, and be
-joined to all that is left. Every term is a product of chances, and nothing is subtracted from one but for
-``1 - down ** x`` itself, which `expm1` gives to its last digit.
+Terminals may fail each in its own way. The nodes split into the component of one terminal and the rest, and
+only the numbers on both sides count. In floats: take one node out, and let a second one be in a component of
+some size without it; the first node must then reach this component, and be joined to all that is left. Every
+term is a product of probabilities, and nothing is subtracted from one but for ``1 - down ** x`` itself.
+
+In integers (`terminals_joined`), with sizes v of all classes, and u of the component of a node of the first,
+
+    joined[v] = 1 - sum of ways(u, v) joined[u] P(no link from u to the rest) over all u but v.
 
 References
 ----------
@@ -15,16 +17,22 @@ Gilbert, "Random graphs", Annals of Mathematical Statistics 30, 1959.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache, reduce
+from itertools import product
+from typing import Any, Final, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.probability import Chance, series
+from relparallel.reliability.frontier.compiled_sweep import NotExactError
+from relparallel.reliability.lumped.arithmetic import Scale
+from relparallel.reliability.probability import CERTAIN, Chance, series
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability, exactly
+from relparallel.topology.symmetry import neighbour_classes
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -49,9 +57,8 @@ def twins(problem: Problem) -> Reliability | None:
     if found is None:
         return None
     if found.complete:
-        (terminals, others), table = found.size[0].tolist(), choices(len(problem.node))
-        inner = complete_sum(table, terminals, others, found.link, found.other[0])
-        return with_terminals((inner, terminals * (others + 1)), problem)
+        terminals, others = found.size[0].tolist()
+        return with_terminals(complete_connected(terminals, others, found.link, found.other[0]), problem)
     (a, more), (b, rest) = found.size.tolist()
     inner = bipartite_sum(choices(len(problem.node)), found.size, found.link, found.other)
     return with_terminals((inner, a * (more + 1) * (b + 1) * (rest + 1)), problem)
@@ -65,12 +72,25 @@ def recognised(problem: Problem) -> Twins | None:
     complete, apart = 2 * m == n * (n - 1), n * n - 4 * m  # the squared difference of the two sides
     if not complete and (apart < 0 or math.isqrt(apart) ** 2 < apart or m * m > _MOST_STEPS):
         return None
-    network = problem.edges, problem.link, problem.node, problem.terminals, problem.transit
-    alike, *found = _recognised(*network, complete)
-    return Twins(complete, *found) if alike else None
+    right = np.zeros(n, dtype=np.bool_)
+    if not complete:
+        side = neighbour_classes(problem.edges, right)
+        right = side != side[problem.terminals[0]]
+    relay = np.ones(n, dtype=np.bool_)
+    relay[problem.terminals] = False
+    size = np.bincount(2 * right + relay, minlength=4).reshape(2, 2)
+    joined = complete or (size.sum(axis=1).prod() == m and (right[problem.edges].sum(axis=1) == 1).all())
+    link, *other = (
+        same(own) for own in (problem.link, problem.node[relay & ~right], problem.node[relay & right])
+    )
+    if not (joined and problem.transit.all()) or link is None or None in other:
+        return None
+    return Twins(complete, right, size, np.array(link), np.array(other, dtype=np.float64))
 
 
-def complete_connected(terminals: int, others: int, link: Chance, other: Chance) -> tuple[Chance, int]:
+def complete_connected(
+    terminals: int, others: int, link: Chance | FloatArray, other: Chance | FloatArray
+) -> tuple[Chance, int]:
     """Chance that the terminals of a complete graph are connected, and the number of terms.
 
     Notes
@@ -102,57 +122,15 @@ def bipartite_connected(
 
 def same(chances: FloatArray) -> Chance | None:
     """The chance that all rows of ``chances`` have; certain if there is none."""
-    alike, up, down = _same(chances, np.ones(len(chances), dtype=bool))
-    return (up, down) if alike else None
+    if (chances != chances[:1]).any():
+        return None
+    return tuple(chances[0].tolist()) if len(chances) else CERTAIN
 
 
 def with_terminals(inner: tuple[Chance, int], problem: Problem) -> Reliability:
     """The answer with the terminals' own failures."""
     own = map(tuple, problem.node[problem.terminals].tolist())
     return exactly(*series(inner[0], *own), "exact", states=inner[1], reason=f"{inner[1]} lumped states")
-
-
-@numba.njit(cache=True)
-def _recognised(edges, link, node, terminals, transit, complete):  # type: ignore[no-untyped-def]
-    """Whether all is alike, and the fields of `Twins` but for the first."""
-    n, size, other = len(node), np.zeros((2, 2), np.int64), np.empty((2, 2))
-    right = np.zeros(n, np.bool_) if complete else _other_side(edges, n, terminals[0])
-    relay = np.ones(n, np.bool_)
-    relay[terminals] = False
-    for v in range(n):
-        size[int(right[v]), int(relay[v])] += 1
-    alike = transit.all() and (complete or size[0].sum() * size[1].sum() == len(edges))
-    all_same, up, down = _same(link, np.ones(len(link), np.bool_))
-    alike &= all_same
-    for side in range(2):
-        all_same, other[side, 0], other[side, 1] = _same(node, relay & (right == bool(side)))
-        alike &= all_same
-    return alike, right, size, np.array([up, down]), other
-
-
-@numba.njit(cache=True)
-def _same(chances, chosen):  # type: ignore[no-untyped-def]
-    """Whether the rows that are chosen are equal, and the row that they are."""
-    found, up, down = False, 1.0, 0.0
-    for i in range(len(chances)):
-        if chosen[i] and not found:
-            found, up, down = True, chances[i, 0], chances[i, 1]
-        elif chosen[i] and (chances[i, 0] != up or chances[i, 1] != down):
-            return False, up, down
-    return True, up, down
-
-
-@numba.njit(cache=True)
-def _other_side(edges, n, node):  # type: ignore[no-untyped-def]
-    """Neighbours of a node, bool[n]; none where a link has both or neither of its ends among them."""
-    right = np.zeros(n, np.bool_)
-    for u, v in edges:
-        right[v] |= u == node
-        right[u] |= v == node
-    for u, v in edges:
-        if right[u] == right[v]:
-            return np.zeros(n, np.bool_)
-    return right
 
 
 @lru_cache(maxsize=16)
@@ -283,3 +261,78 @@ def component_sum(ways, size, other, miss, hit, joined, below, above):  # type: 
                     else:
                         down += mass
     return up, down
+
+
+_MOST_TERMS: Final = 3 * 10**7  # of a sum: half a minute
+
+Integers = NDArray[Any]
+
+
+def terminals_joined(
+    size: Sequence[int],
+    terminals: Sequence[bool],
+    ups: Sequence[Fraction],
+    links: Mapping[tuple[int, int], Fraction],
+    smallest: Fraction,
+) -> Fraction:
+    """Probability that all nodes of the terminal classes, the first one among them, are up and joined.
+
+    ``links``: up-probability of the links between two classes; to 50 bits of ``smallest``.
+    """
+    terms = math.prod((n + 1) * (n + 2) // 2 for n in size)
+    if terms > _MOST_TERMS:
+        raise NotExactError(f"classes of {list(size)} nodes take {terms} terms for importance")
+    nodes = sum(size)
+    scale = Scale(Scale.of(nodes, nodes, smallest).bits + 2 * nodes)
+    down = {
+        pair: _powers(1 - up, math.prod(max(size[a], 1) for a in pair), scale) for pair, up in links.items()
+    }
+    joined = _joined(size, down, scale)
+    whole = tuple(
+        slice(n, None) if needed else slice(None) for n, needed in zip(size, terminals, strict=True)
+    )
+    found = np.indices(joined.shape)[(slice(None), *whole)]
+    mass = joined[whole]
+    for b, n in enumerate(size):
+        if terminals[b]:
+            mass = scale.times(mass, scale.integer(ups[b] ** n))
+            continue
+        missed = [down[a, b][found[a]] for a in range(len(size)) if (a, b) in down]
+        missed += [down[b, a][found[a]] for a in range(len(size)) if (b, a) in down and a != b]
+        miss = reduce(scale.times, missed)
+        up = scale.integer(ups[b])
+        alone = scale.one - up + scale.times(up, miss)
+        weights = scale.times(_powers(ups[b], n, scale)[found[b]], _choices(n)[found[b]] * scale.one)
+        mass = scale.times(mass, weights)
+        for left in range(1, n + 1):
+            mass = np.where(n - found[b] >= left, scale.times(mass, alone), mass)
+    return Fraction(int(mass.sum()), scale.one)
+
+
+def _joined(size: Sequence[int], down: Mapping[tuple[int, int], Integers], scale: Scale) -> Integers:
+    """Probability that so many nodes of each class, one of the first at least, are joined to each other."""
+    joined = np.zeros([n + 1 for n in size], dtype=object)
+    every = np.indices(joined.shape)
+    for v in product(range(1, size[0] + 1), *(range(n + 1) for n in size[1:])):
+        box = (slice(1, v[0] + 1), *(slice(n + 1) for n in v[1:]))
+        u = every[(slice(None), *box)]
+        mass = joined[box]
+        for (a, b), powers in down.items():
+            left_a, left_b = v[a] - u[a], v[b] - u[b]
+            mass = scale.times(mass, powers[u[a] * left_a if a == b else u[a] * left_b + u[b] * left_a])
+        ways = [_choices(v[0] - 1), *(_choices(n) for n in v[1:])]
+        joined[v] = scale.one - int((mass * reduce(np.multiply.outer, ways)).sum())
+    return joined
+
+
+def _powers(x: Fraction, most: int, scale: Scale) -> Integers:
+    """Powers 0..most."""
+    found, one = [scale.one], scale.integer(x)
+    for _ in range(most):
+        found.append(scale.times(found[-1], one))
+    return np.array(found, dtype=object)
+
+
+def _choices(n: int) -> Integers:
+    """Binomial coefficients of n."""
+    return np.array([math.comb(n, k) for k in range(n + 1)], dtype=object)

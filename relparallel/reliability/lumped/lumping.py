@@ -34,9 +34,14 @@ from relparallel.reliability.lumped.arithmetic import (
     to_power,
 )
 from relparallel.reliability.lumped.fabric import Fabric, Pods
-from relparallel.reliability.lumped.pod_partitions import Layouts, layouts
+from relparallel.reliability.lumped.pod_partitions import (
+    Layouts,
+    Table,
+    agreement,
+    layouts,
+    power_sum_weights,
+)
 from relparallel.reliability.lumped.pod_sums import Outside, Uplinks, signed_ways
-from relparallel.reliability.lumped.pod_tables import Table, agreement, power_sum_weights
 from relparallel.reliability.probability import CERTAIN, Chance, part, series
 from relparallel.reliability.result import Reliability, exactly
 

@@ -21,10 +21,10 @@ from relparallel.reliability.lumped.arithmetic import Exact, Floats, Numbers, Sc
 from relparallel.reliability.lumped.pod_partitions import (
     IntArray,
     Layouts,
+    Table,
     integer_partitions,
     set_partitions,
 )
-from relparallel.reliability.lumped.pod_tables import Table
 
 Outside = Sequence[tuple[int, ...]]  # live cores of each plane outside the blocks, [choices, planes]
 Blocks = tuple[tuple[int, ...], ...]  # a set partition, sorted

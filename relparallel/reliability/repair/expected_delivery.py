@@ -6,22 +6,20 @@ looked at could change an expectation by at most their probability times the ran
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_flag, require_instance, require_int, require_real
 from relparallel.reliability.problem import LinkChance, NodeChance, read_problem
-from relparallel.reliability.repair.host_pairs import pairs_measure
-from relparallel.reliability.repair.likely_states import likely_states
-from relparallel.reliability.repair.state_orbits import orbits_of_sets, symmetries_that_keep
+from relparallel.reliability.repair.likely_states import likely_states, orbits_of_sets
+from relparallel.reliability.repair.measures import Measure, flow_measure, pairs_measure
 from relparallel.topology import Topology, as_topology
 from relparallel.topology.routing import node_index
-from relparallel.topology.symmetry import automorphisms
+from relparallel.topology.symmetry import symmetries_that_keep
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Measure = Callable[[Topology, BoolArray], float]
-_MOST_UNITS: Final = 2**20  # of the smallest capacity in the largest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -222,13 +218,17 @@ def performability(
     if not callable(measure) and measure not in ("connected_pairs", "max_flow"):
         raise ValueError(f"measure must be connected_pairs, max_flow or a function, got {measure!r}")
     marks = _marks(t, measure, sources, targets)
-    taken = _flow(t, marks) if measure == "max_flow" else measure
+    taken = flow_measure(t, marks) if measure == "max_flow" else measure
     value: Measure = taken if callable(taken) else pairs_measure(t)
     up, down = _chances(graph, t, link_up, node_up, link_down, node_down)
-    same = _permutations(t, up, down, marks) if symmetric or not callable(measure) else []
+    same = np.arange(up.size)[None]
+    if symmetric or not callable(measure):
+        n, both = t.num_nodes, np.column_stack([up, down])
+        kept = symmetries_that_keep(t, np.column_stack([marks, both[:n]]), both[n:])
+        same = np.unique(np.concatenate([same, kept]), axis=0)
     base = down > up
     both = np.where(base, [down, up], [up, down]).T
-    sets, _, chances, rest = likely_states(both, gap, most_sets if len(same) else most_states)
+    sets, _, chances, rest = likely_states(both, gap, most_sets if len(same) > 1 else most_states)
     label = orbits_of_sets(sets, same)
     _, first, orbit = np.unique(label, return_index=True, return_inverse=True)
     mass = np.bincount(orbit, chances)
@@ -311,51 +311,3 @@ def _marks(
             raise ValueError(f"{name} must be one or more nodes, each named once, got {labels!r}")
         marks[nodes] = mark
     return marks
-
-
-def _permutations(t: Topology, up: FloatArray, down: FloatArray, marks: IntArray) -> list[IntArray]:
-    """Proved symmetries as permutations of nodes and links that keep probabilities and marks."""
-    n = t.num_nodes
-    key = t.edges[:, 0] * n + t.edges[:, 1]
-    _, mark = np.unique(np.column_stack([marks, up[:n], down[:n]]), axis=0, return_inverse=True)
-    found = []
-    for g in symmetries_that_keep(automorphisms(t), mark.ravel().astype(np.int64)):
-        ends = np.sort(g[t.edges], axis=1)
-        whole = np.concatenate([g, n + np.searchsorted(key, ends[:, 0] * n + ends[:, 1])])
-        if np.array_equal(up, up[whole]) and np.array_equal(down, down[whole]):
-            found.append(whole)
-    return found
-
-
-def _flow(t: Topology, marks: IntArray) -> Measure:
-    """Largest flow between marked nodes as a function of the state, in smallest capacities."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_flow
-
-    n = t.num_nodes
-    cable = [
-        Fraction(float(c)).limit_denominator(10**6) if c < 1e6 else Fraction(round(c)) for c in t.capacity
-    ]
-    smallest = min(cable, default=Fraction(1))
-    shares = [(c / smallest).limit_denominator(64) for c in cable]
-    parts = int(np.lcm.reduce([share.denominator for share in shares])) if shares else 1
-    units = np.array([int(share * parts) for share in shares], dtype=np.int64) * t.multiplicity
-    if units.sum() > _MOST_UNITS**2 or units.max(initial=0) > _MOST_UNITS or parts > _MOST_UNITS:
-        raise ValueError(f"graph must have capacities with a common unit, got {np.unique(t.capacity)[:4]}")
-    forwards = t.transit | (marks > 0)
-    ends = np.array([n, n + 1])
-    outer = np.minimum(units.sum() + 1, 2**30)
-
-    def flow(topology: Topology, alive: BoolArray) -> float:
-        node = alive[:n] & forwards
-        keep = alive[n:] & node[topology.edges].all(axis=1)
-        u, v = topology.edges[keep].T
-        start, goal = (np.flatnonzero(node & (marks == mark)) for mark in (1, 2))
-        tail = np.concatenate([u, v, np.full(start.size, ends[0]), goal])
-        head = np.concatenate([v, u, start, np.full(goal.size, ends[1])])
-        amount = np.concatenate([np.tile(units[keep], 2), np.full(start.size + goal.size, outer)])
-        arcs = csr_array((amount.astype(np.int32), (tail, head)), shape=(n + 2, n + 2))
-        arcs.indices, arcs.indptr = arcs.indices.astype(np.int32), arcs.indptr.astype(np.int32)
-        return float(maximum_flow(arcs, n, n + 1, method="dinic").flow_value / parts)
-
-    return flow

@@ -1,4 +1,4 @@
-"""Likely states first: the states of independent parts by falling probability."""
+"""Likely states first: states of independent parts by falling probability, and those that symmetry joins."""
 
 from __future__ import annotations
 
@@ -36,6 +36,32 @@ def likely_states(
     parts, states, found, all_seen = _best_first(odds[order], first, float(remainder), most)
     left = 0.0 if all_seen else max(1.0 - math.fsum(found), 0.0) + _ROUNDING
     return np.where(parts >= 0, order[parts] if order.size else parts, -1), states, found, left
+
+
+def orbits_of_sets(sets: IntArray, permutations: IntArray) -> IntArray:
+    """Label [N] of each set; sets of one label are images of each other by permutations of the parts.
+
+    An image is looked up by a sum of random words of its parts and then compared, so a clash of sums can
+    split an orbit and never joins two. O(N w log N) per permutation.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    count = len(sets)
+    words = np.random.default_rng(0).integers(2**63, size=permutations.shape[1] + 1, dtype=np.uint64)
+    key = words[sets].sum(axis=1)
+    order = np.argsort(key)
+    rows = np.sort(sets, axis=1)
+    here, there = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    for permutation in permutations:
+        image = np.append(permutation, -1)[sets]
+        place = order[np.minimum(np.searchsorted(key[order], words[image].sum(axis=1)), count - 1)]
+        same = np.flatnonzero((rows[place] == np.sort(image, axis=1)).all(axis=1))
+        here.append(same)
+        there.append(place[same])
+    start, end = np.concatenate(here), np.concatenate(there)
+    joined = coo_array((np.ones(start.size, dtype=np.int8), (start, end)), shape=(count, count))
+    return np.asarray(connected_components(joined.tocsr(), directed=False)[1], dtype=np.int64)
 
 
 @numba.njit(cache=True)

@@ -18,9 +18,8 @@ from relparallel.reliability.closed_forms.fat_tree_partitions import pods_joined
 from relparallel.reliability.closed_forms.form_recognition import AnyPath, over_any_path
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.lumped.arithmetic import Scale, exact_up
-from relparallel.reliability.lumped.class_graph import terminals_joined
 from relparallel.reliability.lumped.fabric import Match, match_fabric
-from relparallel.reliability.lumped.interchangeable_nodes import recognised
+from relparallel.reliability.lumped.interchangeable_nodes import recognised, terminals_joined
 from relparallel.reliability.lumped.lumping import connected, floors, large_terms, scale_of
 from relparallel.reliability.lumped.symmetry import bcube_sum, least, match_small_fabric, two_levels
 from relparallel.reliability.probability import series
