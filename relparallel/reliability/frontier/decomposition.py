@@ -107,13 +107,7 @@ class Compiled:
 
 
 def compiled(problem: Problem, reductions: bool = True, ordered: bool = True) -> Compiled:
-    """Take a network apart: reductions, blocks, orders and sweeps.
-
-    Notes
-    -----
-    Time: linear in the size of the network but for the search for an order, whose time is limited by that of
-    the sweep.
-    """
+    """Take a network apart: reductions, blocks, orders and sweeps."""
     m, n = len(problem.link), len(problem.node)
     connected, slots, tape, required, steps, parts, starts, widths = decompose(problem, reductions, ordered)
     return Compiled(
