@@ -1,7 +1,5 @@
 """How many nodes are down: distributions for a job that loses parts of several sizes, and their spread."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

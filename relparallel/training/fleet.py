@@ -6,8 +6,6 @@ server good. A standby takes its place after a recovery; without standbys hosts 
 that do other work are pre-empted one by one where servers are missing.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Final

@@ -4,8 +4,6 @@ A pod of TPU v4 has 64 cubes of 4 x 4 x 4 chips on 16 hosts. Wired for good, a s
 optical switches, any.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

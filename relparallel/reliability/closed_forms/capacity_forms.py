@@ -4,8 +4,6 @@ Routing is up-down. Each distribution counts whole units of capacity, so "at lea
 last entries: k-out-of-n with shares of bandwidth in the place of connection.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -4,8 +4,6 @@ A form needs interchangeable parts: `match_fabric` sees whether there are tiers 
 then depends on the parts that fail and on the terminals; where none does, the reason is said.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 

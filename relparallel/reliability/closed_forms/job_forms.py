@@ -4,8 +4,6 @@ A job is a set of hosts, as `topology.fat_tree` numbers them: host i hangs at ed
 ``i // h^2``, h = k/2. Its hosts and their edge switches stand in series with what lies above them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from itertools import combinations, product

@@ -16,8 +16,6 @@ Hardy, Lucet and Limnios, "K-terminal network reliability measures with binary d
 Transactions on Reliability 56, 2007.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from functools import cache

@@ -4,8 +4,6 @@ The structure decides everything but the numbers: which chances the reductions c
 falls into blocks, and in which order the frontier DP sweeps through each of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple

@@ -6,8 +6,6 @@ slot; then the state stays as it is when the link is up. In both cases only the 
 state that stays keeps its share of the mass, and what moves is listed until the whole layer is decided.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

@@ -21,8 +21,6 @@ networks", SIAM Journal on Computing 14, 1985. Hopcroft and Tarjan, "Algorithm 4
 graph manipulation", Communications of the ACM 16, 1973.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 

@@ -5,8 +5,6 @@ answers the question, made in integers: it is made once more with p moved by a s
 and the difference of integers loses nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Final, NamedTuple
