@@ -1,7 +1,5 @@
 """The command line: ``python -m relparallel figures``, ``ledger``, ``warm``, ``notebook`` and ``derive``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

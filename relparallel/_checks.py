@@ -19,8 +19,6 @@ A field with ``default=None`` also takes None. A ``__post_init__`` of the class 
 what concerns several fields. Results, which only functions build, are plain frozen dataclasses.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import operator

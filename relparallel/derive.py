@@ -4,8 +4,6 @@
 Each row says from which input it was computed (sha256), so that a reader can tell whether it is still true.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tarfile

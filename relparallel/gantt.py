@@ -1,7 +1,5 @@
 """Drawing a `Timeline`: one row per resource, one box per task."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -4,8 +4,6 @@
 stated tolerance, a declared *discrepancy* with its reason, *failed*, or *open* while no model computes it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase

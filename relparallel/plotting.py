@@ -4,8 +4,6 @@
 differ between two runs. Colours are those of Okabe and Ito, which every kind of colour vision tells apart.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

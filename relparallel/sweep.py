@@ -6,8 +6,6 @@ will do: a process pool, or a dask cluster by ``distributed.Client("tcp://HOST:8
 does the chunks of a worker that dies again on another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import TypeVar

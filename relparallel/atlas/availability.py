@@ -1,7 +1,5 @@
 """Rows of a card for what parts that fail on their own cut off: a pair of hosts, some host, a share."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass

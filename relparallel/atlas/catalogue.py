@@ -1,7 +1,5 @@
 """One network of every design at about the same size."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """`Card`: every number of a network beside its bracket and the way it is known."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Theorems about collectives: their least bytes and rounds, what nodes change, and what overlap is worth."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from relparallel.claims.registry import theorem

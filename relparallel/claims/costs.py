@@ -1,7 +1,5 @@
 """Published cost, power and cables of networks, from unit prices and counts."""
 
-from __future__ import annotations
-
 from relparallel.claims.registry import reproduces
 from relparallel.topology import bill_of_materials
 from relparallel.topology.costs import BillOfMaterials

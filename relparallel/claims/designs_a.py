@@ -1,7 +1,5 @@
 """Published counts and distances of VL2, FiConn, MDCube, F10 and Aspen; theorems on routes and circuits."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 

@@ -1,7 +1,5 @@
 """Published counts and distances of training clusters, low-diameter and direct networks, as built."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

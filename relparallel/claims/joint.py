@@ -1,7 +1,5 @@
 """Joint optimisation: what holds for every cluster, shown on one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Published sizes and operations of convolutional networks, from their layer graphs."""
 
-from __future__ import annotations
-
 import re
 
 from relparallel.claims.registry import reproduces

@@ -1,7 +1,5 @@
 """Published runs that fit or did not, and bytes per parameter, from `memory`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from relparallel.claims.registry import reproduces, theorem

@@ -1,7 +1,5 @@
 """Published bisections, orbits and connectivities, measured on the built graphs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from relparallel.claims.registry import reproduces, theorem

@@ -1,7 +1,5 @@
 """Published loads and throughputs of whole networks, by shortest paths and by linear programming."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from relparallel.claims.registry import reproduces, theorem

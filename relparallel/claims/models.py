@@ -1,7 +1,5 @@
 """Published sizes and operations of models, from `workload`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from relparallel.claims.registry import reproduces, theorem

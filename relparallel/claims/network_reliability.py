@@ -1,7 +1,5 @@
 """Published reliabilities of networks: frontier DP, counts of connecting subgraphs, real networks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, Final

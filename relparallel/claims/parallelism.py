@@ -1,7 +1,5 @@
 """Published sizes, operations, memory and schedules of split models, from `workload` and `parallel`."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ A claim names its parameters after the keys of a row's inputs; `compute` binds t
 published value unless it asks for the row itself through a parameter called ``fact``.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Availability, importance and performability: each by two routes that share no code."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import product
 from math import prod

@@ -1,7 +1,5 @@
 """Cuts, bounds and recognised forms where the answer is known: counts, and the frontier DP."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from relparallel import topology

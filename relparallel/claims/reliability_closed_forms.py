@@ -1,7 +1,5 @@
 """Published reliabilities of whole fabrics: closed forms, each beside the frontier DP where it fits."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Lumping by symmetry against the frontier DP and the closed forms, which know nothing of each other."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from relparallel import topology

@@ -1,7 +1,5 @@
 """Published costs of pipeline schedules, each played by the simulator, and theorems on the others."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from relparallel.claims.registry import reproduces, theorem

@@ -1,7 +1,5 @@
 """Published steps and half-lives of training with stale weights, and theorems on them."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Published rates of training, predicted by `step_time`, and its errors beside those of another model."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from relparallel.claims.registry import reproduces, theorem

@@ -1,7 +1,5 @@
 """Published counts, distances and cuts of data-centre networks, measured on the built graphs."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import networkx as nx

@@ -1,7 +1,5 @@
 """Checkpoints in memory, on several levels and against silent errors: rows of ``training-reliability``."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

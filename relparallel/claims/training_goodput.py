@@ -1,7 +1,5 @@
 """Goodput and the Markov chain of nodes: identities with older closed forms."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from relparallel import training

@@ -1,7 +1,5 @@
 """Stragglers, optical switching and degraded networks: rows of ``training-reliability``."""
 
-from __future__ import annotations
-
 import math
 import re
 from itertools import product

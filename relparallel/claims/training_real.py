@@ -3,8 +3,6 @@
 Results on data that are too large to ship come from ``data/derived/failure_replays.csv``.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Redundancy, replication, spares and break-even points: rows of ``training-reliability`` and theorems."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.integrate import quad
 from scipy.stats import binom

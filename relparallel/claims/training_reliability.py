@@ -1,7 +1,5 @@
 """Failures, checkpoints, recovery and goodput: rows of ``training-reliability``."""
 
-from __future__ import annotations
-
 from relparallel import hardware, training
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.optimize import joint_optimum

@@ -1,7 +1,5 @@
 """Simulated fleets and laws of life: rows of ``training-reliability``."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Descent whose gradients come late, simulated update by update with weights out of the past."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeAlias
 

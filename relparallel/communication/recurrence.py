@@ -5,8 +5,6 @@ square blocks: its taps. A method with a step is a function from the step to its
 and predictions of weights are further components of x.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 

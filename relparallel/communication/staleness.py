@@ -6,8 +6,6 @@ the discrepancy D. Delays count the updates between those weights and the ones t
 `relparallel.parallel.weight_delay` counts one more, the gradient's own.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

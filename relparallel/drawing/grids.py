@@ -1,7 +1,5 @@
 """Layouts of networks whose nodes are points of a grid: torus, HammingMesh, HyperX."""
 
-from __future__ import annotations
-
 import math
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Layouts of networks of groups: rings of switches, discs on a circle, the clusters of a projective plane."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

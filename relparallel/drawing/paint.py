@@ -1,7 +1,5 @@
 """Colours of cables and switches: what kind of thing they are in their design."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Layouts of networks whose servers forward: tables of a BCube, containers, circles within circles."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

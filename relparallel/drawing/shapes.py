@@ -1,7 +1,5 @@
 """Points and curves that layouts are made of."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Layout of Clos networks and of clusters with rails: tiers are rows, pods stand beside each other."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from relparallel.drawing.shapes import Points, spread

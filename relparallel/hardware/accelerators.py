@@ -1,7 +1,5 @@
 """Accelerators: what one GPU can do at most, and what has been measured of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 

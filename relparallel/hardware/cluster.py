@@ -3,8 +3,6 @@
 A `Cluster` counts parts and has two levels of links; it has no graph.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Final
 

@@ -8,8 +8,6 @@ by Nesterov's method for smoothed problems (Math. Programming 2005), with a rest
 whenever the bound gets worse.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -5,8 +5,6 @@ a node gathers what its neighbours sent in the last level and keeps what it has 
 of the compiler (a vector of eight words), so that it is read, joined and counted by a few instructions.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba

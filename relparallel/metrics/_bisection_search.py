@@ -4,8 +4,6 @@ Hosts move so that the halves stay within two of each other, switches move freel
 once, best gain first, and goes back to the cheapest halving that it met.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

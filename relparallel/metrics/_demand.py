@@ -1,7 +1,5 @@
 """Who sends how much to whom, between the nodes at which hosts are counted: every host sends one unit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

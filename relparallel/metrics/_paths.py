@@ -4,8 +4,6 @@ Brandes, "A faster algorithm for betweenness centrality", 2001: search from the 
 traffic from the farthest nodes inwards.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

@@ -1,7 +1,5 @@
 """A number together with how sure it is."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -11,8 +11,6 @@ them; its complement is then connected, and must lie in the disjoint cliques of 
 U = U_A U_B.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 import numpy as np

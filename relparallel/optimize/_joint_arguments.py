@@ -1,7 +1,5 @@
 """Arguments of `joint`, checked and compiled."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Mixed-integer programmes by HiGHS, solved to the end: the optimum, or the knowledge that there is none."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

@@ -1,7 +1,5 @@
 """Where the failures of a design lie: how likely each set of nodes is what one terminal still reaches."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

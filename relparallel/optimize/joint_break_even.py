@@ -1,7 +1,5 @@
 """From which failure rate on the fastest strategy is not the best one."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Final

@@ -11,8 +11,6 @@ H, M      cumulated hazard (T/eta)^b; expected renewals in T
 ========  ============================================================  =====================
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Final

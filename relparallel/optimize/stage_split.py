@@ -1,7 +1,5 @@
 """How many layers each pipeline stage should have, where embedding and output layer make stages unequal."""
 
-from __future__ import annotations
-
 import heapq
 from typing import Any
 

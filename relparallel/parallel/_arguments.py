@@ -1,7 +1,5 @@
 """Checks that this package needs beside the common ones: single numbers, columns, whole numbers."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

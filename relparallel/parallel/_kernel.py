@@ -6,8 +6,6 @@ of `PARTS` that sums to the time of the step. n is tokens of a micro-batch on on
 degrees, m micro-batches, v chunks per stage.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numba

@@ -5,8 +5,6 @@ a row of `BYTES` for each stage, or the largest stage of each strategy, per GPU.
 on one rank; t, c, e, p are the degrees, m micro-batches, v chunks per stage, i the stage, counted from 0.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numba

@@ -1,7 +1,5 @@
 """Rows of the kernel's structured arrays, made from the types that people use."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -6,8 +6,6 @@ In an all-to-all the vector of every rank has a row of N elements for each rank 
 rank i sends, its chunk j goes to rank j. So a message keeps its place in the vector like any other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain

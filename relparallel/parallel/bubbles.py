@@ -1,7 +1,5 @@
 """Independent work that runs while a schedule waits: how much of it fits without delaying anything."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,8 +6,6 @@ N, but for the double tree and a chain over several nodes, of which the form is 
 under ``@form(kind, algorithm)``.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final

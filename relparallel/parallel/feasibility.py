@@ -3,8 +3,6 @@
 One compiled list of rules serves a single strategy, which gets an error, and a grid, whose rows get a code.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numba

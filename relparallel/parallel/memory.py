@@ -4,8 +4,6 @@ The numbers come from the kernel of ``_memory_kernel.py``, which grids use too; 
 `activation_bytes_per_layer` are the published closed forms of single terms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final

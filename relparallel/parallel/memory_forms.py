@@ -5,8 +5,6 @@ each. s, h, a are sequence, hidden size and heads; b, t, c micro-batch, tensor a
 stages, micro-batches and chunks per stage.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

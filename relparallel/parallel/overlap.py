@@ -3,8 +3,6 @@
 The closed forms are exact, and `overlap_timeline` runs the same tasks on the simulator of schedules.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

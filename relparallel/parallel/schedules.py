@@ -5,8 +5,6 @@ backward pass b for the inputs and w for the weights. A new schedule is one rule
 ...)`` in this file: it makes an `Order` from p, m, v and what a stage may hold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 

@@ -3,8 +3,6 @@
 Every chunk is priced by the kernel, its passes are run by the simulator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """What a pipeline schedule costs once it runs: idle time per iteration, and the weights that it keeps."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -5,8 +5,6 @@ states that can still meet a deadline are carried from tick to tick; the deadlin
 until one of them is done. The micro-batches are interchangeable, so running them in turn loses nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 

@@ -4,8 +4,6 @@ L layers of hidden size h read s tokens of each of b sequences, in m micro-batch
 and e are the degrees, k the experts of a token, v the chunks per stage, psi the parameters of the model.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -60,14 +60,7 @@ def first_that_fits(attempts: Iterable[Attempt]) -> Reliability:
 
 
 def exact_within(problem: Problem, reductions: bool, max_states: int, max_seconds: float) -> Reliability:
-    """Run the frontier DP if neither its memory nor its time can exceed a limit.
-
-    Notes
-    -----
-    A state takes 20 to 70 ns, so that the sweep stops after max_seconds / 50 ns states, or at the
-    first layer of more than ``max_states``. Predicting the states instead would need a bound that is close,
-    and Bell's number of the width is not.
-    """
+    """Run the frontier DP if neither its memory nor its time, 50 ns a state, can exceed a limit."""
     most, visits = fitting(max_states), max(int(min(max_seconds / STATE_SECONDS, ANY)), 1)
     found = solved(problem, reductions, most, visits)
     try:

@@ -4,8 +4,6 @@ Combining pairs by products and sums, never by 1 - x, keeps a down-probability o
 up-probability beside it. The arithmetic is generic: floats or `fractions.Fraction`.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 Chance = tuple[Any, Any]  # (up, down) of one independent part

@@ -1,7 +1,5 @@
 """Compiled kernels: said once where they are made, and made ahead by ``python -m relparallel warm``."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator

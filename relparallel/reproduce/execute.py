@@ -4,8 +4,6 @@ A `Task` goes to a worker and an `Outcome` comes back, both plain bytes and numb
 `concurrent.futures.Executor` can carry them. A worker writes nothing but a temporary folder of its own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -3,8 +3,6 @@
 Only the standard library is imported here: the check "is anything stale?" must cost nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

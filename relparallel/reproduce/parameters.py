@@ -4,8 +4,6 @@ papermill passes a misspelled or ill-typed parameter on without a word; here it 
 runs. Only the standard library is imported.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import math

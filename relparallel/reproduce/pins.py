@@ -4,8 +4,6 @@ Numerical libraries choose their code by the processor they meet, and the last d
 it; here they are held to what every processor of the family has, to one thread, and to no user's settings.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 A run may be killed at any moment, and so may a worker or a kernel; none of the others may stay behind.
 """
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import os

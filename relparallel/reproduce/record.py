@@ -5,8 +5,6 @@ Everything here lies in the ignored folder ``.relparallel/`` of the checkout: on
 and notebooks that failed. A fresh clone has none of it and so executes everything. Standard library only.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A new notebook with the cells that every notebook of the collection begins and ends with."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, Final

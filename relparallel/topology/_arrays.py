@@ -1,7 +1,5 @@
 """Checks of whole arrays: every refusal names the field, the value and what is allowed."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 

@@ -1,7 +1,5 @@
 """The small nouns of a topology: the design it follows, and what in it fails together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final

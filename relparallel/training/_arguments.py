@@ -1,7 +1,5 @@
 """Arguments of this package: times and rates inside the range where its formulas keep their meaning."""
 
-from __future__ import annotations
-
 from typing import Any, Final, TypeAlias
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Time of a block of checkpoints, compiled: first three moments, at many intervals at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compiled loops that allocate nothing: without counts of references, which cost more than the loops here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

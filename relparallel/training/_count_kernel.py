@@ -3,8 +3,6 @@
 One event costs O(rows), however many nodes there are.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

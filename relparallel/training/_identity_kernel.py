@@ -4,8 +4,6 @@ Two heaps: ends of lives on the clock of running nodes, and ends of repairs on t
 O(log nodes).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

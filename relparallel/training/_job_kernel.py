@@ -3,8 +3,6 @@
 Both simulations drive it: ``advance`` lets time pass without events, ``strike`` lets a failure hit.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

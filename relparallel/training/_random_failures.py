@@ -4,8 +4,6 @@ A job of N nodes falls into U units of g nodes each. The functions return one en
 k = 0 … ``down`` and only add and multiply positive numbers, so that small probabilities keep their digits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import cache

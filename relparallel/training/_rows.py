@@ -1,7 +1,5 @@
 """One job as arrays: what closed forms, the Markov chain and both simulations share."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ series; so the transform of a nested process is written down as for probabilitie
 off at the end. Compiled: a plan of checkpoints is evaluated at hundreds of intervals.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba

@@ -1,7 +1,5 @@
 """Expected share of the full throughput with 0 … ``down`` failed nodes, one function per kind of policy."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import Any

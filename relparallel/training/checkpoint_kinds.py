@@ -3,8 +3,6 @@
 Sizes are those of the whole job [bytes], bandwidths the sum over its nodes [bytes/s].
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -11,8 +11,6 @@ time: while the job computes, stands still, notices and restarts. One that strik
 again, from the level being read or a higher one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field
 

@@ -17,8 +17,6 @@ D         down: nothing runs and nothing fails [s]            ``down``
 Every function broadcasts over its arguments.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where one choice overtakes another: cross-over repair times, by closed form and by root finding."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

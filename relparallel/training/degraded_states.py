@@ -3,8 +3,6 @@
 What the states that were not looked at could change is at most their probability: a certified bracket.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Blast radius: which ranks, replicas and nodes stop when one part of the cluster fails."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

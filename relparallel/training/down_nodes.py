@@ -1,12 +1,11 @@
 """How many nodes are down: distributions for a job that loses parts of several sizes, and their spread."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numba
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from relparallel.reliability.repair.stationary import stationary_distribution
@@ -114,10 +113,8 @@ def node_by_node(failures: Array, leave: float, able: Array) -> tuple[Array, Mov
 
 def _stationary(flows: Sequence[tuple[Any, Any, Any]], states: int) -> Array:
     """Stationary distribution of a chain from (from, to, rate)."""
-    from scipy.sparse import csr_array
-
     start, end, rate = (np.concatenate(column) for column in zip(*flows, strict=True))
-    return stationary_distribution(csr_array((rate, (start, end)), shape=(states, states)))
+    return stationary_distribution(scipy.sparse.csr_array((rate, (start, end)), shape=(states, states)))
 
 
 def balanced_moves(probability: Array, loads: Mapping[int, float], able: Array, repair: float) -> Moves:
@@ -143,8 +140,6 @@ def speed_variance(probability: Array, moves: Moves, speed: Array) -> float:
     2 sum_K q (v - E v) h with Q h = E v - v, where Q holds the moves between numbers of nodes down and h is 0
     in the likeliest one. O(K n^2).
     """
-    from scipy.linalg import solve_banded
-
     known = np.flatnonzero(probability > _RARE * probability.max())
     window = slice(known[0], known[-1] + 1)
     probability, speed = probability[window] / probability[window].sum(), speed[window]
@@ -161,5 +156,5 @@ def speed_variance(probability: Array, moves: Moves, speed: Array) -> float:
     off, most = speed - probability @ speed, int(probability.argmax())
     row = np.arange(max(most - wide, 0), min(most + wide, last) + 1)
     band[wide + most - row, row] = row == most
-    ahead = solve_banded((wide, wide), band, np.where(states == most, 0.0, -off))
+    ahead = scipy.linalg.solve_banded((wide, wide), band, np.where(states == most, 0.0, -off))
     return max(float(2 * probability @ (off * ahead)), 0.0)

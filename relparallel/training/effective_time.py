@@ -4,8 +4,6 @@ Letters as in `checkpointing`: work W, checkpoint C, mean time between failures 
 Every function broadcasts over its arguments.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Final, cast
 

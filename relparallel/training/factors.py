@@ -15,8 +15,6 @@ degraded_parts  mean speed with slow parts: the slowest of them sets the pace
 Every factor is a number, or an array that broadcasts over candidates.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from math import prod
 from typing import Any, Final

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import choice, record, require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import LONGEST
 from relparallel.units import DAY
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OVERLAPS: Final = ("refuse", "merge", "keep")
 COLUMNS: Final = ("node", "start", "end")
@@ -62,8 +60,6 @@ class FailureLog:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        import pandas as pd
-
         node, cause = texts(node=self.node), texts(cause=self.cause)
         start, end = (_times(**{name: getattr(self, name)}) for name in ("start", "end"))
         for name, column in (("start", start), ("end", end), ("cause", cause)):
@@ -128,8 +124,6 @@ class FailureLog:
 
     def records(self) -> pd.DataFrame:
         """Return every failure as a record for `simulate`: nodes from 0 in the order of their names."""
-        import pandas as pd
-
         number = np.unique(self.node, return_inverse=True)[1]
         return pd.DataFrame({"node": number, "start": self.start, "end": self.end})
 
@@ -138,8 +132,6 @@ class FailureLog:
 
         The most frequent class first.
         """
-        import pandas as pd
-
         groups = pd.Series(self.repairs).groupby(self.cause)
         table = groups.agg(failures="size", mean_repair="mean", median_repair="median")
         share = table["failures"] / len(self.start)
@@ -197,8 +189,6 @@ def _times(**named: Any) -> Times:
 
 def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
     """Refuse records that cannot be replayed; the row is named by its index."""
-    import pandas as pd
-
     require_instance(pd.DataFrame, records=records)
     require_int(nodes=nodes, at_least=1)
     if missing := [name for name in COLUMNS if name not in records]:

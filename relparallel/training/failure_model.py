@@ -3,8 +3,6 @@
 Published runs count only where a count or a rate is given with the parts and the time that it belongs to.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace

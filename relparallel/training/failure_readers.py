@@ -1,7 +1,5 @@
 """Readers of failure records: a user's own CSV file, and the public record of Los Alamos, read in place."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip

@@ -6,14 +6,13 @@ server good. A standby takes its place after a recovery; without standbys hosts 
 that do other work are pre-empted one by one where servers are missing.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numba
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import real, record, require_int, require_rng, whole
@@ -22,9 +21,6 @@ from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import FASTEST, LONGEST, SHORTEST
 from relparallel.training.report import mean_interval
 from relparallel.units import DAY, MINUTE
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_SERVERS: Final = 10**7
 
@@ -142,8 +138,6 @@ class Fleet:
 
         Nothing fails while the job stands still. 64-bit counts; about 60 ns per failure or repair.
         """
-        import pandas as pd
-
         require_int(replications=replications, at_least=2, at_most=10**6)
         require_rng(rng=rng)
         parts = map_chunks(self._run, spawn_streams(rng, replications), executor)

@@ -4,8 +4,6 @@ All three are distributions of log T = mu + sigma Z with a fixed distribution of
 gradient serves them, lives that had not ended included.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final

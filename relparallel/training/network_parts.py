@@ -1,7 +1,5 @@
 """The parts of a network that can be lost, which are interchangeable to a job, and whom a loss cuts off."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

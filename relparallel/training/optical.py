@@ -4,11 +4,10 @@ A pod of TPU v4 has 64 cubes of 4 x 4 x 4 chips on 16 hosts. Wired for good, a s
 optical switches, any.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
+import scipy
 
 from relparallel._checks import require_flag, require_instance, require_int, require_probability
 from relparallel.training._arguments import require_time
@@ -50,14 +49,12 @@ def usable_fraction(
     >>> round(usable_fraction(16, 0.99), 4), round(usable_fraction(16, 0.99, switched=False), 4)
     (0.7474, 0.0763)
     """
-    from scipy.stats import binom
-
     up = _cube_up(cubes_per_slice, host_up, cubes, hosts_per_cube)
     n = cubes_per_slice
     if not require_flag(switched=switched):
         return float(cubes // n * n / cubes * up**n)
     working = np.arange(cubes + 1)
-    return float(binom.pmf(working, cubes, up) @ (working // n) * n / cubes)
+    return float(scipy.stats.binom.pmf(working, cubes, up) @ (working // n) * n / cubes)
 
 
 def slice_availability(
@@ -92,14 +89,12 @@ def slice_availability(
     >>> round(slice_availability(3, 16, 0.99), 4), round(slice_availability(3, 16, 0.99, switched=False), 4)
     (0.9894, 0.0017)
     """
-    from scipy.stats import binom
-
     up = _cube_up(cubes_per_slice, host_up, cubes, hosts_per_cube)
     if require_int(slices=slices, at_least=1) * cubes_per_slice > cubes:
         raise ValueError(f"slices must need at most {cubes} cubes, got {slices} of {cubes_per_slice}")
     if require_flag(switched=switched):
-        return float(binom.sf(slices * cubes_per_slice - 1, cubes, up))
-    return float(binom.sf(slices - 1, cubes // cubes_per_slice, up**cubes_per_slice))
+        return float(scipy.stats.binom.sf(slices * cubes_per_slice - 1, cubes, up))
+    return float(scipy.stats.binom.sf(slices - 1, cubes // cubes_per_slice, up**cubes_per_slice))
 
 
 def rewired(
@@ -137,8 +132,6 @@ def rewired(
     >>> round(leaf.repair, 1)
     62.9
     """
-    from scipy.stats import poisson
-
     require_instance(FailureModel, model=model)
     require_time(time=time)
     require_int(spares=spares, at_least=0, at_most=10**6)
@@ -151,7 +144,9 @@ def rewired(
         if entry.repair is None:
             raise ValueError(f"model must have a repair time for every part, got None for {entry.name!r}")
         load = (rate := model.class_rate(entry)) * entry.repair
-        waiting = load * poisson.sf(spares - 1, load) - spares * poisson.sf(spares, load)
+        waiting = load * scipy.stats.poisson.sf(spares - 1, load) - spares * scipy.stats.poisson.sf(
+            spares, load
+        )
         harm = time + float(waiting) / rate if rate else time
         return replace(entry, repair=float(min(harm, entry.repair)))
 

@@ -5,8 +5,6 @@ public log, or the words "not published" where a value is assumed. The published
 compared afterwards and never used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

@@ -17,8 +17,6 @@ Nodes fail and are repaired independently, every failed node by a repairman of i
 time counts. The function broadcasts over rates and times.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -5,8 +5,6 @@ hold, the owner counted: in groups of m nodes that hold each other's shards; on 
 nodes hold a shard; mixed, groups with one ring of the m + N mod m last nodes where m does not divide N.
 """
 
-from __future__ import annotations
-
 from math import comb, perm, pi, sqrt
 from typing import Final
 

@@ -3,8 +3,6 @@
 Every member gives a GPU the same bandwidth, so that what differs is what a lost part does.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -5,8 +5,6 @@ C seconds at the end. Errors strike the work at rate 1/M and are seen by the nex
 the job goes back to the last checkpoint in R seconds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -12,8 +12,6 @@ c         repairs that go on at the same time                         ``crews``
 ========  ==========================================================  =====================
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, Final

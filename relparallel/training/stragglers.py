@@ -10,8 +10,6 @@ q, s      chance that a rank is slow, and its slowdown
 ========  ============================================================
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Final

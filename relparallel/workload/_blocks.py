@@ -4,8 +4,6 @@ A function here makes one operator or the few operators of a block. Sizes are wh
 often a forward pass repeats it, each time with parameters of its own unless ``copies`` says otherwise.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from relparallel.workload.operators import Operator

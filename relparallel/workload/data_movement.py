@@ -5,8 +5,6 @@ and writes. A tensor's letters are its dimensions: b sequences; j, k tokens, as 
 of width p; i, u hidden and feed-forward width; c the 3 of queries, keys and values.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection

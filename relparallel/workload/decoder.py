@@ -1,7 +1,5 @@
 """The operators of a decoder-only transformer, on one rank of a tensor-parallel group."""
 
-from __future__ import annotations
-
 from relparallel._checks import require_instance, require_int
 from relparallel.workload._blocks import attention_core, embedding, feed_forward, linear, norm, pointwise
 from relparallel.workload.operators import Operator, OperatorTable

@@ -1,7 +1,5 @@
 """Transformers with an encoder: the first one of 2017, T5, BERT, the Vision Transformer and Swin."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

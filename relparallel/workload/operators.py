@@ -4,8 +4,6 @@ An operator that every layer repeats is one row with a count, so the table does 
 layers. M rows and N columns of the result, K terms of each sum (1 where nothing is contracted).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final

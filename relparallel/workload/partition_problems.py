@@ -6,8 +6,6 @@ must share a device, ``colorClass``) and ``edges`` (``sourceId``, ``destId``, ``
 accelerator. A ``cost`` is a time, paid once for each maker on each device.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

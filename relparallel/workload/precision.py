@@ -1,7 +1,5 @@
 """Numbers of few bits: what a parameter weighs in training, and which gradients a format cannot hold."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -9,8 +9,6 @@ Times are in ms and sizes in bytes, of a batch whose size the file does not tell
 list ``[a; b]`` of outputs, which is read as its sum.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

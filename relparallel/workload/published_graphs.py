@@ -8,8 +8,6 @@ has 4 h (i + h + 2) parameters, two biases for each gate, and 4 h (i + h) multip
 A new model is one builder under ``@published({name: sizes})`` in this file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Recurrent networks: one product for all steps of the inputs, and one for every step of the state."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from relparallel._checks import require_choice, require_int

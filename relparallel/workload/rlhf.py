@@ -1,7 +1,5 @@
 """Reinforcement learning from human feedback: one step writes, judges and trains, on four models."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import pandas as pd

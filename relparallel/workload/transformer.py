@@ -4,8 +4,6 @@ L layers of hidden size h have a heads and a feed-forward block of width f; V wo
 sequences in one iteration.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from relparallel._checks import flag, instance, record, require_choice, require_int, whole

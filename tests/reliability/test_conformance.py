@@ -12,7 +12,7 @@ from relparallel import topology
 from relparallel.claims.network_reliability import _TERMINALS, _graph as named
 from relparallel.published import facts
 from relparallel.reliability import bounds, evaluate, survival_signature
-from relparallel.reliability.closed_forms.fat_tree_partitions import pods_apart
+from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart
 from relparallel.reliability.extensions.srlg import conditioned, swept
 from relparallel.reliability.frontier.decomposition import compiled
 from relparallel.reliability.lumped.symmetry import lumped

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate, fat_tree_pods_connected
-from relparallel.reliability.closed_forms.fat_tree_partitions import pods_apart
+from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart
 from relparallel.reliability.closed_forms.random_graph_connectivity import binomial_weights, row_set_together
 from relparallel.topology import fat_tree
 

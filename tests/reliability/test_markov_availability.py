@@ -60,12 +60,12 @@ def test_two_classes_and_one_crew_against_a_dense_solve():
     assert np.abs(rates.sum(axis=1)).max() < 1e-15
     both = np.vstack([rates.T, np.ones(len(rates))])
     law = np.linalg.lstsq(both, np.append(np.zeros(len(rates)), 1.0), rcond=None)[0]
-    np.testing.assert_allclose(chain.law, law, rtol=1e-9)
+    np.testing.assert_allclose(chain.distribution, law, rtol=1e-9)
     inside = rates[np.ix_(chain.up, chain.up)]
     assert chain.mttf == pytest.approx(np.linalg.solve(-inside, np.ones(len(inside)))[0], rel=1e-10)
     # The crew serves the first class first: it does not feel the second.
-    alone = repair_chain([system[0]], crews=1).law
-    np.testing.assert_allclose(np.bincount(chain.down[:, 0], chain.law), alone, rtol=1e-12)
+    alone = repair_chain([system[0]], crews=1).distribution
+    np.testing.assert_allclose(np.bincount(chain.down[:, 0], chain.distribution), alone, rtol=1e-12)
     assert repair_chain(system, crews=1).unavailability > repair_chain(system).unavailability
 
 

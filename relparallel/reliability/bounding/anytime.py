@@ -14,8 +14,6 @@ counted, not timed: each layer may have as many states as an even share of the w
 that the bounds are the same on every machine. `wide_states` says how a state is written.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 import numba

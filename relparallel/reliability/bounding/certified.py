@@ -161,14 +161,9 @@ def bounds(
 def bound_problem(problem: Problem, method: Method, rtol: float, max_states: int, max_steps: int) -> Bounds:
     """Bound a problem that has been read."""
     tried = _by_blocks(problem, method, rtol, max_states, max_steps)
-    lower, upper = _best(tried)
-    return Bounds(lower=lower, upper=upper, method=method, tried=tried)
-
-
-def _best(tried: dict[str, Bracket]) -> Bracket:
-    """Largest lower and smallest upper bound."""
     lower = max(low for low, _ in tried.values())
-    return lower, max(lower, min(high for _, high in tried.values()))
+    upper = max(lower, min(high for _, high in tried.values()))
+    return Bounds(lower=lower, upper=upper, method=method, tried=tried)
 
 
 def _by_blocks(
@@ -188,8 +183,9 @@ def _by_blocks(
         wide = _not_tight(best, rtol * combine(apart, narrow + best)[0])
         if name in ("bonferroni", "disjoint"):
             families |= _likely_cuts(blocks, [i for i in wide if i not in families], rtol, max_steps)
-        shares = _shares([len(blocks[i].problem.link) for i in wide])
-        for i, share in zip(wide, shares, strict=True):
+        links = sum(len(blocks[i].problem.link) for i in wide)
+        for i in wide:
+            share = len(blocks[i].problem.link) / links
             if name == "anytime":
                 states = max_states if whole else min(FIRST, max_states)
                 work = max(int(max_steps * share) // 2, 1)
@@ -197,7 +193,8 @@ def _by_blocks(
             elif name == "subgraph":
                 new = 0.0, subgraph_bound(blocks[i].problem, int(max_steps * share) // _SWEEP)
             elif name == "bonferroni":
-                new = _by_union(blocks[i].problem, families[i])
+                new = union_bracket(blocks[i].problem, families[i])
+                new = new[0], min(new[1] + rest_bound(blocks[i].problem, families[i]), 1.0)
             else:
                 new = disjoint_cuts(families[i]), edge_packing_bound(blocks[i].problem)
             low = max(best[i][0], new[0])
@@ -221,11 +218,6 @@ def _not_tight(brackets: list[Bracket], gap: float) -> list[int]:
     widths = [high - low for low, high in brackets]
     wide = [i for i, width in enumerate(widths) if width > gap / len(widths)]
     return wide or [int(np.argmax(widths))]
-
-
-def _shares(sizes: list[int]) -> list[float]:
-    """Part of the whole of each."""
-    return [size / sum(sizes) for size in sizes]
 
 
 def _without_narrow(blocks: list[Block], max_visits: int) -> tuple[list[Bracket], list[Block]]:
@@ -254,12 +246,6 @@ def _likely_cuts(blocks: list[Block], which: list[int], rtol: float, max_steps: 
         families[i] = near_minimum_cuts(blocks[i].problem, rtol / 4, steps, 0.1)
         max_steps, left = max(max_steps - families[i].steps * slower, 0), left - size
     return families
-
-
-def _by_union(problem: Problem, family: CutFamily) -> Bracket:
-    """Bracket by the listed cuts and the bound on all others."""
-    low, high = union_bracket(problem, family)
-    return low, min(high + rest_bound(problem, family), 1.0)
 
 
 def bound_by_pairs(problem: Problem, ask: Callable[[Problem], Bracket]) -> Bracket:

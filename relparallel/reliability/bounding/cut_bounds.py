@@ -17,8 +17,6 @@ bounds hold for any part of the list, so a large group in which many pairs share
 likeliest cuts. Sums are widened by more than they can have been rounded.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final

@@ -1,7 +1,5 @@
 """The search for cuts that `cuts` describes: it colours nodes S, T or D and packs paths between S and T."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numba

@@ -35,8 +35,6 @@ Karger, "A randomized fully polynomial time approximation scheme for the all-ter
 problem", SIAM Journal on Computing 29, 1999 (few cuts are near-minimum; the tail of `karger_tail`).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Final

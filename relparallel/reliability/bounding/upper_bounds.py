@@ -19,8 +19,6 @@ Takahashi and Matsuyama, "An approximate solution for the Steiner problem in gra
 1980. Ball, Colbourn and Provan, "Network reliability", Handbooks in OR and MS 7, 1995 (edge-packing bounds).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from heapq import heappop, heappush

@@ -11,8 +11,6 @@ that leave one after the other form groups, and the whole group falls apart wher
 outside of the largest block. Terminals that have left stay with one vertex of their block.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Arguments that closed forms share: single probabilities and the half radix of a fat-tree."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,13 +4,11 @@ Routing is up-down. Each distribution counts whole units of capacity, so "at lea
 last entries: k-out-of-n with shares of bandwidth in the place of connection.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_int
-from relparallel.reliability.closed_forms._arguments import single_probabilities
+from relparallel.reliability.closed_forms._arguments import half_radix, single_probabilities
 
 FloatArray = NDArray[np.float64]
 
@@ -74,24 +72,21 @@ def fat_tree_pod_bandwidth(
     require_int(k=k, at_most=200)
     one = group * _binomial(h, lane)
     one[0] += (1 - aggregation_up) * (1 + aggregation_up)
-    law = np.ones(1)
+    total = np.ones(1)
     for _ in range(h):
-        law = np.convolve(law, one)
-    return law
+        total = np.convolve(total, one)
+    return total
 
 
 def _fabric(k: int, core_up: float, aggregation_up: float, core_link_up: float) -> tuple[int, float, float]:
     """Groups, the probability that both aggregation switches of one are up, and that a core joins them."""
-    require_int(k=k, at_least=4, at_most=1000)
-    if k % 2:
-        raise ValueError(f"k must be an even integer in [4, 1000], got {k}")
+    require_int(k=k, at_least=4)
     single_probabilities(core_up=core_up, aggregation_up=aggregation_up, core_link_up=core_link_up)
-    return k // 2, aggregation_up**2, core_up * core_link_up**2
+    return half_radix(k, at_most=1000), aggregation_up**2, core_up * core_link_up**2
 
 
 def _binomial(count: int, up: float) -> FloatArray:
     """Distribution of the number that are up, 0 to count."""
     from scipy.stats import binom
 
-    law: FloatArray = binom.pmf(np.arange(count + 1), count, up)
-    return law
+    return np.asarray(binom.pmf(np.arange(count + 1), count, up))

@@ -4,14 +4,12 @@ A form needs interchangeable parts: `match_fabric` sees whether there are tiers 
 then depends on the parts that fail and on the terminals; where none does, the reason is said.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from relparallel.reliability.closed_forms.fat_tree_partitions import pods_apart
+from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart
 from relparallel.reliability.closed_forms.job_forms import JOINED_EXACTLY, pairs_joined
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.lumped.fabric import Fabric, Match, Pods, match_fabric

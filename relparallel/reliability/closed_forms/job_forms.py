@@ -4,8 +4,6 @@ A job is a set of hosts, as `topology.fat_tree` numbers them: host i hangs at ed
 ``i // h^2``, h = k/2. Its hosts and their edge switches stand in series with what lies above them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from itertools import combinations, product
@@ -16,8 +14,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.reliability.closed_forms._arguments import half_radix, single_probabilities
-from relparallel.reliability.closed_forms.fat_tree_forms import fat_tree_pair, pods_together
-from relparallel.reliability.closed_forms.fat_tree_partitions import Bracket
+from relparallel.reliability.closed_forms.fat_tree_forms import Bracket, fat_tree_pair, pods_together
 from relparallel.reliability.probability import CERTAIN, Chance, parallel, part, series
 from relparallel.reliability.result import Reliability, Routing
 

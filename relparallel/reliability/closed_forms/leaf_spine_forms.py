@@ -4,8 +4,6 @@ Leaves and working spines are the two sides of a random bipartite graph whose ed
 them; `random_graph_connectivity` gives the chance that the leaves of a job are in one component.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from relparallel._checks import require_choice, require_int

@@ -12,8 +12,6 @@ Lefevre and Picard, "A non-standard family of polynomials and the final size dis
 epidemic processes", Advances in Applied Probability 22, 1990.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -8,8 +8,6 @@ Burtin and Pittel, "Asymptotic estimates of the reliability of a complex system"
 1972.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Final, Literal

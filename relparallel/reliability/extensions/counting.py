@@ -206,9 +206,8 @@ def survival_signature(
     graph : Topology or networkx.Graph or networkx.MultiGraph
         The network.
     classes : {"links", "nodes", "both", "kinds"} or Mapping of part to class
-        All cables are one class, or all nodes are, or these are two classes; or nodes are classed by kind and
-        cables by the kinds of their ends. A mapping names nodes by label and links by pair of labels (each of
-        its parallel cables is a part); the parts that it leaves out never fail.
+        All cables, all nodes, these two; or nodes by kind and cables by the kinds of their ends. A mapping
+        names nodes by label and links by pair of labels; the parts that it leaves out never fail.
     terminals : {"all", "switches", "nodes"} or collection of labels
         Nodes that must be up and connected.
     max_states : int, optional

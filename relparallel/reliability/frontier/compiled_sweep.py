@@ -16,8 +16,6 @@ Hardy, Lucet and Limnios, "K-terminal network reliability measures with binary d
 Transactions on Reliability 56, 2007.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from functools import cache
@@ -197,7 +195,11 @@ class Ways(NamedTuple):
 @numba.njit(cache=True)
 def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-def]
     """Decide all links; stop early, with peak > max_states or visited > max_visits."""
-    rows, nothing = planned_rows(steps, chances[:, 1::2] > 0.0), np.empty(0, np.int32)
+    fails, nothing = np.empty((len(steps), 3), np.bool_), np.empty(0, np.int32)
+    for r in range(len(steps)):  # plain loops compile faster than expressions of arrays
+        for part in range(3):
+            fails[r, part] = chances[r, 2 * part + 1] > 0.0
+    rows = planned_rows(steps, fails)
     here, there = np.zeros(2, np.uint64), np.empty(64, np.uint64)
     here.view(np.float64)[1] = 1.0
     table, bits, buffer = np.empty(64, np.int32), -1, np.empty(64, np.uint64)
@@ -222,14 +224,14 @@ def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-de
                 buffer = grown(buffer, _NONE, min(8 * count, 8 * _BATCH))
                 table, bits = indexed(table, there, _NONE, 2 * count)
             for start in range(0, 2 * count, 2 * _BATCH):
-                part = here[start : min(start + 2 * _BATCH, 2 * count)]
+                batch = here[start : min(start + 2 * _BATCH, 2 * count)]
                 if kind == FRESH:
-                    found += _expand(part, row, chance, ways, kinds, sums, there[2 * found :]) // 2
+                    found += _expand(batch, row, chance, ways, kinds, sums, there[2 * found :]) // 2
                 else:
                     if kind == LEAVE:
-                        made = _let_go(part, row, chance, sums, buffer)
+                        made = _let_go(batch, row, chance, sums, buffer)
                     else:
-                        made = _expand(part, row, chance, ways, kinds, sums, buffer)
+                        made = _expand(batch, row, chance, ways, kinds, sums, buffer)
                     there, table, bits, found = add_states(buffer[:made], there, table, bits, found)
                 if found > most:
                     break

@@ -4,8 +4,6 @@ The structure decides everything but the numbers: which chances the reductions c
 falls into blocks, and in which order the frontier DP sweeps through each of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -107,13 +105,7 @@ class Compiled:
 
 
 def compiled(problem: Problem, reductions: bool = True, ordered: bool = True) -> Compiled:
-    """Take a network apart: reductions, blocks, orders and sweeps.
-
-    Notes
-    -----
-    Time: linear in the size of the network but for the search for an order, whose time is limited by that of
-    the sweep.
-    """
+    """Take a network apart: reductions, blocks, orders and sweeps."""
     m, n = len(problem.link), len(problem.node)
     connected, slots, tape, required, steps, parts, starts, widths = decompose(problem, reductions, ordered)
     return Compiled(

@@ -8,8 +8,6 @@ slot of its block, plus 128 if the block holds a terminal. Behind the slots of v
 which are live from their first to their last member.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

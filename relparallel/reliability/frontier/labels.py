@@ -10,8 +10,6 @@ flagged: see `pack`. As long as no terminal has entered, or nothing but terminal
 every block holds one: then memory keeps labels alone.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Final
 

@@ -6,8 +6,6 @@ slot; then the state stays as it is when the link is up. In both cases only the 
 state that stays keeps its share of the mass, and what moves is listed until the whole layer is decided.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 
@@ -130,8 +128,10 @@ def _insert(part, start, stop, layer, table, bits, found):  # type: ignore[no-un
 def planned_rows(steps, fails):  # type: ignore[no-untyped-def]
     """Choose slots anew, so that vertices take over from those that leave, and how to decide each row."""
     rows = np.empty((len(steps), HOLDS + 1), np.int64)
-    place, free, room = np.full(_SLOTS, -1, np.int64), np.arange(_SLOTS - 1, -1, -1), _SLOTS
-    mortal, alike, any_yet = np.zeros(_SLOTS, np.bool_), True, False  # may be dead; all are terminals; one is
+    place, free, mortal = np.empty(_SLOTS, np.int64), np.empty(_SLOTS, np.int64), np.empty(_SLOTS, np.bool_)
+    room, alike, any_yet = _SLOTS, True, False  # all are terminals; one is
+    for slot in range(_SLOTS):
+        place[slot], free[slot], mortal[slot] = -1, _SLOTS - 1 - slot, False  # mortal: may be dead
     for r in range(len(steps)):
         step, row = steps[r], rows[r]
         for side in range(2):

@@ -11,8 +11,6 @@ from one far from the terminals. A wider beam is tried only while the sweep woul
 and the search finds better orders. Work is counted, not timed: the order is the same on every machine.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba

@@ -21,8 +21,6 @@ networks", SIAM Journal on Computing 14, 1985. Hopcroft and Tarjan, "Algorithm 4
 graph manipulation", Communications of the ACM 16, 1973.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -71,9 +69,9 @@ def tape_of(links, nodes):  # type: ignore[no-untyped-def]
     A removed node writes at most three rows and requires at most two parts; blocks share at most n nodes.
     """
     room = 8 * nodes + 8
-    return Tape(
-        np.empty((room, 5), np.int64), np.empty(room, np.int64), np.array([0, 0, links + nodes], np.int64)
-    )
+    counts = np.zeros(3, np.int64)
+    counts[_SLOTS] = links + nodes
+    return Tape(np.empty((room, 5), np.int64), np.empty(room, np.int64), counts)
 
 
 @numba.njit(cache=True)

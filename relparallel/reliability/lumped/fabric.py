@@ -4,8 +4,6 @@ What is checked is what the exchange of pods, planes, cores and edge switches ne
 pod have the same neighbours, and all parts of a class fail with the same probability.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

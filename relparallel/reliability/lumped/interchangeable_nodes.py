@@ -14,8 +14,6 @@ References
 Gilbert, "Random graphs", Annals of Mathematical Statistics 30, 1959.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

@@ -13,8 +13,6 @@ have both signs. It is therefore summed in integers of as many bits as keep R an
 that floats show to be smaller than the last of these digits are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import reduce

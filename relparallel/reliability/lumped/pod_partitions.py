@@ -12,8 +12,6 @@ to an idle switch, and every terminal edge switch is joined to some block. ``agr
 this over the links between edge and aggregation switches, in fractions: the sums have both signs.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence

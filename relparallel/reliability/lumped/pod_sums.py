@@ -6,8 +6,6 @@ q^(n + s - j) (1 - q^j), free with q^(n + s), idle with q^n (1 - q^s). The last 
 taken as free or as *either*, with q^n, so that all chances of those without a colour are powers of q.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

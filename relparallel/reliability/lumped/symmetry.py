@@ -4,8 +4,6 @@ Besides the fabrics of `fabric` these are the complete graphs and complete bipar
 `interchangeable_nodes`, and two-level BCubes: servers that join every row switch to every column switch.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

@@ -89,16 +89,6 @@ class Performability:
     def at_least(self, threshold: float) -> tuple[float, float]:
         """Bounds on the probability that at least so much is delivered.
 
-        Parameters
-        ----------
-        threshold : float
-            In units of the measure.
-
-        Returns
-        -------
-        tuple of float
-            Lower and upper.
-
         Examples
         --------
         >>> import networkx as nx
@@ -114,19 +104,7 @@ class Performability:
         return min(seen, 1.0), min(seen + open_ended, 1.0)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each value.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns delivered, probability, and bounds on the probability of at least so much.
-
-        Examples
-        --------
-        >>> import networkx as nx
-        >>> performability(nx.path_graph(2), link_up=0.5).to_frame()["probability"].tolist()
-        [0.5, 0.5]
-        """
+        """One row for each value: its probability, and bounds on that of at least so much."""
         import pandas as pd
 
         bounds = np.array([self.at_least(float(x)) for x in self.delivered])
@@ -169,9 +147,8 @@ def performability(
         The network. The parallel cables of a pair are one part, which fails when all of them do.
     measure : {"connected_pairs", "max_flow"} or callable, optional
         Share of the ordered pairs of hosts that a path joins; the most that flows from the sources to the
-        targets [the smallest capacity of a cable]; or a function of the topology and of bool [n + m],
-        which nodes, then
-        which rows of ``edges``, are up.
+        targets [the smallest capacity of a cable]; or a function of the topology and of bool [n + m], which
+        nodes, then which rows of ``edges``, are up.
     link_up, node_up, link_down, node_down : as in `evaluate`, optional
         Probabilities.
     sources, targets : sequence of labels, optional

@@ -1,7 +1,5 @@
 """Likely states first: states of independent parts by falling probability, and those that symmetry joins."""
 
-from __future__ import annotations
-
 import heapq
 import math
 

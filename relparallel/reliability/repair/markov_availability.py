@@ -156,24 +156,24 @@ class RepairChain:
         return np.asarray((self.down <= spare).all(axis=1), dtype=np.bool_)
 
     @cached_property
-    def law(self) -> FloatArray:
+    def distribution(self) -> FloatArray:
         """Long-run share of time in each state, [states]."""
         return stationary_distribution(self.generator)
 
     @property
     def unavailability(self) -> float:
         """Long-run share of time down, a sum of positive terms."""
-        return float(self.law[~self.up].sum())
+        return float(self.distribution[~self.up].sum())
 
     @property
     def availability(self) -> float:
         """Long-run share of time up."""
-        return float(self.law[self.up].sum())
+        return float(self.distribution[self.up].sum())
 
     @property
     def frequency(self) -> float:
         """Failures of the system per second in the long run."""
-        return float(self.law[self.up] @ self._failing()[self.up])
+        return float(self.distribution[self.up] @ self._failing()[self.up])
 
     @property
     def mtbf(self) -> float:
@@ -198,11 +198,6 @@ class RepairChain:
         ----------
         times : float or array
             Seconds, at least 0.
-
-        Returns
-        -------
-        float array
-            Of the shape of ``times``.
 
         Notes
         -----
@@ -229,11 +224,6 @@ class RepairChain:
         times : float or array
             Seconds, above 0.
 
-        Returns
-        -------
-        float array
-            Of the shape of ``times``.
-
         Notes
         -----
         The integral of `unavailability_at`, term by term: P(Poisson(c t) > k)/(c t) takes the weight's place.
@@ -254,11 +244,6 @@ class RepairChain:
         ----------
         times : float or array
             Seconds, at least 0.
-
-        Returns
-        -------
-        float array
-            Of the shape of ``times``: 1 - R(t), summed on its own.
 
         Notes
         -----

@@ -1,7 +1,5 @@
 """What a state delivers: the share of the pairs of hosts that is joined, and the largest flow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Final

@@ -9,8 +9,6 @@ Barlow and Proschan, "Statistical Theory of Reliability and Life Testing", 1975:
 and k-out-of-n systems.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Final

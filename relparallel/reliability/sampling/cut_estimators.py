@@ -33,8 +33,6 @@ L'Ecuyer, Rubino, Saggadi and Tuffin, "Approximate zero-variance importance samp
 reliability estimation", IEEE Transactions on Reliability 60, 2011.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Final, NamedTuple
 

@@ -17,8 +17,6 @@ Karp and Luby, "Monte-Carlo algorithms for enumeration and reliability problems"
 Maurer and Pontil, "Empirical Bernstein bounds and sample variance penalization", COLT 2009.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Final
 

@@ -101,13 +101,7 @@ def _before_transformation(value: float, skewness: float, n: int) -> float:
 
 
 def share_interval(moments: Moments, confidence: float) -> tuple[float, float, float, float]:
-    """Share of failures with Wilson's interval, or that of Clopper and Pearson where there are few.
-
-    Notes
-    -----
-    Clopper and Pearson hold with at least the stated confidence and usually with more; Wilson's interval is
-    close to it on average, but too short for some chances when only a few samples fail or only a few do not.
-    """
+    """Share of failures with Wilson's interval, or that of Clopper and Pearson where there are few."""
     from scipy.special import ndtri
 
     n, mean = moments.samples, moments.mean
@@ -123,23 +117,10 @@ def share_interval(moments: Moments, confidence: float) -> tuple[float, float, f
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnreliabilityEstimate:
-    """An estimate of the unreliability with its interval.
+    """An estimate of the unreliability with the interval that holds it with the confidence stated.
 
-    Parameters
-    ----------
-    value, lower, upper : float
-        The estimate and the interval that holds the unreliability with the confidence stated.
-    method : str
-        The estimator.
-    confidence : float
-        Inside (0, 1).
-    bias_bound : float
-        What the interval has been widened by for what the samples cannot show: cuts left out ("karp_luby"),
-        or values too rare to be drawn.
-    samples : int
-        Independent samples in the answer; 0 where nothing had to be drawn.
-    work : float
-        Elementary steps in all: parts, arcs and terms looked at, pilot runs included.
+    ``bias_bound`` is what the interval was widened by for what samples cannot show: cuts left out
+    ("karp_luby"), or values too rare to be drawn; ``work`` counts elementary steps, pilot runs included.
 
     Examples
     --------

@@ -3,8 +3,6 @@
 Sixty-four samples share a machine word: bit b of a link's word says whether the link is up in sample b.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import Executor
 from functools import partial
 

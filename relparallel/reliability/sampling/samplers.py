@@ -18,8 +18,6 @@ L'Ecuyer, Saggadi and Tuffin, "Graph reductions to speed up importance sampling-
 estimation", Winter Simulation Conference 2011.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ are set apart), leaves are gone, perfect links between perfect nodes are contrac
 one. What was set apart enters the answer exactly: U = failed + alive * U(network).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import NamedTuple

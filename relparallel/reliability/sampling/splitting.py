@@ -18,8 +18,6 @@ Botev, L'Ecuyer, Rubino, Simard and Tuffin, "Static network reliability estimati
 INFORMS Journal on Computing 25, 2013.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numba

@@ -5,8 +5,6 @@ answers the question, made in integers: it is made once more with p moved by a s
 and the difference of integers loses nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Final, NamedTuple
@@ -14,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.closed_forms.fat_tree_partitions import pods_joined
+from relparallel.reliability.closed_forms.fat_tree_forms import pods_joined
 from relparallel.reliability.closed_forms.form_recognition import AnyPath, over_any_path
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.lumped.arithmetic import Scale, exact_up

@@ -8,8 +8,6 @@ What has chance 0 is followed only where a derivative needs it, from states that
 parts with chance 0 would come to together is left out.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numba

@@ -80,13 +80,7 @@ class RepairableNetwork:
         return self.unavailability / self.frequency if self.frequency > 0 else 0.0
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per part, the one whose repairs are worth most to speed up first.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Times [s], Birnbaum's measure, share of the system's failures, and derivatives per hour.
-        """
+        """One row per part, the one whose repairs are worth most to speed up first."""
         import pandas as pd
 
         share = self.shares / self.frequency if self.frequency > 0 else self.shares
@@ -122,12 +116,9 @@ def failure_frequency(
         link (rows of ``Topology.edges``, or the order of ``graph.edges``), by pair of labels (infinite if
         not named), or the name of an attribute. By default nothing fails.
     link_mttr : float, array [m], mapping or str, optional
-        Mean time to repair a cable [s], at least 0, where 0 is a failure that takes no time: needed for every
-        link that fails.
-    node_mtbf : float, array [n], mapping or str
+        Mean time to repair a cable [s], at least 0: needed for every link that fails.
+    node_mtbf, node_mttr : float, array [n], mapping or str, optional
         Likewise of a node, by label.
-    node_mttr : float, array [n], mapping or str, optional
-        Likewise.
     max_states : int, optional
         Largest layer of the frontier DP.
 
@@ -137,8 +128,8 @@ def failure_frequency(
 
     Notes
     -----
-    Parallel cables fail alone: a link of
-    k has q^k for q and k w q^(k-1) for w, and its derivatives are for all cables at once.
+    Parallel cables fail alone: a link of k has q^k for q and k w q^(k-1) for w, and its derivatives are for
+    all cables at once.
 
     Examples
     --------

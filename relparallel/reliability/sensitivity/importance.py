@@ -120,7 +120,7 @@ class Importance:
         """How many times rarer failure is with a perfect part (RRW); infinite if no other fails.
 
         U - q B keeps its digits unless the part is in nearly every failure: then the network is
-        evaluated anew. NaN where that takes a programme which is too large, and no digit is left.
+        evaluated anew. NaN where that takes a frontier DP which is too large, and no digit is left.
         """
         rest = np.maximum(self.unreliability - self.down * self.birnbaum, 0.0)
         for i in np.flatnonzero(self.criticality > _CLOSE).tolist():
@@ -150,12 +150,6 @@ class Importance:
         by : str, optional
             Column to sort by. Parts that differ in it by rounding alone stand in their own order: links
             first, then nodes.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Part, kind, up- and down-probability, and the measures of this module; the structural one only
-            where it can be found.
         """
         import pandas as pd
 

@@ -14,8 +14,6 @@ Birnbaum, "On the importance of different components in a multicomponent system"
 1969.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 from numpy.typing import NDArray

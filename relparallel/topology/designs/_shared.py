@@ -1,7 +1,5 @@
 """What designs share: equal switches with p servers each, and the index arithmetic of symmetries."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any

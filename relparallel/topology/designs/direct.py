@@ -5,8 +5,6 @@ HammingMesh, ``x``, ``y`` those of boards. Every cable has 400 Gbit/s and no mod
 (``dataclasses.replace`` sets others).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

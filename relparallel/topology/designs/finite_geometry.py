@@ -4,8 +4,6 @@ Letters of the papers: ``q`` size of the field, ``p`` servers per switch; 4w + d
 Gbit/s and no modelled latency (``dataclasses.replace`` sets others).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
 

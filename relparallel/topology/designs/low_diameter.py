@@ -6,8 +6,6 @@ cables per pair of a HyperX, ``t`` its servers per switch. Every cable has 400 G
 (``dataclasses.replace`` sets others).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Final

@@ -4,8 +4,6 @@ Letters of the paper: ``n`` ports per switch, ``k`` the highest level of a conta
 containers along dimension d. Every cable has 400 Gbit/s (a server's a tenth) and no modelled latency.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ a level-i switch into each pod below, ``r_i`` pods below, ``m_i`` switches in a 
 switches of each level but the last.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

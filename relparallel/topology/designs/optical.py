@@ -6,8 +6,6 @@ Letters of the papers: ``w`` wavelengths that share a fibre of Helios (a superli
 every other cable has 400 Gbit/s and no modelled latency.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

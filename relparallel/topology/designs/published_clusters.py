@@ -6,8 +6,6 @@ may take the card of another GPU of the server. No latency is modelled (``datacl
 Letters: SU scalable units of a SuperPOD, s segments of HPN.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final
 

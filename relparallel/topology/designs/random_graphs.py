@@ -5,8 +5,6 @@ degree and ``k`` the order of the lift (Xpander); ``p`` servers per switch. Ever
 modelled latency (``dataclasses.replace`` sets others).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from relparallel._checks import require_int, require_rng

@@ -5,8 +5,6 @@ a DCell, ``N_k`` servers of a FiConn, ``m_d`` containers of an MDCube along dime
 Gbit/s (a server's in MDCube a tenth) and no modelled latency (``dataclasses.replace`` sets others).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from relparallel._checks import require_int

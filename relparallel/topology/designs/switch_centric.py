@@ -4,8 +4,6 @@ Letters of the papers: ``k`` ports per switch of the fat-tree and of F10's AB fa
 has 400 Gbit/s and no modelled latency (``dataclasses.replace`` sets others).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

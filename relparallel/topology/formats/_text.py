@@ -1,7 +1,5 @@
 """Files of text: written whole or not at all, read with the number of every line, quantities with units."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
