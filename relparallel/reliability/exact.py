@@ -34,8 +34,8 @@ _METHODS: Final = ("exact", "closed_form", "bounds", "monte_carlo", *get_args(Es
 def evaluate(
     graph: Topology | nx.Graph[Any],
     terminals: Terminals = "all",
-    link_up: LinkChance = 1.0,
-    node_up: NodeChance = 1.0,
+    link_up: LinkChance | None = None,
+    node_up: NodeChance | None = None,
     method: Literal["exact", "closed_form", "bounds", "monte_carlo"] | Estimator = "auto",
     routing: Routing = "any",
     *,
@@ -64,7 +64,7 @@ def evaluate(
     link_up : float, array [m], mapping or str
         Probability that a cable is up: one for all, one per link (rows of ``Topology.edges``, or the order of
         ``graph.edges``), by pair of labels (links not named never fail), or the name of an edge attribute.
-        Of k parallel cables one has to be up.
+        Of k parallel cables one has to be up. Links never fail where only nodes or groups are given.
     node_up : float, array [n], mapping or str
         Probability that a node is up, likewise. A terminal that is down is a failure of the system.
     method : {"auto", "exact", "closed_form", "bounds", "monte_carlo"} or an estimator of `estimate`
@@ -124,6 +124,8 @@ def evaluate(
     >>> print(f"{result.unreliability:.6e}")
     2.051974e-04
     """
+    asked = any(given is not None for given in (link_up, node_up, link_down, node_down, groups))
+    link_up, node_up = 1.0 if link_up is None else link_up, 1.0 if node_up is None else node_up
     limits = reductions, max_states, max_seconds, rtol, samples, confidence, rng, executor
     if any(map(is_not, (method, routing, directed, *limits), _DEFAULTS)):
         _require_settings(method, routing, directed, *limits)
@@ -138,6 +140,8 @@ def evaluate(
 
         problem = of_one_kind(replace(problem, groups=read_groups(graph, problem, groups)))
     _require_method(problem, method, routing)
+    if not asked:
+        raise TypeError("link_up, node_up or groups must say how likely parts are to be up, got none of them")
     return answer(Question(graph, problem, routing, *limits), method)
 
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +83,7 @@ class Rows:
         available = max(1 - float(probability[speed == 0].sum()), 0.0)
         return available, min(float(probability @ speed) / available, 1.0) if available else 0.0
 
-    def outside_pauses(self) -> Rows:
+    def outside_pauses(self) -> Self:
         """The job as it is found outside its pauses: fewer nodes are missing than on average.
 
         Outside a pause of length d nothing has failed for d seconds, and of the parts that were under repair

@@ -327,7 +327,7 @@ def test_a_wide_network_is_sampled_where_an_estimator_is_named():
         ({"terminals": "switches"}, "terminals"),
         ({"link_up": 1.5}, "link_up"),
         ({"link_up": float("nan")}, "link_up"),
-        ({"link_up": None}, "link_up"),
+        ({"link_up": None}, "groups"),
         ({"link_up": True}, "link_up"),
         ({"link_up": [0.5, 0.5]}, "link_up"),
         ({"link_up": "up"}, "link_up"),
@@ -357,7 +357,9 @@ def test_a_wide_network_is_sampled_where_an_estimator_is_named():
 )
 def test_bad_input_is_refused_by_name(arguments, name):
     with pytest.raises((ValueError, TypeError), match=rf"{name} must .*got|{name} must"):
-        evaluate(**{"graph": nx.path_graph(4)} | arguments)
+        evaluate(
+            **{"graph": nx.path_graph(4)} | ({} if "link_down" in arguments else {"link_up": 0.9}) | arguments
+        )
 
 
 def test_all_topology_zoo_graphs():

@@ -256,7 +256,7 @@ def test_memory_is_guarded():
 
 
 def test_where_nothing_fails_no_part_is_important():
-    found = evaluate(nx.cycle_graph(4)).importance()
+    found = evaluate(nx.cycle_graph(4), link_up=1.0).importance()
     assert found.names == []
     assert found.to_frame().empty
 
