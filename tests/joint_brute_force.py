@@ -109,7 +109,10 @@ def shares(hit, shape, nodes, held, recovery, instance, known):
     key = (recovery.policy, held, nodes, births[1:].tobytes(), back, on, speed.tobytes())
     if key not in known:
         up = np.where(missing == 0, 1.0, 0.0) if recovery.waits else (nodes - missing) / nodes
-        flow = np.diag(np.arange(1, most + 1) / instance["repair"], -1)
+        repair, pause = instance["repair"], recovery.pause  # outside a pause repairs count e^{-pause/repair}
+        left = [rate * n * (1 if goes_back else np.exp(-pause / repair)) for rate, n, goes_back in hit]
+        faster = births @ np.arange(births.size) / sum(left) if sum(left) else 1.0
+        flow = np.diag(np.arange(1, most + 1) * faster / repair, -1)
         for width in np.flatnonzero(births[1:]) + 1:
             to = np.minimum(np.arange(most + 1) + width, most)
             np.add.at(flow, (np.arange(most + 1), to), births[width] * up)

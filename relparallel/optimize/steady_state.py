@@ -6,6 +6,7 @@ number k of missing nodes, the first S of them replaced by spares, is a Markov c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -47,8 +48,9 @@ def steady_state(
     domains = [domain for domain in model.domains if domain.rate > 0]
     down = Down.of(domains, shape.nodes, recovery, spares)
     speed = down.speed(shape, recovery)
-    mean = float(down.chance @ speed)
     stay = [d for d in domains if d.component.stops and not recovery.goes_back(d, shape)]
+    running = Down.of(domains, shape.nodes, recovery, spares, stay)
+    mean = float(running.chance @ running.speed(shape, recovery))
     paused = np.array([recovery.pause + d.component.detection for d in stay])
     slow = sorted((d for d in domains if not d.component.stops), key=lambda d: -d.component.slowdown)
     busy = np.array([d.rate * _repair(d, recovery) for d in slow])
@@ -75,13 +77,16 @@ class Down:
     missing: NDArray[np.int64]
 
     @classmethod
-    def of(cls, domains: Sequence[Domain], nodes: int, recovery: Recovery, spares: int) -> Down:
-        """Of a job on so many nodes, spares besides."""
+    def of(
+        cls, domains: Sequence[Domain], nodes: int, recovery: Recovery, spares: int,
+        pausing: Sequence[Domain] = (),
+    ) -> Down:  # fmt: skip
+        """Of a job on so many nodes, spares besides; outside the pauses of some domains."""
         taking = [d for d in domains if d.component.stops and d.nodes > 0]
         busy = {d.nodes: 0.0 for d in taking}
         failures = np.zeros(max(busy, default=0) + 1)
         for d in taking:
-            busy[d.nodes] += d.rate * _repair(d, recovery)
+            busy[d.nodes] += d.rate * _repair(d, recovery, d in pausing)
             failures[d.nodes] += d.rate
         load = sum(width * each for width, each in busy.items())
         if load == 0:
@@ -99,9 +104,11 @@ class Down:
         return recovery.speed(shape, int(self.missing[-1]))[self.missing]
 
 
-def _repair(domain: Domain, recovery: Recovery) -> float:
-    """Mean time until the part is back [s]."""
-    return recovery.repair if domain.component.repair is None else domain.component.repair
+def _repair(domain: Domain, recovery: Recovery, pausing: bool = False) -> float:
+    """Mean time until the part is back [s]; what counts of it outside a pause, see `goodput`."""
+    repair = recovery.repair if domain.component.repair is None else domain.component.repair
+    still = recovery.pause + domain.component.detection if pausing else 0.0
+    return repair * math.exp(-still / max(repair, 1.0))
 
 
 def most_running(
@@ -114,7 +121,7 @@ def most_running(
     """
     if recovery.policy not in ("elastic", "regroup"):
         return [1.0] * len(touched)
-    down, bounds = Down.of(domains, nodes, recovery, spares), []
+    down, bounds = Down.of(domains, nodes, recovery, spares, domains), []
     easier = replace(recovery, policy="elastic", batch="shrink", micro_batches=None)
     for least in touched:
         small = least if recovery.policy == "elastic" else 1

@@ -143,7 +143,7 @@ def rows(model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, 
     )
     if checkpointing.interval is not None or np.isinf(job.interval):
         return job
-    pace = job.running(recovery.waits)[1] * job.slow_parts()
+    pace = job.outside_pauses().running(recovery.waits)[1] * job.slow_parts()
     return replace(job, interval=job.interval * pace) if pace > STANDING else job
 
 
