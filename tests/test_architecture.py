@@ -33,11 +33,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 710, "claims": 3760, "communication": 560, "drawing": 1030, "hardware": 480, "metrics": 3140,
-    "optimize": 4650, "parallel": 6590, "reliability": 13800, "reproduce": 1750, "topology": 6930,
-    "training": 10550, "workload": 2800, "modules": 2040,
+    "atlas": 710, "claims": 3710, "communication": 510, "drawing": 1020, "hardware": 440, "metrics": 3120,
+    "optimize": 4640, "parallel": 6150, "reliability": 13220, "reproduce": 1730, "topology": 6980,
+    "training": 9480, "workload": 2570, "modules": 2030,
 }  # fmt: skip
-MOST_LINES = 58750
+MOST_LINES = 56250
 MOST_PUBLIC_NAMES = 335
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
@@ -165,7 +165,7 @@ def test_a_reader_rarely_jumps():
         sum(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree(path)))
         for path in MODULES
     ]
-    assert statistics.mean(counts) <= 10
+    assert statistics.mean(counts) <= 9.4
 
 
 def functions(path: Path) -> list[ast.FunctionDef]:
