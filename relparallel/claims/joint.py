@@ -46,7 +46,7 @@ def nothing_above_the_bounded_search() -> tuple[float, float]:
 @theorem("THM-joint-break-even-rate", system="Joint reliability optimisation")
 def break_even_of_the_search() -> tuple[float, float]:
     """The search finds the fastest elastic strategy overtaken at lam r = q^(1/(gA - gB)) - 1."""
-    # Root and closed form on 16,384 GPUs.
+    # Root and closed form on 16,384 GPUs, with the repair r that counts outside pauses.
     cluster = hardware.cluster("h100-80gb-dgx", gpus=16384)
     model = workload.transformer("llama3-405b")
     plan = joint(model, replace(cluster), "llama3", global_batch=2048, limits=_LIMITS, spares=0)

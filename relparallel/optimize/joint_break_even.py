@@ -53,9 +53,10 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
 
     Notes
     -----
-    Closed: q a^{g_A} = a^{g_B} with a = 1/(1 + lam r) at lam = (q^{1/(g_A - g_B)} - 1)/r; the fastest A is
-    overtaken first by the B with the smallest lam. Pauses and checkpoints cancel. Numeric: the factor of all
-    rates at which the score of A is the best score of all others, by Brent's method on `JointSearch`.
+    Closed: q a^{g_A} = a^{g_B} with a = 1/(1 + lam r) at lam = (q^{1/(g_A - g_B)} - 1)/r, r the repair as it
+    counts outside pauses, see `goodput`; the fastest A is overtaken first by the B with the smallest lam. The
+    time of pauses and checkpoints cancels. Numeric: the factor of all rates at which the score of A is the
+    best score of all others, by Brent's method on `JointSearch`.
 
     Examples
     --------
@@ -79,7 +80,9 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     if np.isinf(units).all():
         raise ValueError(f"plan must have a strategy whose state survives a failure, got {plan!r:.80}")
     first = int(np.flatnonzero(np.isfinite(units))[0])
-    closed = _closed(site, units, first, search.recoveries["elastic"].repair)
+    recovery = search.recoveries["elastic"]
+    left = recovery.repair * math.exp(-recovery.pause / max(recovery.repair, 1.0))  # outside pauses
+    closed = _closed(site, units, first, left)
     other, node_rate = int(np.argmin(closed)), site.failures.node_rate
     rate = math.inf
     if math.isfinite(closed[other]):
