@@ -16,7 +16,6 @@ from relparallel.hardware import Cluster
 from relparallel.optimize.joint_network import Wiring
 from relparallel.optimize.joint_strategies import Fastest
 from relparallel.optimize.steady_state import SteadyState, most_running, steady_state
-from relparallel.parallel import Placement
 from relparallel.training import (
     Cause,
     Checkpointing,
@@ -249,8 +248,7 @@ class JointSearch:
 
 def _placed(site: Site, row: int) -> FailureModel:
     """Failures of a site under one of its strategies, its network without parts."""
-    placement = Placement(strategy=site.fastest.grid[row])
-    return FailureModel(classes=site.failures.classes, cluster=site.failures.cluster, placement=placement)
+    return replace(site.failures, placement=site.fastest.placement(row))
 
 
 def _shape(model: FailureModel, recovery: Recovery) -> JobShape | None:
