@@ -253,7 +253,7 @@ def joint(
 
     Notes
     -----
-    Exact within the model of `steady_state`. Every row of the grid is asked, and its fate is counted. Of
+    Exact within the closed form of `goodput`. Every row of the grid is asked, and its fate is counted. Of
     strategies that failures cannot tell apart the fastest is kept (dominance, see `fastest_of_each_kind`);
     kinds are evaluated by falling upper bound until the bound is below the best score (`JointSearch.best`).
     A network changes the time of every strategy (`step_time`) before any is left out. What its parts do when
