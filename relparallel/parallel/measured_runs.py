@@ -47,6 +47,14 @@ class Run:
         """Tokens per second of all GPUs."""
         return self.global_batch * self.model.sequence / self.time
 
+    @property
+    def least_time(self) -> float:
+        """Time that the operations of the model take at the peak rate of its number format [s]."""
+        device = self.cluster.accelerator
+        assert device is not None
+        rate = device.peak[self.precision] * self.strategy.gpus
+        return self.model.flops_per_iteration(self.global_batch) / rate
+
 
 # Prefix of the rows: name of the set, software, cluster, vocabulary where the row does not give it. Megatron
 # pads the vocabulary to a multiple of 128 tensor-parallel ranks at most: 50,257 words become 50,304 or more.
@@ -183,7 +191,7 @@ def _run(fact: Fact) -> Run:
     return Run(
         id=fact.id, source=source, model=model, strategy=strategy.for_gpus(gpus),
         cluster=cluster(place, gpus), global_batch=batch,
-        software=f"{software}-fp8" if fp8 and "foundry" in software else software,
+        software=software,
         time=_seconds(fact.value_text, fact.unit, model, batch, gpus), precision="fp8" if fp8 else "bf16",
     )  # fmt: skip
 
@@ -220,8 +228,7 @@ def _mpt(fact: Fact, row: Mapping[str, Any]) -> Read:
         recompute=row["recompute"],
     )
     place = _MPT_CLUSTER[row["gpu"]]
-    fp8 = " fp8" if "fp8" in row["precision"] else ""
-    named = f"{source}, H100{fp8}" if "h100" in place else source
+    named = f"{source}, H100" if "h100" in place else source
     return named, software, place, _gpt(row, row["d_model"], vocabulary), strategy
 
 

@@ -17,7 +17,7 @@ from relparallel._checks import require_instance, require_int, require_real
 from relparallel.hardware import Cluster
 from relparallel.parallel._kernel import PARTS
 from relparallel.parallel._records import calibrated_machine, choice_record, model_record, step_parts
-from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration
+from relparallel.parallel.calibration import HOST_BOUND, Calibration
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.group_links import group_links
 from relparallel.parallel.stage_times import (
@@ -84,8 +84,8 @@ class StepTime:
     def interval(self, level: float = 0.9) -> tuple[float, float]:
         """Bounds [s] between which the measured time lies in that share of cases.
 
-        Total times exp(-b) and exp(b), b being the error within which as many runs of sources left out of the
-        calibration stayed, one factor for the source given.
+        Total times exp(-b) and exp(b), b being the error within which as many runs stayed that were left out
+        of the calibration: those of a source, one factor given, or of a software where this one is new.
         """
         require_real(level=level, above=0, below=1)
         levels, bounds = zip((0.0, 0.0), *self.log_errors, strict=True)
@@ -185,8 +185,7 @@ def step_time(
         parts = simulated_parts(rows, strategy, layers)
     named: dict[str, Any] = dict(zip(PARTS, parts.tolist(), strict=True))
     waiting = named["launch"] > HOST_BOUND * math.fsum(named.values())
-    scatter = known.scatter.get(REGIMES[waiting], {})
-    return StepTime(**named, log_errors=tuple(sorted(scatter.items())))
+    return StepTime(**named, log_errors=known.bounds(waiting, software))
 
 
 def step_rows(

@@ -25,7 +25,7 @@ def machine(link, network, inside, **latencies):
 @given(SIZES, POWERS, POWERS, st.floats(1e9, 1e12), st.floats(1e9, 1e12))
 def test_without_latency_it_is_the_cheapest_algorithm(size, inside, nodes, link, network):
     links = Links(latency=0, bandwidth=link, network_latency=0, network_bandwidth=network)
-    found = 2 * _gather(size, inside * nodes, inside, machine(link, network, inside))
+    found = 2 * _gather(size, inside * nodes, inside, False, machine(link, network, inside))
     ranks = inside * nodes
     times = {
         name: collective_time("all_reduce", name, size, ranks, inside, links) for name in FORMS["all_reduce"]
@@ -41,16 +41,17 @@ def test_it_is_the_cheaper_of_one_ring_and_of_two_levels(size, inside, nodes, li
         float(collective_time("all_gather", name, size, inside * nodes, inside, links))
         for name in ("ring", "hierarchical")
     ]
-    found = _gather(size, inside * nodes, inside, machine(link, network, inside))
+    found = _gather(size, inside * nodes, inside, False, machine(link, network, inside))
     assert found == pytest.approx(min(ways), rel=1e-9)
 
 
 def test_a_slow_network_is_saved_by_two_levels_and_a_fast_one_is_not():
     slow, fast = machine(200e9, 10e9, 8), machine(200e9, 400e9, 8)
-    assert _gather(1e9, 16, 8, slow) == pytest.approx(1e9 * (7 / 8 / 200e9 + 1 / 2 / 10e9))
-    assert _gather(1e9, 16, 8, fast) == pytest.approx(1e9 * 15 / 16 / 200e9)
+    assert _gather(1e9, 16, 8, False, slow) == pytest.approx(1e9 * (7 / 8 / 200e9 + 1 / 2 / 10e9))
+    assert _gather(1e9, 16, 8, False, fast) == pytest.approx(1e9 * 15 / 16 / 200e9)
 
 
 @pytest.mark.parametrize(("nodes", "rounds"), [(2, 1), (3, 2), (4, 2), (5, 3), (128, 7)])
 def test_rounds_between_nodes_are_those_of_doubling(nodes, rounds):
-    assert _gather(0.0, nodes, 1, machine(1, 1, 1, hop=1.0)) == rounds
+    assert _gather(0.0, nodes, 1, False, machine(1, 1, 1, hop=1.0)) == rounds
+    assert _gather(0.0, nodes, 1, True, machine(1, 1, 1, hop=1.0)) == nodes - 1
