@@ -26,7 +26,7 @@ MACHINE: Final = np.dtype((np.record, [(name, np.float64) for name in (
     # the data sheet
     "peak", "weight_peak", "memory_bandwidth", "processors", "node", "node_link", "network",
     # what calibration finds, see `Calibration`
-    "gemm", "depth", "batched", "flash", "fused", "misaligned", "hbm", "traffic", "gap",
+    "gemm", "depth", "batched", "flash", "fused", "misaligned", "hbm", "traffic",
     "link_share", "network_share", "round", "hop",
     "host", "host_backward", "host_wide", "micro", "step", "overlap", "exposed",
     # how much slower than in the default placement on this cluster the groups of a degree are
@@ -165,9 +165,9 @@ def _layer(model: Any, h: Any, s: Any) -> Any:
     bytes_ = n * model.hidden * _STREAM_BYTES / split
     if h.weight_peak > h.peak:
         bytes_ += n * (2 * model.hidden / split + (model.heads * model.head + model.ffn) / t) * _CAST_BYTES
-    stream = bytes_ * h.traffic * h.elementwise / (h.memory_bandwidth * h.hbm) + h.gap
+    stream = bytes_ * h.traffic * h.elementwise / (h.memory_bandwidth * h.hbm)
     products = qkv_back + out_back + block_back  # half of them make gradients of weights
-    return qkv + out + core + block + stream, products + core_back + stream + h.gap, core, products / 2
+    return qkv + out + core + block + stream, products + core_back + stream, core, products / 2
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -347,6 +347,7 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
 
     # The host launches kernels while earlier ones run; many ranks in step wait for the slowest of them.
     wide = max(t - 4.0, 0.0) / 4
+    sharded = s.zero_stage >= 2 and s["data"] * c > 1
     host = h.host * (1 + h.host_wide * wide * wide)
     on_gpu = forward + tensor + context + experts
     back_on_gpu = backward + tensor + 2 * context + experts
@@ -357,7 +358,7 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
 
     # Sharded parameters are gathered before each pass of a layer and their gradients scattered after it.
     gathered, exposed = 0.0, 0.0
-    if s.zero_stage >= 2 and d * c > 1:
+    if sharded:
         rows = 2 * (model.layer_weights + model.expert_weights / s.expert) / t * h.data_slow
         sharing = 1.0 * s.shard * c  # context ranks hold the same parameters, and share them too
         gathered = _gather(rows, sharing, _together(h, t, sharing), True, h)

@@ -73,7 +73,7 @@ def machine_record(
         gradient_bytes=software.gradient_bytes,
         scatter=software.scatter_gather,
         bucketed=software.bucketed,
-        elementwise=0.6 if software.fused_elementwise else 1.0,
+        elementwise=0.7 if software.fused_elementwise else 1.0,
         tensor_overlap=software.tensor_overlap,
         pipeline_overlap=software.pipeline_overlap,
         factor=calibration.factor(software.name),

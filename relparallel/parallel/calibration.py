@@ -105,8 +105,9 @@ def priors(device: Accelerator) -> dict[str, Prior]:
     found = {}
     for name, row in _prior_rows().items():
         highest = measured if row["highest"] == "matmul" else float(row["highest"] or "inf")
+        value = row["value"] if device.family in ("v100", "a100") else row["later"] or row["value"]
         found[name] = Prior(
-            value=min(float(row["value"]), 0.99 * highest), log_sd=float(row["log_sd"]), highest=highest
+            value=min(float(value), 0.99 * highest), log_sd=float(row["log_sd"]), highest=highest
         )
     return found
 

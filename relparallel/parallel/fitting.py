@@ -24,7 +24,7 @@ from relparallel.parallel.strategy import RECOMPUTE
 
 _DAMPED: Final = 0.05  # relative error from which a residual counts linearly
 _FACTOR_SD: Final = 0.1  # of the logarithm of a software's factor, a priori
-_PRIOR: Final = 0.7  # weight of a prior beside a typical measurement
+_PRIOR: Final = 5.0  # weight of a prior beside a source: its rows err alike, so that they are worth few
 _LEVELS: Final = (0.5, 0.68, 0.8, 0.9, 0.95, 0.99)
 
 

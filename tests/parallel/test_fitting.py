@@ -144,12 +144,10 @@ def test_evidence_tells_parameters_that_the_runs_know_from_those_they_do_not():
     table = parameter_evidence(runs("h100"))
     assert set(table.index) == set(priors(accelerator("h100-80gb")))
     assert table["left"].between(0, 1).all()
-    assert table["left"]["gemm"] < 0.5
-    assert (
-        table["left"]["batched"] == table["left"]["misaligned"] == pytest.approx(1, abs=1e-6)
-    )  # no such run
+    assert table["left"]["gemm"] < 0.6
+    assert table["left"]["batched"] == table["left"]["misaligned"] == pytest.approx(1, abs=1e-6)
     assert table["away"]["batched"] == pytest.approx(0, abs=1e-3)
-    assert table["at_bound"]["gemm"]
+    assert not table["at_bound"].any()
 
 
 def test_the_declared_outlier_is_left_out_unless_wanted():
