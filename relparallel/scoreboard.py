@@ -58,7 +58,7 @@ def _blind() -> pd.DataFrame:
 def _peers(table: pd.DataFrame) -> pd.DataFrame:
     """Mean errors of Calculon: on its own rows from its predictions, on the others as recorded."""
     pairs = [
-        (float(fact.value_text), fact.inputs["calculon_prediction"])
+        (float(fact.value_text), float(fact.inputs["calculon_prediction"]))
         for fact in facts("parallelism-cost").values()
         if fact.id.startswith("KORTH-0") and fact.quantity == "iteration time"
     ]
@@ -126,8 +126,8 @@ def notes() -> list[str]:
         for what, chosen in kinds.items():
             if chosen.any():
                 said.append(f"{family}: parameters {what}: {', '.join(own['parameter'][chosen])}")
-    refused = refused_runs().groupby(["source", "reason"]).size()
-    said += [f"{source}: {count} rows not scored: {reason}" for (source, reason), count in refused.items()]
+    refused = refused_runs().groupby(["source", "reason"]).size().reset_index(name="rows")
+    said += [f"{row.source}: {row.rows} rows not scored: {row.reason}" for row in refused.itertuples()]
     return said
 
 

@@ -139,7 +139,7 @@ def _from_row(row: Mapping[str, str]) -> Run:
     device, gpus = accelerator(row["accelerator"]), int(row["gpus"])
     if row["precision"] not in device.matmul:
         raise ValueError(f"products in {row['precision']} were not measured on {device.name}")
-    sizes = {name: int(row[name]) for name in _SIZES if row[name]}
+    sizes: dict[str, Any] = {name: int(row[name]) for name in _SIZES if row[name]}
     model = replace(transformer(row["model"]), **sizes) if row["model"] else Transformer(**sizes)
     strategy = Strategy(
         **{name: int(row[name]) for name in _LAYOUT[:-1]}, recompute=row["recompute"],

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from relparallel.hardware import accelerator
 from relparallel.parallel import Links, collective_time
 from relparallel.parallel._kernel import MACHINE, _gather
+from relparallel.parallel.calibration import calibration
 from relparallel.parallel.collective_time import FORMS
+from relparallel.published import facts
 
 SIZES = st.floats(1e3, 1e11)
 POWERS = st.integers(0, 6).map(lambda k: 2**k)
@@ -55,3 +58,20 @@ def test_a_slow_network_is_saved_by_two_levels_and_a_fast_one_is_not():
 def test_rounds_between_nodes_are_those_of_doubling(nodes, rounds):
     assert _gather(0.0, nodes, 1, False, machine(1, 1, 1, hop=1.0)) == rounds
     assert _gather(0.0, nodes, 1, True, machine(1, 1, 1, hop=1.0)) == nodes - 1
+
+
+def test_an_all_reduce_inside_a_node_takes_as_long_as_nccl_measures():
+    """Forty sizes of one to eight A100; the calibration has seen none of them."""
+    values = calibration("a100-80gb").values
+    row = machine(accelerator("a100-80gb").node_link, 1, 8, round=values["round"])
+    row["link_share"] = values["link_share"]
+    ratio = [
+        2 * _gather(float(fact.inputs["bytes"]), float(fact.inputs["gpus"]), 8.0, False, row)
+        / (float(fact.value_text) * 1e-6)
+        for name, fact in facts("parallelism-cost").items()
+        if name.startswith("NCCL-AR")
+    ]  # fmt: skip
+    error = np.abs(np.array(ratio) - 1)
+    assert len(error) == 40
+    assert error.mean() < 0.08
+    assert error.max() < 0.25
