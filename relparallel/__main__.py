@@ -164,7 +164,7 @@ def _ledger(options: argparse.Namespace) -> int:
 
 
 def _scoreboard(options: argparse.Namespace) -> int:
-    from relparallel.scoreboard import report, scoreboard
+    from relparallel.claims.scoreboard import report, scoreboard
 
     print(report())
     if options.csv:

@@ -17,8 +17,6 @@ from relparallel.parallel.memory import RESERVE, StageMemory
 from relparallel.published import data_folder, facts
 from relparallel.units import GB
 
-__all__ = ["memory_scoreboard", "notes", "report", "scoreboard"]
-
 _WAYS: Final = {
     "joint": "calibrated", "left_out": "source left out",
     "left_out_one_factor": "source left out, one factor",

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from relparallel.__main__ import main
+from relparallel.claims.scoreboard import memory_scoreboard, notes, scoreboard
 from relparallel.published import data_folder
-from relparallel.scoreboard import memory_scoreboard, notes, scoreboard
 
 
 def test_every_source_is_there_in_every_way():
