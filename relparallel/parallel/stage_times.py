@@ -206,8 +206,7 @@ def _replicas(rows: Rows, layers: NDArray[np.float64], heads: NDArray[np.float64
     table = rows.model["vocabulary"] * rows.model["hidden"]
     model, choice = np.repeat(rows.model, layers.size), np.repeat(rows.choice, layers.size)
     outside = (heads == 0) & (np.arange(layers.size) > 0)
-    model["layers"] = layers
+    model["layers"] = layers * layers.size
     model["layer_weights"] -= outside * table / layers
-    choice[["pipeline", "virtual_stages"]] = 1
     parts = step_parts(model, rows.machine, choice)[:, [_DATA, _OPTIMIZER]]
     return np.asarray(parts[parts.sum(axis=1).argmax()])

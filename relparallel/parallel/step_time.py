@@ -23,7 +23,7 @@ from relparallel.parallel._records import (
     model_record,
     step_parts,
 )
-from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration
+from relparallel.parallel.calibration import HOST_BOUND, Calibration
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.group_links import group_links
 from relparallel.parallel.memory import Verdict, memory
@@ -106,8 +106,8 @@ class StepTime:
     def interval(self, level: float = 0.9) -> tuple[float, float]:
         """Bounds [s] between which the measured time lies in that share of cases.
 
-        Total times exp(-b) and exp(b), b being the error within which as many runs of sources left out of the
-        calibration stayed, one factor for the source given.
+        Total times exp(-b) and exp(b), b being the error within which as many runs stayed that were left out
+        of the calibration: those of a source, one factor given, or of a software where this one is new.
         """
         require_real(level=level, above=0, below=1)
         levels, bounds = zip((0.0, 0.0), *self.log_errors, strict=True)
@@ -235,8 +235,8 @@ def step_of(
     if held is not None and not held.fits:
         notes.append(f"the strategy {held.reason}")
     return StepTime(
-        **named, log_errors=tuple(sorted(machine.known.scatter.get(REGIMES[waiting], {}).items())),
-        software=name, mfu=flops / (total * gpus * machine.peak), memory=held, notes=tuple(notes),
+        **named, log_errors=machine.known.bounds(waiting, name), software=name, memory=held,
+        mfu=flops / (total * gpus * machine.peak), notes=tuple(notes),
     )  # fmt: skip
 
 
