@@ -5,6 +5,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.communication import (
@@ -47,25 +48,30 @@ def corrected_threshold(fact: Fact) -> float:
     return largest_stable_step(_method(plain, correction_decay(given["tau_f"] - given["tau_b"])))
 
 
-@reproduces("kosson_hl_*")
-def best_half_life(fact: Fact) -> float:
-    """Fewest updates that halve the worst error, over 60 steps, 25 momenta and 13 curvatures.
+_GRID = (
+    "The row is the best point of a grid of 60 steps and 25 momenta whose bounds it does not give; at the "
+    "optimum over all steps and momenta, computed here, 9 % to 18 % fewer updates halve the error."
+)
 
-    The row counts the points of its grids but gives no bounds; those used here give all of its digits.
-    """
-    kind = fact.id.removeprefix("kosson_hl_")
-    delay, curvatures = 4, np.geomspace(1e-3, 1, 13)[::-1]
-    momenta = [0.0] if kind == "GD" else 1 - np.geomspace(1, 1e-4, 25)
+
+@reproduces("kosson_hl_*", discrepancies={f"kosson_hl_{kind}": _GRID for kind in ("GD", "LWP", "LWP_SC")})
+def best_half_life(fact: Fact, lowest: float, curvatures: int) -> float:
+    """Fewest updates that halve the worst error of all curvatures, over all steps and momenta."""
+    kind, delay = fact.id.removeprefix("kosson_hl_"), 4
     options: Any = {"spike": "SC" in kind, "horizon": delay if "LWP" in kind else 0.0}
-    best = 1.0
-    for rate, m in product(np.geomspace(1e-5, 3, 60), momenta):
-        worst = 0.0
-        for c in curvatures:
-            worst = max(worst, spectral_radius(compensated_taps(rate, delay, m, curvature=c, **options)))
-            if worst >= best:
-                break
-        best = min(best, worst)
-    return float(np.log(0.5) / np.log(best))
+
+    def slowest(point: Any) -> float:
+        rate, damping = np.exp(point)
+        m = 0.0 if kind == "GD" else max(0.0, 1 - damping)
+        methods = (
+            compensated_taps(rate, delay, m, curvature=c, **options)
+            for c in np.geomspace(lowest, 1, curvatures)
+        )
+        return max(spectral_radius(method) for method in methods)
+
+    grid = np.log(np.geomspace(1e-3, 1, 13))
+    start = min(product(grid, grid), key=slowest)
+    return float(np.log(0.5) / np.log(minimize(slowest, start, method="Nelder-Mead").fun))
 
 
 @theorem("THM-pipemare-threshold", system="PipeMare")

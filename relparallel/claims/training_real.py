@@ -117,18 +117,6 @@ def replays_within_half_a_point() -> tuple[int, int]:
     return int(((systems["replay"] - systems["formula"]).abs() < 5e-3).sum()), 5
 
 
-@theorem("THM-hardware-is-not-all", system="Published runs")
-def soft_failures_count() -> tuple[int, int]:
-    """Every published run whose inputs suffice is predicted within 2 points of effective time with all its
-    classes of failures, and none of them with hardware failures alone.
-    """  # noqa: D205
-    # Runs predicted with all classes and missed without the soft ones, and runs whose inputs suffice.
-    table = training.predict_runs()
-    known = table[table["sufficient"] & table["published"].notna()]
-    right = (known["error"].abs() <= 2) & (known["hardware error"].abs() > 2)
-    return int(right.sum()), len(known)
-
-
 def _system(name: str) -> str:
     """Subject of a system in the derived table."""
     return f"lanl {name.removeprefix('LANL system ').split()[0]}"
