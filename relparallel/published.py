@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "PUBLISHED",
     "Agreement",
     "Fact",
     "Number",

@@ -7,20 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from relparallel import communication, parallel
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.communication import (
-    correction_decay,
-    delayed_descent,
-    delayed_taps,
-    largest_stable_step,
-    pipeline_delays,
-    quadratic_gradient,
-    rescheduled_rate,
-    stable_step,
-)
 from relparallel.communication.recurrence import Taps, companion_matrix, spectral_radius
 from relparallel.communication.staleness import compensated_taps
-from relparallel.parallel import simulate_schedule, weight_delay
 from relparallel.published import Fact, facts
 
 
@@ -29,7 +19,7 @@ def _method(fact: Fact, decay: float | None = None) -> partial[Taps]:
     given: Any = fact.inputs
     forward, backward = (given["tau"], 0) if "tau" in given else (given["tau_f"], given["tau_b"])
     return partial(
-        delayed_taps, forward_delay=forward, backward_delay=backward, curvature=given["lambda"],
+        communication.delayed_taps, forward_delay=forward, backward_delay=backward, curvature=given["lambda"],
         discrepancy=given.get("Delta", 0.0), decay=decay,
     )  # fmt: skip
 
@@ -37,7 +27,7 @@ def _method(fact: Fact, decay: float | None = None) -> partial[Taps]:
 @reproduces("pipemare_T1_*", "pipemare_disc_*")
 def delayed_threshold(fact: Fact) -> float:
     """Where a root of the companion matrix leaves the unit circle."""
-    return largest_stable_step(_method(fact))
+    return communication.largest_stable_step(_method(fact))
 
 
 @reproduces("pipemare_T2_*")
@@ -45,7 +35,9 @@ def corrected_threshold(fact: Fact) -> float:
     """The same with the correction, of the decay that the row writes as 0.135^(1/4)."""
     plain = facts()[fact.id.replace("T2", "disc")]
     given: Any = plain.inputs
-    return largest_stable_step(_method(plain, correction_decay(given["tau_f"] - given["tau_b"])))
+    return communication.largest_stable_step(
+        _method(plain, communication.correction_decay(given["tau_f"] - given["tau_b"]))
+    )
 
 
 _GRID = (
@@ -79,19 +71,22 @@ def pipemare_threshold() -> tuple[float, float]:
     """Delayed descent on a parabola is stable below (2/c) sin(pi/(4 t + 2)) and not above it."""
     # Sum over delays of the step where a root leaves the circle, curvature 3, and of the closed form.
     delays = [0, 1, 3, 7, 20]
-    roots = [largest_stable_step(partial(delayed_taps, forward_delay=t, curvature=3.0)) for t in delays]
-    return sum(roots), float(stable_step(delays, 3.0).sum())
+    roots = [
+        communication.largest_stable_step(partial(communication.delayed_taps, forward_delay=t, curvature=3.0))
+        for t in delays
+    ]
+    return sum(roots), float(communication.stable_step(delays, 3.0).sum())
 
 
 @theorem("THM-pipemare-run", system="PipeMare")
 def pipemare_run() -> tuple[float, float]:
     """A simulated run with discrepancy and correction is its companion matrix, again and again."""
     # The weight after 200 updates at the largest stable step, simulated and by a power of the matrix.
-    decay = correction_decay(3)
-    method = partial(delayed_taps, forward_delay=3, discrepancy=1.0, decay=decay)
-    step = largest_stable_step(method)
-    slope = quadratic_gradient(1.0, discrepancy=1.0)
-    path = delayed_descent(slope, 1.0, np.full(200, step), 3, decay=decay)
+    decay = communication.correction_decay(3)
+    method = partial(communication.delayed_taps, forward_delay=3, discrepancy=1.0, decay=decay)
+    step = communication.largest_stable_step(method)
+    slope = communication.quadratic_gradient(1.0, discrepancy=1.0)
+    path = communication.delayed_descent(slope, 1.0, np.full(200, step), 3, decay=decay)
     power = np.linalg.matrix_power(companion_matrix(method(step)), 200)
     return float(path[-1]), float(power[0] @ np.tile([1.0, 0.0], 4))
 
@@ -100,7 +95,10 @@ def pipemare_run() -> tuple[float, float]:
 def pipemare_rates() -> tuple[float, float]:
     """The steps that PipeMare starts with are stable on every stage where the base rate is 1/c."""
     # Stages of 24 whose root lies inside the unit circle at the rate of update 0, and all 24.
-    rates = rescheduled_rate(1.0, pipeline_delays(24), 0, 100)
-    lags = weight_delay(simulate_schedule("pipemare", 24, 120), 1) - 1
-    radii = [spectral_radius(delayed_taps(float(a), int(lag))) for a, lag in zip(rates, lags, strict=True)]
+    rates = communication.rescheduled_rate(1.0, communication.pipeline_delays(24), 0, 100)
+    lags = parallel.weight_delay(parallel.simulate_schedule("pipemare", 24, 120), 1) - 1
+    radii = [
+        spectral_radius(communication.delayed_taps(float(a), int(lag)))
+        for a, lag in zip(rates, lags, strict=True)
+    ]
     return float(np.sum(np.array(radii) < 1)), 24.0
