@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from relparallel.training import (
     Recovery,
     optimal_training_time_ratio,
 )
+from relparallel.training.goodput import steady_state
 from relparallel.workload import Transformer
 
 GPT = Transformer(layers=12, hidden=4096, heads=16, vocabulary=51200, sequence=1024)
@@ -63,8 +65,9 @@ def hits(size, held, number):
     return unit_hits(Placement(strategy=table(size, held)[number][0]), machine)
 
 
-def drawn(rng):
-    size = SIZES[rng.integers(len(SIZES))]
+def drawn(rng, racks=False):
+    """A question; with racks parts of several sizes fail, which only mean balances describe."""
+    size = SIZES[rng.integers(3 * racks, len(SIZES))]
     rate = 10 ** rng.uniform(-7, -4)
     classes = [
         ComponentClass(name="node", level="node", rate=rate),
@@ -72,7 +75,7 @@ def drawn(rng):
     ]
     if rng.random() < 0.5:
         classes.append(ComponentClass(name="gpu", level="gpu", rate=rate * rng.uniform(0, 1)))
-    if rng.random() < 0.5 and size[2] > 1:
+    if racks:
         classes.append(ComponentClass(name="rack", level="rack", rate=rate * rng.uniform(0, 2)))
     if rng.random() < 0.3:
         classes.append(ComponentClass(name="data", level="gpu", rate=rate * 0.1, effect="corrupt"))
@@ -86,6 +89,29 @@ def drawn(rng):
         "restart": rng.uniform(0, 900), "pause": rng.uniform(0, 120),
         "spares": [s for s in (0, size[2], 2 * size[2]) if table(size, s)],
     }  # fmt: skip
+
+
+def reported(instance):
+    """Throughput and share of every row, policy, checkpoint and number of spares by `steady_state`."""
+    known = {}
+    for held in instance["spares"]:
+        machine = replace(hall(*instance["size"]), nodes=instance["size"][0] - held, accelerator=None)
+        for strategy, time in table(instance["size"], held):
+            placement = Placement(strategy=strategy)
+            model = FailureModel(classes=instance["rates"], cluster=machine, placement=placement)
+            for share in steady_shares(model, instance, held, known):
+                yield BATCH * GPT.sequence / time, share
+
+
+def steady_shares(model, instance, held, known):
+    """Shares of every policy and checkpoint by `steady_state`, once for jobs that lie and fail alike."""
+    shape = unit_hits(model.placement, model.cluster)[1]
+    key = (held, shape, model.domains)
+    if key not in known:
+        ways = product(recoveries(instance), instance["checkpoints"].values())
+        every = [steady_state(model, kept, r, 0 if r.policy == "restart" else held) for r, kept in ways]
+        known[key] = [found.share for found in every if found is not None]
+    return known[key]
 
 
 def balanced(flow):

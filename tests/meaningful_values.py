@@ -20,7 +20,6 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
         "lower": {"negative", "infinite"},
         "upper": {"negative", "infinite"},
     },
-    "optimize.Candidate": {"name": FREE},
     "parallel.bytes_sent": {"rounds": {"empty"}},  # one rank sends nothing
     "parallel.execute": {"rounds": {"empty"}},
     "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas

@@ -34,10 +34,10 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 710, "claims": 3710, "communication": 510, "drawing": 1020, "hardware": 440, "metrics": 3120,
-    "optimize": 4640, "parallel": 6150, "reliability": 13220, "reproduce": 1730, "topology": 6980,
-    "training": 9480, "workload": 2570, "modules": 2030,
+    "optimize": 4320, "parallel": 6160, "reliability": 13220, "reproduce": 1730, "topology": 6980,
+    "training": 9530, "workload": 2570, "modules": 2030,
 }  # fmt: skip
-MOST_LINES = 56250
+MOST_LINES = 56050
 MOST_PUBLIC_NAMES = 335
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

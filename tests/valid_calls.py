@@ -56,15 +56,6 @@ def job() -> Any:
     return rp.training.Job(nodes=64, nodes_per_replica=16, node_rate=4e-8, **times)
 
 
-def candidate() -> Any:
-    return rp.optimize.Candidate(name="tp8 pp2 dp4", throughput=4e4, job=job())
-
-
-def published() -> Any:
-    rows = rp.published.facts("parallelism-cost").values()
-    return next(row for row in rows if row.id.startswith("PTDP-") and row.inputs.get("tp"))
-
-
 def circuits() -> Arguments:
     tree = rp.topology.c_through(2, 2, 2)
     return {
@@ -265,14 +256,4 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "checkpoint": 30.0, "mtbf": 6490.0, "restart": 300.0, "down": 10.0,
     },
     "training.relative_goodput": lambda: {"job": job(), "policy": "spares", "repair": 86400.0, "spares": 16},
-    # optimize
-    "optimize.Candidate": lambda: fields(candidate()),
-    "optimize.joint_optimum": lambda: {
-        "candidates": [candidate()], "repair": 86400.0, "policies": ("restart", "spares"),
-    },
-    "optimize.published_candidate": lambda: {
-        "fact": published(), "node_rate": 4e-8, "job_rate": 1e-6, "write_bandwidth": 1e11, "restart": 300.0,
-        "pause": 30.0, "vocabulary": 51200, "shard": None, "zero_stage": None,
-        "order": ("tensor", "context", "data", "pipeline"),
-    },
 }  # fmt: skip

@@ -28,5 +28,8 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "optimize.break_even_rate": lambda: {"plan": plan(), "checkpoint": "storage"},
     "optimize.in_degrees": lambda: {"strategy": rp.parallel.Strategy()},
     "optimize.joint": question,
+    "optimize.joint measured": lambda: question() | {
+        "limits": None, "measured": {rp.parallel.Strategy(tensor=8, data=2): 1e4},
+    },
     "optimize.place_replicas": lambda: {"domains": {"rack": [0, 0, 1, 1]}, "copies": 1, "room": 1},
-}
+}  # fmt: skip

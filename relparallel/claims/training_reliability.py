@@ -1,8 +1,10 @@
 """Failures, checkpoints, recovery and goodput: rows of ``training-reliability``."""
 
-from relparallel import hardware, optimize, training, units
+from typing import Final
+
+from relparallel import hardware, optimize, parallel, training, units, workload
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.optimize.measured_joint import Candidate
+from relparallel.optimize.joint_plans import JointPlan
 from relparallel.published import Fact, facts
 from relparallel.training.checkpointing import availability_optimal_interval
 from relparallel.training.effective_time import expected_segment_time
@@ -183,37 +185,41 @@ def elastic_break_even() -> tuple[float, float]:
 def fastest_is_best_under_restart() -> tuple[float, float]:
     """If every failure restarts the whole job, the fastest strategy is the best."""
     # Throughput of the best plan against the largest one.
-    candidates = [
-        Candidate(name=f"g = {g}", throughput=1 + g / 1000, job=_job(nodes_per_replica=g))
-        for g in (4, 16, 64)
-    ]
-    optimum = optimize.joint_optimum(candidates, units.DAY, policies=("restart",))
-    return optimum.best.candidate.throughput, max(c.throughput for c in candidates)
+    return _joint(("restart",)).throughput, max(_SPEEDS.values())
 
 
 @theorem("THM-joint-brute-force", system="Joint reliability optimisation")
-def joint_optimum_is_the_best_of_all() -> tuple[float, float]:
-    """The bounded search over strategies, policies and spares equals the search over everything."""
-    # Best goodput of three strategies with a repair of seven days, found and enumerated.
-    candidates = [
-        Candidate(name=f"g = {g}", throughput=1 + g / 1000, job=_job(nodes_per_replica=g))
-        for g in (8, 16, 32)
-    ]
-    every = []
-    for candidate in candidates:
-        job, repair = candidate.job, 7 * units.DAY
-        every.append(
-            training.elastic_throughput(job.nodes, job.nodes_per_replica, job.node_rate, repair, job.pause)
-            * candidate.throughput
-        )
-        for spares in range(0, job.nodes, job.nodes_per_replica):
-            active = job.nodes - spares
+def joint_is_the_best_of_all() -> tuple[float, float]:
+    """The bounded search over strategies, waiting policies and spares equals the search over everything."""
+    # Best goodput of three strategies with a repair of seven days, found and enumerated with Erlang and Daly.
+    job, every = _job(nodes_per_replica=8), []
+    for strategy, throughput in _SPEEDS.items():
+        for spares in range(0, _NODES, strategy.pipeline):
+            active = _NODES - spares
             best = training.optimal_training_time_ratio(
                 job.checkpoint, 1 / (active * job.node_rate), job.restart
             )
-            short = training.shortage_probability(active, spares, job.node_rate, repair)
-            every.append(candidate.throughput * active / job.nodes * (1 - short) * best)
-    return optimize.joint_optimum(candidates, 7 * units.DAY).best.goodput, float(max(every))
+            short = training.shortage_probability(active, spares, job.node_rate, 7 * units.DAY)
+            every.append(throughput * active / _NODES * (1 - short) * best)
+    return _joint(("restart", "spares")).goodput, float(max(every))
+
+
+_NODES: Final = 256
+_SPEEDS: Final = {
+    parallel.Strategy(tensor=8, pipeline=g, data=_NODES // g): 1e5 + 100 * g for g in (8, 16, 32)
+}
+
+
+def _joint(policies: tuple[str, ...]) -> JointPlan:
+    """Best of three strategies whose replicas are 8, 16 and 32 nodes, with a repair of seven days."""
+    job, model = _job(nodes_per_replica=8), workload.transformer("gpt3-175b")
+    level = training.CheckpointLevel(name="storage", cost=job.checkpoint, restart=0.0)
+    node = training.ComponentClass(name="node", level="node", rate=job.node_rate)
+    return optimize.joint(
+        model, hardware.Cluster(nodes=_NODES), (node,), policies=policies, repair=7 * units.DAY,
+        restart=job.restart, pause=job.pause, measured=_SPEEDS,
+        checkpoints=training.Checkpointing(levels=(level,)),
+    )  # fmt: skip
 
 
 def _job(nodes_per_replica: int) -> training.Job:

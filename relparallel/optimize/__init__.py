@@ -9,8 +9,8 @@ Where to begin, by what is bought:
 - The cheapest fabric for so many hosts: `cheapest_fabric`.
 - Spares: `spares`; when to replace or to look: `replacement_interval`, `inspection_interval`.
 - Where to keep copies of checkpoints: `place_replicas`.
-- How to split and run a training job: `best_stage_layers`, `joint`, `break_even_rate`; from
-  measured speeds `published_candidate` and `joint_optimum`.
+- How to split and run a training job: `best_stage_layers`, `joint` (of strategies whose speed is computed, or
+  was measured), `break_even_rate`.
 
 Most results carry the ``formulation`` that was solved, or ``explain()`` themselves, and have ``to_frame()``.
 """

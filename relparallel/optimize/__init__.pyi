@@ -7,11 +7,6 @@ from .maintenance import (
     inspection_interval as inspection_interval,
     replacement_interval as replacement_interval,
 )
-from .measured_joint import (
-    Candidate as Candidate,
-    joint_optimum as joint_optimum,
-    published_candidate as published_candidate,
-)
 from .redundancy_allocation import (
     redundancy_allocation as redundancy_allocation,
     redundancy_allocations as redundancy_allocations,

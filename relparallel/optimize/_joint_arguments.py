@@ -11,7 +11,13 @@ from relparallel._checks import require_choice, require_instance, require_int, r
 from relparallel.hardware import Cluster, ComponentRates
 from relparallel.optimize.joint_network import Wiring, network_price, part_rates
 from relparallel.optimize.joint_search import Site
-from relparallel.optimize.joint_strategies import fastest_of_each_kind, rules_allow
+from relparallel.optimize.joint_strategies import (
+    fastest_of_each_kind,
+    measured_strategies,
+    rules_allow,
+    with_fewer_replicas,
+)
+from relparallel.parallel import Placement, Strategy
 from relparallel.topology import Topology
 from relparallel.training import (
     RATES,
@@ -22,7 +28,7 @@ from relparallel.training import (
     checkpoint_time,
     published_network_rates,
 )
-from relparallel.training._arguments import require_rate
+from relparallel.training._arguments import require_rate, require_time
 from relparallel.training.network_parts import parts_of
 from relparallel.training.recovery_policies import RECOVERY_POLICIES
 from relparallel.units import GB
@@ -30,6 +36,9 @@ from relparallel.workload import Transformer
 
 WRITE: Final = 57.5 * GB  # per second: 2.3 TB in 40 s, row BLM-002
 HELD: Final = 20  # at most one node in so many is held back unless asked otherwise
+
+
+Measured = Mapping[Placement, float]
 
 
 class Fabric(NamedTuple):
@@ -148,42 +157,72 @@ def checkpoints_of(checkpoints: Any, workload: Transformer) -> dict[str, Checkpo
     return dict(checkpoints)
 
 
+def measured_of(measured: Any, clusters: tuple[Cluster, ...], **others: Any) -> Measured:
+    """Measured strategies with their placement; what only computed ones have is refused beside them."""
+    if measured is None:
+        return {}
+    for name, value in others.items():
+        if value:
+            raise ValueError(f"{name} must be left out with measured strategies, got {value!r:.80}")
+    if not require_instance(Mapping, measured=measured) or len(clusters) > 1:
+        raise ValueError(f"measured must hold strategies of one cluster, got {measured!r:.80}")
+    found = {}
+    for one, throughput in measured.items():
+        if not isinstance(one, Placement):
+            one = Placement(strategy=require_instance(Strategy, measured=one))
+        found[one] = float(require_real(measured=throughput, above=0, at_most=1e30))
+        one.strategy.for_gpus(clusters[0].gpus)
+    if len({placement.order for placement in found}) > 1:
+        raise ValueError(f"measured must have one rank order, got {sorted({p.order for p in found})}")
+    return found
+
+
 def _held(
-    spares: Any, cluster: Cluster, model: Transformer, global_batch: int, limits: Mapping[str, Any]
-) -> list[int]:
+    spares: Any, cluster: Cluster, model: Transformer, global_batch: int, limits: Mapping[str, Any],
+    measured: Measured,
+) -> list[int]:  # fmt: skip
     """Numbers of nodes to hold back."""
     together = int(np.lcm(cluster.nodes_per_switch, cluster.nodes_per_rack))
-    node = cluster.gpus_per_node
+
+    def filled(held: int) -> bool:
+        job = replace(cluster, nodes=cluster.nodes - held)
+        if measured:
+            return any(with_fewer_replicas(one, job) for one in measured)
+        return rules_allow(job.gpus, model, global_batch, job.gpus_per_node, limits)
+
     if spares is None:
-        every = range(0, cluster.nodes // HELD + 1, together)
-        return [
-            s for s in every if rules_allow((cluster.nodes - s) * node, model, global_batch, node, limits)
-        ] or [0]
+        most = cluster.nodes - 1 if measured else cluster.nodes // HELD
+        return [held for held in range(0, most + 1, together) if filled(held)] or [0]
     given = (spares,) if isinstance(spares, (int, np.integer)) else spares
     if not isinstance(given, Sequence) or isinstance(given, str) or not given:
         raise TypeError(f"spares must be a number of nodes or several, got {spares!r}")
     for one in given:
         if require_int(spares=one, at_least=0, at_most=cluster.nodes - 1) % together:
             raise ValueError(f"spares must be whole switches and racks of {together} nodes, got {one}")
+        if measured and not filled(int(one)):
+            raise ValueError(f"spares must be whole replicas of some measured strategy, got {one}")
     return sorted(set(given))
 
 
 def sites_of(
     model: Transformer, cluster: Cluster, rates: Any, global_batch: int, spares: Any,
     limits: Mapping[str, Any], options: Mapping[str, Any], price: float, objective: str, fabric: Fabric,
-    write_off: float | None,
+    write_off: float | None, measured: Measured,
 ) -> list[Site]:  # fmt: skip
     """A cluster with every number of nodes held back."""
     sites = []
     network = fabric.network
-    if network is not None and write_off is not None:
-        price += network_price(network) / write_off
-    for held in _held(spares, cluster, model, global_batch, limits):
+    if write_off is not None:
+        require_time(write_off=write_off, positive=True)
+        price += 0.0 if network is None else network_price(network) / write_off
+    for held in _held(spares, cluster, model, global_batch, limits, measured):
         job = replace(cluster, nodes=cluster.nodes - held)
-        fastest = fastest_of_each_kind(model, job, global_batch, limits, network, **options)
-        wiring = None if network is None else Wiring(
+        if measured:
+            fastest = measured_strategies(measured, job, global_batch * model.sequence, whole=held == 0)
+        else:
+            fastest = fastest_of_each_kind(model, job, global_batch, limits, network, **options)
+        wiring = None if network is None or fastest.costs is None else Wiring(
             network=network, job=job, costs=fastest.costs, rates=fabric.rates,
-            software=options.get("software", "megatron-2022"),
         )  # fmt: skip
         sites.append(Site(
             cluster=cluster, job=job, spares=held, failures=_failures(rates, job, wired=network is not None),

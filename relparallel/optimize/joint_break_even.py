@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice, require_instance
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import JointSearch, Site
-from relparallel.parallel import Placement, Strategy
+from relparallel.parallel import Strategy
 from relparallel.training import JobShape
 
 LEAST: Final = 1e-6  # of the given rates, where the numeric root is looked for
@@ -113,8 +113,7 @@ def _units(site: Site) -> NDArray[np.float64]:
 def _touched(site: Site, row: int) -> float:
     """Nodes of a replica, from the placement itself."""
     try:
-        placement = Placement(strategy=site.fastest.grid[row])
-        return float(JobShape.of(placement, site.failures.cluster).nodes_per_replica)
+        return float(JobShape.of(site.fastest.placement(row), site.failures.cluster).nodes_per_replica)
     except ValueError:
         return math.inf
 

@@ -8,6 +8,7 @@ together, on the copies of the training state, on the nodes that are left for sp
 axis      choices                                                 how
 ========  ======================================================  ========================
 strategy  rows of `StrategyGrid` that keep the rules and fit      enumeration, dominance
+          or those whose speed was measured                       enumeration
 spares    nodes that strategies leave free                        enumeration
 recovery  policies                                                enumeration
 levels    sets of checkpoint levels, and where their copies lie   enumeration
@@ -26,6 +27,7 @@ from relparallel.hardware import Cluster, ComponentRates
 from relparallel.optimize._joint_arguments import (
     checkpoints_of,
     clusters_of,
+    measured_of,
     network_rates_of,
     networks_of,
     prices_of,
@@ -33,8 +35,8 @@ from relparallel.optimize._joint_arguments import (
     sites_of,
 )
 from relparallel.optimize.joint_report import alternatives, as_row, on_each_fabric, report
-from relparallel.optimize.joint_search import Choice, JointSearch
-from relparallel.parallel import Strategy
+from relparallel.optimize.joint_search import Choice, JointSearch, Site
+from relparallel.parallel import Placement, StepTime, Strategy
 from relparallel.topology import Topology
 from relparallel.training import Checkpointing, Recovery
 from relparallel.training._arguments import require_time
@@ -98,6 +100,11 @@ class JointPlan:
         return None if wiring is None else wiring.network
 
     @property
+    def step(self) -> StepTime | None:
+        """Time of a step with its interval; None where the speed was measured."""
+        return self.search.step(self.choice)
+
+    @property
     def goodput(self) -> float:
         """Tokens per second that become progress."""
         return self.throughput * self.share
@@ -115,13 +122,19 @@ class JointPlan:
     def fastest_with(self, copies: int) -> JointPlan:
         """Return what is best for a planner who takes the fastest strategy with copies of the state."""
         require_int(copies=copies, at_least=1)
-        fits = [site.fastest.time[site.fastest.copies >= copies] for site in self.search.sites]
+        every = [site.fastest for site in self.search.sites]
+        fits = [fast.time[fast.copies >= copies] for fast in every]
         if not any(times.size for times in fits):
             raise ValueError(f"copies must be at most those of some strategy, got {copies}")
         least = min(times[0] for times in fits if times.size)
-        found = self.search.best(
-            lambda site, row: bool(site.fastest.time[row] == least and site.fastest.copies[row] >= copies)
-        )
+        runs = {int(run) for fast in every for run in fast.measured[fast.time == least]} - {-1}
+
+        def chosen(site: Site, row: int) -> bool:
+            fast = site.fastest
+            same = fast.time[row] == least or int(fast.measured[row]) in runs  # with fewer replicas, too
+            return bool(same and fast.copies[row] >= copies)
+
+        found = self.search.best(chosen)
         return self if found is None else plan_of(self.search, found, self.counts)
 
     def at(self, scale: float = 1.0, repair: float | None = None) -> JointPlan:
@@ -186,6 +199,7 @@ def joint(
     network: Topology | Mapping[str, Topology | None] | Sequence[Topology | None] | None = None,
     network_rates: Mapping[str, float] | None = None,
     write_off: float | None = None,
+    measured: Mapping[Strategy, float] | Mapping[Placement, float] | None = None,
     **options: Any,
 ) -> JointPlan:
     """Choose strategy, recovery, checkpoints, their interval and spares together.
@@ -208,7 +222,7 @@ def joint(
         Levels to choose from, by name. Where omitted, storage that writes 57.5 GB/s (BLOOM).
     spares : int or sequence of int, optional
         Nodes to hold back; strategies fill the others. Where omitted, every number up to 5 % of the nodes for
-        which the rules leave a strategy.
+        which the rules leave a strategy; with ``measured``, every number of whole replicas.
     repair : float
         Mean time until a failed node is back [s].
     restart : float
@@ -231,6 +245,9 @@ def joint(
     write_off : float, optional
         Time over which the network is paid [s]. Then the cables, transceivers and ports outside servers, at
         list prices of 2024 in USD, come on top of ``price``.
+    measured : Mapping of Strategy or Placement to float, optional
+        Strategies to choose from in place of all, with their throughput on the whole cluster [tokens/s];
+        where nodes are held back, it is taken in proportion to the replicas.
     **options
         Of `evaluate`: software, precision, storage, reserve and so on.
 
@@ -241,7 +258,7 @@ def joint(
 
     Notes
     -----
-    Exact within the model of `steady_state`. Every row of the grid is asked, and its fate is counted. Of
+    Exact within the closed form of `goodput`. Every row of the grid is asked, and its fate is counted. Of
     strategies that failures cannot tell apart the fastest is kept (dominance, see `fastest_of_each_kind`);
     kinds are evaluated by falling upper bound until the bound is below the best score (`JointSearch.best`).
     A network changes the time of every strategy (`step_time`) before any is left out. What its parts do when
@@ -272,6 +289,13 @@ def joint(
     ...              limits={"schedule": "1f1b"}, network=fabrics)
     >>> plan.fabric
     '1 planes'
+
+    Strategies of measured speed:
+
+    >>> speeds = {Strategy(tensor=8, pipeline=4, data=2): 6.41e4, Strategy(tensor=8, data=8): 6.4e4}
+    >>> plan = joint(transformer("gpt3-6.7b"), cluster("a100-80gb-selene", gpus=64), measured=speeds)
+    >>> plan.strategy.pipeline, plan.fastest.strategy.pipeline
+    (1, 4)
     """
     require_instance(Transformer, workload=workload)
     require_choice(JOINT_OBJECTIVES, objective=objective)
@@ -279,16 +303,26 @@ def joint(
     require_time(repair=repair, restart=restart, pause=pause)
     require_time(horizon=horizon, positive=True)
     clusters = clusters_of(cluster)
-    batch = max(one.gpus for one in clusters) if global_batch is None else global_batch
-    if write_off is not None:
-        require_time(write_off=write_off, positive=True)
+    most = max(one.gpus for one in clusters)
+    batch = require_int(global_batch=most if global_batch is None else global_batch, at_least=1)
     wired = networks_of(network, clusters, network_rates_of(network_rates))
     prices = prices_of(price, tuple(one for one, _ in wired), objective)
     sites = [
         site
         for (one, fabric), cost in zip(wired, prices, strict=True)
         for site in sites_of(
-            workload, one, rates, batch, spares, limits or {}, options, cost, objective, fabric, write_off
+            workload,
+            one,
+            rates,
+            batch,
+            spares,
+            limits or {},
+            options,
+            cost,
+            objective,
+            fabric,
+            write_off,
+            measured_of(measured, clusters, network=network, limits=limits, options=options),
         )
     ]
     search = JointSearch(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from heapq import heappop, heappush
 from itertools import product, repeat
 from typing import Any, Final
@@ -15,18 +14,10 @@ from numpy.typing import NDArray
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_network import Wiring
 from relparallel.optimize.joint_strategies import Fastest
-from relparallel.optimize.steady_state import SteadyState, most_running, steady_state
-from relparallel.parallel import Placement
-from relparallel.training import (
-    Cause,
-    Checkpointing,
-    FailureModel,
-    JobShape,
-    Recovery,
-    rollback,
-)
+from relparallel.parallel import StepTime
+from relparallel.training import Checkpointing, FailureModel, Recovery
 from relparallel.training.factors import best_rollback
-from relparallel.training.rollback import Rollback
+from relparallel.training.goodput import SteadyState, most_running, steady_state
 
 NORMAL_TENTH: Final = 1.2815515655446004  # standard deviations from the mean down to the tenth percentile
 
@@ -71,7 +62,6 @@ class JointSearch:
     horizon: float
     objective: str
     evaluated: dict[tuple[Any, ...], Choice] = field(default_factory=dict)
-    _kept: dict[Any, Rollback] = field(default_factory=dict)
     _bounds: dict[Any, list[tuple[float, int, int]]] = field(default_factory=dict)
     _states: dict[Any, SteadyState | None] = field(default_factory=dict)
     _models: dict[tuple[int, int], FailureModel] = field(default_factory=dict)
@@ -141,10 +131,9 @@ class JointSearch:
         job, corrupt data, everything where the state has one copy) leaves at most `_most_kept`.
         """
         site = self.sites[place]
-        kinds, nodes = site.fastest.kinds, site.job.nodes
+        kinds = site.fastest.kinds
         touched = np.maximum(kinds[:, :4].prod(axis=1) // (kinds[:, 2] * site.job.gpus_per_node), 1)
         cases, case = np.unique(np.column_stack([touched, kinds[:, 4] == 1]), axis=0, return_inverse=True)
-        domains = [d for d in _placed(site, 0).domains if d.rate > 0]
         reached = np.zeros(len(cases))
         for policy, checkpoint in product(policies, checkpoints):
             recovery = self.recoveries[policy]
@@ -152,7 +141,7 @@ class JointSearch:
                 seen = self._state(place, 0, policy, checkpoint, bare=True)
                 reached = np.maximum(reached, 0.0 if seen is None else seen.share * (1 + 1e-12))
                 continue
-            running = most_running(domains, nodes, recovery, site.spares, cases[:, 0].tolist())
+            running = most_running(_placed(site, 0), recovery, site.spares, cases[:, 0].tolist())
             kept = [self._most_kept(site, recovery, checkpoint, bool(single)) for single in cases[:, 1]]
             reached = np.maximum(reached, np.multiply(running, kept))
         return np.asarray(reached[case.ravel()])
@@ -200,14 +189,13 @@ class JointSearch:
         if key not in self._states:
             held = 0 if policy == "restart" else site.spares
             model = _placed(site, row) if bare else self._wired(place, row)
-            shape = _shape(model, recovery)
-            self._states[key] = None
-            if shape is not None:
-                kept = partial(self.kept, checkpoint)
-                self._states[key] = steady_state(
-                    model, shape, recovery, held, kept, self.checkpoints[checkpoint].interval is not None
-                )
+            self._states[key] = steady_state(model, self.checkpoints[checkpoint], recovery, held)
         return self._states[key]
+
+    def step(self, choice: Choice) -> StepTime | None:
+        """What `step_time` says of a choice; None of a measured one."""
+        fast = self.sites[choice.site].fastest
+        return None if fast.costs is None else fast.costs.step(fast.grid.choices[[choice.row]])
 
     def at(self, scale: float, repair: float | None = None) -> JointSearch:
         """The same question with all rates times a factor and another repair time; nothing evaluated yet."""
@@ -239,26 +227,7 @@ class JointSearch:
             self._models[place, row] = self.model(self.sites[place], row)
         return self._models[place, row]
 
-    def kept(self, checkpoint: str, causes: tuple[Cause, ...]) -> Rollback:
-        """What checkpoints leave, once for the same causes."""
-        key = (checkpoint, causes)
-        if key not in self._kept:
-            self._kept[key] = rollback(self.checkpoints[checkpoint], causes)
-        return self._kept[key]
-
 
 def _placed(site: Site, row: int) -> FailureModel:
     """Failures of a site under one of its strategies, its network without parts."""
-    placement = Placement(strategy=site.fastest.grid[row])
-    return FailureModel(classes=site.failures.classes, cluster=site.failures.cluster, placement=placement)
-
-
-def _shape(model: FailureModel, recovery: Recovery) -> JobShape | None:
-    """How a job lies on its nodes; one that waits is one piece. None where replicas share some nodes only."""
-    nodes = model.cluster.nodes
-    if recovery.waits or model.placement is None:
-        return JobShape(nodes=nodes, replicas=1, stages=1, tensor=1, nodes_per_replica=nodes)
-    try:
-        return JobShape.of(model.placement, model.cluster)
-    except ValueError:
-        return None
+    return replace(site.failures, placement=site.fastest.placement(row))

@@ -7,16 +7,17 @@ never built. Rows that fit are sorted by what failures can tell apart, and the f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
-from relparallel.parallel import StrategyGrid
+from relparallel.parallel import Placement, StrategyGrid
 from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel._memory_kernel import FRAGMENTATION
+from relparallel.parallel._records import choice_record
 from relparallel.parallel.evaluate import CHUNK, Pricing, _totals, pricing
 from relparallel.parallel.feasibility import broken_rules
 from relparallel.parallel.grid import (
@@ -25,8 +26,11 @@ from relparallel.parallel.grid import (
     _inner_axes,
     _outer,
     _product,
+    zero_stages,
 )
+from relparallel.parallel.strategy import DEGREES as ORDER
 from relparallel.topology import Topology
+from relparallel.training import JobShape
 from relparallel.workload import Transformer
 
 if TYPE_CHECKING:
@@ -41,17 +45,25 @@ _SHARDED: Final = ("zero_stage", "shard")
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Fastest:
-    """The fastest feasible strategy of each kind, and the count of all the others."""
+    """The fastest feasible strategy of each kind, and the count of all the others.
+
+    ``measured`` numbers strategies of measured speed, -1 for computed ones, which have ``costs``.
+    """
 
     grid: StrategyGrid
     time: NDArray[np.float64]
-    memory: NDArray[np.float64]
     copies: NDArray[np.int64]
     kinds: NDArray[np.int64]
     counts: pd.Series
     first: NDArray[np.int64]
     later: NDArray[np.int64]
-    costs: Pricing
+    measured: NDArray[np.int64]
+    order: tuple[str, ...] = ORDER
+    costs: Pricing | None = None
+
+    def placement(self, row: int) -> Placement:
+        """Which GPU runs which rank of a strategy."""
+        return Placement(strategy=self.grid[row], order=self.order)
 
 
 def rules_allow(
@@ -80,10 +92,10 @@ def rule_keeping(
     axes = {**_inner_axes(gpus, model, global_batch), **given}
     recompute = axes["recompute"]
     shapes = _product({name: axes[name] for name in _SHAPED})
-    stages = given.get("zero_stage", np.arange(4))
     plain, every = _degrees(gpus, model, global_batch, node, limits)
-    shards_of = {data: _shards(data, stages, given) for data in np.unique(every).tolist()}
-    asked = sum(shards_of[data] for data in every.tolist()) * shapes.size * recompute.size
+    pairs, times = np.unique(every, axis=0, return_counts=True)
+    sizes = [_shards(data, zero_stages(pipeline, given), given) for data, pipeline in pairs.tolist()]
+    asked = int(times @ np.array(sizes)) * shapes.size * recompute.size
 
     def passing(rows: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(rows[broken_rules(model, rows, global_batch, gpus, node) == 0])
@@ -91,7 +103,7 @@ def rule_keeping(
     kept, large = [np.empty(0, CHOICE)], 0
     for one in plain:
         degrees = {name: int(one[name]) for name in DEGREES}
-        shards = passing(_plain(_outer(degrees, stages, given)))
+        shards = passing(_plain(_outer(degrees, given)))
         some = shapes.copy()
         for name in (*DEGREES, "shard"):
             some[name] = one[name]
@@ -112,7 +124,7 @@ def rule_keeping(
 def _degrees(
     gpus: int, model: Transformer, global_batch: int, node: int, limits: Mapping[str, Any]
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Degrees that keep the rules in the plainest strategy, and the data-parallel degree of all degrees."""
+    """Degrees that keep the rules in the plainest strategy; data and pipeline degree of all, [n, 2]."""
     given = {name: np.unique(_codes(name, values)) for name, values in limits.items()}
     divisors = np.array(_divisors(gpus), dtype=np.int64)
     tensor, pipeline, context = (axis.ravel() for axis in np.meshgrid(*[divisors] * 3, indexing="ij"))
@@ -126,13 +138,15 @@ def _degrees(
         rows = rows[np.isin(rows[name], given[name])]
     rows["shard"] = rows["data"]
     rows = _plain(rows)
-    return rows[broken_rules(model, rows, global_batch, gpus, node) == 0], rows["data"].astype(np.int64)
+    return rows[broken_rules(model, rows, global_batch, gpus, node) == 0], np.column_stack(
+        [rows["data"], rows["pipeline"]]
+    )
 
 
-def _shards(data: int, stages: NDArray[np.int64], given: dict[str, NDArray[np.int64]]) -> int:
+def _shards(data: int, stages: list[int], given: dict[str, NDArray[np.int64]]) -> int:
     """Pairs of ZeRO stage and shard group."""
     sharded = [k for k in _divisors(data) if "shard" not in given or k in given["shard"]]
-    return sum((len(sharded) if stage else int(data in sharded)) for stage in stages.tolist())
+    return sum((len(sharded) if stage else int(data in sharded)) for stage in stages)
 
 
 def _plain(rows: NDArray[Any]) -> NDArray[Any]:
@@ -187,8 +201,52 @@ def fastest_of_each_kind(
         }
     )  # fmt: skip
     return Fastest(
-        grid=StrategyGrid(choices=choices[rows[order]]), time=time[order], memory=memory[order],
-        copies=copies[order], kinds=kinds[order], counts=counts, first=begin, later=later, costs=costs,
+        grid=StrategyGrid(choices=choices[rows[order]]), time=time[order], copies=copies[order],
+        kinds=kinds[order], counts=counts, first=begin, later=later, costs=costs,
+        measured=np.full(order.size, -1),
+    )  # fmt: skip
+
+
+def with_fewer_replicas(placement: Placement, cluster: Cluster) -> Placement | None:
+    """The same strategy on fewer nodes, if these hold whole replicas in the same layout.
+
+    It keeps as many copies of its state where they divide the replicas, and one elsewhere.
+    """
+    strategy = placement.strategy
+    data, rest = divmod(cluster.gpus, strategy.model_parallel)
+    if rest or not data or data == strategy.data:
+        return None if rest or not data else placement
+    shard = data // strategy.state_copies if data % strategy.state_copies == 0 else data
+    fewer = replace(strategy, data=data, shard=shard if strategy.zero_stage else None)
+    found = replace(placement, strategy=fewer)
+    try:
+        JobShape.of(found, cluster)
+    except ValueError:
+        return None
+    return found
+
+
+def measured_strategies(
+    measured: Mapping[Placement, float], cluster: Cluster, tokens: int, whole: bool
+) -> Fastest:
+    """Strategies of measured speed [tokens/s] on a cluster, the speed in proportion to the replicas."""
+    import pandas as pd
+
+    found = []
+    for number, (placement, throughput) in enumerate(measured.items()):
+        fewer = with_fewer_replicas(placement, cluster)
+        if fewer is not None:
+            time = tokens / throughput * placement.strategy.data / fewer.strategy.data
+            found.append((time, number, choice_record(fewer.strategy)))
+    found.sort(key=lambda entry: entry[:2])
+    choices, (order,) = np.concatenate([row for *_, row in found]), {p.order for p in measured}
+    kinds, copies = reliability_kinds(choices, cluster, order)
+    names = ("are measured", "are measured with more replicas")
+    return Fastest(
+        grid=StrategyGrid(choices=choices), time=np.array([time for time, *_ in found]), copies=copies,
+        kinds=kinds, counts=pd.Series([len(found) * whole, len(found) * (not whole)], names),
+        first=np.arange(len(found)), later=np.full(len(found), -1),
+        measured=np.array([number for _, number, _ in found]), order=order,
     )  # fmt: skip
 
 
@@ -217,21 +275,26 @@ def least_memory(costs: Pricing, rows: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(state * (1 + FRAGMENTATION) * (1 - 1e-12))
 
 
-def reliability_kinds(choices: NDArray[Any], cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def reliability_kinds(
+    choices: NDArray[Any], cluster: Cluster, order: tuple[str, ...] = ORDER
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Kind of every row, and complete copies of its training state.
 
     Notes
     -----
-    Ranks of one shard lie d/copies replicas apart, t c GPUs each. The first and the last copy of the first
-    shard start at GPU 0 and (d - d/copies) t c; no part of w consecutive GPUs holds them both, nor those of
-    any other shard, if that is at least w. With two copies or more the widest part below the job decides. The
-    rank order is the default one: tensor, context, data, pipeline. O(n).
+    Ranks of one shard lie d/copies replicas apart, s GPUs each, the product of the degrees dealt out before
+    the replicas (t c in the default order). The first and the last copy of the first shard start at GPU 0 and
+    (d - d/copies) s; no part of w consecutive GPUs holds them both, nor those of any other shard, if that is
+    at least w. With two copies or more the widest part below the job decides. O(n).
     """
     degrees = [choices[name].astype(np.int64) for name in DEGREES]
-    tensor, _, data, context = degrees
+    data = choices["data"].astype(np.int64)
+    stride = np.ones_like(data)
+    for name in order[: order.index("data")]:
+        stride *= choices[name]
     copies = np.where(choices["zero_stage"] == 0, data, data // choices["shard"])
     widest = max(cluster.gpus_per_part(level) for level in ("gpu", "node", "switch", "rack"))
-    apart = (data - data // copies) * tensor * context >= widest
+    apart = (data - data // copies) * stride >= widest
     lost = np.where(copies == 1, 1, np.where(apart, 0, copies))
     return np.column_stack([*degrees, lost]), copies
 

@@ -31,6 +31,11 @@ class Run:
         """Accelerators on which it took place."""
         return "" if self.cluster.accelerator is None else self.cluster.accelerator.family
 
+    @property
+    def throughput(self) -> float:
+        """Tokens per second of all GPUs."""
+        return self.global_batch * self.model.sequence / self.time
+
 
 # Prefix of the rows: name of the set, software, cluster, vocabulary where the row does not give it. Megatron
 # pads the vocabulary to a multiple of 128 tensor-parallel ranks at most: 50,257 words become 50,304 or more.

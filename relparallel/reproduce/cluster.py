@@ -109,8 +109,9 @@ class _Apart(Executor):
         return lost
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Have the cluster forget what it has not done."""
-        self.inner.shutdown(wait=wait)
+        """Have the cluster forget what it has not done; a cluster that is gone has nothing to forget."""
+        if self.client.status not in ("closing", "closed"):
+            self.inner.shutdown(wait=wait)
 
 
 def described(root: Path | None) -> dict[str, str]:

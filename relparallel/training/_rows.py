@@ -99,8 +99,11 @@ class Rows:
         return slowest_decides(np.exp(-(self.rate * self.repair)[order]), self.slowdown[order])
 
 
-def rows(model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int = 0) -> Rows:
-    """Compile a job.
+def rows(
+    model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int = 0,
+    shape: JobShape | None = None,
+) -> Rows:  # fmt: skip
+    """Compile a job, which lies on its nodes as `shape_of` says.
 
     Where the interval or the frequencies of the levels are open, those with the largest share of productive
     time are taken: the best time between checkpoints does not depend on the speed, so the work in it falls
@@ -112,7 +115,7 @@ def rows(model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, 
     require_int(spares=spares, at_least=0, at_most=10**6)
     if spares and recovery.policy == "restart":
         raise ValueError(f"spares must be 0 with recovery 'restart', which waits for repairs, got {spares}")
-    shape = _shape(model)
+    shape = shape or shape_of(model, recovery)
     domains = [domain for domain in model.domains if domain.rate > 0]
     levels = checkpointing.levels
     chosen = rollback(checkpointing, causes_of(model, recovery, shape))
@@ -171,7 +174,7 @@ def _most_missing(
 
 def causes_of(model: FailureModel, recovery: Recovery, shape: JobShape | None = None) -> tuple[Cause, ...]:
     """Failures that send the job back to a checkpoint; those that cost the same are one cause."""
-    shape, rates = shape or _shape(model), defaultdict[tuple[str, float], float](float)
+    shape, rates = shape or shape_of(model, recovery), defaultdict[tuple[str, float], float](float)
     for d in model.domains:
         if d.rate > 0 and recovery.goes_back(d, shape):
             rates[d.component.level, d.component.detection] += d.rate
@@ -181,8 +184,11 @@ def causes_of(model: FailureModel, recovery: Recovery, shape: JobShape | None = 
     )
 
 
-def _shape(model: FailureModel) -> JobShape:
-    """How the job lies on its nodes."""
+def shape_of(model: FailureModel, recovery: Recovery) -> JobShape:
+    """How the job lies on its nodes; one that waits for all of them is one piece."""
     if model.placement is None:
         raise ValueError("model must have a placement, got None")
+    nodes = model.cluster.nodes
+    if recovery.waits:
+        return JobShape(nodes=nodes, replicas=1, stages=1, tensor=1, nodes_per_replica=nodes)
     return JobShape.of(model.placement, model.cluster)

@@ -98,19 +98,6 @@ def cold_distribution(loads: Mapping[int, float], repairs: Mapping[int, float], 
     return np.asarray(np.bincount(down, _stationary(flows, len(states))), dtype=np.float64)
 
 
-def node_by_node(failures: Array, leave: float, able: Array) -> tuple[Array, Moves]:
-    """Probabilities of 0 ... K nodes down that come back one by one, and the moves between the numbers.
-
-    ``failures`` holds, by the nodes of a part, failures per second with all nodes up; a node comes back at
-    the rate ``leave``.
-    """
-    down, last = np.arange(len(able)), len(able) - 1
-    moves = [(int(width), failures[width] * able) for width in np.flatnonzero(failures)]
-    flows = [(down, np.minimum(down + width, last), rate) for width, rate in moves]
-    flows.append((down[1:], down[:-1], leave * down[1:]))
-    return _stationary(flows, len(able)), [*moves, (-1, leave * down)]
-
-
 def _stationary(flows: Sequence[tuple[Any, Any, Any]], states: int) -> Array:
     """Stationary distribution of a chain from (from, to, rate)."""
     start, end, rate = (np.concatenate(column) for column in zip(*flows, strict=True))

@@ -6,7 +6,7 @@ The productive share is the product of `Factors`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,11 +15,18 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.parallel import StepTime
 from relparallel.training._arguments import require_time
-from relparallel.training._rows import STANDING, Rows, rows
+from relparallel.training._rows import STANDING, Rows, rows, shape_of
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
-from relparallel.training.down_nodes import balanced_moves, speed_variance
+from relparallel.training.down_nodes import (
+    able_to_fail,
+    balanced_moves,
+    down_distribution,
+    reach,
+    speed_variance,
+)
 from relparallel.training.factors import Factors, outside_pauses
 from relparallel.training.failures import FailureModel
+from relparallel.training.job_shape import JobShape
 from relparallel.training.markov import NodeChain
 from relparallel.training.recovery_policies import Recovery
 from relparallel.training.report import GoodputReport, class_importance
@@ -149,6 +156,59 @@ def goodput(
     )  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SteadyState(Factors):
+    """Factors of a job; variance of their product over a run, times its length [s]; checkpoints."""
+
+    variance_rate: float
+    interval: float
+    every: tuple[int, ...]
+
+
+def steady_state(
+    model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int
+) -> SteadyState | None:
+    """The factors alone of `goodput` in closed form; None where replicas share some of their nodes only."""
+    try:
+        shape = shape_of(model, recovery)
+    except ValueError:
+        return None
+    job = _Job.of(model, checkpointing, recovery, spares, shape)
+    found = job.evaluated()
+    return SteadyState(
+        **asdict(found.factors), variance_rate=job.variance_rate(found), interval=job.rows.interval,
+        every=tuple(job.rows.every[:-1].tolist()),
+    )  # fmt: skip
+
+
+def most_running(model: FailureModel, recovery: Recovery, spares: int, touched: Sequence[int]) -> list[float]:
+    """Upper bounds on the mean speed of all jobs on these nodes whose replicas touch at least so many.
+
+    Under "elastic" a larger replica is hit more often, a part takes one node of it at least, and a kept batch
+    is never faster than a shrinking one; under "regroup" the speed is at most the share of nodes that are
+    left. 1 under other policies that go on.
+    """
+    if recovery.policy not in ("elastic", "regroup"):
+        return [1.0] * len(touched)
+    drops, nodes = recovery.policy == "elastic", model.cluster.nodes
+    loads: dict[int, float] = {}
+    for d in model.domains:
+        if d.component.stops and d.nodes:
+            repair = recovery.repair if d.component.repair is None else d.component.repair
+            left = d.rate * repair * np.exp(-(recovery.pause + d.component.detection) / max(repair, 1.0))
+            size = 1 if drops else d.nodes
+            loads[size] = loads.get(size, 0.0) + left
+    down = np.arange(reach(loads, nodes + spares) + 1)
+    missing = np.clip(down - spares, 0, nodes)
+    chance = down_distribution(loads, able_to_fail(down, nodes, spares, recovery.hot, waits=False))
+    easier, bounds = replace(recovery, policy="elastic", batch="shrink", micro_batches=None), []
+    for least in touched:
+        unit = max(size for size in range(1, (least if drops else 1) + 1) if nodes % size == 0)
+        shape = JobShape(nodes=nodes, replicas=nodes // unit, stages=1, tensor=1, nodes_per_replica=unit)
+        bounds.append(min(float(chance @ easier.speed(shape, int(missing[-1]))[missing]) * (1 + 1e-12), 1.0))
+    return bounds
+
+
 @dataclass(frozen=True, slots=True)
 class _Evaluated:
     """Factors of a job, its rollback, and how much of its pauses comes after the detection."""
@@ -180,9 +240,12 @@ class _Job:
     waits: bool
 
     @classmethod
-    def of(cls, model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int) -> _Job:
+    def of(
+        cls, model: FailureModel, checkpointing: Checkpointing, recovery: Recovery, spares: int,
+        shape: JobShape | None = None,
+    ) -> _Job:  # fmt: skip
         """Compile, and let the interval be chosen once."""
-        job = rows(model, checkpointing, recovery, spares)
+        job = rows(model, checkpointing, recovery, spares, shape)
         parts = [domain.component for domain in model.domains if domain.rate > 0]
         kinds: dict[tuple[str, float], int] = {}
         cause = [

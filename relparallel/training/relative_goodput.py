@@ -196,6 +196,9 @@ def relative_goodput(job: Job, policy: str, repair: Real, spares: int | None = N
     elastic = `elastic_throughput` (1 - y(C Lam_j)) e^{-R Lam_j}: only failures of the whole job go back to a
     checkpoint. A product of means; it neglects that a pause may meet a failure of the whole job.
 
+    `goodput` of the same job without pauses, for all repair times at once; with a pause it also counts the
+    failures that fall into it.
+
     The best S is found by enumeration. (n/N)(1 - y) e^{-RL} does not depend on r and bounds the goodput; the
     search ends once its maximum over all larger S lies below what is already reached.
 

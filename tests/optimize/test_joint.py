@@ -11,10 +11,10 @@ from joint_brute_force import (
     GPT,
     PLAIN,
     SELENE,
-    balanced,
     choices,
     drawn,
     hall,
+    reported,
 )
 
 from relparallel.hardware import Cluster, cluster
@@ -39,7 +39,6 @@ from relparallel.training import (
     redundant_fabric,
     shortage_probability,
 )
-from relparallel.training.down_nodes import node_by_node
 from relparallel.units import DAY
 from relparallel.workload import transformer
 
@@ -49,17 +48,26 @@ def grid_rows(gpus):
     return len(StrategyGrid.all(gpus, GPT, BATCH, **PLAIN))
 
 
+def assert_best(instance, every):
+    size = instance["size"]
+    options = {key: value for key, value in instance.items() if key != "size"}
+    plan = joint(GPT, hall(*size), global_batch=BATCH, limits=PLAIN, **options)
+    assert plan.goodput == pytest.approx(max(throughput * share for throughput, share in every), rel=1e-9)
+    assert plan.counts.sum() == sum(grid_rows((size[0] - held) * size[1]) for held in instance["spares"])
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_the_optimum_equals_brute_force_on_two_hundred_instances(seed):
     rng = np.random.default_rng(seed)
     for _ in range(20):
         instance = drawn(rng)
-        size = instance["size"]
-        options = {key: value for key, value in instance.items() if key != "size"}
-        plan = joint(GPT, hall(*instance["size"]), global_batch=BATCH, limits=PLAIN, **options)
-        best = max(throughput * share for throughput, share in choices(instance))
-        assert plan.goodput == pytest.approx(best, rel=1e-9)
-        assert plan.counts.sum() == sum(grid_rows((size[0] - held) * size[1]) for held in instance["spares"])
+        assert_best(instance, choices(instance))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_optimum_equals_enumeration_where_racks_fail(seed):
+    instance = drawn(np.random.default_rng(seed), racks=True)
+    assert_best(instance, reported(instance))
 
 
 LLAMA, HALL = transformer("llama3-405b"), cluster("h100-80gb-dgx", gpus=16384)
@@ -103,7 +111,7 @@ def test_strategies_of_one_kind_lose_the_same_under_failures(rack):
     machine = Cluster(nodes=8, gpus_per_node=4, nodes_per_rack=rack)
     classes = tuple(ComponentClass(name=x, level=x, rate=1e-7) for x in ("gpu", "node", "rack", "job"))
     grid = StrategyGrid.all(32, GPT, 32, micro_batch=1, virtual_stages=1, recompute="none",
-                            sequence_parallel=False, schedule="1f1b")  # fmt: skip
+                            sequence_parallel=False, schedule="1f1b", zero_stage=range(4))  # fmt: skip
     kinds = reliability_kinds(grid.choices, machine)[0]
     seen = {}
     for row, kind in enumerate(map(tuple, kinds.tolist())):
@@ -153,15 +161,6 @@ def test_one_job_agrees_with_the_closed_forms(policy):
         ratio = effective_training_time_ratio(1 / (nodes * rate), plan.interval, 60.0, 900.0)
         waits = 1 - shortage_probability(nodes, 0, rate, DAY)
         assert plan.share == pytest.approx(waits * ratio.mean, rel=1e-12)
-
-
-def test_several_nodes_at_once_leave_at_once_and_come_back_one_by_one():
-    births, exposed = np.array([0.0, 0.3, 0.0, 0.2]), np.linspace(1, 0, 9)
-    flow = np.diag(0.7 * np.arange(1.0, 9), -1)
-    for width in (1, 3):
-        np.add.at(flow, (np.arange(9), np.minimum(np.arange(9) + width, 8)), births[width] * exposed)
-    np.fill_diagonal(flow, 0)
-    assert node_by_node(births, 0.7, exposed)[0] == pytest.approx(balanced(flow), abs=1e-12)
 
 
 def test_throughput_alone_loses_on_the_grid_of_llama():
@@ -223,7 +222,7 @@ def test_the_whole_grid_of_sixteen_thousand_gpus_takes_a_second():
     seconds, plan = spent()
     if seconds >= 3.0:  # 0.9 s on an idle core; a loaded one may take three times as long
         seconds, plan = min((spent() for _ in range(2)), key=lambda pair: pair[0])
-    assert plan.counts.sum() > 10**9
+    assert plan.counts.sum() > 8 * 10**8
     assert seconds < 3.0
 
 

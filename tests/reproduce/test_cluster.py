@@ -207,6 +207,14 @@ def test_a_cluster_that_goes_away_ends_the_run_and_the_next_goes_on(toy, tmp_pat
     assert toy.run(pool=pretend.pool).done == sorted(report.failed)
 
 
+def test_a_client_that_lost_its_cluster_takes_nothing_and_ends_in_peace(dask_cluster):
+    client = distributed.Client(dask_cluster.scheduler_address, set_as_default=False)
+    executor = cluster._Apart(client, ".", {})
+    client.close()
+    assert isinstance(executor.submit(print, None).exception(), ConnectionError)
+    executor.shutdown(wait=False)
+
+
 def test_versions_are_compared_where_both_have_the_package():
     here = described(CHECKOUT)
     assert differences(here, here) == ""

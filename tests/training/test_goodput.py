@@ -1,3 +1,4 @@
+import dataclasses
 import heapq
 
 import numpy as np
@@ -7,14 +8,18 @@ from hypothesis import given, strategies as st
 from relparallel.hardware import Cluster, llama3_interruptions
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
+    Checkpointing,
+    CheckpointLevel,
     ComponentClass,
     FailureModel,
     Job,
+    Recovery,
     effective_training_time_ratio,
     elastic_throughput,
     relative_goodput,
     shortage_probability,
 )
+from relparallel.training.goodput import steady_state
 
 DAY, HOUR = 86400.0, 3600.0
 COSTS = {"checkpoint": 20.0, "restart": 300.0, "pause": 30.0}
@@ -149,6 +154,25 @@ def test_goodput_is_vectorised_over_repair_times():
         assert np.shape(together.share) == (7, 1)
         assert np.ravel(together.share) == pytest.approx(apart, rel=1e-14)
         assert len(together.to_frame()) == 7
+
+
+@pytest.mark.parametrize(("policy", "spares"), [("restart", 0), ("spares", 16), ("elastic", 0)])
+def test_many_repair_times_at_once_are_the_goodput_of_each(policy, spares):
+    """Without pauses the closed form over repair times is the report of the same job, factor by factor."""
+    job, active = dataclasses.replace(JOB, pause=0.0), JOB.nodes - spares
+    strategy = Strategy(tensor=8, pipeline=job.nodes_per_replica, data=active // job.nodes_per_replica)
+    rates = {"node": job.node_rate, "job": job.job_rate}
+    model = FailureModel(
+        classes=tuple(ComponentClass(name=level, level=level, rate=rate) for level, rate in rates.items()),
+        cluster=Cluster(nodes=active), placement=Placement(strategy=strategy),
+    )  # fmt: skip
+    storage = Checkpointing(levels=(CheckpointLevel(name="s", cost=job.checkpoint, restart=0.0),))
+    for repair in (HOUR, DAY, 10 * DAY):
+        recovery = Recovery(policy, repair=repair, restart=job.restart, pause=0.0)
+        found = steady_state(model, storage, recovery, spares)
+        many = relative_goodput(job, policy, np.array([repair]), **({"spares": spares} if spares else {}))
+        for factor in ("availability", "recovery", "rollback", "degraded_nodes"):
+            assert np.ravel(getattr(many, factor))[0] == pytest.approx(getattr(found, factor), rel=1e-9)
 
 
 @pytest.fixture(scope="module")
