@@ -30,7 +30,7 @@ ax.set(xlabel="what varies [unit]", ylabel="what follows [unit]")
 save(fig, "{name}")"""
 _CLAIMS: Final = """\
 ## The ledger beside computed numbers
-Each row has a claim in `relparallel/claims/` that computes it again from its inputs; the origin says whose it is."""
+Each row has a claim in `relparallel/claims/` that computes it again; the origin says whose number it is."""
 _LEDGER: Final = """\
 ledger = rp.ledger.ledger("{topic}")
 ledger.loc[ledger["status"] == "reproduced", ["id", "origin", "value", "computed", "error"]].head()"""
