@@ -1,17 +1,19 @@
 """What a design promises, and the registry of all designs.
 
 A design is one function in a module of `relparallel.topology.designs`. Its decorator names its closed forms,
-its symmetries and how it is drawn::
+its symmetries, how it is drawn and its paper; its closed forms check its arguments::
 
-    @design(closed_form=_ring, symmetries=_ring_symmetries, layout="ring")
-    def ring(n: int) -> Topology: ...
+    @design(closed_form=_ring, symmetries=_ring_moves, layout="ring", paper="someone2026ring")
+    def ring(n: int) -> Topology:
+        form = planned("ring", n)
+        ...
 """
 
 from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from inspect import Parameter, signature
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from relparallel._checks import require_choice
 from relparallel.topology import designs
 from relparallel.topology._arrays import IntArray
+from relparallel.topology.parts import Design
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +36,11 @@ class Rule(NamedTuple):
     closed_form: Callable[..., Description]
     symmetries: Callable[..., Sequence[IntArray]] | None
     layout: str
+    paper: str
 
 
 _RULES: Final[dict[str, Rule]] = {}
+_MOST: Final = 2**26  # nodes and cables of one topology: about 10 GB of arrays
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,8 +72,8 @@ class Description:
         known.
     """
 
-    design: str
-    parameters: Mapping[str, Any]
+    design: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     nodes: Mapping[str, int]
     degrees: Mapping[str, int | tuple[int, ...]]
     links: int
@@ -87,6 +92,11 @@ class Description:
     def switches(self) -> int:
         """Number of nodes that are no hosts."""
         return sum(self.nodes.values()) - self.hosts
+
+    @property
+    def meta(self) -> Design:
+        """Where a topology built to this comes from."""
+        return Design(name=self.design, parameters=self.parameters, paper=_RULES[self.design].paper)
 
     def to_frame(self) -> pd.DataFrame:
         """Table of quantity and value; a form that is not known is left out.
@@ -114,15 +124,18 @@ def design(
     closed_form: Callable[..., Description],
     symmetries: Callable[..., Sequence[IntArray]] | None = None,
     layout: str = "tiers",
+    paper: str = "",
 ) -> Callable[[Builder], Builder]:
     """Register the decorated builder as the design of its name.
 
-    ``closed_form`` gives its `Description`; ``symmetries`` permutations of its nodes, each of which is proved
-    before it is used, and None of a random design; ``layout`` is one of `relparallel.drawing.layouts`.
+    ``closed_form`` checks the parameters and gives the `Description`, without a name and with parameters only
+    where they differ from the arguments; ``symmetries`` permutations of the nodes, each of which is proved
+    before it is used, and None of a random design; ``layout`` is one of `relparallel.drawing.layouts`;
+    ``paper`` a citation key.
     """
 
     def register(builder: Builder) -> Builder:
-        _RULES[builder.__name__] = Rule(closed_form, symmetries, layout)
+        _RULES[builder.__name__] = Rule(closed_form, symmetries, layout, paper)
         return builder
 
     return register
@@ -195,4 +208,31 @@ def describe(design: str, **parameters: Any) -> Description:
     if not needed <= parameters.keys() <= expected.keys():
         given = ", ".join(parameters) or "none"
         raise ValueError(f"parameters of {design} must be {', '.join(expected)}, got {given}")
-    return form(**parameters)
+    return _described(design, **parameters)
+
+
+def planned(design: str, *arguments: Any) -> Description:
+    """Closed forms of a network that is about to be built; refused where it is too large to be."""
+    form = _described(design, *arguments)
+    size = sum(form.nodes.values()) + form.links
+    if size > _MOST:
+        given = ", ".join(f"{name}={value!r}" for name, value in form.parameters.items())
+        raise ValueError(
+            f"{', '.join(form.parameters)} must give at most {_MOST} nodes and cables to build (describe() "
+            f"needs no building), got {design} with {given}, which give {size}"
+        )
+    return form
+
+
+def _described(design: str, *arguments: Any, **parameters: Any) -> Description:
+    """Closed forms with the name and the parameters; a known diameter is its own bound."""
+    form = _RULES[design].closed_form
+    given = signature(form).bind(*arguments, **parameters)
+    given.apply_defaults()
+    found = form(*given.args, **given.kwargs)
+    return replace(
+        found,
+        design=design,
+        parameters=found.parameters or given.arguments,
+        diameter_bound=found.diameter if found.diameter_bound is None else found.diameter_bound,
+    )

@@ -13,20 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from relparallel._checks import (
-    require_instance,
-    require_int,
-    require_probability,
-)
+from relparallel._checks import require_instance, require_int, require_probability
 from relparallel.topology import _arrays
-from relparallel.topology._arrays import BoolArray, IntArray, require_size
-from relparallel.topology.description import Description, describe, design
-from relparallel.topology.designs._shared import blocks, rolls
+from relparallel.topology._arrays import BoolArray, IntArray
+from relparallel.topology.description import Description, design, planned
+from relparallel.topology.designs._shared import blocks, rolls, tiered, tree_hops
 from relparallel.topology.designs.direct import CUBE, on_switches
-from relparallel.topology.designs.multi_rooted import tiered, tree_hops
-from relparallel.topology.designs.switch_centric import leaf_spine, leaf_spine_moves
+from relparallel.topology.designs.switch_centric import leaf_spine, leaf_spine_form, leaf_spine_moves
 from relparallel.topology.fabric import Topology
-from relparallel.topology.parts import LINK_CAPACITY, Design
+from relparallel.topology.parts import LINK_CAPACITY
 
 HYBRID = {"helios": "pod switch", "c_through": "tor"}  # what circuits join
 
@@ -43,19 +38,12 @@ def _helios(
     pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = 8
 ) -> Description:
     core, _ = _uplinks(pods, hosts_per_pod, electrical, optical, wavelengths)
-    form = describe("leaf_spine", leaves=pods, spines=core, hosts_per_leaf=hosts_per_pod)
+    form = leaf_spine_form(pods, core, hosts_per_pod)
+    kinds = {"host": "host", "leaf": "pod switch", "spine": "core"}
     return replace(
         form,
-        design="helios",
-        parameters={
-            "pods": pods,
-            "hosts_per_pod": hosts_per_pod,
-            "electrical": electrical,
-            "optical": optical,
-            "wavelengths": wavelengths,
-        },
-        nodes={"host": form.hosts, "pod switch": pods, "core": core},
-        degrees={"host": 1, "pod switch": hosts_per_pod + core, "core": pods},
+        nodes={kinds[kind]: count for kind, count in form.nodes.items()},
+        degrees={kinds[kind]: count for kind, count in form.degrees.items()},
     )
 
 
@@ -65,7 +53,7 @@ def _helios_moves(pods: int, hosts_per_pod: int, **shares: Any) -> list[IntArray
     return leaf_spine_moves(pods, form.nodes["core"], hosts_per_pod)
 
 
-@design(closed_form=_helios, symmetries=_helios_moves)
+@design(closed_form=_helios, symmetries=_helios_moves, paper="farrington2010helios")
 def helios(
     pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = 8
 ) -> Topology:
@@ -104,25 +92,18 @@ def helios(
     >>> t.num_hosts, t.num_switches, t.num_links
     (64, 12, 96)
     """
-    form = _helios(pods, hosts_per_pod, electrical, optical, wavelengths)
+    form = planned("helios", pods, hosts_per_pod, electrical, optical, wavelengths)
     t = leaf_spine(pods, form.nodes["core"], hosts_per_pod)
-    meta = Design(name="helios", parameters=form.parameters, paper="farrington2010helios")
-    return replace(t, kinds=tuple(form.nodes), meta=meta)
+    return replace(t, kinds=tuple(form.nodes), meta=form.meta)
 
 
 def _c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> Description:
-    parameters = {
-        "aggregations": aggregations,
-        "racks_per_aggregation": racks_per_aggregation,
-        "hosts_per_rack": hosts_per_rack,
-    }
-    require_int(**parameters, at_least=1)
+    require_int(aggregations=aggregations, racks_per_aggregation=racks_per_aggregation, at_least=1)
+    require_int(hosts_per_rack=hosts_per_rack, at_least=1)
     racks = aggregations * racks_per_aggregation
     hosts = racks * hosts_per_rack
     diameter, mean = tree_hops(hosts_per_rack, racks_per_aggregation, aggregations)
     return Description(
-        design="c_through",
-        parameters=parameters,
         nodes={"host": hosts, "tor": racks, "aggregation": aggregations, "core": 1},
         degrees={
             "host": 1,
@@ -132,7 +113,6 @@ def _c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: in
         },
         links=hosts + racks + aggregations,
         diameter=diameter,
-        diameter_bound=diameter,
         mean_hops=mean,
         host_connectivity=int(hosts > 1),
     )
@@ -145,7 +125,7 @@ def _c_through_moves(aggregations: int, racks_per_aggregation: int, hosts_per_ra
     return rolls(tiers, [(0, 0, 0, None), (1, 1, None, None), (2, None, None, None)])
 
 
-@design(closed_form=_c_through, symmetries=_c_through_moves)
+@design(closed_form=_c_through, symmetries=_c_through_moves, paper="wang2010cthrough")
 def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> Topology:
     """Packet part of c-Through: a plain tree of one core, aggregation and top-of-rack switches.
 
@@ -177,12 +157,10 @@ def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int
     >>> t.num_hosts, t.num_switches, t.num_links
     (24, 9, 32)
     """
-    form = _c_through(aggregations, racks_per_aggregation, hosts_per_rack)
-    require_size("aggregations", aggregations, sum(form.nodes.values()) + form.links)
-    host, tor, above = (np.arange(form.nodes[kind]) for kind in ("host", "tor", "aggregation"))
+    form = planned("c_through", aggregations, racks_per_aggregation, hosts_per_rack)
+    host, tor, above, _ = (np.arange(count) for count in form.nodes.values())
     rack, group = host // hosts_per_rack, tor // racks_per_aggregation
-    pods = [rack // racks_per_aggregation, group, above]
-    return tiered(form, "wang2010cthrough", pods, [rack, group, np.zeros_like(above)])
+    return tiered(form, [rack // racks_per_aggregation, group, above], [rack, group, np.zeros_like(above)])
 
 
 def reconfigure(topology: Topology, matching: Sequence[Sequence[int]]) -> Topology:
