@@ -202,13 +202,17 @@ def describe(design: str, **parameters: Any) -> Description:
     3263442
     """
     require_choice(names(), design=design)
-    form = rules()[design].closed_form
-    expected = signature(form).parameters
-    needed = {name for name, p in expected.items() if p.default is Parameter.empty}
-    if not needed <= parameters.keys() <= expected.keys():
-        given = ", ".join(parameters) or "none"
-        raise ValueError(f"parameters of {design} must be {', '.join(expected)}, got {given}")
+    require_parameters(design, rules()[design].closed_form, parameters)
     return _described(design, **parameters)
+
+
+def require_parameters(design: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Refuse a parameter that the function does not know, and ask for one that it needs."""
+    expected = signature(function).parameters
+    needed = {name for name, p in expected.items() if p.default is Parameter.empty}
+    if not needed <= given.keys() <= expected.keys():
+        names = ", ".join(given) or "none"
+        raise ValueError(f"parameters of {design} must be {', '.join(expected)}, got {names}")
 
 
 def planned(design: str, *arguments: Any) -> Description:

@@ -362,9 +362,8 @@ class Topology:
         return all(_arrays.same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value}" for name, value in self.meta.parameters.items())
         counts = f"{self.num_hosts} hosts, {self.num_switches} switches, {self.num_links} links"
-        return f"<Topology {self.meta.name}({given}): {counts}>"
+        return f"<Topology {self.meta}: {counts}>"
 
 
 def as_topology(graph: Topology | nx.Graph[Any], *, name: str = "graph") -> Topology:

@@ -9,7 +9,7 @@ every other cable has 400 Gbit/s and no modelled latency.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from relparallel.topology.designs.switch_centric import leaf_spine, leaf_spine_f
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import LINK_CAPACITY
 
-HYBRID = {"helios": "pod switch", "c_through": "tor"}  # what circuits join
+WAVELENGTHS: Final = 8  # w of the Helios study, as in data/devices.csv
+HYBRID: Final = {"helios": "pod switch", "c_through": "tor"}  # what circuits join
 
 
 class Optics(NamedTuple):
@@ -35,9 +36,11 @@ class Optics(NamedTuple):
 
 
 def _helios(
-    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = 8
+    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = WAVELENGTHS
 ) -> Description:
-    core, _ = _uplinks(pods, hosts_per_pod, electrical, optical, wavelengths)
+    core, _ = uplinks(pods, hosts_per_pod, electrical, optical, wavelengths)
+    if core == 0:
+        raise ValueError(f"electrical must be above 0, for the packet core joins all pods, got {electrical}")
     form = leaf_spine_form(pods, core, hosts_per_pod)
     kinds = {"host": "host", "leaf": "pod switch", "spine": "core"}
     return replace(
@@ -55,7 +58,7 @@ def _helios_moves(pods: int, hosts_per_pod: int, **shares: Any) -> list[IntArray
 
 @design(closed_form=_helios, symmetries=_helios_moves, paper="farrington2010helios")
 def helios(
-    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = 8
+    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = WAVELENGTHS
 ) -> Topology:
     """Packet part of Helios: pod switches, each with a cable to every core switch.
 
@@ -257,7 +260,7 @@ def optics(topology: Topology) -> Optics:
     t: Topology = require_instance(Topology, topology=topology)
     _require_design(t, *HYBRID)
     switches = np.flatnonzero(t.is_kind(HYBRID[t.meta.name]))
-    fibres = _uplinks(**t.meta.parameters)[1] if t.meta.name == "helios" else 1
+    fibres = uplinks(**t.meta.parameters)[1] if t.meta.name == "helios" else 1
     return Optics(switches, fibres, LINK_CAPACITY * t.meta.parameters.get("wavelengths", 1))
 
 
@@ -266,17 +269,14 @@ def _require_design(t: Topology, *designs: str) -> None:
         raise ValueError(f"topology must be one of the designs {', '.join(designs)}, got {t!r}")
 
 
-def _uplinks(
-    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int
+def uplinks(
+    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = WAVELENGTHS
 ) -> tuple[int, int]:
     """Uplinks of a Helios pod to the packet core, and its fibres to circuit switches."""
     require_int(pods=pods, hosts_per_pod=hosts_per_pod, wavelengths=wavelengths, at_least=1)
     require_probability(electrical=electrical, optical=optical)
-    if electrical == 0 or electrical + optical > 1 + 1e-12:
-        raise ValueError(
-            "electrical must be above 0 (the packet core joins all pods) and electrical + optical at most 1, "
-            f"got {electrical} and optical={optical}"
-        )
+    if electrical + optical > 1 + 1e-12:
+        raise ValueError(f"electrical + optical must be at most 1, got {electrical} + {optical}")
     bundles, exact = hosts_per_pod / wavelengths, 1e-9  # a whole number of bundles up to rounding is whole
     packet = min(math.ceil(electrical * bundles - exact) * wavelengths, hosts_per_pod)
     return packet, min(math.floor(optical * bundles + exact), (hosts_per_pod - packet) // wavelengths)
