@@ -40,6 +40,10 @@ _COMMANDS = {
         "compute every claim beside its published number",
         "Compute every claim, print it beside the published number, and fail where one is out of tolerance.",
     ),
+    "scoreboard": (
+        "how far predictions of measured runs are off",
+        "Print the errors of predicted step times and memory by source: in the fit, left out, and blind.",
+    ),
     "derive": (
         "results on data that are too large to ship",
         "Compute the tables of data/derived/ anew from the folder that RELPARALLEL_DATA names.",
@@ -89,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, (short, long) in _COMMANDS.items():
         command = commands.add_parser(name, help=short, description=long)
         command.set_defaults(run=globals()[f"_{name}"])
-        if name == "ledger":
+        if name in ("ledger", "scoreboard"):
             command.add_argument("--csv", metavar="FILE", type=Path, help="also write the rows to FILE")
         if name == "notebook":
             command.add_argument("name", metavar="NAME", help="number and words, such as 44_my_question")
@@ -157,6 +161,15 @@ def _ledger(options: argparse.Namespace) -> int:
     from relparallel.ledger import print_ledger
 
     return print_ledger(csv=options.csv)
+
+
+def _scoreboard(options: argparse.Namespace) -> int:
+    from relparallel.claims.scoreboard import report, scoreboard
+
+    print(report())
+    if options.csv:
+        scoreboard().to_csv(options.csv, index=False, float_format="%.4g")
+    return 0
 
 
 def _derive(options: argparse.Namespace) -> int:

@@ -18,7 +18,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel import training
-from relparallel.parallel.fitting import calibrate, cross_validate, errors, prediction_scatter
+from relparallel.parallel.fitting import (
+    calibrate,
+    coverage,
+    cross_validate,
+    errors,
+    parameter_evidence,
+    prediction_scatter,
+)
 from relparallel.parallel.measured_runs import Run, measured_runs
 from relparallel.published import data_folder
 from relparallel.reliability import evaluate
@@ -29,6 +36,13 @@ __all__ = ["derive"]
 
 _DIGITS: Final = 6
 _WIDEST: Final = "a100"  # measured by most sources: its scatter stands for that of families with few
+_GROUPS: Final = ("source", "software")
+_WAYS: Final = {
+    "left_out": ("source", "raw"), "left_out_one_factor": ("source", "one_factor"),
+    "left_out_software": ("software", "raw"), "left_out_software_one_factor": ("software", "one_factor"),
+    "constant": ("source", "constant"), "nearest": ("source", "nearest"),
+}  # fmt: skip
+_COVERED: Final = tuple(_WAYS)[:4]
 _LANL: Final = "data/lanl/LA-UR-05-7318-failure-data-1996-2005.csv.xz"
 _SPOT: Final = "data/spot-traces/aws-spot-instances"
 _ZONES: Final = {
@@ -58,22 +72,29 @@ def derive(folder: Path | None = None) -> list[Path]:
     Examples
     --------
     >>> [path.name for path in derive()]  # doctest: +SKIP
-    ['calibration.csv', 'calibration_errors.csv', 'failure_replays.csv', 'topology_zoo.csv']
+    ['calibration.csv', 'calibration_errors.csv', 'parameter_evidence.csv', ..., 'topology_zoo.csv']
     """
     target = data_folder() / "derived" if folder is None else folder
-    source, record, zoo = _input("facts/parallelism-cost.csv"), _input(_LANL), _input(_ZOO)
+    record, zoo = _input(_LANL), _input(_ZOO)
     traces = [_input(f"{_SPOT}-{zone}.csv") for zone in _ZONES]
     target.mkdir(parents=True, exist_ok=True)
-    tables = _calibration_tables(measured_runs())
-    written = [
-        _write(table.assign(input_sha256=_digest(source)), target / f"{name}.csv")
-        for name, table in tables.items()
-    ]
+    written = derive_calibration(target)
     replays = [_lanl_table(record).assign(input_sha256=_digest(record))]
     replays += [_spot_table(path).assign(input_sha256=_digest(path)) for path in traces]
     written.append(_write(pd.concat(replays), target / "failure_replays.csv"))
     networks = _zoo_table(zoo).assign(input_sha256=_digest(zoo))
     return [*written, _write(networks, target / "topology_zoo.csv")]
+
+
+def derive_calibration(target: Path) -> list[Path]:
+    """Write the tables that need shipped data alone: calibrations, their errors and evidence."""
+    data = data_folder()
+    inputs = "measured_runs.csv", "published/parallelism-cost.csv", "priors.csv", "software.csv"
+    digest = _digest(*(data / name for name in inputs))
+    return [
+        _write(table.assign(input_sha256=digest), target / f"{name}.csv")
+        for name, table in _calibration_tables(measured_runs()).items()
+    ]
 
 
 def _lanl_table(path: Path) -> pd.DataFrame:
@@ -172,49 +193,52 @@ def _system(log: training.FailureLog) -> dict[str, float]:
 def _calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
     """Calibrations of all accelerators that were measured, and how far they are off.
 
-    The scatter is that of runs whose source was left out, one factor for the source given. A family whose
-    sources are of few kinds takes that of the A100, which is the wider one.
+    The scatter is that of left-out runs, with a factor where their software is known. A family that was
+    measured with a single software takes that of the A100.
     """
-    families = sorted({run.family for run in runs})
-    found, errors_of = [], []
+    found, errors_of, evidence = [], [], []
     scatters: dict[str, dict[str, dict[float, float]]] = {}
-    for family in families:
+    for family in sorted({run.family for run in runs}, key=lambda name: (name != _WIDEST, name)):
         own = [run for run in runs if run.family == family]
         fitted = calibrate(own)
-        ways = {"joint": errors(own, fitted)[["source", "error"]]}
-        if len({run.source for run in own}) > 1:
-            crossed = cross_validate(own)
-            ways["left_out"] = crossed[["source", "raw"]].set_axis(["source", "error"], axis=1)
-            ways["left_out_one_factor"] = crossed[["source", "one_factor"]].set_axis(
-                ["source", "error"], axis=1
-            )
-            if family == _WIDEST:
-                scatters[family] = prediction_scatter(crossed)
+        ways = {"joint": errors(own, fitted)[["source", "error"]].assign(inside=np.nan)}
+        crossed = {
+            by: cross_validate(own, by) for by in _GROUPS if len({getattr(run, by) for run in own}) > 1
+        }
+        for way, (by, column) in _WAYS.items():
+            if by in crossed:
+                table = crossed[by][["source", column]].set_axis(["source", "error"], axis=1)
+                inside = coverage(crossed[by], column) if way in _COVERED else np.nan
+                ways[way] = table.assign(inside=inside)
+        if len(crossed) == len(_GROUPS):
+            scatters[family] = prediction_scatter(*crossed.values())
+        errors_of += [_summary(table, family, way) for way, table in ways.items()]
+        evidence.append(parameter_evidence(own).reset_index().assign(family=family))
         rows = [("parameter", *item) for item in fitted.values.items()]
         rows += [("factor", *item) for item in fitted.factors.items()]
-        found.append(pd.DataFrame(rows, columns=["kind", "name", "value"]).assign(family=family))
-        errors_of += [_summary(table, family, way) for way, table in ways.items()]
-    for family in families:
-        rows = [
-            (f"scatter {regime}", str(level), bound)
-            for regime, bounds in scatters.get(family, scatters[_WIDEST]).items()
+        rows += [
+            (f"scatter {kind}", str(level), bound)
+            for kind, bounds in scatters.get(family, scatters.get(_WIDEST, {})).items()
             for level, bound in bounds.items()
         ]
         found.append(pd.DataFrame(rows, columns=["kind", "name", "value"]).assign(family=family))
-    table = pd.concat(found)[["family", "kind", "name", "value"]].sort_values(
-        ["family", "kind"], kind="stable"
-    )
-    return {"calibration": table, "calibration_errors": pd.concat(errors_of)}
+    table = pd.concat(found)[["family", "kind", "name", "value"]]
+    return {
+        "calibration": table.sort_values(["family", "kind"], kind="stable"),
+        "calibration_errors": pd.concat(errors_of).sort_values("family", kind="stable"),
+        "parameter_evidence": pd.concat(evidence).sort_values("family", kind="stable"),
+    }
 
 
 def _summary(table: pd.DataFrame, family: str, way: str) -> pd.DataFrame:
     """Errors of every source, and of all of them pooled."""
     pooled = pd.concat([table, table.assign(source="all")])
-    size = pooled["error"].abs().groupby(pooled["source"], sort=False)
-    counted = size.agg(rows="size", mean="mean", median="median", largest="max").reset_index()
-    return counted.assign(family=family, way=way)[
-        ["family", "source", "way", "rows", "mean", "median", "largest"]
-    ]
+    pooled["size"] = pooled["error"].abs()
+    counted = pooled.groupby("source", sort=False).agg(
+        rows=("size", "size"), mean=("size", "mean"), median=("size", "median"), largest=("size", "max"),
+        bias=("error", "median"), coverage=("inside", "mean"),
+    ).reset_index()  # fmt: skip
+    return counted.assign(family=family, way=way)[["family", "source", "way", *counted.columns[1:]]]
 
 
 def _input(name: str) -> Path:
@@ -226,9 +250,9 @@ def _input(name: str) -> Path:
     return path
 
 
-def _digest(path: Path) -> str:
-    """Digest of an input file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _digest(*paths: Path) -> str:
+    """Digest of input files."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def _write(table: pd.DataFrame, path: Path) -> Path:

@@ -13,7 +13,7 @@ SOURCES = ("PTD-P", "Korthikanti")
 
 def test_without_the_large_data_it_says_what_is_missing(monkeypatch, capsys):
     monkeypatch.delenv("RELPARALLEL_DATA", raising=False)
-    with pytest.raises(ValueError, match="RELPARALLEL_DATA must name a folder that holds facts"):
+    with pytest.raises(ValueError, match="RELPARALLEL_DATA must name a folder that holds data"):
         derive()
     assert main(["derive"]) == 2
     assert "RELPARALLEL_DATA must name a folder" in capsys.readouterr().err
@@ -25,7 +25,13 @@ def test_the_tables_say_what_is_fitted_and_how_far_it_is_off():
     assert list(tables["calibration"].columns) == ["family", "kind", "name", "value"]
     ways = tables["calibration_errors"].groupby("way")["source"].apply(set)
     assert all(sources == {*SOURCES, "all"} for sources in ways)
-    assert set(ways.index) == {"joint", "left_out", "left_out_one_factor"}
+    assert set(ways.index) == {
+        "joint", "left_out", "left_out_one_factor", "left_out_software", "left_out_software_one_factor",
+        "constant", "nearest",
+    }  # fmt: skip
+    assert set(tables["parameter_evidence"].columns) == {
+        "parameter", "value", "away", "at_bound", "left", "family",
+    }  # fmt: skip
 
 
 @pytest.mark.skipif(

@@ -38,7 +38,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.Calibration": lambda: fields(rp.parallel.calibration("a100-80gb")),
     "parallel.calibrate": lambda: {"runs": runs()},
     "parallel.calibration": lambda: {"name": "a100-80gb"},
-    "parallel.cross_validate": lambda: {"runs": runs()},
+    "parallel.cross_validate": lambda: {"runs": runs(), "by": "source"},
     "parallel.errors": lambda: {"runs": runs(), "calibration": rp.parallel.calibration("a100-80gb")},
     "parallel.measured_runs": lambda: {"outliers": False},
     "parallel.software": lambda: {"name": "megatron-2022"},

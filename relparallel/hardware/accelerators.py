@@ -67,8 +67,8 @@ def accelerators() -> tuple[str, ...]:
 
     Examples
     --------
-    >>> accelerators()
-    ('a100-40gb', 'a100-80gb', 'h100-80gb')
+    >>> accelerators()[:2]
+    ('a100-40gb', 'a100-80gb')
     """
     return tuple(sorted(_rows()))
 

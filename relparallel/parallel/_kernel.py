@@ -11,8 +11,9 @@ from typing import Any, Final
 import numba
 import numpy as np
 
+from relparallel.parallel._bubble_kernel import bubble_time
 from relparallel.parallel.collective_time import one_ring, rings_in_rings
-from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
+from relparallel.parallel.schedules import SCHEDULES
 
 MODEL: Final = np.dtype((np.record, [(name, np.float64) for name in (
     "layers", "hidden", "heads", "kv_heads", "head", "ffn", "matrices", "vocabulary", "sequence",
@@ -26,13 +27,14 @@ MACHINE: Final = np.dtype((np.record, [(name, np.float64) for name in (
     # the data sheet
     "peak", "weight_peak", "memory_bandwidth", "processors", "node", "node_link", "network",
     # what calibration finds, see `Calibration`
-    "gemm", "depth", "batched", "flash", "misaligned", "hbm", "traffic",
+    "gemm", "depth", "batched", "flash", "fused", "misaligned", "hbm", "traffic",
     "link_share", "network_share", "round", "hop",
-    "host", "host_backward", "host_wide", "micro", "step", "overlap",
+    "host", "host_backward", "host_wide", "micro", "step", "overlap", "exposed",
     # how much slower than in the default placement on this cluster the groups of a degree are
     "tensor_slow", "context_slow", "data_slow", "pipeline_slow",
     # the software
-    "flash_attention", "gradient_bytes", "scatter", "bucketed", "factor",
+    "flash_attention", "gradient_bytes", "scatter", "bucketed", "elementwise",
+    "tensor_overlap", "pipeline_overlap", "factor",
 )]))  # fmt: skip
 """What a machine and its software can do; products with weights may run in a smaller number format."""
 
@@ -50,11 +52,7 @@ PARTS: Final = (
 )  # fmt: skip
 """What a step is made of, in the order of the kernel's columns."""
 
-_NO_FLUSH: Final = tuple(SCHEDULES.index(name) for name in ASYNCHRONOUS)
-_ZB_H1, _ZB_2P, _ZB_V, _V_HALF, _V_MIN, _CHIMERA = (
-    SCHEDULES.index(name) for name in ("zb_h1", "zb_2p", "zb_v", "v_half", "v_min", "chimera")
-)
-
+_CHIMERA: Final = SCHEDULES.index("chimera")
 _one_ring: Any = numba.njit(cache=True)(one_ring)
 _rings_in_rings: Any = numba.njit(cache=True)(rings_in_rings)
 _TILE: Final = 128.0  # rows and columns of the smaller tile of a matrix product
@@ -63,6 +61,7 @@ _SOFTMAX_BYTES: Final = 9.0  # per score: softmax read and write, dropout read, 
 _STREAM_BYTES: Final = 22.0  # per token and hidden unit: two norms, two dropouts with residual
 _GELU_BYTES: Final = 4.0  # per token and unit of the feed-forward block
 _LOGIT_BYTES: Final = 14.0  # per token and word: logits in fp32, softmax and its gradient
+_CAST_BYTES: Final = 4.0  # per operand of a product in fp8: bf16 read, fp8 written, and once more transposed
 _STATE_BYTES: Final = 28.0  # per parameter: Adam reads and writes moments, master copy and gradient
 
 
@@ -104,7 +103,8 @@ def _attention(model: Any, h: Any, s: Any) -> Any:
     heads = s.micro_batch * model.heads / s.tensor
     length = model.sequence / s.context
     if h.flash_attention > 0:  # the masked half is left out
-        forward = 2 * length * model.sequence * model.head * heads / (h.peak * h.flash)
+        share = h.fused if h.flash_attention > 1 else h.flash
+        forward = 2 * length * model.sequence * model.head * heads / (h.peak * share)
         return forward, 2.5 * forward
     rate = h.peak * h.batched * (1.0 if model.head % 8 == 0 else h.misaligned)
     scores = _gemm(length, model.sequence, model.head, heads, rate, 0.0, h)
@@ -119,7 +119,16 @@ def _feed_forward(n: Any, width: Any, matrices: Any, depth: Any, batch: Any, h: 
     """Forward and backward time of the matrices and the activation function between them."""
     up, up_back = _linear(n, (matrices - 1) * width, depth, batch, h.weight_peak, h)
     down, down_back = _linear(n, depth, width, batch, h.weight_peak, h)
-    between = n * width * batch * (matrices - 1) * _GELU_BYTES * h.traffic / (h.memory_bandwidth * h.hbm)
+    between = (
+        n
+        * width
+        * batch
+        * (matrices - 1)
+        * _GELU_BYTES
+        * h.traffic
+        * h.elementwise
+        / (h.memory_bandwidth * h.hbm)
+    )
     return up + down + between, up_back + down_back + between
 
 
@@ -150,7 +159,10 @@ def _layer(model: Any, h: Any, s: Any) -> Any:
         block += model.mixture * (routed + always)
         block_back += model.mixture * (routed_back + always_back)
     split = t if s.sequence_parallel else 1
-    stream = n * model.hidden * _STREAM_BYTES * h.traffic / (split * h.memory_bandwidth * h.hbm)
+    bytes_ = n * model.hidden * _STREAM_BYTES / split
+    if h.weight_peak > h.peak:
+        bytes_ += n * (2 * model.hidden / split + (model.heads * model.head + model.ffn) / t) * _CAST_BYTES
+    stream = bytes_ * h.traffic * h.elementwise / (h.memory_bandwidth * h.hbm)
     products = qkv_back + out_back + block_back  # half of them make gradients of weights
     return qkv + out + core + block + stream, products + core_back + stream, core, products / 2
 
@@ -163,13 +175,12 @@ def pass_times(model: Any, h: Any, s: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _gather(size: Any, ranks: Any, inside: Any, h: Any) -> Any:
+def _gather(size: Any, ranks: Any, inside: Any, ring: Any, h: Any) -> Any:
     """Reduce-scatter or all-gather of a vector among ranks of which some share a node, the cheapest way.
 
     The forms of `collective_time` with calibrated links, whose latencies are counted on their own. Over
-    several nodes, two levels save network and use it later; the rounds between nodes go round, or by doubling
-    distances if those are fewer. An all-reduce is two of these: a tree has as many rounds as doubling and
-    moves the whole vector each way, so it is never cheaper.
+    several nodes, two levels save network and use it later. The halves of an all-reduce have the rounds of a
+    tree between nodes if those are fewer, either half alone goes round the ``ring``: NCCL has no tree for it.
     """
     if ranks <= 1:
         return 0.0
@@ -179,7 +190,7 @@ def _gather(size: Any, ranks: Any, inside: Any, h: Any) -> Any:
     nodes = np.ceil(ranks / inside)
     far = size * h.node / inside / (h.network * h.network_share)  # as many groups leave the node at once
     moved = min(_one_ring(ranks, 0.0, near, 0.0, far), _rings_in_rings(inside, nodes, 0.0, near, 0.0, far))
-    return moved + h["round"] / 2 + min(nodes - 1, np.ceil(np.log2(nodes))) * h.hop
+    return moved + h["round"] / 2 + (nodes - 1 if ring else min(nodes - 1, np.ceil(np.log2(nodes)))) * h.hop
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -205,20 +216,20 @@ def _moved(model: Any, h: Any, s: Any, core: Any) -> Any:
     """
     n, t, c = s.micro_batch * model.sequence / s.context, s.tensor, s.context
     hidden = 2 * n * model.hidden
-    tensor = 4 * _gather(hidden * h.tensor_slow, t, _together(h, 1.0, t), h)
+    tensor = 4 * _gather(hidden * h.tensor_slow, t, _together(h, 1.0, t), False, h)
     sequence = 2 * 2 * n * model.kv_heads * model.head / t * c  # keys and values of the whole sequence
-    context = max(_gather(sequence * h.context_slow, c, _together(h, t, c), h) - core, 0.0)
+    context = max(_gather(sequence * h.context_slow, c, _together(h, t, c), True, h) - core, 0.0)
     experts = 0.0
     if model.mixture > 0:
         exchanged = hidden * model.active * h.data_slow
-        experts = 2 * model.mixture * _gather(exchanged, s.expert, _together(h, t, s.expert), h)
+        experts = 2 * model.mixture * _gather(exchanged, s.expert, _together(h, t, s.expert), False, h)
     return tensor, context, experts
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _under(moved: Any, work: Any, h: Any) -> Any:
-    """What is seen of a transfer that goes on under some work."""
-    return max(moved - work, 0.0) + h.overlap * min(moved, work)
+def _under(moved: Any, work: Any, share: Any) -> Any:
+    """What is seen of a transfer under some work, a share of which goes on seen all the same."""
+    return max(moved - work, 0.0) + share * min(moved, work)
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -230,8 +241,12 @@ def _held(model: Any, s: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _gradients(model: Any, h: Any, s: Any, gathered: Any, backward: Any) -> Any:
-    """Gradients (and parameters) between replicas at the end of a step, as far as it waits for them."""
+def _gradients(model: Any, h: Any, s: Any, gathered: Any, forward: Any, backward: Any, held: Any) -> Any:
+    """Gradients (and parameters) between replicas at the end of a step, as far as it waits for them.
+
+    The first gradients are complete when the last micro-batch has passed a layer backward, or where stages
+    have chunks, when the last p micro-batches have passed the last one; the last layer hides behind nothing.
+    """
     copies = (2.0 if s.schedule == _CHIMERA else 1.0) * s["data"] * s.context
     if copies <= 1:
         return 0.0
@@ -240,19 +255,34 @@ def _gradients(model: Any, h: Any, s: Any, gathered: Any, backward: Any) -> Any:
     if s.zero_stage >= 2:  # the first and the last layer have nothing to hide behind; copies are kept equal
         sharing = 1.0 * s.shard * s.context
         again = copies / sharing
-        equal = _gather(dense * h.gradient_bytes / sharing, again, _together(h, s.tensor * sharing, again), h)
+        equal = _gather(
+            dense * h.gradient_bytes / sharing, again, _together(h, s.tensor * sharing, again), False, h
+        )
         if expert > 0:
             sharing = max(sharing / s.expert, 1.0)
             again = copies / (s.expert * sharing)
             together = _together(h, s.tensor * s.expert * sharing, again)
-            equal += _gather(expert * h.gradient_bytes / sharing, again, together, h)
+            equal += _gather(expert * h.gradient_bytes / sharing, again, together, False, h)
         return s.zero_stage * gathered + 2 * equal
-    moved = 2 * _gather(dense * h.gradient_bytes, copies, _together(h, s.tensor, copies), h)
+    again = 2.0 if s.zero_stage == 1 else h.gradient_bytes  # parameters come back where the state is sharded
+    together = _together(h, s.tensor, copies)
+    alone = s.zero_stage == 1
+    scattered = _gather(dense * h.gradient_bytes, copies, together, alone, h)
+    back = _gather(dense * again, copies, together, alone, h)
     if expert > 0:
         copies = copies / s.expert
         together = _together(h, s.tensor * s.expert, copies)
-        moved += 2 * _gather(expert * h.gradient_bytes, copies, together, h)
-    return _under(moved, backward, h) if h.bucketed > 0 else moved
+        scattered += _gather(expert * h.gradient_bytes, copies, together, alone, h)
+        back += _gather(expert * again, copies, together, alone, h)
+    if h.bucketed == 0:
+        return scattered + back
+    window, last = 1 + (s.pipeline - 1) * (1 - 1 / s.virtual_stages), 1 / held
+    if s.zero_stage == 0:  # one all-reduce under the backward pass
+        both = scattered + back
+        return last * both + _under((1 - last) * both, window * backward, h.exposed)
+    seen = _under((1 - last) * scattered, window * backward, h.exposed)
+    seen += _under((1 - last) * back, window * forward, h.exposed)
+    return last * (scattered + back) + seen
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -266,41 +296,6 @@ def _update(model: Any, h: Any, s: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def bubble_time(schedule: Any, p: Any, m: Any, v: Any, forward: Any, back: Any, weight: Any) -> Any:
-    """Time that a stage waits in a step, of seconds per micro-batch: forward, input gradients, weights.
-
-    For few micro-batches too: each one more fills a gap of the first one's way down and up. With V-Half and
-    V-Min, unequal passes cost time with every micro-batch. Where ``weight <= back`` and
-    ``forward <= back + 2 weight``, that is what the simulator finds, at most a pass too much with Chimera and
-    ZB-V, to two with the other V.
-    """
-    if schedule in _NO_FLUSH or p == 1:
-        return 0.0
-    alone, apart = (p - 1) * (forward + back), abs(back - forward)
-    if schedule == _ZB_H1:
-        return alone - min(forward, weight) * (min(m, p) - 1)
-    if schedule == _ZB_2P:
-        return alone - min(forward, weight, (forward + back) / 2) * (min(m, 2 * p - 1) - 1)
-    if schedule == _ZB_V:
-        down = min(forward, (forward + back) / 2)
-        left = max(back - weight, forward - weight, (back - forward) / 2)
-        return alone - down * (min(m, p) - 1) - (forward + back - down - left) * max(min(m, 2 * p - 1) - p, 0)
-    if schedule == _V_HALF:
-        saved = max(weight - apart, weight / 2) / 2 * (p - 1)
-        return alone - min(saved, weight * (m - 1)) + (m - 1) * max(apart - weight / 2, 0.0)
-    if schedule == _V_MIN:
-        uneven = 3 * max(forward, back, weight) - forward - back - weight
-        return alone + (m - 1) * (uneven if p > 2 else max(uneven / 2, (forward + back) / 2 - weight))
-    if schedule == _CHIMERA:  # a lone micro-batch of one end leaves the way of its partner empty
-        behind, pairs = back + weight, m + m % 2
-        units = -(-pairs // p)
-        uneven = max(forward, behind) + (units - 1) * abs(behind - forward)
-        short = (units * p - pairs) * min(forward, behind) + m % 2 * (forward + behind)
-        return (p - 2) * uneven + short
-    return (p - 1) * (forward + back + weight) / v
-
-
-@numba.njit(cache=True)  # type: ignore[misc]
 def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     """Fill the parts of one step."""
     t, c, d, p, v = s.tensor, s.context, s["data"], s.pipeline, s.virtual_stages
@@ -309,9 +304,12 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     forward, backward, core, weight = _layer(model, h, s)
     again = forward if s.recompute == 2 else (core if s.recompute == 1 else 0.0)
     tensor, context, experts = _moved(model, h, s, core)
+    if h.tensor_overlap > 0:  # in pieces, each under the product that makes or needs it
+        tensor = _under(tensor, forward, h.exposed)
 
     # The host launches kernels while earlier ones run; many ranks in step wait for the slowest of them.
     wide = max(t - 4.0, 0.0) / 4
+    sharded = s.zero_stage >= 2 and s["data"] * c > 1
     host = h.host * (1 + h.host_wide * wide * wide)
     on_gpu = forward + tensor + context + experts
     back_on_gpu = backward + tensor + 2 * context + experts
@@ -322,14 +320,18 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
 
     # Sharded parameters are gathered before each pass of a layer and their gradients scattered after it.
     gathered, exposed = 0.0, 0.0
-    if s.zero_stage >= 2 and d * c > 1:
+    if sharded:
         rows = 2 * (model.layer_weights + model.expert_weights / s.expert) / t * h.data_slow
         sharing = 1.0 * s.shard * c  # context ranks hold the same parameters, and share them too
-        gathered = _gather(rows, sharing, _together(h, t, sharing), h)
-        exposed = _under(gathered, ahead, h)
-        exposed += _under(gathered * (s.zero_stage - 1), behind, h)  # stage 2 still has the parameters
+        gathered = _gather(rows, sharing, _together(h, t, sharing), True, h)
+        # Stage 2 gathers once a step what a pipeline then uses for all micro-batches, else for every one.
+        exposed = _under(gathered, ahead, h.overlap) / (m if s.zero_stage == 2 and p > 1 else 1)
+        exposed += _under(
+            gathered * (s.zero_stage - 1), behind, h.overlap
+        )  # stage 2 still has the parameters
 
-    # Layers are dealt out evenly, the embedding and the output layer counting as one each if that fits.
+    # Layers are dealt out evenly, embedding and output layer counting as one each if that fits; the last
+    # stage may have one less than the others.
     counted = (model.layers % (p * v) != 0) and ((model.layers + 2) % (p * v) == 0)
     held = np.ceil((model.layers + (2 if counted else 0)) / p)
     lin, lin_back = _linear(n, model.vocabulary / t, model.hidden, 1.0, h.peak, h)
@@ -337,11 +339,14 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     head = lin + lin_back + logits + h.micro
     layer = ahead + behind + exposed
     middle = held * layer
-    last = max(middle, middle - layer + head) if counted else middle + head
+    short = 1.0 if counted else held - np.floor(model.layers / p)
+    last = max(middle, middle - short * layer + head)
     transfer = 0.0
     if p > 1:
         apart = h.node if t * c * d * p > h.node else t * c * d
         transfer = _send(2 * n * model.hidden / (t if h.scatter > 0 else 1) * h.pipeline_slow, apart, h)
+        if h.pipeline_overlap > 0 and v > 1:
+            transfer = _under(transfer, held / v * ahead, h.exposed)
 
     out[0] = m * held * (forward + backward)
     out[1] = m * held * (again + repeats * launch)
@@ -354,7 +359,9 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     out[8] = (p - 1) * 2 * transfer + bubble_time(
         s.schedule, p, m, v, held * ahead, middle - held * (ahead + weight), held * weight
     )
-    out[9] = m * held * exposed + _gradients(model, h, s, gathered, held * (back_on_gpu + launch_back))
+    out[9] = m * held * exposed + _gradients(
+        model, h, s, gathered, held * (on_gpu + launch), held * (back_on_gpu + launch_back), held
+    )
     out[10] = _update(model, h, s)
     out[11] = h.step
     for i in range(len(out)):

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 REGIMES: Final = ("kernels", "host")
 """What a step waits for: the host, above `HOST_BOUND` of its time, where predictions are less certain."""
 HOST_BOUND: Final = 0.01
+UNSEEN: Final = " unseen"
+"""Added to a regime where the software is one that no run was measured with."""
+KINDS: Final = tuple(regime + suffix for suffix in ("", UNSEEN) for regime in REGIMES)
 
 
 @record
@@ -31,9 +34,13 @@ class Software:
     name: str = instance(str)
     year: int = whole(at_least=1990, at_most=2100)
     flash_attention: bool = flag()
+    fused_attention: bool = flag()
     gradient_bytes: int = whole(at_least=1, at_most=8)
     scatter_gather: bool = flag()
     bucketed: bool = flag()
+    fused_elementwise: bool = flag()
+    tensor_overlap: bool = flag()
+    pipeline_overlap: bool = flag()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,8 +63,8 @@ class Calibration:
     values, factors : Mapping of str to float
         One for each parameter of `priors`, and the time of each software beside the parameters' time.
     scatter : Mapping of str to Mapping of float to float
-        For steps that wait for kernels and for those that wait for the ``host``: level to bound of
-        abs(log(predicted / measured)), from predictions of held-out sources.
+        For steps that wait for ``kernels`` and for those that wait for the ``host``, and for either with
+        software that is ``unseen``: level to bound of abs(log(predicted / measured)), from left-out runs.
     """
 
     family: str = instance(str)
@@ -70,11 +77,16 @@ class Calibration:
             raise ValueError(
                 f"values must name the parameters {sorted(_prior_rows())}, got {sorted(self.values)}"
             )
-        if self.scatter and set(self.scatter) != set(REGIMES):
-            raise ValueError(f"scatter must be given for {REGIMES}, got {sorted(self.scatter)}")
+        if self.scatter and set(self.scatter) != set(KINDS):
+            raise ValueError(f"scatter must be given for {KINDS}, got {sorted(self.scatter)}")
         for name, value in {**self.values, **self.factors}.items():
             if not value > 0:
                 raise ValueError(f"values and factors must be above 0, got {name}: {value}")
+
+    def bounds(self, waiting: bool, name: str) -> tuple[tuple[float, float], ...]:
+        """Levels and bounds for a step that waits for the host, or not, with a software."""
+        kind = REGIMES[waiting] + ("" if name in self.factors else UNSEEN)
+        return tuple(sorted(self.scatter.get(kind, {}).items()))
 
     def factor(self, name: str) -> float:
         """Time of a software beside that of the parameters alone, 1 where it was not measured."""
@@ -93,8 +105,9 @@ def priors(device: Accelerator) -> dict[str, Prior]:
     found = {}
     for name, row in _prior_rows().items():
         highest = measured if row["highest"] == "matmul" else float(row["highest"] or "inf")
+        value = row["value"] if device.family in ("v100", "a100") else row["later"] or row["value"]
         found[name] = Prior(
-            value=min(float(row["value"]), 0.99 * highest), log_sd=float(row["log_sd"]), highest=highest
+            value=min(float(value), 0.99 * highest), log_sd=float(row["log_sd"]), highest=highest
         )
     return found
 
@@ -106,10 +119,14 @@ def _softwares() -> dict[str, Software]:
         row["software"]: Software(
             name=row["software"],
             year=int(row["year"]),
-            flash_attention=row["attention"] == "flash",
+            flash_attention=row["attention"] != "unfused",
+            fused_attention=row["attention"] == "fused",
             gradient_bytes=int(row["gradient_bytes"]),
             scatter_gather=row["scatter_gather"] == "1",
             bucketed=row["bucketed"] == "1",
+            fused_elementwise="elementwise" in row["overlaps"],
+            tensor_overlap="tensor" in row["overlaps"],
+            pipeline_overlap="pipeline" in row["overlaps"],
         )
         for row in shipped_rows("software.csv")
     }
@@ -139,6 +156,15 @@ def software(name: str) -> Software:
     True
     """
     return _softwares()[require_choice(softwares(), name=name)]
+
+
+def newest_software(name: str) -> str:
+    """Newest generation that was measured on accelerators of this name's family, or of all where none was."""
+    family = name.rpartition("-")[0] or name
+    table = _stored()
+    rows = table[(table["family"] == family) & (table["kind"] == "factor")]
+    known = [one for one in softwares() if one in set(rows["name"]) or rows.empty]
+    return max(known, key=lambda one: _softwares()[one].year)  # of one year, the first
 
 
 def calibration(name: str) -> Calibration:
@@ -182,7 +208,6 @@ def _calibration(family: str) -> Calibration:
         return dict(zip(rows["name"].astype(str), rows["value"].astype(float), strict=True))
 
     scatter = {
-        regime: {float(level): bound for level, bound in part(f"scatter {regime}").items()}
-        for regime in REGIMES
+        kind: {float(level): bound for level, bound in part(f"scatter {kind}").items()} for kind in KINDS
     }
     return Calibration(family=family, values=part("parameter"), factors=part("factor"), scatter=scatter)

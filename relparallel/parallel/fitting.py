@@ -15,15 +15,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance
+from relparallel._checks import require_choice, require_instance
 from relparallel.parallel._kernel import PARTS
 from relparallel.parallel._records import choice_record, machine_record, model_record, step_parts
-from relparallel.parallel.calibration import HOST_BOUND, REGIMES, Calibration, priors, software
+from relparallel.parallel.calibration import HOST_BOUND, REGIMES, UNSEEN, Calibration, priors, software
 from relparallel.parallel.measured_runs import Run
+from relparallel.parallel.strategy import RECOMPUTE
 
 _DAMPED: Final = 0.05  # relative error from which a residual counts linearly
 _FACTOR_SD: Final = 0.1  # of the logarithm of a software's factor, a priori
-_PRIOR: Final = 0.7  # weight of a prior beside a typical measurement
+_PRIOR: Final = 5.0  # weight of a prior beside a source: its rows err alike, so that they are worth few
 _LEVELS: Final = (0.5, 0.68, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -50,27 +51,29 @@ def calibrate(runs: Sequence[Run]) -> Calibration:
     >>> bool(errors(runs, found)["error"].abs().mean() < 0.05)
     True
     """
-    from scipy.optimize import least_squares
-
     problem = _Problem.of(_require_runs(runs))
-    start = np.zeros(len(problem.names) + len(problem.softwares))
-    values, factors = problem.at(least_squares(problem.residuals, start, max_nfev=80).x)
+    values, factors = problem.at(problem.solve().x)
     return Calibration(family=problem.family, values=values, factors=factors, scatter={})
 
 
-def cross_validate(runs: Sequence[Run]) -> pd.DataFrame:
-    """Error of every run, predicted from the sets of measurements to which it does not belong.
+def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
+    """Error of every run, predicted from the groups of runs to which it does not belong.
 
     Parameters
     ----------
     runs : sequence of Run
-        On accelerators of one family, from at least two sources.
+        On accelerators of one family, of at least two groups.
+    by : {"source", "software"}
+        What is left out at a time: a set of measurements, or all runs of a generation of software.
 
     Returns
     -------
     pandas.DataFrame
-        Indexed by run; source, regime, ``raw``: predicted over measured - 1 without any row of the source,
-        and ``one_factor``: the same after the source's median ratio is divided out.
+        Indexed by run; source, group, regime, ``seen``: whether other runs had the same software; errors
+        (predicted over measured - 1): ``raw``, without any row of the group, ``one_factor``, after the
+        group's median ratio is divided out, and of two baselines, ``constant``: the median share of the
+        peak rate of the other runs, and ``nearest``: that of the run at the least ``distance``, Euclidean
+        between the logarithms of sizes and degrees, and 1 for another recomputation or number format.
 
     Examples
     --------
@@ -79,19 +82,55 @@ def cross_validate(runs: Sequence[Run]) -> pd.DataFrame:
     >>> len(cross_validate(runs)) == len(runs)
     True
     """
-    sources = sorted({run.source for run in _require_runs(runs)})
-    if len(sources) < 2:
-        raise ValueError(f"runs must come from at least two sources, got {sources}")
+    require_choice(("source", "software"), by=by)
+    named = np.array([getattr(run, by) for run in _require_runs(runs)])
+    groups = np.unique(named)
+    if len(groups) < 2:
+        raise ValueError(f"runs must come from at least two {by}s, got {groups.tolist()}")
     tables = []
-    for source in sources:
-        left_out = [run for run in runs if run.source == source]
-        found = calibrate([run for run in runs if run.source != source])
+    for group in groups:
+        left_out = [run for run, name in zip(runs, named, strict=True) if name == group]
+        others = [run for run, name in zip(runs, named, strict=True) if name != group]
+        found = calibrate(others)
         table = errors(left_out, found)
         ratio = 1 + table["error"]
-        tables.append(
-            table[["source", "regime"]].assign(raw=table["error"], one_factor=ratio / ratio.median() - 1)
-        )
+        table = table[["source", "regime"]].assign(
+            group=group, seen=[run.software in found.factors for run in left_out],
+            raw=table["error"], one_factor=ratio / ratio.median() - 1,
+        )  # fmt: skip
+        tables.append(table.join(_baselines(left_out, others)))
     return pd.concat(tables)
+
+
+def _baselines(runs: Sequence[Run], others: Sequence[Run]) -> pd.DataFrame:
+    """Errors of runs that reach the same share of the peak as others do, and how near the nearest is."""
+    best = np.array([run.least_time for run in runs])
+    measured = np.array([run.time for run in runs])
+    share = np.array([run.least_time / run.time for run in others])
+    apart = np.linalg.norm(_features(runs)[:, None] - _features(others), axis=2)
+    nearest = apart.argmin(axis=1)
+    return pd.DataFrame(
+        {
+            "constant": best / np.median(share) / measured - 1,
+            "nearest": best / share[nearest] / measured - 1,
+            "distance": apart.min(axis=1),
+        },
+        index=pd.Index([run.id for run in runs], name="run"),
+    )
+
+
+def _features(runs: Sequence[Run]) -> NDArray[np.float64]:
+    """Logarithms of sizes and degrees, and choices, one row for each run."""
+    rows = []
+    for run in runs:
+        model, split = run.model, run.strategy
+        sizes = (
+            model.hidden, model.layers, model.sequence, split.tensor, split.pipeline, split.data,
+            split.context, split.virtual_stages, split.micro_batch, split.micro_batches(run.global_batch),
+        )  # fmt: skip
+        kinds = RECOMPUTE.index(split.recompute), run.precision == "fp8", split.zero_stage >= 2
+        rows.append([*np.log(sizes), *kinds])
+    return np.array(rows, dtype=np.float64)
 
 
 def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
@@ -134,19 +173,73 @@ def errors(runs: Sequence[Run], calibration: Calibration) -> pd.DataFrame:
     )
 
 
-def prediction_scatter(crossed: pd.DataFrame) -> dict[str, dict[float, float]]:
+def prediction_scatter(seen: pd.DataFrame, unseen: pd.DataFrame) -> dict[str, dict[float, float]]:
     """By regime, level to the bound of abs(log(predicted / measured)) that this share of left-out runs keeps.
 
-    ``crossed`` is what `cross_validate` gives; of all runs where a regime has none.
+    ``seen`` is what `cross_validate` gives by source: its errors after one factor are those of software that
+    was measured. ``unseen`` is the same by software: its raw errors are those of software that nobody
+    measured. Of all runs where a regime has fewer than two groups; every group counts the same.
     """
-    require_instance(pd.DataFrame, crossed=crossed)
-    size = np.abs(np.log1p(crossed["one_factor"]))
     found = {}
-    for regime in REGIMES:
-        own = crossed["regime"] == regime
-        bounds = np.quantile(size[own] if own.any() else size, _LEVELS)
-        found[regime] = dict(zip(_LEVELS, bounds.tolist(), strict=True))
+    for suffix, table, column in (("", seen, "one_factor"), (UNSEEN, unseen, "raw")):
+        require_instance(pd.DataFrame, table=table)
+        for regime in REGIMES:
+            own = table[_of_regime(table, regime)]
+            size = np.abs(np.log1p(own[column])).to_numpy()
+            bounds = [_bound(size, own["group"], level) for level in _LEVELS]
+            found[regime + suffix] = dict(zip(_LEVELS, bounds, strict=True))
     return found
+
+
+def coverage(crossed: pd.DataFrame, column: str, level: float = 0.9) -> pd.Series:
+    """Whether each left-out run lies within the bound that the other groups give at a level."""
+    size, inside = np.abs(np.log1p(crossed[column])), pd.Series(False, index=crossed.index)
+    for group in crossed["group"].unique():
+        for regime in REGIMES:
+            own = (crossed["group"] == group) & (crossed["regime"] == regime)
+            others = crossed[crossed["group"] != group]
+            others = others[_of_regime(others, regime)]
+            inside[own] = size[own] <= _bound(size[others.index].to_numpy(), others["group"], level)
+    return inside
+
+
+def _of_regime(table: pd.DataFrame, regime: str) -> pd.Series:
+    """Rows of a regime, or all where fewer than two groups have any."""
+    own = table["regime"] == regime
+    return own if table["group"][own].nunique() > 1 else own | True
+
+
+def _bound(size: NDArray[np.float64], group: pd.Series, level: float) -> float:
+    """Bound of the error in a group that is new: Student's t of as many groups, times their mean square.
+
+    Runs of a group err alike, so that a quantile of all runs would promise too much.
+    """
+    from scipy.stats import t
+
+    squares = pd.Series(size**2, index=group.index).groupby(group).mean()
+    return float(t.ppf((1 + level) / 2, len(squares)) * np.sqrt(squares.mean()))
+
+
+def parameter_evidence(runs: Sequence[Run]) -> pd.DataFrame:
+    """What runs say of every parameter.
+
+    ``value``; ``away``: prior standard deviations from the prior, of the logarithm; ``at_bound``; ``left``:
+    standard deviation after the fit over that before it, from the Jacobian, 1 where the runs say nothing.
+    """
+    problem = _Problem.of(_require_runs(runs))
+    solution = problem.solve()
+    value, log_sd, highest = problem.prior
+    count = len(problem.names)
+    point = solution.x[:count]
+    spread = np.sqrt(np.diag(np.linalg.inv(solution.jac.T @ solution.jac)))[:count]
+    found = np.minimum(value * np.exp(point), highest)
+    return pd.DataFrame(
+        {
+            "value": found, "away": np.log(found / value) / log_sd, "at_bound": found > 0.999 * highest,
+            "left": np.minimum(_PRIOR * spread / log_sd, 1),
+        },
+        index=pd.Index(problem.names, name="parameter"),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +273,19 @@ class _Problem:
             weight=12 / np.sqrt(sources.map(sources.value_counts()).to_numpy(dtype=np.float64)),
             log_time=np.log([run.time for run in runs]),
         )  # fmt: skip
+
+    def solve(self, start: NDArray[np.float64] | None = None) -> Any:
+        """Least squares from the priors, or from another point."""
+        from scipy.optimize import least_squares
+
+        value, log_sd, highest = self.prior
+        size = len(self.softwares)
+        scale = np.concatenate([log_sd, np.full(size, _FACTOR_SD)])
+        bounds = np.concatenate([np.log(highest / value), np.full(size, np.inf)])
+        first = np.zeros(scale.size) if start is None else np.minimum(start, bounds - 1e-3 * scale)
+        return least_squares(
+            self.residuals, first, bounds=(-np.inf, bounds), x_scale=scale, max_nfev=200, ftol=1e-6
+        )
 
     def at(self, point: NDArray[np.float64]) -> tuple[dict[str, float], dict[str, float]]:
         """Parameters and factors at a point."""

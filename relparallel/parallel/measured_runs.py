@@ -1,20 +1,30 @@
 """Published training runs, as models, strategies and clusters: what a step-time model has to predict."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from relparallel._checks import choice, instance, real, record, require_instance, whole
-from relparallel.hardware import Cluster, cluster
+from relparallel.hardware import Cluster, accelerator, accelerators, cluster
+from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.strategy import Strategy
-from relparallel.published import Fact, facts
-from relparallel.units import MILLISECOND
+from relparallel.published import Fact, facts, shipped_rows
+from relparallel.units import GBIT, GIB, MILLISECOND, TFLOP
 from relparallel.workload import Transformer, transformer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @record
 class Run:
-    """One measured training step [s]: row of the facts, set of measurements, what was trained and how."""
+    """One measured training step [s]: its row, set of measurements, what was trained and how.
+
+    ``memory`` is the peak of the fullest GPU [bytes], 0 where nobody measured it.
+    """
 
     id: str = instance(str)
     source: str = instance(str)
@@ -25,6 +35,7 @@ class Run:
     software: str = instance(str)
     time: float = real(above=0)
     precision: str = choice(("bf16", "fp8"), default="bf16")
+    memory: float = real(default=0.0, at_least=0)
 
     @property
     def family(self) -> str:
@@ -36,6 +47,14 @@ class Run:
         """Tokens per second of all GPUs."""
         return self.global_batch * self.model.sequence / self.time
 
+    @property
+    def least_time(self) -> float:
+        """Time that the operations of the model take at the peak rate of its number format [s]."""
+        device = self.cluster.accelerator
+        assert device is not None
+        rate = device.peak[self.precision] * self.strategy.gpus
+        return self.model.flops_per_iteration(self.global_batch) / rate
+
 
 # Prefix of the rows: name of the set, software, cluster, vocabulary where the row does not give it. Megatron
 # pads the vocabulary to a multiple of 128 tensor-parallel ranks at most: 50,257 words become 50,304 or more.
@@ -43,8 +62,6 @@ _SETS: Final[Mapping[str, tuple[str, str, str, int]]] = {
     "PTDP-T": ("PTD-P", "megatron-2021", "a100-80gb-selene", 51200),
     "KORTH": ("Korthikanti", "megatron-2022", "a100-80gb-selene", 51200),
     "BLOOM": ("BLOOM", "megatron-deepspeed-2022", "a100-80gb-jean-zay", 250880),
-    "VTRAIN-M": ("vTrain, several nodes", "megatron-deepspeed-vtrain", "a100-80gb-vtrain", 50304),
-    "VTRAIN-S": ("vTrain, one node", "megatron-deepspeed-vtrain", "a100-80gb-vtrain", 50304),
     "MPT": ("MPT", "llm-foundry-2023", "", 50368),
 }
 _MPT_CLUSTER: Final = {
@@ -52,6 +69,15 @@ _MPT_CLUSTER: Final = {
 }  # fmt: skip
 _LLAMA: Final = {"LLAMA3_8B": "llama3-8b", "LLAMA3_70B": "llama3-70b", "LLAMA3.1_405B": "llama3-405b"}
 _OUTLIERS: Final = ("VTRAIN-M-0016",)  # three times as slow as its neighbours, for no reason that is known
+_LAYOUT: Final = (
+    "tensor", "pipeline", "data", "context", "expert", "virtual_stages", "micro_batch", "global_batch",
+)  # fmt: skip
+_SIZES: Final = ("layers", "hidden", "heads", "kv_heads", "dense_layers", "vocabulary", "sequence")
+_UNKNOWN: Final = {
+    "adapters_only": "weights are frozen, only adapters are trained",
+    "cp_exchange=all-to-all": "context ranks exchange heads, not keys and values",
+    "recompute=every_second_product": "every second matrix product is computed again",
+}  # what a row says of itself that no strategy can
 
 
 def measured_runs(*, outliers: bool = False) -> tuple[Run, ...]:
@@ -65,9 +91,9 @@ def measured_runs(*, outliers: bool = False) -> tuple[Run, ...]:
     Returns
     -------
     tuple of Run
-        Dense transformers on A100 and H100: Megatron-LM (rows PTDP-T and KORTH), the BLOOM tuning runs,
-        vTrain (only where ``RELPARALLEL_DATA`` names a folder with the facts), llm-foundry, and the dense
-        Llama 3 rows of Megatron-Bridge on H100.
+        Megatron-LM (rows PTDP-T and KORTH), the BLOOM tuning runs, llm-foundry, the dense Llama 3 rows of
+        Megatron-Bridge on H100, and those of ``data/measured_runs.csv`` that a `Strategy` can say: MLPerf
+        Training, SimuMax, torchtitan and vTrain. `refused_runs` has the others.
 
     Examples
     --------
@@ -77,7 +103,70 @@ def measured_runs(*, outliers: bool = False) -> tuple[Run, ...]:
     """
     require_instance(bool, outliers=outliers)
     rows = (fact for fact in facts("parallelism-cost").values() if _is_complete(fact))
-    return tuple(_run(fact) for fact in rows if outliers or fact.id not in _OUTLIERS)
+    found = [_run(fact) for fact in rows] + [run for run in _shipped().values() if isinstance(run, Run)]
+    return tuple(run for run in found if outliers or run.id not in _OUTLIERS)
+
+
+def refused_runs() -> pd.DataFrame:
+    """Rows of ``data/measured_runs.csv`` that no strategy can say, by run, with the reason."""
+    import pandas as pd
+
+    reasons = {name: reason for name, reason in _shipped().items() if isinstance(reason, str)}
+    table = pd.DataFrame(shipped_rows("measured_runs.csv")).set_index("id").rename_axis("run")
+    return table.loc[list(reasons), ["source", "accelerator"]].assign(reason=list(reasons.values()))
+
+
+@cache
+def _shipped() -> dict[str, Run | str]:
+    """Every row of the table by name, or why it is no run."""
+    found: dict[str, Run | str] = {}
+    for row in shipped_rows("measured_runs.csv"):
+        try:
+            found[row["id"]] = _from_row(row)
+        except ValueError as error:
+            found[row["id"]] = str(error).partition(", got")[0]
+    return found
+
+
+def _from_row(row: Mapping[str, str]) -> Run:
+    """Run of a row; ValueError says what no strategy, or no data sheet, can say of it."""
+    for option in set(row["options"].split()) & set(_UNKNOWN):
+        raise ValueError(_UNKNOWN[option])
+    if row["accelerator"] not in accelerators():
+        raise ValueError(f"no data sheet of {row['accelerator']}")
+    for name in (name for name in _LAYOUT if not row[name]):
+        raise ValueError(f"{name} is not published")
+    device, gpus = accelerator(row["accelerator"]), int(row["gpus"])
+    if row["precision"] not in device.matmul:
+        raise ValueError(f"products in {row['precision']} were not measured on {device.name}")
+    sizes: dict[str, Any] = {name: int(row[name]) for name in _SIZES if row[name]}
+    model = replace(transformer(row["model"]), **sizes) if row["model"] else Transformer(**sizes)
+    strategy = Strategy(
+        **{name: int(row[name]) for name in _LAYOUT[:-1]}, recompute=row["recompute"],
+        sequence_parallel=row["sequence_parallel"] == "1", zero_stage=int(row["zero_stage"]),
+        schedule="interleaved_1f1b" if int(row["virtual_stages"]) > 1 else "1f1b",
+    ).for_gpus(gpus)  # fmt: skip
+    node, batch = min(int(row["gpus_per_node"]), gpus), int(row["global_batch"])
+    place = Cluster(
+        nodes=gpus // node, gpus_per_node=node, accelerator=device,
+        network_bandwidth=float(row["network_gbit"] or 100 * node) * GBIT,  # of no account in a single node
+    )  # fmt: skip
+    require_feasible(model, strategy, place, batch)
+    return Run(
+        id=row["id"], source=row["source"], model=model, strategy=strategy, cluster=place, global_batch=batch,
+        software=row["software"], time=_seconds(row["value"], row["unit"], model, batch, gpus),
+        precision=row["precision"], memory=float(row["memory_gib"] or 0) * GIB,
+    )  # fmt: skip
+
+
+def _seconds(number: str, unit: str, model: Transformer, batch: int, gpus: int) -> float:
+    """Time of a step, of which a source prints the time or a rate of each GPU."""
+    value = float(number)
+    seconds = {
+        "s": value, "ms": value * MILLISECOND,
+        "TFLOP/s": model.flops_per_iteration(batch) / (value * TFLOP * gpus),
+    }  # fmt: skip
+    return seconds.get(unit, batch * model.sequence / (value * gpus))
 
 
 def _set_of(fact: Fact) -> str:
@@ -99,17 +188,11 @@ def _run(fact: Fact) -> Run:
     source, software, place, model, strategy = read(fact, dict(fact.inputs))
     gpus, batch = int(fact.inputs["gpus"]), int(fact.inputs["gbs"])
     fp8 = "fp8" in str(fact.inputs.get("precision", "")).lower()
-    number = float(fact.value_text)
-    seconds = {
-        "s": number,
-        "ms": number * MILLISECOND,
-        "tokens/s/GPU": batch * model.sequence / (number * gpus),
-    }[fact.unit]
     return Run(
         id=fact.id, source=source, model=model, strategy=strategy.for_gpus(gpus),
         cluster=cluster(place, gpus), global_batch=batch,
-        software=f"{software}-fp8" if fp8 and "foundry" in software else software,
-        time=seconds, precision="fp8" if fp8 else "bf16",
+        software=software,
+        time=_seconds(fact.value_text, fact.unit, model, batch, gpus), precision="fp8" if fp8 else "bf16",
     )  # fmt: skip
 
 
@@ -145,8 +228,7 @@ def _mpt(fact: Fact, row: Mapping[str, Any]) -> Read:
         recompute=row["recompute"],
     )
     place = _MPT_CLUSTER[row["gpu"]]
-    fp8 = " fp8" if "fp8" in row["precision"] else ""
-    named = f"{source}, H100{fp8}" if "h100" in place else source
+    named = f"{source}, H100" if "h100" in place else source
     return named, software, place, _gpt(row, row["d_model"], vocabulary), strategy
 
 

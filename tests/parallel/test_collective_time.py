@@ -159,7 +159,7 @@ def test_the_kernel_of_a_step_prices_rings_alike(stride, ranks, inside):
     for name, value in {**values, "round": 24e-6 * inside, "hop": 40e-6 * inside}.items():
         machine[name] = value
     together = _together(machine, float(stride), float(ranks))
-    kernel = _gather(1e8, float(ranks), together, machine)
+    kernel = _gather(1e8, float(ranks), together, False, machine)
     one_node, nodes = ranks <= together, np.ceil(ranks / together)
     rounds = min(nodes - 1, np.ceil(np.log2(nodes)))
     links = Links(

@@ -5,7 +5,8 @@ from hypothesis import given, settings, strategies as st
 
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, bubble_fraction, iteration_period, simulate_schedule
-from relparallel.parallel._kernel import bubble_time, pass_times
+from relparallel.parallel._bubble_kernel import bubble_time
+from relparallel.parallel._kernel import pass_times
 from relparallel.parallel._records import choice_record, machine_record, model_record
 from relparallel.parallel.calibration import calibration, software
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, V_SHAPED

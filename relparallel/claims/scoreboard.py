@@ -1,0 +1,145 @@
+"""How far predictions of measured runs are off: ``python -m relparallel scoreboard``.
+
+Errors come from ``data/derived/``, where ``python -m relparallel derive`` writes them: in the fit, with a
+whole source or software left out, and blind, recorded before any of a source's rows was fitted.
+"""
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from relparallel.claims.memory import bloom_memory, bloom_rows
+from relparallel.hardware import cluster
+from relparallel.parallel import memory
+from relparallel.parallel.measured_runs import Run, measured_runs, refused_runs
+from relparallel.parallel.memory import RESERVE, StageMemory
+from relparallel.published import data_folder, facts
+from relparallel.units import GB
+
+_WAYS: Final = {
+    "joint": "calibrated", "left_out": "source left out",
+    "left_out_one_factor": "source left out, one factor",
+    "left_out_software": "software left out", "constant": "constant MFU", "nearest": "MFU of the nearest",
+}  # fmt: skip
+_PEERS: Final = {
+    "PTD-P": "CALC-0011", "BLOOM": "CALC-0016", "vTrain, several nodes": "CALC-0012",
+    "vTrain, one node": "CALC-0013",
+}  # fmt: skip
+_COLUMNS: Final = ["family", "source", "used", "rows", "median", "mean", "largest", "inside"]
+
+
+def scoreboard() -> pd.DataFrame:
+    """Absolute errors [%] of every source, one row for each way in which its rows were used.
+
+    ``inside``: rows [%] within the 90 % interval that the other sources, or softwares, give. Peers: another
+    model with its author's calibration, Calculon, as published.
+    """
+    table = pd.read_csv(data_folder() / "derived" / "calibration_errors.csv")
+    table = table[table["way"].isin(_WAYS)].assign(used=table["way"].map(_WAYS))
+    shown = table.rename(columns={"coverage": "inside"})[_COLUMNS]
+    return _percent(pd.concat([shown, _blind(), _peers(table)]))
+
+
+def _blind() -> pd.DataFrame:
+    """Errors recorded before the rows of a source were fitted for the first time."""
+    rows = pd.read_csv(data_folder() / "derived" / "blind_errors.csv")
+    rows["size"] = rows["error"].abs()
+    rows["within"] = rows["measured"].between(rows["low"], rows["high"])
+    table = rows.groupby(["family", "source"]).agg(
+        rows=("size", "size"), median=("size", "median"), mean=("size", "mean"), largest=("size", "max"),
+        inside=("within", "mean"),
+    )  # fmt: skip
+    return table.reset_index().assign(used="blind")[_COLUMNS]
+
+
+def _peers(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean errors of Calculon: on its own rows from its predictions, on the others as recorded."""
+    pairs = [
+        (float(fact.value_text), float(fact.inputs["calculon_prediction"]))
+        for fact in facts("parallelism-cost").values()
+        if fact.id.startswith("KORTH-0") and fact.quantity == "iteration time"
+    ]
+    size = [abs(predicted / measured - 1) for measured, predicted in pairs]
+    means = {"Korthikanti": float(np.mean(size))}
+    means |= {source: float(facts()[row].value_text) / 100 for source, row in _PEERS.items()}
+    counted = table[table["way"] == "joint"].set_index("source")["rows"]
+    rows = [("a100", source, "Calculon", counted[source], mean) for source, mean in means.items()]
+    return pd.DataFrame(rows, columns=["family", "source", "used", "rows", "mean"])
+
+
+def _percent(table: pd.DataFrame) -> pd.DataFrame:
+    """Shares in per cent."""
+    table = table.reset_index(drop=True)
+    table[["median", "mean", "largest", "inside"]] *= 100
+    return table
+
+
+def memory_scoreboard() -> pd.DataFrame:
+    """Peaks of memory, and verdicts whether a run fits, by source: rows, errors [%] and right verdicts."""
+    rows = [("BLOOM", *_bloom(fact.id)) for fact in bloom_rows()]
+    for run in (run for run in measured_runs() if run.memory):
+        need = _memory(run)
+        error = float(need.peak.max()) / run.memory - 1
+        rows.append((run.source, error, need.fits(run.cluster).fits))
+    table = pd.DataFrame(rows, columns=["source", "error", "right"])
+    table["size"] = table["error"].abs()
+    counted = table.groupby("source").agg(
+        rows=("right", "size"), peaks=("size", "count"), median=("size", "median"), mean=("size", "mean"),
+        largest=("size", "max"), bias=("error", "median"), verdicts=("right", "mean"),
+    )  # fmt: skip
+    shares = ["median", "mean", "largest", "bias", "verdicts"]
+    counted[shares] *= 100
+    return counted
+
+
+def _bloom(name: str) -> tuple[float, bool]:
+    """Error of a peak that the driver reports, and whether it is known which runs fitted."""
+    fact = facts()[name]
+    need, reported = bloom_memory(fact), fact.inputs["mem_GB"]
+    fits = need.fits(cluster("a100-80gb-jean-zay", gpus=384)).fits
+    held = float(need.total.max()) + RESERVE
+    error = held / (reported / GB * 2**30) - 1 if isinstance(reported, float) else np.nan
+    return error, fits == (fact.value_text != "OOM")
+
+
+def _memory(run: Run) -> StageMemory:
+    """Bytes of a run as its software keeps numbers."""
+    return memory(
+        run.model, run.strategy, run.global_batch, flash_attention=True, dropout=False,
+        precision="fsdp" if run.strategy.zero_stage >= 2 else "mixed",
+    )  # fmt: skip
+
+
+def notes() -> list[str]:
+    """What to know beside the errors: parameters strained or without evidence, and rows left aside."""
+    said = []
+    table = pd.read_csv(data_folder() / "derived" / "parameter_evidence.csv")
+    for family, own in table.groupby("family"):
+        kinds = {
+            "at their bound": own["at_bound"],
+            "more than two standard deviations from their prior": (own["away"].abs() > 2) & ~own["at_bound"],
+            "on which the runs say nothing": own["left"] > 0.9,
+        }
+        for what, chosen in kinds.items():
+            if chosen.any():
+                said.append(f"{family}: parameters {what}: {', '.join(own['parameter'][chosen])}")
+    refused = refused_runs().groupby(["source", "reason"]).size().reset_index(name="rows")
+    said += [f"{row.source}: {row.rows} rows not scored: {row.reason}" for row in refused.itertuples()]
+    return said
+
+
+def report() -> str:
+    """The tables and the notes."""
+    parts = []
+    for family, own in scoreboard().groupby("family"):
+        table = own.drop(columns="family").sort_values(["source", "used"]).set_index("source")
+        parts.append(f"{family}: absolute errors of step times / %\n{_shown(table)}")
+    parts.append(
+        f"memory: errors of the fullest GPU's peak, and right verdicts / %\n{_shown(memory_scoreboard())}"
+    )
+    return "\n\n".join([*parts, "\n".join(notes())])
+
+
+def _shown(table: pd.DataFrame) -> str:
+    return table.to_string(float_format="{:.1f}".format, na_rep="")

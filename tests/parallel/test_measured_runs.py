@@ -1,0 +1,69 @@
+"""Measured runs: every row of the table is a run or is refused with a reason."""
+
+from dataclasses import replace
+
+import pytest
+
+from relparallel.parallel.measured_runs import _from_row, measured_runs, refused_runs
+from relparallel.published import shipped_rows
+from relparallel.units import GIB
+
+ROWS = {row["id"]: row for row in shipped_rows("measured_runs.csv")}
+
+
+def test_no_row_is_dropped_in_silence():
+    refused = set(refused_runs().index)
+    taken = {run.id for run in measured_runs(outliers=True)} & set(ROWS)
+    assert refused | taken == set(ROWS)
+    assert not refused & taken
+
+
+def test_every_row_names_where_it_stands_in_public():
+    assert all(row["reference"] and row["confidence"] for row in ROWS.values())
+    assert all("(" in row["reference"] for row in ROWS.values())  # its licence
+
+
+def test_a_reason_is_in_words():
+    reasons = refused_runs()["reason"]
+    assert reasons["MLPERF-4.0-008"] == "weights are frozen, only adapters are trained"
+    assert reasons["LLAMA3-0002"] == "virtual_stages is not published"
+    assert reasons["MAXTEXT-001"] == "no data sheet of tpu-trillium"
+    assert reasons.str.len().min() > 10
+
+
+def test_a_row_of_mlperf_is_the_run_that_was_submitted():
+    run = next(run for run in measured_runs() if run.id == "MLPERF-3.1-003")
+    assert (run.strategy.gpus, run.strategy.data, run.strategy.virtual_stages) == (10240, 320, 12)
+    assert (run.time, run.precision, run.global_batch, run.cluster.nodes) == (0.94685, "fp8", 2560, 1280)
+    assert run.model.parameters == pytest.approx(175e9, rel=0.003)
+
+
+@pytest.mark.parametrize(
+    ("row", "unit", "value", "seconds"),
+    [
+        ("MLPERF-3.1-005", "s", "1.5", 1.5),
+        ("MLPERF-3.1-005", "ms", "1500", 1.5),
+        ("MLPERF-3.1-005", "tokens/s", "1024", 1.0),  # 2,048 sequences of 2,048 tokens on 4,096 GPUs
+    ],
+)
+def test_times_and_rates_are_read(row, unit, value, seconds):
+    assert _from_row({**ROWS[row], "unit": unit, "value": value}).time == pytest.approx(seconds, rel=1e-12)
+
+
+def test_a_rate_of_operations_counts_those_of_the_model():
+    run = _from_row(ROWS["MLPERF-3.1-005"])
+    rate = run.model.flops_per_iteration(2048) / (run.time * 4096 * 1e12)
+    again = _from_row({**ROWS["MLPERF-3.1-005"], "unit": "TFLOP/s", "value": str(rate)})
+    assert again.time == pytest.approx(run.time, rel=1e-12)
+
+
+def test_peaks_of_memory_come_along():
+    run = next(run for run in measured_runs() if run.id == "TITAN-006")
+    assert run.memory == float(ROWS["TITAN-006"]["memory_gib"]) * GIB
+    assert next(run for run in measured_runs() if run.id == "PTDP-T-0010").memory == 0
+
+
+def test_a_strategy_that_breaks_a_rule_is_refused_in_its_words():
+    with pytest.raises(ValueError, match="tensor must divide the heads"):
+        _from_row({**ROWS["VTRAIN-S-0001"], "heads": "15", "hidden": "960", "tensor": "2", "pipeline": "1"})
+    assert replace(measured_runs()[0], memory=1.0).memory == 1.0
