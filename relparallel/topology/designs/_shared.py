@@ -111,6 +111,17 @@ def rolls(parts: Sequence[IntArray], moves: Iterable[Sequence[int | None]]) -> l
     return [rolled(parts, axes) for axes in moves]
 
 
+def nested(layout: str, **sizes: int) -> list[IntArray]:
+    """One permutation for each axis of a layout: the next one along it, in every block that it crosses.
+
+    ``"leaf host, leaf, spine"`` are hosts in blocks of a leaf, then the leaves, then the spines.
+    """
+    tiers = [tier.split() for tier in layout.split(",")]
+    parts = blocks(*(tuple(sizes[axis] for axis in tier) for tier in tiers))
+    moved = [axis for axis in dict.fromkeys(axis for tier in tiers for axis in tier) if sizes[axis] > 1]
+    return rolls(parts, ([tier.index(axis) if axis in tier else None for tier in tiers] for axis in moved))
+
+
 def exchange(size: int) -> IntArray:
     """The first two of some exchanged."""
     order = np.arange(size)

@@ -108,7 +108,6 @@ def _tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Descript
 
 
 def _tpu_v4_moves(dims: Sequence[int], cubes: Sequence[int] | None = None) -> list[IntArray]:
-    """Those of a torus, whatever cubes it is made of."""
     return _torus_moves(dims)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from relparallel._checks import require_flag, require_int
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import Description, design, planned
-from relparallel.topology.designs._shared import Cables, blocks, rolls, wired
+from relparallel.topology.designs._shared import Cables, nested, wired
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import SharedRisk
 from relparallel.units import GB
@@ -74,9 +74,7 @@ def _rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -
 
 
 def _rail_only_moves(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> list[IntArray]:
-    """Those of rails."""
-    form = _rail_only(domains, gpus_per_domain, switch_ports)
-    return _rail_moves(form.nodes, domains, gpus_per_domain)
+    return _rail_moves(_rail_only(domains, gpus_per_domain, switch_ports).nodes, domains, gpus_per_domain)
 
 
 @design(closed_form=_rail_only, symmetries=_rail_only_moves, paper="wang2024railonly")
@@ -124,8 +122,7 @@ def _nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Description:
 
 
 def _nvl72_moves(racks: int = 1, nvswitch_detail: bool = False) -> list[IntArray]:
-    """Those of four rails."""
-    return _rail_moves(_nvl72(racks, nvswitch_detail).nodes, racks, 4)
+    return _rail_moves(_nvl72(racks, nvswitch_detail).nodes, racks, _TRAY_GPUS)
 
 
 @design(closed_form=_nvl72, symmetries=_nvl72_moves, paper="nvidia2025gb200")
@@ -259,8 +256,13 @@ def _described(r: _Rails, nvlink: NVLink, paths: int) -> Description:
 def _rail_moves(nodes: Mapping[str, int], domains: int, rails: int) -> list[IntArray]:
     """Next leaf of every rail, domain of a leaf, GPU of a domain and rail, rail, NVSwitch, spine."""
     leaves, spines = (nodes.get(kind, 0) // rails for kind in ("leaf", "spine"))
-    near = (max(leaves, 1), domains // max(leaves, 1))
-    each, chips = nodes["gpu"] // (domains * rails), nodes["nvswitch"] // domains
-    parts = blocks((*near, each, rails), (*near, chips), (rails, leaves), (rails, spines))
-    inside = [(1, 1, None, None), (2, None, None, None), (None, 2, None, None)]
-    return rolls(parts, [(0, 0, 1, None), *inside, (3, None, 0, 0), (None, None, None, 1)])
+    groups = max(leaves, 1)
+    return nested(
+        "leaf near each rail, leaf near chip" + ", rail leaf" * (leaves > 0) + ", rail spine" * (spines > 0),
+        leaf=groups,
+        near=domains // groups,
+        each=nodes["gpu"] // (domains * rails),
+        rail=rails,
+        chip=nodes["nvswitch"] // domains,
+        spine=spines,
+    )

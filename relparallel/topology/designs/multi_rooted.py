@@ -16,7 +16,7 @@ import numpy as np
 from relparallel._checks import require_instance, require_int
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import Description, design, planned
-from relparallel.topology.designs._shared import blocks, rolled, rolls, tiered, tree_hops
+from relparallel.topology.designs._shared import blocks, nested, rolled, rolls, tiered, tree_hops
 from relparallel.topology.fabric import Topology
 from relparallel.topology.parts import LINK_CAPACITY
 
@@ -45,10 +45,8 @@ def _three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: in
 
 
 def _three_tier_moves(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> list[IntArray]:
-    """Next pod, access switch of the pod, host of the switch, aggregation switch of the pair, core switch."""
-    tiers = blocks((pods, access_per_pod, hosts_per_access), (pods, access_per_pod), (pods, 2), (cores,))
-    down = [(0, 0, 0, None), (1, 1, None, None), (2, None, None, None)]
-    return rolls(tiers, [*down, (None, None, 1, None), (None, None, None, 0)])
+    layout = "pod access host, pod access, pod pair, core"
+    return nested(layout, pod=pods, access=access_per_pod, host=hosts_per_access, pair=2, core=cores)
 
 
 @design(closed_form=_three_tier, symmetries=_three_tier_moves, paper="cisco2007multitier")
@@ -108,10 +106,7 @@ def _vl2(d_a: int, d_i: int) -> Description:
 
 
 def _vl2_moves(d_a: int, d_i: int) -> list[IntArray]:
-    """Those of a tree of three tiers."""
-    pods, racks = d_i // 2, d_a // 2
-    hosts = _vl2(d_a, d_i).hosts
-    return _three_tier_moves(racks, pods, racks, hosts // (pods * racks))
+    return _three_tier_moves(d_a // 2, d_i // 2, d_a // 2, SERVERS_PER_TOR)
 
 
 @design(closed_form=_vl2, symmetries=_vl2_moves, paper="greenberg2009vl2")

@@ -17,7 +17,7 @@ from relparallel._checks import require_instance, require_int, require_probabili
 from relparallel.topology import _arrays
 from relparallel.topology._arrays import BoolArray, IntArray
 from relparallel.topology.description import Description, design, planned
-from relparallel.topology.designs._shared import blocks, rolls, tiered, tree_hops
+from relparallel.topology.designs._shared import nested, tiered, tree_hops
 from relparallel.topology.designs.direct import CUBE, on_switches
 from relparallel.topology.designs.switch_centric import leaf_spine, leaf_spine_form, leaf_spine_moves
 from relparallel.topology.fabric import Topology
@@ -51,9 +51,8 @@ def _helios(
 
 
 def _helios_moves(pods: int, hosts_per_pod: int, **shares: Any) -> list[IntArray]:
-    """Those of leaves and spines."""
-    form = _helios(pods, hosts_per_pod, **shares)
-    return leaf_spine_moves(pods, form.nodes["core"], hosts_per_pod)
+    core = uplinks(pods, hosts_per_pod, **shares)[0]
+    return leaf_spine_moves(pods, core, hosts_per_pod)
 
 
 @design(closed_form=_helios, symmetries=_helios_moves, paper="farrington2010helios")
@@ -122,10 +121,8 @@ def _c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: in
 
 
 def _c_through_moves(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> list[IntArray]:
-    """Next aggregation switch, rack of it, host of the rack."""
-    racks = (aggregations, racks_per_aggregation)
-    tiers = blocks((*racks, hosts_per_rack), racks, (aggregations,), (1,))
-    return rolls(tiers, [(0, 0, 0, None), (1, 1, None, None), (2, None, None, None)])
+    sizes = {"pod": aggregations, "rack": racks_per_aggregation, "host": hosts_per_rack, "core": 1}
+    return nested("pod rack host, pod rack, pod, core", **sizes)
 
 
 @design(closed_form=_c_through, symmetries=_c_through_moves, paper="wang2010cthrough")

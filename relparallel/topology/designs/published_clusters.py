@@ -14,7 +14,7 @@ import numpy as np
 from relparallel._checks import require_choice, require_flag, require_int
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import Description, design, planned
-from relparallel.topology.designs._shared import blocks, rolls, wired
+from relparallel.topology.designs._shared import nested, wired
 from relparallel.topology.designs.gpu_clusters import NVLink, with_nvlink
 from relparallel.topology.fabric import Topology
 from relparallel.units import GB, GBIT
@@ -56,16 +56,18 @@ def _dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Descrip
 
 
 def _dgx_superpod_moves(scalable_units: int, nvswitch_detail: bool = False) -> list[IntArray]:
-    """Next pod, unit, server, rail, NVSwitch, spine with its cores, core."""
-    nodes = _dgx_superpod(scalable_units, nvswitch_detail).nodes
-    pods = scalable_units // 4 if "core" in nodes else 1
-    servers, spines = (pods, scalable_units // pods, 32), nodes["spine"] // pods
-    chips = nodes["nvswitch"] // (scalable_units * 32)
-    core = (spines, nodes.get("core", 0) // spines)
-    parts = blocks((*servers, 8), (*servers, chips), (*servers[:2], 8), (pods, spines), core)
-    outer = [(0, 0, 0, 0, None), (1, 1, 1, None, None), (2, 2, None, None, None), (3, None, 2, None, None)]
-    inner = [(None, 3, None, None, None), (None, None, None, 1, 0), (None, None, None, None, 1)]
-    return rolls(parts, [*outer, *inner])
+    _, spines, cores, nvlink = _superpod(scalable_units, nvswitch_detail)
+    pods = scalable_units // _POD_UNITS if cores else 1
+    return nested(
+        "pod unit server gpu, pod unit server chip, pod unit gpu, pod spine" + ", spine core" * (cores > 0),
+        pod=pods,
+        unit=scalable_units // pods,
+        server=_SU_SERVERS,
+        gpu=_GPUS,
+        chip=nvlink.chips,
+        spine=spines // pods,
+        core=cores * pods // spines,
+    )
 
 
 @design(closed_form=_dgx_superpod, symmetries=_dgx_superpod_moves, paper="nvidia2025superpod")
@@ -146,10 +148,9 @@ def _hpn7(segments: int = 15) -> Description:
 
 
 def _hpn7_moves(segments: int = 15) -> list[IntArray]:
-    """Next segment, host of it, rail, plane, aggregation switch of every plane."""
-    parts = blocks((segments, 128, 8), (segments, 128), (segments, 8, 2), (2, 60))
-    outer = [(0, 0, 0, None), (1, 1, None, None), (2, None, 1, None)]
-    return rolls(parts, [*outer, (None, None, 2, 0), (None, None, None, 1)])
+    layout = "segment host rail, segment host, segment rail plane, plane switch"
+    sizes = {"segment": segments, "host": _HPN_HOSTS, "rail": _GPUS, "plane": _HPN_PLANES}
+    return nested(layout, **sizes, switch=_HPN_AGGREGATION)
 
 
 @design(closed_form=_hpn7, symmetries=_hpn7_moves, paper="qian2024hpn")
@@ -221,11 +222,8 @@ def _meta_roce(pods: int = 8) -> Description:
 
 
 def _meta_roce_moves(pods: int = 8) -> list[IntArray]:
-    """Next pod, rack of it, server of the rack, GPU, cluster switch with its aggregation switch."""
-    servers, trunks = (pods, 192, 2), 16 if pods > 1 else 0
-    parts = blocks((*servers, 8), servers, (pods, 192), (pods, 16), (trunks,))
-    outer = [(0, 0, 0, 0, None), (1, 1, 1, None, None), (2, 2, None, None, None)]
-    return rolls(parts, [*outer, (3, None, None, None, None), (None, None, None, 1, 0)])
+    layout = "pod rack server gpu, pod rack server, pod rack, pod spine" + ", spine" * (pods > 1)
+    return nested(layout, pod=pods, rack=_RACKS, server=_RACK_SERVERS, gpu=_GPUS, spine=_SPINES)
 
 
 @design(closed_form=_meta_roce, symmetries=_meta_roce_moves, paper="llama2024herd")

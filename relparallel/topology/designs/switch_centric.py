@@ -9,7 +9,7 @@ import numpy as np
 from relparallel._checks import require_int
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import Description, design, planned
-from relparallel.topology.designs._shared import blocks, flat, rolls, tiered
+from relparallel.topology.designs._shared import blocks, flat, nested, rolls, tiered
 from relparallel.topology.fabric import Topology
 
 
@@ -29,11 +29,8 @@ def _fat_tree(k: int) -> Description:
 
 
 def _fat_tree_moves(k: int) -> list[IntArray]:
-    """Next pod, edge switch of the pod, host of the switch, aggregation switch, core switch of its group."""
-    half = k // 2
-    moves = [(0, 0, 0, None), (1, 1, None, None), (2, None, None, None), (None, None, 1, 0)]
-    tiers = blocks((k, half, half), (k, half), (k, half), (half, half))
-    return rolls(tiers, [*moves, (None, None, None, 1)])
+    layout, half = "pod edge host, pod edge, pod above, above core", k // 2
+    return nested(layout, pod=k, edge=half, host=half, above=half, core=half)
 
 
 @design(closed_form=_fat_tree, symmetries=_fat_tree_moves, paper="alfares2008fattree")
@@ -149,8 +146,7 @@ def leaf_spine_form(leaves: int, spines: int, hosts_per_leaf: int) -> Descriptio
 
 def leaf_spine_moves(leaves: int, spines: int, hosts_per_leaf: int) -> list[IntArray]:
     """Next leaf, host of the leaf, spine."""
-    tiers = blocks((leaves, hosts_per_leaf), (leaves,), (spines,))
-    return rolls(tiers, [(0, 0, None), (1, None, None), (None, None, 0)])
+    return nested("leaf host, leaf, spine", leaf=leaves, host=hosts_per_leaf, spine=spines)
 
 
 @design(closed_form=leaf_spine_form, symmetries=leaf_spine_moves, paper="cisco2013leafspine")
