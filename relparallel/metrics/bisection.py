@@ -19,7 +19,7 @@ from relparallel.metrics._network import require_hosts
 from relparallel.metrics.estimate import Estimate, exactly
 from relparallel.metrics.link_load import ecmp_load
 from relparallel.topology import Topology, describe, orbits
-from relparallel.topology._arrays import BoolArray, IntArray
+from relparallel.topology._arrays import BoolArray, IntArray, parts
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -95,8 +95,8 @@ def _closed_form(t: Topology) -> int | None:
         built = None if known is None else getattr(designs, t.meta.name)(**t.meta.parameters)
     except (TypeError, ValueError):  # no design, or parameters of another origin
         return None
-    parts = ("edges", "multiplicity", "endpoint")
-    same = built is not None and all(np.array_equal(getattr(t, p), getattr(built, p)) for p in parts)
+    arrays = ("edges", "multiplicity", "endpoint")
+    same = built is not None and all(np.array_equal(getattr(t, a), getattr(built, a)) for a in arrays)
     return known if same else None
 
 
@@ -106,17 +106,8 @@ def _lower(t: Topology, upper: int) -> int:
     cheap = t.num_nodes <= DENSE or not t.transit[t.hosts].any()
     half, n = t.num_hosts // 2, t.num_hosts
     spectral = second_eigenvalue(t) * half * (n - half) / n if cheap or routed < upper / 2 else 0.0
-    return math.ceil(max(float(_joined(t)), up_down_bound(t), routed, spectral) * (1 - _SLACK) - _SLACK)
-
-
-def _joined(t: Topology) -> bool:
-    """Whether cables join all hosts, so that at least one lies between any two halves."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    ones, ends = np.ones(len(t.edges), dtype=np.int8), (t.edges[:, 0], t.edges[:, 1])
-    part = connected_components(csr_array((ones, ends), shape=(t.num_nodes,) * 2), directed=False)[1]
-    return bool(np.all(part[t.hosts] == part[t.hosts[0]]))
+    joined = np.unique(parts(t.edges, t.num_nodes)[t.hosts]).size == 1  # a cable lies between any two halves
+    return math.ceil(max(float(joined), up_down_bound(t), routed, spectral) * (1 - _SLACK) - _SLACK)
 
 
 def _routed(t: Topology) -> float:

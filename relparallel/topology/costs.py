@@ -36,39 +36,17 @@ _COUNTS: Final = ("switch_ports", "ocs_ports", "host_ports", "transceivers", "ca
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BillOfMaterials:
-    """What a network is built of, with its prices.
-
-    Parameters
-    ----------
-    design : str
-        What is built.
-    hosts : int
-        Endpoints that the bill is shared by, at least 1.
-    switch_ports, ocs_ports, host_ports : int
-        Cable ends at packet switches, at optical circuit switches, at hosts.
-    transceivers, cables : int
-        Pieces; a bundle of w channels on one fibre is one cable.
-    internal_links : int, optional
-        Links of NVSwitches, bought with the machine and not priced.
-    prices : UnitPrices
-        Of one piece.
-
-    Examples
-    --------
-    >>> bill = bill_of_materials("leaf_spine", leaves=4, spines=2, hosts_per_leaf=8)
-    >>> bill.cables, bill.switch_ports, bill.transceivers, bill.cost
-    (40, 48, 80, 42000.0)
-    """
+    """What a network is built of, with its prices."""
 
     design: str
-    hosts: int
-    switch_ports: int
-    ocs_ports: int
-    host_ports: int
+    hosts: int  #: endpoints that share the bill
+    switch_ports: int  #: cable ends at packet switches
+    ocs_ports: int  #: at optical circuit switches
+    host_ports: int  #: at hosts
     transceivers: int
-    cables: int
-    internal_links: int = 0
-    prices: UnitPrices
+    cables: int  #: a bundle of w channels on one fibre is one
+    internal_links: int = 0  #: of NVSwitches, bought with the machine and not priced
+    prices: UnitPrices  #: of one piece
 
     @property
     def counts(self) -> dict[str, int]:
@@ -106,19 +84,7 @@ class BillOfMaterials:
         return self.cables / self.hosts
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for every item, and the total.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by item; columns count, per host, cost [USD], power [W]. The total has no count.
-
-        Examples
-        --------
-        >>> bill = bill_of_materials("fat_tree", k=4)
-        >>> bill.to_frame().loc["switch port"].tolist()
-        [80.0, 5.0, 40000.0, 1000.0]
-        """
+        """Count, count per host, cost [USD] and power [W] of every item, and the total."""
         import pandas as pd
 
         counts = pd.Series(self.counts, dtype=float).rename_axis("item")
