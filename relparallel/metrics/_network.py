@@ -37,6 +37,12 @@ class Network:
     member: IntArray
     origin: IntArray
 
+    @property
+    def reverse(self) -> IntArray:
+        """The arc back, of every arc."""
+        n = self.weight.size
+        return np.searchsorted(self.tail * n + self.head, self.head * n + self.tail)
+
 
 def network(t: Topology, weight: FloatArray, cables: IntArray) -> Network:
     """Arcs of the living cables; ``weight`` is 1 at the living hosts and 0 elsewhere."""

@@ -134,7 +134,7 @@ def load_of(
     static = (net.indptr, net.head.astype(np.int32), net.cables, net.transit, net.weight)
     against = np.zeros(net.head.size)
     joined = spread(*static, roots, scale, split == "paths", against)
-    up, back = _among_twins(net, split), _reversed(net)
+    up, back = _among_twins(net, split), net.reverse
     load = up + (up + against)[back]
     arc, share = carriers(t, net, cables)
     flow = load[arc] * share if load.size else np.zeros(arc.shape)
@@ -172,9 +172,3 @@ def _among_twins(net: Network, split: Split) -> FloatArray:
     total = np.bincount(net.tail, weights=width, minlength=net.weight.size)[net.tail]
     sent = net.weight[net.tail] * (net.weight[net.tail] - 1)
     return np.divide(width * sent, total, out=np.zeros_like(width), where=meeting)
-
-
-def _reversed(net: Network) -> IntArray:
-    """The arc back, of every arc."""
-    n = net.weight.size
-    return np.searchsorted(net.tail * n + net.head, net.head * n + net.tail)

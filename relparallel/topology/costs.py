@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance
 from relparallel.topology._arrays import IntArray
-from relparallel.topology.description import names, require_parameters
+from relparallel.topology.description import names, require_parameters, rules
 from relparallel.topology.designs.optical import HYBRID, WAVELENGTHS, optics, uplinks
 from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.prices import ITEMS, UnitPrices, unit_prices
@@ -156,9 +156,7 @@ def bill_of_materials(
     if design == "helios":
         require_parameters(design, uplinks, parameters)
         return _priced(_helios_core(asked, **parameters))
-    from relparallel import topology
-
-    build = getattr(topology, design)
+    build = rules()[design].builder
     require_parameters(design, build, parameters)
     return _priced(_network(build(**parameters), asked))
 

@@ -31,8 +31,9 @@ Builder = TypeVar("Builder", bound=Callable[..., Any])
 
 
 class Rule(NamedTuple):
-    """What belongs to a builder, each of its parameters but ``rng``: see `design`."""
+    """A builder and what belongs to it, each of its parameters but ``rng``: see `design`."""
 
+    builder: Callable[..., Any]
     closed_form: Callable[..., Description]
     symmetries: Callable[..., Sequence[IntArray]] | None
     layout: str
@@ -135,7 +136,7 @@ def design(
     """
 
     def register(builder: Builder) -> Builder:
-        _RULES[builder.__name__] = Rule(closed_form, symmetries, layout, paper)
+        _RULES[builder.__name__] = Rule(builder, closed_form, symmetries, layout, paper)
         return builder
 
     return register

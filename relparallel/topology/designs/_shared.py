@@ -118,8 +118,8 @@ def nested(layout: str, **sizes: int) -> list[IntArray]:
     """
     tiers = [tier.split() for tier in layout.split(",")]
     parts = blocks(*(tuple(sizes[axis] for axis in tier) for tier in tiers))
-    moved = [axis for axis in dict.fromkeys(axis for tier in tiers for axis in tier) if sizes[axis] > 1]
-    return rolls(parts, ([tier.index(axis) if axis in tier else None for tier in tiers] for axis in moved))
+    axes = dict.fromkeys(axis for tier in tiers for axis in tier)
+    return rolls(parts, ([tier.index(axis) if axis in tier else None for tier in tiers] for axis in axes))
 
 
 def exchange(size: int) -> IntArray:
