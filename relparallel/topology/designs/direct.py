@@ -73,16 +73,12 @@ def torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Topology:
 
     Notes
     -----
-    Nodes are at most sum(floor(k_i/2)) apart, and as many disjoint paths as a node has cables join any two.
-    A dimension that is not wrapped adds k_i - 1, and a corner has one cable in it. N/k_i cables cross the
+    Nodes are at most sum(floor(k_i/2)) apart, and as many disjoint paths as a node has cables join any two. A
+    dimension that is not wrapped adds k_i - 1, and a corner has one cable in it. N/k_i cables cross the
     middle of an even dimension, twice as many of a wrapped one of 4 or more. The least of these is the
     bisection: routes one dimension after the other pass at most N k_i/4 pairs over any cable of it (N k_i/8
-    over one of a ring), and N^2/4 pairs have to cross. Array operations on the cables.
-
-    References
-    ----------
-    Adiga et al., "Blue Gene/L torus interconnection network", IBM Journal of Research and Development 49,
-    2005.
+    over one of a ring), and N^2/4 pairs have to cross. Source: Adiga et al., IBM Journal of Research and
+    Development 49, 2005.
 
     Examples
     --------
@@ -136,12 +132,7 @@ def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
     Notes
     -----
     A circuit switch forwards light, not packets: it is no node, and distances are those of the torus. Each
-    cube has 96 optical cable ends.
-
-    References
-    ----------
-    Jouppi et al., "TPU v4: an optically reconfigurable supercomputer for machine learning with hardware
-    support for embeddings", ISCA 2023, section 2.
+    cube has 96 optical cable ends. Source: Jouppi et al., ISCA 2023, section 2.
 
     Examples
     --------
@@ -224,12 +215,8 @@ def hammingmesh(a: int, b: int, x: int, y: int) -> Topology:
     -----
     A row switch meets the first and the last accelerator of its row on every board: both ends of a board of
     one column are two cables of one accelerator. Rows wider than the ports of a switch (2x of them) would be
-    trees; here each is one switch. Distances are sums of those along a row and along a column. Array
-    operations on the cables.
-
-    References
-    ----------
-    Hoefler et al., "HammingMesh: a network topology for large-scale deep learning", SC 2022, section 3.
+    trees; here each is one switch. Distances are sums of those along a row and along a column. Source:
+    Hoefler et al., SC 2022, section 3.
 
     Examples
     --------

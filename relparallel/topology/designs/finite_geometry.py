@@ -156,11 +156,7 @@ def slim_fly(q: int, p: int) -> Topology:
     Notes
     -----
     Two switches are at most 2 apart. q = 5 is the graph of Hoffman and Singleton: the most switches, 50, that
-    degree 7 and diameter 2 allow. Array operations on the q^3 + 2 w q^2 cables.
-
-    References
-    ----------
-    Besta, Hoefler, "Slim Fly: a cost effective low-diameter network topology", SC 2014, section 2.
+    degree 7 and diameter 2 allow. Source: Besta, Hoefler, SC 2014, section 2.
 
     Examples
     --------
@@ -234,14 +230,9 @@ def polarfly(q: int, p: int | None = None) -> Topology:
 
     Notes
     -----
-    Two points are orthogonal to exactly one, so two switches are at most 2 apart and one path of two links
-    at most joins them. No graph of diameter 2 has more than (q + 1)^2 + 1 switches of degree q + 1. Array
-    operations on the q (q + 1)^2/2 cables of the switches.
-
-    References
-    ----------
-    Lakhotia et al., "PolarFly: a cost-effective and flexible low-diameter topology", SC 2022, section 5;
-    Brown, "On graphs that do not contain a Thomsen graph", 1966.
+    Two points are orthogonal to exactly one, so two switches are at most 2 apart and one path of two links at
+    most joins them. No graph of diameter 2 has more than (q + 1)^2 + 1 switches of degree q + 1. Source:
+    Lakhotia et al., SC 2022, section 5; Brown, on graphs without a Thomsen graph, 1966.
 
     Examples
     --------

@@ -100,12 +100,7 @@ def rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) ->
     Notes
     -----
     A GPU reaches another rail over NVLink alone: 4 links where a rail is one switch, 6 where it has two
-    tiers. The rails need no core. Array operations on the cables.
-
-    References
-    ----------
-    Wang, Ghobadi, Shakeri, Zhang, Hasani, "Rail-only: a low-cost high-performance network for training LLMs
-    with trillion parameters", HotI 2024 (arXiv 2307.12169), section 3.
+    tiers. The rails need no core. Source: Wang et al., HotI 2024 (arXiv 2307.12169), section 3.
 
     Examples
     --------
@@ -149,10 +144,7 @@ def nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Topology:
     Notes
     -----
     72 GPUs x 18 links are 18 chips x 72 ports: 1,296 links of a rack carry 129.6 TB/s in both directions.
-
-    References
-    ----------
-    NVIDIA, "DGX SuperPOD reference architecture featuring DGX GB200", 2025 (racks, 8 to a unit).
+    Source: NVIDIA, DGX GB200 SuperPOD reference architecture, 2025 (racks, 8 to a unit).
 
     Examples
     --------

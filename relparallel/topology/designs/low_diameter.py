@@ -82,14 +82,9 @@ def dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Topol
     Notes
     -----
     Switches are at most 3 apart: to the switch with the cable to the group, over it, to the other switch.
-    Balanced for a = 2p = 2h. The mean distance depends on the arrangement: two cables between groups may
-    meet in one switch of a third. Array operations on the cables.
-
-    References
-    ----------
-    Kim, Dally, Scott, Abts, "Technology-driven, highly-scalable Dragonfly topology", ISCA 2008, section 3;
-    Camarero, Vallejo, Beivide, "Topological characterization of Hamming and Dragonfly networks and its
-    implications on routing", ACM TACO 11, 2014 (arrangements).
+    Balanced for a = 2p = 2h. The mean distance depends on the arrangement: two cables between groups may meet
+    in one switch of a third. Source: Kim et al., ISCA 2008, section 3; Camarero et al., ACM TACO 11, 2014
+    (arrangements).
 
     Examples
     --------
@@ -155,11 +150,7 @@ def dragonfly_plus(l: int, s: int, p: int, h: int) -> Topology:  # noqa: E741 - 
     Notes
     -----
     Servers of two groups are always 5 links apart: leaf, the spine with the cable, its other spine, leaf.
-    Array operations on the cables.
-
-    References
-    ----------
-    Shpiner et al., "Dragonfly+: low cost topology for scaling datacenters", HiPINEB 2017.
+    Source: Shpiner et al., HiPINEB 2017.
 
     Examples
     --------
@@ -227,12 +218,7 @@ def hyperx(dims: Sequence[int], t: int, k: int = 1) -> Topology:
 
     Notes
     -----
-    Switches are as far apart as they have different coordinates. Array operations on the cables.
-
-    References
-    ----------
-    Ahn, Binkert, Davis, McLaren, Schreiber, "HyperX: topology, routing, and packaging of efficient
-    large-scale networks", SC 2009, section 2.
+    Switches are as far apart as they have different coordinates. Source: Ahn et al., SC 2009, section 2.
 
     Examples
     --------

@@ -92,12 +92,7 @@ def mdcube(n: int, k: int, dims: Sequence[int]) -> Topology:
     Notes
     -----
     Containers at m_1 x m_2 x .. hold prod(m_d) n^(k+1) servers; two containers that differ in one dimension
-    share a cable. Array operations on cables.
-
-    References
-    ----------
-    Wu et al., "MDCube: a high performance network structure for modular data center interconnection", CoNEXT
-    2009, section 3.
+    share a cable. Source: Wu et al., CoNEXT 2009, section 3.
 
     Examples
     --------

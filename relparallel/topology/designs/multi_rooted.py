@@ -71,11 +71,8 @@ def three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int
     Notes
     -----
     Where all cables are equal, oversubscription is hosts_per_access/2 at the access switches times
-    access_per_pod/cores at the aggregation switches. 2 disjoint paths join two access switches.
-
-    References
-    ----------
-    Cisco, "Cisco data center infrastructure 2.5 design guide", 2007, multi-tier model.
+    access_per_pod/cores at the aggregation switches. 2 disjoint paths join two access switches. Source:
+    Cisco, data center infrastructure 2.5 design guide, 2007, multi-tier model.
 
     Examples
     --------
@@ -130,11 +127,8 @@ def vl2(d_a: int, d_i: int) -> Topology:
     Notes
     -----
     2 d_a shortest paths join racks of two pods; two cables separate any two racks; d_a d_i/4 cables cross any
-    halving into whole racks, as fast together as the servers of a half.
-
-    References
-    ----------
-    Greenberg et al., "VL2: a scalable and flexible data center network", SIGCOMM 2009, section 4.1.
+    halving into whole racks, as fast together as the servers of a half. Source: Greenberg et al., SIGCOMM
+    2009, section 4.1.
 
     Examples
     --------
@@ -213,12 +207,8 @@ def aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Topology:
     Notes
     -----
     A switch of level i has f_i + 1 cables into each pod below, to different switches where the pod has as
-    many. Hosts whose lowest common pod is of level i are 2i links apart.
-
-    References
-    ----------
-    Walraed-Sullivan, Vahdat, Marzullo, "Aspen trees: balancing data center fault tolerance, scalability and
-    cost", CoNEXT 2013, section 3.
+    many. Hosts whose lowest common pod is of level i are 2i links apart. Source: Walraed-Sullivan, Vahdat,
+    Marzullo, CoNEXT 2013, section 3.
 
     Examples
     --------

@@ -81,12 +81,8 @@ def helios(
 
     Notes
     -----
-    A pod has as many circuits as fibres: hosts_per_pod optical/w.
-
-    References
-    ----------
-    Farrington et al., "Helios: a hybrid electrical/optical switch architecture for modular data centers",
-    SIGCOMM 2010, section 3.
+    A pod has as many circuits as fibres: hosts_per_pod optical/w. Source: Farrington et al., SIGCOMM 2010,
+    section 3.
 
     Examples
     --------
@@ -145,11 +141,8 @@ def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int
     Notes
     -----
     Every top-of-rack switch has one port on the circuit switch, so circuits are a matching of racks. The tree
-    is oversubscribed by hosts_per_rack at the racks and racks_per_aggregation above them.
-
-    References
-    ----------
-    Wang et al., "c-Through: part-time optics in data centers", SIGCOMM 2010, section 3.
+    is oversubscribed by hosts_per_rack at the racks and racks_per_aggregation above them. Source: Wang et
+    al., SIGCOMM 2010, section 3.
 
     Examples
     --------
@@ -185,11 +178,8 @@ def reconfigure(topology: Topology, matching: Sequence[Sequence[int]]) -> Topolo
     The fibres of a Helios pod send and receive separately, so any choice that respects their number is
     possible (every bipartite graph of degree d is the union of d matchings, by Koenig's theorem). The 16
     switches of a dimension of a TPU v4 pod each join any last faces to any first faces; rings give the torus
-    of the slice, shifted rings a twisted one.
-
-    References
-    ----------
-    Farrington et al., SIGCOMM 2010; Wang et al., SIGCOMM 2010; Jouppi et al., ISCA 2023, section 2.
+    of the slice, shifted rings a twisted one. Source: Farrington et al., SIGCOMM 2010; Wang et al., SIGCOMM
+    2010; Jouppi et al., ISCA 2023, section 2.
 
     Examples
     --------

@@ -96,11 +96,8 @@ def dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Topology
     -----
     The published table counts switches and cables, all reproduced; how leaves of large systems are grouped
     under spines it does not say: here by units, the fat-tree of 64-port switches. Every stage has as many
-    cables as there are GPUs.
-
-    References
-    ----------
-    NVIDIA, "DGX SuperPOD reference architecture featuring DGX B200", table of larger SuperPODs, 2025.
+    cables as there are GPUs. Source: NVIDIA, DGX B200 SuperPOD reference architecture, 2025, table of larger
+    SuperPODs.
 
     Examples
     --------
@@ -175,11 +172,7 @@ def hpn7(segments: int = 15) -> Topology:
     Notes
     -----
     The 15 x 1,024 GPUs of a pod are 2 links apart where they share a host or a leaf, else 4: mean 4 -
-    268/15359. A leaf may fail: every GPU has one on the other plane. Array operations on the cables.
-
-    References
-    ----------
-    Qian et al., "Alibaba HPN: a data center network for large language model training", SIGCOMM 2024,
+    268/15359. A leaf may fail: every GPU has one on the other plane. Source: Qian et al., SIGCOMM 2024,
     sections 4 to 6.
 
     Examples
@@ -248,12 +241,8 @@ def meta_roce(pods: int = 8) -> Topology:
     -----
     Published are pods, racks, GPUs and the ratio 7:1. How many cluster and aggregation switches there are is
     not: 16 is the least that one 400 Gbit/s port of a rack switch per GPU allows, and the trunk of a cluster
-    switch to its aggregation switch is one link of 192/7 ports' capacity.
-
-    References
-    ----------
-    Llama Team, "The Llama 3 herd of models", arXiv 2407.21783, section 3.3.1; Gangidi et al., "RDMA over
-    Ethernet for distributed AI training at Meta scale", SIGCOMM 2024.
+    switch to its aggregation switch is one link of 192/7 ports' capacity. Source: Llama Team, arXiv
+    2407.21783, section 3.3.1; Gangidi et al., SIGCOMM 2024.
 
     Examples
     --------

@@ -50,14 +50,10 @@ def jellyfish(n: int, k: int, r: int, rng: np.random.Generator) -> Topology:
 
     Notes
     -----
-    Ports are paired at random; pairs that repeat another or join a switch to itself are paired anew, with
-    as many good ones, until none is left. Of more than n/2 ports the cables that are absent are drawn. A
-    graph that falls apart is drawn again. Every such graph may be drawn; of large ones all about equally
-    often. About n r/2 steps.
-
-    References
-    ----------
-    Singla, Hong, Popa, Godfrey, "Jellyfish: networking data centers randomly", NSDI 2012, section 3.
+    Ports are paired at random; pairs that repeat another or join a switch to itself are paired anew, with as
+    many good ones, until none is left. Of more than n/2 ports the cables that are absent are drawn. A graph
+    that falls apart is drawn again. Every such graph may be drawn; of large ones all about equally often.
+    About n r/2 steps. Source: Singla et al., NSDI 2012, section 3.
 
     Examples
     --------
@@ -112,12 +108,7 @@ def xpander(d: int, k: int, p: int, rng: np.random.Generator) -> Topology:
     Notes
     -----
     All but the eigenvalues of the complete graph are about 2 sqrt(d - 1) at most (Friedman 2008, Bordenave
-    2020). A lift that falls apart is drawn again. Array operations on the (d + 1) d k/2 cables.
-
-    References
-    ----------
-    Valadarsky, Shahaf, Dinitz, Schapira, "Xpander: towards optimal-performance datacenters", CoNEXT 2016,
-    section 3.
+    2020). A lift that falls apart is drawn again. Source: Valadarsky et al., CoNEXT 2016, section 3.
 
     Examples
     --------

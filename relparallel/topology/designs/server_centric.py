@@ -71,13 +71,8 @@ def bcube(n: int, k: int) -> Topology:
     Notes
     -----
     Servers are at most 2(k+1) links apart, and k+1 disjoint paths join any two of them. At most n^(k+1)/2
-    cables cross the best halving of the servers for even n, and fewer as soon as n and k grow: 16 of 18 for
-    n = 6, k = 1. Array operations on the (k+1) n^(k+1) cables.
-
-    References
-    ----------
-    Guo et al., "BCube: a high performance, server-centric network architecture for modular data centers",
-    SIGCOMM 2009, section 3.
+    cables cross the best halving of the servers for even n, and fewer as soon as n and k grow: 16 of 18 for n
+    = 6, k = 1. Source: Guo et al., SIGCOMM 2009, section 3.
 
     Examples
     --------
@@ -144,12 +139,8 @@ def dcell(n: int, k: int) -> Topology:
     Notes
     -----
     t_0 = n, t_k = t_(k-1) (t_(k-1) + 1). A server has one cable per level; two are at most 2^(k+1) - 1 server
-    hops or 3 2^k - 1 links apart; k+1 disjoint paths join any two. Array operations on the cables.
-
-    References
-    ----------
-    Guo et al., "DCell: a scalable and fault-tolerant network structure for data centers", SIGCOMM 2008,
-    section 3.
+    hops or 3 2^k - 1 links apart; k+1 disjoint paths join any two. Source: Guo et al., SIGCOMM 2008, section
+    3.
 
     Examples
     --------
@@ -217,13 +208,8 @@ def ficonn(n: int, k: int) -> Topology:
     Notes
     -----
     N_0 = n, N_k = N_(k-1) (N_(k-1)/2^k + 1). For k > 0, N_k/2^k servers keep an idle port, the others have
-    two cables. Servers are at most 2^(k+1) - 1 server hops or 3 2^k - 1 links apart. Array operations on the
-    cables.
-
-    References
-    ----------
-    Li et al., "FiConn: using backup port for server interconnection in data centers", INFOCOM 2009, section
-    III.
+    two cables. Servers are at most 2^(k+1) - 1 server hops or 3 2^k - 1 links apart. Source: Li et al.,
+    INFOCOM 2009, section III.
 
     Examples
     --------

@@ -54,12 +54,7 @@ def fat_tree(k: int) -> Topology:
     -----
     Hosts are at most 6 links apart, (k/2)^2 shortest paths join hosts of two pods, k/2 disjoint paths join
     edge switches of two pods, and k^3/8 cables cross any halving of the hosts: as many as a half has hosts.
-    Array operations on the 3k^3/4 cables, no loop over nodes.
-
-    References
-    ----------
-    Al-Fares, Loukissas, Vahdat, "A scalable, commodity data center network architecture", SIGCOMM 2008,
-    section 3.
+    Source: Al-Fares, Loukissas, Vahdat, SIGCOMM 2008, section 3.
 
     Examples
     --------
@@ -103,11 +98,7 @@ def f10(k: int) -> Topology:
     -----
     All counts and distances of hosts are those of the fat-tree. What differs is the way round a failure: a
     core switch that lost its aggregation switch in a pod of type A reaches every edge switch of the pod over
-    a pod of type B in 4 links, where the fat-tree needs 6.
-
-    References
-    ----------
-    Liu, Halperin, Krishnamurthy, Anderson, "F10: a fault-tolerant engineered network", NSDI 2013, section 3.
+    a pod of type B in 4 links, where the fat-tree needs 6. Source: Liu et al., NSDI 2013, section 3.
 
     Examples
     --------
@@ -169,11 +160,7 @@ def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int) -> Topology:
     Notes
     -----
     Hosts are at most 4 links apart; ``spines`` disjoint paths join two leaves; hosts_per_leaf/spines is the
-    oversubscription where all cables are equal.
-
-    References
-    ----------
-    Cisco, "Cisco data center spine-and-leaf architecture: design overview", white paper.
+    oversubscription where all cables are equal. Source: Cisco, white paper on spine-and-leaf architecture.
 
     Examples
     --------
