@@ -112,7 +112,11 @@ def schedule_circuits(
     require_real(hold_time=hold_time, above=0)
     require_real(reconfiguration_time=reconfiguration_time, at_least=0)
     require_int(epochs=epochs, at_least=1)
-    waiting = _demand(demand, group.size)
+    waiting = np.array(require_real(demand=demand, at_least=0))
+    if waiting.shape != (group.size,) * 2 or np.any(np.diagonal(waiting)):
+        raise ValueError(
+            f"demand must be [{group.size}, {group.size}] with a diagonal of zeros, got {demand!r}"
+        )
     matchings, carried = [], []
     for _ in range(epochs):
         before = waiting.sum()
@@ -145,11 +149,3 @@ def _heaviest_matching(weight: FloatArray) -> list[tuple[int, int]]:
     graph: nx.Graph[int] = nx.Graph()
     graph.add_weighted_edges_from((i, j, both[i, j].item()) for i, j in np.argwhere(both > 0).tolist())
     return sorted((min(pair), max(pair)) for pair in nx.max_weight_matching(graph))
-
-
-def _demand(values: ArrayLike, groups: int) -> FloatArray:
-    """Check bytes from every group to every other and copy them."""
-    matrix = np.array(require_real(demand=values, at_least=0))
-    if matrix.shape != (groups, groups) or np.any(np.diagonal(matrix)):
-        raise ValueError(f"demand must be [{groups}, {groups}] with a diagonal of zeros, got {values!r}")
-    return matrix

@@ -100,18 +100,7 @@ class Description:
         return Design(name=self.design, parameters=self.parameters, paper=_RULES[self.design].paper)
 
     def to_frame(self) -> pd.DataFrame:
-        """Table of quantity and value; a form that is not known is left out.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by quantity.
-
-        Examples
-        --------
-        >>> describe("bcube", n=4, k=1).to_frame().loc["mean hops", "value"]
-        3.2
-        """
+        """Value of every quantity whose form is known."""
         import pandas as pd
 
         whole = ("hosts", "switches", "links", "diameter", "diameter_bound", "mean_hops", "bisection")

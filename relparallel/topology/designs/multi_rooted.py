@@ -220,8 +220,10 @@ def aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Topology:
     counts = list(form.nodes.values())
     pods_below = _pods_below(k, links)
     parents = [np.arange(counts[0]) // (k // 2)]
-    for level, r in enumerate(pods_below):
-        parents.append(_aspen_parents(counts[level + 1], k // 2, r, sizes[level], sizes[level + 1]))
+    for count, r, small, large in zip(counts[1:], pods_below, sizes, sizes[1:], strict=False):
+        switch = np.arange(count)[:, None]
+        port = switch % small * (k // 2) + np.arange(k // 2)  # port y of a pod meets switch y mod m_i above
+        parents.append(switch // (small * r) * large + port % large)
     per_pod = [count * sizes[-2] // counts[1] for count in (counts[0], *counts[1:-1])]
     pods = [np.arange(count) // size for count, size in zip(counts[:-1], per_pod, strict=True)]
     return tiered(form, pods, parents)
@@ -252,10 +254,3 @@ def _aspen_pods(levels: int, k: int, fault_tolerance: Sequence[int]) -> tuple[li
 def _pods_below(k: int, links: Sequence[int]) -> list[int]:
     """Pods below each switch, r_2 .. r_n."""
     return [k // (2 * c) for c in links[:-1]] + [k // links[-1]]
-
-
-def _aspen_parents(switches: int, up: int, r: int, small: int, large: int) -> IntArray:
-    """Switches above each switch, [switches, k/2]: port y of a pod meets switch y mod m_i above."""
-    switch = np.arange(switches)[:, None]
-    port = switch % small * up + np.arange(up)
-    return switch // (small * r) * large + port % large

@@ -110,14 +110,18 @@ def dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Topology
     unit = gpu // (_SU_SERVERS * _GPUS)
     if cores:
         above = leaf[:, None] // 32 * 32 + np.arange(32)
+        # Spine j of every pod meets the j-th group of pods/2 cores, with 64/pods cables to each.
+        pods = leaves // 32
+        cores_above = spine[:, None] % 32 * (pods // 2) + np.repeat(np.arange(pods // 2), 64 // pods)
     else:
         above = np.tile(np.repeat(spine, 8 // scalable_units), (leaves, 1))
+        cores_above = spine[:, None]  # there are none
     t = wired(
         form,
         nvlink.cables(_SU_SERVERS * scalable_units),
         ("gpu", gpu, "leaf", unit * _GPUS + gpu % _GPUS),
         ("leaf", leaf[:, None], "spine", above),
-        ("spine", spine[:, None], "core", _cores_above(spine[:, None], spine.size // 32)),
+        ("spine", spine[:, None], "core", cores_above),
         pod={"gpu": unit, "nvswitch": chip // (chip.size // scalable_units), "leaf": leaf // _GPUS},
         rail={"gpu": gpu % _GPUS, "leaf": leaf % _GPUS},
         hosts_forward=True,
@@ -126,7 +130,10 @@ def dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Topology
 
 
 def _hpn7(segments: int = 15) -> Description:
-    hosts = _HPN_HOSTS * _hpn_segments(segments)
+    if require_int(segments=segments, at_least=1) > _HPN_SEGMENTS:
+        allowed = f"segments must be an integer in [1, {_HPN_SEGMENTS}], got {segments}"
+        raise ValueError(f"{allowed}: a pod's aggregation switches have no ports for more")
+    hosts = _HPN_HOSTS * segments
     gpus, leaves = hosts * _GPUS, segments * _GPUS * _HPN_PLANES
     near = _GPUS - 1 + _HPN_HOSTS - 1
     return Description(
@@ -266,22 +273,9 @@ def meta_roce(pods: int = 8) -> Topology:
     return with_nvlink(replace(t, capacity=uplink), _META_NVLINK)
 
 
-def _hpn_segments(segments: int) -> int:
-    """Return the segments of one pod."""
-    if require_int(segments=segments, at_least=1) > _HPN_SEGMENTS:
-        allowed = f"segments must be an integer in [1, {_HPN_SEGMENTS}], got {segments}"
-        raise ValueError(f"{allowed}: a pod's aggregation switches have no ports for more")
-    return int(segments)
-
-
 def _superpod(scalable_units: int, nvswitch_detail: bool) -> tuple[int, int, int, NVLink]:
     """Leaves, spines, cores, and the NVLink of a server."""
     require_choice(_UNITS, scalable_units=scalable_units)
     nvlink = NVLink.fifth(_GPUS, 2, detail=require_flag(nvswitch_detail=nvswitch_detail))
     leaves = _GPUS * scalable_units
     return (leaves, leaves // 2, 0, nvlink) if scalable_units <= 8 else (leaves, leaves, leaves // 2, nvlink)
-
-
-def _cores_above(spine: IntArray, pods: int) -> IntArray:
-    """Spine j of every pod meets the j-th group of pods/2 cores, with 64/pods cables to each."""
-    return spine % 32 * (pods // 2) + np.repeat(np.arange(pods // 2), 64 // max(pods, 1))
