@@ -1,9 +1,12 @@
 """Published sizes and operations of models, from `workload`."""
 
+import re
+
 import numpy as np
 
 from relparallel import hardware, units, workload
 from relparallel.claims.registry import reproduces, theorem
+from relparallel.published import Fact
 from relparallel.workload.precision import NumberFormat
 
 
@@ -13,14 +16,8 @@ def gpt_parameters(layers: int, h: int, vocab: int, s: int) -> float:
     return workload.Transformer(layers=layers, hidden=h, heads=1, vocabulary=vocab, sequence=s).parameters
 
 
-@reproduces("MODEL-GPT3-flops")
-def gpt3_flops(tokens: float) -> float:
-    """Six operations per counted parameter and token."""
-    return 6 * workload.transformer("gpt3-175b").parameters * tokens
-
-
-@reproduces("MODEL-LLAMA3-flops")
-def llama3_flops(model: str, tokens: float) -> float:
+@reproduces("MODEL-GPT3-flops", "MODEL-LLAMA3-flops")
+def training_flops(model: str, tokens: float) -> float:
     """Six operations per counted parameter and token."""
     return 6 * workload.transformer(model).parameters * tokens
 
@@ -66,25 +63,16 @@ def swin_multiply_adds(C: int, depths: str, window: int, patch: int, image: int)
     return workload.swin(C, _list(depths), window=window, patch=patch, image=image).multiply_adds
 
 
-@reproduces("MODEL-LLAMA3-*", quantity="parameters")
-def llama3_parameters(layers: int, h: int, ffn: str, heads: int, kv_heads: int, vocab: int) -> float:
-    """Exact count; the inputs read "14336 (SwiGLU)"."""
-    return _llama(layers, h, _first(ffn), heads, kv_heads, vocab).parameters
-
-
-@reproduces("MODEL-MIXTRAL-total")
-def mixtral_parameters(
-    layers: int, h: int, ffn: str, experts: int, top_k: int, heads: int, kv_heads: int, vocab: int
+@reproduces("MODEL-LLAMA3-*", "MODEL-MIXTRAL-total", quantity="parameters")
+def llama_parameters(
+    layers: int, h: int, ffn: str, heads: int, kv_heads: int, vocab: int, experts: int = 1, top_k: int = 1
 ) -> float:
-    """Exact count."""
-    sizes = layers, h, _first(ffn), heads, kv_heads, vocab
-    return _llama(*sizes, experts=experts, active_experts=top_k).parameters
-
-
-@reproduces("MODEL-MIXTRAL-active")
-def mixtral_active() -> float:
-    """What a token passes; the row has no sizes of its own."""
-    return workload.transformer("mixtral-8x7b").active_parameters
+    """Gated, with grouped queries, untied, without biases; the inputs read "14336 (SwiGLU)"."""
+    return workload.Transformer(
+        layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=8192, ffn=_first(ffn),
+        kv_heads=kv_heads, gated=True, experts=experts, active_experts=top_k, tied=False,
+        learned_positions=False, biases=False,
+    ).parameters  # fmt: skip
 
 
 @reproduces("MODEL-DEEPSEEK-*", "MODEL-QWEN3-*", "MODEL-BLOOM-*", quantity="parameters")
@@ -93,7 +81,7 @@ def shipped_parameters(model: str) -> float:
     return workload.transformer(model).parameters
 
 
-@reproduces("MODEL-DEEPSEEK-*", "MODEL-QWEN3-*", quantity="active*")
+@reproduces("MODEL-*", quantity="active*")
 def shipped_active(model: str) -> float:
     """What a token passes."""
     return workload.transformer(model).active_parameters
@@ -103,6 +91,28 @@ def shipped_active(model: str) -> float:
 def lstm_parameters(inputs: int, h: int, layers: int, vocab: int) -> float:
     """Exact count with one bias for each gate."""
     return workload.recurrent("lstm", inputs, h, layers=layers, vocabulary=vocab).parameters
+
+
+_WEIGHT_LAYERS = {"A": 11, "B": 13, "D": 16, "E": 19}  # columns of Simonyan & Zisserman 2015, table 1
+
+
+@reproduces("MODEL-VGG*", quantity="parameters")
+def vgg_parameters(fact: Fact, image: int, classes: int) -> float:
+    """Sum over the layers of the configuration that the row names."""
+    letter = re.match(r"configuration (\w)", fact.inputs_text)
+    assert letter, fact.inputs_text
+    graph = workload.layer_graph(
+        f"vgg-{_WEIGHT_LAYERS[letter[1]]}", image=image, classes=classes, element_bytes=1
+    )
+    return graph.totals["parameter_bytes"]
+
+
+@reproduces("MODEL-RESNET*", quantity="parameters")
+def resnet_parameters(fact: Fact, classes: int) -> float:
+    """Sum over the layers of the depth whose blocks the row counts: three layers each, and two more."""
+    blocks = [int(count) for count in re.findall(r"\d+", fact.inputs_text.partition(";")[0])]
+    graph = workload.layer_graph(f"resnet-{3 * sum(blocks) + 2}", classes=classes, element_bytes=1)
+    return graph.totals["parameter_bytes"]
 
 
 @reproduces("dmayn_flop")
@@ -214,8 +224,7 @@ def rlhf_states() -> tuple[float, float]:
     # Bytes without the cache, and the closed form.
     actor, critic = workload.transformer("llama2-13b"), workload.transformer("llama2-7b")
     step = workload.rlhf(actor, critic, prompt=8, response=8, sequences=4)
-    each = workload.state_bytes_per_parameter() + 2
-    return step.bytes - step.cache, float(each * (actor.parameters + critic.parameters))
+    return step.bytes - step.cache, 18.0 * (actor.parameters + critic.parameters)
 
 
 def _first(text: str) -> int:
@@ -225,15 +234,3 @@ def _first(text: str) -> int:
 
 def _list(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
-
-
-def _llama(
-    layers: int, h: int, ffn: int, heads: int, kv_heads: int, vocab: int, experts: int = 1,
-    active_experts: int = 1,
-) -> workload.Transformer:  # fmt: skip
-    """Gated, with grouped queries, untied, without biases."""
-    return workload.Transformer(
-        layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=8192, ffn=ffn, kv_heads=kv_heads,
-        gated=True, experts=experts, active_experts=active_experts, tied=False, learned_positions=False,
-        biases=False,
-    )  # fmt: skip

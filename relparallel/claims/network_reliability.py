@@ -41,28 +41,17 @@ def _connected(graph: str, terminals: Any, link_up: float, **options: Any) -> re
     return reliability.evaluate(_graph(graph), _TERMINALS.get(terminals, terminals), link_up, **options)
 
 
-@reproduces("NR-*-all-p*", quantity="all-terminal unreliability*")
-def all_terminal(graph: str, terminals: str, link_up: float) -> float:
-    """Probability that some vertex is cut off."""
-    return _connected(graph, terminals, link_up).unreliability
+@reproduces("NR-*-all-p*", "NR-*-two-p*", quantity="*-terminal unreliability*")
+def apart(graph: str, link_up: float, terminals: str = "", source: int = 0, target: int = 0) -> float:
+    """Probability that some vertex is cut off, or that no path is left between two."""
+    return _connected(graph, terminals or (source, target), link_up).unreliability
 
 
-@reproduces("NR-*-two-p*", quantity="two-terminal unreliability*")
-def two_terminal(graph: str, source: int, target: int, link_up: float) -> float:
-    """Probability that no path is left."""
-    return _connected(graph, (source, target), link_up).unreliability
-
-
-@reproduces("NR-*-all-count")
-def connecting_subsets(graph: str, m: int, terminals: str) -> int:
+@reproduces("NR-*-all-count", "NR-*-two-count")
+def connecting_subsets(graph: str, m: int, terminals: str = "", source: int = 0, target: int = 0) -> int:
     """R(1/2) 2^m: every mass is a whole number of subsets over a power of two, which floats hold exactly."""
-    return int(_connected(graph, terminals, 0.5, method="exact", reductions=False).reliability * 2**m)
-
-
-@reproduces("NR-*-two-count")
-def joining_subsets(graph: str, m: int, source: int, target: int) -> int:
-    """The same for two terminals."""
-    return int(_connected(graph, (source, target), 0.5, method="exact", reductions=False).reliability * 2**m)
+    options: Any = {"method": "exact", "reductions": False}
+    return int(_connected(graph, terminals or (source, target), 0.5, **options).reliability * 2**m)
 
 
 @reproduces("NR-*-all-poly")

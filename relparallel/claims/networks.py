@@ -245,3 +245,13 @@ def jellyfish_longest_matching_of_some(n: int, r: int, fraction: float) -> float
         for _ in range(graphs)
     ]
     return float(np.mean([float(each) for each in found]))
+
+
+@reproduces("TOPO-*", system="helios", quantity="*electrical*")
+def helios_bill(fact: Fact, pods: int, hosts_per_pod: int, electrical: float, optical: float) -> float:
+    """Cost [USD], power [kW] or cables of the core, at the study's unit prices."""
+    bill = topology.bill_of_materials(
+        "helios", pods=pods, hosts_per_pod=hosts_per_pod, electrical=electrical, optical=optical
+    )
+    kind = fact.quantity.partition(",")[0].split()[0]
+    return {"cost": bill.cost, "power": bill.power / 1e3, "cables": bill.cables}[kind]

@@ -7,6 +7,7 @@ import numpy as np
 from relparallel import parallel, units, workload
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.parallel.memory_forms import micro_batches_in_flight, zero_communication_bytes
+from relparallel.published import Fact
 
 _ROUNDED_TIME = (
     "the iteration time is printed as 1.10 s, and its rounding alone moves the value by 0.2 points"
@@ -78,29 +79,15 @@ def weak_scaling_time(
     return model.flops_per_iteration(gbs, recompute="full") / (tflops * units.TFLOP * gpus)
 
 
-def _utilisation(
-    recompute: str, layers: int, h: int, heads: int, s: int, vocab: int, gbs: int, gpus: int, time: float,
+@reproduces("KORTH-U-*", discrepancies=dict.fromkeys(("KORTH-U-0001", "KORTH-U-0002"), _ROUNDED_TIME))
+def utilisation(
+    fact: Fact, layers: int, h: int, heads: int, s: int, vocab: int, gbs: int, gpus: int, time: float,
     peak: float,
 ) -> float:  # fmt: skip
-    """Percentage of the peak rate that the counted operations reach."""
+    """Percentage of the peak spent on operations of the model (MFU), or on recomputation as well (HFU)."""
     model = workload.Transformer(layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=s)
+    recompute = {"MFU": "none", "HFU": "selective"}[fact.quantity]
     return 100 * model.flops_per_iteration(gbs, recompute=recompute) / (time * gpus * peak)
-
-
-@reproduces("KORTH-U-*", quantity="MFU", discrepancies={"KORTH-U-0001": _ROUNDED_TIME})
-def model_utilisation(
-    layers: int, h: int, heads: int, s: int, vocab: int, gbs: int, gpus: int, time: float, peak: float
-) -> float:
-    """Percentage of the peak spent on operations of the model."""
-    return _utilisation("none", layers, h, heads, s, vocab, gbs, gpus, time, peak)
-
-
-@reproduces("KORTH-U-*", quantity="HFU", discrepancies={"KORTH-U-0002": _ROUNDED_TIME})
-def hardware_utilisation(
-    layers: int, h: int, heads: int, s: int, vocab: int, gbs: int, gpus: int, time: float, peak: float
-) -> float:
-    """Percentage of the peak spent on all operations, recomputation included."""
-    return _utilisation("selective", layers, h, heads, s, vocab, gbs, gpus, time, peak)
 
 
 @reproduces("SCHED-*", system="1F1B / GPipe closed form", quantity="makespan")
@@ -137,16 +124,11 @@ def simulated_makespan(schedule: str, p: int, m: int, v: int, comm: float) -> fl
     ).makespan
 
 
-@reproduces("SCHED-SIM-*", quantity="peak in-flight*first stage")
-def simulated_peak_first(schedule: str, p: int, m: int, v: int, comm: float) -> float:
-    """Simulated peak on stage 0."""
-    return float(parallel.simulate_schedule(schedule, p, m, v, communication=comm).peak_in_flight[0])
-
-
-@reproduces("SCHED-SIM-*", quantity="peak in-flight*last stage")
-def simulated_peak_last(schedule: str, p: int, m: int, v: int, comm: float) -> float:
-    """Simulated peak on stage p - 1."""
-    return float(parallel.simulate_schedule(schedule, p, m, v, communication=comm).peak_in_flight[-1])
+@reproduces("SCHED-SIM-*", quantity="peak in-flight*")
+def simulated_peak(fact: Fact, schedule: str, p: int, m: int, v: int, comm: float) -> float:
+    """Simulated peak on the first or the last stage."""
+    peaks = parallel.simulate_schedule(schedule, p, m, v, communication=comm).peak_in_flight
+    return float(peaks[-1 if fact.quantity.endswith("last stage") else 0])
 
 
 @reproduces("ring_volume")

@@ -8,6 +8,7 @@ from scipy.integrate import quad
 
 from relparallel import reliability, topology
 from relparallel.claims.registry import reproduces, theorem
+from relparallel.published import Fact
 
 
 @reproduces("NR-ftsw-*")
@@ -26,16 +27,13 @@ def pair_apart(
     ).unreliability
 
 
-@reproduces("NR-mob-4-*")
-def pods_together(k: int, core_up: float, aggregation_up: float, core_link_down: float) -> float:
-    """Probability that the pods are connected when their cables to the core fail too."""
-    return reliability.fat_tree_pods_connected(k, core_up, aggregation_up, 1.0 - core_link_down).reliability
-
-
-@reproduces("NR-mob-k*")
-def pods_not_together(k: int, core_up: float, aggregation_up: float, core_link_down: float) -> float:
-    """Probability that they are not."""
-    return reliability.fat_tree_pods_connected(k, core_up, aggregation_up, 1.0 - core_link_down).unreliability
+@reproduces("NR-mob-*")
+def pods_by_partitions(
+    fact: Fact, k: int, core_up: float, aggregation_up: float, core_link_down: float
+) -> float:
+    """Probability that the pods are connected, or not, when their cables to the core fail too."""
+    pods = reliability.fat_tree_pods_connected(k, core_up, aggregation_up, 1.0 - core_link_down)
+    return pods.unreliability if "not all" in fact.quantity else pods.reliability
 
 
 @reproduces("NR-ls-16x8")

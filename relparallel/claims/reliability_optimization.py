@@ -1,8 +1,10 @@
 """Claims of reliability optimisation: allocations of Fyffe, Hines and Lee, theorems of the paradigms."""
 
 import networkx as nx
+import numpy as np
+from scipy.stats import poisson
 
-from relparallel import optimize, reliability, topology, training
+from relparallel import optimize, reliability, topology
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import component_table
 
@@ -62,9 +64,11 @@ def two_planes_are_a_product() -> tuple[float, float]:
 @theorem("THM-spares-two-models", system="Spare and maintenance planning")
 def stock_is_erlang() -> tuple[float, float]:
     """One kind of part: the cheapest stock is the inverse of Erlang's formula."""
-    # A fleet of 2,048 nodes with cold spares.
+    # A fleet of 2,048 nodes with cold spares; B(n) is the n-th of n + 1 Poisson terms over their sum.
     plan = optimize.spares(2048, 1 / 3.79e-3, 1.0, 0.999, kind="cold")
-    return float(plan.spares[0]), float(training.spares_needed(2048, 3.79e-3, 1.0, 1e-3))
+    servers, load = np.arange(1, 100), 2048 * 3.79e-3
+    blocked = poisson.pmf(servers, load) / poisson.cdf(servers, load)
+    return float(plan.spares[0]), float(servers[blocked <= 1e-3][0] - 1)
 
 
 @theorem("THM-inspection-is-young", system="Spare and maintenance planning")

@@ -1,7 +1,6 @@
 """Stragglers, optical switching and degraded networks: rows of ``training-reliability``."""
 
 import math
-import re
 from itertools import product
 
 from relparallel import parallel, training, units
@@ -10,25 +9,16 @@ from relparallel.published import Fact
 from relparallel.training.stragglers import expected_maximum
 
 
-@reproduces("STR-0*", "STR-16384", system="straggler, standard normal")
-def largest_of_normal_draws(n: int) -> float:
-    """Expected largest of n standard normal draws."""
-    return expected_maximum(n)
-
-
-@reproduces("STR-EXP64")
-def largest_of_exponential_draws(n: int) -> float:
-    """Expected largest of n exponential draws of mean 1."""
-    return expected_maximum(n, "exponential")
+@reproduces("STR-*", system="straggler, *")
+def largest_of_draws(fact: Fact, n: int) -> float:
+    """Expected largest of n standard normal draws, or of n exponential ones of mean 1."""
+    return expected_maximum(n, "exponential" if "exponential" in fact.system else "normal")
 
 
 @reproduces("OCS-001", "OCS-002")
-def usable_share_of_a_pod(fact: Fact) -> float:
+def usable_share_of_a_pod(n: int, h: float) -> float:
     """Share of the cubes of a pod in whole slices, any cubes joined by optical switches."""
-    found = re.match(r"h=([\d.]+).*\(n=(\d+)", fact.inputs_text)
-    if found is None:
-        raise ValueError(f"inputs must give h and n, got {fact.inputs_text!r}")
-    return training.usable_fraction(int(found[2]), float(found[1]))
+    return training.usable_fraction(n, h)
 
 
 @theorem("THM-degraded-states", system="Reliability of a parallel strategy")

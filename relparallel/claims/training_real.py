@@ -10,7 +10,7 @@ import pandas as pd
 
 from relparallel import training, units
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.published import Fact, data_folder, facts
+from relparallel.published import Fact, data_folder
 
 
 @reproduces("LANL-001")
@@ -75,26 +75,21 @@ def opt_restarts_per_hour(fact: Fact) -> float:
 
 
 @reproduces("BLM-004")
-def bloom_interval(fact: Fact) -> float:
+def bloom_interval(iterations: int, iteration: float) -> float:
     """Hours between checkpoints."""
-    iterations, *_ = (int(n) for n in re.findall(r"\d+", fact.inputs_text))
-    return iterations * float(facts()["BLM-001"].value_text) / units.HOUR
+    return iterations * iteration / units.HOUR
 
 
 @reproduces("BLM-006")
-def bloom_slow_node(fact: Fact) -> float:
+def bloom_slow_node(before: float, after: float) -> float:
     """Longer iterations through one slow node."""
-    found = re.search(r"iteration ([\d.]+) to ([\d.]+) s", fact.inputs_text)
-    if found is None:
-        raise ValueError(f"fact {fact.id} must give both iteration times, got {fact.inputs_text!r}")
-    return float(found[2]) / float(found[1]) - 1
+    return after / before - 1
 
 
 @reproduces("GLM-004")
-def glm_intervals(fact: Fact) -> tuple[float, ...]:
+def glm_intervals(before: int, after: int, step: float) -> tuple[float, ...]:
     """Hours between checkpoints, before and after the first failure."""
-    before, after, seconds = (float(n) for n in re.findall(r"\d+(?:\.\d+)?", fact.inputs_text))
-    return before * seconds / units.HOUR, after * seconds / units.HOUR
+    return before * step / units.HOUR, after * step / units.HOUR
 
 
 @reproduces("GLM-002")
@@ -130,11 +125,6 @@ def _table() -> pd.Series:
 
 def _derived(subject: str, quantity: str) -> float:
     """One derived value; the subject may be the beginning of its name."""
-    table = _table()
-    rows = (
-        table[table.index.get_level_values(0).str.startswith(subject)]
-        if subject.startswith("spot")
-        else table
-    )
-    full = rows.index.get_level_values(0)[0] if subject.startswith("spot") else subject
-    return float(table[full, quantity])
+    names = _table().index.get_level_values(0)
+    full = subject if subject in names else next(name for name in names if name.startswith(subject))
+    return float(_table()[full, quantity])

@@ -23,9 +23,9 @@ def pipelines_survive(P: int, D: int, q: float) -> float:
 
 
 @reproduces("REP-001")
-def failures_of_pairs(b: str) -> float:
-    """Failures until a pair is gone; the row writes "100000 pairs"."""
-    return float(training.pair_failures(int(b.split()[0])))
+def failures_of_pairs(b: int) -> float:
+    """Failures until a pair is gone."""
+    return float(training.pair_failures(b))
 
 
 @reproduces("REP-002")

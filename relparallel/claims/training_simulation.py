@@ -1,12 +1,9 @@
 """Simulated fleets and laws of life: rows of ``training-reliability``."""
 
-import re
-
 import numpy as np
 
 from relparallel import training, units
 from relparallel.claims.registry import reproduces
-from relparallel.published import Fact
 
 
 @reproduces("AIR-001")
@@ -30,9 +27,9 @@ _FEW_RUNS = (
 
 
 @reproduces("AIR-004", "AIR-005", discrepancies={"AIR-004": _FEW_RUNS})
-def fleet_with_lives_drawn_again(fact: Fact) -> float:
+def fleet_with_lives_drawn_again(k: float) -> float:
     """Mean failures of 256 servers in 60 days if each failure makes all of them new."""
-    law = training.Lifetime.weibull(mean=100 * units.DAY, shape=_shape(fact))
+    law = training.Lifetime.weibull(mean=100 * units.DAY, shape=k)
     return 60 * units.DAY / law.first_of(256)
 
 
@@ -47,11 +44,3 @@ def failures_of_new_parts(k: float, n: int) -> float:
     """Mean failures in the first 5 % of a mean life."""
     law, rng = training.Lifetime.weibull(mean=1.0, shape=k), np.random.default_rng(0)
     return float(training.fleet_failures(law, n, 0.05, rng, ages="new", replications=200).mean())
-
-
-def _shape(fact: Fact) -> float:
-    """Weibull's shape, which the quantity names."""
-    found = re.search(r"k=([\d.]+)", fact.quantity)
-    if found is None:
-        raise ValueError(f"fact must name a shape k, got {fact.quantity!r}")
-    return float(found.group(1))

@@ -29,11 +29,11 @@ ax.plot(x, x**2)
 ax.set(xlabel="what varies [unit]", ylabel="what follows [unit]")
 save(fig, "{name}")"""
 _CLAIMS: Final = """\
-## Published beside computed
-Each row is one published number: its claim in `relparallel/claims/` computes it again from its inputs."""
+## The ledger beside computed numbers
+Each row has a claim in `relparallel/claims/` that computes it again; the origin says whose number it is."""
 _LEDGER: Final = """\
 ledger = rp.ledger.ledger("{topic}")
-ledger.loc[ledger["status"] == "reproduced", ["id", "value", "computed", "error"]].head()"""
+ledger.loc[ledger["status"] == "reproduced", ["id", "origin", "value", "computed", "error"]].head()"""
 _LAST: Final = """\
 ## Exercises
 1. Change a parameter until the answer flips. At which value?
