@@ -223,7 +223,6 @@ def sites_of(
             fastest = fastest_of_each_kind(model, job, global_batch, limits, network, **options)
         wiring = None if network is None or fastest.costs is None else Wiring(
             network=network, job=job, costs=fastest.costs, rates=fabric.rates,
-            software=options.get("software", "megatron-2022"),
         )  # fmt: skip
         sites.append(Site(
             cluster=cluster, job=job, spares=held, failures=_failures(rates, job, wired=network is not None),

@@ -37,7 +37,6 @@ class Wiring:
     network: Topology
     job: Cluster
     costs: Pricing
-    software: str
     rates: Mapping[str, float]
     _left: dict[tuple[int, ...], tuple[tuple[NetworkPart, ...], list[Vector]]] = field(default_factory=dict)
 

@@ -36,7 +36,7 @@ from relparallel.optimize._joint_arguments import (
 )
 from relparallel.optimize.joint_report import alternatives, as_row, on_each_fabric, report
 from relparallel.optimize.joint_search import Choice, JointSearch, Site
-from relparallel.parallel import Placement, Strategy
+from relparallel.parallel import Placement, StepTime, Strategy
 from relparallel.topology import Topology
 from relparallel.training import Checkpointing, Recovery
 from relparallel.training._arguments import require_time
@@ -98,6 +98,11 @@ class JointPlan:
         """The network that was chosen; None for the two levels of links of a cluster."""
         wiring = self.search.sites[self.choice.site].wiring
         return None if wiring is None else wiring.network
+
+    @property
+    def step(self) -> StepTime | None:
+        """Time of a step with its interval; None where the speed was measured."""
+        return self.search.step(self.choice)
 
     @property
     def goodput(self) -> float:

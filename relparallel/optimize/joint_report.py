@@ -19,7 +19,7 @@ AXES = ("policy", "checkpoint", "spares", *DEGREES, "copies", "cluster", "networ
 
 
 def in_degrees(strategy: Strategy) -> str:
-    """Name a strategy by its degrees.
+    """Name a strategy by its degrees, a context of 1 left out.
 
     Parameters
     ----------
@@ -34,10 +34,11 @@ def in_degrees(strategy: Strategy) -> str:
     Examples
     --------
     >>> in_degrees(Strategy(tensor=8, pipeline=16, data=128))
-    'tp8 pp16 cp1 dp128'
+    'tp8 pp16 dp128'
     """
     s = require_instance(Strategy, strategy=strategy)
-    return f"tp{s.tensor} pp{s.pipeline} cp{s.context} dp{s.data}"
+    context = f" cp{s.context}" if s.context > 1 else ""
+    return f"tp{s.tensor} pp{s.pipeline}{context} dp{s.data}"
 
 
 def as_row(search: JointSearch, choice: Choice) -> dict[str, Any]:
@@ -49,9 +50,18 @@ def as_row(search: JointSearch, choice: Choice) -> dict[str, Any]:
         **{name: int(fast.grid.choices[name][choice.row]) for name in DEGREES},
         "copies": int(fast.copies[choice.row]), "spares": site.spares, "policy": choice.policy,
         "checkpoint": choice.checkpoint, "interval": state.interval, "throughput": choice.throughput,
-        "share": state.share, "goodput": choice.throughput * state.share,
+        **_step(search, choice), "share": state.share, "goodput": choice.throughput * state.share,
         "tenth percentile": choice.throughput * choice.tenth, "score": choice.score,
     }  # fmt: skip
+
+
+def _step(search: JointSearch, choice: Choice) -> dict[str, float]:
+    """What is known of a computed throughput: 90 % interval [tokens/s], and use of the peak."""
+    step = search.step(choice)
+    if step is None:
+        return {}
+    slow, fast = step.interval(0.9)[::-1]
+    return {"from": search.tokens / slow, "to": search.tokens / fast, "MFU": step.mfu}
 
 
 def _name(search: JointSearch, site: Site) -> str:
@@ -130,15 +140,22 @@ def report(search: JointSearch, best: Choice, fastest: Choice, counts: pd.Series
     """Say why the best choice is the best, and what the fastest strategy and the others lose."""
     row, share = as_row(search, best), best.state.share
     factors = {name: getattr(best.state, name) for name in FACTORS}
+    step = search.step(best)
+    known = (
+        ""
+        if step is None
+        else f" (90 % interval {row['from']:,.0f} to {row['to']:,.0f}, MFU {row['MFU']:.1%})"
+    )
     lines = [
         f"Best {search.objective}: {_described(row)}.",
-        f"{best.throughput:,.0f} tokens/s without failures, {best.throughput * share:,.0f} with them "
+        f"{best.throughput:,.0f} tokens/s without failures{known}, {best.throughput * share:,.0f} with them "
         f"({share:.2%}; {best.tenth:.2%} or more in nine runs of ten): "
         + ", ".join(f"{_spelled(name)} {value:.2%}" for name, value in factors.items() if value < 1)
         + ".",
         f"Every strategy was asked: {'; '.join(f'{n:,} {fate}' for fate, n in counts.items())}.",
         f"{len(search.evaluated):,} joint choices were evaluated; no other can reach the best: "
         f"their bounds are at or below it.",
+        *(f"{note[0].upper()}{note[1:]}." for note in (step.notes if step else ())),
     ]
     if fastest == best:
         lines.append("The fastest strategy is the best here: planning by throughput alone is right.")

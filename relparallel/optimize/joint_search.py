@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_network import Wiring
 from relparallel.optimize.joint_strategies import Fastest
+from relparallel.parallel import StepTime
 from relparallel.training import Checkpointing, FailureModel, Recovery
 from relparallel.training.factors import best_rollback
 from relparallel.training.goodput import SteadyState, most_running, steady_state
@@ -190,6 +191,11 @@ class JointSearch:
             model = _placed(site, row) if bare else self._wired(place, row)
             self._states[key] = steady_state(model, self.checkpoints[checkpoint], recovery, held)
         return self._states[key]
+
+    def step(self, choice: Choice) -> StepTime | None:
+        """What `step_time` says of a choice; None of a measured one."""
+        fast = self.sites[choice.site].fastest
+        return None if fast.costs is None else fast.costs.step(fast.grid.choices[[choice.row]])
 
     def at(self, scale: float, repair: float | None = None) -> JointSearch:
         """The same question with all rates times a factor and another repair time; nothing evaluated yet."""

@@ -26,6 +26,7 @@ from relparallel.parallel.grid import (
     _inner_axes,
     _outer,
     _product,
+    zero_stages,
 )
 from relparallel.parallel.strategy import DEGREES as ORDER
 from relparallel.topology import Topology
@@ -91,10 +92,10 @@ def rule_keeping(
     axes = {**_inner_axes(gpus, model, global_batch), **given}
     recompute = axes["recompute"]
     shapes = _product({name: axes[name] for name in _SHAPED})
-    stages = given.get("zero_stage", np.arange(4))
     plain, every = _degrees(gpus, model, global_batch, node, limits)
-    shards_of = {data: _shards(data, stages, given) for data in np.unique(every).tolist()}
-    asked = sum(shards_of[data] for data in every.tolist()) * shapes.size * recompute.size
+    pairs, times = np.unique(every, axis=0, return_counts=True)
+    sizes = [_shards(data, zero_stages(pipeline, given), given) for data, pipeline in pairs.tolist()]
+    asked = int(times @ np.array(sizes)) * shapes.size * recompute.size
 
     def passing(rows: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(rows[broken_rules(model, rows, global_batch, gpus, node) == 0])
@@ -102,7 +103,7 @@ def rule_keeping(
     kept, large = [np.empty(0, CHOICE)], 0
     for one in plain:
         degrees = {name: int(one[name]) for name in DEGREES}
-        shards = passing(_plain(_outer(degrees, stages, given)))
+        shards = passing(_plain(_outer(degrees, given)))
         some = shapes.copy()
         for name in (*DEGREES, "shard"):
             some[name] = one[name]
@@ -123,7 +124,7 @@ def rule_keeping(
 def _degrees(
     gpus: int, model: Transformer, global_batch: int, node: int, limits: Mapping[str, Any]
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Degrees that keep the rules in the plainest strategy, and the data-parallel degree of all degrees."""
+    """Degrees that keep the rules in the plainest strategy; data and pipeline degree of all, [n, 2]."""
     given = {name: np.unique(_codes(name, values)) for name, values in limits.items()}
     divisors = np.array(_divisors(gpus), dtype=np.int64)
     tensor, pipeline, context = (axis.ravel() for axis in np.meshgrid(*[divisors] * 3, indexing="ij"))
@@ -137,13 +138,15 @@ def _degrees(
         rows = rows[np.isin(rows[name], given[name])]
     rows["shard"] = rows["data"]
     rows = _plain(rows)
-    return rows[broken_rules(model, rows, global_batch, gpus, node) == 0], rows["data"].astype(np.int64)
+    return rows[broken_rules(model, rows, global_batch, gpus, node) == 0], np.column_stack(
+        [rows["data"], rows["pipeline"]]
+    )
 
 
-def _shards(data: int, stages: NDArray[np.int64], given: dict[str, NDArray[np.int64]]) -> int:
+def _shards(data: int, stages: list[int], given: dict[str, NDArray[np.int64]]) -> int:
     """Pairs of ZeRO stage and shard group."""
     sharded = [k for k in _divisors(data) if "shard" not in given or k in given["shard"]]
-    return sum((len(sharded) if stage else int(data in sharded)) for stage in stages.tolist())
+    return sum((len(sharded) if stage else int(data in sharded)) for stage in stages)
 
 
 def _plain(rows: NDArray[Any]) -> NDArray[Any]:

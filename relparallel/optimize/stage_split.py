@@ -70,7 +70,7 @@ def best_stage_layers(
             f"strategy must have at most {model.layers} chunks, as many as layers, and not be Chimera, "
             f"got {strategy}"
         )
-    require_feasible(model, strategy, cluster, global_batch, dealt=False)
+    require_feasible(model, strategy, cluster, global_batch)
     one = priced_passes(Rows(costs.models, costs.machines, choice_record(strategy, global_batch)))
     device, v = chunk_devices(strategy), strategy.virtual_stages
     begin = np.where(np.arange(strategy.pipeline) == device[-1], one.head, 0.0)

@@ -324,12 +324,12 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
         rows = 2 * (model.layer_weights + model.expert_weights / s.expert) / t * h.data_slow
         sharing = 1.0 * s.shard * c  # context ranks hold the same parameters, and share them too
         gathered = _gather(rows, sharing, _together(h, t, sharing), True, h)
-        exposed = _under(gathered, ahead, h.overlap)
-        exposed += _under(
-            gathered * (s.zero_stage - 1), behind, h.overlap
-        )  # stage 2 still has the parameters
+        # Stage 2 gathers once a step what a pipeline then uses for all micro-batches, else for every one.
+        exposed = _under(gathered, ahead, h.overlap) / (m if s.zero_stage == 2 and p > 1 else 1)
+        exposed += _under(gathered * (s.zero_stage - 1), behind, h.overlap)  # stage 2 still has them
 
-    # Layers are dealt out evenly, the embedding and the output layer counting as one each if that fits.
+    # Layers are dealt out evenly, embedding and output layer counting as one each if that fits; the last
+    # stage may have one less than the others.
     counted = (model.layers % (p * v) != 0) and ((model.layers + 2) % (p * v) == 0)
     held = np.ceil((model.layers + (2 if counted else 0)) / p)
     lin, lin_back = _linear(n, model.vocabulary / t, model.hidden, 1.0, h.peak, h)
@@ -337,7 +337,8 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     head = lin + lin_back + logits + h.micro
     layer = ahead + behind + exposed
     middle = held * layer
-    last = max(middle, middle - layer + head) if counted else middle + head
+    short = 1.0 if counted else held - np.floor(model.layers / p)
+    last = max(middle, middle - short * layer + head)
     transfer = 0.0
     if p > 1:
         apart = h.node if t * c * d * p > h.node else t * c * d

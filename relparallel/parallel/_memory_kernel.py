@@ -87,15 +87,14 @@ def _waiting(rule: Any, m: Any, i: Any) -> Any:
 
 @numba.njit(cache=True)  # type: ignore[misc]
 def _layers(layers: Any, p: Any, v: Any, folded: Any, i: Any) -> Any:
-    """Layers of a stage: equal, or with the embedding and the output layer counted as one layer each."""
+    """Layers of a stage: equal, or embedding and output layer count as one each, or the first have more."""
     if p == 1 or layers % (p * v) == 0:
         return layers / p
     if (layers + 2) % (p * v) == 0:
         if folded:
             return (layers + 2) / p - (2.0 if i == 0 else 0.0)
         return (layers + 2) / p - (1.0 if i == 0 or i == p - 1 else 0.0)
-    most = np.ceil(layers / p)
-    return min(most, max(layers - most * i, 0.0))
+    return (layers - i + p - 1) // p
 
 
 @numba.njit(cache=True)  # type: ignore[misc]

@@ -1,6 +1,7 @@
 """Rows of the kernel's structured arrays, made from the types that people use."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from relparallel.parallel.calibration import (
     Calibration,
     Software,
     calibration,
+    newest_software,
     software as known_software,
     softwares,
 )
@@ -82,18 +84,35 @@ def machine_record(
     )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Machine:
+    """A cluster with its software: row of `MACHINE`, what is known, whether assumed, peak [FLOP/s]."""
+
+    row: NDArray[Any]
+    known: Calibration
+    software: Software
+    assumed: bool
+    peak: float
+
+
 def calibrated_machine(
-    cluster: Cluster, software: str, precision: str = "bf16", calibrated: Calibration | None = None,
+    cluster: Cluster, software: str | None, precision: str = "bf16", calibrated: Calibration | None = None,
     slow: Mapping[str, float] | None = None,
-) -> tuple[NDArray[Any], Calibration, Software]:  # fmt: skip
-    """Check a cluster with its software; return its row of `MACHINE`, and what is known of both."""
+) -> Machine:  # fmt: skip
+    """Check a cluster with its software; return its row of `MACHINE`, and what is known of both.
+
+    Where no software is named, it is the newest that was measured on the accelerator.
+    """
     device = require_instance(Cluster, cluster=cluster).accelerator
     if device is None:
         raise ValueError(f"cluster must have an accelerator, got {cluster!r}")
-    programs = known_software(require_choice(softwares(), software=software))
+    name = newest_software(device.name) if software is None else software
+    programs = known_software(require_choice(softwares(), software=name))
     known = calibration(device.name) if calibrated is None else calibrated
     require_instance(Calibration, calibrated=known)
-    return machine_record(cluster, known, programs, precision, slow), known, programs
+    row = machine_record(cluster, known, programs, precision, slow)
+    peak = device.peak.get(precision, device.peak["bf16"])
+    return Machine(row=row, known=known, software=programs, assumed=software is None, peak=peak)
 
 
 def choice_record(strategy: Strategy, global_batch: int | None = None) -> NDArray[Any]:

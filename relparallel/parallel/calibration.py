@@ -158,6 +158,15 @@ def software(name: str) -> Software:
     return _softwares()[require_choice(softwares(), name=name)]
 
 
+def newest_software(name: str) -> str:
+    """Newest generation that was measured on accelerators of this name's family, or of all where none was."""
+    family = name.rpartition("-")[0] or name
+    table = _stored()
+    rows = table[(table["family"] == family) & (table["kind"] == "factor")]
+    known = [one for one in softwares() if one in set(rows["name"]) or rows.empty]
+    return max(known, key=lambda one: _softwares()[one].year)  # of one year, the first
+
+
 def calibration(name: str) -> Calibration:
     """Shipped calibration of an accelerator, fitted to all measured runs by `calibrate`.
 

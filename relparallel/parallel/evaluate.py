@@ -19,12 +19,19 @@ from numpy.typing import NDArray
 from relparallel._checks import require_flag, require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel._arguments import MOST_DEVICES, require_number
-from relparallel.parallel._records import calibrated_machine, model_record, step_parts
+from relparallel.parallel._records import Machine, calibrated_machine, model_record, step_parts
 from relparallel.parallel.calibration import Calibration
 from relparallel.parallel.feasibility import FEASIBLE, REASONS, broken_rules, first_broken
 from relparallel.parallel.grid import StrategyGrid
-from relparallel.parallel.memory import RESERVE, Precision, known_precision, peak_memory, storage_record
-from relparallel.parallel.step_time import degrees_of, slowdowns
+from relparallel.parallel.memory import (
+    RESERVE,
+    Precision,
+    has_dropout,
+    known_precision,
+    peak_memory,
+    storage_record,
+)
+from relparallel.parallel.step_time import StepTime, degrees_of, slowdowns, step_of
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
@@ -79,6 +86,7 @@ class Pricing:
     models: NDArray[Any]
     machines: NDArray[Any]
     storage: NDArray[Any]
+    machine: Machine
     degrees: NDArray[np.int64] | None = None
 
     def wired(self, cluster: Cluster, network: Topology, choices: NDArray[Any]) -> Pricing:
@@ -104,6 +112,11 @@ class Pricing:
         """Parts of the step [s], [n, parts]."""
         return step_parts(self.models, self.machines, rows, self._machine(rows))
 
+    def step(self, choice: NDArray[Any]) -> StepTime:
+        """What `step_time` says of one strategy that fits, a row of choices."""
+        (parts,) = self.parts(self.rows(choice))
+        return step_of(parts, self.machine, self.model.flops_per_iteration(self.global_batch), self.gpus)
+
     def slowed(self, rows: NDArray[Any], slow: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
         """Parts of the step [s] where the groups of each degree are slower by a factor of their own."""
         place = self._machine(rows)
@@ -126,29 +139,30 @@ class Pricing:
 
 
 def pricing(
-    model: Transformer, cluster: Cluster, global_batch: int, *, software: str = "megatron-2022",
+    model: Transformer, cluster: Cluster, global_batch: int, *, software: str | None = None,
     precision: str = "bf16", calibrated: Calibration | None = None, storage: str | Precision = "mixed",
-    dropout: bool = True, reserve: float = RESERVE,
+    dropout: bool | None = None, reserve: float = RESERVE,
 ) -> Pricing:  # fmt: skip
     """Everything about a model and a cluster that strategies are priced with; arguments as of `evaluate`."""
     require_instance(Transformer, model=model)
-    machines, _, programs = calibrated_machine(cluster, software, precision, calibrated)
+    machine = calibrated_machine(cluster, software, precision, calibrated)
     require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)
-    require_flag(dropout=dropout)
+    masks = has_dropout(model, dropout)
     room = cluster.accelerator.memory if cluster.accelerator else 0.0
     require_number(reserve=reserve, at_least=0, at_most=room)
     kept = known_precision(storage=storage)
     return Pricing(
         model=model, gpus=cluster.gpus, node=cluster.gpus_per_node, global_batch=global_batch,
-        available=room - reserve, models=model_record(model), machines=machines,
-        storage=storage_record(kept, flash_attention=programs.flash_attention, dropout=dropout),
+        available=room - reserve, models=model_record(model), machines=machine.row,
+        storage=storage_record(kept, flash_attention=machine.software.flash_attention, dropout=masks),
+        machine=machine,
     )  # fmt: skip
 
 
 def evaluate(
     model: Transformer, grid: StrategyGrid, cluster: Cluster, global_batch: int, *,
-    software: str = "megatron-2022", precision: str = "bf16", calibrated: Calibration | None = None,
-    storage: str | Precision = "mixed", dropout: bool = True, reserve: float = RESERVE,
+    software: str | None = None, precision: str = "bf16", calibrated: Calibration | None = None,
+    storage: str | Precision = "mixed", dropout: bool | None = None, reserve: float = RESERVE,
     complete: bool = False, network: Topology | None = None, executor: Executor | None = None,
 ) -> Evaluation:  # fmt: skip
     """Find out what every strategy of a grid costs.

@@ -30,7 +30,6 @@ RULES: Final = (
     "data * micro_batch must divide the global batch",
     "virtual_stages above 1 needs a V-shaped schedule, or the interleaved one and pipeline above 1",
     "pipeline must divide the micro-batches where stages are interleaved",
-    "zero_stage 2 and 3 need pipeline 1",
     "V-shaped schedules need virtual_stages 2",
     "chimera needs an even pipeline",
     "tensor must divide the GPUs of a node, or be a multiple of them",
@@ -41,8 +40,8 @@ FEASIBLE: Final = 0
 REASONS: Final = ("feasible", *RULES, "memory")
 """What a code means: 0 is feasible, the last one that the memory of a GPU is exceeded."""
 
-_INTERLEAVED: Final = SCHEDULES.index("interleaved_1f1b")
 _DEALT: Final = next(k for k, rule in enumerate(RULES) if "divide the layers" in rule)
+_INTERLEAVED: Final = SCHEDULES.index("interleaved_1f1b")
 _CHIMERA: Final = SCHEDULES.index("chimera")
 _FOLDED: Final = tuple(SCHEDULES.index(name) for name in V_SHAPED)
 
@@ -71,7 +70,6 @@ def _broken(heads: Any, keys: Any, width: Any, expert_width: Any, layers: Any, s
             batch % together != 0,
             v > 1 and not folded and (s.schedule != _INTERLEAVED or p == 1),
             v > 1 and not folded and batch // together % p != 0,
-            s.zero_stage >= 2 and p > 1,
             folded and v != 2,
             s.schedule == _CHIMERA and p % 2 != 0,
             node > 0 and node % t != 0 and t % node != 0,
@@ -100,12 +98,16 @@ def first_broken(rules: NDArray[np.int32]) -> NDArray[np.int8]:
 
 
 def require_feasible(
-    model: Transformer, strategy: Strategy, cluster: Cluster | None, global_batch: int, *, dealt: bool = True
+    model: Transformer, strategy: Strategy, cluster: Cluster | None, global_batch: int
 ) -> None:
     """Raise a ValueError that names the rule which a strategy breaks.
 
-    Whether the layers can be dealt out is not asked where a caller says who gets them.
+    Only a grid asks for equal stages: a single strategy may have layers that `dealt_layers` deals out.
     """
+    if strategy.pipeline * strategy.virtual_stages > model.layers + 2:
+        raise ValueError(
+            f"strategy must have at most {model.layers + 2} chunks, pipeline * virtual_stages, got {strategy}"
+        )
     if cluster is not None and strategy.gpus > cluster.gpus:
         raise ValueError(
             f"strategy must fit the {cluster.gpus} GPUs of the cluster, got {strategy.gpus} "
@@ -113,7 +115,7 @@ def require_feasible(
         )
     node = 0 if cluster is None else cluster.gpus_per_node
     rules = broken_rules(model, choice_record(strategy), global_batch, node=node)
-    (code,) = first_broken(rules if dealt else rules & ~(1 << _DEALT))
+    (code,) = first_broken(rules & ~(1 << _DEALT))
     if code != FEASIBLE:
         raise ValueError(
             f"strategy breaks a rule: {REASONS[code]}; got {strategy} for {model}, batch {global_batch}"

@@ -79,7 +79,8 @@ class StrategyGrid:
         GPUs; micro-batches divide the global batch, expert degrees the experts. ``virtual_stages`` are the
         divisors of the layers, and of the layers and two, which count embedding and output layer. ``shard``
         is every divisor of ``data`` where ``zero_stage`` is above 0, and ``data`` itself where nothing is
-        sharded. Schedules are all in which a step uses its own weights. ``limits`` gives values of an axis,
+        sharded. With a pipeline ``zero_stage`` is 0 or 1 unless it is given: FSDP with a pipeline has to be
+        asked for. Schedules are all in which a step uses its own weights. ``limits`` gives values of an axis,
         one or several, instead of all: ``schedule=("gpipe", "pipedream")``, say; rows with other degrees are
         left out. O(rows).
         """
@@ -90,10 +91,9 @@ class StrategyGrid:
         inner = _product(
             _inner_axes(gpus, model, global_batch) | {k: v for k, v in given.items() if k in _INNER}
         )
-        stages = given.get("zero_stage", np.arange(4))
         outer = np.concatenate(
             [np.empty(0, CHOICE)]
-            + [_outer(degrees, stages, given) for degrees in _factorisations(gpus) if _within(degrees, given)]
+            + [_outer(degrees, given) for degrees in _factorisations(gpus) if _within(degrees, given)]
         )
         rows = np.empty((outer.size, inner.size), CHOICE)
         for some, one in zip(rows, outer, strict=True):  # these rows stay in the cache
@@ -227,12 +227,20 @@ def _inner_axes(gpus: int, model: Transformer, global_batch: int) -> dict[str, N
     return {name: _codes(name, values) for name, values in axes.items()}
 
 
-def _outer(
-    degrees: dict[str, int], stages: NDArray[np.int64], limits: dict[str, NDArray[np.int64]]
-) -> NDArray[Any]:
+def zero_stages(pipeline: int, limits: Mapping[str, NDArray[np.int64]]) -> list[int]:
+    """ZeRO stages to ask about: those given, or all, with a pipeline the two that Megatron-LM has."""
+    found: list[int] = limits.get("zero_stage", np.arange(4 if pipeline == 1 else 2)).tolist()
+    return found
+
+
+def _outer(degrees: dict[str, int], limits: dict[str, NDArray[np.int64]]) -> NDArray[Any]:
     """Rows with the same degrees: pairs of ZeRO stage and ranks that share the state."""
     data = degrees["data"]
-    pairs = [(z, k) for z in stages for k in (_divisors(data) if z > 0 else [data])]
+    pairs = [
+        (z, k)
+        for z in zero_stages(degrees["pipeline"], limits)
+        for k in (_divisors(data) if z > 0 else [data])
+    ]
     kept = [pair for pair in pairs if _within({"shard": pair[1]}, limits)]
     rows = np.zeros(len(kept), CHOICE)
     for name, degree in degrees.items():

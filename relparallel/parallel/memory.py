@@ -4,12 +4,13 @@ The numbers come from the kernel of ``_memory_kernel.py``, which grids use too; 
 `activation_bytes_per_layer` are the published closed forms of single terms.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
@@ -27,6 +28,9 @@ from relparallel.parallel.strategy import Strategy
 from relparallel.units import GB
 from relparallel.workload import Transformer
 from relparallel.workload.precision import PRECISIONS as PRECISIONS, Precision as Precision
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RESERVE: Final = 3.5 * GB
 """Of a GPU that no tensor can have: the driver's context, channels of the collectives, workspaces.
@@ -116,6 +120,8 @@ class StageMemory:
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each stage, one column for each part, and the total."""
+        import pandas as pd
+
         columns = {name: getattr(self, name) for name in (*BYTES, "host", "nvme", "transfer")}
         return pd.DataFrame(columns).rename_axis("stage").assign(total=self.total)
 
@@ -127,7 +133,8 @@ class StageMemory:
 
 def memory(
     model: Transformer, strategy: Strategy, global_batch: int, *, precision: str | Precision = "mixed",
-    flash_attention: bool = False, dropout: bool = True, offload: str = "none", offload_to: str = "host",
+    flash_attention: bool = False, dropout: bool | None = None, offload: str = "none",
+    offload_to: str = "host",
     stage_layers: Sequence[int] | None = None,
 ) -> StageMemory:  # fmt: skip
     """Count the bytes on a GPU of every pipeline stage.
@@ -140,8 +147,10 @@ def memory(
         Sequences of a step.
     precision : str or Precision
         One of `PRECISIONS`, or bytes per parameter of one's own.
-    flash_attention, dropout : bool
-        Whether scores are never stored, and whether the model has dropout, whose masks are kept.
+    flash_attention : bool
+        Whether scores are never stored.
+    dropout : bool, optional
+        Whether the model has dropout, whose masks are kept; as models with biases have, where omitted.
     offload : {"none", "optimizer", "parameters"}
         What leaves the GPU: nothing, the optimizer's state, or the parameters as well (``zero_stage`` 3).
     offload_to : {"host", "nvme"}
@@ -186,7 +195,8 @@ def memory(
         chunks = require_stage_layers(model, strategy, stage_layers)
         dealt = _layers_on_stages(strategy, int(row["micro_batches"][0]), chunks)
     kept = known_precision(precision=precision)
-    require_flag(flash_attention=flash_attention, dropout=dropout)
+    dropout = has_dropout(model, dropout)
+    require_flag(flash_attention=flash_attention)
     require_choice(_OFFLOAD, offload=offload)
     require_choice(_PLACES, offload_to=offload_to)
     if offload == "parameters" and strategy.zero_stage < 3:
@@ -261,6 +271,11 @@ def _layers_on_stages(strategy: Strategy, micro_batches: int, chunks: NDArray[np
     if not uneven.any():
         return held, np.full(held.size, -1.0)
     return held, np.where(uneven, kept_layers(strategy, micro_batches, chunks), -1.0)
+
+
+def has_dropout(model: Transformer, dropout: bool | None) -> bool:
+    """As said, or as is usual: models of the GPT line have biases and dropout, those since Llama neither."""
+    return model.biases if dropout is None else require_flag(dropout=dropout)
 
 
 def known_precision(**named: Any) -> Precision:

@@ -48,10 +48,14 @@ def require_stage_layers(model: Transformer, strategy: Strategy, stage_layers: A
 
 
 def dealt_layers(layers: int, chunks: int) -> NDArray[np.int64]:
-    """Layers of every chunk where nothing is said: equal, or embedding and output layer count as one each."""
-    ends = layers % chunks > 0
+    """Layers of every chunk where nothing is said.
+
+    Equal; or embedding and output layer count as one each, if that makes them equal; or the first have more.
+    """
+    ends = layers % chunks > 0 == (layers + 2) % chunks
     dealt = np.full(chunks, (layers + 2 * ends) // chunks)
     dealt[[0, -1]] -= ends
+    dealt[: layers - int(dealt.sum())] += 1
     return dealt
 
 

@@ -16,10 +16,17 @@ from numpy.typing import ArrayLike, NDArray
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.hardware import Cluster
 from relparallel.parallel._kernel import PARTS
-from relparallel.parallel._records import calibrated_machine, choice_record, model_record, step_parts
+from relparallel.parallel._records import (
+    Machine,
+    calibrated_machine,
+    choice_record,
+    model_record,
+    step_parts,
+)
 from relparallel.parallel.calibration import HOST_BOUND, Calibration
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.group_links import group_links
+from relparallel.parallel.memory import Verdict, memory
 from relparallel.parallel.stage_times import (
     Rows,
     dealt_layers,
@@ -57,6 +64,12 @@ class StepTime:
         Update of the parameters, and what a step costs besides all that.
     log_errors : tuple of (float, float)
         Level, and bound of abs(log(predicted / measured)) that held for that share of runs.
+    software, mfu : str, float
+        Generation of training software; model FLOP/s over the peak of the GPUs that the strategy uses.
+    memory : Verdict, optional
+        Whether the largest stage fits.
+    notes : tuple of str
+        What was assumed, and what speaks against the number.
     """
 
     compute: float
@@ -72,6 +85,15 @@ class StepTime:
     optimizer: float
     overhead: float
     log_errors: tuple[tuple[float, float], ...] = ()
+    software: str = ""
+    mfu: float = math.nan
+    memory: Verdict | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether the largest stage fits into the memory of a GPU."""
+        return self.memory is None or self.memory.fits
 
     def _parts(self) -> dict[str, float]:
         return {name: getattr(self, name) for name in PARTS}
@@ -99,17 +121,24 @@ class StepTime:
         seconds = pd.Series(self._parts()).rename_axis("part")
         return pd.DataFrame({"seconds": seconds, "share": seconds / self.total})
 
+    def explain(self) -> str:
+        """Time, interval and use of the peak in a sentence; then what was assumed, and what does not fit."""
+        low, high = self.interval(0.9)
+        time = f"{self.total:.4g} s per step, 90 % interval {low:.4g} to {high:.4g} s, MFU {self.mfu:.1%}"
+        return "\n".join([f"{time}, {self.software}.", *(f"{note}." for note in self.notes)])
+
     def _repr_html_(self) -> str:
         table = self.to_frame()
         shown = table[table["seconds"] > 0]
-        low, high = self.interval(0.9)
-        head = f"<p>{self.total:.4g} s per step, 90 % interval {low:.4g} to {high:.4g} s</p>"
-        return head + shown.to_html(formatters={"seconds": "{:.4g}".format, "share": "{:.1%}".format})
+        said = self.explain().replace("\n", "<br>")
+        return f"<p>{said}</p>" + shown.to_html(
+            formatters={"seconds": "{:.4g}".format, "share": "{:.1%}".format}
+        )
 
 
 def step_time(
     model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
-    software: str = "megatron-2022", precision: str = "bf16", calibrated: Calibration | None = None,
+    software: str | None = None, precision: str = "bf16", calibrated: Calibration | None = None,
     placement: Placement | None = None, network: Topology | None = None, alive: ArrayLike | None = None,
     stage_layers: Sequence[int] | None = None,
 ) -> StepTime:  # fmt: skip
@@ -126,8 +155,9 @@ def step_time(
         With an accelerator and the bandwidth of its network.
     global_batch : int
         Sequences of a step.
-    software : str
-        One of `softwares`: kernels, what overlaps, and the measured factor of that generation.
+    software : str, optional
+        One of `softwares`: kernels, what overlaps, and the measured factor of that generation. The newest one
+        that was measured on the accelerator where omitted; of one that was not, the interval is wider.
     precision : {"bf16", "fp8"}
         Number format of the products with weights, one that was measured on the accelerator.
     calibrated : Calibration, optional
@@ -145,7 +175,7 @@ def step_time(
     Returns
     -------
     StepTime
-        Seconds by part, and intervals.
+        Seconds by part, intervals, use of the peak, and whether it fits, with the storage of `memory`.
 
     Notes
     -----
@@ -175,7 +205,7 @@ def step_time(
     >>> low < 102.6 < high  # measured
     True
     """
-    known, rows, layers = step_rows(
+    machine, rows, layers = step_rows(
         model, strategy, cluster, global_batch, software=software, precision=precision, calibrated=calibrated,
         placement=placement, network=network, alive=alive, stage_layers=stage_layers,
     )  # fmt: skip
@@ -183,28 +213,50 @@ def step_time(
         (parts,) = step_parts(*rows)
     else:
         parts = simulated_parts(rows, strategy, layers)
+    held = memory(
+        model, strategy, global_batch, flash_attention=machine.software.flash_attention,
+        stage_layers=stage_layers,
+    )  # fmt: skip
+    return step_of(parts, machine, model.flops_per_iteration(global_batch), strategy.gpus, held.fits(cluster))
+
+
+def step_of(
+    parts: NDArray[np.float64], machine: Machine, flops: float, gpus: int, held: Verdict | None = None
+) -> StepTime:
+    """Parts of a step [s] with what is known of them; ``flops`` are those of the model in a step."""
     named: dict[str, Any] = dict(zip(PARTS, parts.tolist(), strict=True))
-    waiting = named["launch"] > HOST_BOUND * math.fsum(named.values())
-    return StepTime(**named, log_errors=known.bounds(waiting, software))
+    total, name, family = math.fsum(named.values()), machine.software.name, machine.known.family
+    waiting = named["launch"] > HOST_BOUND * total
+    notes = []
+    if machine.assumed:
+        notes.append(f"software {name} was assumed, the newest that was measured on {family}")
+    if name not in machine.known.factors:
+        notes.append(f"software {name} was not measured on {family}: the interval is that of other software")
+    if held is not None and not held.fits:
+        notes.append(f"the strategy {held.reason}")
+    return StepTime(
+        **named, log_errors=machine.known.bounds(waiting, name),
+        software=name, mfu=flops / (total * gpus * machine.peak), memory=held, notes=tuple(notes),
+    )  # fmt: skip
 
 
 def step_rows(
     model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
-    software: str = "megatron-2022", precision: str = "bf16", calibrated: Calibration | None = None,
+    software: str | None = None, precision: str = "bf16", calibrated: Calibration | None = None,
     placement: Placement | None = None, network: Topology | None = None, alive: ArrayLike | None = None,
     stage_layers: Sequence[int] | None = None, slow: Mapping[str, float] | None = None,
-) -> tuple[Calibration, Rows, NDArray[np.int64] | None]:  # fmt: skip
+) -> tuple[Machine, Rows, NDArray[np.int64] | None]:  # fmt: skip
     """Check the arguments of `step_time`; return what the kernel takes, and the layers of the chunks."""
     require_instance(Transformer, model=model)
     require_instance(Strategy, strategy=strategy)
     require_instance(Cluster, cluster=cluster)
     require_int(global_batch=global_batch, at_least=1)
     layers = None if stage_layers is None else require_stage_layers(model, strategy, stage_layers)
-    require_feasible(model, strategy, cluster, global_batch, dealt=layers is None)
+    require_feasible(model, strategy, cluster, global_batch)
     if slow is None:
         slow = _slowdowns(strategy, cluster, placement, network, alive)
-    machine, known, _ = calibrated_machine(cluster, software, precision, calibrated, slow)
-    return known, Rows(model_record(model), machine, choice_record(strategy, global_batch)), layers
+    machine = calibrated_machine(cluster, software, precision, calibrated, slow)
+    return machine, Rows(model_record(model), machine.row, choice_record(strategy, global_batch)), layers
 
 
 def step_timeline(
@@ -230,7 +282,7 @@ def communicating(strategy: Strategy) -> dict[str, str]:
 
 def slowed_step(
     model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, slow: Mapping[str, float],
-    software: str = "megatron-2022",
+    software: str | None = None,
 ) -> float:  # fmt: skip
     """Seconds of a step whose groups of each degree have 1/slow of the bandwidth that the cluster gives."""
     _, rows, _ = step_rows(model, strategy, cluster, global_batch, software=software, slow=slow)

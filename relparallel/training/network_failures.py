@@ -81,7 +81,7 @@ def network_impact(
     global_batch: int,
     network: Topology,
     *,
-    software: str = "megatron-2022",
+    software: str | None = None,
     samples: int | None = 2,
 ) -> NetworkImpact:
     """Find out what the loss of every part of a network does to a job.
@@ -92,7 +92,7 @@ def network_impact(
         What is trained, and sequences of a step.
     placement : Placement
         Strategy, and which host of the network, being a GPU, runs which rank.
-    cluster, software : Cluster, str
+    cluster, software : Cluster, str or None
         Accelerator, links and calibration of `step_time`.
     network : Topology
         How the GPUs, or nodes with as many GPUs each, are wired.
@@ -149,7 +149,7 @@ def network_bounds(placement: Placement, cluster: Cluster, network: Topology) ->
 
 
 def _step_times(
-    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, software: str
+    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, software: str | None
 ) -> Callable[[dict[str, float]], float]:
     """Seconds of a step by the bandwidth of each degree; inside a node that of the cluster."""
     default = Placement(strategy=strategy)

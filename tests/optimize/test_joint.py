@@ -111,7 +111,7 @@ def test_strategies_of_one_kind_lose_the_same_under_failures(rack):
     machine = Cluster(nodes=8, gpus_per_node=4, nodes_per_rack=rack)
     classes = tuple(ComponentClass(name=x, level=x, rate=1e-7) for x in ("gpu", "node", "rack", "job"))
     grid = StrategyGrid.all(32, GPT, 32, micro_batch=1, virtual_stages=1, recompute="none",
-                            sequence_parallel=False, schedule="1f1b")  # fmt: skip
+                            sequence_parallel=False, schedule="1f1b", zero_stage=range(4))  # fmt: skip
     kinds = reliability_kinds(grid.choices, machine)[0]
     seen = {}
     for row, kind in enumerate(map(tuple, kinds.tolist())):
@@ -222,7 +222,7 @@ def test_the_whole_grid_of_sixteen_thousand_gpus_takes_a_second():
     seconds, plan = spent()
     if seconds >= 3.0:  # 0.9 s on an idle core; a loaded one may take three times as long
         seconds, plan = min((spent() for _ in range(2)), key=lambda pair: pair[0])
-    assert plan.counts.sum() > 10**9
+    assert plan.counts.sum() > 8 * 10**8
     assert seconds < 3.0
 
 

@@ -102,7 +102,9 @@ def test_full_recomputation_costs_one_more_forward_pass():
 def test_gradients_of_a_ring_take_the_bytes_over_the_share_of_the_network():
     """Eight tensor-parallel ranks of a node reduce at once: each has an eighth of the adapters."""
     free = without(hop=1e-12, round=1e-12, network_share=0.5)
-    found = step_time(GPT, Strategy(tensor=8, data=16), on(128), 64, calibrated=free)
+    found = step_time(
+        GPT, Strategy(tensor=8, data=16), on(128), 64, calibrated=free, software="megatron-2022"
+    )
     held = (GPT.layer_weights + GPT.vocabulary * GPT.hidden) / 8
     sent = 2 * 15 / 16 * held * 4  # fp32 gradients
     assert found.data == pytest.approx(sent * 8 / (0.5 * 200e9), rel=1e-9)
@@ -138,7 +140,9 @@ def test_a_network_is_as_good_as_the_links_that_groups_meet_on():
     rails = dgx_superpod(1)
     assert step_time(GPT, split, machine, 64, network=rails).data > 0
     wide, narrow = (leaf_spine(leaves=8, spines=spines, hosts_per_leaf=8) for spines in (8, 4))
-    fast, slow = (step_time(GPT, split, machine, 64, network=net) for net in (wide, narrow))
+    fast, slow = (
+        step_time(GPT, split, machine, 64, network=net, software="megatron-2022") for net in (wide, narrow)
+    )
     assert slow.data == pytest.approx(2 * fast.data, rel=0.01)
     assert slow.compute == fast.compute
 
@@ -208,10 +212,9 @@ def test_most_published_runs_lie_in_their_interval():
     ("changed", "error"),
     [
         ({"tensor": 3, "data": 1}, "tensor must divide the heads"),
-        ({"pipeline": 5, "data": 1}, "pipeline \\* virtual_stages must divide the layers"),
+        ({"pipeline": 32, "data": 1}, "at most 26 chunks, pipeline \\* virtual_stages"),
         ({"data": 5}, "data \\* micro_batch must divide the global batch"),
         ({"micro_batch": 5}, "data \\* micro_batch must divide the global batch"),
-        ({"zero_stage": 3, "pipeline": 2}, "zero_stage 2 and 3 need pipeline 1"),
         ({"sequence_parallel": True}, "sequence_parallel needs tensor above 1"),
     ],
 )
