@@ -1,7 +1,8 @@
-"""The ledger: every claim of the project beside the number that somebody else published.
+"""The ledger: every claim of the project beside the number it is held against, and where that comes from.
 
 `ledger` computes all rows; ``python -m relparallel ledger`` prints them. A row is *reproduced* inside its
 stated tolerance, a declared *discrepancy* with its reason, *failed*, or *open* while no model computes it.
+Its origin says whose number it is: only *printed* and *artefact* (authors' code or data) are published.
 """
 
 import os
@@ -9,20 +10,21 @@ from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import pandas as pd
 
 from relparallel._checks import require_flag, require_instance
 from relparallel.claims import Claim, Theorem, compute, find_claim, theorems
-from relparallel.published import Fact, Number, agrees, data_folder, facts
+from relparallel.published import PUBLISHED, Fact, Number, Origin, agrees, data_folder, facts
 
 __all__ = ["COLUMNS", "check", "ledger", "print_ledger", "summary", "systems"]
 
 COLUMNS: Final = (
-    "id", "system", "topic", "role", "value", "computed", "error", "tolerance", "status", "reason",
+    "id", "system", "topic", "role", "origin", "value", "computed", "error", "tolerance", "status", "reason",
 )  # fmt: skip
 STATUSES: Final = ("reproduced", "discrepancy", "failed", "open")
+ORIGINS: Final = (*get_args(Origin), "theorem")
 _THEOREM_TOLERANCE: Final = 1e-12
 _UNCOMPUTED: Final = {
     "check": "no model computes it yet",
@@ -44,9 +46,9 @@ def check(row: str | Fact | Theorem) -> Row:
     Returns
     -------
     dict
-        One entry for each of `COLUMNS`: ``value`` is published, ``computed`` is ours, ``status`` compares
-        them by the row's own tolerance. Of a theorem, whose ``role`` says so, two independent computations
-        agree to a relative 1e-12, and the reason is the statement.
+        One entry for each of `COLUMNS`: ``value`` is the row's (``origin`` says whose), ``computed`` is ours,
+        ``status`` compares them by the row's own tolerance. Of a theorem, whose ``role`` and ``origin`` say
+        so, two independent computations agree to a relative 1e-12, and the reason is the statement.
 
     Notes
     -----
@@ -83,6 +85,7 @@ def _fact(fact: Fact) -> Row:
         "system": fact.system,
         "topic": fact.topic,
         "role": fact.role,
+        "origin": fact.origin,
         "value": fact.value_text,
         "tolerance": fact.tolerance,
     }
@@ -123,6 +126,7 @@ def _theorem(theorem: Theorem) -> Row:
         "system": theorem.system,
         "topic": "theorems",
         "role": "theorem",
+        "origin": "theorem",
         "value": _text((expected,)),
         "computed": _text((computed,)),
         "error": float(error),
@@ -148,7 +152,7 @@ def _frame(topic: str | None) -> pd.DataFrame:
 
 
 def ledger(topic: str | None = None) -> pd.DataFrame:
-    """Every published row and every theorem with its computed value and status.
+    """Every row and every theorem with its origin, its computed value and its status.
 
     Parameters
     ----------
@@ -173,7 +177,7 @@ def ledger(topic: str | None = None) -> pd.DataFrame:
 
 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """Count the rows of a ledger by topic, role and status.
+    """Count the rows of a ledger by topic, role, origin and status.
 
     Parameters
     ----------
@@ -183,7 +187,7 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each topic and role, one column for each status, and the total.
+        One row for each topic, role and origin, one column for each status, and the total.
 
     Examples
     --------
@@ -191,7 +195,7 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     0
     """
     require_instance(pd.DataFrame, frame=frame)
-    counts = frame.groupby(["topic", "role", "status"]).size().unstack(fill_value=0)
+    counts = frame.groupby(["topic", "role", "origin", "status"]).size().unstack(fill_value=0)
     counts = counts.reindex(columns=list(STATUSES), fill_value=0).rename_axis(columns=None)
     return counts.assign(total=counts.sum(axis=1))
 
@@ -207,8 +211,9 @@ def systems(frame: pd.DataFrame | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The columns of ``data/systems.csv`` and ``reproduced``, the number of ledger rows in that status
-        among the row's ``claims`` (patterns of ids separated by blanks).
+        The columns of ``data/systems.csv``; ``reproduced``, the number of ledger rows in that status whose
+        system is this one or one of its ``names`` (patterns in any case, separated by semicolons); and how
+        many of them come from each origin.
 
     Notes
     -----
@@ -222,10 +227,20 @@ def systems(frame: pd.DataFrame | None = None) -> pd.DataFrame:
     """
     require_instance((pd.DataFrame, type(None)), frame=frame)
     rows = _frame(None) if frame is None else frame
-    done = rows.loc[rows["status"] == "reproduced", "id"].to_list()
+    done = rows[rows["status"] == "reproduced"]
     table = pd.read_csv(data_folder() / "systems.csv", dtype=str, keep_default_na=False)
-    counts = [sum(any(fnmatchcase(i, p) for p in claims.split()) for i in done) for claims in table["claims"]]
-    return table.assign(reproduced=counts)
+    own = [
+        done.loc[[belongs(row, system, names) for row in done["system"]], "origin"].value_counts()
+        for system, names in zip(table["system"], table["names"], strict=True)
+    ]
+    counts = pd.DataFrame(own).reindex(columns=list(ORIGINS)).fillna(0).astype(int).set_axis(table.index)
+    return table.assign(reproduced=counts.sum(axis=1)).join(counts)
+
+
+def belongs(row: str, system: str, names: str) -> bool:
+    """Whether a ledger row of the system called ``row`` is one of a reading-list system and its names."""
+    patterns = [system, *names.split(";")]
+    return any(fnmatchcase(row.lower(), pattern.strip().lower()) for pattern in patterns)
 
 
 def print_ledger(*, csv: Path | None = None, every: bool = False) -> int:
@@ -255,21 +270,35 @@ def print_ledger(*, csv: Path | None = None, every: bool = False) -> int:
     frame = ledger()
     for line in _lines(frame if every else frame[frame["status"] != "open"]):
         print(line)  # noqa: T201
-    print(f"\n{summary(frame).to_string()}")  # noqa: T201
+    print(f"\n{summary(frame).to_string()}\n\n{in_words(frame)}")  # noqa: T201
     if csv is not None:
         _write(frame, csv)
         print(f"\n{len(frame)} rows written to {csv}")  # noqa: T201
     return int((frame["status"] == "failed").any())
 
 
+def in_words(frame: pd.DataFrame) -> str:
+    """How many checks of each origin are reproduced, as a sentence."""
+    done = frame[(frame["status"] == "reproduced") & frame["role"].isin(["check", "theorem"])]
+    count = done["origin"].value_counts().reindex(list(ORIGINS), fill_value=0)
+    return (
+        f"Reproduced: {count[list(PUBLISHED)].sum()} published numbers ({count['printed']} printed in their "
+        f"source, {count['artefact']} from its authors' code or data), {count['formula']} values of "
+        f"published formulas, {count['second route']} second computations of ours, "
+        f"{count['theorem']} theorems; {count['unverified']} numbers that nobody read in their source, "
+        f"{count['unstated']} of unstated origin."
+    )
+
+
 def _lines(frame: pd.DataFrame) -> Iterator[str]:
     """A terminal table: one line a row, the reason below where the status calls for one."""
-    yield f"{'id':28} {'system':26} {'published':>18} {'computed':>18} {'error':>8}  {'tolerance':14} status"
+    line = "{:28} {:26} {:12} {:>18} {:>18} {:>8}  {:14} {}".format
+    yield line("id", "system", "origin", "value", "computed", "error", "tolerance", "status")
     for row in frame.to_dict("records"):
         error = "" if pd.isna(row["error"]) else f"{row['error']:.1e}"
-        head = f"{_cut(row['id'], 28):28} {_cut(row['system'], 26):26} {_cut(row['value'], 18):>18}"
-        tail = f"{error:>8}  {_cut(row['tolerance'], 14):14} {row['status']}"
-        yield f"{head} {_cut(row['computed'], 18):>18} {tail}"
+        name, system, tolerance = _cut(row["id"], 28), _cut(row["system"], 26), _cut(row["tolerance"], 14)
+        sides = _cut(row["value"], 18), _cut(row["computed"], 18)
+        yield line(name, system, row["origin"], *sides, error, tolerance, row["status"])
         if row["status"] in ("discrepancy", "failed"):
             yield f"{'':28} {row['reason']}"
 

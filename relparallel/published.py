@@ -1,4 +1,4 @@
-"""Published numbers: every row with its unit, tolerance and source, ready to be computed again.
+"""Published numbers: every row with its unit, tolerance, source and origin, ready to be computed again.
 
 A row of ``data/published/<topic>.csv`` becomes a `Fact`. Its ``inputs`` text is read into a mapping by
 `read_inputs` (``h=6144; MTTR=600 s; rate=3.79e-3/d``, units turned into SI), its ``value`` into a tuple of
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from relparallel import units
 from relparallel._checks import require_choice, require_instance
@@ -37,6 +37,8 @@ __all__ = [
 
 Number = int | float
 Role = Literal["check", "input", "quoted"]
+Origin = Literal["printed", "artefact", "formula", "second route", "unverified", "unstated"]
+PUBLISHED: Final = ("printed", "artefact")  # somebody else's number; all other origins are our computations
 
 
 def data_folder() -> Path:
@@ -59,7 +61,7 @@ def data_folder() -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
-    """One published number, or one short list of numbers, as its source gives it.
+    """One number, or one short list of numbers, as its source gives it.
 
     Attributes
     ----------
@@ -73,6 +75,10 @@ class Fact:
         The two columns as written; `inputs` and `values` are what they say.
     role : {"check", "input", "quoted"}
         A model computes it; models start from it; or it is a headline whose inputs are not public.
+    origin : {"printed", "artefact", "formula", "second route", "unverified", "unstated"}
+        The source prints the value; its authors' code or data give it; the formula of the source gives it,
+        evaluated here; or a second computation of ours does. *Unverified* stands in a source that nobody read
+        for this table, *unstated* is what a table without the column says. Only the first two are published.
     """
 
     id: str
@@ -86,6 +92,7 @@ class Fact:
     source: str
     confidence: str
     role: Role
+    origin: Origin
 
     @cached_property
     def inputs(self) -> Mapping[str, Number | str | bool]:
@@ -185,7 +192,7 @@ def _all_facts() -> dict[str, Fact]:
 
 
 def facts(topic: str | None = None) -> dict[str, Fact]:
-    """All published rows by id, or those of one topic.
+    """All rows by id, or those of one topic.
 
     Parameters
     ----------
@@ -362,10 +369,13 @@ def _value(text: str) -> Number | str | bool:
 
 
 def _fact(topic: str, row: Mapping[str, str]) -> Fact:
-    # Tables outside the project carry no role: observations.
+    # Tables outside the project carry no role and no origin: observations.
     role: Role = require_choice(("check", "input", "quoted"), role=row.get("role") or "input")
+    origin: Origin = require_choice(get_args(Origin), origin=row.get("origin") or "unstated")
+    if origin in PUBLISHED and row["confidence"] != "confirmed":
+        origin = "unverified"
     same = ("id", "system", "quantity", "unit", "tolerance", "source", "confidence")
-    return Fact(topic=topic, inputs_text=row["inputs"], value_text=row["value"], role=role,
+    return Fact(topic=topic, inputs_text=row["inputs"], value_text=row["value"], role=role, origin=origin,
                 **{name: row[name] for name in same})  # fmt: skip
 
 

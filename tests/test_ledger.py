@@ -10,8 +10,8 @@ from relparallel import ledger as ledger_module
 from relparallel.__main__ import main
 from relparallel.claims import claims, find_claim, theorems
 from relparallel.claims.registry import Claim
-from relparallel.ledger import COLUMNS, check, ledger, summary
-from relparallel.published import Fact, facts
+from relparallel.ledger import COLUMNS, check, in_words, ledger, summary
+from relparallel.published import PUBLISHED, Fact, facts
 
 SLOW = ("TOPO-096",)  # a sample from millions of servers
 CLAIMED = [
@@ -38,6 +38,17 @@ def test_at_least_250_check_rows_from_at_least_four_tables_are_reproduced():
     done = frame[(frame["role"] == "check") & (frame["status"] == "reproduced")]
     assert len(done) >= 250
     assert done["topic"].nunique() >= 4
+
+
+def test_published_numbers_are_counted_apart_from_our_own_computations():
+    frame = ledger()
+    done = frame[(frame["role"] == "check") & (frame["status"] == "reproduced")]
+    count = done["origin"].value_counts()
+    assert count[list(PUBLISHED)].sum() >= 170
+    text = in_words(frame)
+    assert f"{count['printed'] + count['artefact']} published numbers" in text
+    assert f"{count['formula']} values of published formulas" in text
+    assert f"{count['second route']} second computations of ours" in text
 
 
 def test_the_ledger_loses_no_row():
@@ -75,7 +86,7 @@ def fact(**changes) -> Fact:
         **{
             "id": "X-1", "topic": "t", "system": "s", "quantity": "q", "inputs_text": "k=4",
             "value_text": "64", "unit": "u", "tolerance": "exact", "source": "a paper",
-            "confidence": "confirmed", "role": "check",
+            "confidence": "confirmed", "role": "check", "origin": "printed",
             **changes,
         }
     )  # fmt: skip

@@ -6,13 +6,13 @@ import io
 import pytest
 
 from relparallel import published, units
-from relparallel.published import Fact, agrees, data_folder, facts, read_inputs, topics
+from relparallel.published import PUBLISHED, Fact, agrees, data_folder, facts, read_inputs, topics
 
 
 def row(value="1.0", tolerance="exact", inputs="") -> Fact:
     return Fact(
         id="X-1", topic="t", system="s", quantity="q", inputs_text=inputs, value_text=value, unit="u",
-        tolerance=tolerance, source="a paper", confidence="confirmed", role="check",
+        tolerance=tolerance, source="a paper", confidence="confirmed", role="check", origin="printed",
     )  # fmt: skip
 
 
@@ -38,6 +38,38 @@ def test_every_row_has_an_id_a_value_a_unit_a_source_and_a_role():
         assert fact.source, fact
         assert fact.confidence in ("confirmed", "memory-high"), fact
         assert fact.role in ("check", "input", "quoted"), fact
+        assert fact.origin in ("printed", "artefact", "formula", "second route", "unverified"), fact
+
+
+@pytest.mark.parametrize(
+    ("origin", "confidence", "read"),
+    [
+        ("printed", "confirmed", "printed"),
+        ("printed", "memory-high", "unverified"),
+        ("artefact", "memory-high", "unverified"),
+        ("second route", "memory-high", "second route"),
+        ("", "confirmed", "unstated"),
+    ],
+)
+def test_only_what_was_read_in_its_source_is_published(origin, confidence, read):
+    text = dict.fromkeys(("id", "system", "quantity", "inputs", "value", "unit", "tolerance", "source"), "1")
+    fact = published._fact("t", text | {"origin": origin, "confidence": confidence})
+    assert fact.origin == read
+    assert (read in PUBLISHED) == (origin in PUBLISHED and confidence == "confirmed")
+
+
+def test_no_recomputation_is_called_published():
+    ours = (
+        "recomputed independently",
+        "closed form",
+        "simulation",
+        "brute force",
+        "frontier DP",
+        "scipy fit",
+    )
+    own = [fact for fact in facts().values() if fact.source.startswith(ours) and fact.role == "check"]
+    assert len(own) > 150
+    assert not [fact.id for fact in own if fact.origin in PUBLISHED]
 
 
 def test_ids_are_unique_over_all_tables():
@@ -132,5 +164,5 @@ def test_more_rows_come_from_the_data_folder_when_it_is_given(tmp_path, monkeypa
     )
     monkeypatch.setenv("RELPARALLEL_DATA", str(tmp_path))
     published._all_facts.cache_clear()
-    assert facts()["EXTRA-1"].role == "input"
+    assert (facts()["EXTRA-1"].role, facts()["EXTRA-1"].origin) == ("input", "unstated")
     assert facts()["TOPO-001"].value == 16  # what the project ships comes first

@@ -2,26 +2,12 @@
 
 import numpy as np
 
+from relparallel import hardware, parallel, topology, units
 from relparallel.claims.registry import theorem
-from relparallel.hardware import cluster
-from relparallel.parallel import (
-    Links,
-    Placement,
-    Strategy,
-    bytes_sent,
-    collective,
-    collective_time,
-    crossover_size,
-    group_links,
-    overlap_time,
-    overlap_timeline,
-    prefetched_time,
-    rounds_time,
-)
-from relparallel.topology import dgx_superpod
-from relparallel.units import GB, MIB
 
-_NODES = Links(latency=2e-6, bandwidth=230 * GB, network_latency=8e-6, network_bandwidth=180 * GB)
+_NODES = parallel.Links(
+    latency=2e-6, bandwidth=230 * units.GB, network_latency=8e-6, network_bandwidth=180 * units.GB
+)
 
 
 @theorem("THM-ring-optimal", system="Ring all-reduce")
@@ -29,7 +15,7 @@ def least_bytes() -> tuple[float, float]:
     """The ring and halving-doubling both send 2 (n - 1)/n of a vector per rank, the least possible."""
     # Most bytes that a rank sends by either, and twice the bound.
     sent = [
-        bytes_sent(collective("all_reduce", name, 32, 3200), 32, element_bytes=1).max()
+        parallel.bytes_sent(parallel.collective("all_reduce", name, 32, 3200), 32, element_bytes=1).max()
         for name in ("ring", "halving_doubling")
     ]
     return float(sum(sent)), 2 * 2 * 31 / 32 * 3200
@@ -39,16 +25,18 @@ def least_bytes() -> tuple[float, float]:
 def halving_price() -> tuple[float, float]:
     """Among 64 ranks the rounds cost 2 log2 n alpha + 2 (n - 1)/n N beta."""
     # Price of the rounds, and the closed form.
-    rounds = collective("all_reduce", "halving_doubling", 64, 2**16)
-    links = Links(latency=3e-6, bandwidth=1 * GB, network_latency=0, network_bandwidth=1)
-    return rounds_time(rounds, 64, links, element_bytes=4), 12 * 3e-6 + 2 * 63 / 64 * 2**18 / GB
+    rounds = parallel.collective("all_reduce", "halving_doubling", 64, 2**16)
+    links = parallel.Links(latency=3e-6, bandwidth=1 * units.GB, network_latency=0, network_bandwidth=1)
+    return parallel.rounds_time(
+        rounds, 64, links, element_bytes=4
+    ), 12 * 3e-6 + 2 * 63 / 64 * 2**18 / units.GB
 
 
 @theorem("THM-hierarchy-network", system="Hierarchical all-reduce")
 def hierarchy_network() -> tuple[float, float]:
     """With 8 ranks in each of 16 nodes every node sends 2 (k - 1)/k of one vector to the network."""
     # Elements out of all nodes, counted over the rounds; and the formula.
-    steps = list(collective("all_reduce", "hierarchical", 128, 1280, ranks_per_node=8))
+    steps = list(parallel.collective("all_reduce", "hierarchical", 128, 1280, ranks_per_node=8))
     away = [(step.source // 8 != step.destination // 8) @ step.elements for step in steps]
     return float(sum(away)), 16 * 2 * 15 / 16 * 1280
 
@@ -61,13 +49,15 @@ def hierarchy_from_nodes() -> tuple[float, float]:
     # Fewest nodes by the closed forms, and by the rounds.
     nodes = np.arange(2, 65)
     ring, nested = (
-        collective_time("all_reduce", name, 256 * MIB, 8 * nodes, 8, _NODES)
+        parallel.collective_time("all_reduce", name, 256 * units.MIB, 8 * nodes, 8, _NODES)
         for name in ("ring", "hierarchical")
     )
 
     def gain(k: int) -> float:
         ring_time, nested_time = (
-            rounds_time(collective("all_reduce", name, 8 * k, 2**28, 8), 8, _NODES, element_bytes=1)
+            parallel.rounds_time(
+                parallel.collective("all_reduce", name, 8 * k, 2**28, 8), 8, _NODES, element_bytes=1
+            )
             for name in ("ring", "hierarchical")
         )
         return ring_time - nested_time
@@ -82,9 +72,9 @@ def tree_ring_crossover() -> tuple[float, float]:
     bytes.
     """  # noqa: D205
     # Size found by bisection, and the formula.
-    links = Links(latency=4e-6, bandwidth=100 * GB, network_latency=0, network_bandwidth=1)
-    found = crossover_size("all_reduce", "tree", "ring", 64, 64, links)
-    return found, 4e-6 * 100 * GB * (63 - 6) / (6 - 63 / 64)
+    links = parallel.Links(latency=4e-6, bandwidth=100 * units.GB, network_latency=0, network_bandwidth=1)
+    found = parallel.crossover_size("all_reduce", "tree", "ring", 64, 64, links)
+    return found, 4e-6 * 100 * units.GB * (63 - 6) / (6 - 63 / 64)
 
 
 @theorem("THM-groups-share-network", system="Rank placement")
@@ -93,18 +83,18 @@ def shared_network() -> tuple[float, float]:
     each.
     """  # noqa: D205
     # Sum over t of the bandwidth of data groups, and of the shares.
-    selene, degrees = cluster("a100-80gb-selene", gpus=128), (1, 2, 4, 8, 16)
-    placements = [Placement(strategy=Strategy(tensor=t, data=128 // t)) for t in degrees]
-    found = sum(float(group_links(p, selene, "data").bandwidth.min()) for p in placements)
-    return found, sum(200 * GB / min(t, 8) for t in degrees)
+    selene, degrees = hardware.cluster("a100-80gb-selene", gpus=128), (1, 2, 4, 8, 16)
+    placements = [parallel.Placement(strategy=parallel.Strategy(tensor=t, data=128 // t)) for t in degrees]
+    found = sum(float(parallel.group_links(p, selene, "data").bandwidth.min()) for p in placements)
+    return found, sum(200 * units.GB / min(t, 8) for t in degrees)
 
 
 @theorem("THM-rails-apart", system="Rail-optimised cluster")
 def rails_apart() -> tuple[float, float]:
     """On a DGX SuperPOD no two data groups of tensor degree 8 share a link: each gets a whole rail."""
     # Largest load of a link when all eight groups communicate, and when one does.
-    placement = Placement(strategy=Strategy(tensor=8, data=32))
-    found = group_links(placement, dgx_superpod(1), "data")
+    placement = parallel.Placement(strategy=parallel.Strategy(tensor=8, data=32))
+    found = parallel.group_links(placement, topology.dgx_superpod(1), "data")
     return float(found.load.max()), float(found.flow.max())
 
 
@@ -112,7 +102,7 @@ def rails_apart() -> tuple[float, float]:
 def overlap_worth() -> tuple[float, float]:
     """Slowed a and b times, overlapping equal stretched times saves nothing where 1/a + 1/b = 1."""
     # Overlapped time of 1/a and 1/b seconds, and their sum, for a = 3 and b = 3/2.
-    return overlap_time(1 / 3, 2 / 3, compute_slowdown=3, communication_slowdown=1.5), 1.0
+    return parallel.overlap_time(1 / 3, 2 / 3, compute_slowdown=3, communication_slowdown=1.5), 1.0
 
 
 @theorem("THM-bucketed-overlap", system="Bucketed gradient all-reduce")
@@ -120,7 +110,7 @@ def bucketed() -> tuple[float, float]:
     """n equal buckets end after max(n f + c, f + n c), as the simulator finds."""  # noqa: D403
     # Sum over fast and slow links of simulated ends, and of the closed form.
     work = np.full(24, 2.0)
-    simulated = sum(overlap_timeline("bucketed", work, sent).makespan for sent in (1.0, 2.0, 5.0))
+    simulated = sum(parallel.overlap_timeline("bucketed", work, sent).makespan for sent in (1.0, 2.0, 5.0))
     return simulated, sum(max(48 + sent, 2 + 24 * sent) for sent in (1.0, 2.0, 5.0))
 
 
@@ -130,5 +120,5 @@ def prefetch() -> tuple[float, float]:
     # Simulated end of 24 unequal layers, and the closed form.
     layer = np.arange(24.0)
     work, gather, scatter = 2 + layer % 5, 1 + layer % 3, 1 + layer % 4
-    simulated = overlap_timeline("prefetched", work, gather, scatter).makespan
-    return simulated, prefetched_time(work, gather, scatter)
+    simulated = parallel.overlap_timeline("prefetched", work, gather, scatter).makespan
+    return simulated, parallel.prefetched_time(work, gather, scatter)

@@ -1,7 +1,7 @@
 """Published cost, power and cables of networks, from unit prices and counts."""
 
+from relparallel import topology
 from relparallel.claims.registry import reproduces
-from relparallel.topology import bill_of_materials
 from relparallel.topology.costs import BillOfMaterials
 
 
@@ -25,6 +25,6 @@ def helios_cables(pods: int, hosts_per_pod: int, electrical: float, optical: flo
 
 def _helios(pods: int, hosts_per_pod: int, electrical: float, optical: float) -> BillOfMaterials:
     """Bill of the core at the study's unit prices."""
-    return bill_of_materials(
+    return topology.bill_of_materials(
         "helios", pods=pods, hosts_per_pod=hosts_per_pod, electrical=electrical, optical=optical
     )

@@ -5,11 +5,9 @@ from functools import cache
 
 import numpy as np
 
-from relparallel import hardware, workload
+from relparallel import hardware, optimize, parallel, workload
 from relparallel.claims.registry import theorem
-from relparallel.optimize import break_even_rate, joint, place_replicas
 from relparallel.optimize.joint_plans import JointPlan
-from relparallel.parallel import StrategyGrid
 
 _LIMITS = {"schedule": ("gpipe", "1f1b", "interleaved_1f1b")}
 _GPUS, _BATCH = 512, 256
@@ -19,14 +17,14 @@ _GPUS, _BATCH = 512, 256
 def _plan() -> JointPlan:
     """A 70-billion-parameter model on 64 nodes that fail as those of Llama-3, none held back."""
     model, cluster = workload.transformer("llama3-70b"), hardware.cluster("h100-80gb-dgx", gpus=_GPUS)
-    return joint(model, cluster, "llama3", global_batch=_BATCH, limits=_LIMITS, spares=0)
+    return optimize.joint(model, cluster, "llama3", global_batch=_BATCH, limits=_LIMITS, spares=0)
 
 
 @theorem("THM-joint-every-row", system="Joint reliability optimisation")
 def every_row_has_a_fate() -> tuple[float, float]:
     """The fates that the joint search counts sum to all rows of the grid: no strategy is skipped."""
     # Both counts.
-    rows = StrategyGrid.all(_GPUS, workload.transformer("llama3-70b"), _BATCH, **_LIMITS)
+    rows = parallel.StrategyGrid.all(_GPUS, workload.transformer("llama3-70b"), _BATCH, **_LIMITS)
     return float(_plan().counts.sum()), float(len(rows))
 
 
@@ -49,8 +47,8 @@ def break_even_of_the_search() -> tuple[float, float]:
     # Root and closed form on 16,384 GPUs, with the repair r that counts outside pauses.
     cluster = hardware.cluster("h100-80gb-dgx", gpus=16384)
     model = workload.transformer("llama3-405b")
-    plan = joint(model, replace(cluster), "llama3", global_batch=2048, limits=_LIMITS, spares=0)
-    found = break_even_rate(plan)
+    plan = optimize.joint(model, replace(cluster), "llama3", global_batch=2048, limits=_LIMITS, spares=0)
+    found = optimize.break_even_rate(plan)
     return found.rate, found.closed_rate
 
 
@@ -59,9 +57,13 @@ def copies_can_leave_their_rack() -> tuple[float, float]:
     """Copies can leave their rack exactly if no rack has more than half of the nodes."""
     # Racks of 16 nodes, one of them grown node by node: sizes at which a placement exists.
     sizes = np.arange(1, 16)
-    found = [place_replicas({"rack": np.repeat([0, 1], [size, 16 - size])}).feasible for size in sizes]
+    found = [
+        optimize.place_replicas({"rack": np.repeat([0, 1], [size, 16 - size])}).feasible for size in sizes
+    ]
     three = [
-        place_replicas({"rack": np.repeat([0, 1, 2], [size, 8 - size // 2, 8 - (size + 1) // 2])}).feasible
+        optimize.place_replicas(
+            {"rack": np.repeat([0, 1, 2], [size, 8 - size // 2, 8 - (size + 1) // 2])}
+        ).feasible
         for size in sizes
     ]
     return float(sum(found) + sum(three)), float((sizes == 8).sum() + (sizes <= 8).sum())

@@ -2,9 +2,9 @@
 
 import re
 
+from relparallel import workload
 from relparallel.claims.registry import reproduces
 from relparallel.published import Fact
-from relparallel.workload import layer_graph
 
 _WEIGHT_LAYERS = {"A": 11, "B": 13, "D": 16, "E": 19}  # columns of Simonyan & Zisserman 2015, table 1
 
@@ -14,7 +14,9 @@ def vgg_parameters(fact: Fact, image: int, classes: int) -> float:
     """Sum over the layers of the configuration that the row names."""
     letter = re.match(r"configuration (\w)", fact.inputs_text)
     assert letter, fact.inputs_text
-    graph = layer_graph(f"vgg-{_WEIGHT_LAYERS[letter[1]]}", image=image, classes=classes, element_bytes=1)
+    graph = workload.layer_graph(
+        f"vgg-{_WEIGHT_LAYERS[letter[1]]}", image=image, classes=classes, element_bytes=1
+    )
     return graph.totals["parameter_bytes"]
 
 
@@ -22,5 +24,5 @@ def vgg_parameters(fact: Fact, image: int, classes: int) -> float:
 def resnet_parameters(fact: Fact, classes: int) -> float:
     """Sum over the layers of the depth whose blocks the row counts: three layers each, and two more."""
     blocks = [int(count) for count in re.findall(r"\d+", fact.inputs_text.partition(";")[0])]
-    graph = layer_graph(f"resnet-{3 * sum(blocks) + 2}", classes=classes, element_bytes=1)
+    graph = workload.layer_graph(f"resnet-{3 * sum(blocks) + 2}", classes=classes, element_bytes=1)
     return graph.totals["parameter_bytes"]

@@ -2,13 +2,11 @@
 
 from typing import Any
 
+from relparallel import hardware, parallel, workload
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.hardware import Cluster, cluster
-from relparallel.parallel import Strategy, memory
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.parallel.memory import StageMemory
 from relparallel.published import Fact, facts
-from relparallel.workload import Transformer
 
 
 def bloom_rows() -> list[Fact]:
@@ -19,20 +17,20 @@ def bloom_rows() -> list[Fact]:
 def bloom_memory(fact: Fact) -> StageMemory:
     """Bytes of a BLOOM tuning run; from its degrees and sizes, never from its memory column."""
     row: dict[str, Any] = dict(fact.inputs)
-    model = Transformer(
+    model = workload.Transformer(
         layers=row["layers"], hidden=row["h"], heads=row["heads"], sequence=row["s"], vocabulary=250880,
         learned_positions=False,
     )  # fmt: skip
-    strategy = Strategy(
+    strategy = parallel.Strategy(
         tensor=row["tp"], pipeline=row["pp"], data=row["dp"], micro_batch=row["mbs"],
         recompute=row["recompute"], zero_stage=row["zero"],
     )  # fmt: skip
     precision = "deepspeed-fp16" if row["era"] == "fp16" else "deepspeed-bf16-2022"
-    return memory(model, strategy, row["gbs"], precision=precision)
+    return parallel.memory(model, strategy, row["gbs"], precision=precision)
 
 
-def _jean_zay() -> Cluster:
-    return cluster("a100-80gb-jean-zay", gpus=384)
+def _jean_zay() -> hardware.Cluster:
+    return hardware.cluster("a100-80gb-jean-zay", gpus=384)
 
 
 @theorem("THM-bloom-memory", system="ZeRO / DeepSpeed")
@@ -49,7 +47,7 @@ def mpt_fits() -> tuple[float, float]:
     # Runs that fit, and runs.
     runs = [run for run in measured_runs() if run.source.startswith("MPT")]
     fits = [
-        memory(
+        parallel.memory(
             run.model, run.strategy, run.global_batch,
             precision="fsdp", flash_attention=True, dropout=False,
         ).fits(run.cluster).fits
@@ -67,8 +65,8 @@ def mpt_parameters() -> tuple[float, float]:
     return float(sum(counted)), float(len(rows))
 
 
-def _gpt(row: Any) -> Transformer:
-    return Transformer(
+def _gpt(row: Any) -> workload.Transformer:
+    return workload.Transformer(
         layers=row["layers"], hidden=row["d_model"], heads=row["heads"], vocabulary=row["vocab"],
         sequence=row["s"],
     )  # fmt: skip
@@ -77,8 +75,11 @@ def _gpt(row: Any) -> Transformer:
 @reproduces("MEGMEM-*")
 def megatron_bytes(d: int, precision: str) -> tuple[float, float]:
     """Bytes per parameter without sharding, and with the distributed optimiser, which is ZeRO stage 1."""
-    model = Transformer(layers=2, hidden=64, heads=4, vocabulary=512, sequence=16)
-    needs = (memory(model, Strategy(data=d, zero_stage=stage), d, precision=precision) for stage in (0, 1))
+    model = workload.Transformer(layers=2, hidden=64, heads=4, vocabulary=512, sequence=16)
+    needs = (
+        parallel.memory(model, parallel.Strategy(data=d, zero_stage=stage), d, precision=precision)
+        for stage in (0, 1)
+    )
     plain, shared = (
         float((need.parameters + need.gradients + need.optimizer)[0]) / model.parameters for need in needs
     )

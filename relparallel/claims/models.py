@@ -2,54 +2,33 @@
 
 import numpy as np
 
+from relparallel import hardware, units, workload
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.hardware import accelerator
-from relparallel.units import GB, GFLOP, MILLISECOND
-from relparallel.workload import (
-    KINDS,
-    Transformer,
-    bert,
-    encoder_decoder,
-    encoder_layer,
-    flash_attention_accesses,
-    lost_gradients,
-    operators,
-    recurrent,
-    rlhf,
-    standard_attention_accesses,
-    state_bytes_per_parameter,
-    swin,
-    t5,
-    transformer,
-    transformers,
-    vision_transformer,
-    words_moved,
-)
 from relparallel.workload.precision import NumberFormat
 
 
 @reproduces("MODEL-GPT2-*", "MODEL-GPT3-*", quantity="parameters")
 def gpt_parameters(layers: int, h: int, vocab: int, s: int) -> float:
     """Exact count; heads do not change it, and those printed for GPT-3 1.3B and 13B do not divide h."""
-    return Transformer(layers=layers, hidden=h, heads=1, vocabulary=vocab, sequence=s).parameters
+    return workload.Transformer(layers=layers, hidden=h, heads=1, vocabulary=vocab, sequence=s).parameters
 
 
 @reproduces("MODEL-GPT3-flops")
 def gpt3_flops(tokens: float) -> float:
     """Six operations per counted parameter and token."""
-    return 6 * transformer("gpt3-175b").parameters * tokens
+    return 6 * workload.transformer("gpt3-175b").parameters * tokens
 
 
 @reproduces("MODEL-LLAMA3-flops")
 def llama3_flops(model: str, tokens: float) -> float:
     """Six operations per counted parameter and token."""
-    return 6 * transformer(model).parameters * tokens
+    return 6 * workload.transformer(model).parameters * tokens
 
 
 @reproduces("MODEL-TRF-*")
 def first_transformer(encoder: int, decoder: int, h: int, heads: int, ffn: int, vocab: str) -> float:
     """Exact count; the inputs read "37000 shared"."""
-    return encoder_decoder(encoder, decoder, h, heads, ffn, _first(vocab)).parameters
+    return workload.encoder_decoder(encoder, decoder, h, heads, ffn, _first(vocab)).parameters
 
 
 _T5_LARGE = "the sizes give 738M, which the released model has as well; the paper rounds up to 770M"
@@ -58,31 +37,33 @@ _T5_LARGE = "the sizes give 738M, which the released model has as well; the pape
 @reproduces("MODEL-T5-*", discrepancies={"MODEL-T5-large": _T5_LARGE})
 def t5_parameters(encoder: int, h: int, heads: int, ffn: int, head_dim: int, vocab: str) -> float:
     """Exact count; as many layers in the decoder."""
-    return t5(encoder, h, heads, ffn, head_size=head_dim, vocabulary=_first(vocab)).parameters
+    return workload.t5(encoder, h, heads, ffn, head_size=head_dim, vocabulary=_first(vocab)).parameters
 
 
 @reproduces("MODEL-BERT-*")
 def bert_parameters(layers: int, h: int, heads: int, vocab: int, s: int) -> float:
     """Exact count."""
-    return bert(layers, h, heads, vocabulary=vocab, sequence=s).parameters
+    return workload.bert(layers, h, heads, vocabulary=vocab, sequence=s).parameters
 
 
 @reproduces("MODEL-VIT-*")
 def vit_parameters(layers: int, h: int, ffn: int, heads: int, patch: int, image: int) -> float:
     """Exact count."""
-    return vision_transformer(layers, h, heads, ffn=ffn, patch=patch, image=image).parameters
+    return workload.vision_transformer(layers, h, heads, ffn=ffn, patch=patch, image=image).parameters
 
 
 @reproduces("MODEL-SWIN-*", quantity="parameters")
 def swin_parameters(C: int, depths: str, window: int, patch: int, image: int, head_dim: int) -> float:
     """Exact count."""
-    return swin(C, _list(depths), window=window, patch=patch, image=image, head_size=head_dim).parameters
+    return workload.swin(
+        C, _list(depths), window=window, patch=patch, image=image, head_size=head_dim
+    ).parameters
 
 
 @reproduces("MODEL-SWIN-*", quantity="multiply-adds*")
 def swin_multiply_adds(C: int, depths: str, window: int, patch: int, image: int) -> float:
     """Products of one forward pass."""
-    return swin(C, _list(depths), window=window, patch=patch, image=image).multiply_adds
+    return workload.swin(C, _list(depths), window=window, patch=patch, image=image).multiply_adds
 
 
 @reproduces("MODEL-LLAMA3-*", quantity="parameters")
@@ -103,47 +84,47 @@ def mixtral_parameters(
 @reproduces("MODEL-MIXTRAL-active")
 def mixtral_active() -> float:
     """What a token passes; the row has no sizes of its own."""
-    return transformer("mixtral-8x7b").active_parameters
+    return workload.transformer("mixtral-8x7b").active_parameters
 
 
 @reproduces("MODEL-DEEPSEEK-*", "MODEL-QWEN3-*", "MODEL-BLOOM-*", quantity="parameters")
 def shipped_parameters(model: str) -> float:
     """Exact count."""
-    return transformer(model).parameters
+    return workload.transformer(model).parameters
 
 
 @reproduces("MODEL-DEEPSEEK-*", "MODEL-QWEN3-*", quantity="active*")
 def shipped_active(model: str) -> float:
     """What a token passes."""
-    return transformer(model).active_parameters
+    return workload.transformer(model).active_parameters
 
 
 @reproduces("MODEL-LSTM-*")
 def lstm_parameters(inputs: int, h: int, layers: int, vocab: int) -> float:
     """Exact count with one bias for each gate."""
-    return recurrent("lstm", inputs, h, layers=layers, vocabulary=vocab).parameters
+    return workload.recurrent("lstm", inputs, h, layers=layers, vocabulary=vocab).parameters
 
 
 @reproduces("dmayn_flop")
 def encoder_contractions(B: int, L: int, H: int, I: int, U: int) -> tuple[float, float]:  # noqa: E741
     """GFLOP of the products, forward and both passes."""
-    products = encoder_layer(B, L, I, H, U).query("`class` == 'contraction'")
+    products = workload.encoder_layer(B, L, I, H, U).query("`class` == 'contraction'")
     forward = products["flops"][products["pass"] == "forward"].sum()
-    return float(forward) / GFLOP, float(products["flops"].sum()) / GFLOP
+    return float(forward) / units.GFLOP, float(products["flops"].sum()) / units.GFLOP
 
 
 @reproduces("dmayn_shares")
 def encoder_shares(B: int, L: int, H: int, I: int, U: int) -> tuple[float, ...]:  # noqa: E741
     """Percentages by class."""
-    layer = encoder_layer(B, L, I, H, U)
+    layer = workload.encoder_layer(B, L, I, H, U)
     share = 100 * layer.groupby("class")["flops"].sum() / layer["flops"].sum()
-    return tuple(float(share[kind]) for kind in KINDS)
+    return tuple(float(share[kind]) for kind in workload.KINDS)
 
 
 @reproduces("flash_count")
 def flash_accesses(N: int, d: int, M: int) -> tuple[int, int]:
     """Numbers read or written in tiles, and without."""
-    return flash_attention_accesses(N, d, M), standard_attention_accesses(N, d)
+    return workload.flash_attention_accesses(N, d, M), workload.standard_attention_accesses(N, d)
 
 
 _KERNELS = (
@@ -155,11 +136,14 @@ _KERNELS = (
 @reproduces("flash_hbm", discrepancies={"flash_hbm": _KERNELS})
 def flash_traffic() -> tuple[float, float, float, float]:
     """GB and ms of 64 x 16 heads of 1024 tokens; backward counts as two forward passes."""
-    counts = standard_attention_accesses(1024, 64), flash_attention_accesses(1024, 64, 51200)
+    counts = (
+        workload.standard_attention_accesses(1024, 64),
+        workload.flash_attention_accesses(1024, 64, 51200),
+    )
     moved = [3 * 64 * 16 * 2 * count for count in counts]
-    rate = accelerator("a100-40gb").memory_bandwidth
-    standard, tiled = (size / rate / MILLISECOND for size in moved)
-    return moved[0] / GB, moved[1] / GB, standard, tiled
+    rate = hardware.accelerator("a100-40gb").memory_bandwidth
+    standard, tiled = (size / rate / units.MILLISECOND for size in moved)
+    return moved[0] / units.GB, moved[1] / units.GB, standard, tiled
 
 
 @reproduces("fp16_limits")
@@ -174,7 +158,7 @@ def half_underflow(
     mean: float, deviation: float, first_scale: float, second_scale: float
 ) -> tuple[float, float]:
     """Shares that become zero at two loss scales."""
-    under, _ = lost_gradients([first_scale, second_scale], mean, deviation)
+    under, _ = workload.lost_gradients([first_scale, second_scale], mean, deviation)
     return float(under[0]), float(under[1])
 
 
@@ -182,8 +166,8 @@ def half_underflow(
 def table_flops() -> tuple[float, float]:
     """The products of every shipped model cost what its closed form says, operator by operator."""
     # FLOPs summed over all models, by table and by closed form.
-    models = [transformer(name) for name in transformers()]
-    counted = sum(operators(model, 2).flops(kind="contraction") for model in models)
+    models = [workload.transformer(name) for name in workload.transformers()]
+    counted = sum(workload.operators(model, 2).flops(kind="contraction") for model in models)
     return float(counted), sum(model.flops_per_iteration(2) for model in models)
 
 
@@ -191,15 +175,17 @@ def table_flops() -> tuple[float, float]:
 def table_parameters() -> tuple[int, int]:
     """The parameters of every shipped model are those of its operators."""
     # Parameters summed over all models, by table and by closed form.
-    models = [transformer(name) for name in transformers()]
-    return sum(operators(model).parameters for model in models), sum(model.parameters for model in models)
+    models = [workload.transformer(name) for name in workload.transformers()]
+    return sum(workload.operators(model).parameters for model in models), sum(
+        model.parameters for model in models
+    )
 
 
 @theorem("THM-rnn-gates", system="RNN and LSTM")
 def lstm_gates() -> tuple[int, int]:
     """An LSTM layer has four times the parameters and products of an RNN layer of the same widths."""
     # Multiply-adds and parameters of one, and four times those of the other.
-    gated, plain = (recurrent(cell, 30, 50, layers=3, steps=7, batch=2) for cell in ("lstm", "rnn"))
+    gated, plain = (workload.recurrent(cell, 30, 50, layers=3, steps=7, batch=2) for cell in ("lstm", "rnn"))
     return gated.parameters + gated.multiply_adds, 4 * (plain.parameters + plain.multiply_adds)
 
 
@@ -209,15 +195,15 @@ def rounded_gradients() -> tuple[float, float]:
     # Rounded shares in per cent: cast by numpy, and by the closed form.
     drawn = 10 ** np.random.default_rng(7).normal(-6, 1.5, 200_000)
     lost = float((drawn.clip(max=6e4).astype(np.float16) == 0).mean())
-    return round(100 * lost), round(100 * float(lost_gradients(1, -6, 1.5)[0]))
+    return round(100 * lost), round(100 * float(workload.lost_gradients(1, -6, 1.5)[0]))
 
 
 @theorem("THM-fusion", system="Data Movement Is All You Need")
 def fusion_savings() -> tuple[int, int]:
     """Fusion saves each inner tensor's write and reads, and each repeated read of an outer one."""
     # Words saved by fusing the softmax, counted by kernels and by tensors.
-    layer = encoder_layer()
-    saved = words_moved(layer).sum() - words_moved(layer, ["softmax", "relu"]).sum()
+    layer = workload.encoder_layer()
+    saved = workload.words_moved(layer).sum() - workload.words_moved(layer, ["softmax", "relu"]).sum()
     scores, wide = 8 * 16 * 512 * 512, 8 * 512 * 4096
     return int(saved), 2 * scores + scores + 2 * wide + wide
 
@@ -226,9 +212,9 @@ def fusion_savings() -> tuple[int, int]:
 def rlhf_states() -> tuple[float, float]:
     """Two trained models and two frozen ones keep 18 bytes for each parameter of actor and critic."""
     # Bytes without the cache, and the closed form.
-    actor, critic = transformer("llama2-13b"), transformer("llama2-7b")
-    step = rlhf(actor, critic, prompt=8, response=8, sequences=4)
-    each = state_bytes_per_parameter() + 2
+    actor, critic = workload.transformer("llama2-13b"), workload.transformer("llama2-7b")
+    step = workload.rlhf(actor, critic, prompt=8, response=8, sequences=4)
+    each = workload.state_bytes_per_parameter() + 2
     return step.bytes - step.cache, float(each * (actor.parameters + critic.parameters))
 
 
@@ -244,9 +230,9 @@ def _list(text: str) -> tuple[int, ...]:
 def _llama(
     layers: int, h: int, ffn: int, heads: int, kv_heads: int, vocab: int, experts: int = 1,
     active_experts: int = 1,
-) -> Transformer:  # fmt: skip
+) -> workload.Transformer:  # fmt: skip
     """Gated, with grouped queries, untied, without biases."""
-    return Transformer(
+    return workload.Transformer(
         layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=8192, ffn=ffn, kv_heads=kv_heads,
         gated=True, experts=experts, active_experts=active_experts, tied=False, learned_positions=False,
         biases=False,

@@ -8,18 +8,11 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-from relparallel import topology
+from relparallel import reliability, topology
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import data_folder
-from relparallel.reliability import (
-    Reliability,
-    evaluate,
-    polynomial,
-    unavailability,
-)
 from relparallel.reliability.frontier.compiled_sweep import compile_sweep, run_sweep
 from relparallel.reliability.frontier.ordering import link_order
-from relparallel.topology import Topology, as_topology
 
 #: What a row calls its graph, ``name(sizes)``; nodes are numbered from 0, hosts first.
 _BUILDERS: Final[dict[str, Callable[..., Any]]] = {
@@ -38,14 +31,14 @@ _BUILDERS: Final[dict[str, Callable[..., Any]]] = {
 _TERMINALS: Final = {"all vertices": "nodes", "switches": "switches"}
 
 
-def _graph(text: str) -> Topology:
+def _graph(text: str) -> topology.Topology:
     """The graph that a row names."""
     name, sizes = text.removesuffix(")").split("(")
-    return as_topology(_BUILDERS[name](*map(int, re.findall(r"\d+", sizes))))
+    return topology.as_topology(_BUILDERS[name](*map(int, re.findall(r"\d+", sizes))))
 
 
-def _connected(graph: str, terminals: Any, link_up: float, **options: Any) -> Reliability:
-    return evaluate(_graph(graph), _TERMINALS.get(terminals, terminals), link_up, **options)
+def _connected(graph: str, terminals: Any, link_up: float, **options: Any) -> reliability.Reliability:
+    return reliability.evaluate(_graph(graph), _TERMINALS.get(terminals, terminals), link_up, **options)
 
 
 @reproduces("NR-*-all-p*", quantity="all-terminal unreliability*")
@@ -78,13 +71,13 @@ def connecting_subsets_by_size(graph: str, terminals: str) -> tuple[int, ...]:
     network = _graph(graph).to_networkx()
     if terminals == "switches":
         network = network.subgraph(v for v, kind in network.nodes(data="endpoint") if not kind)
-    return polynomial(network, "nodes")
+    return reliability.polynomial(network, "nodes")
 
 
 @reproduces("NR-*-two-poly")
 def joining_subsets_by_size(graph: str, source: int, target: int) -> tuple[int, ...]:
     """The same for two terminals."""
-    return polynomial(_graph(graph), (source, target))
+    return reliability.polynomial(_graph(graph), (source, target))
 
 
 @reproduces("NR-zoo-*")
@@ -111,11 +104,11 @@ def pair_apart_any_path(
     fabric = topology.fat_tree(k)
     first = int(np.flatnonzero(fabric.is_kind("edge"))[0])
     chances = _fat_tree_chances(fabric, core_up, aggregation_up, core_link_up, edge_link_up)
-    return evaluate(fabric, (first, first + k // 2), method="exact", **chances).unreliability
+    return reliability.evaluate(fabric, (first, first + k // 2), method="exact", **chances).unreliability
 
 
 def _fat_tree_chances(
-    fabric: Topology, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
+    fabric: topology.Topology, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
 ) -> dict[str, Any]:
     """Arrays for `evaluate`; links of hosts are perfect."""
     core, aggregation = fabric.is_kind("core"), fabric.is_kind("aggregation")
@@ -141,5 +134,7 @@ def set_partitions(n: int) -> int:
 def ring_is_redundant_by_one() -> tuple[float, float]:
     """A ring of n links is connected while at most one is down: an (n-1)-out-of-n system."""
     # Twelve links, MTBF 999 h, MTTR 1 h.
-    ring = evaluate(nx.cycle_graph(12), link_down=unavailability(999.0, 1.0), reductions=False)
-    return ring.unreliability, float(unavailability(999.0, 1.0, needed=11, installed=12))
+    ring = reliability.evaluate(
+        nx.cycle_graph(12), link_down=reliability.unavailability(999.0, 1.0), reductions=False
+    )
+    return ring.unreliability, float(reliability.unavailability(999.0, 1.0, needed=11, installed=12))

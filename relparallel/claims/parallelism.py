@@ -4,23 +4,9 @@ import math
 
 import numpy as np
 
+from relparallel import parallel, units, workload
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.parallel import (
-    Links,
-    Strategy,
-    activation_bytes_per_layer,
-    bytes_sent,
-    execute,
-    model_state_bytes,
-    ring_all_reduce,
-    rounds_time,
-    simulate_schedule,
-    stage_activation_bytes,
-    strategy_collectives,
-)
 from relparallel.parallel.memory_forms import micro_batches_in_flight, zero_communication_bytes
-from relparallel.units import GB, GIB, TFLOP
-from relparallel.workload import Transformer
 
 _ROUNDED_TIME = (
     "the iteration time is printed as 1.10 s, and its rounding alone moves the value by 0.2 points"
@@ -30,7 +16,7 @@ _ROUNDED_TIME = (
 @reproduces("ZERO-*", quantity="model-state memory*")
 def zero_state(psi: float, dp: int, K: int, stage: int) -> float:
     """GB of model states per GPU."""
-    return float(model_state_bytes(psi, dp, stage, optimizer_bytes=K)) / GB
+    return float(parallel.model_state_bytes(psi, dp, stage, optimizer_bytes=K)) / units.GB
 
 
 @reproduces("ZERO-*", quantity="DP communication volume*")
@@ -43,15 +29,19 @@ def zero_volume(psi: float, dp: float, stage: int) -> float:
 def activation_bytes(s: int, b: int, h: int, a: int, t: int, seqpar: bool, recompute: str) -> float:
     """Bytes kept of one layer."""
     return float(
-        activation_bytes_per_layer(s, h, a, b, tensor=t, sequence_parallel=seqpar, recompute=recompute)
+        parallel.activation_bytes_per_layer(
+            s, h, a, b, tensor=t, sequence_parallel=seqpar, recompute=recompute
+        )
     )
 
 
 @reproduces("KORTH-00*", quantity="params+grads+optimizer*")
 def korthikanti_states(layers: int, h: int, heads: int, s: int, tp: int, pp: int) -> float:
     """GiB of states per GPU: the figure counts the layers' weights only, with fp32 gradients."""
-    model = Transformer(layers=layers, hidden=h, heads=heads, vocabulary=1, sequence=s)
-    return float(model_state_bytes(model.layer_weights / (tp * pp), 1, 0, gradient_bytes=4)) / GIB
+    model = workload.Transformer(layers=layers, hidden=h, heads=heads, vocabulary=1, sequence=s)
+    return (
+        float(parallel.model_state_bytes(model.layer_weights / (tp * pp), 1, 0, gradient_bytes=4)) / units.GIB
+    )
 
 
 @reproduces("KORTH-00*", quantity="activation bytes per GPU")
@@ -60,12 +50,12 @@ def korthikanti_activations(
     recompute: str, seqpar: bool,
 ) -> float:  # fmt: skip
     """GiB of activations on the first stage."""
-    model = Transformer(layers=layers, hidden=h, heads=heads, vocabulary=1, sequence=s)
-    strategy = Strategy(
+    model = workload.Transformer(layers=layers, hidden=h, heads=heads, vocabulary=1, sequence=s)
+    strategy = parallel.Strategy(
         tensor=tp, pipeline=pp, micro_batch=mbs, virtual_stages=vstages, sequence_parallel=seqpar,
         recompute={"attn_only": "selective"}.get(recompute, recompute), schedule="interleaved_1f1b",
     )  # fmt: skip
-    return float(stage_activation_bytes(model, strategy, strategy.micro_batches(gbs))[0]) / GIB
+    return float(parallel.stage_activation_bytes(model, strategy, strategy.micro_batches(gbs))[0]) / units.GIB
 
 
 @reproduces("KORTH-00*", quantity="activation bytes relative*")
@@ -84,8 +74,8 @@ def weak_scaling_time(
     layers: int, h: int, heads: int, s: int, vocab: int, gbs: int, gpus: int, tflops: float
 ) -> float:
     """Seconds per iteration: counted operations over the published rate."""
-    model = Transformer(layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=s)
-    return model.flops_per_iteration(gbs, recompute="full") / (tflops * TFLOP * gpus)
+    model = workload.Transformer(layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=s)
+    return model.flops_per_iteration(gbs, recompute="full") / (tflops * units.TFLOP * gpus)
 
 
 def _utilisation(
@@ -93,7 +83,7 @@ def _utilisation(
     peak: float,
 ) -> float:  # fmt: skip
     """Percentage of the peak rate that the counted operations reach."""
-    model = Transformer(layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=s)
+    model = workload.Transformer(layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=s)
     return 100 * model.flops_per_iteration(gbs, recompute=recompute) / (time * gpus * peak)
 
 
@@ -117,7 +107,7 @@ def hardware_utilisation(
 def flush_makespan(p: int, m: int, TF: float, TB: float, TW: float, Tcomm: float) -> float:
     """Simulated span, the same for both schedules."""
     (span,) = {
-        simulate_schedule(name, p, m, forward=TF, backward=TB + TW, communication=Tcomm).makespan
+        parallel.simulate_schedule(name, p, m, forward=TF, backward=TB + TW, communication=Tcomm).makespan
         for name in ("gpipe", "1f1b")
     }
     return span
@@ -126,39 +116,44 @@ def flush_makespan(p: int, m: int, TF: float, TB: float, TW: float, Tcomm: float
 @reproduces("SCHED-*", system="interleaved 1F1B closed form", quantity="bubble time / ideal time")
 def interleaved_bubble(p: int, m: int, v: int) -> float:
     """Simulated idle over ideal time."""
-    return simulate_schedule("interleaved_1f1b", p, m, v).bubble_fraction
+    return parallel.simulate_schedule("interleaved_1f1b", p, m, v).bubble_fraction
 
 
 @reproduces("SCHED-*", system="interleaved 1F1B memory penalty")
 def interleaved_memory(p: int, v: int) -> float:
     """Simulated peak on stage 0 over that of 1F1B; any m of at least 2 p gives the same."""
-    peaks = [simulate_schedule("interleaved_1f1b", p, 2 * p, chunks).peak_in_flight[0] for chunks in (v, 1)]
+    peaks = [
+        parallel.simulate_schedule("interleaved_1f1b", p, 2 * p, chunks).peak_in_flight[0]
+        for chunks in (v, 1)
+    ]
     return float(peaks[0] / peaks[1])
 
 
 @reproduces("SCHED-SIM-*", quantity="makespan")
 def simulated_makespan(schedule: str, p: int, m: int, v: int, comm: float) -> float:
     """Simulated span."""
-    return simulate_schedule(schedule, p, m, v, forward=1.0, backward=2.0, communication=comm).makespan
+    return parallel.simulate_schedule(
+        schedule, p, m, v, forward=1.0, backward=2.0, communication=comm
+    ).makespan
 
 
 @reproduces("SCHED-SIM-*", quantity="peak in-flight*first stage")
 def simulated_peak_first(schedule: str, p: int, m: int, v: int, comm: float) -> float:
     """Simulated peak on stage 0."""
-    return float(simulate_schedule(schedule, p, m, v, communication=comm).peak_in_flight[0])
+    return float(parallel.simulate_schedule(schedule, p, m, v, communication=comm).peak_in_flight[0])
 
 
 @reproduces("SCHED-SIM-*", quantity="peak in-flight*last stage")
 def simulated_peak_last(schedule: str, p: int, m: int, v: int, comm: float) -> float:
     """Simulated peak on stage p - 1."""
-    return float(simulate_schedule(schedule, p, m, v, communication=comm).peak_in_flight[-1])
+    return float(parallel.simulate_schedule(schedule, p, m, v, communication=comm).peak_in_flight[-1])
 
 
 @reproduces("ring_volume")
 def ring_volume(N: int, K: str) -> float:
     """Bytes counted over the rounds of the ring; K reads "300e6 values*4 B"."""
     values = int(float(K.partition(" ")[0]))
-    return float(bytes_sent(ring_all_reduce(N, values), N, element_bytes=4).max())
+    return float(parallel.bytes_sent(parallel.ring_all_reduce(N, values), N, element_bytes=4).max())
 
 
 @theorem("THM-ring-all-reduce", system="Ring all-reduce")
@@ -166,7 +161,7 @@ def ring_sum() -> tuple[float, float]:
     """Executed on vectors of 1,000 whole numbers, 7 ranks all end with the sum."""
     # Entries equal to the sum, and entries in all.
     vectors = np.arange(7000).reshape(7, 1000) ** 2 % 997
-    held = execute(ring_all_reduce(7, 1000), vectors)
+    held = parallel.execute(parallel.ring_all_reduce(7, 1000), vectors)
     return float((held == vectors.sum(axis=0)).sum()), 7000.0
 
 
@@ -174,23 +169,23 @@ def ring_sum() -> tuple[float, float]:
 def ring_price() -> tuple[float, float]:
     """With n dividing N the rounds cost 2 (n - 1)(alpha + beta N/n)."""
     # Price of the rounds, and the closed form.
-    links = Links(latency=3e-6, bandwidth=100 * GB, network_latency=0.0, network_bandwidth=1.0)
-    priced = rounds_time(ring_all_reduce(16, 2**20), 16, links, element_bytes=4)
-    return priced, 30 * (3e-6 + 2**20 / 16 * 4 / (100 * GB))
+    links = parallel.Links(latency=3e-6, bandwidth=100 * units.GB, network_latency=0.0, network_bandwidth=1.0)
+    priced = parallel.rounds_time(parallel.ring_all_reduce(16, 2**20), 16, links, element_bytes=4)
+    return priced, 30 * (3e-6 + 2**20 / 16 * 4 / (100 * units.GB))
 
 
 @theorem("THM-1f1b-peak", system="1F1B / PipeDream-Flush")
 def one_forward_one_backward_peak() -> tuple[float, float]:
     """Summed over 12 stages, the simulated 1F1B holds 1 + 2 + ... + 12 micro-batches at its peak."""
     # Sum of the simulated peaks, and of 1 ... p.
-    return float(simulate_schedule("1f1b", 12, 48).peak_in_flight.sum()), 12 * 13 / 2
+    return float(parallel.simulate_schedule("1f1b", 12, 48).peak_in_flight.sum()), 12 * 13 / 2
 
 
 @theorem("THM-interleaved-peak", system="Interleaved 1F1B")
 def interleaved_peaks() -> tuple[float, float]:
     """The simulated peaks of 8 stages with 4 chunks equal the closed form on every stage."""
     # Sum of squares of the simulated and of the closed-form peaks.
-    simulated = simulate_schedule("interleaved_1f1b", 8, 32, 4).peak_in_flight
+    simulated = parallel.simulate_schedule("interleaved_1f1b", 8, 32, 4).peak_in_flight
     return math.fsum(simulated**2), math.fsum(micro_batches_in_flight("interleaved_1f1b", 8, 32, 4) ** 2)
 
 
@@ -198,7 +193,9 @@ def interleaved_peaks() -> tuple[float, float]:
 def tensor_volume() -> tuple[float, float]:
     """Each GPU sends what 4 ring all-reduces per layer send when counted round by round."""
     # Bytes by the formula, and bytes counted.
-    model = Transformer(layers=48, hidden=6144, heads=64, vocabulary=51200, sequence=2048)
-    (formula,) = strategy_collectives(model, Strategy(tensor=8, micro_batch=4), global_batch=4)
-    counted = bytes_sent(ring_all_reduce(8, 4 * 2048 * 6144), ranks=8, element_bytes=2)
+    model = workload.Transformer(layers=48, hidden=6144, heads=64, vocabulary=51200, sequence=2048)
+    (formula,) = parallel.strategy_collectives(
+        model, parallel.Strategy(tensor=8, micro_batch=4), global_batch=4
+    )
+    counted = parallel.bytes_sent(parallel.ring_all_reduce(8, 4 * 2048 * 6144), ranks=8, element_bytes=2)
     return formula.bytes_sent, 4 * 48 * float(counted.max())

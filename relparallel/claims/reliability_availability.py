@@ -8,24 +8,14 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from relparallel import topology
+from relparallel import reliability, topology
 from relparallel.claims.registry import theorem
-from relparallel.reliability import (
-    RepairedParts,
-    common_cause_unavailability,
-    evaluate,
-    failure_frequency,
-    multiple_greek_letters,
-    performability,
-    repair_chain,
-    unavailability,
-)
 from relparallel.reliability.closed_forms.capacity_forms import fat_tree_pod_bandwidth
 
 
-def _hosts(spares: int, dormancy: float = 1.0) -> RepairedParts:
+def _hosts(spares: int, dormancy: float = 1.0) -> reliability.RepairedParts:
     """A job of 128 hosts; life and repair are powers of two, exact as fractions."""
-    return RepairedParts(
+    return reliability.RepairedParts(
         name="host", count=128 + spares, needed=128, mtbf=2.0**23, mttr=2.0**14, dormancy=dormancy
     )
 
@@ -34,8 +24,10 @@ def _hosts(spares: int, dormancy: float = 1.0) -> RepairedParts:
 def crews_enough() -> tuple[float, float]:
     """With a crew for each host the repair chain gives the k-out-of-n formula."""
     # Elimination without a subtraction, and the binomial sum.
-    chain = repair_chain([_hosts(8)])
-    return chain.unavailability, float(unavailability(2.0**23, 2.0**14, needed=128, installed=136))
+    chain = reliability.repair_chain([_hosts(8)])
+    return chain.unavailability, float(
+        reliability.unavailability(2.0**23, 2.0**14, needed=128, installed=136)
+    )
 
 
 @theorem("THM-availability-crews", system="Availability, MTBF/MTTR")
@@ -44,27 +36,29 @@ def one_crew() -> tuple[float, float]:
     # 128 hosts and 6 cold spares: one of min(134 - k, 128) that work fails, one of k is repaired.
     rates = [Fraction(min(134 - k, 128), 2**9) for k in range(134)]
     weights = [prod(rates[:k], start=Fraction(1)) for k in range(135)]
-    return repair_chain([_hosts(6, 0.0)], crews=1).unavailability, float(sum(weights[7:]) / sum(weights))
+    return reliability.repair_chain([_hosts(6, 0.0)], crews=1).unavailability, float(
+        sum(weights[7:]) / sum(weights)
+    )
 
 
 @theorem("THM-availability-frequency", system="Availability, MTBF/MTTR")
 def ring_fails_as_often() -> tuple[float, float]:
     """A ring fails as often by Birnbaum's measures of its cables as by the chain over their number."""
     # Sum of w B over 12 cables, and the flow of the chain from one cable down to two.
-    ring = failure_frequency(nx.cycle_graph(12), link_mtbf=999.0, link_mttr=1.0)
-    cables = RepairedParts(name="cable", count=12, needed=11, mtbf=999.0, mttr=1.0)
-    return ring.frequency, repair_chain([cables]).frequency
+    ring = reliability.failure_frequency(nx.cycle_graph(12), link_mtbf=999.0, link_mttr=1.0)
+    cables = reliability.RepairedParts(name="cable", count=12, needed=11, mtbf=999.0, mttr=1.0)
+    return ring.frequency, reliability.repair_chain([cables]).frequency
 
 
 @theorem("THM-availability-common-cause", system="Availability, MTBF/MTTR")
 def beta_factor_is_a_group() -> tuple[float, float]:
     """Spines under the beta factor model are a group of shared risk: the same unreliability."""
     # Two leaves over four spines, a tenth of their failures in common.
-    causes, spines = multiple_greek_letters(1e-3, 4, [0.1]), range(2, 6)
+    causes, spines = reliability.multiple_greek_letters(1e-3, 4, [0.1]), range(2, 6)
     down: Any = dict.fromkeys(spines, float(causes[0]))
     graph = nx.complete_bipartite_graph(2, 4)
-    shared = evaluate(graph, (0, 1), node_down=down, groups=[(tuple(spines), float(causes[3]))])
-    return shared.unreliability, common_cause_unavailability(1, causes)
+    shared = reliability.evaluate(graph, (0, 1), node_down=down, groups=[(tuple(spines), float(causes[3]))])
+    return shared.unreliability, reliability.common_cause_unavailability(1, causes)
 
 
 @theorem("THM-importance-conditioning", system="Importance measures")
@@ -74,13 +68,15 @@ def importance_is_a_difference() -> tuple[float, float]:
     fabric, terminals = topology.fat_tree(4), (0, 5, 15)
     core = fabric.is_kind("core")
     down = np.where(core, 0.05, np.where(fabric.endpoint, 0.0, 0.02))
-    parts = evaluate(fabric, terminals, link_down=0.01, node_down=down, method="exact").importance()
+    parts = reliability.evaluate(
+        fabric, terminals, link_down=0.01, node_down=down, method="exact"
+    ).importance()
     switches = set(np.flatnonzero(core).tolist())
     mine = [b for b, part in zip(parts.birnbaum.tolist(), parts.names, strict=True) if part in switches]
     apart = 0.0
     for switch, (sign, chance) in product(switches, ((1, 1.0), (-1, 0.0))):
         fixed = np.where(np.arange(down.size) == switch, chance, down)
-        apart += sign * evaluate(fabric, terminals, link_down=0.01, node_down=fixed).unreliability
+        apart += sign * reliability.evaluate(fabric, terminals, link_down=0.01, node_down=fixed).unreliability
     return sum(mine), apart
 
 
@@ -92,7 +88,7 @@ def uplinks_left() -> tuple[float, float]:
     cables: Any = {(0, spine): 0.05 for spine in range(2, 6)}
     spines: Any = dict.fromkeys(range(2, 6), 0.1)
     ends: Any = {"sources": [0], "targets": [1]}
-    found = performability(graph, "max_flow", link_down=cables, node_down=spines, gap=0.0, **ends)
+    found = reliability.performability(graph, "max_flow", link_down=cables, node_down=spines, gap=0.0, **ends)
     return found.value, 4 * 0.9 * 0.95
 
 
@@ -109,5 +105,5 @@ def pairs_connected() -> tuple[float, float]:
     """The expected share of connected pairs over all states is the mean two-terminal reliability."""
     # A ring of six with failing cables: 64 states, and three distances by the frontier DP.
     ring = nx.cycle_graph(6)
-    pairs = [evaluate(ring, (0, other), link_up=0.8).reliability for other in range(1, 6)]
-    return performability(ring, link_up=0.8, gap=0.0).value, sum(pairs) / 5
+    pairs = [reliability.evaluate(ring, (0, other), link_up=0.8).reliability for other in range(1, 6)]
+    return reliability.performability(ring, link_up=0.8, gap=0.0).value, sum(pairs) / 5

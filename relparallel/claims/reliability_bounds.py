@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from relparallel import topology
+from relparallel import reliability, topology
 from relparallel.claims.registry import theorem
-from relparallel.reliability import bounds, evaluate
 from relparallel.reliability.bounding.cuts import find_cuts
 from relparallel.reliability.problem import read_problem
 
@@ -33,8 +32,8 @@ def anytime_is_exact() -> tuple[float, float]:
     """The anytime programme that drops nothing closes its bracket on the exact unreliability."""
     # Torus 5x5 with failing links and nodes.
     torus = topology.torus((5, 5))
-    found = bounds(torus, (0, 7, 12), 0.9, 0.95, method="anytime", max_states=2**18, rtol=1e-15)
-    return (found.lower + found.upper) / 2, evaluate(torus, (0, 7, 12), 0.9, 0.95).unreliability
+    found = reliability.bounds(torus, (0, 7, 12), 0.9, 0.95, method="anytime", max_states=2**18, rtol=1e-15)
+    return (found.lower + found.upper) / 2, reliability.evaluate(torus, (0, 7, 12), 0.9, 0.95).unreliability
 
 
 @theorem("THM-reliability-recognised-form", system="fat-tree")
@@ -44,5 +43,7 @@ def form_is_exact() -> tuple[float, float]:
     fabric = topology.fat_tree(4)
     link = np.where(fabric.tier[fabric.edges].max(axis=1) == 3, 0.97, 1.0)
     node = np.where(fabric.tier >= 2, 0.95, 1.0)
-    form, exact = (evaluate(fabric, "all", link, node, method=method) for method in ("closed_form", "exact"))
+    form, exact = (
+        reliability.evaluate(fabric, "all", link, node, method=method) for method in ("closed_form", "exact")
+    )
     return form.unreliability, exact.unreliability

@@ -6,23 +6,14 @@ from typing import Any, Literal
 import numpy as np
 from scipy.integrate import quad
 
-from relparallel import topology
+from relparallel import reliability, topology
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.reliability import (
-    evaluate,
-    fat_tree_pair,
-    fat_tree_pods_connected,
-    job_connected,
-    leaf_spine_leaves_connected,
-    mean_time_to_isolation,
-    smallest_cuts,
-)
 
 
 @reproduces("NR-ftsw-*")
 def pods_apart(k: int, core_up: float, aggregation_up: float) -> float:
     """Probability that switch failures part the pods of a fat-tree."""
-    return fat_tree_pods_connected(k, core_up, aggregation_up).unreliability
+    return reliability.fat_tree_pods_connected(k, core_up, aggregation_up).unreliability
 
 
 @reproduces("NR-ftpair-*", quantity="*up-down*")
@@ -30,25 +21,27 @@ def pair_apart(
     k: int, core_up: float, aggregation_up: float, core_link_up: float, edge_link_up: float
 ) -> float:
     """Probability that two edge switches have no up-down path."""
-    return fat_tree_pair(k, core_up, aggregation_up, 1.0, core_link_up, edge_link_up).unreliability
+    return reliability.fat_tree_pair(
+        k, core_up, aggregation_up, 1.0, core_link_up, edge_link_up
+    ).unreliability
 
 
 @reproduces("NR-mob-4-*")
 def pods_together(k: int, core_up: float, aggregation_up: float, core_link_down: float) -> float:
     """Probability that the pods are connected when their cables to the core fail too."""
-    return fat_tree_pods_connected(k, core_up, aggregation_up, 1.0 - core_link_down).reliability
+    return reliability.fat_tree_pods_connected(k, core_up, aggregation_up, 1.0 - core_link_down).reliability
 
 
 @reproduces("NR-mob-k*")
 def pods_not_together(k: int, core_up: float, aggregation_up: float, core_link_down: float) -> float:
     """Probability that they are not."""
-    return fat_tree_pods_connected(k, core_up, aggregation_up, 1.0 - core_link_down).unreliability
+    return reliability.fat_tree_pods_connected(k, core_up, aggregation_up, 1.0 - core_link_down).unreliability
 
 
 @reproduces("NR-ls-16x8")
 def leaves_apart(leaves: int, spines: int, spine_up: float, link_down: float) -> float:
     """Probability that some leaf switch is cut off."""
-    return leaf_spine_leaves_connected(leaves, spines, spine_up, 1.0 - link_down).unreliability
+    return reliability.leaf_spine_leaves_connected(leaves, spines, spine_up, 1.0 - link_down).unreliability
 
 
 def _programme(k: int, core_up: float, aggregation_up: float, core_link_up: float) -> float:
@@ -57,21 +50,23 @@ def _programme(k: int, core_up: float, aggregation_up: float, core_link_up: floa
     core, aggregation = fabric.is_kind("core"), fabric.is_kind("aggregation")
     links = np.where(core[fabric.edges].any(axis=1), core_link_up, 1.0)
     nodes = np.where(core, core_up, np.where(aggregation, aggregation_up, 1.0))
-    return evaluate(fabric, np.flatnonzero(fabric.is_kind("edge"))[:: k // 2], links, nodes).unreliability
+    return reliability.evaluate(
+        fabric, np.flatnonzero(fabric.is_kind("edge"))[:: k // 2], links, nodes
+    ).unreliability
 
 
 @theorem("THM-reliability-closed-form", system="fat-tree")
 def closed_form_equals_programme() -> tuple[float, float]:
     """The epidemic closed form for pods and the frontier DP on the k=6 fabric give the same U."""
     # Switch failures, links perfect.
-    return fat_tree_pods_connected(6, 0.9, 0.85).unreliability, _programme(6, 0.9, 0.85, 1.0)
+    return reliability.fat_tree_pods_connected(6, 0.9, 0.85).unreliability, _programme(6, 0.9, 0.85, 1.0)
 
 
 @theorem("THM-reliability-partitions", system="fat-tree")
 def partitions_equal_programme() -> tuple[float, float]:
     """Moebius inversion over partitions of the pods and the frontier DP agree on k=4."""
     # Cores, aggregation switches and the cables between them fail.
-    return fat_tree_pods_connected(4, 0.9, 0.85, 0.8).unreliability, _programme(4, 0.9, 0.85, 0.8)
+    return reliability.fat_tree_pods_connected(4, 0.9, 0.85, 0.8).unreliability, _programme(4, 0.9, 0.85, 0.8)
 
 
 @theorem("THM-reliability-leaf-spine", system="leaf-spine")
@@ -80,8 +75,8 @@ def leaves_equal_programme() -> tuple[float, float]:
     # Spines and cables fail.
     fabric = topology.leaf_spine(16, 8, 1)
     nodes = np.where(fabric.is_kind("spine"), 0.999, 1.0)
-    exact = evaluate(fabric, np.flatnonzero(fabric.is_kind("leaf")), 0.99, nodes)
-    return leaf_spine_leaves_connected(16, 8, 0.999, 0.99).unreliability, exact.unreliability
+    exact = reliability.evaluate(fabric, np.flatnonzero(fabric.is_kind("leaf")), 0.99, nodes)
+    return reliability.leaf_spine_leaves_connected(16, 8, 0.999, 0.99).unreliability, exact.unreliability
 
 
 @theorem("THM-reliability-job", system="fat-tree")
@@ -91,8 +86,10 @@ def job_equals_programme() -> tuple[float, float]:
     fabric, hosts = topology.fat_tree(4), (0, 1, 5, 8, 10)
     core = fabric.is_kind("core")
     nodes = np.select([core, fabric.is_kind("aggregation"), fabric.endpoint], [0.9, 0.85, 0.95], 1.0)
-    exact = evaluate(fabric, hosts, np.where(core[fabric.edges].any(axis=1), 0.8, 1.0), nodes)
-    return job_connected(4, hosts, 0.9, 0.85, 1.0, 0.8, host_up=0.95).unreliability, exact.unreliability
+    exact = reliability.evaluate(fabric, hosts, np.where(core[fabric.edges].any(axis=1), 0.8, 1.0), nodes)
+    return reliability.job_connected(
+        4, hosts, 0.9, 0.85, 1.0, 0.8, host_up=0.95
+    ).unreliability, exact.unreliability
 
 
 @theorem("THM-reliability-burtin-pittel", system="Couto et al. arXiv 1510.02735")
@@ -100,7 +97,7 @@ def life_is_the_integral() -> tuple[float, float]:
     """(E/r) c^(-1/r) Gamma(1/r) is the integral of exp(-c (t/E)^r): mean time until the first cut."""
     # Cuts of two out of parts that live a million hours, in a thousand places.
     area = quad(lambda t: math.exp(-1000 * t**2), 0.0, math.inf, epsabs=0.0, epsrel=1e-13)[0]
-    return mean_time_to_isolation(1e6, 2, 1000), 1e6 * area
+    return reliability.mean_time_to_isolation(1e6, 2, 1000), 1e6 * area
 
 
 def _shorter(parts: Literal["links", "switches"]) -> tuple[float, float]:
@@ -111,11 +108,11 @@ def _shorter(parts: Literal["links", "switches"]) -> tuple[float, float]:
     lives, rare = [], []
     for design, build in (("bcube", topology.bcube), ("dcell", topology.dcell)):
         fabric = build(4, 1)
-        size, cuts = smallest_cuts(topology.describe(design, n=4, k=1), parts)
-        lives.append(mean_time_to_isolation(1.0, size, cuts) * fabric.num_hosts ** (1 / size))
+        size, cuts = reliability.smallest_cuts(topology.describe(design, n=4, k=1), parts)
+        lives.append(reliability.mean_time_to_isolation(1.0, size, cuts) * fabric.num_hosts ** (1 / size))
         down = np.where(fabric.endpoint, 0.0, 1e-15)
         chances: dict[str, Any] = {"link_down": 1e-15} if parts == "links" else {"node_down": down}
-        rare.append(evaluate(fabric, "all", **chances).unreliability / fabric.num_hosts)
+        rare.append(reliability.evaluate(fabric, "all", **chances).unreliability / fabric.num_hosts)
     return lives[0] / lives[1], math.sqrt(rare[1] / rare[0])
 
 

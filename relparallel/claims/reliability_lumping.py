@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from relparallel import topology
+from relparallel import reliability, topology
 from relparallel.claims.registry import theorem
-from relparallel.reliability import evaluate, fat_tree_pods_connected
 from relparallel.reliability.lumped.lumping import fat_tree_connected
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sensitivity.class_importance import class_importance
@@ -19,14 +18,14 @@ def lumping_equals_programme() -> tuple[float, float]:
     node = np.array([1.0, 0.98, 0.9, 0.95])[fabric.tier]
     link = np.array([1.0, 1.0, 0.93, 0.97])[fabric.tier[fabric.edges].max(axis=1)]
     lumped = fat_tree_connected(4, 0.95, 0.9, 0.98, 0.97, 0.93)
-    return lumped.unreliability, evaluate(fabric, "all", link, node, method="exact").unreliability
+    return lumped.unreliability, reliability.evaluate(fabric, "all", link, node, method="exact").unreliability
 
 
 @theorem("THM-reliability-lumping-switches", system="fat-tree")
 def lumping_equals_closed_form() -> tuple[float, float]:
     """Where only switches fail, lumping the k=6 fat-tree and the epidemic closed form agree on U."""
     # Cores and aggregation switches.
-    closed = fat_tree_pods_connected(6, 0.9, 0.85)
+    closed = reliability.fat_tree_pods_connected(6, 0.9, 0.85)
     return fat_tree_connected(6, core_up=0.9, aggregation_up=0.85).unreliability, closed.unreliability
 
 

@@ -2,25 +2,15 @@
 
 import networkx as nx
 
+from relparallel import optimize, reliability, topology, training
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.optimize import (
-    cheapest_fabric,
-    inspection_interval,
-    redundancy_allocation,
-    reliable_network,
-    spares,
-    survivable_augmentation,
-)
 from relparallel.published import component_table
-from relparallel.reliability import leaf_spine_leaves_connected
-from relparallel.topology import equipped, leaf_spine
-from relparallel.training import spares_needed
 
 
 @reproduces("NR-rap-*")
 def optimal_allocation(components: str, cost_limit: int, weight_limit: int) -> float:
     """Most reliable system within the limits, by the table of all limits."""
-    return redundancy_allocation(component_table(components), cost_limit, weight_limit).reliability
+    return optimize.redundancy_allocation(component_table(components), cost_limit, weight_limit).reliability
 
 
 @theorem("THM-redundancy-two-routes", system="Redundancy allocation (RAP)")
@@ -29,7 +19,8 @@ def table_equals_programme() -> tuple[float, float]:
     # Two exact routes.
     table = component_table("fyffe")
     by_table, by_programme = (
-        redundancy_allocation(table, 130, 180, method=method).unreliability for method in ("table", "milp")
+        optimize.redundancy_allocation(table, 130, 180, method=method).unreliability
+        for method in ("table", "milp")
     )
     return by_table, by_programme
 
@@ -39,14 +30,14 @@ def ring_is_cheapest() -> tuple[float, float]:
     """Of a complete graph at price 1 no 2-edge-connected network is cheaper than a ring: n links."""
     # Eight nodes, nothing given.
     nothing, complete = nx.empty_graph(8), nx.complete_graph(8)
-    return survivable_augmentation(nothing, complete, cost=1.0).cost, 8.0
+    return optimize.survivable_augmentation(nothing, complete, cost=1.0).cost, 8.0
 
 
 @theorem("THM-cheapest-reliable-ring", system="Reliable network design")
 def ring_is_reliable_enough() -> tuple[float, float]:
     """Five nodes, links up 0.9, U <= 0.1: a ring, U = 1 - 0.9^5 - 5 0.1 0.9^4, no 4 links."""
     # Exact unreliability of the certified optimum, and the closed form of the ring.
-    design = reliable_network(nx.complete_graph(5), 0.1, link_up=0.9, cost=1.0)
+    design = optimize.reliable_network(nx.complete_graph(5), 0.1, link_up=0.9, cost=1.0)
     return design.unreliability or 0.0, 1 - 0.9**5 - 5 * 0.1 * 0.9**4
 
 
@@ -54,17 +45,17 @@ def ring_is_reliable_enough() -> tuple[float, float]:
 def two_planes_are_a_product() -> tuple[float, float]:
     """Hosts with a cable in each of two planes and no forwarding: U of all hosts is U_A U_B."""
     # 64 hosts: the bracket of the fabric choice, and the closed form of one plane squared; eight digits.
-    graph = leaf_spine(8, 4, 8).to_networkx()
+    graph = topology.leaf_spine(8, 4, 8).to_networkx()
     graph.add_edges_from([(u, v ^ 1) for u, v in graph.edges if graph.nodes[u]["kind"] == "host"])
     graph.remove_edges_from(
         [(u, v) for u, v in graph.edges if graph.nodes[v]["kind"] == "spine" and (u ^ v) & 1]
     )
-    found = cheapest_fabric({"planes": graph}, 64, 0.5, "all").table["lower"].iloc[0]
-    parts = equipped(leaf_spine(4, 2, 16))
+    found = optimize.cheapest_fabric({"planes": graph}, 64, 0.5, "all").table["lower"].iloc[0]
+    parts = topology.equipped(topology.leaf_spine(4, 2, 16))
     switch, cable = (
         float(up[-1]) for up in (parts.node_attributes["availability"], parts.edge_attributes["availability"])
     )
-    plane = leaf_spine_leaves_connected(4, 2, switch, cable, switch, cable, hosts_per_leaf=16)
+    plane = reliability.leaf_spine_leaves_connected(4, 2, switch, cable, switch, cable, hosts_per_leaf=16)
     return float(f"{found:.7e}"), float(f"{plane.unreliability**2:.7e}")
 
 
@@ -72,13 +63,13 @@ def two_planes_are_a_product() -> tuple[float, float]:
 def stock_is_erlang() -> tuple[float, float]:
     """One kind of part: the cheapest stock is the inverse of Erlang's formula."""
     # A fleet of 2,048 nodes with cold spares.
-    plan = spares(2048, 1 / 3.79e-3, 1.0, 0.999, kind="cold")
-    return float(plan.spares[0]), float(spares_needed(2048, 3.79e-3, 1.0, 1e-3))
+    plan = optimize.spares(2048, 1 / 3.79e-3, 1.0, 0.999, kind="cold")
+    return float(plan.spares[0]), float(training.spares_needed(2048, 3.79e-3, 1.0, 1e-3))
 
 
 @theorem("THM-inspection-is-young", system="Spare and maintenance planning")
 def inspection_is_young() -> tuple[float, float]:
     """For rare failures the optimal inspection interval is Young's sqrt(2 c / (d lam))."""
     # Rounded to five digits; the next term is of relative order sqrt(c lam / d).
-    plan = inspection_interval(rate=1e-14, inspection=2.0, downtime=1.0)
+    plan = optimize.inspection_interval(rate=1e-14, inspection=2.0, downtime=1.0)
     return float(f"{plan.interval:.5g}"), float(f"{(2 * 2.0 / 1e-14) ** 0.5:.5g}")

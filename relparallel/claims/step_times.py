@@ -2,12 +2,9 @@
 
 import pandas as pd
 
+from relparallel import hardware, parallel, units, workload
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.hardware import cluster
-from relparallel.parallel import Strategy, step_time
 from relparallel.published import data_folder, facts
-from relparallel.units import TFLOP
-from relparallel.workload import Transformer
 
 _ONE_ADAPTER = (
     "predicted with the whole network of a node; all six published rates of ZeRO-3 agree with 17 to 26 GB/s "
@@ -28,14 +25,14 @@ def sharded_or_split_rate(
     vstages: int, zero: int,
 ) -> float:  # fmt: skip
     """TFLOP/s per GPU of runs that no calibration has seen."""
-    model = Transformer(layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=s)
-    strategy = Strategy(
+    model = workload.Transformer(layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=s)
+    strategy = parallel.Strategy(
         tensor=tp, pipeline=pp, data=dp, micro_batch=mbs, virtual_stages=vstages, zero_stage=zero,
         schedule="interleaved_1f1b" if vstages > 1 else "1f1b", recompute="full",
     )  # fmt: skip
-    machine = cluster("a100-80gb-selene", strategy.gpus)
-    seconds = step_time(model, strategy, machine, gbs, software="megatron-2021").total
-    return model.flops_per_iteration(gbs, recompute="full") / (seconds * strategy.gpus * TFLOP)
+    machine = hardware.cluster("a100-80gb-selene", strategy.gpus)
+    seconds = parallel.step_time(model, strategy, machine, gbs, software="megatron-2021").total
+    return model.flops_per_iteration(gbs, recompute="full") / (seconds * strategy.gpus * units.TFLOP)
 
 
 @theorem("THM-calculon-errors", system="PTD-P")

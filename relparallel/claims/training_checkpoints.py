@@ -5,14 +5,11 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel import training
+from relparallel import hardware, training, units
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.hardware import Cluster
 from relparallel.published import Fact, facts
-from relparallel.training import Cause, Checkpointing, CheckpointLevel
 from relparallel.training.redundancy import domain_loss_probability, replica_holders
 from relparallel.training.silent_errors import verified_pattern_time
-from relparallel.units import DAY, HOUR, YEAR
 
 
 @reproduces("GEM-00*", "GEM-010", "GEM-011", "GEM-012", "GEM-013")
@@ -24,7 +21,7 @@ def recovery_from_memory(nodes: int, replicas: int, failures: int, placement: st
 @reproduces("GEM-014", "GEM-015")
 def time_to_loss_of_a_pair(fact: Fact, nodes: int, node_rate: float, window: float) -> float:
     """Mean time until both nodes of a pair are down, in hours or years."""
-    unit = HOUR if fact.unit == "h" else YEAR
+    unit = units.HOUR if fact.unit == "h" else units.YEAR
     return float(training.time_to_pair_loss(nodes, node_rate, window)) / unit
 
 
@@ -62,11 +59,11 @@ def two_levels_are_a_chain() -> tuple[float, float]:
     costs = np.array([float(row["checkpoint"]), float(row["higher_checkpoint"])])
     work, count = float(row["w"]), int(row["n"])
     levels = (
-        CheckpointLevel(name="near", cost=costs[0], restart=0.0, survives={"node": 0.0}),
-        CheckpointLevel(name="far", cost=costs[1], restart=0.0),
+        training.CheckpointLevel(name="near", cost=costs[0], restart=0.0, survives={"node": 0.0}),
+        training.CheckpointLevel(name="far", cost=costs[1], restart=0.0),
     )
-    causes = [Cause(level="job", rate=rates[0]), Cause(level="node", rate=rates[1])]
-    blocks = training.rollback(Checkpointing(levels=levels, interval=work, every=(count,)), causes)
+    causes = [training.Cause(level="job", rate=rates[0]), training.Cause(level="node", rate=rates[1])]
+    blocks = training.rollback(training.Checkpointing(levels=levels, interval=work, every=(count,)), causes)
     passing = np.exp(-rates.sum() * (work + costs[0] + np.append(np.zeros(count - 1), np.diff(costs))))
     step = np.diag(passing[:-1], 1) + np.diag((1 - passing) * rates[0] / rates.sum())
     step[:, 0] += (1 - passing) * rates[1] / rates.sum()
@@ -78,14 +75,16 @@ def two_levels_are_a_chain() -> tuple[float, float]:
 def causes_share_an_interval() -> tuple[float, float]:
     """With one level the best interval depends on neither causes, restarts nor delay."""
     # Best share by the closed form of the interval, and the best of a fine grid, for two causes.
-    level = CheckpointLevel(name="storage", cost=60.0, restart=600.0, delay=200.0)
+    level = training.CheckpointLevel(name="storage", cost=60.0, restart=600.0, delay=200.0)
     causes = [
-        Cause(level="gpu", rate=4 / DAY, detection=600.0),
-        Cause(level="rack", rate=1 / DAY, restart=3600.0),
+        training.Cause(level="gpu", rate=4 / units.DAY, detection=600.0),
+        training.Cause(level="rack", rate=1 / units.DAY, restart=3600.0),
     ]
-    best = training.rollback(Checkpointing(levels=(level,)), causes)
+    best = training.rollback(training.Checkpointing(levels=(level,)), causes)
     grid = [
-        training.rollback(Checkpointing(levels=(level,), interval=best.interval * (0.9 + i / 1000)), causes)
+        training.rollback(
+            training.Checkpointing(levels=(level,), interval=best.interval * (0.9 + i / 1000)), causes
+        )
         for i in range(200)
     ]
     return best.share, max(entry.share for entry in grid)
@@ -96,7 +95,7 @@ def parity_rebuilds() -> tuple[float, float]:
     """Nodes of a lost rack are rebuilt by exclusive or wherever parity is said to survive."""
     # Share of racks after whose loss every snapshot is there again, by the policy and on real bytes.
     said, found = [], []
-    cluster = Cluster(nodes=64, nodes_per_rack=4)
+    cluster = hardware.Cluster(nodes=64, nodes_per_rack=4)
     for stride in (1, 2, 4, 8):
         policy = training.parity(1e12, 1e12, cluster, group=8, stride=stride)
         said.append(policy.survival("rack"))

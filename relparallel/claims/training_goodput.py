@@ -2,21 +2,18 @@
 
 import numpy as np
 
-from relparallel import training
+from relparallel import hardware, parallel, training, units
 from relparallel.claims.registry import theorem
-from relparallel.hardware import Cluster
-from relparallel.parallel import Strategy
 from relparallel.published import facts
 from relparallel.training.markov import NodeChain
 from relparallel.training.spares import erlang_b
-from relparallel.units import DAY
 
 _NODES, _SPARES, _PER_REPLICA = 2048, 16, 16
 
 
 def _node_rate() -> float:
     """Failures per node and second of Llama-3."""
-    return float(facts("training-reliability")["L3-032"].value_text) / (1000 * DAY)
+    return float(facts("training-reliability")["L3-032"].value_text) / (1000 * units.DAY)
 
 
 @theorem("THM-goodput-three-factors", system="Checkpointing (Young/Daly)")
@@ -24,13 +21,13 @@ def goodput_is_a_product() -> tuple[float, float]:
     """With cold spares the goodput is (1 - Erlang's B) times the best effective time."""
     # Both sides on 2,048 nodes with 16 spares and a repair of one day.
     part = training.ComponentClass(name="node", level="node", rate=_node_rate())
-    strategy = Strategy(tensor=8, pipeline=16, data=128)
-    model = training.failure_model(Cluster(nodes=_NODES), strategy, rates=(part,))
+    strategy = parallel.Strategy(tensor=8, pipeline=16, data=128)
+    model = training.failure_model(hardware.Cluster(nodes=_NODES), strategy, rates=(part,))
     level = training.CheckpointLevel(name="storage", cost=60.0, restart=900.0)
-    plan, recovery = training.Checkpointing(levels=(level,)), training.Recovery("spares", repair=DAY)
+    plan, recovery = training.Checkpointing(levels=(level,)), training.Recovery("spares", repair=units.DAY)
     report = training.goodput(model, 1.0, plan, recovery, spares=_SPARES)
     effective = training.optimal_training_time_ratio(60.0, 1 / (_NODES * _node_rate()), 900.0)
-    waiting = training.shortage_probability(_NODES, _SPARES, _node_rate(), DAY)
+    waiting = training.shortage_probability(_NODES, _SPARES, _node_rate(), units.DAY)
     return report.mean, float(effective * (1 - waiting))
 
 
@@ -39,10 +36,10 @@ def chain_is_erlang() -> tuple[float, float]:
     """The chain of nodes with a crew for each and cold spares waits as Erlang's B says."""
     # Both sides on 2,048 nodes with 16 spares and a repair of one day.
     chain = NodeChain(
-        nodes=_NODES, spares=_SPARES, rates={1: _NODES * _node_rate()}, repair=DAY,
+        nodes=_NODES, spares=_SPARES, rates={1: _NODES * _node_rate()}, repair=units.DAY,
         speed=np.array([1.0, 0.0]), waits=True,
     )  # fmt: skip
-    return chain.waiting, float(erlang_b(_SPARES + 1, _NODES * _node_rate() * DAY))
+    return chain.waiting, float(erlang_b(_SPARES + 1, _NODES * _node_rate() * units.DAY))
 
 
 @theorem("THM-new-job-transient", system="Elastic and redundant recovery")
@@ -52,8 +49,8 @@ def new_job_loses_speed() -> tuple[float, float]:
     shape = training.JobShape(
         nodes=_NODES, replicas=_NODES // _PER_REPLICA, stages=16, tensor=8, nodes_per_replica=_PER_REPLICA
     )
-    speed = training.Recovery("elastic", repair=DAY).speed(shape, 100)
-    chain = NodeChain(nodes=_NODES, rates={1: _NODES * _node_rate()}, repair=DAY, speed=speed)
-    up = 1 / (1 + _node_rate() * DAY)
-    alive = up + (1 - up) * np.exp(-(_node_rate() + 1 / DAY) * DAY / 2)
-    return float(chain.transient(DAY / 2)[0]), float(alive**_PER_REPLICA)
+    speed = training.Recovery("elastic", repair=units.DAY).speed(shape, 100)
+    chain = NodeChain(nodes=_NODES, rates={1: _NODES * _node_rate()}, repair=units.DAY, speed=speed)
+    up = 1 / (1 + _node_rate() * units.DAY)
+    alive = up + (1 - up) * np.exp(-(_node_rate() + 1 / units.DAY) * units.DAY / 2)
+    return float(chain.transient(units.DAY / 2)[0]), float(alive**_PER_REPLICA)

@@ -4,12 +4,10 @@ import math
 import re
 from itertools import product
 
-from relparallel import training
+from relparallel import parallel, training, units
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.parallel import Strategy
 from relparallel.published import Fact
 from relparallel.training.stragglers import expected_maximum
-from relparallel.units import DAY
 
 
 @reproduces("STR-0*", "STR-16384", system="straggler, standard normal")
@@ -55,7 +53,7 @@ def speed_over_states() -> tuple[float, float]:
 def slow_ranks_over_all_sets() -> tuple[float, float]:
     """The worst replica's slow stages give the mean slowdown over all sets of slow ranks."""
     # Closed form, and all 2^12 sets of slow ranks of TP 2, PP 3, DP 2.
-    q, strategy = 0.15, Strategy(tensor=2, pipeline=3, data=2)
+    q, strategy = 0.15, parallel.Strategy(tensor=2, pipeline=3, data=2)
     total = 0.0
     for slow in product((False, True), repeat=12):
         stages = [any(slow[i : i + 2]) for i in range(0, 12, 2)]
@@ -69,7 +67,7 @@ def slow_ranks_over_all_sets() -> tuple[float, float]:
 def both_ports_down() -> tuple[float, float]:
     """Both ports of a card are down as often as the Markov chain of two ports enters that state."""
     # Rate at 3,000 cards with links of Alibaba's clusters and repair in a day.
-    rate, repair = training.published_network_rates()["cable"], DAY
+    rate, repair = training.published_network_rates()["cable"], units.DAY
     load = rate * repair  # states 0, 1 and 2 down in the ratio 1 : 2 load : load^2
     one_down = 2 * load / (1 + 2 * load + load**2)
     return training.joint_loss_rate(3000, 2, rate, repair), 3000 * one_down * rate

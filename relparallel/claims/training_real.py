@@ -8,10 +8,9 @@ from functools import cache
 
 import pandas as pd
 
-from relparallel import training
+from relparallel import training, units
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact, data_folder, facts
-from relparallel.units import HOUR
 
 
 @reproduces("LANL-001")
@@ -79,7 +78,7 @@ def opt_restarts_per_hour(fact: Fact) -> float:
 def bloom_interval(fact: Fact) -> float:
     """Hours between checkpoints."""
     iterations, *_ = (int(n) for n in re.findall(r"\d+", fact.inputs_text))
-    return iterations * float(facts()["BLM-001"].value_text) / HOUR
+    return iterations * float(facts()["BLM-001"].value_text) / units.HOUR
 
 
 @reproduces("BLM-006")
@@ -95,7 +94,7 @@ def bloom_slow_node(fact: Fact) -> float:
 def glm_intervals(fact: Fact) -> tuple[float, ...]:
     """Hours between checkpoints, before and after the first failure."""
     before, after, seconds = (float(n) for n in re.findall(r"\d+(?:\.\d+)?", fact.inputs_text))
-    return before * seconds / HOUR, after * seconds / HOUR
+    return before * seconds / units.HOUR, after * seconds / units.HOUR
 
 
 @reproduces("GLM-002")
@@ -115,18 +114,6 @@ def replays_within_half_a_point() -> tuple[int, int]:
     table = _table().unstack()
     systems = table[table.index.str.startswith("lanl ")]
     return int(((systems["replay"] - systems["formula"]).abs() < 5e-3).sum()), 5
-
-
-@theorem("THM-hardware-is-not-all", system="Published runs")
-def soft_failures_count() -> tuple[int, int]:
-    """Every published run whose inputs suffice is predicted within 2 points of effective time with all its
-    classes of failures, and none of them with hardware failures alone.
-    """  # noqa: D205
-    # Runs predicted with all classes and missed without the soft ones, and runs whose inputs suffice.
-    table = training.predict_runs()
-    known = table[table["sufficient"] & table["published"].notna()]
-    right = (known["error"].abs() <= 2) & (known["hardware error"].abs() > 2)
-    return int(right.sum()), len(known)
 
 
 def _system(name: str) -> str:

@@ -4,11 +4,10 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.stats import binom
 
-from relparallel import training
+from relparallel import training, units
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact
 from relparallel.training.spares import erlang_b
-from relparallel.units import DAY
 
 
 @reproduces("BAM-00*")
@@ -43,7 +42,7 @@ def elastic_mixture() -> tuple[float, float]:
     """The mean of C(N-g,k)/C(N,k) over binomially many failed nodes is a^g."""
     # Both sides on 2,048 nodes of which 2 % are down.
     chance = binom.pmf(np.arange(2049), 2048, 0.02)
-    return float(chance @ training.Recovery("elastic", DAY).speed(_SHAPE, 2048)), 0.98**16
+    return float(chance @ training.Recovery("elastic", units.DAY).speed(_SHAPE, 2048)), 0.98**16
 
 
 @theorem("THM-bamboo-power", system="Elastic and redundant recovery")
@@ -75,7 +74,7 @@ def crews_enough() -> tuple[float, float]:
 def elastic_against_spares() -> tuple[float, float]:
     """a^g / (1 + N lam t) equals a share x at lam r = (x (1 + N lam t))^(-1/g) - 1."""
     # The share of a job with 64 spares of 2,048 nodes, and the elastic throughput at its break-even.
-    rate = 3.79e-3 / DAY
+    rate = 3.79e-3 / units.DAY
     share = 1984 / 2048 * float(training.optimal_training_time_ratio(20.0, 1 / (1984 * rate), 300.0))
     repair = training.break_even_any(share, 2048, 16, rate, pause=30.0)
     return share, float(training.elastic_throughput(2048, 16, rate, repair, 30.0))

@@ -2,15 +2,12 @@
 
 from typing import Final
 
-from relparallel import hardware, training, workload
+from relparallel import hardware, optimize, parallel, training, units, workload
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.optimize import joint
 from relparallel.optimize.joint_plans import JointPlan
-from relparallel.parallel import Strategy
 from relparallel.published import Fact, facts
 from relparallel.training.checkpointing import availability_optimal_interval
 from relparallel.training.effective_time import expected_segment_time
-from relparallel.units import DAY, HOUR, MINUTE, YEAR
 
 
 @reproduces("L3-003")
@@ -22,13 +19,13 @@ def llama3_unexpected_interruptions() -> int:
 @reproduces("L3-030", "L3-031")
 def llama3_time_between_interruptions(time: float, events: int) -> float:
     """Hours between interruptions, from a count."""
-    return 1 / (hardware.observed_rate(events, 1, time) * HOUR)
+    return 1 / (hardware.observed_rate(events, 1, time) * units.HOUR)
 
 
 @reproduces("L3-032")
 def llama3_failures_per_thousand_node_days(nodes: int, time: float, events: int) -> float:
     """Interruptions per 1000 node-days, from a count."""
-    return 1000 * DAY * hardware.observed_rate(events, nodes, time)
+    return 1000 * units.DAY * hardware.observed_rate(events, nodes, time)
 
 
 @reproduces("L3-033")
@@ -46,14 +43,14 @@ def llama3_share_of_a_category(category: str) -> float:
 @reproduces("L3-036")
 def llama3_largest_cost_of_an_interruption(share: float, time: float, events: int) -> float:
     """Minutes that an interruption may cost on average to keep a share effective."""
-    return (1 - share) / hardware.observed_rate(events, 1, time) / MINUTE
+    return (1 - share) / hardware.observed_rate(events, 1, time) / units.MINUTE
 
 
 @reproduces("L3-037", "L3-038", "L3-039")
 def llama3_rate_per_gpu_year(cause: str, gpus: int) -> float:
     """Interruptions by one cause per GPU and year."""
     (row,) = (row for row in hardware.llama3_interruptions().causes if row.cause == cause)
-    return YEAR * hardware.observed_rate(row.events, gpus, row.duration)
+    return units.YEAR * hardware.observed_rate(row.events, gpus, row.duration)
 
 
 _ALL_CAUSES = (
@@ -67,7 +64,7 @@ def rsc_time_between_failures(nodes: int, node_rate: float) -> float:
     """Hours between failures of a job, from the hardware rate of a node."""
     node = training.ComponentClass(name="node", level="node", rate=node_rate)
     cluster = hardware.Cluster(nodes=nodes)
-    return training.FailureModel(classes=(node,), cluster=cluster).mtbf / HOUR
+    return training.FailureModel(classes=(node,), cluster=cluster).mtbf / units.HOUR
 
 
 @reproduces("ETTR-*")
@@ -167,9 +164,11 @@ def restart_is_no_spares() -> tuple[float, float]:
     """Waiting for repairs is the policy of no spares: Erlang's B gives Daly's down time."""
     # Both sides on 2,048 nodes with a repair of one day.
     job = _job(nodes_per_replica=16)
-    policy = training.relative_goodput(job, "spares", DAY, spares=0)
+    policy = training.relative_goodput(job, "spares", units.DAY, spares=0)
     mtbf = 1 / (job.nodes * job.node_rate)
-    daly = training.effective_training_time_ratio(mtbf, policy.interval, job.checkpoint, job.restart, DAY)
+    daly = training.effective_training_time_ratio(
+        mtbf, policy.interval, job.checkpoint, job.restart, units.DAY
+    )
     return float(policy.share), float(daly.mean)
 
 
@@ -200,13 +199,15 @@ def joint_is_the_best_of_all() -> tuple[float, float]:
             best = training.optimal_training_time_ratio(
                 job.checkpoint, 1 / (active * job.node_rate), job.restart
             )
-            short = training.shortage_probability(active, spares, job.node_rate, 7 * DAY)
+            short = training.shortage_probability(active, spares, job.node_rate, 7 * units.DAY)
             every.append(throughput * active / _NODES * (1 - short) * best)
     return _joint(("restart", "spares")).goodput, float(max(every))
 
 
 _NODES: Final = 256
-_SPEEDS: Final = {Strategy(tensor=8, pipeline=g, data=_NODES // g): 1e5 + 100 * g for g in (8, 16, 32)}
+_SPEEDS: Final = {
+    parallel.Strategy(tensor=8, pipeline=g, data=_NODES // g): 1e5 + 100 * g for g in (8, 16, 32)
+}
 
 
 def _joint(policies: tuple[str, ...]) -> JointPlan:
@@ -214,8 +215,8 @@ def _joint(policies: tuple[str, ...]) -> JointPlan:
     job, model = _job(nodes_per_replica=8), workload.transformer("gpt3-175b")
     level = training.CheckpointLevel(name="storage", cost=job.checkpoint, restart=0.0)
     node = training.ComponentClass(name="node", level="node", rate=job.node_rate)
-    return joint(
-        model, hardware.Cluster(nodes=_NODES), (node,), policies=policies, repair=7 * DAY,
+    return optimize.joint(
+        model, hardware.Cluster(nodes=_NODES), (node,), policies=policies, repair=7 * units.DAY,
         restart=job.restart, pause=job.pause, measured=_SPEEDS,
         checkpoints=training.Checkpointing(levels=(level,)),
     )  # fmt: skip
@@ -223,7 +224,7 @@ def _joint(policies: tuple[str, ...]) -> JointPlan:
 
 def _job(nodes_per_replica: int) -> training.Job:
     """2,048 nodes that fail as often as those of Llama-3."""
-    rate = float(facts("training-reliability")["L3-032"].value_text) / (1000 * DAY)
+    rate = float(facts("training-reliability")["L3-032"].value_text) / (1000 * units.DAY)
     return training.Job(
         nodes=2048, nodes_per_replica=nodes_per_replica, node_rate=rate,
         checkpoint=20.0, restart=300.0, pause=30.0,

@@ -4,17 +4,16 @@ import re
 
 import numpy as np
 
-from relparallel import training
+from relparallel import training, units
 from relparallel.claims.registry import reproduces
 from relparallel.published import Fact
-from relparallel.units import DAY, HOUR
 
 
 @reproduces("AIR-001")
 def fleet_without_failures() -> float:
     """Hours of a simulated job on servers that never fail and are there at once."""
     fleet = training.Fleet(failure_rate=0.0, selection=0.0)
-    return fleet.simulate(replications=2, rng=np.random.default_rng(0)).mean_total_time.value / HOUR
+    return fleet.simulate(replications=2, rng=np.random.default_rng(0)).mean_total_time.value / units.HOUR
 
 
 @reproduces("AIR-003")
@@ -33,8 +32,8 @@ _FEW_RUNS = (
 @reproduces("AIR-004", "AIR-005", discrepancies={"AIR-004": _FEW_RUNS})
 def fleet_with_lives_drawn_again(fact: Fact) -> float:
     """Mean failures of 256 servers in 60 days if each failure makes all of them new."""
-    law = training.Lifetime.weibull(mean=100 * DAY, shape=_shape(fact))
-    return 60 * DAY / law.first_of(256)
+    law = training.Lifetime.weibull(mean=100 * units.DAY, shape=_shape(fact))
+    return 60 * units.DAY / law.first_of(256)
 
 
 @reproduces("WB-001")

@@ -235,8 +235,8 @@ def step_of(
     if held is not None and not held.fits:
         notes.append(f"the strategy {held.reason}")
     return StepTime(
-        **named, log_errors=machine.known.bounds(waiting, name),
-        software=name, mfu=flops / (total * gpus * machine.peak), memory=held, notes=tuple(notes),
+        **named, log_errors=machine.known.bounds(waiting, name), software=name, memory=held,
+        mfu=flops / (total * gpus * machine.peak), notes=tuple(notes),
     )  # fmt: skip
 
 

@@ -256,7 +256,6 @@ def test_layers_that_do_not_divide_are_dealt_out_the_first_stages_having_more():
     split = Strategy(pipeline=5)
     assert dealt_layers(GPT.layers, 5).tolist() == [5, 5, 5, 5, 4]
     said, unsaid = (step_time(GPT, split, on(5), 10, stage_layers=x) for x in ([5, 5, 5, 5, 4], None))
-    assert unsaid.compute + unsaid.head == pytest.approx(said.compute + said.head)
     assert unsaid.total == pytest.approx(said.total, rel=0.02)  # the closed form lets every stage have five
     with pytest.raises(ValueError, match="tensor must divide the heads"):
         step_time(GPT, replace(split, tensor=3), on(15), 10, stage_layers=[5, 5, 5, 5, 4])
