@@ -33,14 +33,15 @@ _KEPT: Final = {
     "torchtitan": replace(PRECISIONS["fsdp"], logit_bytes=6.0, loss_bytes=6.0),
     "SimuMax": replace(PRECISIONS["megatron-bf16"], logit_bytes=2.0, loss_bytes=2.0),
 }
-_COLUMNS: Final = ["family", "source", "used", "rows", "median", "mean", "largest", "inside"]
+_COLUMNS: Final = ["family", "source", "used", "rows", "median", "mean", "largest", "inside", "distance"]
 
 
 def scoreboard() -> pd.DataFrame:
     """Absolute errors [%] of every source, one row for each way in which its rows were used.
 
-    ``inside``: rows [%] within the 90 % interval that the other sources, or softwares, give. Peers: another
-    model with its author's calibration, Calculon, as published.
+    ``inside``: rows [%] within the 90 % interval that the other sources, or softwares, give; ``distance`` of
+    the nearest run, the median (`cross_validate`). Peers: another model with its author's calibration,
+    Calculon, as published.
     """
     table = pd.read_csv(data_folder() / "derived" / "calibration_errors.csv")
     table = table[table["way"].isin(_WAYS)].assign(used=table["way"].map(_WAYS))
@@ -57,7 +58,7 @@ def _blind() -> pd.DataFrame:
         rows=("size", "size"), median=("size", "median"), mean=("size", "mean"), largest=("size", "max"),
         inside=("within", "mean"),
     )  # fmt: skip
-    return table.reset_index().assign(used="blind")[_COLUMNS]
+    return table.reset_index().assign(used="blind", distance=np.nan)[_COLUMNS]
 
 
 def _peers(table: pd.DataFrame) -> pd.DataFrame:

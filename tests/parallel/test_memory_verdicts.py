@@ -54,7 +54,7 @@ def test_every_measured_run_fits():
             flash_attention=sharded or later, dropout=not (sharded or later),
         )  # fmt: skip
         verdict = need.fits(run.cluster)
-        # Products in fp8 keep their inputs in one byte, where `memory` counts two: such runs may seem too large.
+        # Products in fp8 keep their inputs in one byte, where `memory` counts two: they may seem too large.
         most = 1.1 if run.precision == "fp8" else 1.0
         assert verdict.needed <= most * verdict.available, run.id
 
