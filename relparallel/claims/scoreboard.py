@@ -50,7 +50,7 @@ def scoreboard() -> pd.DataFrame:
 
 
 def _blind() -> pd.DataFrame:
-    """Errors recorded before the rows of a source were fitted for the first time."""
+    """Errors recorded before rows of a source were fitted at all; B200 and GB200 by the H100's parameters."""
     rows = pd.read_csv(data_folder() / "derived" / "blind_errors.csv")
     rows["size"] = rows["error"].abs()
     rows["within"] = rows["measured"].between(rows["low"], rows["high"])
