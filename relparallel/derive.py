@@ -201,7 +201,7 @@ def _calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
     for family in sorted({run.family for run in runs}, key=lambda name: (name != _WIDEST, name)):
         own = [run for run in runs if run.family == family]
         fitted = calibrate(own)
-        ways = {"joint": errors(own, fitted)[["source", "error"]].assign(inside=np.nan)}
+        ways = {"joint": errors(own, fitted)[["source", "error"]].assign(inside=np.nan, distance=np.nan)}
         crossed = {
             by: cross_validate(own, by) for by in _GROUPS if len({getattr(run, by) for run in own}) > 1
         }
@@ -209,7 +209,8 @@ def _calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
             if by in crossed:
                 table = crossed[by][["source", column]].set_axis(["source", "error"], axis=1)
                 inside = coverage(crossed[by], column) if way in _COVERED else np.nan
-                ways[way] = table.assign(inside=inside)
+                apart = crossed[by]["distance"] if way == "nearest" else np.nan
+                ways[way] = table.assign(inside=inside, distance=apart)
         if len(crossed) == len(_GROUPS):
             scatters[family] = prediction_scatter(*crossed.values())
         errors_of += [_summary(table, family, way) for way, table in ways.items()]
@@ -236,7 +237,7 @@ def _summary(table: pd.DataFrame, family: str, way: str) -> pd.DataFrame:
     pooled["size"] = pooled["error"].abs()
     counted = pooled.groupby("source", sort=False).agg(
         rows=("size", "size"), mean=("size", "mean"), median=("size", "median"), largest=("size", "max"),
-        bias=("error", "median"), coverage=("inside", "mean"),
+        bias=("error", "median"), coverage=("inside", "mean"), distance=("distance", "median"),
     ).reset_index()  # fmt: skip
     return counted.assign(family=family, way=way)[["family", "source", "way", *counted.columns[1:]]]
 

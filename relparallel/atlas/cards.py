@@ -13,7 +13,6 @@ import numpy as np
 from relparallel._checks import require_instance, require_probability, require_real, require_rng
 from relparallel.atlas.availability import Downs, availability_rows
 from relparallel.atlas.measures import (
-    closed_forms,
     count_rows,
     cut_row,
     hop_rows,
@@ -26,6 +25,7 @@ from relparallel.atlas.measures import (
 from relparallel.atlas.rows import Card
 from relparallel.metrics import bisection
 from relparallel.topology import Topology, as_topology
+from relparallel.topology.conformance import as_built
 
 _AT_ONCE: Final = 12  # starts of a bit-parallel search that cost as much as one routing
 _ROUND: Final = 40  # routings that cost as much as one round in which the linear program refines its classes
@@ -90,7 +90,7 @@ def card(
     single = {"link_up": link_up, "switch_up": switch_up, "server_up": server_up, "work": work}
     require_instance((int, float, np.number), **single)
     draw = np.random.default_rng(0) if rng is None else require_rng(rng=rng)
-    form, (starts, arcs, symmetric) = closed_forms(t), size(t)
+    form, (starts, arcs, symmetric) = as_built(t), size(t)
     hops = measured_hops(t, starts * arcs <= _AT_ONCE * work, draw)
     if hops.unreachable:
         raise ValueError(

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-import relparallel.topology as builders
 from relparallel.atlas.rows import Row, between, exactly
 from relparallel.metrics import (
     Estimate,
@@ -18,7 +17,8 @@ from relparallel.metrics import (
     edge_connectivity,
     hop_statistics,
 )
-from relparallel.topology import Topology, bill_of_materials, describe, orbits
+from relparallel.metrics._network import link_capacity
+from relparallel.topology import Topology, bill_of_materials, orbits
 from relparallel.topology._arrays import BoolArray, FloatArray
 from relparallel.topology.description import Description
 
@@ -37,19 +37,7 @@ def known(exact: bool, lower: float, upper: float, method: str) -> str:
 
 def cables(t: Topology) -> FloatArray:
     """Capacity of all cables of every pair in one direction [host links], [m]."""
-    slowest = t.capacity[t.endpoint[t.edges].any(axis=1)].min()
-    return np.asarray(t.multiplicity * t.capacity / slowest)
-
-
-def closed_forms(t: Topology) -> Description | None:
-    """Closed forms of the design, if it has them and the network is what its builder makes."""
-    try:
-        form = describe(t.meta.name, **t.meta.parameters)
-        built = getattr(builders, t.meta.name)(**t.meta.parameters)
-    except (TypeError, ValueError):  # no design, or one that needs a random generator
-        return None
-    parts = ("edges", "multiplicity", "endpoint", "transit")
-    return form if all(np.array_equal(getattr(t, part), getattr(built, part)) for part in parts) else None
+    return np.asarray(t.multiplicity * t.capacity / link_capacity(t))
 
 
 def hung(t: Topology) -> BoolArray:

@@ -25,18 +25,9 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
-    """All rows of one network.
+    """All rows of one network, each quantity once."""
 
-    Attributes
-    ----------
-    design : str
-        What was measured.
-    rows : tuple of Row
-        In the order of the table: quantity, value, lower and upper end of its bracket, unit, and how it is
-        known; each quantity once.
-    """
-
-    design: str
+    design: str  #: what was measured
     rows: tuple[Row, ...]
 
     def __getitem__(self, quantity: str) -> Row:
@@ -47,19 +38,7 @@ class Card:
         raise ValueError(f"quantity must be one of {known}, got {quantity!r}")
 
     def to_frame(self) -> pd.DataFrame:
-        """One line for each quantity.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by quantity; columns value, lower, upper, unit and how.
-
-        Examples
-        --------
-        >>> cut = Row("bisection", value=4, lower=2, upper=4, unit="links", how="bracket")
-        >>> Card(design="own", rows=(cut,)).to_frame().loc["bisection", "how"]
-        'bracket'
-        """
+        """Value, lower and upper end of its bracket, unit and how it is known, by quantity."""
         return pd.DataFrame(self.rows, columns=Row._fields).set_index("quantity")
 
     def _repr_html_(self) -> str:

@@ -4,6 +4,7 @@ Errors come from ``data/derived/``, where ``python -m relparallel derive`` write
 whole source or software left out, and blind, recorded before any of a source's rows was fitted.
 """
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 
 from relparallel.claims.memory import bloom_memory, bloom_rows
 from relparallel.hardware import cluster
-from relparallel.parallel import memory
+from relparallel.parallel import PRECISIONS, memory
 from relparallel.parallel.measured_runs import Run, measured_runs, refused_runs
 from relparallel.parallel.memory import RESERVE, StageMemory
 from relparallel.published import data_folder, facts
@@ -26,14 +27,21 @@ _PEERS: Final = {
     "PTD-P": "CALC-0011", "BLOOM": "CALC-0016", "vTrain, several nodes": "CALC-0012",
     "vTrain, one node": "CALC-0013",
 }  # fmt: skip
-_COLUMNS: Final = ["family", "source", "used", "rows", "median", "mean", "largest", "inside"]
+# PyTorch's cross entropy of logits in fp32 keeps them in bf16, and its result; both gradients come on top.
+# SimuMax ran Megatron-LM with gradients in fp32 and a fused cross entropy.
+_KEPT: Final = {
+    "torchtitan": replace(PRECISIONS["fsdp"], logit_bytes=6.0, loss_bytes=6.0),
+    "SimuMax": replace(PRECISIONS["megatron-bf16"], logit_bytes=2.0, loss_bytes=2.0),
+}
+_COLUMNS: Final = ["family", "source", "used", "rows", "median", "mean", "largest", "inside", "distance"]
 
 
 def scoreboard() -> pd.DataFrame:
     """Absolute errors [%] of every source, one row for each way in which its rows were used.
 
-    ``inside``: rows [%] within the 90 % interval that the other sources, or softwares, give. Peers: another
-    model with its author's calibration, Calculon, as published.
+    ``inside``: rows [%] within the 90 % interval that the other sources, or softwares, give; ``distance`` of
+    the nearest run, the median (`cross_validate`). Peers: another model with its author's calibration,
+    Calculon, as published.
     """
     table = pd.read_csv(data_folder() / "derived" / "calibration_errors.csv")
     table = table[table["way"].isin(_WAYS)].assign(used=table["way"].map(_WAYS))
@@ -50,7 +58,7 @@ def _blind() -> pd.DataFrame:
         rows=("size", "size"), median=("size", "median"), mean=("size", "mean"), largest=("size", "max"),
         inside=("within", "mean"),
     )  # fmt: skip
-    return table.reset_index().assign(used="blind")[_COLUMNS]
+    return table.reset_index().assign(used="blind", distance=np.nan)[_COLUMNS]
 
 
 def _peers(table: pd.DataFrame) -> pd.DataFrame:
@@ -107,7 +115,7 @@ def _memory(run: Run) -> StageMemory:
     """Bytes of a run as its software keeps numbers."""
     return memory(
         run.model, run.strategy, run.global_batch, flash_attention=True, dropout=False,
-        precision="fsdp" if run.strategy.zero_stage >= 2 else "mixed",
+        precision=_KEPT[run.source],
     )  # fmt: skip
 
 

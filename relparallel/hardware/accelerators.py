@@ -44,8 +44,9 @@ class Accelerator:
 
     @property
     def family(self) -> str:
-        """Name without the size of the memory: accelerators of a family differ in nothing else."""
-        return self.name.rpartition("-")[0] or self.name
+        """Accelerators that share a chip: the name without the size of the memory, of the first of them."""
+        name = self.name.rpartition("-")[0] or self.name
+        return {"h200": "h100", "gb200": "b200"}.get(name, name)
 
 
 @cache

@@ -54,12 +54,10 @@ def shortest(problem: Problem) -> tuple[float, float]:
 def routed(problem: Problem, price: FloatArray, softness: float) -> tuple[FloatArray, float]:
     """Load of all traffic along prices, and the bound that the prices give; softness is in mean prices."""
     net, load = problem.net, np.zeros(problem.net.head.size)
-    n = net.weight.size
-    reverse = np.searchsorted(net.tail * n + net.head, net.head * n + net.tail)
     sent = problem.demand * problem.scale[:, None]
     price = np.maximum(price, FLOOR * price.max())
     worth = float((price * net.capacity).sum())
-    static = (net.indptr, net.head, reverse, net.transit, price, net.capacity)
+    static = (net.indptr, net.head, net.reverse, net.transit, price, net.capacity)
     travelled = route(*static, problem.roots, sent, softness * worth / float(net.capacity.sum()), load)
     mean = np.bincount(problem.arc_class, weights=load) / np.bincount(problem.arc_class)
     return mean[problem.arc_class], worth / travelled

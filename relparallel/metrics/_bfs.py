@@ -1,7 +1,7 @@
 """Breadth-first search from 512 sources at once: one bit per source, one row of eight 64-bit words per node.
 
 Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2015, with bottom-up levels:
-a node gathers what its neighbours sent in the last level and keeps what it has not seen. A row is one value
+a node gathers what the neighbours have seen that something new reached in the last level. A row is one value
 of the compiler (a vector of eight words), so that it is read, joined and counted by a few instructions.
 """
 
@@ -132,13 +132,13 @@ def _add_ones(_, total, x, weight):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _gather(v, indptr, indices, sends, sent, seen):  # type: ignore[no-untyped-def]
-    """What v has seen, together with what its neighbours sent."""
+def _gather(v, indptr, indices, sends, seen):  # type: ignore[no-untyped-def]
+    """What v has seen, together with what the neighbours have seen that send."""
     found = _load(seen, v)
     for arc in range(indptr[v], indptr[v + 1]):
         u = indices[arc]
         if sends[u]:
-            found = _either(found, _load(sent, u))
+            found = _either(found, _load(seen, u))
     return found
 
 
@@ -146,7 +146,7 @@ def _gather(v, indptr, indices, sends, sent, seen):  # type: ignore[no-untyped-d
 def _search(indptr, indices, transit, relays, weight, sources):  # type: ignore[no-untyped-def]
     n = indptr.size - 1
     seen, everything = np.zeros((n, WORDS), dtype=np.uint64), np.zeros((1, WORDS), dtype=np.uint64)
-    sent, arriving = np.zeros_like(seen), np.zeros_like(seen)
+    after = np.zeros_like(seen)  # a level; rows of nodes that are done, and send no more, may be out of date
     sends, arrived = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
     done = np.zeros(n, dtype=np.bool_)
     done[relays] = True
@@ -154,7 +154,6 @@ def _search(indptr, indices, transit, relays, weight, sources):  # type: ignore[
         bit = np.uint64(1) << np.uint64(i // WORDS)
         everything[0, i % WORDS] |= bit
         seen[s, i % WORDS] |= bit
-        sent[s, i % WORDS] |= bit
         sends[s] = True
     levels = np.zeros((16, WORDS), dtype=np.int64)
     depth, growing = 0, True
@@ -164,25 +163,23 @@ def _search(indptr, indices, transit, relays, weight, sources):  # type: ignore[
         if depth == len(levels):
             levels = np.concatenate((levels, np.zeros_like(levels)))
         for r in relays:
-            had, has = _load(seen, r), _gather(r, indptr, indices, sends, sent, seen)
-            fresh = _without(has, had)
-            _store(sent, r, fresh)
+            had, has = _load(seen, r), _gather(r, indptr, indices, sends, seen)
             _store(seen, r, has)
-            sends[r] = transit[r] and _any(fresh)
+            _store(after, r, has)
+            sends[r] = transit[r] and _any(_without(has, had))
         total = _load(levels, depth)
         for v in range(n):
             arrived[v] = False
             if done[v]:
                 continue
-            had, has = _load(seen, v), _gather(v, indptr, indices, sends, sent, seen)
+            had, has = _load(seen, v), _gather(v, indptr, indices, sends, seen)
             fresh = _without(has, had)
+            _store(after, v, has)
             if _any(fresh):
                 growing = True
                 arrived[v] = transit[v]
                 total = _add_ones(total, fresh, weight[v])
-                _store(arriving, v, fresh)
-                _store(seen, v, has)
                 done[v] = not _any(_without(_load(everything, 0), has))
         _store(levels, depth, total)
-        sent, arriving, sends, arrived = arriving, sent, arrived, sends
+        seen, after, sends, arrived = after, seen, arrived, sends
     return levels[:depth]

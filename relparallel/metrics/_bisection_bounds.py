@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from relparallel.topology import Topology
-from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
+from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, parts
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -44,11 +44,7 @@ def second_eigenvalue(t: Topology) -> float:
 
 def modes(t: Topology) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues, ascending, and eigenvectors of the matrix on the hosts."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    laplacian = _laplacian(t).toarray()
-    part = connected_components(csr_array(laplacian), directed=False)[1]
+    laplacian, part = _laplacian(t).toarray(), parts(t.edges, t.num_nodes)
     h, s = t.hosts, t.switches[np.isin(part[t.switches], part[t.hosts])]
     inner = laplacian[np.ix_(h, h)]
     if s.size:

@@ -121,7 +121,5 @@ def _arc_classes(t: Topology, net: Network) -> IntArray:
 
 def _both_ways(net: Network, arc_class: IntArray) -> IntArray:
     """Classes in which an arc and the one back are alike."""
-    n = net.weight.size
-    back = np.searchsorted(net.tail * n + net.head, net.head * n + net.tail)
-    joined = np.minimum(arc_class, arc_class[back])
+    joined = np.minimum(arc_class, arc_class[net.reverse])
     return np.unique(joined, return_inverse=True)[1].astype(np.int64)

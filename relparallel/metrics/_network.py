@@ -37,6 +37,12 @@ class Network:
     member: IntArray
     origin: IntArray
 
+    @property
+    def reverse(self) -> IntArray:
+        """The arc back, of every arc."""
+        n = self.weight.size
+        return np.searchsorted(self.tail * n + self.head, self.head * n + self.tail)
+
 
 def network(t: Topology, weight: FloatArray, cables: IntArray) -> Network:
     """Arcs of the living cables; ``weight`` is 1 at the living hosts and 0 elsewhere."""
@@ -46,20 +52,32 @@ def network(t: Topology, weight: FloatArray, cables: IntArray) -> Network:
     candidates = (weight > 0) & ~t.transit & (np.diff(starts) > 0)
     stands = first_twins(starts, rows, t.transit, candidates)
     size = np.bincount(stands, minlength=t.num_nodes).astype(np.float64)
+    return _merged(t, stands, (tail, head, number, capacity), weight * size, size)
+
+
+def _merged(
+    t: Topology,
+    stands: IntArray,
+    arcs: tuple[IntArray, IntArray, FloatArray, FloatArray],
+    weight: FloatArray,
+    size: FloatArray,
+) -> Network:
+    """One node for all that the same node stands for; ``size`` is that of a class of twins, else 1."""
+    tail, head, number, capacity = arcs
     kept = np.flatnonzero(stands == np.arange(t.num_nodes))
-    position = np.cumsum(stands == np.arange(t.num_nodes)) - 1
+    member = np.searchsorted(kept, stands)
     inside = (stands[tail] == tail) & (stands[head] == head)
-    tail, head = tail[inside], head[inside]
-    many = size[tail] * size[head]
+    many = size[tail[inside]] * size[head[inside]]
+    tail, head = member[tail[inside]], member[head[inside]]
     return Network(
-        indptr=np.searchsorted(position[tail], np.arange(kept.size + 1)),
-        tail=position[tail],
-        head=position[head],
+        indptr=np.searchsorted(tail, np.arange(kept.size + 1)),
+        tail=tail,
+        head=head,
         cables=number[inside] * many,
         capacity=capacity[inside] * many,
-        weight=(weight * size)[kept],
+        weight=weight[kept],
         transit=t.transit[kept],
-        member=position[stands],
+        member=member,
         origin=kept,
     )
 
@@ -161,18 +179,5 @@ def switch_level(t: Topology) -> Network:
     leaf = leaf[t.transit[head[joined[leaf]]]]
     stands = np.arange(t.num_nodes)
     stands[leaf] = head[joined[leaf]]
-    kept = np.setdiff1d(np.arange(t.num_nodes), leaf)
-    member = np.searchsorted(kept, stands)
-    inside = (stands[tail] == tail) & (stands[head] == head)
-    tail, head = member[tail[inside]], member[head[inside]]
-    return Network(
-        indptr=np.searchsorted(tail, np.arange(kept.size + 1)),
-        tail=tail,
-        head=head,
-        cables=number[inside],
-        capacity=capacity[inside],
-        weight=np.bincount(member[t.hosts], minlength=kept.size).astype(np.float64),
-        transit=t.transit[kept],
-        member=member,
-        origin=kept,
-    )
+    hosts = np.bincount(stands[t.hosts], minlength=t.num_nodes).astype(np.float64)
+    return _merged(t, stands, (tail, head, number, capacity), hosts, np.ones(t.num_nodes))

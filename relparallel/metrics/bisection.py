@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-import relparallel.topology as designs
 from relparallel._checks import require_choice
 from relparallel.metrics._bisection_bounds import DENSE, modes, second_eigenvalue, up_down_bound
 from relparallel.metrics._bisection_search import refine
 from relparallel.metrics._network import require_hosts
 from relparallel.metrics.estimate import Estimate, exactly
 from relparallel.metrics.link_load import ecmp_load
-from relparallel.topology import Topology, describe, orbits
-from relparallel.topology._arrays import BoolArray, IntArray
+from relparallel.topology import Topology, orbits
+from relparallel.topology._arrays import BoolArray, IntArray, parts
+from relparallel.topology.conformance import as_built
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -75,9 +75,9 @@ def bisection(topology: Topology | nx.Graph[Any], *, method: Method = "auto") ->
     require_choice(("auto", "exact", "bracket"), method=method)
     upper = _upper(t)
     lower = _lower(t, upper)
-    known = _closed_form(t) if method == "auto" else None
-    if known is not None and lower <= known <= upper:
-        return exactly(known, "closed form")
+    form = as_built(t) if method == "auto" else None
+    if form is not None and form.bisection is not None and lower <= form.bisection <= upper:
+        return exactly(form.bisection, "closed form")
     if lower == upper:
         return exactly(upper, "bound met by a halving")
     small = t.num_hosts <= _SMALL and t.num_nodes + len(t.edges) <= 6 * _SMALL
@@ -88,35 +88,14 @@ def bisection(topology: Topology | nx.Graph[Any], *, method: Method = "auto") ->
     return Estimate(value=upper, lower=lower, upper=upper, method="bounds and local search", exact=False)
 
 
-def _closed_form(t: Topology) -> int | None:
-    """Closed form of the design, if there is one and the topology is what the builder makes."""
-    try:
-        known = describe(t.meta.name, **t.meta.parameters).bisection
-        built = None if known is None else getattr(designs, t.meta.name)(**t.meta.parameters)
-    except (TypeError, ValueError):  # no design, or parameters of another origin
-        return None
-    parts = ("edges", "multiplicity", "endpoint")
-    same = built is not None and all(np.array_equal(getattr(t, p), getattr(built, p)) for p in parts)
-    return known if same else None
-
-
 def _lower(t: Topology, upper: int) -> int:
     """Largest of the proved bounds, rounded up to a whole cable."""
     routed = _routed(t)
     cheap = t.num_nodes <= DENSE or not t.transit[t.hosts].any()
     half, n = t.num_hosts // 2, t.num_hosts
     spectral = second_eigenvalue(t) * half * (n - half) / n if cheap or routed < upper / 2 else 0.0
-    return math.ceil(max(float(_joined(t)), up_down_bound(t), routed, spectral) * (1 - _SLACK) - _SLACK)
-
-
-def _joined(t: Topology) -> bool:
-    """Whether cables join all hosts, so that at least one lies between any two halves."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    ones, ends = np.ones(len(t.edges), dtype=np.int8), (t.edges[:, 0], t.edges[:, 1])
-    part = connected_components(csr_array((ones, ends), shape=(t.num_nodes,) * 2), directed=False)[1]
-    return bool(np.all(part[t.hosts] == part[t.hosts[0]]))
+    joined = np.unique(parts(t.edges, t.num_nodes)[t.hosts]).size == 1  # a cable lies between any two halves
+    return math.ceil(max(float(joined), up_down_bound(t), routed, spectral) * (1 - _SLACK) - _SLACK)
 
 
 def _routed(t: Topology) -> float:

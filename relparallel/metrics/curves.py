@@ -43,49 +43,16 @@ _LINKS: Final = ("links", "link_load")
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ResilienceCurve:
-    """Survival against the share of the parts that fail, the mean over samples.
+    """Survival against the share of the parts that fail, in every sample."""
 
-    Parameters
-    ----------
-    failing : str
-        What fails, as given to `resilience_curve`.
-    parts : int
-        How many of them there are.
-    failed : int array [points]
-        How many of them fail.
-    pairs, accessible : float array [samples, points]
-        `Survival` of every sample.
-
-    Examples
-    --------
-    >>> from relparallel.topology import fat_tree
-    >>> curve = resilience_curve(fat_tree(4), "tier", [0.0, 0.2], samples=2, rng=np.random.default_rng(0))
-    >>> curve.to_frame()["pairs"].tolist()  # the fifth of the switches that is the core: pods fall apart
-    [1.0, 0.2]
-    """
-
-    failing: str
-    parts: int
-    failed: IntArray
-    pairs: FloatArray
-    accessible: FloatArray
+    failing: str  #: what fails, as given to `resilience_curve`
+    parts: int  #: how many of them there are
+    failed: IntArray  #: [points] how many of them fail
+    pairs: FloatArray  #: [samples, points] of `Survival`
+    accessible: FloatArray  #: [samples, points] of `Survival`
 
     def to_frame(self) -> pd.DataFrame:
-        """Mean over the samples and its standard error.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by the share that fails; columns failed, pairs, pairs error, accessible, accessible error.
-
-        Examples
-        --------
-        >>> import networkx as nx
-        >>> rng = np.random.default_rng(0)
-        >>> curve = resilience_curve(nx.cycle_graph(6), "links", [0.0, 1.0], samples=4, rng=rng)
-        >>> curve.to_frame()["accessible"].round(3).tolist()
-        [1.0, 0.167]
-        """
+        """Mean over the samples and its standard error, by the share that fails."""
         import pandas as pd
 
         columns: dict[str, Any] = {"failed": self.failed}

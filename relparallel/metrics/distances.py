@@ -89,19 +89,7 @@ class HopStatistics:
         return Fraction(sum(d**power * count for d, count in self.histogram.items()), self.pairs)
 
     def to_frame(self) -> pd.DataFrame:
-        """Histogram as a table.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by hops; columns pairs and share (of the pairs that a path joins).
-
-        Examples
-        --------
-        >>> import networkx as nx
-        >>> hop_statistics(nx.path_graph(3)).to_frame()["pairs"].tolist()
-        [4, 2]
-        """
+        """Ordered pairs at each distance, and their share of the pairs that a path joins."""
         import pandas as pd
 
         pairs = pd.Series(dict(self.histogram)).rename_axis("hops")

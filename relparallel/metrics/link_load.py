@@ -35,31 +35,13 @@ Split = Literal["paths", "hops"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LinkLoad:
-    """Traffic of all ordered pairs of hosts, one unit each, on every pair of joined nodes.
+    """Traffic of all ordered pairs of hosts, one unit each, on every pair of joined nodes."""
 
-    Parameters
-    ----------
-    edges : int array [m, 2]
-        The joined nodes u < v.
-    flow : float array [m, 2]
-        Units from u to v and from v to u, over all parallel cables.
-    capacity : float array [m]
-        Of the living cables in one direction [host links]; 0 where none lives.
-    pairs, unreachable : int
-        Ordered pairs of living hosts that a path joins, and the others, which send nothing.
-
-    Examples
-    --------
-    >>> from relparallel.topology import bcube
-    >>> ecmp_load(bcube(n=4, k=2)).maximum
-    48.0
-    """
-
-    edges: IntArray
-    flow: FloatArray
-    capacity: FloatArray
-    pairs: int
-    unreachable: int
+    edges: IntArray  #: [m, 2] the joined nodes u < v
+    flow: FloatArray  #: [m, 2] units from u to v and from v to u, over all parallel cables
+    capacity: FloatArray  #: [m] of the living cables in one direction [host links]; 0 where none lives
+    pairs: int  #: ordered pairs of living hosts that a path joins
+    unreachable: int  #: the other pairs, which send nothing
 
     @property
     def load(self) -> FloatArray:
@@ -78,19 +60,7 @@ class LinkLoad:
         return self.pairs / self.maximum if self.pairs else 0.0
 
     def to_frame(self) -> pd.DataFrame:
-        """Busiest cables first.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row for each direction; columns source, target, flow, capacity and load.
-
-        Examples
-        --------
-        >>> import networkx as nx
-        >>> ecmp_load(nx.path_graph(3)).to_frame()["load"].tolist()
-        [2.0, 2.0, 2.0, 2.0]
-        """
+        """One row for each direction with source, target, flow, capacity and load, the busiest first."""
         import pandas as pd
 
         ends = np.concatenate([self.edges, self.edges[:, ::-1]])
@@ -164,7 +134,7 @@ def load_of(
     static = (net.indptr, net.head.astype(np.int32), net.cables, net.transit, net.weight)
     against = np.zeros(net.head.size)
     joined = spread(*static, roots, scale, split == "paths", against)
-    up, back = _among_twins(net, split), _reversed(net)
+    up, back = _among_twins(net, split), net.reverse
     load = up + (up + against)[back]
     arc, share = carriers(t, net, cables)
     flow = load[arc] * share if load.size else np.zeros(arc.shape)
@@ -202,9 +172,3 @@ def _among_twins(net: Network, split: Split) -> FloatArray:
     total = np.bincount(net.tail, weights=width, minlength=net.weight.size)[net.tail]
     sent = net.weight[net.tail] * (net.weight[net.tail] - 1)
     return np.divide(width * sent, total, out=np.zeros_like(width), where=meeting)
-
-
-def _reversed(net: Network) -> IntArray:
-    """The arc back, of every arc."""
-    n = net.weight.size
-    return np.searchsorted(net.tail * n + net.head, net.head * n + net.tail)

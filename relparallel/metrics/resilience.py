@@ -13,7 +13,7 @@ import numpy as np
 
 from relparallel.metrics._network import require_hosts
 from relparallel.topology import Topology
-from relparallel.topology._arrays import BoolArray, IntArray, flags
+from relparallel.topology._arrays import BoolArray, IntArray, flags, parts
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -22,24 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Survival:
-    """What one set of failures leaves.
+    """What one set of failures leaves."""
 
-    Parameters
-    ----------
-    pairs : float
-        Share of the pairs of hosts that are joined.
-    accessible : float
-        Share of the hosts in the largest set that one connected part of the network joins.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> survival(nx.path_graph(4), np.array([True, False, True, True] + [True] * 3)).accessible
-    0.5
-    """
-
-    pairs: float
-    accessible: float
+    pairs: float  #: share of the pairs of hosts that are joined
+    accessible: float  #: share of the hosts in the largest set that one connected part of the network joins
 
 
 def survival(topology: Topology | nx.Graph[Any], alive: BoolArray) -> Survival:
@@ -81,13 +67,8 @@ def survival(topology: Topology | nx.Graph[Any], alive: BoolArray) -> Survival:
 
 def _touched(t: Topology, nodes: BoolArray, edges: IntArray) -> tuple[IntArray, IntArray]:
     """Working hosts and the connected parts of forwarding nodes that they touch, each couple once."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     n, forwards = t.num_nodes, t.transit & nodes
-    both = edges[forwards[edges].all(axis=1)]
-    graph = coo_array((np.ones(len(both), dtype=np.int8), (both[:, 0], both[:, 1])), shape=(n, n))
-    part = connected_components(graph.tocsr(), directed=False)[1].astype(np.int64)
+    part = parts(edges[forwards[edges].all(axis=1)], n)
     inside = np.flatnonzero(forwards & t.endpoint)
     a, b = np.concatenate([edges, edges[:, ::-1]]).T
     reach = t.endpoint[a] & ~forwards[a] & forwards[b]

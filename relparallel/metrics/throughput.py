@@ -69,27 +69,11 @@ def aggregate_bottleneck_throughput(
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class DegradedThroughput:
-    """Scenarios of one share of failures.
+    """Scenarios of one share of failures."""
 
-    Parameters
-    ----------
-    throughput : float array [samples]
-        Aggregate bottleneck throughput of the pairs that a path joins [host links].
-    unreachable : float array [samples]
-        Share of the ordered pairs of living hosts that no path joins: a high throughput may come from few.
-    hosts : int
-        Living hosts, the same in every scenario.
-
-    Examples
-    --------
-    >>> found = DegradedThroughput(throughput=np.array([4.0, 6.0]), unreachable=np.array([0.0, 0.1]), hosts=8)
-    >>> found.estimate.value
-    5.0
-    """
-
-    throughput: FloatArray
-    unreachable: FloatArray
-    hosts: int
+    throughput: FloatArray  #: [samples] of the pairs that a path joins [host links]
+    unreachable: FloatArray  #: [samples] share of the pairs of living hosts that no path joins
+    hosts: int  #: that live, the same in every scenario
 
     @property
     def estimate(self) -> Estimate:
@@ -107,19 +91,7 @@ class DegradedThroughput:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each scenario.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns throughput and unreachable.
-
-        Examples
-        --------
-        >>> two = DegradedThroughput(throughput=np.ones(2), unreachable=np.zeros(2), hosts=8)
-        >>> two.to_frame().shape
-        (2, 2)
-        """
+        """Throughput and share of unreachable pairs, one row for each scenario."""
         import pandas as pd
 
         found = {"throughput": self.throughput, "unreachable": self.unreachable}

@@ -326,9 +326,7 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
         gathered = _gather(rows, sharing, _together(h, t, sharing), True, h)
         # Stage 2 gathers once a step what a pipeline then uses for all micro-batches, else for every one.
         exposed = _under(gathered, ahead, h.overlap) / (m if s.zero_stage == 2 and p > 1 else 1)
-        exposed += _under(
-            gathered * (s.zero_stage - 1), behind, h.overlap
-        )  # stage 2 still has the parameters
+        exposed += _under(gathered * (s.zero_stage - 1), behind, h.overlap)  # stage 2 still has them
 
     # Layers are dealt out evenly, embedding and output layer counting as one each if that fits; the last
     # stage may have one less than the others.

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from relparallel._checks import flag, instance, record, require_choice, require_instance, whole
-from relparallel.hardware import Accelerator
+from relparallel.hardware import Accelerator, accelerator
 from relparallel.published import data_folder, shipped_rows
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def software(name: str) -> Software:
 
 def newest_software(name: str) -> str:
     """Newest generation that was measured on accelerators of this name's family, or of all where none was."""
-    family = name.rpartition("-")[0] or name
+    family = accelerator(name).family
     table = _stored()
     rows = table[(table["family"] == family) & (table["kind"] == "factor")]
     known = [one for one in softwares() if one in set(rows["name"]) or rows.empty]
@@ -185,7 +185,7 @@ def calibration(name: str) -> Calibration:
     >>> 0.5 < calibration("a100-80gb").values["gemm"] < 0.87
     True
     """
-    family = require_instance(str, name=name).rpartition("-")[0] or name
+    family = accelerator(name).family
     if family not in set(_stored()["family"]):
         raise ValueError(f"name must be of a family among {sorted(set(_stored()['family']))}, got {name!r}")
     return _calibration(family)

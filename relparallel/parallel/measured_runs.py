@@ -67,6 +67,10 @@ _SETS: Final[Mapping[str, tuple[str, str, str, int]]] = {
 _MPT_CLUSTER: Final = {
     "a100_80gb": "a100-80gb-roce", "a100_40gb": "a100-40gb-roce", "h100_80gb": "h100-80gb-roce"
 }  # fmt: skip
+_BRIDGE_CLUSTER: Final = {
+    "DGX-H100": ("H100", "h100-80gb-dgx"), "DGX-B200": ("B200", "b200-180gb-dgx"),
+    "DGX-GB200": ("GB200", "gb200-186gb-nvl72"),
+}  # fmt: skip
 _LLAMA: Final = {"LLAMA3_8B": "llama3-8b", "LLAMA3_70B": "llama3-70b", "LLAMA3.1_405B": "llama3-405b"}
 _OUTLIERS: Final = ("VTRAIN-M-0016",)  # three times as slow as its neighbours, for no reason that is known
 _LAYOUT: Final = (
@@ -177,10 +181,20 @@ def _is_complete(fact: Fact) -> bool:
     """Whether the row is a measured step of a set, with every degree given."""
     if _set_of(fact) == "BRIDGE":
         row = fact.inputs
-        trained = str(row.get("phase", "")).startswith("Pre")
-        return trained and row.get("model") in _LLAMA and row.get("system") == "DGX-H100"
+        dense = row.get("model") in _LLAMA and str(row.get("phase", "")).startswith("Pre")
+        return dense and row.get("system") in _BRIDGE_CLUSTER and _is_plain(row)
     timed = fact.quantity == "iteration time" or fact.unit == "tokens/s/GPU"
     return _set_of(fact) in _SETS and timed
+
+
+def _is_plain(row: Mapping[str, Any]) -> bool:
+    """Whether a row of Megatron-Bridge is one run, and all of it said.
+
+    Some rows give a second run in brackets, on another split. With FSDP on GB200 no memory would do without
+    recomputation, of which nothing is said.
+    """
+    whole = isinstance(row["tp"], int) and "NVFP4" not in str(row["precision"])
+    return whole and not (row["system"] == "DGX-GB200" and row.get("fsdp", 0))
 
 
 def _run(fact: Fact) -> Run:
@@ -191,8 +205,8 @@ def _run(fact: Fact) -> Run:
     return Run(
         id=fact.id, source=source, model=model, strategy=strategy.for_gpus(gpus),
         cluster=cluster(place, gpus), global_batch=batch,
-        software=software,
-        time=_seconds(fact.value_text, fact.unit, model, batch, gpus), precision="fp8" if fp8 else "bf16",
+        software=software, precision="fp8" if fp8 else "bf16",
+        time=_seconds(fact.value_text.partition(" ")[0], fact.unit, model, batch, gpus),
     )  # fmt: skip
 
 
@@ -242,7 +256,8 @@ def _bridge(fact: Fact, row: Mapping[str, Any]) -> Read:
         micro_batch=row["mbs"], virtual_stages=chunks, sequence_parallel=row["tp"] > 1,
         schedule="interleaved_1f1b" if chunks > 1 else "1f1b", zero_stage=3 if row.get("fsdp", 0) else 1,
     )  # fmt: skip
-    return "Megatron-Bridge, H100", "megatron-bridge-2025", "h100-80gb-dgx", model, strategy
+    device, place = _BRIDGE_CLUSTER[row["system"]]
+    return f"Megatron-Bridge, {device}", "megatron-bridge-2025", place, model, strategy
 
 
 def _gpt(row: Mapping[str, Any], hidden: int, vocabulary: int) -> Transformer:

@@ -1,7 +1,7 @@
 """Checks of whole arrays: every refusal names the field, the value and what is allowed."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +12,6 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
-
-MOST: Final = 2**26  # nodes and cables of one topology: about 10 GB of arrays
 
 
 def integers(
@@ -181,15 +179,6 @@ def joined(*cables: tuple[IntArray, IntArray]) -> IntArray:
     """Ends of cables [m, 2] from pairs of arrays that broadcast against each other."""
     flat = [[end.ravel() for end in np.broadcast_arrays(*pair)] for pair in cables]
     return np.concatenate([np.empty((0, 2), dtype=np.int64), *(np.column_stack(ends) for ends in flat)])
-
-
-def require_size(name: str, value: object, size: int) -> None:
-    """Refuse a network of more than 2^26 nodes and cables; its closed forms need no building."""
-    if size > MOST:
-        raise ValueError(
-            f"{name} must give at most {MOST} nodes and cables to build (describe() needs no building), "
-            f"got {name}={_shown(value)}, which gives {_shown(size)}"
-        )
 
 
 def _require_shape(

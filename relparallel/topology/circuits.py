@@ -25,34 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CircuitSchedule:
-    """Circuits chosen for a demand, epoch by epoch, and what they carry.
+    """Circuits chosen for a demand, epoch by epoch, and what they carry."""
 
-    Attributes
-    ----------
-    matchings : tuple
-        Of every epoch the pairs of groups that its circuits join.
-    carried : float array [epochs]
-        What the circuits of each epoch carry [bytes].
-    remaining : float array [groups, groups]
-        What the last epoch leaves to the packet part [bytes].
-    hold_time : float
-        How long circuits stand in every epoch [s].
-    reconfiguration_time : float
-        How long circuits are dark before [s].
-
-    Examples
-    --------
-    >>> from relparallel.topology import c_through
-    >>> t = c_through(aggregations=1, racks_per_aggregation=2, hosts_per_rack=4)
-    >>> schedule_circuits(t, [[0, 9e10], [0, 0]], hold_time=1.0, reconfiguration_time=0.25).throughput
-    40000000000.0
-    """
-
-    matchings: tuple[tuple[tuple[int, int], ...], ...]
-    carried: FloatArray
-    remaining: FloatArray
-    hold_time: float
-    reconfiguration_time: float
+    matchings: tuple[tuple[tuple[int, int], ...], ...]  #: of every epoch the pairs of groups joined
+    carried: FloatArray  #: [epochs] by its circuits [bytes]
+    remaining: FloatArray  #: [groups, groups] to the packet part [bytes]
+    hold_time: float  #: that circuits stand in every epoch [s]
+    reconfiguration_time: float  #: that circuits are dark before [s]
 
     @property
     def duty(self) -> float:
@@ -70,24 +49,7 @@ class CircuitSchedule:
         return float(self.carried.sum()) / self.duration if self.matchings else 0.0
 
     def to_frame(self) -> pd.DataFrame:
-        """Table of epochs.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by epoch from 1; columns start [s], circuits, carried [bytes].
-
-        Examples
-        --------
-        >>> from relparallel.topology import c_through
-        >>> t = c_through(aggregations=1, racks_per_aggregation=2, hosts_per_rack=4)
-        >>> demand = [[0, 9e10], [0, 0]]
-        >>> schedule_circuits(t, demand, hold_time=1.0, reconfiguration_time=0.0, epochs=2).to_frame()
-               start  circuits       carried
-        epoch
-        1        0.0         1  5.000000e+10
-        2        1.0         1  4.000000e+10
-        """
+        """Start [s], circuits and bytes carried, by epoch from 1."""
         import pandas as pd
 
         epoch = np.arange(len(self.matchings))
@@ -150,7 +112,11 @@ def schedule_circuits(
     require_real(hold_time=hold_time, above=0)
     require_real(reconfiguration_time=reconfiguration_time, at_least=0)
     require_int(epochs=epochs, at_least=1)
-    waiting = _demand(demand, group.size)
+    waiting = np.array(require_real(demand=demand, at_least=0))
+    if waiting.shape != (group.size,) * 2 or np.any(np.diagonal(waiting)):
+        raise ValueError(
+            f"demand must be [{group.size}, {group.size}] with a diagonal of zeros, got {demand!r}"
+        )
     matchings, carried = [], []
     for _ in range(epochs):
         before = waiting.sum()
@@ -183,11 +149,3 @@ def _heaviest_matching(weight: FloatArray) -> list[tuple[int, int]]:
     graph: nx.Graph[int] = nx.Graph()
     graph.add_weighted_edges_from((i, j, both[i, j].item()) for i, j in np.argwhere(both > 0).tolist())
     return sorted((min(pair), max(pair)) for pair in nx.max_weight_matching(graph))
-
-
-def _demand(values: ArrayLike, groups: int) -> FloatArray:
-    """Check bytes from every group to every other and copy them."""
-    matrix = np.array(require_real(demand=values, at_least=0))
-    if matrix.shape != (groups, groups) or np.any(np.diagonal(matrix)):
-        raise ValueError(f"demand must be [{groups}, {groups}] with a diagonal of zeros, got {values!r}")
-    return matrix

@@ -12,7 +12,7 @@ import numpy as np
 
 from relparallel._checks import require_choice, require_instance
 from relparallel.topology._arrays import parts
-from relparallel.topology.description import describe, names
+from relparallel.topology.description import Description, describe, names, rules
 from relparallel.topology.fabric import Topology
 from relparallel.topology.routing import disjoint_paths
 
@@ -68,6 +68,17 @@ def check(topology: Topology) -> pd.DataFrame:
         raise ValueError(f"topology must agree with the closed forms of {t!r}, got {'; '.join(wrong)}")
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["described", "measured"])
     return table.rename_axis("quantity")
+
+
+def as_built(t: Topology) -> Description | None:
+    """Closed forms of the design, if it has them and the network is still what its builder makes."""
+    try:
+        form = describe(t.meta.name, **t.meta.parameters)
+        built = rules()[t.meta.name].builder(**t.meta.parameters)
+    except (TypeError, ValueError):  # no design, parameters of another origin, or a random design
+        return None
+    arrays = ("edges", "multiplicity", "endpoint", "transit")
+    return form if all(np.array_equal(getattr(t, a), getattr(built, a)) for a in arrays) else None
 
 
 def _count(t: Topology, kind: str) -> int:

@@ -12,19 +12,18 @@ inside the machine that is bought as one piece: they are counted, not priced. Th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import signature
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_probability
+from relparallel._checks import require_choice, require_instance
 from relparallel.topology._arrays import IntArray
-from relparallel.topology.description import names
-from relparallel.topology.designs.optical import HYBRID, optics
+from relparallel.topology.description import names, require_parameters, rules
+from relparallel.topology.designs.optical import HYBRID, WAVELENGTHS, optics, uplinks
 from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.prices import ITEMS, UnitPrices, unit_prices
 
@@ -33,44 +32,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _COUNTS: Final = ("switch_ports", "ocs_ports", "host_ports", "transceivers", "cables")  # in the same order
-_WAVELENGTHS: Final = 8  # w of the Helios study, as in data/devices.csv
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BillOfMaterials:
-    """What a network is built of, with its prices.
-
-    Parameters
-    ----------
-    design : str
-        What is built.
-    hosts : int
-        Endpoints that the bill is shared by, at least 1.
-    switch_ports, ocs_ports, host_ports : int
-        Cable ends at packet switches, at optical circuit switches, at hosts.
-    transceivers, cables : int
-        Pieces; a bundle of w channels on one fibre is one cable.
-    internal_links : int, optional
-        Links of NVSwitches, bought with the machine and not priced.
-    prices : UnitPrices
-        Of one piece.
-
-    Examples
-    --------
-    >>> bill = bill_of_materials("leaf_spine", leaves=4, spines=2, hosts_per_leaf=8)
-    >>> bill.cables, bill.switch_ports, bill.transceivers, bill.cost
-    (40, 48, 80, 42000.0)
-    """
+    """What a network is built of, with its prices."""
 
     design: str
-    hosts: int
-    switch_ports: int
-    ocs_ports: int
-    host_ports: int
+    hosts: int  #: endpoints that share the bill
+    switch_ports: int  #: cable ends at packet switches
+    ocs_ports: int  #: at optical circuit switches
+    host_ports: int  #: at hosts
     transceivers: int
-    cables: int
-    internal_links: int = 0
-    prices: UnitPrices
+    cables: int  #: a bundle of w channels on one fibre is one
+    internal_links: int = 0  #: of NVSwitches, bought with the machine and not priced
+    prices: UnitPrices  #: of one piece
 
     @property
     def counts(self) -> dict[str, int]:
@@ -108,19 +84,7 @@ class BillOfMaterials:
         return self.cables / self.hosts
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for every item, and the total.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by item; columns count, per host, cost [USD], power [W]. The total has no count.
-
-        Examples
-        --------
-        >>> bill = bill_of_materials("fat_tree", k=4)
-        >>> bill.to_frame().loc["switch port"].tolist()
-        [80.0, 5.0, 40000.0, 1000.0]
-        """
+        """Count, count per host, cost [USD] and power [W] of every item, and the total."""
         import pandas as pd
 
         counts = pd.Series(self.counts, dtype=float).rename_axis("item")
@@ -188,36 +152,19 @@ def bill_of_materials(
         if parameters:
             raise ValueError(f"parameters must be left out with a network, got {', '.join(parameters)}")
         return _priced(_network(as_topology(design, name="design"), asked))
-    require_choice(sorted({*names(), "helios"}), design=design)
-    if design != "helios":
-        build = _builder(design)
-        _require_parameters(design, build, parameters)
-        return _priced(_network(build(**parameters), asked))
-    _require_parameters(design, _helios, parameters)
-    return _priced(_helios(**parameters, prices=asked))
+    require_choice(names(), design=design)
+    if design == "helios":
+        require_parameters(design, uplinks, parameters)
+        return _priced(_helios_core(asked, **parameters))
+    build = rules()[design].builder
+    require_parameters(design, build, parameters)
+    return _priced(_network(build(**parameters), asked))
 
 
 def _priced(bill: BillOfMaterials) -> BillOfMaterials:
     """Return the bill if every piece has a price and a power."""
     require_priced(bill.prices, bill.counts, bill.design)
     return bill
-
-
-def _builder(design: str) -> Callable[..., Topology]:
-    """Builder of that name."""
-    from relparallel import topology
-
-    return cast("Callable[..., Topology]", getattr(topology, design))
-
-
-def _require_parameters(design: str, build: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Refuse a parameter that the builder does not know, and ask for one that it needs."""
-    known = {name: p for name, p in signature(build).parameters.items() if name != "prices"}
-    needed = {name for name, p in known.items() if p.default is p.empty}
-    if not needed <= set(given) <= set(known):
-        raise ValueError(
-            f"parameters of {design} must be {', '.join(known)}, got {', '.join(given) or 'none'}"
-        )
 
 
 class Fittings(NamedTuple):
@@ -230,6 +177,15 @@ class Fittings(NamedTuple):
     cables: IntArray  # [m]
     transceivers: IntArray  # [m]
     mirrors: IntArray  # [m] ports of circuit switches that its cables pass
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Pieces of every item."""
+        fibres = int(self.fibres.sum())
+        counts = {item: int(self.ports[self.item == item].sum()) for item in ITEMS}
+        counts["ocs port"] += int(self.mirrors.sum()) + fibres
+        counts["transceiver"] = int(self.transceivers.sum()) + fibres * self.channels
+        return counts | {"cable": int(self.cables.sum()) + fibres}
 
 
 def fittings(t: Topology) -> Fittings:
@@ -282,48 +238,28 @@ def require_priced(prices: UnitPrices, counts: Mapping[str, int], design: str) -
 
 def _network(t: Topology, prices: UnitPrices) -> BillOfMaterials:
     """Bill of everything that is plugged in."""
-    found = fittings(t)
-    item, ports, fibres = found.item, found.ports, int(found.fibres.sum())
+    counts = fittings(t).counts
     return BillOfMaterials(
-        design=f"{t.meta.name}({', '.join(f'{name}={value}' for name, value in t.meta.parameters.items())})",
+        design=str(t.meta),
         hosts=max(t.num_hosts, 1),
-        switch_ports=int(ports[item == "switch port"].sum()),
-        ocs_ports=int(ports[item == "ocs port"].sum() + found.mirrors.sum()) + fibres,
-        host_ports=int(ports[item == "host port"].sum()),
-        transceivers=int(found.transceivers.sum()) + fibres * found.channels,
-        cables=int(found.cables.sum()) + fibres,
         internal_links=int(t.multiplicity[_inside(t)].sum()),
         prices=prices,
+        **{name: counts[item] for item, name in zip(ITEMS, _COUNTS, strict=True)},
     )
 
 
-def _helios(
-    pods: int,
-    hosts_per_pod: int,
-    electrical: float,
-    optical: float,
-    wavelengths: int = _WAVELENGTHS,
-    *,
-    prices: UnitPrices,
-) -> BillOfMaterials:
+def _helios_core(prices: UnitPrices, pods: int, hosts_per_pod: int, **shares: Any) -> BillOfMaterials:
     """Bill of the core of Helios by the closed form of its study."""
-    require_int(pods=pods, hosts_per_pod=hosts_per_pod, wavelengths=wavelengths, at_least=1)
-    require_probability(electrical=electrical, optical=optical)
-    if electrical + optical > 1 + 1e-12:
-        raise ValueError(f"electrical + optical must be at most 1, got {electrical} + {optical}")
-    exact = 1e-9  # a share that is a whole number of bundles up to rounding is one
-    bundle = hosts_per_pod / wavelengths
-    packet = min(math.ceil(electrical * bundle - exact) * wavelengths, hosts_per_pod)
-    fibres = min(math.floor(optical * bundle + exact), (hosts_per_pod - packet) // wavelengths)
-    channels = fibres * wavelengths
+    packet, fibres = uplinks(pods, hosts_per_pod, **shares)
+    wavelengths = shares.get("wavelengths", WAVELENGTHS)
+    given = ", ".join(f"{name}={shares[name]:g}" for name in ("electrical", "optical"))
     return BillOfMaterials(
-        design=f"core of helios(pods={pods}, hosts_per_pod={hosts_per_pod}, "
-        f"electrical={electrical:g}, optical={optical:g}, wavelengths={wavelengths})",
+        design=f"core of helios({pods=}, {hosts_per_pod=}, {given}, {wavelengths=})",
         hosts=pods * hosts_per_pod,
         switch_ports=pods * packet,
         ocs_ports=pods * fibres,
         host_ports=0,
-        transceivers=pods * (2 * packet + channels),
+        transceivers=pods * (2 * packet + fibres * wavelengths),
         cables=pods * (packet + fibres),
         prices=prices,
     )

@@ -1,17 +1,19 @@
 """What a design promises, and the registry of all designs.
 
 A design is one function in a module of `relparallel.topology.designs`. Its decorator names its closed forms,
-its symmetries and how it is drawn::
+its symmetries, how it is drawn and its paper; its closed forms check its arguments::
 
-    @design(closed_form=_ring, symmetries=_ring_symmetries, layout="ring")
-    def ring(n: int) -> Topology: ...
+    @design(closed_form=_ring, symmetries=_ring_moves, layout="ring", paper="someone2026ring")
+    def ring(n: int) -> Topology:
+        form = planned("ring", n)
+        ...
 """
 
 from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from inspect import Parameter, signature
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from relparallel._checks import require_choice
 from relparallel.topology import designs
 from relparallel.topology._arrays import IntArray
+from relparallel.topology.parts import Design
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,14 +31,17 @@ Builder = TypeVar("Builder", bound=Callable[..., Any])
 
 
 class Rule(NamedTuple):
-    """What belongs to a builder, each of its parameters but ``rng``: see `design`."""
+    """A builder and what belongs to it, each of its parameters but ``rng``: see `design`."""
 
+    builder: Callable[..., Any]
     closed_form: Callable[..., Description]
     symmetries: Callable[..., Sequence[IntArray]] | None
     layout: str
+    paper: str
 
 
 _RULES: Final[dict[str, Rule]] = {}
+_MOST: Final = 2**26  # nodes and cables of one topology: about 10 GB of arrays
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,8 +73,8 @@ class Description:
         known.
     """
 
-    design: str
-    parameters: Mapping[str, Any]
+    design: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     nodes: Mapping[str, int]
     degrees: Mapping[str, int | tuple[int, ...]]
     links: int
@@ -88,19 +94,13 @@ class Description:
         """Number of nodes that are no hosts."""
         return sum(self.nodes.values()) - self.hosts
 
+    @property
+    def meta(self) -> Design:
+        """Where a topology built to this comes from."""
+        return Design(name=self.design, parameters=self.parameters, paper=_RULES[self.design].paper)
+
     def to_frame(self) -> pd.DataFrame:
-        """Table of quantity and value; a form that is not known is left out.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by quantity.
-
-        Examples
-        --------
-        >>> describe("bcube", n=4, k=1).to_frame().loc["mean hops", "value"]
-        3.2
-        """
+        """Value of every quantity whose form is known."""
         import pandas as pd
 
         whole = ("hosts", "switches", "links", "diameter", "diameter_bound", "mean_hops", "bisection")
@@ -114,15 +114,18 @@ def design(
     closed_form: Callable[..., Description],
     symmetries: Callable[..., Sequence[IntArray]] | None = None,
     layout: str = "tiers",
+    paper: str = "",
 ) -> Callable[[Builder], Builder]:
     """Register the decorated builder as the design of its name.
 
-    ``closed_form`` gives its `Description`; ``symmetries`` permutations of its nodes, each of which is proved
-    before it is used, and None of a random design; ``layout`` is one of `relparallel.drawing.layouts`.
+    ``closed_form`` checks the parameters and gives the `Description`, without a name and with parameters only
+    where they differ from the arguments; ``symmetries`` permutations of the nodes, each of which is proved
+    before it is used, and None of a random design; ``layout`` is one of `relparallel.drawing.layouts`;
+    ``paper`` a citation key.
     """
 
     def register(builder: Builder) -> Builder:
-        _RULES[builder.__name__] = Rule(closed_form, symmetries, layout)
+        _RULES[builder.__name__] = Rule(builder, closed_form, symmetries, layout, paper)
         return builder
 
     return register
@@ -189,10 +192,41 @@ def describe(design: str, **parameters: Any) -> Description:
     3263442
     """
     require_choice(names(), design=design)
-    form = rules()[design].closed_form
-    expected = signature(form).parameters
+    require_parameters(design, rules()[design].closed_form, parameters)
+    return _described(design, **parameters)
+
+
+def require_parameters(design: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Refuse a parameter that the function does not know, and ask for one that it needs."""
+    expected = signature(function).parameters
     needed = {name for name, p in expected.items() if p.default is Parameter.empty}
-    if not needed <= parameters.keys() <= expected.keys():
-        given = ", ".join(parameters) or "none"
-        raise ValueError(f"parameters of {design} must be {', '.join(expected)}, got {given}")
-    return form(**parameters)
+    if not needed <= given.keys() <= expected.keys():
+        names = ", ".join(given) or "none"
+        raise ValueError(f"parameters of {design} must be {', '.join(expected)}, got {names}")
+
+
+def planned(design: str, *arguments: Any) -> Description:
+    """Closed forms of a network that is about to be built; refused where it is too large to be."""
+    form = _described(design, *arguments)
+    size = sum(form.nodes.values()) + form.links
+    if size > _MOST:
+        given = ", ".join(f"{name}={value!r}" for name, value in form.parameters.items())
+        raise ValueError(
+            f"{', '.join(form.parameters)} must give at most {_MOST} nodes and cables to build (describe() "
+            f"needs no building), got {design} with {given}, which give {size}"
+        )
+    return form
+
+
+def _described(design: str, *arguments: Any, **parameters: Any) -> Description:
+    """Closed forms with the name and the parameters; a known diameter is its own bound."""
+    form = _RULES[design].closed_form
+    given = signature(form).bind(*arguments, **parameters)
+    given.apply_defaults()
+    found = form(*given.args, **given.kwargs)
+    return replace(
+        found,
+        design=design,
+        parameters=found.parameters or given.arguments,
+        diameter_bound=found.diameter if found.diameter_bound is None else found.diameter_bound,
+    )

@@ -193,17 +193,12 @@ def _spread(t: Topology, name: str, times: Mapping[str, float]) -> tuple[FloatAr
 def _money(t: Topology, prices: UnitPrices) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Cost and power of the ports of every node, and of the cables and transceivers of every pair."""
     found = fittings(t)
-    item, fibres = found.item, found.fibres
-    counts = {name: int(found.ports[item == name].sum()) for name in ITEMS}
-    counts["ocs port"] += int(found.mirrors.sum() + fibres.sum())
-    counts |= {"cable": int(found.cables.sum() + fibres.sum())}
-    counts |= {"transceiver": int(found.transceivers.sum() + fibres.sum() * found.channels)}
-    require_priced(prices, counts, repr(t))
+    require_priced(prices, found.counts, repr(t))
     node, edge = {}, {}
     for field in ("cost", "power"):
         one: Mapping[str, float] = {name: getattr(prices, field).get(name, 0.0) for name in ITEMS}
         fibre = one["cable"] + one["ocs port"] + found.channels * one["transceiver"]
-        node[field] = found.ports * np.array([one[name] for name in item]) + fibres * fibre
+        node[field] = found.ports * np.array([one[name] for name in found.item]) + found.fibres * fibre
         passed = found.mirrors * one["ocs port"]
         edge[field] = found.cables * one["cable"] + found.transceivers * one["transceiver"] + passed
     return node, edge

@@ -263,23 +263,7 @@ class Topology:
         return {label: index for index, label in enumerate(self.labels)}
 
     def index_of(self, label: Hashable) -> int:
-        """Index of the node with this label.
-
-        Parameters
-        ----------
-        label : hashable
-            One of ``labels``.
-
-        Returns
-        -------
-        int
-
-        Examples
-        --------
-        >>> import networkx as nx
-        >>> Topology.from_networkx(nx.path_graph(["a", "b", "c"])).index_of("c")
-        2
-        """
+        """Index of the node with this label."""
         try:
             if isinstance(label, complex):  # equal to a number, but not the name of a node
                 raise TypeError(label)
@@ -288,23 +272,7 @@ class Topology:
             raise ValueError(f"label must be a node of {self!r}, got {label!r}") from None
 
     def is_kind(self, kind: str) -> BoolArray:
-        """Which nodes are of the named kind.
-
-        Parameters
-        ----------
-        kind : str
-            One of ``kinds``.
-
-        Returns
-        -------
-        bool array [n]
-            True at the nodes of the kind.
-
-        Examples
-        --------
-        >>> Topology.of(edges=[], node_kind={"server": 2}, meta=Design(name="two")).is_kind("server").tolist()
-        [True, True]
-        """
+        """Which nodes are of the named kind, [n]."""
         if kind not in self.kinds:
             raise ValueError(f"kind must be one of {', '.join(self.kinds)}, got {kind!r}")
         return np.asarray(self.node_kind == self.kinds.index(kind))
@@ -312,42 +280,17 @@ class Topology:
     def to_networkx(self) -> nx.Graph[Any]:
         """Graph with every attribute; `from_networkx` gives the same topology back.
 
-        Returns
-        -------
-        networkx.Graph
-            Nodes are the labels, in order. Node attributes kind, endpoint, transit, tier, pod, rail and
-            device_class; edge attributes multiplicity, capacity and latency; shared_risk (names of groups)
-            where there is one; further attributes under their own names. ``graph["design"]`` is ``meta``.
-
-        Examples
-        --------
-        >>> pair = Topology.of(edges=[(0, 1)], node_kind={"server": 2}, meta=Design(name="cable"))
-        >>> pair.to_networkx().nodes[1]["kind"]
-        'server'
+        Nodes are the labels, in order. Node attributes kind, endpoint, transit, tier, pod, rail and
+        device_class; edge attributes multiplicity, capacity and latency; shared_risk (names of groups) where
+        there is one; further attributes under their own names. ``graph["design"]`` is ``meta``.
         """
         return graph_of(self)
 
     @classmethod
     def from_networkx(cls, graph: nx.Graph[Any], *, strict: bool = True) -> Topology:
-        """Topology of an undirected graph; `as_topology` says what its attributes mean.
+        """Topology of an undirected graph whose nodes are the labels; `as_topology` says more.
 
-        Parameters
-        ----------
-        graph : networkx.Graph or networkx.MultiGraph
-            Undirected, not empty, without self-loops.
-        strict : bool, optional
-            Refuse a graph in several parts, which have no distance; failures leave such graphs.
-
-        Returns
-        -------
-        Topology
-            Labels are the nodes of the graph.
-
-        Examples
-        --------
-        >>> import networkx as nx
-        >>> Topology.from_networkx(nx.cycle_graph(3)).num_links
-        3
+        A graph in several parts, which have no distance, is refused where ``strict``; failures leave such.
         """
         import networkx as nx
 
@@ -362,9 +305,8 @@ class Topology:
         return all(_arrays.same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value}" for name, value in self.meta.parameters.items())
         counts = f"{self.num_hosts} hosts, {self.num_switches} switches, {self.num_links} links"
-        return f"<Topology {self.meta.name}({given}): {counts}>"
+        return f"<Topology {self.meta}: {counts}>"
 
 
 def as_topology(graph: Topology | nx.Graph[Any], *, name: str = "graph") -> Topology:

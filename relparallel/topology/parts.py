@@ -41,6 +41,9 @@ class Design:
         require_instance(Mapping, parameters=self.parameters)
         object.__setattr__(self, "parameters", dict(self.parameters))
 
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(f'{name}={value}' for name, value in self.parameters.items())})"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SharedRisk:

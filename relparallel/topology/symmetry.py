@@ -8,6 +8,7 @@ nodes that the rest carry into each other form an orbit: what is measured from o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numba
@@ -38,14 +39,25 @@ def is_automorphism(topology: Topology | nx.Graph[Any], permutation: ArrayLike) 
     return _proved(t, _permutation(t.num_nodes, permutation))
 
 
-def automorphisms(topology: Topology | nx.Graph[Any]) -> IntArray:
-    """Symmetries that the design declares and the network has: generators of a group.
+def _once(find: Callable[[Topology], IntArray]) -> Callable[[Topology | nx.Graph[Any]], IntArray]:
+    """Find it once for a topology and keep it there, like its other derived arrays."""
 
-    Notes
-    -----
-    Found once for a topology and kept with it, as its other derived arrays are; so are the orbits.
-    """
-    return _once(as_topology(topology, name="topology"), _automorphisms)
+    @wraps(find)
+    def found(topology: Topology | nx.Graph[Any]) -> IntArray:
+        t = as_topology(topology, name="topology")
+        kept, name = vars(t), f"_{find.__name__}"
+        if name not in kept:
+            kept[name] = _arrays.read_only(find(t))
+        return cast(IntArray, kept[name])
+
+    return found
+
+
+@_once
+def automorphisms(t: Topology) -> IntArray:
+    """Symmetries that the design declares and the network has: generators of a group, one per row."""
+    proved = [g for g in _declared(t) if _proved(t, g)]
+    return np.array(proved, dtype=np.int64).reshape(-1, t.num_nodes)
 
 
 def orbits(
@@ -82,7 +94,7 @@ def orbits(
     """
     t = as_topology(topology, name="topology")
     if node_colours is None and edge_colours is None:
-        return _once(t, _orbits)
+        return _orbits(t)
     if edge_colours is None:
         return _components(_stabiliser(automorphisms(t), _colours("node_colours", node_colours, t.num_nodes)))
     return _components(symmetries_that_keep(t, node_colours, edge_colours)[:, : t.num_nodes])
@@ -141,9 +153,12 @@ def neighbour_classes(
     return _numbered(_mixed(own + _gathered(arcs, _mixed(_words(arcs[0]) ^ label), own.size)))
 
 
-def arc_orbits(topology: Topology | nx.Graph[Any]) -> IntArray:
-    """Sets of directed cables that proved symmetries carry into each other."""
-    return _once(as_topology(topology, name="topology"), _arc_orbits)
+@_once
+def arc_orbits(t: Topology) -> IntArray:
+    """Sets of directed cables that proved symmetries carry into each other, [m, 2]."""
+    m = len(t.edges)
+    images = [_arc_images(t, g) for g in automorphisms(t)]
+    return _components(np.array(images, dtype=np.int64).reshape(-1, 2 * m)).reshape(2, m).T
 
 
 def _stabiliser(generators: IntArray, colour: Words) -> IntArray:
@@ -211,30 +226,10 @@ def _mixed(values: Words) -> Words:
     return x ^ (x >> np.uint64(31))
 
 
-def _once(t: Topology, find: Callable[[Topology], IntArray]) -> IntArray:
-    """What a function finds for a topology, kept with it like its cached properties."""
-    found = vars(t)
-    if find.__name__ not in found:
-        found[find.__name__] = _arrays.read_only(find(t))
-    return cast(IntArray, found[find.__name__])
-
-
-def _automorphisms(t: Topology) -> IntArray:
-    """Declared permutations that are proved, one per row."""
-    proved = [g for g in _declared(t) if _proved(t, g)]
-    return np.array(proved, dtype=np.int64).reshape(-1, t.num_nodes)
-
-
+@_once
 def _orbits(t: Topology) -> IntArray:
     """Orbits of the nodes."""
     return _components(automorphisms(t))
-
-
-def _arc_orbits(t: Topology) -> IntArray:
-    """Orbits of the directed cables, [m, 2]."""
-    m = len(t.edges)
-    images = [_arc_images(t, g) for g in automorphisms(t)]
-    return _components(np.array(images, dtype=np.int64).reshape(-1, 2 * m)).reshape(2, m).T
 
 
 def _arc_images(t: Topology, image: IntArray) -> IntArray:

@@ -7,7 +7,8 @@ from hypothesis import given, strategies as st
 
 import relparallel as rp
 from relparallel.published import data_folder
-from relparallel.topology import Design, Topology, bcube, costs, fat_tree, leaf_spine, torus
+from relparallel.topology import Design, Topology, bcube, fat_tree, leaf_spine, torus
+from relparallel.topology.designs import optical
 from relparallel.topology.parts import LINK_CAPACITY
 
 bill_of_materials = rp.topology.bill_of_materials
@@ -146,7 +147,7 @@ def test_every_price_has_its_source_and_confidence():
     assert not rows.duplicated(["prices", "item", "quantity"]).any()
     assert set(rows["confidence"]) <= {"confirmed", "secondary", "memory-high", "convention"}
     wavelengths = rows[rows["quantity"] == "wavelengths"]["value"].astype(int).tolist()
-    assert wavelengths == [costs._WAVELENGTHS]
+    assert wavelengths == [optical.WAVELENGTHS]
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,7 @@ def test_a_registered_design_is_found_by_name(monkeypatch):
     monkeypatch.setattr("relparallel.topology.description._RULES", {})
 
     def form(capacity: int = 1) -> Description:
-        return Description(
-            design="pair", parameters={}, nodes={"host": 2}, degrees={"host": (0, capacity)}, links=capacity
-        )
+        return Description(nodes={"host": 2}, degrees={"host": (0, capacity)}, links=capacity)
 
     @design(closed_form=form)
     def pair(capacity: int = 1) -> None: ...
@@ -36,6 +34,7 @@ def test_a_registered_design_is_found_by_name(monkeypatch):
     assert names() == ("pair",)
     assert describe("pair").links == 1
     found = describe("pair", capacity=3)
+    assert (found.design, found.parameters) == ("pair", {"capacity": 3})
     assert (found.hosts, found.switches, found.degrees["host"]) == (2, 0, (0, 3))
     assert list(found.to_frame().index) == ["hosts", "switches", "links"]
 

@@ -214,7 +214,7 @@ def test_the_cluster_of_meta():
         ),
         (rail_only, (4, 0), "gpus_per_domain must be"),
         (rail_only, (4, 8, 7), "switch_ports must be even"),
-        (rail_only, (4, 10**9), "domains must give at most"),
+        (rail_only, (4, 10**9), "domains, gpus_per_domain, switch_ports must give at most"),
     ],
 )
 def test_bad_arguments_are_named(builder, arguments, error):

@@ -132,7 +132,7 @@ def test_hyperx_of_the_paper():
         (dragonfly, (1, 1.5, 1), "a must be"),
         (dragonfly, (1, 1, "2"), "h must be"),
         (dragonfly, (1, 1, 1, "circulant"), "arrangement must be one of 'consecutive', 'palmtree'"),
-        (dragonfly, (1, 10**5, 10**5), "a must give at most"),
+        (dragonfly, (1, 10**5, 10**5), "p, a, h, arrangement must give at most"),
         (dragonfly_plus, (0, 1, 1, 1), "l must be"),
         (dragonfly_plus, (1, 1, 1, None), "h must be"),
         (hyperx, ((), 1), "dims must be"),

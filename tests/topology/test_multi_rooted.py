@@ -151,6 +151,6 @@ def test_parameters_that_break_a_rule_of_the_paper_are_named(design, parameters,
 
 
 def test_a_network_too_large_to_build_says_so():
-    with pytest.raises(ValueError, match="d_a must give at most 67108864 nodes and cables to build"):
+    with pytest.raises(ValueError, match="d_a, d_i must give at most 67108864 nodes and cables to build"):
         vl2(10_000, 10_000)
     assert describe("vl2", d_a=144, d_i=144).nodes["tor"] == 5184

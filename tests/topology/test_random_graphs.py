@@ -97,7 +97,7 @@ def test_closed_forms_need_no_generator():
         (jellyfish, (4, 5, 5), "n must be more than r"),
         (jellyfish, (8, 3, 4), "k must be at least r.*got k=3, r=4"),
         (jellyfish, (8, 3, 2), "r must be an integer >= 3"),
-        (jellyfish, (10**9, 4, 4), "n must give at most"),
+        (jellyfish, (10**9, 4, 4), "n, k, r must give at most"),
         (xpander, (2, 3, 1), "d must be an integer >= 3"),
         (xpander, (3, 0, 1), "k must be"),
         (xpander, (3, 1, -1), "p must be"),

@@ -128,5 +128,8 @@ def test_bad_counts_are_named(name, bad):
 
 
 def test_a_network_too_large_to_build_says_so():
-    with pytest.raises(ValueError, match="leaves must give at most 67108864 nodes and cables to build"):
+    with pytest.raises(
+        ValueError,
+        match="leaves, spines, hosts_per_leaf must give at most 67108864 nodes",
+    ):
         leaf_spine(leaves=100_000, spines=100_000, hosts_per_leaf=1)

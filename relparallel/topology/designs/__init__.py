@@ -1,1 +1,5 @@
-"""The designs: one function each, with its closed forms, symmetries and layout in its decorator."""
+"""The designs: one function each, with its closed forms, symmetries, layout and paper in its decorator.
+
+Builders are array operations on the cables, without loops over nodes. Docstrings name sources in short; the
+whole entry stands under the key ``paper`` in data/references.bib.
+"""

@@ -1,36 +1,65 @@
 """What designs share: equal switches with p servers each, and the index arithmetic of symmetries."""
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import pairwise
-from typing import Any
+from itertools import accumulate, pairwise
 
 import numpy as np
 
 from relparallel.topology._arrays import IntArray, joined
 from relparallel.topology.description import Description
 from relparallel.topology.fabric import Topology
-from relparallel.topology.parts import Design
+
+Cables = tuple[str, IntArray, str, IntArray]  # kind and number of the nodes at one end, and at the other
 
 
-def switched(*, cables: IntArray, p: int, pod: IntArray, meta: Design) -> Topology:
-    """Topology of switches joined by cables, with p servers on each; with 0 the switches are the hosts."""
-    count = pod.size
-    servers = p * count
-    own = joined((np.arange(servers), servers + np.arange(servers) // max(p, 1)))
-    node = np.arange(servers + count)
+def wired(
+    form: Description,
+    *cables: Cables,
+    pod: Mapping[str, IntArray],
+    rail: Mapping[str, IntArray] | None = None,
+    tier: Mapping[str, IntArray] | None = None,
+    hosts_forward: bool = False,
+) -> Topology:
+    """Topology whose nodes are numbered within their kind; cables of kinds that it does not have fall away.
+
+    Kinds without a pod or rail have none. Plain hosts are servers; other kinds than the first are switches.
+    """
+    counts = form.nodes
+    first = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
+    hosts, *others = counts
+
+    def column(values: Mapping[str, IntArray] | None) -> IntArray:
+        parts = [(values or {}).get(kind, np.full(count, -1)) for kind, count in counts.items()]
+        return np.concatenate([part.ravel() for part in parts])
+
     return Topology.of(
-        edges=np.concatenate([own, servers + cables]),
-        node_kind=({"server": servers} if p else {}) | {"switch": count},
-        transit=node >= servers,
-        pod=np.concatenate([np.repeat(pod, p), pod]),
-        meta=meta,
+        edges=joined(*((first[a] + u, first[b] + v) for a, u, b, v in cables if {a, b} <= counts.keys())),
+        node_kind=counts,
+        transit=np.arange(sum(counts.values())) >= (0 if hosts_forward else counts[hosts]),
+        tier=None if tier is None else column(tier),
+        pod=column(pod),
+        rail=column(rail),
+        device_class={"host": "server"} | {kind: "switch" for kind in others if kind != "nvswitch"},
+        meta=form.meta,
+    )
+
+
+def switched(form: Description, cables: IntArray, pod: IntArray) -> Topology:
+    """Topology of switches joined by cables, with as many servers on each; without any they are the hosts."""
+    p = form.nodes.get("server", 0) // pod.size
+    server = np.arange(p * pod.size)
+    return wired(
+        form,
+        ("server", server, "switch", server // max(p, 1)),
+        ("switch", cables[:, 0], "switch", cables[:, 1]),
+        pod={"server": np.repeat(pod, p), "switch": pod},
+        hosts_forward=p == 0,
     )
 
 
 def describe_switched(
     *,
-    design: str,
-    parameters: Mapping[str, Any],
     switches: int,
     ports: tuple[int, ...],
     cables: int,
@@ -50,8 +79,6 @@ def describe_switched(
     degrees = tuple(p + number for number in ports)
     extra, several = 2 if p else 0, hosts > 1
     return Description(
-        design=design,
-        parameters=parameters,
         nodes=own | {"switch": switches},
         degrees=dict.fromkeys(own, 1) | {"switch": degrees if len(degrees) > 1 else degrees[0]},
         links=p * switches + cables,
@@ -84,6 +111,17 @@ def rolls(parts: Sequence[IntArray], moves: Iterable[Sequence[int | None]]) -> l
     return [rolled(parts, axes) for axes in moves]
 
 
+def nested(layout: str, **sizes: int) -> list[IntArray]:
+    """One permutation for each axis of a layout: the next one along it, in every block that it crosses.
+
+    ``"leaf host, leaf, spine"`` are hosts in blocks of a leaf, then the leaves, then the spines.
+    """
+    tiers = [tier.split() for tier in layout.split(",")]
+    parts = blocks(*(tuple(sizes[axis] for axis in tier) for tier in tiers))
+    axes = dict.fromkeys(axis for tier in tiers for axis in tier)
+    return rolls(parts, ([tier.index(axis) if axis in tier else None for tier in tiers] for axis in axes))
+
+
 def exchange(size: int) -> IntArray:
     """The first two of some exchanged."""
     order = np.arange(size)
@@ -105,3 +143,22 @@ def orders(size: int) -> list[IntArray]:
 def alike(kinds: Iterable[Hashable]) -> list[tuple[int, int]]:
     """Neighbouring dimensions of one kind."""
     return [(a, a + 1) for a, (one, other) in enumerate(pairwise(kinds)) if one == other]
+
+
+def tiered(form: Description, pods: Sequence[IntArray], parents: Sequence[IntArray]) -> Topology:
+    """Tiers of nodes, each wired to its parents in the next; pods of all tiers but the last."""
+    kinds = list(form.nodes)
+    cables = [
+        (low, np.arange(len(above)).reshape(-1, *[1] * (above.ndim - 1)), high, above)
+        for (low, high), above in zip(pairwise(kinds), parents, strict=True)
+    ]
+    return wired(form, *cables, pod=dict(zip(kinds, pods, strict=False)))
+
+
+def tree_hops(*arity: int) -> tuple[int, float | None]:
+    """Diameter and mean distance where hosts of one pod of level i, and of no lower one, are 2i apart."""
+    inside = [math.prod(arity[:i]) for i in range(len(arity) + 1)]
+    pairs: Mapping[int, int] = {2 * i: inside[i] - inside[i - 1] for i in range(1, len(inside))}
+    total = sum(hops * count for hops, count in pairs.items())
+    diameter = max((hops for hops, count in pairs.items() if count), default=0)
+    return diameter, total / (inside[-1] - 1) if inside[-1] > 1 else None

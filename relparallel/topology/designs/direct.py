@@ -8,17 +8,16 @@ HammingMesh, ``x``, ``y`` those of boards. Every cable has 400 Gbit/s and no mod
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Final
 
 import numpy as np
 
 from relparallel._checks import require_flag, require_instance, require_int
-from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, design
-from relparallel.topology.designs._shared import alike, blocks, exchange, flat, rolled, rolls
+from relparallel.topology._arrays import IntArray
+from relparallel.topology.description import Description, design, planned
+from relparallel.topology.designs._shared import alike, blocks, exchange, flat, rolled, rolls, wired
 from relparallel.topology.fabric import Topology
-from relparallel.topology.parts import Design, SharedRisk
+from relparallel.topology.parts import SharedRisk
 
 CUBE: Final = 4  # chips along each dimension of a cube of a TPU v4 pod
 _POD_CUBES: Final = 64
@@ -27,23 +26,20 @@ _POD_CUBES: Final = 64
 def _torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Description:
     lengths, around = require_dims(dims=dims), _around(dims, wrap)
     nodes, shape = math.prod(lengths), list(zip(lengths, around, strict=True))
-    ends = [{1: {0}, 2: {1}}.get(k, {2} if ring else {1, 2}) for k, ring in shape]  # cables along a dimension
-    degrees = tuple(sorted(set(map(sum, product(*ends)))))
-    diameter = sum(k // 2 if ring else k - 1 for k, ring in shape)
+    most = sum(min(k - 1, 2) for k in lengths)
+    least = most - sum(k > 2 and not ring for k, ring in shape)
     total = sum((3 * (k**2 // 4) if ring else k**2 - 1) * (nodes // k) for k, ring in shape)
     # Cables across the middle of each dimension: the fewest are the bisection if its length is even.
     fewest, odd = min((nodes * (2 if ring and k > 2 else 1) / k, k % 2) for k, ring in shape)
     return Description(
-        design="torus",
-        parameters=_parameters(lengths, around),
+        parameters={"dims": lengths} if all(around) else {"dims": lengths, "wrap": around},
         nodes={"node": nodes},
-        degrees={"node": degrees if len(degrees) > 1 else degrees[0]},
+        degrees={"node": tuple(range(least, most + 1)) if least < most else most},
         links=sum(nodes // k * (k - (not ring or k < 3)) for k, ring in shape),
-        diameter=diameter,
-        diameter_bound=diameter,
+        diameter=sum(k // 2 if ring else k - 1 for k, ring in shape),
         mean_hops=total / (3 * (nodes - 1)) if nodes > 1 else None,
         bisection=None if odd else int(fewest),
-        host_connectivity=degrees[0],
+        host_connectivity=least,
     )
 
 
@@ -56,7 +52,7 @@ def _torus_moves(dims: Sequence[int], wrap: Sequence[bool] = ()) -> list[IntArra
     return [*shifts, *mirrors, *swaps]
 
 
-@design(closed_form=_torus, symmetries=_torus_moves, layout="torus")
+@design(closed_form=_torus, symmetries=_torus_moves, layout="torus", paper="adiga2005torus")
 def torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Topology:
     """Torus: nodes are points of a grid, joined to the next point in every dimension, round the edge.
 
@@ -77,16 +73,12 @@ def torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Topology:
 
     Notes
     -----
-    Nodes are at most sum(floor(k_i/2)) apart, and as many disjoint paths as a node has cables join any two.
-    A dimension that is not wrapped adds k_i - 1, and a corner has one cable in it. N/k_i cables cross the
+    Nodes are at most sum(floor(k_i/2)) apart, and as many disjoint paths as a node has cables join any two. A
+    dimension that is not wrapped adds k_i - 1, and a corner has one cable in it. N/k_i cables cross the
     middle of an even dimension, twice as many of a wrapped one of 4 or more. The least of these is the
     bisection: routes one dimension after the other pass at most N k_i/4 pairs over any cable of it (N k_i/8
-    over one of a ring), and N^2/4 pairs have to cross. Array operations on the cables.
-
-    References
-    ----------
-    Adiga et al., "Blue Gene/L torus interconnection network", IBM Journal of Research and Development 49,
-    2005.
+    over one of a ring), and N^2/4 pairs have to cross. Source: Adiga et al., IBM Journal of Research and
+    Development 49, 2005.
 
     Examples
     --------
@@ -95,30 +87,27 @@ def torus(dims: Sequence[int], wrap: bool | Sequence[bool] = True) -> Topology:
     >>> torus(dims=(4, 4, 4), wrap=False).num_links
     144
     """
-    lengths, around = require_dims(dims=dims), _around(dims, wrap)
-    nodes = math.prod(lengths)
-    require_size("dims", lengths, nodes * (1 + len(lengths)))
-    grid = np.arange(nodes).reshape(lengths)
+    form, lengths, around = planned("torus", dims, wrap), require_dims(dims=dims), _around(dims, wrap)
+    grid = np.arange(form.hosts).reshape(lengths)
     lines = [_line_of(grid, axis, around[axis]) for axis, length in enumerate(lengths) if length > 1]
-    return Topology.of(
-        edges=joined(*lines),
-        node_kind={"node": nodes},
-        pod=grid.ravel() // (nodes // lengths[0]),
-        meta=Design(name="torus", parameters=_parameters(lengths, around), paper="adiga2005torus"),
+    return wired(
+        form,
+        *(("node", u, "node", v) for u, v in lines),
+        pod={"node": grid // (form.hosts // lengths[0])},
+        hosts_forward=True,
     )
 
 
 def _tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Description:
     lengths, chosen = _slice(dims, cubes)
-    return replace(_torus(lengths), design="tpu_v4", parameters={"dims": lengths, "cubes": chosen})
+    return replace(_torus(lengths), parameters={"dims": lengths, "cubes": chosen})
 
 
 def _tpu_v4_moves(dims: Sequence[int], cubes: Sequence[int] | None = None) -> list[IntArray]:
-    """Those of a torus, whatever cubes it is made of."""
     return _torus_moves(dims)
 
 
-@design(closed_form=_tpu_v4, symmetries=_tpu_v4_moves, layout="torus")
+@design(closed_form=_tpu_v4, symmetries=_tpu_v4_moves, layout="torus", paper="jouppi2023tpuv4")
 def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
     """TPU v4 slice: a three-dimensional torus of cubes of 4 x 4 x 4 chips, joined by optical switches.
 
@@ -143,12 +132,7 @@ def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
     Notes
     -----
     A circuit switch forwards light, not packets: it is no node, and distances are those of the torus. Each
-    cube has 96 optical cable ends.
-
-    References
-    ----------
-    Jouppi et al., "TPU v4: an optically reconfigurable supercomputer for machine learning with hardware
-    support for embeddings", ISCA 2023, section 2.
+    cube has 96 optical cable ends. Source: Jouppi et al., ISCA 2023, section 2.
 
     Examples
     --------
@@ -156,7 +140,8 @@ def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
     >>> t, len(t.shared_risk)
     (<Topology tpu_v4(dims=(4, 8, 4), cubes=(7, 3)): 128 hosts, 0 switches, 384 links>, 48)
     """
-    lengths, chosen = _slice(dims, cubes)
+    form = planned("tpu_v4", dims, cubes)
+    lengths, chosen = form.parameters.values()
     t = torus(lengths)
     place = np.stack(np.unravel_index(np.arange(t.num_nodes), lengths))
     cube = np.ravel_multi_index(tuple(place // CUBE), tuple(length // CUBE for length in lengths))
@@ -169,8 +154,7 @@ def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
         within[others[:, 0], np.arange(axis.size), 0] * CUBE + within[others[:, 1], np.arange(axis.size), 0]
     )
     switch = np.where(optical, axis * CUBE**2 + face, -1)
-    meta = Design(name="tpu_v4", parameters={"dims": lengths, "cubes": chosen}, paper="jouppi2023tpuv4")
-    return on_switches(replace(t, pod=np.array(chosen)[cube], meta=meta), switch)
+    return on_switches(replace(t, pod=np.array(chosen)[cube], meta=form.meta), switch)
 
 
 def on_switches(t: Topology, switch: IntArray) -> Topology:
@@ -188,13 +172,10 @@ def _hammingmesh(a: int, b: int, x: int, y: int) -> Description:
     nodes = rows * columns
     (across, wide), (down, high) = _line(a, x), _line(b, y)
     return Description(
-        design="hammingmesh",
-        parameters={"a": a, "b": b, "x": x, "y": y},
         nodes={"accelerator": nodes, "row": rows, "column": columns},
         degrees={"accelerator": 4, "row": 2 * x, "column": 2 * y},
         links=x * y * (2 * a * b + a + b),
         diameter=wide + high,
-        diameter_bound=wide + high,
         mean_hops=(rows**2 * across + columns**2 * down) / (nodes * (nodes - 1)) if nodes > 1 else None,
         host_connectivity=2 * (rows > 1) + 2 * (columns > 1),
     )
@@ -213,7 +194,7 @@ def _hammingmesh_moves(a: int, b: int, x: int, y: int) -> list[IntArray]:
     return [*moves, *swaps, *mirrors]
 
 
-@design(closed_form=_hammingmesh, symmetries=_hammingmesh_moves, layout="boards")
+@design(closed_form=_hammingmesh, symmetries=_hammingmesh_moves, layout="boards", paper="hoefler2022hxmesh")
 def hammingmesh(a: int, b: int, x: int, y: int) -> Topology:
     """HammingMesh: boards are meshes; each row and column of accelerators has a switch at the board edges.
 
@@ -234,40 +215,28 @@ def hammingmesh(a: int, b: int, x: int, y: int) -> Topology:
     -----
     A row switch meets the first and the last accelerator of its row on every board: both ends of a board of
     one column are two cables of one accelerator. Rows wider than the ports of a switch (2x of them) would be
-    trees; here each is one switch. Distances are sums of those along a row and along a column. Array
-    operations on the cables.
-
-    References
-    ----------
-    Hoefler et al., "HammingMesh: a network topology for large-scale deep learning", SC 2022, section 3.
+    trees; here each is one switch. Distances are sums of those along a row and along a column. Source:
+    Hoefler et al., SC 2022, section 3.
 
     Examples
     --------
     >>> hammingmesh(a=2, b=2, x=16, y=16)
     <Topology hammingmesh(a=2, b=2, x=16, y=16): 1024 hosts, 64 switches, 3072 links>
     """
-    require_int(a=a, b=b, x=x, y=y, at_least=1)
-    rows, columns = b * y, a * x
-    nodes = rows * columns
-    require_size("x", x, 3 * nodes + rows * (1 + 2 * x) + columns * (1 + 2 * y))
-    grid, row, column = np.arange(nodes).reshape(rows, columns), np.arange(rows), np.arange(columns)
+    form = planned("hammingmesh", a, b, x, y)
+    row, column = np.arange(form.nodes["row"]), np.arange(form.nodes["column"])
+    grid = np.arange(form.hosts).reshape(row.size, column.size)
     along, down = column[:-1][column[1:] % a > 0], row[:-1][row[1:] % b > 0]
     first, top = column[::a], row[::b]
-    row_switch, column_switch = nodes + row[:, None], nodes + rows + column
-    return Topology.of(
-        edges=joined(
-            (grid[:, along], grid[:, along + 1]),
-            (grid[down], grid[down + 1]),
-            *((grid[:, edge], row_switch) for edge in (first, first + a - 1)),
-            *((grid[edge], column_switch) for edge in (top, top + b - 1)),
-        ),
-        node_kind={"accelerator": nodes, "row": rows, "column": columns},
-        tier=np.repeat([0, 1], [nodes, rows + columns]),
-        pod=np.concatenate([(row[:, None] // b * x + column // a).ravel(), np.full(rows + columns, -1)]),
-        device_class={"row": "switch", "column": "switch"},
-        meta=Design(
-            name="hammingmesh", parameters={"a": a, "b": b, "x": x, "y": y}, paper="hoefler2022hxmesh"
-        ),
+    return wired(
+        form,
+        ("accelerator", grid[:, along], "accelerator", grid[:, along + 1]),
+        ("accelerator", grid[down], "accelerator", grid[down + 1]),
+        *(("accelerator", grid[:, edge], "row", row[:, None]) for edge in (first, first + a - 1)),
+        *(("accelerator", grid[edge], "column", column) for edge in (top, top + b - 1)),
+        tier={"accelerator": np.zeros_like(grid), "row": np.ones_like(row), "column": np.ones_like(column)},
+        pod={"accelerator": row[:, None] // b * x + column // a},
+        hosts_forward=True,
     )
 
 
@@ -286,11 +255,6 @@ def _around(dims: Sequence[int], wrap: bool | Sequence[bool]) -> tuple[bool, ...
     if len(flags) != len(dims):
         raise ValueError(f"wrap must be one flag for each of {len(dims)} dimensions, got {wrap!r}")
     return tuple(require_flag(wrap=flag) for flag in flags)
-
-
-def _parameters(lengths: tuple[int, ...], around: tuple[bool, ...]) -> dict[str, tuple[int, ...]]:
-    """Arguments of a torus; those of a whole one are its lengths."""
-    return {"dims": lengths} if all(around) else {"dims": lengths, "wrap": around}
 
 
 def _line_of(grid: IntArray, axis: int, around: bool) -> tuple[IntArray, IntArray]:
@@ -317,10 +281,7 @@ def _slice(dims: Sequence[int], cubes: Sequence[int] | None) -> tuple[tuple[int,
 
 
 def _line(length: int, boards: int) -> tuple[int, int]:
-    """Sum and largest of the distances along a row of boards, each of some length, with one switch."""
-    place = np.arange(length)
-    out = np.minimum(place, length - 1 - place) + 1  # to the switch
-    over = out[:, None] + out
-    direct = np.minimum(np.abs(place[:, None] - place), over)
-    largest = int(max(direct.max(), over.max() * (boards > 1)))
-    return boards * int(direct.sum()) + boards * (boards - 1) * int(over.sum()), largest
+    """Sum and largest of the distances along a row of boards; a board's row and the switch are a ring."""
+    out, far = (length + 1) ** 2 // 4, (length + 1) // 2  # all distances to the switch, and the largest
+    largest = 2 * far if boards > 1 else far * (length > 1)
+    return boards * out * (length - 1 + 2 * (boards - 1) * length), largest

@@ -5,16 +5,16 @@ Gbit/s and no modelled latency (``dataclasses.replace`` sets others).
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from relparallel._checks import require_int
-from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, design
+from relparallel.topology._arrays import IntArray, joined
+from relparallel.topology.description import Description, design, planned
 from relparallel.topology.designs._shared import blocks, describe_switched, rolled, switched, with_own_servers
 from relparallel.topology.fabric import Topology
-from relparallel.topology.parts import Design
 
 _LARGEST = 2**13  # two q x q grids of switches pass the limit of what is built long before
 
@@ -80,11 +80,13 @@ class FiniteField:
 
 
 def _slim_fly(q: int, p: int) -> Description:
-    _, degree, p = _slim_fly_rule(q, p)
-    switches = 2 * q**2
+    FiniteField(q)
+    require_int(p=p, at_least=0)
+    delta = q - 4 * ((q + 1) // 4)
+    if q < 3 or delta > 1:
+        raise ValueError(f"q must be 4w + delta with delta -1, 0 or 1 and w >= 1, got {q}")
+    switches, degree = 2 * q**2, (3 * q - delta) // 2
     return describe_switched(
-        design="slim_fly",
-        parameters={"q": q, "p": p},
         switches=switches,
         ports=(degree,),
         cables=switches * degree // 2,
@@ -128,7 +130,9 @@ def _slim_fly_moves(q: int, p: int) -> list[IntArray]:
     return _with_servers(found, 2 * q**2, p)
 
 
-@design(closed_form=_slim_fly, symmetries=_slim_fly_moves, layout="rings_of_subgroups")
+@design(
+    closed_form=_slim_fly, symmetries=_slim_fly_moves, layout="rings_of_subgroups", paper="besta2014slimfly"
+)
 def slim_fly(q: int, p: int) -> Topology:
     """Slim Fly: the graph of McKay, Miller and Siran on two q x q grids of switches.
 
@@ -152,19 +156,14 @@ def slim_fly(q: int, p: int) -> Topology:
     Notes
     -----
     Two switches are at most 2 apart. q = 5 is the graph of Hoffman and Singleton: the most switches, 50, that
-    degree 7 and diameter 2 allow. Array operations on the q^3 + 2 w q^2 cables.
-
-    References
-    ----------
-    Besta, Hoefler, "Slim Fly: a cost effective low-diameter network topology", SC 2014, section 2.
+    degree 7 and diameter 2 allow. Source: Besta, Hoefler, SC 2014, section 2.
 
     Examples
     --------
     >>> slim_fly(q=5, p=4)
     <Topology slim_fly(q=5, p=4): 200 hosts, 50 switches, 375 links>
     """
-    w, _, p = _slim_fly_rule(q, p)
-    require_size("q", q, 2 * q**2 * (1 + 2 * p) + q**3 + 2 * w * q**2)
+    form, w = planned("slim_fly", q, p), (q + 1) // 4
     field, element = FiniteField(q), np.arange(q)
     column, y = q * element[:, None, None], element[None, :, None]
     grids = [column + i * q**2 + np.stack(np.broadcast_arrays(y, field.add(y, s)))
@@ -173,29 +172,24 @@ def slim_fly(q: int, p: int) -> Topology:
     across = (q * x + field.add(field.multiply(m, x), c), q**2 + q * m + c)
     within = [joined((grid[0], grid[1])) for grid in grids]
     cables = np.concatenate([*(ends[ends[:, 0] < ends[:, 1]] for ends in within), joined(across)])
-    return switched(
-        cables=cables,
-        p=p,
-        pod=np.repeat(np.arange(2 * q), q),
-        meta=Design(name="slim_fly", parameters={"q": q, "p": p}, paper="besta2014slimfly"),
-    )
+    return switched(form, cables, np.repeat(np.arange(2 * q), q))
 
 
 def _polarfly(q: int, p: int | None = None) -> Description:
-    p = _polarfly_servers(q, p)
+    FiniteField(q)
+    own = (q + 1) // 2 if p is None else require_int(p=p, at_least=0)
     points, cables = q**2 + q + 1, q * (q + 1) ** 2 // 2
-    return describe_switched(
-        design="polarfly",
-        parameters={"q": q, "p": p},
+    form = describe_switched(
         switches=points,
         ports=(q, q + 1),
         cables=cables,
-        p=p,
+        p=own,
         diameter=2,
         bound=2,
         distance=2 * (points - 1) - 2 * cables / points,
         connectivity=q,  # as above
     )
+    return replace(form, parameters={"q": q, "p": own})
 
 
 def _polarfly_moves(q: int, p: int) -> list[IntArray]:
@@ -217,7 +211,7 @@ def _polarfly_moves(q: int, p: int) -> list[IntArray]:
     return _with_servers(found, place.size, p)
 
 
-@design(closed_form=_polarfly, symmetries=_polarfly_moves, layout="planes")
+@design(closed_form=_polarfly, symmetries=_polarfly_moves, layout="planes", paper="lakhotia2022polarfly")
 def polarfly(q: int, p: int | None = None) -> Topology:
     """PolarFly: switches are the points of the projective plane over GF(q), joined when orthogonal.
 
@@ -236,45 +230,22 @@ def polarfly(q: int, p: int | None = None) -> Topology:
 
     Notes
     -----
-    Two points are orthogonal to exactly one, so two switches are at most 2 apart and one path of two links
-    at most joins them. No graph of diameter 2 has more than (q + 1)^2 + 1 switches of degree q + 1. Array
-    operations on the q (q + 1)^2/2 cables of the switches.
-
-    References
-    ----------
-    Lakhotia et al., "PolarFly: a cost-effective and flexible low-diameter topology", SC 2022, section 5;
-    Brown, "On graphs that do not contain a Thomsen graph", 1966.
+    Two points are orthogonal to exactly one, so two switches are at most 2 apart and one path of two links at
+    most joins them. No graph of diameter 2 has more than (q + 1)^2 + 1 switches of degree q + 1. Source:
+    Lakhotia et al., SC 2022, section 5; Brown, on graphs without a Thomsen graph, 1966.
 
     Examples
     --------
     >>> polarfly(q=31, p=0)
     <Topology polarfly(q=31, p=0): 993 hosts, 0 switches, 15872 links>
     """
-    p = _polarfly_servers(q, p)
-    points = q**2 + q + 1
-    require_size("q", q, points * (1 + 2 * p) + q * (q + 1) ** 2 // 2)
-    line = _orthogonal(FiniteField(q))
-    own = np.arange(points)
+    form, line = planned("polarfly", q, p), _orthogonal(FiniteField(q))
+    own = np.arange(len(line))
     quadric = (line == own[:, None]).any(axis=1)
-    place = np.empty(points, dtype=np.int64)
+    place = np.empty_like(own)
     place[np.argsort(quadric, kind="stable")] = own
     ends = joined((place[:, None], place[line]))
-    return switched(
-        cables=ends[ends[:, 0] < ends[:, 1]],
-        p=p,
-        pod=np.full(points, -1),
-        meta=Design(name="polarfly", parameters={"q": q, "p": p}, paper="lakhotia2022polarfly"),
-    )
-
-
-def _slim_fly_rule(q: int, p: int) -> tuple[int, int, int]:
-    """Return w, the degree and p, where q = 4w + delta."""
-    FiniteField(q)
-    require_int(p=p, at_least=0)
-    w, delta = (q + 1) // 4, q - 4 * ((q + 1) // 4)
-    if q < 3 or delta > 1:
-        raise ValueError(f"q must be 4w + delta with delta -1, 0 or 1 and w >= 1, got {q}")
-    return w, (3 * q - delta) // 2, p
+    return switched(form, ends[ends[:, 0] < ends[:, 1]], np.full(own.size, -1))
 
 
 def _steps(field: FiniteField, w: int) -> tuple[IntArray, IntArray]:
@@ -283,11 +254,6 @@ def _steps(field: FiniteField, w: int) -> tuple[IntArray, IntArray]:
     if field.q == 4 * w - 1:
         even[w:] -= 1  # the first half and what makes X = -X
     return field.powers[even % (field.q - 1)], field.powers[(even + 1) % (field.q - 1)]
-
-
-def _polarfly_servers(q: int, p: int | None) -> int:
-    FiniteField(q)
-    return (q + 1) // 2 if p is None else int(require_int(p=p, at_least=0))
 
 
 def _orthogonal(field: FiniteField) -> IntArray:

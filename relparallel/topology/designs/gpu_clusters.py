@@ -16,11 +16,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from relparallel._checks import require_flag, require_int
-from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, design
-from relparallel.topology.designs._shared import blocks, rolls
+from relparallel.topology._arrays import IntArray
+from relparallel.topology.description import Description, design, planned
+from relparallel.topology.designs._shared import Cables, nested, wired
 from relparallel.topology.fabric import Topology
-from relparallel.topology.parts import Design, SharedRisk
+from relparallel.topology.parts import SharedRisk
 from relparallel.units import GB
 
 _TRAY_GPUS: Final = 4  # of a compute tray of NVL72; each has its own rail
@@ -42,11 +42,10 @@ class NVLink(NamedTuple):
         """Fifth generation: 18 links of each GPU, spread over the chips, or one bundle to one node."""
         return cls(gpus, chips, 18 // chips, 50 * GB) if detail else cls(gpus)
 
-    def cables(self, domains: int) -> tuple[IntArray, IntArray]:
-        """Ends of the links; GPUs first, then the chips, domain by domain."""
-        gpus = domains * self.gpus
-        gpu, chip = np.arange(gpus)[:, None], np.repeat(np.arange(self.chips), self.links)
-        return gpu, gpus + gpu // self.gpus * self.chips + chip
+    def cables(self, domains: int) -> Cables:
+        """GPUs and chips that the links join, domain by domain."""
+        gpu, chip = np.arange(domains * self.gpus)[:, None], np.repeat(np.arange(self.chips), self.links)
+        return "gpu", gpu, "nvswitch", gpu // self.gpus * self.chips + chip
 
 
 class _Rails(NamedTuple):
@@ -68,26 +67,17 @@ class _Rails(NamedTuple):
     def gpus(self) -> int:
         return self.domains * self.rails * self.each
 
-    @property
-    def size(self) -> int:
-        """Nodes and cables, roughly."""
-        return self.gpus * 4 + self.rails * self.leaves * (2 + self.spines * (1 + self.parallel))
-
 
 def _rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> Description:
     rails = _rail_only_rule(domains, gpus_per_domain, switch_ports)
-    parameters = {"domains": domains, "gpus_per_domain": gpus_per_domain, "switch_ports": switch_ports}
-    paths = 2 if domains > 1 and gpus_per_domain > 1 else 1
-    return _described(rails, NVLink(gpus_per_domain), Design(name="rail_only", parameters=parameters), paths)
+    return _described(rails, NVLink(gpus_per_domain), 2 if domains > 1 and gpus_per_domain > 1 else 1)
 
 
 def _rail_only_moves(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> list[IntArray]:
-    """Those of rails."""
-    form = _rail_only(domains, gpus_per_domain, switch_ports)
-    return _rail_moves(form.nodes, domains, gpus_per_domain)
+    return _rail_moves(_rail_only(domains, gpus_per_domain, switch_ports).nodes, domains, gpus_per_domain)
 
 
-@design(closed_form=_rail_only, symmetries=_rail_only_moves)
+@design(closed_form=_rail_only, symmetries=_rail_only_moves, paper="wang2024railonly")
 def rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> Topology:
     """Rail-only network: GPU r of every NVLink domain is on rail r, and no switch joins two rails.
 
@@ -110,41 +100,27 @@ def rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) ->
     Notes
     -----
     A GPU reaches another rail over NVLink alone: 4 links where a rail is one switch, 6 where it has two
-    tiers. The rails need no core. Array operations on the cables.
-
-    References
-    ----------
-    Wang, Ghobadi, Shakeri, Zhang, Hasani, "Rail-only: a low-cost high-performance network for training LLMs
-    with trillion parameters", HotI 2024 (arXiv 2307.12169), section 3.
+    tiers. The rails need no core. Source: Wang et al., HotI 2024 (arXiv 2307.12169), section 3.
 
     Examples
     --------
     >>> rail_only(domains=32, gpus_per_domain=8)
     <Topology rail_only(domains=32, gpus_per_domain=8, switch_ports=64): 256 hosts, 40 switches, 512 links>
     """
-    rails = _rail_only_rule(domains, gpus_per_domain, switch_ports)
-    parameters = {"domains": domains, "gpus_per_domain": gpus_per_domain, "switch_ports": switch_ports}
-    require_size("domains", domains, rails.size)
-    return _built(
-        rails,
-        NVLink(gpus_per_domain),
-        Design(name="rail_only", parameters=parameters, paper="wang2024railonly"),
-    )
+    form = planned("rail_only", domains, gpus_per_domain, switch_ports)
+    return _built(form, _rail_only_rule(domains, gpus_per_domain, switch_ports), NVLink(gpus_per_domain))
 
 
 def _nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Description:
     rails, nvlink = _nvl72_rule(racks, nvswitch_detail)
-    parameters = {"racks": racks, "nvswitch_detail": nvswitch_detail}
-    paths = nvlink.chips * nvlink.links + (racks > 1)
-    return _described(rails, nvlink, Design(name="nvl72", parameters=parameters), paths)
+    return _described(rails, nvlink, nvlink.chips * nvlink.links + (racks > 1))
 
 
 def _nvl72_moves(racks: int = 1, nvswitch_detail: bool = False) -> list[IntArray]:
-    """Those of four rails."""
-    return _rail_moves(_nvl72(racks, nvswitch_detail).nodes, racks, 4)
+    return _rail_moves(_nvl72(racks, nvswitch_detail).nodes, racks, _TRAY_GPUS)
 
 
-@design(closed_form=_nvl72, symmetries=_nvl72_moves)
+@design(closed_form=_nvl72, symmetries=_nvl72_moves, paper="nvidia2025gb200")
 def nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Topology:
     """NVL72 racks: 72 GPUs in one NVLink domain, and four rails between racks.
 
@@ -168,20 +144,14 @@ def nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Topology:
     Notes
     -----
     72 GPUs x 18 links are 18 chips x 72 ports: 1,296 links of a rack carry 129.6 TB/s in both directions.
-
-    References
-    ----------
-    NVIDIA, "DGX SuperPOD reference architecture featuring DGX GB200", 2025 (racks, 8 to a unit).
+    Source: NVIDIA, DGX GB200 SuperPOD reference architecture, 2025 (racks, 8 to a unit).
 
     Examples
     --------
     >>> nvl72(racks=1, nvswitch_detail=True)
     <Topology nvl72(racks=1, nvswitch_detail=True): 72 hosts, 18 switches, 1296 links>
     """
-    rails, nvlink = _nvl72_rule(racks, nvswitch_detail)
-    require_size("racks", racks, rails.size + rails.gpus * 18)
-    parameters = {"racks": racks, "nvswitch_detail": nvswitch_detail}
-    t = _built(rails, nvlink, Design(name="nvl72", parameters=parameters, paper="nvidia2025gb200"))
+    t = _built(planned("nvl72", racks, nvswitch_detail), *_nvl72_rule(racks, nvswitch_detail))
     if not nvswitch_detail:
         return t
     chips = np.flatnonzero(t.is_kind("nvswitch")).reshape(racks, -1, _TRAY_CHIPS)
@@ -231,44 +201,34 @@ def _present(counts: dict[str, int]) -> dict[str, int]:
     return {kind: count for kind, count in counts.items() if count}
 
 
-def _built(r: _Rails, nvlink: NVLink, meta: Design) -> Topology:
+def _built(form: Description, r: _Rails, nvlink: NVLink) -> Topology:
     """Domains, their NVLink, and the switches of all rails."""
-    gpu, chips = np.arange(r.gpus), r.domains * nvlink.chips
-    rail, leaf = gpu % r.rails, np.arange(r.rails * r.leaves)
-    first_leaf = r.gpus + chips
-    first_spine = first_leaf + leaf.size
-    spine = np.arange(r.rails * r.spines)
-    cables = [nvlink.cables(r.domains)]
-    if r.leaves:
-        cables.append((gpu, first_leaf + rail * r.leaves + gpu // nvlink.gpus // r.near))
-        above = leaf[:, None] // r.leaves * r.spines + np.repeat(np.arange(r.spines), r.parallel)
-        cables.append((first_leaf + leaf[:, None], first_spine + above))
-    none = np.full(chips, -1)
-    t = Topology.of(
-        edges=joined(*cables),
-        node_kind=_present({"gpu": r.gpus, "nvswitch": chips, "leaf": leaf.size, "spine": spine.size}),
-        pod=np.concatenate(
-            [gpu // nvlink.gpus, np.arange(chips) // nvlink.chips, np.full(leaf.size + spine.size, -1)]
-        ),
-        rail=np.concatenate([rail, none, leaf // max(r.leaves, 1), spine // max(r.spines, 1)]),
-        device_class={"leaf": "switch", "spine": "switch"},
-        meta=meta,
+    gpu, chip = np.arange(r.gpus), np.arange(form.nodes["nvswitch"])
+    leaf, spine = np.arange(r.rails * r.leaves), np.arange(r.rails * r.spines)
+    rail = {"gpu": gpu % r.rails, "leaf": leaf // max(r.leaves, 1), "spine": spine // max(r.spines, 1)}
+    own = rail["gpu"] * r.leaves + (gpu // nvlink.gpus // r.near if r.leaves else 0)
+    above = rail["leaf"][:, None] * r.spines + np.repeat(np.arange(r.spines), r.parallel)
+    t = wired(
+        form,
+        nvlink.cables(r.domains),
+        ("gpu", gpu, "leaf", own),
+        ("leaf", leaf[:, None], "spine", above),
+        pod={"gpu": gpu // nvlink.gpus, "nvswitch": chip // nvlink.chips},
+        rail=rail,
+        hosts_forward=True,
     )
     return with_nvlink(t, nvlink)
 
 
-def _described(r: _Rails, nvlink: NVLink, meta: Design, paths: int) -> Description:
+def _described(r: _Rails, nvlink: NVLink, paths: int) -> Description:
     leaves, up = r.rails * r.leaves, r.spines * r.parallel
     nodes = {"gpu": r.gpus, "nvswitch": r.domains * nvlink.chips, "leaf": leaves, "spine": r.rails * r.spines}
     several, far = r.gpus > 1, r.domains - (r.near if r.leaves else 1)
     near = r.domains - far
     other = r.rails - 1  # rails that are reached over NVLink
     total = 2 * (nvlink.gpus - 1) + r.each * ((near - 1) * (2 + 4 * other) + far * (4 + 6 * other))
-    diameter = 2 * several if r.domains == 1 else 2 + 2 * (far > 0) + 2 * (other > 0)
     links = nvlink.chips * nvlink.links
     return Description(
-        design=meta.name,
-        parameters=meta.parameters,
         nodes=_present(nodes),
         degrees=_present(
             {
@@ -279,8 +239,7 @@ def _described(r: _Rails, nvlink: NVLink, meta: Design, paths: int) -> Descripti
             }
         ),
         links=r.gpus * (links + (r.leaves > 0)) + leaves * up,
-        diameter=diameter,
-        diameter_bound=diameter,
+        diameter=2 * several if r.domains == 1 else 2 + 2 * (far > 0) + 2 * (other > 0),
         mean_hops=total / (r.gpus - 1) if several else None,
         host_connectivity=paths * several,
     )
@@ -289,8 +248,13 @@ def _described(r: _Rails, nvlink: NVLink, meta: Design, paths: int) -> Descripti
 def _rail_moves(nodes: Mapping[str, int], domains: int, rails: int) -> list[IntArray]:
     """Next leaf of every rail, domain of a leaf, GPU of a domain and rail, rail, NVSwitch, spine."""
     leaves, spines = (nodes.get(kind, 0) // rails for kind in ("leaf", "spine"))
-    near = (max(leaves, 1), domains // max(leaves, 1))
-    each, chips = nodes["gpu"] // (domains * rails), nodes["nvswitch"] // domains
-    parts = blocks((*near, each, rails), (*near, chips), (rails, leaves), (rails, spines))
-    inside = [(1, 1, None, None), (2, None, None, None), (None, 2, None, None)]
-    return rolls(parts, [(0, 0, 1, None), *inside, (3, None, 0, 0), (None, None, None, 1)])
+    groups = max(leaves, 1)
+    return nested(
+        "leaf near each rail, leaf near chip" + ", rail leaf" * (leaves > 0) + ", rail spine" * (spines > 0),
+        leaf=groups,
+        near=domains // groups,
+        each=nodes["gpu"] // (domains * rails),
+        rail=rails,
+        chip=nodes["nvswitch"] // domains,
+        spine=spines,
+    )

@@ -8,13 +8,14 @@ cables per pair of a HyperX, ``t`` its servers per switch. Every cable has 400 G
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from relparallel._checks import require_choice, require_int
-from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, design
+from relparallel.topology._arrays import IntArray, joined
+from relparallel.topology.description import Description, design, planned
 from relparallel.topology.designs._shared import (
     alike,
     blocks,
@@ -23,21 +24,21 @@ from relparallel.topology.designs._shared import (
     flat,
     rolled,
     switched,
+    wired,
     with_own_servers,
 )
 from relparallel.topology.designs.direct import require_dims
 from relparallel.topology.fabric import Topology
-from relparallel.topology.parts import Design
 
 _ARRANGEMENTS: Final = ("consecutive", "palmtree")
 
 
 def _dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Description:
-    switches = a * _dragonfly_groups(p, a, h, arrangement)
+    require_int(p=p, a=a, h=h, at_least=1)
+    require_choice(_ARRANGEMENTS, arrangement=arrangement)
+    switches = a * (a * h + 1)
     within_two = 1 + (a - 1 + h) + 2 * (a - 1) * h + h * (h - 1)  # at most
     return describe_switched(
-        design="dragonfly",
-        parameters={"p": p, "a": a, "h": h, "arrangement": arrangement},
         switches=switches,
         ports=(a - 1 + h,),
         cables=switches * (a - 1 + h) // 2,
@@ -61,7 +62,7 @@ def _dragonfly_moves(p: int, a: int, h: int, arrangement: str = "consecutive") -
     return [rolled(blocks((switch.size, p), (switch.size,)), (1, None)), *moves]
 
 
-@design(closed_form=_dragonfly, symmetries=_dragonfly_moves, layout="groups")
+@design(closed_form=_dragonfly, symmetries=_dragonfly_moves, layout="groups", paper="kim2008dragonfly")
 def dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Topology:
     """Dragonfly: groups of a fully joined switches, and one cable between every two groups.
 
@@ -81,37 +82,22 @@ def dragonfly(p: int, a: int, h: int, arrangement: str = "consecutive") -> Topol
     Notes
     -----
     Switches are at most 3 apart: to the switch with the cable to the group, over it, to the other switch.
-    Balanced for a = 2p = 2h. The mean distance depends on the arrangement: two cables between groups may
-    meet in one switch of a third. Array operations on the cables.
-
-    References
-    ----------
-    Kim, Dally, Scott, Abts, "Technology-driven, highly-scalable Dragonfly topology", ISCA 2008, section 3;
-    Camarero, Vallejo, Beivide, "Topological characterization of Hamming and Dragonfly networks and its
-    implications on routing", ACM TACO 11, 2014 (arrangements).
+    Balanced for a = 2p = 2h. The mean distance depends on the arrangement: two cables between groups may meet
+    in one switch of a third. Source: Kim et al., ISCA 2008, section 3; Camarero et al., ACM TACO 11, 2014
+    (arrangements).
 
     Examples
     --------
     >>> dragonfly(p=2, a=4, h=2)
     <Topology dragonfly(p=2, a=4, h=2, arrangement=consecutive): 72 hosts, 36 switches, 162 links>
     """
-    groups = _dragonfly_groups(p, a, h, arrangement)
-    switches = a * groups
-    require_size("a", a, switches * (1 + 2 * p + (a - 1) // 2) + groups * (groups - 1) // 2)
+    form, groups = planned("dragonfly", p, a, h, arrangement), a * h + 1
     group = np.arange(groups)[:, None]
     near, far = np.triu_indices(a, k=1)
     x, y = np.triu_indices(groups, k=1)
     ports = (y - 1, x) if arrangement == "consecutive" else ((x - y - 1) % groups, y - x - 1)
-    return switched(
-        cables=joined((group * a + near, group * a + far), (x * a + ports[0] // h, y * a + ports[1] // h)),
-        p=p,
-        pod=np.repeat(np.arange(groups), a),
-        meta=Design(
-            name="dragonfly",
-            parameters={"p": p, "a": a, "h": h, "arrangement": arrangement},
-            paper="kim2008dragonfly",
-        ),
-    )
+    cables = joined((group * a + near, group * a + far), (x * a + ports[0] // h, y * a + ports[1] // h))
+    return switched(form, cables, np.repeat(np.arange(groups), a))
 
 
 def _dragonfly_plus(l: int, s: int, p: int, h: int) -> Description:  # noqa: E741
@@ -120,13 +106,10 @@ def _dragonfly_plus(l: int, s: int, p: int, h: int) -> Description:  # noqa: E74
     servers = p * l * groups
     total = 2 * (p - 1) + 4 * p * (l - 1) + 5 * p * l * (groups - 1)
     return Description(
-        design="dragonfly_plus",
-        parameters={"l": l, "s": s, "p": p, "h": h},
         nodes={"server": servers, "leaf": l * groups, "spine": s * groups},
         degrees={"server": 1, "leaf": p + s, "spine": l + h},
         links=servers + groups * (l * s) + groups * (groups - 1) // 2,
         diameter=5,
-        diameter_bound=5,
         mean_hops=total / (servers - 1),
         host_connectivity=1,
     )
@@ -142,7 +125,12 @@ def _dragonfly_plus_moves(l: int, s: int, p: int, h: int) -> list[IntArray]:  # 
     return [rolled(parts, (2, None, None)), rolled(parts, (1, 1, None)), backwards, alike]
 
 
-@design(closed_form=_dragonfly_plus, symmetries=_dragonfly_plus_moves, layout="spokes")
+@design(
+    closed_form=_dragonfly_plus,
+    symmetries=_dragonfly_plus_moves,
+    layout="spokes",
+    paper="shpiner2017dragonflyplus",
+)
 def dragonfly_plus(l: int, s: int, p: int, h: int) -> Topology:  # noqa: E741 - the paper's letter
     """Dragonfly+: groups of leaves and spines, and one cable of two spines between every two groups.
 
@@ -162,50 +150,32 @@ def dragonfly_plus(l: int, s: int, p: int, h: int) -> Topology:  # noqa: E741 - 
     Notes
     -----
     Servers of two groups are always 5 links apart: leaf, the spine with the cable, its other spine, leaf.
-    Array operations on the cables.
-
-    References
-    ----------
-    Shpiner et al., "Dragonfly+: low cost topology for scaling datacenters", HiPINEB 2017.
+    Source: Shpiner et al., HiPINEB 2017.
 
     Examples
     --------
     >>> dragonfly_plus(l=2, s=2, p=2, h=2)
     <Topology dragonfly_plus(l=2, s=2, p=2, h=2): 20 hosts, 20 switches, 50 links>
     """
-    require_int(l=l, s=s, p=p, h=h, at_least=1)
-    groups = s * h + 1
-    servers, leaves, spines = p * l * groups, l * groups, s * groups
-    require_size("l", l, 2 * servers + leaves * (1 + s) + spines * (1 + h))
-    server, leaf = np.arange(servers), np.arange(leaves)[:, None]
+    form, groups = planned("dragonfly_plus", l, s, p, h), s * h + 1
+    server, leaf, spine = (np.arange(count) for count in form.nodes.values())
     x, y = np.triu_indices(groups, k=1)
-    above = servers + leaves
-    pod = np.concatenate([server // (p * l), leaf[:, 0] // l, np.arange(spines) // s])
-    return Topology.of(
-        edges=joined(
-            (server, servers + server // p),
-            (servers + leaf, above + leaf // l * s + np.arange(s)),
-            (above + x * s + (y - 1) // h, above + y * s + x // h),
-        ),
-        node_kind={"server": servers, "leaf": leaves, "spine": spines},
-        transit=np.arange(pod.size) >= servers,
-        pod=pod,
-        device_class={"leaf": "switch", "spine": "switch"},
-        meta=Design(
-            name="dragonfly_plus",
-            parameters={"l": l, "s": s, "p": p, "h": h},
-            paper="shpiner2017dragonflyplus",
-        ),
+    return wired(
+        form,
+        ("server", server, "leaf", server // p),
+        ("leaf", leaf[:, None], "spine", leaf[:, None] // l * s + np.arange(s)),
+        ("spine", x * s + (y - 1) // h, "spine", y * s + x // h),
+        pod={"server": server // (p * l), "leaf": leaf // l, "spine": spine // s},
     )
 
 
 def _hyperx(dims: Sequence[int], t: int, k: int = 1) -> Description:
-    lengths = _hyperx_rule(dims, t, k)
+    lengths = require_dims(dims=dims)
+    require_int(t=t, at_least=0)
+    require_int(k=k, at_least=1)
     switches, ports = math.prod(lengths), k * (sum(lengths) - len(lengths))
     far = sum(length > 1 for length in lengths)
-    return describe_switched(
-        design="hyperx",
-        parameters={"dims": lengths, "t": t, "k": k},
+    form = describe_switched(
         switches=switches,
         ports=(ports,),
         cables=switches * ports // 2,
@@ -215,6 +185,7 @@ def _hyperx(dims: Sequence[int], t: int, k: int = 1) -> Description:
         distance=sum(switches // length * (length - 1) for length in lengths),
         connectivity=ports,
     )
+    return replace(form, parameters={"dims": lengths, "t": t, "k": k})
 
 
 def _hyperx_moves(dims: Sequence[int], t: int, k: int = 1) -> list[IntArray]:
@@ -226,7 +197,7 @@ def _hyperx_moves(dims: Sequence[int], t: int, k: int = 1) -> list[IntArray]:
     return [*points, *swaps, *([rolled(parts, (len(dims), None))] if t else [])]
 
 
-@design(closed_form=_hyperx, symmetries=_hyperx_moves, layout="hyperx")
+@design(closed_form=_hyperx, symmetries=_hyperx_moves, layout="hyperx", paper="ahn2009hyperx")
 def hyperx(dims: Sequence[int], t: int, k: int = 1) -> Topology:
     """HyperX: switches are points of a grid; those that differ in one coordinate are joined.
 
@@ -247,40 +218,17 @@ def hyperx(dims: Sequence[int], t: int, k: int = 1) -> Topology:
 
     Notes
     -----
-    Switches are as far apart as they have different coordinates. Array operations on the cables.
-
-    References
-    ----------
-    Ahn, Binkert, Davis, McLaren, Schreiber, "HyperX: topology, routing, and packaging of efficient
-    large-scale networks", SC 2009, section 2.
+    Switches are as far apart as they have different coordinates. Source: Ahn et al., SC 2009, section 2.
 
     Examples
     --------
     >>> hyperx(dims=(4, 4), t=4)
     <Topology hyperx(dims=(4, 4), t=4, k=1): 64 hosts, 16 switches, 112 links>
     """
-    lengths = _hyperx_rule(dims, t, k)
-    switches = math.prod(lengths)
-    require_size("dims", lengths, switches * (1 + 2 * t + k * (sum(lengths) - len(lengths))))
-    grid = np.arange(switches).reshape(lengths)
-    return switched(
-        cables=joined(*(_mesh(grid, axis) for axis in range(len(lengths)) for _ in range(k))),
-        p=t,
-        pod=grid.ravel() // (switches // lengths[0]),
-        meta=Design(name="hyperx", parameters={"dims": lengths, "t": t, "k": k}, paper="ahn2009hyperx"),
-    )
-
-
-def _dragonfly_groups(p: int, a: int, h: int, arrangement: str) -> int:
-    require_int(p=p, a=a, h=h, at_least=1)
-    require_choice(_ARRANGEMENTS, arrangement=arrangement)
-    return a * h + 1
-
-
-def _hyperx_rule(dims: Sequence[int], t: int, k: int) -> tuple[int, ...]:
-    require_int(t=t, at_least=0)
-    require_int(k=k, at_least=1)
-    return require_dims(dims=dims)
+    form = planned("hyperx", dims, t, k)
+    grid = np.arange(form.nodes["switch"]).reshape(form.parameters["dims"])
+    cables = joined(*(_mesh(grid, axis) for axis in range(grid.ndim) for _ in range(k)))
+    return switched(form, cables, grid.ravel() // grid[0].size)
 
 
 def _mesh(grid: IntArray, axis: int) -> tuple[IntArray, IntArray]:

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, describe, design
-from relparallel.topology.designs._shared import blocks, flat, orders, rolled
+from relparallel.topology._arrays import IntArray
+from relparallel.topology.description import Description, describe, design, planned
+from relparallel.topology.designs._shared import blocks, flat, orders, rolled, wired
 from relparallel.topology.designs.direct import require_dims
 from relparallel.topology.designs.server_centric import bcube, bcube_moves
 from relparallel.topology.fabric import Topology
-from relparallel.topology.parts import LINK_CAPACITY, Design
+from relparallel.topology.parts import LINK_CAPACITY
 
 
 def _mdcube(n: int, k: int, dims: Sequence[int]) -> Description:
@@ -30,7 +30,6 @@ def _mdcube(n: int, k: int, dims: Sequence[int]) -> Description:
     ports = {n + (used > 0), n + (used == cube.switches)}
     return replace(
         cube,
-        design="mdcube",
         parameters={"n": n, "k": k, "dims": lengths},
         nodes={kind: containers * count for kind, count in cube.nodes.items()},
         degrees={"server": k + 1, "switch": tuple(sorted(ports)) if len(ports) > 1 else ports.pop()},
@@ -68,7 +67,7 @@ def _mdcube_moves(n: int, k: int, dims: Sequence[int]) -> list[IntArray]:
     return [*found, *_containers_exchanged(n, tuple(dims))]
 
 
-@design(closed_form=_mdcube, symmetries=_mdcube_moves, layout="mdcube")
+@design(closed_form=_mdcube, symmetries=_mdcube_moves, layout="mdcube", paper="wu2009mdcube")
 def mdcube(n: int, k: int, dims: Sequence[int]) -> Topology:
     """MDCube: containers, each a BCube_k of n-port switches, joined directly along every dimension of a grid.
 
@@ -93,45 +92,37 @@ def mdcube(n: int, k: int, dims: Sequence[int]) -> Topology:
     Notes
     -----
     Containers at m_1 x m_2 x .. hold prod(m_d) n^(k+1) servers; two containers that differ in one dimension
-    share a cable. Array operations on cables.
-
-    References
-    ----------
-    Wu et al., "MDCube: a high performance network structure for modular data center interconnection", CoNEXT
-    2009, section 3.
+    share a cable. Source: Wu et al., CoNEXT 2009, section 3.
 
     Examples
     --------
     >>> mdcube(n=4, k=1, dims=(5, 5))
     <Topology mdcube(n=4, k=1, dims=(5, 5)): 400 hosts, 200 switches, 900 links>
     """
-    form = _mdcube(n, k, dims)
-    require_size("dims", dims, form.hosts + form.switches + form.links)
+    form = planned("mdcube", n, k, dims)
     lengths, inside = form.parameters["dims"], bcube(n, k)
-    count, container = math.prod(lengths), np.arange(math.prod(lengths))[:, None]
-    server, switch = inside.edges.T
-    uplinks = _uplinks(lengths, form.hosts, inside.num_switches)
-    t = Topology.of(
-        edges=joined(
-            (
-                container * inside.num_hosts + server,
-                form.hosts - inside.num_hosts + container * inside.num_switches + switch,
-            ),
-            *uplinks,
+    count, (server, switch) = math.prod(lengths), inside.edges.T
+    container = np.arange(count)[:, None]
+    own = {"server": inside.hosts, "switch": inside.switches}
+    t = wired(
+        form,
+        (
+            "server",
+            container * inside.num_hosts + server,
+            "switch",
+            container * inside.num_switches + switch - inside.num_hosts,
         ),
-        node_kind=form.nodes,
-        tier=np.concatenate([np.tile(inside.tier[part], count) for part in (inside.hosts, inside.switches)]),
-        pod=np.repeat(
-            np.tile(np.arange(count), 2), np.repeat([inside.num_hosts, inside.num_switches], count)
-        ),
-        meta=Design(name="mdcube", parameters=form.parameters, paper="wu2009mdcube"),
+        *(("switch", u, "switch", v) for u, v in _uplinks(lengths, inside.num_switches)),
+        tier={kind: np.tile(inside.tier[part], count) for kind, part in own.items()},
+        pod={kind: np.repeat(np.arange(count), part.size) for kind, part in own.items()},
+        hosts_forward=True,
     )
     return replace(t, capacity=LINK_CAPACITY * np.where(t.endpoint[t.edges[:, 0]], 0.1, 1.0))
 
 
-def _uplinks(lengths: Sequence[int], servers: int, switches: int) -> Iterator[tuple[IntArray, IntArray]]:
-    """Cables between the containers of an MDCube, dimension by dimension."""
-    grid, first = np.arange(math.prod(lengths)).reshape(lengths), servers
+def _uplinks(lengths: Sequence[int], switches: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Switches that cables between containers join, dimension by dimension."""
+    grid, first = np.arange(math.prod(lengths)).reshape(lengths), 0
     for axis, length in enumerate(lengths):
         rows = np.moveaxis(grid, axis, -1).reshape(-1, length) * switches + first
         i, j = np.triu_indices(length, k=1)

@@ -7,37 +7,29 @@ switches of each level but the last.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from relparallel._checks import require_instance, require_int
-from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, design
-from relparallel.topology.designs._shared import blocks, rolled, rolls
+from relparallel.topology._arrays import IntArray
+from relparallel.topology.description import Description, design, planned
+from relparallel.topology.designs._shared import blocks, nested, rolled, rolls, tiered, tree_hops
 from relparallel.topology.fabric import Topology
-from relparallel.topology.parts import LINK_CAPACITY, Design
+from relparallel.topology.parts import LINK_CAPACITY
 
 SERVERS_PER_TOR: Final = 20  #: of VL2: servers of 1 Gbit/s on two uplinks of 10 Gbit/s
 
 
 def _three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> Description:
-    parameters = {
-        "cores": cores,
-        "pods": pods,
-        "access_per_pod": access_per_pod,
-        "hosts_per_access": hosts_per_access,
-    }
-    require_int(**parameters, at_least=1)
+    require_int(cores=cores, pods=pods, at_least=1)
+    require_int(access_per_pod=access_per_pod, hosts_per_access=hosts_per_access, at_least=1)
     access = pods * access_per_pod
     hosts = access * hosts_per_access
     diameter, mean = tree_hops(hosts_per_access, access_per_pod, pods)
     return Description(
-        design="three_tier",
-        parameters=parameters,
         nodes={"host": hosts, "access": access, "aggregation": 2 * pods, "core": cores},
         degrees={
             "host": 1,
@@ -47,20 +39,17 @@ def _three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: in
         },
         links=hosts + 2 * access + 2 * pods * cores,
         diameter=diameter,
-        diameter_bound=diameter,
         mean_hops=mean,
         host_connectivity=int(hosts > 1),
     )
 
 
 def _three_tier_moves(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> list[IntArray]:
-    """Next pod, access switch of the pod, host of the switch, aggregation switch of the pair, core switch."""
-    tiers = blocks((pods, access_per_pod, hosts_per_access), (pods, access_per_pod), (pods, 2), (cores,))
-    down = [(0, 0, 0, None), (1, 1, None, None), (2, None, None, None)]
-    return rolls(tiers, [*down, (None, None, 1, None), (None, None, None, 0)])
+    layout = "pod access host, pod access, pod pair, core"
+    return nested(layout, pod=pods, access=access_per_pod, host=hosts_per_access, pair=2, core=cores)
 
 
-@design(closed_form=_three_tier, symmetries=_three_tier_moves)
+@design(closed_form=_three_tier, symmetries=_three_tier_moves, paper="cisco2007multitier")
 def three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int) -> Topology:
     """Traditional tree: access switches on a redundant pair of aggregation switches, all pairs on the core.
 
@@ -82,11 +71,8 @@ def three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int
     Notes
     -----
     Where all cables are equal, oversubscription is hosts_per_access/2 at the access switches times
-    access_per_pod/cores at the aggregation switches. 2 disjoint paths join two access switches.
-
-    References
-    ----------
-    Cisco, "Cisco data center infrastructure 2.5 design guide", 2007, multi-tier model.
+    access_per_pod/cores at the aggregation switches. 2 disjoint paths join two access switches. Source:
+    Cisco, data center infrastructure 2.5 design guide, 2007, multi-tier model.
 
     Examples
     --------
@@ -94,16 +80,8 @@ def three_tier(cores: int, pods: int, access_per_pod: int, hosts_per_access: int
     >>> t.num_hosts, t.num_switches, t.num_links
     (120, 20, 156)
     """
-    form = _three_tier(cores, pods, access_per_pod, hosts_per_access)
-    require_size("pods", pods, sum(form.nodes.values()) + form.links)
-    host, access, above = (np.arange(form.nodes[kind]) for kind in ("host", "access", "aggregation"))
-    pair = access[:, None] // access_per_pod * 2 + np.arange(2)
-    return tiered(
-        form,
-        "cisco2007multitier",
-        [host // (access_per_pod * hosts_per_access), access // access_per_pod, above // 2],
-        [host // hosts_per_access, pair, np.tile(np.arange(cores), (above.size, 1))],
-    )
+    form = planned("three_tier", cores, pods, access_per_pod, hosts_per_access)
+    return _pairs_under_cores(form, hosts_per_access, access_per_pod)
 
 
 def _vl2(d_a: int, d_i: int) -> Description:
@@ -114,13 +92,10 @@ def _vl2(d_a: int, d_i: int) -> Description:
     hosts = SERVERS_PER_TOR * tors
     diameter, mean = tree_hops(SERVERS_PER_TOR, d_a // 2, d_i // 2)
     return Description(
-        design="vl2",
-        parameters={"d_a": d_a, "d_i": d_i},
         nodes={"server": hosts, "tor": tors, "aggregation": d_i, "intermediate": d_a // 2},
         degrees={"server": 1, "tor": SERVERS_PER_TOR + 2, "aggregation": d_a, "intermediate": d_i},
         links=hosts + 4 * tors,
         diameter=diameter,
-        diameter_bound=diameter,
         mean_hops=mean,
         bisection=tors + tors % 2 * (SERVERS_PER_TOR // 2 - 1),
         host_connectivity=1,
@@ -128,13 +103,10 @@ def _vl2(d_a: int, d_i: int) -> Description:
 
 
 def _vl2_moves(d_a: int, d_i: int) -> list[IntArray]:
-    """Those of a tree of three tiers."""
-    pods, racks = d_i // 2, d_a // 2
-    hosts = _vl2(d_a, d_i).hosts
-    return _three_tier_moves(racks, pods, racks, hosts // (pods * racks))
+    return _three_tier_moves(d_a // 2, d_i // 2, d_a // 2, SERVERS_PER_TOR)
 
 
-@design(closed_form=_vl2, symmetries=_vl2_moves)
+@design(closed_form=_vl2, symmetries=_vl2_moves, paper="greenberg2009vl2")
 def vl2(d_a: int, d_i: int) -> Topology:
     """VL2: racks of 20 servers on two aggregation switches, each of which meets every intermediate switch.
 
@@ -155,29 +127,24 @@ def vl2(d_a: int, d_i: int) -> Topology:
     Notes
     -----
     2 d_a shortest paths join racks of two pods; two cables separate any two racks; d_a d_i/4 cables cross any
-    halving into whole racks, as fast together as the servers of a half.
-
-    References
-    ----------
-    Greenberg et al., "VL2: a scalable and flexible data center network", SIGCOMM 2009, section 4.1.
+    halving into whole racks, as fast together as the servers of a half. Source: Greenberg et al., SIGCOMM
+    2009, section 4.1.
 
     Examples
     --------
     >>> vl2(d_a=8, d_i=6)
     <Topology vl2(d_a=8, d_i=6): 240 hosts, 22 switches, 288 links>
     """
-    form = _vl2(d_a, d_i)
-    require_size("d_a", d_a, sum(form.nodes.values()) + form.links)
-    host, tor, above = (np.arange(form.nodes[kind]) for kind in ("server", "tor", "aggregation"))
-    rack, racks_per_pod = host // SERVERS_PER_TOR, d_a // 2
-    pair = tor[:, None] // racks_per_pod * 2 + np.arange(2)
-    t = tiered(
-        form,
-        "greenberg2009vl2",
-        [rack // racks_per_pod, tor // racks_per_pod, above // 2],
-        [rack, pair, np.tile(np.arange(racks_per_pod), (above.size, 1))],
-    )
+    t = _pairs_under_cores(planned("vl2", d_a, d_i), SERVERS_PER_TOR, d_a // 2)
     return replace(t, capacity=LINK_CAPACITY * np.where(t.endpoint[t.edges[:, 0]], 0.1, 1.0))
+
+
+def _pairs_under_cores(form: Description, hosts: int, racks: int) -> Topology:
+    """Racks of so many hosts, so many on each pair of aggregation switches, which meet every core switch."""
+    host, rack, above, core = (np.arange(count) for count in form.nodes.values())
+    pods = [host // (racks * hosts), rack // racks, above // 2]
+    pair = pods[1][:, None] * 2 + np.arange(2)
+    return tiered(form, pods, [host // hosts, pair, np.tile(core, (above.size, 1))])
 
 
 def _aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Description:
@@ -187,13 +154,11 @@ def _aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Description:
     diameter, mean = tree_hops(k // 2, *_pods_below(k, links))
     kinds = [f"level {level}" for level in range(1, levels + 1)]
     return Description(
-        design="aspen",
         parameters={"levels": levels, "k": k, "fault_tolerance": tuple(c - 1 for c in reversed(links))},
         nodes={"host": hosts} | dict.fromkeys(kinds, switches) | {kinds[-1]: top},
         degrees={"host": 1} | dict.fromkeys(kinds, k),
         links=levels * hosts,
         diameter=diameter,
-        diameter_bound=diameter,
         mean_hops=mean,
         bisection=hosts // 2 if full else None,
         host_connectivity=1,
@@ -219,7 +184,7 @@ def _aspen_moves(levels: int, k: int, fault_tolerance: Sequence[int]) -> list[In
     return [*rolls(parts, [[*axes, None] for axes in (*pods, hosts)]), rolled(parts, [*[None] * levels, 1])]
 
 
-@design(closed_form=_aspen, symmetries=_aspen_moves)
+@design(closed_form=_aspen, symmetries=_aspen_moves, paper="walraed2013aspen")
 def aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Topology:
     """Aspen tree: a fat-tree of n levels that gives up hosts for more than one link into each pod below.
 
@@ -242,29 +207,26 @@ def aspen(levels: int, k: int, fault_tolerance: Sequence[int]) -> Topology:
     Notes
     -----
     A switch of level i has f_i + 1 cables into each pod below, to different switches where the pod has as
-    many. Hosts whose lowest common pod is of level i are 2i links apart.
-
-    References
-    ----------
-    Walraed-Sullivan, Vahdat, Marzullo, "Aspen trees: balancing data center fault tolerance, scalability and
-    cost", CoNEXT 2013, section 3.
+    many. Hosts whose lowest common pod is of level i are 2i links apart. Source: Walraed-Sullivan, Vahdat,
+    Marzullo, CoNEXT 2013, section 3.
 
     Examples
     --------
     >>> aspen(levels=3, k=4, fault_tolerance=(1, 0))
     <Topology aspen(levels=3, k=4, fault_tolerance=(1, 0)): 8 hosts, 10 switches, 24 links>
     """
-    form = _aspen(levels, k, fault_tolerance)
-    require_size("levels", levels, sum(form.nodes.values()) + form.links)
+    form = planned("aspen", levels, k, fault_tolerance)
     links, sizes = _aspen_pods(levels, k, fault_tolerance)
     counts = list(form.nodes.values())
     pods_below = _pods_below(k, links)
     parents = [np.arange(counts[0]) // (k // 2)]
-    for level, r in enumerate(pods_below):
-        parents.append(_aspen_parents(counts[level + 1], k // 2, r, sizes[level], sizes[level + 1]))
+    for count, r, small, large in zip(counts[1:], pods_below, sizes, sizes[1:], strict=False):
+        switch = np.arange(count)[:, None]
+        port = switch % small * (k // 2) + np.arange(k // 2)  # port y of a pod meets switch y mod m_i above
+        parents.append(switch // (small * r) * large + port % large)
     per_pod = [count * sizes[-2] // counts[1] for count in (counts[0], *counts[1:-1])]
     pods = [np.arange(count) // size for count, size in zip(counts[:-1], per_pod, strict=True)]
-    return tiered(form, "walraed2013aspen", pods, parents)
+    return tiered(form, pods, parents)
 
 
 def _aspen_pods(levels: int, k: int, fault_tolerance: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -292,38 +254,3 @@ def _aspen_pods(levels: int, k: int, fault_tolerance: Sequence[int]) -> tuple[li
 def _pods_below(k: int, links: Sequence[int]) -> list[int]:
     """Pods below each switch, r_2 .. r_n."""
     return [k // (2 * c) for c in links[:-1]] + [k // links[-1]]
-
-
-def _aspen_parents(switches: int, up: int, r: int, small: int, large: int) -> IntArray:
-    """Switches above each switch, [switches, k/2]: port y of a pod meets switch y mod m_i above."""
-    switch = np.arange(switches)[:, None]
-    port = switch % small * up + np.arange(up)
-    return switch // (small * r) * large + port % large
-
-
-def tiered(form: Description, paper: str, pods: Sequence[IntArray], parents: Sequence[IntArray]) -> Topology:
-    """Tiers of nodes, each wired to the next; pods of all tiers but the last, which has none."""
-    counts = list(form.nodes.values())
-    start = np.concatenate([[0], np.cumsum(counts)])
-    below = [np.arange(low, high) for low, high in pairwise(start[:-1])]
-    cables = [
-        (node.reshape(-1, *[1] * (above.ndim - 1)), first + above)
-        for node, first, above in zip(below, start[1:], parents, strict=False)
-    ]
-    return Topology.of(
-        edges=joined(*cables),
-        node_kind=form.nodes,
-        transit=np.arange(start[-1]) >= counts[0],
-        pod=np.concatenate([*pods, np.full(counts[-1], -1)]),
-        device_class={kind: "switch" if i else "server" for i, kind in enumerate(form.nodes)},
-        meta=Design(name=form.design, parameters=form.parameters, paper=paper),
-    )
-
-
-def tree_hops(*arity: int) -> tuple[int, float | None]:
-    """Diameter and mean distance where hosts of one pod of level i, and of no lower one, are 2i apart."""
-    inside = [math.prod(arity[:i]) for i in range(len(arity) + 1)]
-    pairs: Mapping[int, int] = {2 * i: inside[i] - inside[i - 1] for i in range(1, len(inside))}
-    total = sum(hops * count for hops, count in pairs.items())
-    diameter = max((hops for hops, count in pairs.items() if count), default=0)
-    return diameter, total / (inside[-1] - 1) if inside[-1] > 1 else None

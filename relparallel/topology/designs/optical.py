@@ -9,26 +9,22 @@ every other cable has 400 Gbit/s and no modelled latency.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from relparallel._checks import (
-    require_instance,
-    require_int,
-    require_probability,
-)
+from relparallel._checks import require_instance, require_int, require_probability
 from relparallel.topology import _arrays
-from relparallel.topology._arrays import BoolArray, IntArray, require_size
-from relparallel.topology.description import Description, describe, design
-from relparallel.topology.designs._shared import blocks, rolls
+from relparallel.topology._arrays import BoolArray, IntArray
+from relparallel.topology.description import Description, design, planned
+from relparallel.topology.designs._shared import nested, tiered, tree_hops
 from relparallel.topology.designs.direct import CUBE, on_switches
-from relparallel.topology.designs.multi_rooted import tiered, tree_hops
-from relparallel.topology.designs.switch_centric import leaf_spine, leaf_spine_moves
+from relparallel.topology.designs.switch_centric import leaf_spine, leaf_spine_form, leaf_spine_moves
 from relparallel.topology.fabric import Topology
-from relparallel.topology.parts import LINK_CAPACITY, Design
+from relparallel.topology.parts import LINK_CAPACITY
 
-HYBRID = {"helios": "pod switch", "c_through": "tor"}  # what circuits join
+WAVELENGTHS: Final = 8  # w of the Helios study, as in data/devices.csv
+HYBRID: Final = {"helios": "pod switch", "c_through": "tor"}  # what circuits join
 
 
 class Optics(NamedTuple):
@@ -40,34 +36,28 @@ class Optics(NamedTuple):
 
 
 def _helios(
-    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = 8
+    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = WAVELENGTHS
 ) -> Description:
-    core, _ = _uplinks(pods, hosts_per_pod, electrical, optical, wavelengths)
-    form = describe("leaf_spine", leaves=pods, spines=core, hosts_per_leaf=hosts_per_pod)
+    core, _ = uplinks(pods, hosts_per_pod, electrical, optical, wavelengths)
+    if core == 0:
+        raise ValueError(f"electrical must be above 0, for the packet core joins all pods, got {electrical}")
+    form = leaf_spine_form(pods, core, hosts_per_pod)
+    kinds = {"host": "host", "leaf": "pod switch", "spine": "core"}
     return replace(
         form,
-        design="helios",
-        parameters={
-            "pods": pods,
-            "hosts_per_pod": hosts_per_pod,
-            "electrical": electrical,
-            "optical": optical,
-            "wavelengths": wavelengths,
-        },
-        nodes={"host": form.hosts, "pod switch": pods, "core": core},
-        degrees={"host": 1, "pod switch": hosts_per_pod + core, "core": pods},
+        nodes={kinds[kind]: count for kind, count in form.nodes.items()},
+        degrees={kinds[kind]: count for kind, count in form.degrees.items()},
     )
 
 
 def _helios_moves(pods: int, hosts_per_pod: int, **shares: Any) -> list[IntArray]:
-    """Those of leaves and spines."""
-    form = _helios(pods, hosts_per_pod, **shares)
-    return leaf_spine_moves(pods, form.nodes["core"], hosts_per_pod)
+    core = uplinks(pods, hosts_per_pod, **shares)[0]
+    return leaf_spine_moves(pods, core, hosts_per_pod)
 
 
-@design(closed_form=_helios, symmetries=_helios_moves)
+@design(closed_form=_helios, symmetries=_helios_moves, paper="farrington2010helios")
 def helios(
-    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = 8
+    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = WAVELENGTHS
 ) -> Topology:
     """Packet part of Helios: pod switches, each with a cable to every core switch.
 
@@ -91,12 +81,8 @@ def helios(
 
     Notes
     -----
-    A pod has as many circuits as fibres: hosts_per_pod optical/w.
-
-    References
-    ----------
-    Farrington et al., "Helios: a hybrid electrical/optical switch architecture for modular data centers",
-    SIGCOMM 2010, section 3.
+    A pod has as many circuits as fibres: hosts_per_pod optical/w. Source: Farrington et al., SIGCOMM 2010,
+    section 3.
 
     Examples
     --------
@@ -104,25 +90,18 @@ def helios(
     >>> t.num_hosts, t.num_switches, t.num_links
     (64, 12, 96)
     """
-    form = _helios(pods, hosts_per_pod, electrical, optical, wavelengths)
+    form = planned("helios", pods, hosts_per_pod, electrical, optical, wavelengths)
     t = leaf_spine(pods, form.nodes["core"], hosts_per_pod)
-    meta = Design(name="helios", parameters=form.parameters, paper="farrington2010helios")
-    return replace(t, kinds=tuple(form.nodes), meta=meta)
+    return replace(t, kinds=tuple(form.nodes), meta=form.meta)
 
 
 def _c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> Description:
-    parameters = {
-        "aggregations": aggregations,
-        "racks_per_aggregation": racks_per_aggregation,
-        "hosts_per_rack": hosts_per_rack,
-    }
-    require_int(**parameters, at_least=1)
+    require_int(aggregations=aggregations, racks_per_aggregation=racks_per_aggregation, at_least=1)
+    require_int(hosts_per_rack=hosts_per_rack, at_least=1)
     racks = aggregations * racks_per_aggregation
     hosts = racks * hosts_per_rack
     diameter, mean = tree_hops(hosts_per_rack, racks_per_aggregation, aggregations)
     return Description(
-        design="c_through",
-        parameters=parameters,
         nodes={"host": hosts, "tor": racks, "aggregation": aggregations, "core": 1},
         degrees={
             "host": 1,
@@ -132,20 +111,17 @@ def _c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: in
         },
         links=hosts + racks + aggregations,
         diameter=diameter,
-        diameter_bound=diameter,
         mean_hops=mean,
         host_connectivity=int(hosts > 1),
     )
 
 
 def _c_through_moves(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> list[IntArray]:
-    """Next aggregation switch, rack of it, host of the rack."""
-    racks = (aggregations, racks_per_aggregation)
-    tiers = blocks((*racks, hosts_per_rack), racks, (aggregations,), (1,))
-    return rolls(tiers, [(0, 0, 0, None), (1, 1, None, None), (2, None, None, None)])
+    sizes = {"pod": aggregations, "rack": racks_per_aggregation, "host": hosts_per_rack, "core": 1}
+    return nested("pod rack host, pod rack, pod, core", **sizes)
 
 
-@design(closed_form=_c_through, symmetries=_c_through_moves)
+@design(closed_form=_c_through, symmetries=_c_through_moves, paper="wang2010cthrough")
 def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> Topology:
     """Packet part of c-Through: a plain tree of one core, aggregation and top-of-rack switches.
 
@@ -165,11 +141,8 @@ def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int
     Notes
     -----
     Every top-of-rack switch has one port on the circuit switch, so circuits are a matching of racks. The tree
-    is oversubscribed by hosts_per_rack at the racks and racks_per_aggregation above them.
-
-    References
-    ----------
-    Wang et al., "c-Through: part-time optics in data centers", SIGCOMM 2010, section 3.
+    is oversubscribed by hosts_per_rack at the racks and racks_per_aggregation above them. Source: Wang et
+    al., SIGCOMM 2010, section 3.
 
     Examples
     --------
@@ -177,12 +150,10 @@ def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int
     >>> t.num_hosts, t.num_switches, t.num_links
     (24, 9, 32)
     """
-    form = _c_through(aggregations, racks_per_aggregation, hosts_per_rack)
-    require_size("aggregations", aggregations, sum(form.nodes.values()) + form.links)
-    host, tor, above = (np.arange(form.nodes[kind]) for kind in ("host", "tor", "aggregation"))
+    form = planned("c_through", aggregations, racks_per_aggregation, hosts_per_rack)
+    host, tor, above, _ = (np.arange(count) for count in form.nodes.values())
     rack, group = host // hosts_per_rack, tor // racks_per_aggregation
-    pods = [rack // racks_per_aggregation, group, above]
-    return tiered(form, "wang2010cthrough", pods, [rack, group, np.zeros_like(above)])
+    return tiered(form, [rack // racks_per_aggregation, group, above], [rack, group, np.zeros_like(above)])
 
 
 def reconfigure(topology: Topology, matching: Sequence[Sequence[int]]) -> Topology:
@@ -207,11 +178,8 @@ def reconfigure(topology: Topology, matching: Sequence[Sequence[int]]) -> Topolo
     The fibres of a Helios pod send and receive separately, so any choice that respects their number is
     possible (every bipartite graph of degree d is the union of d matchings, by Koenig's theorem). The 16
     switches of a dimension of a TPU v4 pod each join any last faces to any first faces; rings give the torus
-    of the slice, shifted rings a twisted one.
-
-    References
-    ----------
-    Farrington et al., SIGCOMM 2010; Wang et al., SIGCOMM 2010; Jouppi et al., ISCA 2023, section 2.
+    of the slice, shifted rings a twisted one. Source: Farrington et al., SIGCOMM 2010; Wang et al., SIGCOMM
+    2010; Jouppi et al., ISCA 2023, section 2.
 
     Examples
     --------
@@ -279,7 +247,7 @@ def optics(topology: Topology) -> Optics:
     t: Topology = require_instance(Topology, topology=topology)
     _require_design(t, *HYBRID)
     switches = np.flatnonzero(t.is_kind(HYBRID[t.meta.name]))
-    fibres = _uplinks(**t.meta.parameters)[1] if t.meta.name == "helios" else 1
+    fibres = uplinks(**t.meta.parameters)[1] if t.meta.name == "helios" else 1
     return Optics(switches, fibres, LINK_CAPACITY * t.meta.parameters.get("wavelengths", 1))
 
 
@@ -288,17 +256,14 @@ def _require_design(t: Topology, *designs: str) -> None:
         raise ValueError(f"topology must be one of the designs {', '.join(designs)}, got {t!r}")
 
 
-def _uplinks(
-    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int
+def uplinks(
+    pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = WAVELENGTHS
 ) -> tuple[int, int]:
     """Uplinks of a Helios pod to the packet core, and its fibres to circuit switches."""
     require_int(pods=pods, hosts_per_pod=hosts_per_pod, wavelengths=wavelengths, at_least=1)
     require_probability(electrical=electrical, optical=optical)
-    if electrical == 0 or electrical + optical > 1 + 1e-12:
-        raise ValueError(
-            "electrical must be above 0 (the packet core joins all pods) and electrical + optical at most 1, "
-            f"got {electrical} and optical={optical}"
-        )
+    if electrical + optical > 1 + 1e-12:
+        raise ValueError(f"electrical + optical must be at most 1, got {electrical} + {optical}")
     bundles, exact = hosts_per_pod / wavelengths, 1e-9  # a whole number of bundles up to rounding is whole
     packet = min(math.ceil(electrical * bundles - exact) * wavelengths, hosts_per_pod)
     return packet, min(math.floor(optical * bundles + exact), (hosts_per_pod - packet) // wavelengths)

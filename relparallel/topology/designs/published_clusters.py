@@ -12,12 +12,11 @@ from typing import Final
 import numpy as np
 
 from relparallel._checks import require_choice, require_flag, require_int
-from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, design
-from relparallel.topology.designs._shared import blocks, rolls
+from relparallel.topology._arrays import IntArray
+from relparallel.topology.description import Description, design, planned
+from relparallel.topology.designs._shared import nested, wired
 from relparallel.topology.designs.gpu_clusters import NVLink, with_nvlink
 from relparallel.topology.fabric import Topology
-from relparallel.topology.parts import Design
 from relparallel.units import GB, GBIT
 
 _GPUS: Final = 8  # of a server
@@ -46,33 +45,32 @@ def _dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Descrip
     total = 2 * (_GPUS - 1 + _SU_SERVERS - 1) + 4 * (pod - _GPUS - _SU_SERVERS + 1) + 6 * (gpus - pod)
     core = {"core": cores} if cores else {}
     return Description(
-        design="dgx_superpod",
-        parameters={"scalable_units": scalable_units, "nvswitch_detail": nvswitch_detail},
         nodes={"gpu": gpus, "nvswitch": servers * nvlink.chips, "leaf": leaves, "spine": spines} | core,
         degrees={"gpu": links + 1, "nvswitch": _GPUS * nvlink.links, "leaf": 64, "spine": 64}
         | dict.fromkeys(core, 64),
         links=gpus * (links + 2 + bool(cores)),
         diameter=6 if cores else 4,
-        diameter_bound=6 if cores else 4,
         mean_hops=total / (gpus - 1),
         host_connectivity=min(links + 1, _GPUS),
     )
 
 
 def _dgx_superpod_moves(scalable_units: int, nvswitch_detail: bool = False) -> list[IntArray]:
-    """Next pod, unit, server, rail, NVSwitch, spine with its cores, core."""
-    nodes = _dgx_superpod(scalable_units, nvswitch_detail).nodes
-    pods = scalable_units // 4 if "core" in nodes else 1
-    servers, spines = (pods, scalable_units // pods, 32), nodes["spine"] // pods
-    chips = nodes["nvswitch"] // (scalable_units * 32)
-    core = (spines, nodes.get("core", 0) // spines)
-    parts = blocks((*servers, 8), (*servers, chips), (*servers[:2], 8), (pods, spines), core)
-    outer = [(0, 0, 0, 0, None), (1, 1, 1, None, None), (2, 2, None, None, None), (3, None, 2, None, None)]
-    inner = [(None, 3, None, None, None), (None, None, None, 1, 0), (None, None, None, None, 1)]
-    return rolls(parts, [*outer, *inner])
+    _, spines, cores, nvlink = _superpod(scalable_units, nvswitch_detail)
+    pods = scalable_units // _POD_UNITS if cores else 1
+    return nested(
+        "pod unit server gpu, pod unit server chip, pod unit gpu, pod spine" + ", spine core" * (cores > 0),
+        pod=pods,
+        unit=scalable_units // pods,
+        server=_SU_SERVERS,
+        gpu=_GPUS,
+        chip=nvlink.chips,
+        spine=spines // pods,
+        core=cores * pods // spines,
+    )
 
 
-@design(closed_form=_dgx_superpod, symmetries=_dgx_superpod_moves)
+@design(closed_form=_dgx_superpod, symmetries=_dgx_superpod_moves, paper="nvidia2025superpod")
 def dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Topology:
     """DGX SuperPOD B200: units of 32 servers with 8 rail leaves, in two tiers or three.
 
@@ -98,55 +96,47 @@ def dgx_superpod(scalable_units: int, nvswitch_detail: bool = False) -> Topology
     -----
     The published table counts switches and cables, all reproduced; how leaves of large systems are grouped
     under spines it does not say: here by units, the fat-tree of 64-port switches. Every stage has as many
-    cables as there are GPUs.
-
-    References
-    ----------
-    NVIDIA, "DGX SuperPOD reference architecture featuring DGX B200", table of larger SuperPODs, 2025.
+    cables as there are GPUs. Source: NVIDIA, DGX B200 SuperPOD reference architecture, 2025, table of larger
+    SuperPODs.
 
     Examples
     --------
     >>> dgx_superpod(scalable_units=2)
     <Topology dgx_superpod(scalable_units=2, nvswitch_detail=False): 512 hosts, 88 switches, 1536 links>
     """
-    leaves, spines, cores, nvlink = _superpod(scalable_units, nvswitch_detail)
-    servers = _SU_SERVERS * scalable_units
-    gpus, chips = _GPUS * servers, servers * nvlink.chips
-    gpu, leaf, spine = np.arange(gpus), np.arange(leaves)[:, None], np.arange(spines)[:, None]
+    form = planned("dgx_superpod", scalable_units, nvswitch_detail)
+    leaves, _, cores, nvlink = _superpod(scalable_units, nvswitch_detail)
+    gpu, chip, leaf, spine, *_ = (np.arange(count) for count in form.nodes.values())
     unit = gpu // (_SU_SERVERS * _GPUS)
-    first = gpus + chips  # the first leaf
     if cores:
-        tiers = [(leaf, leaves + leaf // 32 * 32 + np.arange(32)), _to_cores(spine, leaves, spines // 32)]
+        above = leaf[:, None] // 32 * 32 + np.arange(32)
+        # Spine j of every pod meets the j-th group of pods/2 cores, with 64/pods cables to each.
+        pods = leaves // 32
+        cores_above = spine[:, None] % 32 * (pods // 2) + np.repeat(np.arange(pods // 2), 64 // pods)
     else:
-        tiers = [(leaf, leaves + np.repeat(spine[:, 0], 8 // scalable_units))]
-    above = np.full(spines + cores, -1)
-    t = Topology.of(
-        edges=joined(
-            nvlink.cables(servers),
-            (gpu, first + unit * _GPUS + gpu % _GPUS),
-            *((first + low, first + high) for low, high in tiers),
-        ),
-        node_kind={"gpu": gpus, "nvswitch": chips, "leaf": leaves, "spine": spines}
-        | ({"core": cores} if cores else {}),
-        pod=np.concatenate([unit, np.arange(chips) // (chips // scalable_units), leaf[:, 0] // _GPUS, above]),
-        rail=np.concatenate([gpu % _GPUS, np.full(chips, -1), leaf[:, 0] % _GPUS, above]),
-        device_class=dict.fromkeys(("leaf", "spine", "core"), "switch"),
-        meta=Design(
-            name="dgx_superpod",
-            parameters={"scalable_units": scalable_units, "nvswitch_detail": nvswitch_detail},
-            paper="nvidia2025superpod",
-        ),
+        above = np.tile(np.repeat(spine, 8 // scalable_units), (leaves, 1))
+        cores_above = spine[:, None]  # there are none
+    t = wired(
+        form,
+        nvlink.cables(_SU_SERVERS * scalable_units),
+        ("gpu", gpu, "leaf", unit * _GPUS + gpu % _GPUS),
+        ("leaf", leaf[:, None], "spine", above),
+        ("spine", spine[:, None], "core", cores_above),
+        pod={"gpu": unit, "nvswitch": chip // (chip.size // scalable_units), "leaf": leaf // _GPUS},
+        rail={"gpu": gpu % _GPUS, "leaf": leaf % _GPUS},
+        hosts_forward=True,
     )
     return with_nvlink(t, nvlink)
 
 
 def _hpn7(segments: int = 15) -> Description:
-    hosts = _HPN_HOSTS * _hpn_segments(segments)
+    if require_int(segments=segments, at_least=1) > _HPN_SEGMENTS:
+        allowed = f"segments must be an integer in [1, {_HPN_SEGMENTS}], got {segments}"
+        raise ValueError(f"{allowed}: a pod's aggregation switches have no ports for more")
+    hosts = _HPN_HOSTS * segments
     gpus, leaves = hosts * _GPUS, segments * _GPUS * _HPN_PLANES
     near = _GPUS - 1 + _HPN_HOSTS - 1
     return Description(
-        design="hpn7",
-        parameters={"segments": segments},
         nodes={"gpu": gpus, "nvswitch": hosts, "leaf": leaves, "aggregation": _HPN_PLANES * _HPN_AGGREGATION},
         degrees={
             "gpu": 1 + _HPN_PLANES,
@@ -156,20 +146,18 @@ def _hpn7(segments: int = 15) -> Description:
         },
         links=gpus * (1 + _HPN_PLANES) + leaves * _HPN_AGGREGATION,
         diameter=4,
-        diameter_bound=4,
         mean_hops=4 - 2 * near / (gpus - 1),
         host_connectivity=1 + _HPN_PLANES,
     )
 
 
 def _hpn7_moves(segments: int = 15) -> list[IntArray]:
-    """Next segment, host of it, rail, plane, aggregation switch of every plane."""
-    parts = blocks((segments, 128, 8), (segments, 128), (segments, 8, 2), (2, 60))
-    outer = [(0, 0, 0, None), (1, 1, None, None), (2, None, 1, None)]
-    return rolls(parts, [*outer, (None, None, 2, 0), (None, None, None, 1)])
+    layout = "segment host rail, segment host, segment rail plane, plane switch"
+    sizes = {"segment": segments, "host": _HPN_HOSTS, "rail": _GPUS, "plane": _HPN_PLANES}
+    return nested(layout, **sizes, switch=_HPN_AGGREGATION)
 
 
-@design(closed_form=_hpn7, symmetries=_hpn7_moves)
+@design(closed_form=_hpn7, symmetries=_hpn7_moves, paper="qian2024hpn")
 def hpn7(segments: int = 15) -> Topology:
     """One pod of Alibaba's HPN 7.0: rails on two planes, and one tier of aggregation for all.
 
@@ -191,11 +179,7 @@ def hpn7(segments: int = 15) -> Topology:
     Notes
     -----
     The 15 x 1,024 GPUs of a pod are 2 links apart where they share a host or a leaf, else 4: mean 4 -
-    268/15359. A leaf may fail: every GPU has one on the other plane. Array operations on the cables.
-
-    References
-    ----------
-    Qian et al., "Alibaba HPN: a data center network for large language model training", SIGCOMM 2024,
+    268/15359. A leaf may fail: every GPU has one on the other plane. Source: Qian et al., SIGCOMM 2024,
     sections 4 to 6.
 
     Examples
@@ -203,21 +187,19 @@ def hpn7(segments: int = 15) -> Topology:
     >>> hpn7(segments=15)
     <Topology hpn7(segments=15): 15360 hosts, 2280 switches, 60480 links>
     """
-    hosts = _HPN_HOSTS * _hpn_segments(segments)
-    gpus, leaves = hosts * _GPUS, segments * _GPUS * _HPN_PLANES
-    gpu, leaf = np.arange(gpus)[:, None], np.arange(leaves)[:, None]
-    segment, plane = gpu // (_HPN_HOSTS * _GPUS), np.arange(_HPN_PLANES)
-    first = gpus + hosts  # the first leaf
-    own = (segment * _GPUS + gpu % _GPUS) * _HPN_PLANES + plane
-    above = leaves + leaf % _HPN_PLANES * _HPN_AGGREGATION + np.arange(_HPN_AGGREGATION)
-    none = np.full(_HPN_PLANES * _HPN_AGGREGATION, -1)
-    t = Topology.of(
-        edges=joined(_HPN_NVLINK.cables(hosts), (gpu, first + own), (first + leaf, first + above)),
-        node_kind={"gpu": gpus, "nvswitch": hosts, "leaf": leaves, "aggregation": none.size},
-        pod=np.concatenate([segment[:, 0], np.arange(hosts) // _HPN_HOSTS, leaf[:, 0] // 16, none]),
-        rail=np.concatenate([gpu[:, 0] % _GPUS, np.full(hosts, -1), leaf[:, 0] // 2 % _GPUS, none]),
-        device_class={"leaf": "switch", "aggregation": "switch"},
-        meta=Design(name="hpn7", parameters={"segments": segments}, paper="qian2024hpn"),
+    form = planned("hpn7", segments)
+    gpu, host, leaf = (np.arange(form.nodes[kind])[:, None] for kind in ("gpu", "nvswitch", "leaf"))
+    segment, rail = gpu // (_HPN_HOSTS * _GPUS), gpu % _GPUS
+    own = (segment * _GPUS + rail) * _HPN_PLANES + np.arange(_HPN_PLANES)
+    above = leaf % _HPN_PLANES * _HPN_AGGREGATION + np.arange(_HPN_AGGREGATION)
+    t = wired(
+        form,
+        _HPN_NVLINK.cables(host.size),
+        ("gpu", gpu, "leaf", own),
+        ("leaf", leaf, "aggregation", above),
+        pod={"gpu": segment, "nvswitch": host // _HPN_HOSTS, "leaf": leaf // (_GPUS * _HPN_PLANES)},
+        rail={"gpu": rail, "leaf": leaf // _HPN_PLANES % _GPUS},
+        hosts_forward=True,
     )
     card = t.is_kind("gpu")[t.edges].any(axis=1)
     return with_nvlink(replace(t, capacity=np.where(card, 200 * GBIT, t.capacity)), _HPN_NVLINK)
@@ -230,27 +212,21 @@ def _meta_roce(pods: int = 8) -> Description:
     nodes = {"gpu": gpus, "nvswitch": gpus // _GPUS, "rack": racks, "cluster": pods * _SPINES}
     degrees = {"gpu": 2, "nvswitch": _GPUS, "rack": rack + _SPINES, "cluster": _RACKS + bool(trunks)}
     return Description(
-        design="meta_roce",
-        parameters={"pods": pods},
         nodes=nodes | ({"aggregation": trunks} if trunks else {}),
         degrees=degrees | ({"aggregation": pods} if trunks else {}),
         links=2 * gpus + racks * _SPINES + pods * trunks,
         diameter=6 if trunks else 4,
-        diameter_bound=6 if trunks else 4,
         mean_hops=(2 * (rack - 1) + 4 * (pod - rack) + 6 * (gpus - pod)) / (gpus - 1),
         host_connectivity=2,
     )
 
 
 def _meta_roce_moves(pods: int = 8) -> list[IntArray]:
-    """Next pod, rack of it, server of the rack, GPU, cluster switch with its aggregation switch."""
-    servers, trunks = (pods, 192, 2), 16 if pods > 1 else 0
-    parts = blocks((*servers, 8), servers, (pods, 192), (pods, 16), (trunks,))
-    outer = [(0, 0, 0, 0, None), (1, 1, 1, None, None), (2, 2, None, None, None)]
-    return rolls(parts, [*outer, (3, None, None, None, None), (None, None, None, 1, 0)])
+    layout = "pod rack server gpu, pod rack server, pod rack, pod spine" + ", spine" * (pods > 1)
+    return nested(layout, pod=pods, rack=_RACKS, server=_RACK_SERVERS, gpu=_GPUS, spine=_SPINES)
 
 
-@design(closed_form=_meta_roce, symmetries=_meta_roce_moves)
+@design(closed_form=_meta_roce, symmetries=_meta_roce_moves, paper="llama2024herd")
 def meta_roce(pods: int = 8) -> Topology:
     """Meta's cluster of 24,576 H100s on RoCE: non-blocking pods of 192 racks, 7:1 between pods.
 
@@ -272,50 +248,29 @@ def meta_roce(pods: int = 8) -> Topology:
     -----
     Published are pods, racks, GPUs and the ratio 7:1. How many cluster and aggregation switches there are is
     not: 16 is the least that one 400 Gbit/s port of a rack switch per GPU allows, and the trunk of a cluster
-    switch to its aggregation switch is one link of 192/7 ports' capacity.
-
-    References
-    ----------
-    Llama Team, "The Llama 3 herd of models", arXiv 2407.21783, section 3.3.1; Gangidi et al., "RDMA over
-    Ethernet for distributed AI training at Meta scale", SIGCOMM 2024.
+    switch to its aggregation switch is one link of 192/7 ports' capacity. Source: Llama Team, arXiv
+    2407.21783, section 3.3.1; Gangidi et al., SIGCOMM 2024.
 
     Examples
     --------
     >>> meta_roce(pods=1)
     <Topology meta_roce(pods=1): 3072 hosts, 592 switches, 9216 links>
     """
-    racks, trunks = _RACKS * require_int(pods=pods, at_least=1), _SPINES if pods > 1 else 0
-    servers, spines = racks * _RACK_SERVERS, pods * _SPINES
-    gpus = servers * _GPUS
-    require_size("pods", pods, gpus * 4)
-    gpu, rack, spine = np.arange(gpus), np.arange(racks)[:, None], np.arange(spines)
-    first, up = gpus + servers, gpus + servers + racks  # rack and cluster switches
-    t = Topology.of(
-        edges=joined(
-            _META_NVLINK.cables(servers),
-            (gpu, first + gpu // (_RACK_SERVERS * _GPUS)),
-            (first + rack, up + rack // _RACKS * _SPINES + np.arange(_SPINES)),
-            *([(up + spine, up + spines + spine % _SPINES)] if trunks else []),
-        ),
-        node_kind={"gpu": gpus, "nvswitch": servers, "rack": racks, "cluster": spines}
-        | ({"aggregation": trunks} if trunks else {}),
-        pod=np.concatenate(
-            [np.arange(n) // (n // pods) for n in (gpus, servers, racks, spines)] + [np.full(trunks, -1)]
-        ),
-        device_class=dict.fromkeys(("rack", "cluster", "aggregation"), "switch"),
-        meta=Design(name="meta_roce", parameters={"pods": pods}, paper="llama2024herd"),
+    form = planned("meta_roce", pods)
+    gpu, server, rack, spine, *trunks = (np.arange(count) for count in form.nodes.values())
+    grouped = {"gpu": gpu, "nvswitch": server, "rack": rack, "cluster": spine}
+    t = wired(
+        form,
+        _META_NVLINK.cables(server.size),
+        ("gpu", gpu, "rack", gpu // (_RACK_SERVERS * _GPUS)),
+        ("rack", rack[:, None], "cluster", rack[:, None] // _RACKS * _SPINES + np.arange(_SPINES)),
+        ("cluster", spine, "aggregation", spine % _SPINES),
+        pod={kind: node // (node.size // pods) for kind, node in grouped.items()},
+        hosts_forward=True,
     )
-    trunk = (t.edges >= up + spines).any(axis=1)
+    trunk = (t.edges >= t.num_nodes - _SPINES).any(axis=1) & bool(trunks)
     uplink = t.capacity * np.where(trunk, _RACKS / _OVERSUBSCRIPTION, 1)
     return with_nvlink(replace(t, capacity=uplink), _META_NVLINK)
-
-
-def _hpn_segments(segments: int) -> int:
-    """Return the segments of one pod."""
-    if require_int(segments=segments, at_least=1) > _HPN_SEGMENTS:
-        allowed = f"segments must be an integer in [1, {_HPN_SEGMENTS}], got {segments}"
-        raise ValueError(f"{allowed}: a pod's aggregation switches have no ports for more")
-    return int(segments)
 
 
 def _superpod(scalable_units: int, nvswitch_detail: bool) -> tuple[int, int, int, NVLink]:
@@ -324,9 +279,3 @@ def _superpod(scalable_units: int, nvswitch_detail: bool) -> tuple[int, int, int
     nvlink = NVLink.fifth(_GPUS, 2, detail=require_flag(nvswitch_detail=nvswitch_detail))
     leaves = _GPUS * scalable_units
     return (leaves, leaves // 2, 0, nvlink) if scalable_units <= 8 else (leaves, leaves, leaves // 2, nvlink)
-
-
-def _to_cores(spine: IntArray, leaves: int, pods: int) -> tuple[IntArray, IntArray]:
-    """Spine j of every pod meets the j-th group of pods/2 cores, with 64/pods cables to each."""
-    core = 2 * leaves + spine % 32 * (pods // 2) + np.repeat(np.arange(pods // 2), 64 // pods)
-    return leaves + spine, core

@@ -8,26 +8,27 @@ modelled latency (``dataclasses.replace`` sets others).
 import numpy as np
 
 from relparallel._checks import require_int, require_rng
-from relparallel.topology._arrays import BoolArray, IntArray, joined, parts, require_size
-from relparallel.topology.description import Description, design
+from relparallel.topology._arrays import BoolArray, IntArray, joined, parts
+from relparallel.topology.description import Description, design, planned
 from relparallel.topology.designs._shared import describe_switched, switched
 from relparallel.topology.fabric import Topology
-from relparallel.topology.parts import Design
 
 
 def _jellyfish(n: int, k: int, r: int) -> Description:
-    p = _jellyfish_rule(n, k, r)
+    require_int(n=n, k=k, r=r, at_least=3)
+    if not r < n or n * r % 2:
+        raise ValueError(f"n must be more than r, and n r even, for r ports each to join, got n={n}, r={r}")
+    if k < r:
+        raise ValueError(f"k must be at least r, the ports to other switches, got k={k}, r={r}")
     return describe_switched(
-        design="jellyfish",
-        parameters={"n": n, "k": k, "r": r},
         switches=n,
         ports=(r,),
         cables=n * r // 2,
-        p=p,
+        p=k - r,
     )
 
 
-@design(closed_form=_jellyfish, layout="circles")
+@design(closed_form=_jellyfish, layout="circles", paper="singla2012jellyfish")
 def jellyfish(n: int, k: int, r: int, rng: np.random.Generator) -> Topology:
     """Jellyfish: a random connected graph of n switches with r cables each.
 
@@ -49,39 +50,30 @@ def jellyfish(n: int, k: int, r: int, rng: np.random.Generator) -> Topology:
 
     Notes
     -----
-    Ports are paired at random; pairs that repeat another or join a switch to itself are paired anew, with
-    as many good ones, until none is left. Of more than n/2 ports the cables that are absent are drawn. A
-    graph that falls apart is drawn again. Every such graph may be drawn; of large ones all about equally
-    often. About n r/2 steps.
-
-    References
-    ----------
-    Singla, Hong, Popa, Godfrey, "Jellyfish: networking data centers randomly", NSDI 2012, section 3.
+    Ports are paired at random; pairs that repeat another or join a switch to itself are paired anew, with as
+    many good ones, until none is left. Of more than n/2 ports the cables that are absent are drawn. A graph
+    that falls apart is drawn again. Every such graph may be drawn; of large ones all about equally often.
+    About n r/2 steps. Source: Singla et al., NSDI 2012, section 3.
 
     Examples
     --------
     >>> jellyfish(n=20, k=6, r=4, rng=np.random.default_rng(1))
     <Topology jellyfish(n=20, k=6, r=4): 40 hosts, 20 switches, 80 links>
     """
-    p = _jellyfish_rule(n, k, r)
+    form = planned("jellyfish", n, k, r)
     require_rng(rng=rng)
-    require_size("n", n, n * (1 + 2 * p + r))
     cables = _regular(n, r, rng)
     while parts(cables, n).any():
         cables = _regular(n, r, rng)
-    return switched(
-        cables=cables,
-        p=p,
-        pod=np.full(n, -1),
-        meta=Design(name="jellyfish", parameters={"n": n, "k": k, "r": r}, paper="singla2012jellyfish"),
-    )
+    return switched(form, cables, np.full(n, -1))
 
 
 def _xpander(d: int, k: int, p: int) -> Description:
-    switches = _xpander_rule(d, k, p)
+    require_int(d=d, at_least=3)
+    require_int(k=k, at_least=1)
+    require_int(p=p, at_least=0)
+    switches = (d + 1) * k
     return describe_switched(
-        design="xpander",
-        parameters={"d": d, "k": k, "p": p},
         switches=switches,
         ports=(d,),
         cables=switches * d // 2,
@@ -89,7 +81,7 @@ def _xpander(d: int, k: int, p: int) -> Description:
     )
 
 
-@design(closed_form=_xpander, layout="circles")
+@design(closed_form=_xpander, layout="circles", paper="valadarsky2016xpander")
 def xpander(d: int, k: int, p: int, rng: np.random.Generator) -> Topology:
     """Xpander: a random k-lift of the complete graph of d + 1 nodes, a near-optimal expander.
 
@@ -116,48 +108,19 @@ def xpander(d: int, k: int, p: int, rng: np.random.Generator) -> Topology:
     Notes
     -----
     All but the eigenvalues of the complete graph are about 2 sqrt(d - 1) at most (Friedman 2008, Bordenave
-    2020). A lift that falls apart is drawn again. Array operations on the (d + 1) d k/2 cables.
-
-    References
-    ----------
-    Valadarsky, Shahaf, Dinitz, Schapira, "Xpander: towards optimal-performance datacenters", CoNEXT 2016,
-    section 3.
+    2020). A lift that falls apart is drawn again. Source: Valadarsky et al., CoNEXT 2016, section 3.
 
     Examples
     --------
     >>> xpander(d=4, k=5, p=2, rng=np.random.default_rng(1))
     <Topology xpander(d=4, k=5, p=2): 50 hosts, 25 switches, 100 links>
     """
-    switches = _xpander_rule(d, k, p)
+    form = planned("xpander", d, k, p)
     require_rng(rng=rng)
-    require_size("d", d, switches * (1 + 2 * p + d))
     cables = _lift(d, k, rng)
-    while parts(cables, switches).any():
+    while parts(cables, (d + 1) * k).any():
         cables = _lift(d, k, rng)
-    return switched(
-        cables=cables,
-        p=p,
-        pod=np.repeat(np.arange(d + 1), k),
-        meta=Design(name="xpander", parameters={"d": d, "k": k, "p": p}, paper="valadarsky2016xpander"),
-    )
-
-
-def _jellyfish_rule(n: int, k: int, r: int) -> int:
-    """Return the servers per switch."""
-    require_int(n=n, k=k, r=r, at_least=3)
-    if not r < n or n * r % 2:
-        raise ValueError(f"n must be more than r, and n r even, for r ports each to join, got n={n}, r={r}")
-    if k < r:
-        raise ValueError(f"k must be at least r, the ports to other switches, got k={k}, r={r}")
-    return k - r
-
-
-def _xpander_rule(d: int, k: int, p: int) -> int:
-    """Return the number of switches."""
-    require_int(d=d, at_least=3)
-    require_int(k=k, at_least=1)
-    require_int(p=p, at_least=0)
-    return (d + 1) * k
+    return switched(form, cables, np.repeat(np.arange(d + 1), k))
 
 
 def _regular(n: int, r: int, rng: np.random.Generator) -> IntArray:

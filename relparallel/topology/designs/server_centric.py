@@ -8,24 +8,20 @@ Gbit/s (a server's in MDCube a tenth) and no modelled latency (``dataclasses.rep
 import numpy as np
 
 from relparallel._checks import require_int
-from relparallel.topology._arrays import IntArray, joined, require_size
-from relparallel.topology.description import Description, design
-from relparallel.topology.designs._shared import blocks, exchange, flat, orders, rolled
+from relparallel.topology._arrays import IntArray
+from relparallel.topology.description import Description, design, planned
+from relparallel.topology.designs._shared import blocks, exchange, flat, orders, rolled, wired
 from relparallel.topology.fabric import Topology
-from relparallel.topology.parts import Design
 
 
 def _bcube(n: int, k: int) -> Description:
     require_levels(n=n, k=k)
     hosts = n ** (k + 1)
     return Description(
-        design="bcube",
-        parameters={"n": n, "k": k},
         nodes={"server": hosts, "switch": (k + 1) * n**k},
         degrees={"server": k + 1, "switch": n},
         links=(k + 1) * hosts,
         diameter=2 * (k + 1),
-        diameter_bound=2 * (k + 1),
         mean_hops=2 * (k + 1) * (n - 1) * n**k / (hosts - 1),
         # A hypercube, one switch, and the one more case that an integer programme has proved.
         bisection=hosts // 2 if n == 2 or (n, k) == (4, 1) or (k == 0 and n % 2 == 0) else None,
@@ -52,7 +48,7 @@ def bcube_moves(n: int, k: int) -> list[IntArray]:
     return [flat(parts) for parts in (*values, *places)]
 
 
-@design(closed_form=_bcube, symmetries=bcube_moves, layout="bcube")
+@design(closed_form=_bcube, symmetries=bcube_moves, layout="bcube", paper="guo2009bcube")
 def bcube(n: int, k: int) -> Topology:
     """BCube_k of n-port switches: servers are (k+1)-digit numbers to base n.
 
@@ -75,31 +71,24 @@ def bcube(n: int, k: int) -> Topology:
     Notes
     -----
     Servers are at most 2(k+1) links apart, and k+1 disjoint paths join any two of them. At most n^(k+1)/2
-    cables cross the best halving of the servers for even n, and fewer as soon as n and k grow: 16 of 18 for
-    n = 6, k = 1. Array operations on the (k+1) n^(k+1) cables.
-
-    References
-    ----------
-    Guo et al., "BCube: a high performance, server-centric network architecture for modular data centers",
-    SIGCOMM 2009, section 3.
+    cables cross the best halving of the servers for even n, and fewer as soon as n and k grow: 16 of 18 for n
+    = 6, k = 1. Source: Guo et al., SIGCOMM 2009, section 3.
 
     Examples
     --------
     >>> bcube(n=4, k=1)
     <Topology bcube(n=4, k=1): 16 hosts, 8 switches, 32 links>
     """
-    require_levels(n=n, k=k)
-    servers, per_level = n ** (k + 1), n**k
-    require_size("n", n, servers + (k + 1) * (per_level + servers))
-    server, level = np.arange(servers), np.arange(k + 1)[:, None]
+    form, per_level = planned("bcube", n, k), n**k
+    server, level = np.arange(form.hosts), np.arange(k + 1)[:, None]
     high, low = server // n ** (level + 1), server % n**level
     switch = level * per_level + high * n**level + low  # the digits of its servers without digit l
-    return Topology.of(
-        edges=joined((server, servers + switch)),
-        node_kind={"server": servers, "switch": (k + 1) * per_level},
-        tier=np.concatenate([np.zeros(servers, dtype=np.int64), np.repeat(1 + level, per_level)]),
-        pod=np.concatenate([server // per_level, _top_digit(n, k)]),
-        meta=Design(name="bcube", parameters={"n": n, "k": k}, paper="guo2009bcube"),
+    return wired(
+        form,
+        ("server", server, "switch", switch),
+        tier={"server": np.zeros_like(server), "switch": np.repeat(1 + level, per_level)},
+        pod={"server": server // per_level, "switch": _top_digit(n, k)},
+        hosts_forward=True,
     )
 
 
@@ -107,8 +96,6 @@ def _dcell(n: int, k: int) -> Description:
     require_levels(n=n, k=k, at_most=5)
     hosts = dcell_servers(n, k)[k]
     return Description(
-        design="dcell",
-        parameters={"n": n, "k": k},
         nodes={"server": hosts, "switch": hosts // n},
         degrees={"server": k + 1, "switch": n},
         links=hosts + hosts * k // 2,
@@ -129,7 +116,7 @@ def _dcell_moves(n: int, k: int) -> list[IntArray]:
     return [backwards, *(_copies_exchanged(n, 1, copy) for copy in orders(n + 1) if k == 1)]
 
 
-@design(closed_form=_dcell, symmetries=_dcell_moves, layout="copies")
+@design(closed_form=_dcell, symmetries=_dcell_moves, layout="copies", paper="guo2008dcell")
 def dcell(n: int, k: int) -> Topology:
     """DCell_k of n-port switches: t+1 copies of a DCell_(k-1) of t servers, each two joined by a cable.
 
@@ -152,30 +139,24 @@ def dcell(n: int, k: int) -> Topology:
     Notes
     -----
     t_0 = n, t_k = t_(k-1) (t_(k-1) + 1). A server has one cable per level; two are at most 2^(k+1) - 1 server
-    hops or 3 2^k - 1 links apart; k+1 disjoint paths join any two. Array operations on the cables.
-
-    References
-    ----------
-    Guo et al., "DCell: a scalable and fault-tolerant network structure for data centers", SIGCOMM 2008,
-    section 3.
+    hops or 3 2^k - 1 links apart; k+1 disjoint paths join any two. Source: Guo et al., SIGCOMM 2008, section
+    3.
 
     Examples
     --------
     >>> dcell(n=4, k=1)
     <Topology dcell(n=4, k=1): 20 hosts, 5 switches, 30 links>
     """
-    require_levels(n=n, k=k, at_most=5)
-    t = dcell_servers(n, k)
-    require_size("n", n, t[k] + t[k] // n + t[k] + t[k] * k // 2)
+    form, t = planned("dcell", n, k), dcell_servers(n, k)
     server = np.arange(t[k])
     pod = server // t[k - 1] if k else np.full(n, -1)
-    return Topology.of(
-        edges=joined(
-            (server, t[k] + server // n), *(_level(t[level - 1], t[k]) for level in range(1, k + 1))
-        ),
-        node_kind={"server": t[k], "switch": t[k] // n},
-        pod=np.concatenate([pod, pod[::n]]),
-        meta=Design(name="dcell", parameters={"n": n, "k": k}, paper="guo2008dcell"),
+    levels = [_level(t[level - 1], t[k]) for level in range(1, k + 1)]
+    return wired(
+        form,
+        ("server", server, "switch", server // n),
+        *(("server", u, "server", v) for u, v in levels),
+        pod={"server": pod, "switch": pod[::n]},
+        hosts_forward=True,
     )
 
 
@@ -185,8 +166,6 @@ def _ficonn(n: int, k: int) -> Description:
         raise ValueError(f"n must be even, got {n}: FiConn's first level takes half of a switch's servers")
     hosts = ficonn_servers(n, k)[k]
     return Description(
-        design="ficonn",
-        parameters={"n": n, "k": k},
         nodes={"server": hosts, "switch": hosts // n},
         degrees={"server": (1, 2) if k else 1, "switch": n},
         links=hosts + (hosts - hosts // 2**k) // 2,
@@ -206,7 +185,7 @@ def _ficonn_moves(n: int, k: int) -> list[IntArray]:
     return [_idle_rolled(n, 2**k, servers), *backwards, *copies]
 
 
-@design(closed_form=_ficonn, symmetries=_ficonn_moves, layout="copies")
+@design(closed_form=_ficonn, symmetries=_ficonn_moves, layout="copies", paper="li2009ficonn")
 def ficonn(n: int, k: int) -> Topology:
     """FiConn_k of n-port switches: servers have two ports, and a level takes half of those still idle.
 
@@ -229,31 +208,24 @@ def ficonn(n: int, k: int) -> Topology:
     Notes
     -----
     N_0 = n, N_k = N_(k-1) (N_(k-1)/2^k + 1). For k > 0, N_k/2^k servers keep an idle port, the others have
-    two cables. Servers are at most 2^(k+1) - 1 server hops or 3 2^k - 1 links apart. Array operations on the
-    cables.
-
-    References
-    ----------
-    Li et al., "FiConn: using backup port for server interconnection in data centers", INFOCOM 2009, section
-    III.
+    two cables. Servers are at most 2^(k+1) - 1 server hops or 3 2^k - 1 links apart. Source: Li et al.,
+    INFOCOM 2009, section III.
 
     Examples
     --------
     >>> ficonn(n=4, k=2)
     <Topology ficonn(n=4, k=2): 48 hosts, 12 switches, 66 links>
     """
-    form = _ficonn(n, k)
-    require_size("n", n, form.hosts + form.switches + form.links)
-    sizes = ficonn_servers(n, k)
+    form, sizes = planned("ficonn", n, k), ficonn_servers(n, k)
     server = np.arange(form.hosts)
     levels = [_idle_cables(size, form.hosts, level) for level, size in enumerate(sizes[:-1], start=1)]
-    switch = np.arange(form.switches)
-    copy = form.hosts if k == 0 else sizes[k - 1]
-    return Topology.of(
-        edges=joined((server, form.hosts + server // n), *levels),
-        node_kind=form.nodes,
-        pod=np.concatenate([server // copy, switch * n // copy]),
-        meta=Design(name="ficonn", parameters={"n": n, "k": k}, paper="li2009ficonn"),
+    pod = server // (sizes[k - 1] if k else form.hosts)
+    return wired(
+        form,
+        ("server", server, "switch", server // n),
+        *(("server", u, "server", v) for u, v in levels),
+        pod={"server": pod, "switch": pod[::n]},
+        hosts_forward=True,
     )
 
 
