@@ -38,7 +38,7 @@ exit status: 0 when every chosen notebook is up to date, 1 when one failed, 2 wh
 _COMMANDS = {
     "ledger": (
         "compute every claim beside the number it is held against",
-        "Compute every claim, print it beside the number it is held against, and fail if one is out of tolerance.",
+        "Compute every claim, print it beside what it is held against, and fail if one is out of tolerance.",
     ),
     "scoreboard": (
         "how far predictions of measured runs are off",
