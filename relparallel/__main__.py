@@ -14,7 +14,7 @@ _EXAMPLES = """examples:
   python -m relparallel figures 42 -p mttr_hours=24 --output-dir OUT
                                                 run it with another value and write to OUT instead
   python -m relparallel ledger --csv ledger.csv
-                                                every claim beside its published number
+                                                every claim beside the number it is held against
   python -m relparallel warm                    compile ahead what the main functions need
   python -m relparallel notebook 44_my_question a new notebook that runs as it is
   RELPARALLEL_DATA=FOLDER python -m relparallel derive
@@ -37,8 +37,8 @@ exit status: 0 when every chosen notebook is up to date, 1 when one failed, 2 wh
 130 when interrupted"""
 _COMMANDS = {
     "ledger": (
-        "compute every claim beside its published number",
-        "Compute every claim, print it beside the published number, and fail where one is out of tolerance.",
+        "compute every claim beside the number it is held against",
+        "Compute every claim, print it beside what it is held against, and fail if one is out of tolerance.",
     ),
     "scoreboard": (
         "how far predictions of measured runs are off",

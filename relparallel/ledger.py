@@ -36,12 +36,12 @@ Row = dict[str, object]
 
 
 def check(row: str | Fact | Theorem) -> Row:
-    """A published number beside the one computed here, or a theorem with its two sides.
+    """A number of the ledger beside the one computed here, or a theorem with its two sides.
 
     Parameters
     ----------
     row : str, Fact or Theorem
-        Id of a published row or of a theorem, or the row itself.
+        Id of a row or of a theorem, or the row itself.
 
     Returns
     -------
@@ -67,17 +67,17 @@ def check(row: str | Fact | Theorem) -> Row:
 
 
 def _named(identity: str) -> Fact | Theorem:
-    """The published row or the theorem of this id."""
+    """The row or the theorem of this id."""
     if identity in facts():
         return facts()[identity]
     for theorem in theorems():
         if theorem.id == identity:
             return theorem
-    raise ValueError(f"row={identity!r} names no published number and no theorem; ledger()['id'] lists them")
+    raise ValueError(f"row={identity!r} names no row and no theorem; ledger()['id'] lists them")
 
 
 def _fact(fact: Fact) -> Row:
-    """Ledger row of a published number: computed by its claim and compared by its own tolerance."""
+    """Ledger row of a number: computed by its claim and compared by its own tolerance."""
     claim = find_claim(fact)
     row: Row = {
         **dict.fromkeys(COLUMNS, ""),
@@ -157,7 +157,7 @@ def ledger(topic: str | None = None) -> pd.DataFrame:
     Parameters
     ----------
     topic : str, optional
-        Only the rows of this table of published numbers.
+        Only the rows of this table.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Every published number that the models compute again, one module for each topic.
+"""Every number of the ledger that the models compute again, one module for each topic.
 
 `registry` holds the decorators; the other modules hold claims only, 1–5 lines each.
 """

@@ -3,6 +3,7 @@
 from typing import Any
 
 from relparallel import hardware, parallel, workload
+from relparallel.claims._rows import model_of, strategy_of
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.parallel.memory import StageMemory
@@ -16,15 +17,9 @@ def bloom_rows() -> list[Fact]:
 
 def bloom_memory(fact: Fact) -> StageMemory:
     """Bytes of a BLOOM tuning run; from its degrees and sizes, never from its memory column."""
-    row: dict[str, Any] = dict(fact.inputs)
-    model = workload.Transformer(
-        layers=row["layers"], hidden=row["h"], heads=row["heads"], sequence=row["s"], vocabulary=250880,
-        learned_positions=False,
-    )  # fmt: skip
-    strategy = parallel.Strategy(
-        tensor=row["tp"], pipeline=row["pp"], data=row["dp"], micro_batch=row["mbs"],
-        recompute=row["recompute"], zero_stage=row["zero"],
-    )  # fmt: skip
+    row: Any = fact.inputs
+    model = model_of(fact, vocabulary=250880, learned_positions=False)
+    strategy = strategy_of(fact, recompute=row["recompute"], zero_stage=row["zero"])
     precision = "deepspeed-fp16" if row["era"] == "fp16" else "deepspeed-bf16-2022"
     return parallel.memory(model, strategy, row["gbs"], precision=precision)
 
@@ -60,16 +55,11 @@ def mpt_fits() -> tuple[float, float]:
 def mpt_parameters() -> tuple[float, float]:
     """The llm-foundry models have the published 12 L h^2 + 13 L h + 2 h + (V + s) h parameters."""
     # Rows whose count is reproduced to the last parameter, and rows.
-    rows = [fact.inputs for fact in facts("parallelism-cost").values() if fact.id.startswith("MPT-")]
-    counted = [_gpt(row).parameters == row["params"] for row in rows]
+    rows = [fact for fact in facts("parallelism-cost").values() if fact.id.startswith("MPT-")]
+    counted = [
+        model_of(fact, hidden=fact.inputs["d_model"]).parameters == fact.inputs["params"] for fact in rows
+    ]
     return float(sum(counted)), float(len(rows))
-
-
-def _gpt(row: Any) -> workload.Transformer:
-    return workload.Transformer(
-        layers=row["layers"], hidden=row["d_model"], heads=row["heads"], vocabulary=row["vocab"],
-        sequence=row["s"],
-    )  # fmt: skip
 
 
 @reproduces("MEGMEM-*")

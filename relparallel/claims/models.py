@@ -5,15 +5,16 @@ import re
 import numpy as np
 
 from relparallel import hardware, units, workload
+from relparallel.claims._rows import model_of
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact
 from relparallel.workload.precision import NumberFormat
 
 
 @reproduces("MODEL-GPT2-*", "MODEL-GPT3-*", quantity="parameters")
-def gpt_parameters(layers: int, h: int, vocab: int, s: int) -> float:
+def gpt_parameters(fact: Fact) -> float:
     """Exact count; heads do not change it, and those printed for GPT-3 1.3B and 13B do not divide h."""
-    return workload.Transformer(layers=layers, hidden=h, heads=1, vocabulary=vocab, sequence=s).parameters
+    return model_of(fact, heads=1).parameters
 
 
 @reproduces("MODEL-GPT3-flops", "MODEL-LLAMA3-flops")

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from relparallel import parallel, units, workload
+from relparallel.claims._rows import model_of, strategy_of
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.parallel.memory_forms import micro_batches_in_flight, zero_communication_bytes
 from relparallel.published import Fact
@@ -37,57 +38,41 @@ def activation_bytes(s: int, b: int, h: int, a: int, t: int, seqpar: bool, recom
 
 
 @reproduces("KORTH-00*", quantity="params+grads+optimizer*")
-def korthikanti_states(layers: int, h: int, heads: int, s: int, tp: int, pp: int) -> float:
+def korthikanti_states(fact: Fact, tp: int, pp: int) -> float:
     """GiB of states per GPU: the figure counts the layers' weights only, with fp32 gradients."""
-    model = workload.Transformer(layers=layers, hidden=h, heads=heads, vocabulary=1, sequence=s)
-    return (
-        float(parallel.model_state_bytes(model.layer_weights / (tp * pp), 1, 0, gradient_bytes=4)) / units.GIB
-    )
+    weights = model_of(fact, vocabulary=1).layer_weights / (tp * pp)
+    return float(parallel.model_state_bytes(weights, 1, 0, gradient_bytes=4)) / units.GIB
 
 
 @reproduces("KORTH-00*", quantity="activation bytes per GPU")
-def korthikanti_activations(
-    layers: int, h: int, heads: int, s: int, tp: int, pp: int, gbs: int, mbs: int, vstages: int,
-    recompute: str, seqpar: bool,
-) -> float:  # fmt: skip
+def korthikanti_activations(fact: Fact, gbs: int, vstages: int, recompute: str, seqpar: bool) -> float:
     """GiB of activations on the first stage."""
-    model = workload.Transformer(layers=layers, hidden=h, heads=heads, vocabulary=1, sequence=s)
-    strategy = parallel.Strategy(
-        tensor=tp, pipeline=pp, micro_batch=mbs, virtual_stages=vstages, sequence_parallel=seqpar,
-        recompute={"attn_only": "selective"}.get(recompute, recompute), schedule="interleaved_1f1b",
+    strategy = strategy_of(
+        fact, data=1, virtual_stages=vstages, sequence_parallel=seqpar, schedule="interleaved_1f1b",
+        recompute={"attn_only": "selective"}.get(recompute, recompute),
     )  # fmt: skip
+    model = model_of(fact, vocabulary=1)
     return float(parallel.stage_activation_bytes(model, strategy, strategy.micro_batches(gbs))[0]) / units.GIB
 
 
 @reproduces("KORTH-00*", quantity="activation bytes relative*")
-def korthikanti_relative(
-    layers: int, h: int, heads: int, s: int, tp: int, pp: int, gbs: int, mbs: int, vstages: int,
-    recompute: str, seqpar: bool,
-) -> float:  # fmt: skip
+def korthikanti_relative(fact: Fact, gbs: int, vstages: int, recompute: str, seqpar: bool) -> float:
     """Percentage of the activations without recomputation or sequence parallelism."""
-    size = layers, h, heads, s, tp, pp, gbs, mbs, vstages
-    kept = korthikanti_activations(*size, recompute=recompute, seqpar=seqpar)
-    return 100 * float(kept / korthikanti_activations(*size, recompute="none", seqpar=False))
+    kept = korthikanti_activations(fact, gbs, vstages, recompute, seqpar)
+    return float(100 * kept / korthikanti_activations(fact, gbs, vstages, "none", seqpar=False))
 
 
 @reproduces("PTDP-T-*")
-def weak_scaling_time(
-    layers: int, h: int, heads: int, s: int, vocab: int, gbs: int, gpus: int, tflops: float
-) -> float:
+def weak_scaling_time(fact: Fact, gbs: int, gpus: int, tflops: float) -> float:
     """Seconds per iteration: counted operations over the published rate."""
-    model = workload.Transformer(layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=s)
-    return model.flops_per_iteration(gbs, recompute="full") / (tflops * units.TFLOP * gpus)
+    return model_of(fact).flops_per_iteration(gbs, recompute="full") / (tflops * units.TFLOP * gpus)
 
 
 @reproduces("KORTH-U-*", discrepancies=dict.fromkeys(("KORTH-U-0001", "KORTH-U-0002"), _ROUNDED_TIME))
-def utilisation(
-    fact: Fact, layers: int, h: int, heads: int, s: int, vocab: int, gbs: int, gpus: int, time: float,
-    peak: float,
-) -> float:  # fmt: skip
+def utilisation(fact: Fact, gbs: int, gpus: int, time: float, peak: float) -> float:
     """Percentage of the peak spent on operations of the model (MFU), or on recomputation as well (HFU)."""
-    model = workload.Transformer(layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=s)
     recompute = {"MFU": "none", "HFU": "selective"}[fact.quantity]
-    return 100 * model.flops_per_iteration(gbs, recompute=recompute) / (time * gpus * peak)
+    return 100 * model_of(fact).flops_per_iteration(gbs, recompute=recompute) / (time * gpus * peak)
 
 
 @reproduces("SCHED-*", system="1F1B / GPipe closed form", quantity="makespan")

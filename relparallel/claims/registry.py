@@ -1,4 +1,4 @@
-"""Claims: small functions that compute a published number again from its inputs, or check a theorem.
+"""Claims: small functions that compute a number of the ledger again from its inputs, or check a theorem.
 
 A claim names its parameters after the keys of a row's inputs; `compute` binds them. It never sees the
 published value unless it asks for the row itself through a parameter called ``fact``.

@@ -2,9 +2,10 @@
 
 import pandas as pd
 
-from relparallel import hardware, parallel, units, workload
+from relparallel import hardware, parallel, units
+from relparallel.claims._rows import model_of, strategy_of
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.published import data_folder, facts
+from relparallel.published import Fact, data_folder, facts
 
 _ONE_ADAPTER = (
     "predicted with the whole network of a node; all six published rates of ZeRO-3 agree with 17 to 26 GB/s "
@@ -20,17 +21,11 @@ _CALCULON = {
 
 
 @reproduces("PTDP-Z-*", discrepancies={f"PTDP-Z-{row:04d}": _ONE_ADAPTER for row in range(7, 13)})
-def sharded_or_split_rate(
-    layers: int, h: int, heads: int, s: int, vocab: int, tp: int, pp: int, dp: int, mbs: int, gbs: int,
-    vstages: int, zero: int,
-) -> float:  # fmt: skip
+def sharded_or_split_rate(fact: Fact, gbs: int, vstages: int, zero: int) -> float:
     """TFLOP/s per GPU of runs that no calibration has seen."""
-    model = workload.Transformer(layers=layers, hidden=h, heads=heads, vocabulary=vocab, sequence=s)
-    strategy = parallel.Strategy(
-        tensor=tp, pipeline=pp, data=dp, micro_batch=mbs, virtual_stages=vstages, zero_stage=zero,
-        schedule="interleaved_1f1b" if vstages > 1 else "1f1b", recompute="full",
-    )  # fmt: skip
-    machine = hardware.cluster("a100-80gb-selene", strategy.gpus)
+    schedule = "interleaved_1f1b" if vstages > 1 else "1f1b"
+    strategy = strategy_of(fact, virtual_stages=vstages, zero_stage=zero, schedule=schedule, recompute="full")
+    model, machine = model_of(fact), hardware.cluster("a100-80gb-selene", strategy.gpus)
     seconds = parallel.step_time(model, strategy, machine, gbs, software="megatron-2021").total
     return model.flops_per_iteration(gbs, recompute="full") / (seconds * strategy.gpus * units.TFLOP)
 

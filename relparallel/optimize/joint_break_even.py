@@ -87,7 +87,7 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     rate = math.inf
     if math.isfinite(closed[other]):
         lead = _Lead(search, search.sites.index(site), units, first, name)
-        rate = node_rate * math.exp(brentq(lead, math.log(LEAST), math.log(MOST), xtol=1e-10))
+        rate = node_rate * math.exp(brentq(lead, math.log(LEAST), math.log(MOST), xtol=1e-14))
     else:
         other = first
     return BreakEven(
