@@ -147,33 +147,10 @@ class Topology:
     ) -> Topology:
         """Build from cables in any order; a pair named several times has that many parallel cables.
 
-        Parameters
-        ----------
-        edges : int array [cables, 2]
-            Both ends of every cable.
-        node_kind : Mapping of str to int
-            Number of nodes of each kind, in the order in which nodes are numbered.
-        meta : Design
-            Where the topology comes from.
-        endpoint : bool array [n], optional
-            Hosts; by default the nodes of the first kind.
-        transit : bool array [n], optional
-            Nodes that forward; by default all.
-        tier : int array [n], optional
-            By default the position of the kind.
-        pod, rail : int array [n], optional
-            By default -1, none.
-        device_class : Mapping of str to str, optional
-            Hardware of the kinds that are not their own class.
-        capacity : float, optional
-            Of every cable [bytes/s]; 400 Gbit/s by default.
-        latency : float, optional
-            Of every cable [s].
-
-        Returns
-        -------
-        Topology
-            Edges sorted, parallel cables merged, labels 0..n-1.
+        ``node_kind`` is the number of nodes of each kind, in the order in which nodes are numbered;
+        ``device_class`` the hardware of kinds that are not their own class; ``capacity`` [bytes/s] and
+        ``latency`` [s] are those of every cable. By default the first kind are the hosts, all nodes forward,
+        ``tier`` is the position of the kind, and there is no pod and no rail.
 
         Examples
         --------

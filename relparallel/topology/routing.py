@@ -16,7 +16,7 @@ import numpy as np
 
 from relparallel._checks import require_choice, require_instance, require_rng
 from relparallel.topology._arrays import IntArray
-from relparallel.topology.designs.server_centric import dcell_servers, ficonn_servers
+from relparallel.topology.designs.server_centric import copy_cable, dcell_servers, ficonn_servers
 from relparallel.topology.fabric import Topology, as_topology
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 Path = tuple[Hashable, ...]  # of labels
 Walk = tuple[int, ...]  # of indices
-Cable = Callable[[int, int, int], tuple[int, int]]  # level, two copies of it -> the servers it joins
 
 _MOST_PATHS: Final = 2**16  # paths that are listed
 
@@ -99,25 +98,14 @@ def dcell_route(topology: Topology, source: Hashable, target: Hashable) -> Path:
     """DCellRouting: over the one cable between both copies, level by level (Guo et al. 2008, 4.1)."""
     s, d = _servers(topology, "dcell", source, target)
     n, k = (int(topology.meta.parameters[letter]) for letter in ("n", "k"))
-    sizes = dcell_servers(n, k)
-
-    def cable(level: int, i: int, j: int) -> tuple[int, int]:
-        return i * sizes[level - 1] + j - 1, j * sizes[level - 1] + i
-
-    return _copy_by_copy(s, d, sizes, cable)
+    return _copy_by_copy(s, d, dcell_servers(n, k), [1] * k)
 
 
 def ficonn_route(topology: Topology, source: Hashable, target: Hashable) -> Path:
     """FiConn's traffic-oblivious routing, level by level as in DCell (Li et al. 2009, IV-A)."""
     s, d = _servers(topology, "ficonn", source, target)
     n, k = (int(topology.meta.parameters[letter]) for letter in ("n", "k"))
-    sizes = ficonn_servers(n, k)
-
-    def cable(level: int, i: int, j: int) -> tuple[int, int]:
-        size, idle = sizes[level - 1], 2 ** (level - 1) - 1
-        return i * size + (j - 1) * 2**level + idle, j * size + i * 2**level + idle
-
-    return _copy_by_copy(s, d, sizes, cable)
+    return _copy_by_copy(s, d, ficonn_servers(n, k), [2**level for level in range(1, k + 1)])
 
 
 def vl2_route(topology: Topology, source: Hashable, target: Hashable, *, rng: np.random.Generator) -> Path:
@@ -203,7 +191,7 @@ def _bcube_step(server: int, level: int, digit: int, n: int, k: int) -> list[int
     return [] if old == digit else [switch, server + (digit - old) * place]
 
 
-def _copy_by_copy(s: int, d: int, sizes: Sequence[int], cable: Cable) -> Walk:
+def _copy_by_copy(s: int, d: int, sizes: Sequence[int], steps: Sequence[int]) -> Walk:
     """Route in a network of copies of copies, each two of a level joined by one cable."""
     if s == d:
         return (s,)
@@ -212,11 +200,11 @@ def _copy_by_copy(s: int, d: int, sizes: Sequence[int], cable: Cable) -> Walk:
         return s, sizes[-1] + s // sizes[0], d
     base = s // sizes[level] * sizes[level]
     i, j = ((server - base) // sizes[level - 1] for server in (s, d))
-    out, back = cable(level, min(i, j), max(i, j))
+    out, back = copy_cable(sizes[level - 1], steps[level - 1], min(i, j), max(i, j))
     if i > j:
         out, back = back, out
-    inside = _copy_by_copy(s, base + out, sizes, cable)
-    return inside + _copy_by_copy(base + back, d, sizes, cable)
+    inside = _copy_by_copy(s, base + out, sizes, steps)
+    return inside + _copy_by_copy(base + back, d, sizes, steps)
 
 
 def _neighbours(t: Topology, v: int) -> list[int]:

@@ -92,7 +92,6 @@ def _slim_fly(q: int, p: int) -> Description:
         cables=switches * degree // 2,
         p=p,
         diameter=2,
-        bound=2,
         distance=2 * (switches - 1) - degree,
         connectivity=degree,  # of a graph of diameter two it is the least degree (Plesnik 1975)
     )
@@ -185,7 +184,6 @@ def _polarfly(q: int, p: int | None = None) -> Description:
         cables=cables,
         p=own,
         diameter=2,
-        bound=2,
         distance=2 * (points - 1) - 2 * cables / points,
         connectivity=q,  # as above
     )

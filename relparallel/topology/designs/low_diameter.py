@@ -181,7 +181,6 @@ def _hyperx(dims: Sequence[int], t: int, k: int = 1) -> Description:
         cables=switches * ports // 2,
         p=t,
         diameter=far,
-        bound=far,
         distance=sum(switches // length * (length - 1) for length in lengths),
         connectivity=ports,
     )

@@ -5,6 +5,9 @@ a DCell, ``N_k`` servers of a FiConn, ``m_d`` containers of an MDCube along dime
 Gbit/s (a server's in MDCube a tenth) and no modelled latency (``dataclasses.replace`` sets others).
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
 from relparallel._checks import require_int
@@ -148,16 +151,8 @@ def dcell(n: int, k: int) -> Topology:
     <Topology dcell(n=4, k=1): 20 hosts, 5 switches, 30 links>
     """
     form, t = planned("dcell", n, k), dcell_servers(n, k)
-    server = np.arange(t[k])
-    pod = server // t[k - 1] if k else np.full(n, -1)
-    levels = [_level(t[level - 1], t[k]) for level in range(1, k + 1)]
-    return wired(
-        form,
-        ("server", server, "switch", server // n),
-        *(("server", u, "server", v) for u, v in levels),
-        pod={"server": pod, "switch": pod[::n]},
-        hosts_forward=True,
-    )
+    pod = np.arange(form.hosts) // t[k - 1] if k else np.full(n, -1)
+    return _copies(form, pod, [_level(size, form.hosts, 1) for size in t[:-1]])
 
 
 def _ficonn(n: int, k: int) -> Description:
@@ -217,16 +212,9 @@ def ficonn(n: int, k: int) -> Topology:
     <Topology ficonn(n=4, k=2): 48 hosts, 12 switches, 66 links>
     """
     form, sizes = planned("ficonn", n, k), ficonn_servers(n, k)
-    server = np.arange(form.hosts)
-    levels = [_idle_cables(size, form.hosts, level) for level, size in enumerate(sizes[:-1], start=1)]
-    pod = server // (sizes[k - 1] if k else form.hosts)
-    return wired(
-        form,
-        ("server", server, "switch", server // n),
-        *(("server", u, "server", v) for u, v in levels),
-        pod={"server": pod, "switch": pod[::n]},
-        hosts_forward=True,
-    )
+    pod = np.arange(form.hosts) // (sizes[k - 1] if k else form.hosts)
+    levels = [_level(size, form.hosts, 2**level) for level, size in enumerate(sizes[:-1], start=1)]
+    return _copies(form, pod, levels)
 
 
 def ficonn_servers(n: int, k: int) -> list[int]:
@@ -251,19 +239,30 @@ def require_levels(*, n: int, k: int, at_most: int = 63) -> None:
     require_int(k=k, at_least=0, at_most=at_most)
 
 
-def _level(t: int, servers: int) -> tuple[IntArray, IntArray]:
-    """Cables of one level: between t+1 copies of t servers, in every group of t(t+1) servers."""
-    i, j = np.triu_indices(t + 1, k=1)
-    group = np.arange(0, servers, t * (t + 1))[:, None]
-    return group + i * t + j - 1, group + j * t + i
+def _copies(form: Description, pod: IntArray, levels: Iterable[tuple[IntArray, IntArray]]) -> Topology:
+    """Servers on their switches, joined by the cables of every level."""
+    server, n = np.arange(form.hosts), form.parameters["n"]
+    return wired(
+        form,
+        ("server", server, "switch", server // n),
+        *(("server", u, "server", v) for u, v in levels),
+        pod={"server": pod, "switch": pod[::n]},
+        hosts_forward=True,
+    )
 
 
-def _idle_cables(size: int, servers: int, level: int) -> tuple[IntArray, IntArray]:
-    """Cables of one level of FiConn: between the copies of size servers, in every FiConn of that level."""
-    copies = size // 2**level + 1
-    i, j = np.triu_indices(copies, k=1)
-    group = np.arange(0, servers, size * copies)[:, None] + 2 ** (level - 1) - 1
-    return group + i * size + (j - 1) * 2**level, group + j * size + i * 2**level
+def _level(size: int, servers: int, step: int) -> tuple[IntArray, IntArray]:
+    """Cables of one level: between copies of so many servers, of which every step-th takes one."""
+    copies = size // step + 1
+    group = np.arange(0, servers, size * copies)[:, None]
+    low, high = copy_cable(size, step, *np.triu_indices(copies, k=1))
+    return group + low, group + high
+
+
+def copy_cable(size: int, step: int, i: Any, j: Any) -> tuple[Any, Any]:
+    """Servers of a group of copies that the cable of copies i < j joins; every step-th server has one."""
+    idle = (step - 1) // 2
+    return i * size + (j - 1) * step + idle, j * size + i * step + idle
 
 
 def _top_digit(n: int, k: int) -> IntArray:
