@@ -34,6 +34,22 @@ def time_of_pairs(b: int) -> float:
     return float(training.pair_mtti(pairs=b, process_mtbf=1.0))
 
 
+@reproduces("START-*")
+def start_up(nodes: int) -> float:
+    """Start-up of a job, from the law of the five other sizes."""
+    known = training.start_ups().query("software == 'nemo-2023' and nodes != @nodes")
+    return float(training.start_up_law(known["nodes"], known["seconds"])(nodes))
+
+
+@theorem("THM-pollux-goodput", system="Elastic and redundant recovery")
+def pollux_goodput() -> tuple[float, float]:
+    """Speed times statistical efficiency of a shrunk batch is Pollux's goodput over that of the full one."""
+    # Three of four replicas, a noise scale of 0.8 batches: (throughput) (phi + M0) / (phi + M) of both.
+    batch, noise, left = 1024.0, 0.8 * 1024.0, 0.75
+    pollux = [share * (noise + 128.0) / (noise + share * batch) for share in (left, 1.0)]
+    return left * float(training.statistical_efficiency(left, noise / batch)), pollux[0] / pollux[1]
+
+
 _SHAPE = training.JobShape(nodes=2048, replicas=128, stages=16, tensor=8, nodes_per_replica=16)
 
 

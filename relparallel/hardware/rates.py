@@ -6,6 +6,7 @@ printed percentages.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from relparallel._checks import (
@@ -123,6 +124,18 @@ class ComponentRates:
             return sum(row.events for row in self.causes if row.cause == cause) / self.events
         require_choice(tuple(row.category for row in self.causes), category=category)
         return sum(row.events for row in self.causes if row.category == category) / self.events
+
+    def with_job_failures(self, times: float) -> ComponentRates:
+        """The same table with failures of the job itself so many times as often.
+
+        A table says how often one job failed as a whole; whether a job on twice the nodes does so twice as
+        often, it cannot say. ``times=nodes / 2048`` is the answer for Llama 3 if every node adds its part.
+        """
+        require_real(times=times, above=0, at_most=1e9)
+        causes = tuple(
+            replace(row, duration=row.duration / times) if row.level == "job" else row for row in self.causes
+        )
+        return replace(self, causes=causes)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per cause: category, level, count, share, and rate per part and year."""

@@ -10,7 +10,7 @@ from relparallel.optimize.joint_search import Choice, JointSearch, Site
 from relparallel.optimize.joint_strategies import DEGREES
 from relparallel.parallel import Strategy
 from relparallel.training.factors import FACTORS
-from relparallel.units import MINUTE
+from relparallel.units import DAY, MINUTE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,6 +156,8 @@ def report(search: JointSearch, best: Choice, fastest: Choice, counts: pd.Series
         f"{len(search.evaluated):,} joint choices were evaluated; no other can reach the best: "
         f"their bounds are at or below it.",
         *(f"{note[0].upper()}{note[1:]}." for note in (step.notes if step else ())),
+        f"The job as a whole fails {search.sites[best.site].failures.job_rate * DAY:.2g} times a day, "
+        f"whatever its size.",
     ]
     if fastest == best:
         lines.append("The fastest strategy is the best here: planning by throughput alone is right.")

@@ -51,7 +51,10 @@ from .optical import (
     usable_fraction as usable_fraction,
 )
 from .published_runs import predict_runs as predict_runs, published_runs as published_runs
-from .recovery import elastic_throughput as elastic_throughput
+from .recovery import (
+    elastic_throughput as elastic_throughput,
+    statistical_efficiency as statistical_efficiency,
+)
 from .recovery_policies import Recovery as Recovery
 from .redundancy import (
     checkpoint_recovery_probability as checkpoint_recovery_probability,
@@ -77,6 +80,7 @@ from .spares import (
     spares_law as spares_law,
     spares_needed as spares_needed,
 )
+from .start_up import StartUp as StartUp, start_up_law as start_up_law, start_ups as start_ups
 from .stragglers import (
     noise_slowdown as noise_slowdown,
     pipeline_slowdown as pipeline_slowdown,

@@ -66,9 +66,10 @@ def failure_model(
     Returns
     -------
     FailureModel
-        No failure is counted twice: on a topology the network of the table ("Network switch/cable") gives way
-        to the parts, its failed cards become those of the parts "nic", and a table that counts all hardware
-        of a node together keeps its total.
+        A job as a whole fails as often as the one of the table, whatever its size. No failure is counted
+        twice: on a topology the network of the table ("Network switch/cable") gives way to the parts, its
+        failed cards become those of the parts "nic", and a table that counts all hardware of a node together
+        keeps its total.
 
     References
     ----------

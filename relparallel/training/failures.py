@@ -155,8 +155,8 @@ class FailureModel:
     ) -> FailureModel:
         """Carry the failure table of one run over to another cluster, one class per cause.
 
-        Silent data corruption corrupts, everything else stops; rates of the job itself do not grow with the
-        cluster.
+        Silent data corruption corrupts, everything else stops. A job as a whole fails as often as the one of
+        the table, whatever its size (`ComponentRates.with_job_failures` says otherwise).
         """
         require_instance(ComponentRates, rates=rates)
         classes = tuple(

@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_flag, require_int
+from relparallel._checks import require_choice, require_flag, require_int, require_real
 from relparallel.training._arguments import (
     MOST_NODES,
     Real,
@@ -98,6 +98,38 @@ def elastic_throughput(
     node_rate, repair = require_rate(node_rate=node_rate), require_time(repair=repair)
     share = mean_speed(nodes, nodes_per_replica, node_rate, repair, batch, micro_batches, regroup)
     return plain(share / (1 + nodes * node_rate * require_time(pause=pause)))
+
+
+def statistical_efficiency(share: Real, noise: Real) -> Real:
+    """Progress per sample of a batch that shrank to a share of its size, over that of the full batch.
+
+    Parameters
+    ----------
+    share : float or array
+        Size of the batch over the full one, above 0.
+    noise : float or array
+        Gradient noise scale over the full batch: 0 where every sample says the same, large where each says
+        something new.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        (noise + 1) / (noise + share). Throughput times this is the goodput of Pollux: a smaller batch loses
+        less progress than samples, most where the full batch was larger than the noise.
+
+    References
+    ----------
+    Qiao et al., "Pollux", OSDI 2021, equation 4. McCandlish et al., arXiv:1812.06162.
+
+    Examples
+    --------
+    >>> [round(0.5 * statistical_efficiency(0.5, noise), 3) for noise in (0.0, 1.0, 100.0)]
+    [1.0, 0.667, 0.502]
+    """
+    share = require_real(share=share, above=0, at_most=1)
+    noise = require_real(noise=noise, at_least=0, at_most=1e30)
+    require_together(share=share, noise=noise)
+    return plain((np.asarray(noise) + 1) / (noise + np.asarray(share)))
 
 
 def mean_speed(
