@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from relparallel.topology import Topology
-from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, parts
+from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, levels, parts
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -112,7 +112,7 @@ def _lanczos(apply: Callable[[FloatArray], FloatArray], size: int, largest: floa
 def up_down_bound(t: Topology) -> float:
     """Bound by traffic up to the top switches, 0 where hosts reach the top switches in different shares."""
     tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
-    level = _tree_levels(t, tail, head)
+    level = levels(t.edges, t.endpoint)
     reaches, up = _upwards(tail, head, level)
     if level.max() == 0 or not reaches[t.hosts].all():
         return 0.0
@@ -128,16 +128,11 @@ def up_down_bound(t: Topology) -> float:
 
 def _groups(t: Topology, reaches: BoolArray) -> tuple[IntArray, float]:
     """First host of the group in which each host spreads its traffic, and the load of a cable there."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     own, cables = np.arange(t.num_nodes), t.multiplicity.astype(np.float64)
     inside = t.endpoint[t.edges].any(axis=1) & ~reaches[t.edges].all(axis=1)
     if not inside.any():
         return own, 0.0
-    ends = (t.edges[inside, 0], t.edges[inside, 1])
-    graph = coo_array((cables[inside], ends), shape=(t.num_nodes,) * 2)
-    part = connected_components(graph, directed=False)[1]
+    ends, part = t.edges[inside].T, parts(t.edges[inside], t.num_nodes)
     hosts = np.bincount(part, weights=t.endpoint)
     switch = np.where(t.endpoint[ends[0]], ends[1], ends[0])
     met = np.bincount(switch, minlength=t.num_nodes)[switch]
@@ -149,17 +144,6 @@ def _groups(t: Topology, reaches: BoolArray) -> tuple[IntArray, float]:
         t.hosts
     ]
     return np.where(t.endpoint, first[part], own), 2.0 / float(least[least > 0].min())
-
-
-def _tree_levels(t: Topology, tail: IntArray, head: IntArray) -> IntArray:
-    """Links from the nearest host; -1 where there is none."""
-    level = np.where(t.endpoint, 0, -1)
-    for depth in range(t.num_nodes):
-        next_up = head[(level[tail] == depth) & (level[head] < 0)]
-        if not next_up.size:
-            break
-        level[next_up] = depth + 1
-    return level
 
 
 def _upwards(tail: IntArray, head: IntArray, level: IntArray) -> tuple[BoolArray, IntArray]:

@@ -90,6 +90,18 @@ def parts(edges: IntArray, nodes: int) -> IntArray:
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
+def levels(edges: IntArray, start: BoolArray) -> IntArray:
+    """Links from the nearest node of a set, [nodes]; -1 where no path leads to one."""
+    level = np.where(start, 0, -1)
+    tail, head = np.concatenate([edges, edges[:, ::-1]]).T
+    for depth in range(start.size):
+        fresh = head[(level[tail] == depth) & (level[head] < 0)]
+        if not fresh.size:
+            break
+        level[fresh] = depth + 1
+    return level
+
+
 def require_one_part(name: str, edges: IntArray, nodes: int) -> None:
     """Refuse an imported network whose nodes cables do not join."""
     sizes = np.sort(np.bincount(parts(edges, nodes)))[::-1]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relparallel._checks import require_flag, require_instance, require_int
-from relparallel.topology._arrays import FloatArray, IntArray, parts
+from relparallel.topology._arrays import FloatArray, IntArray, levels, parts
 from relparallel.topology.fabric import Topology, as_topology
 from relparallel.topology.formats import _text
 from relparallel.topology.formats.simulators import cable_lines, hosts_first
@@ -269,14 +269,8 @@ def _topology(file: _File, gpus_forward: bool) -> Topology:
 
 def _tiers(ends: IntArray, gpus: int, nvswitches: int, nodes: int) -> IntArray:
     """Distance from the GPUs, 1 for NVSwitches; -1 for what no GPU reaches."""
-    tier = np.full(nodes, -1)
-    tier[:gpus] = 0
-    outside = ends[~((ends >= gpus) & (ends < gpus + nvswitches)).any(axis=1)]
-    both = np.concatenate([outside, outside[:, ::-1]])
-    for distance in range(nodes):
-        fresh = both[(tier[both[:, 0]] == distance) & (tier[both[:, 1]] == -1), 1]
-        if not fresh.size:
-            break
-        tier[fresh] = distance + 1
-    tier[gpus : gpus + nvswitches] = 1
+    node = np.arange(nodes)
+    nvswitch = (node >= gpus) & (node < gpus + nvswitches)
+    tier = levels(ends[~nvswitch[ends].any(axis=1)], node < gpus)
+    tier[nvswitch] = 1
     return tier
