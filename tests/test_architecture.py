@@ -33,11 +33,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 710, "claims": 3710, "communication": 510, "drawing": 1020, "hardware": 440, "metrics": 3120,
-    "optimize": 4320, "parallel": 6160, "reliability": 13220, "reproduce": 1730, "topology": 6980,
-    "training": 9530, "workload": 2570, "modules": 2030,
+    "atlas": 670, "claims": 3410, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
+    "optimize": 4360, "parallel": 6560, "reliability": 13220, "reproduce": 1730, "topology": 6410,
+    "training": 9670, "workload": 2570, "modules": 2110,
 }  # fmt: skip
-MOST_LINES = 56050
+MOST_LINES = 55600
 MOST_PUBLIC_NAMES = 335
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

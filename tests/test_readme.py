@@ -50,7 +50,8 @@ def test_every_link_leads_to_a_file(name):
 @pytest.mark.parametrize("name", READMES)
 def test_the_count_of_reproduced_numbers_is_not_overstated(name):
     frame = ledger()
-    done = int(((frame["role"] == "check") & (frame["status"] == "reproduced")).sum())
+    published = frame["origin"].isin(["printed", "artefact"])
+    done = int(((frame["role"] == "check") & (frame["status"] == "reproduced") & published).sum())
     claimed = int(
         re.search(r"(\d{3,}) (?:published numbers are|个数字在)", (ROOT / name).read_text("utf-8"))[1]
     )

@@ -257,7 +257,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
     "training.start_up_law": lambda: {"nodes": [64, 512, 1024], "seconds": [170.0, 190.0, 290.0]},
     "training.start_ups": dict,
-    "training.StartUp": lambda: {"base": 160.0, "growth": 100.0, "power": 2.0},
     "training.statistical_efficiency": lambda: {"share": 0.5, "noise": 1.0},
     "training.relative_goodput": lambda: {"job": job(), "policy": "spares", "repair": 86400.0, "spares": 16},
 }  # fmt: skip

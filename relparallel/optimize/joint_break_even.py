@@ -67,7 +67,7 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     >>> plan = joint(transformer("gpt3-175b"), dgx, global_batch=512, limits={"schedule": "1f1b"}, spares=0)
     >>> found = break_even_rate(plan)
     >>> found.nodes, found.other_nodes, abs(found.rate / found.closed_rate - 1) < 0.01
-    (16, 8, True)
+    (8, 4, True)
     """
     from scipy.optimize import brentq
 

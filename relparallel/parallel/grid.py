@@ -52,7 +52,7 @@ class StrategyGrid:
     >>> gpt = Transformer(layers=8, hidden=1024, heads=16, vocabulary=51200, sequence=2048)
     >>> grid = StrategyGrid.all(gpus=8, model=gpt, global_batch=16)
     >>> len(grid), grid.axes["tensor"], len(grid.where(tensor=8, recompute=("none", "full")))
-    (206250, (1, 2, 4, 8), 4400)
+    (156750, (1, 2, 4, 8), 4400)
     >>> grid[0].data, grid[0].zero_stage
     (8, 0)
     """

@@ -80,7 +80,7 @@ from .spares import (
     spares_law as spares_law,
     spares_needed as spares_needed,
 )
-from .start_up import StartUp as StartUp, start_up_law as start_up_law, start_ups as start_ups
+from .start_up import start_up_law as start_up_law, start_ups as start_ups
 from .stragglers import (
     noise_slowdown as noise_slowdown,
     pipeline_slowdown as pipeline_slowdown,

@@ -90,8 +90,16 @@ def start_up_law(nodes: ArrayLike, seconds: ArrayLike) -> StartUp:
 def start_ups() -> pd.DataFrame:
     """Start-up times that result logs of MLPerf Training hold, medians of three runs.
 
-    Indexed by row: software, accelerator, model, nodes, gpus, seconds from the first `init_start` of any rank
-    to `init_stop`, source. Scheduling and the start of containers are not in it.
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by row: software, accelerator, model, nodes, gpus, source, and seconds from the first
+        ``init_start`` of any rank to ``init_stop``. Scheduling and the start of containers are not in it.
+
+    Examples
+    --------
+    >>> int(start_ups()["nodes"].max())
+    1344
     """
     import pandas as pd
 
