@@ -5,6 +5,8 @@ from relparallel.hardware import (
     Cluster,
     ComponentRate,
     ComponentRates,
+    accelerator,
+    accelerators,
     llama3_interruptions,
     observed_rate,
 )
@@ -86,3 +88,9 @@ def test_a_bandwidth_in_gigabits_is_not_taken_for_bytes():
         ValueError, match=r"at least 1e6 bytes/s \(400 Gbit/s is 400 \* units.GBIT\), got 400"
     ):
         Cluster(nodes=4, network_bandwidth=400)
+
+
+def test_accelerators_with_one_chip_are_one_family():
+    assert accelerator("h200-141gb").family == accelerator("h100-80gb").family == "h100"
+    assert accelerator("gb200-186gb").family == accelerator("b200-180gb").family == "b200"
+    assert {accelerator(name).family for name in accelerators()} == {"a100", "h100", "b200"}
