@@ -35,7 +35,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BUDGET = {
     "atlas": 670, "claims": 3410, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
     "optimize": 4360, "parallel": 6560, "reliability": 13220, "reproduce": 1730, "topology": 6410,
-    "training": 9670, "workload": 2570, "modules": 2110,
+    "training": 9680, "workload": 2570, "modules": 2110,
 }  # fmt: skip
 MOST_LINES = 55600
 MOST_PUBLIC_NAMES = 335
