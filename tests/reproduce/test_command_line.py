@@ -14,7 +14,7 @@ from relparallel.__main__ import main
             ["figures", "--help"],
             ["--jobs N", "--executor ADDRESS", "--force", "--quick", "NAME=VALUE", "--output-dir DIR", "130"],
         ),
-        (["ledger", "--help"], ["--csv FILE", "published"]),
+        (["ledger", "--help"], ["--csv FILE", "held against"]),
     ],
 )
 def test_help_explains_the_commands(capsys, arguments, told):
