@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import relparallel
+from relparallel.claims.scoreboard import scoreboard
 from relparallel.ledger import ledger
 
 ROOT = Path(__file__).parent.parent
@@ -56,6 +57,22 @@ def test_the_count_of_reproduced_numbers_is_not_overstated(name):
         re.search(r"(\d{3,}) (?:published numbers are|个数字在)", (ROOT / name).read_text("utf-8"))[1]
     )
     assert claimed <= done
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_errors_of_predictions_are_those_of_the_scoreboard(name):
+    table = scoreboard().set_index(["family", "source", "used"]).sort_index()
+    rows = re.findall(r"^\| ([ABH]\d.*?): (\d+) \|(.*)\|$", (ROOT / name).read_text("utf-8"), re.M)
+    assert len(rows) == 6
+    for title, runs, shown in rows:
+        chip, _, source = title.partition(", ")
+        of = table.loc[(chip.split()[0].lower(), source or "all")]
+        out = of.loc["source left out"]
+        blind = f"{of.loc['blind', 'mean']:.1f}" if "blind" in of.index else ""
+        baselines = [f"{of.loc[way, 'mean']:.1f}" for way in ("MFU of the nearest", "constant MFU")]
+        cells = [cell.strip() for cell in shown.split("|")]
+        assert int(runs) == out["rows"]
+        assert cells == [f"{out['mean']:.1f}", f"{out['inside']:.0f}", blind, *baselines]
 
 
 def test_both_languages_say_the_same_numbers():
