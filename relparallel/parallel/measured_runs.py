@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from relparallel._checks import choice, instance, real, record, require_instance, whole
@@ -106,29 +106,31 @@ def measured_runs(*, outliers: bool = False) -> tuple[Run, ...]:
     (3072, 102.63)
     """
     require_instance(bool, outliers=outliers)
-    rows = (fact for fact in facts("parallelism-cost").values() if _is_complete(fact))
-    found = [_run(fact) for fact in rows] + [run for run in _shipped().values() if isinstance(run, Run)]
+    found = (run for run in _every().values() if isinstance(run, Run))
     return tuple(run for run in found if outliers or run.id not in _OUTLIERS)
 
 
 def refused_runs() -> pd.DataFrame:
-    """Rows of ``data/measured_runs.csv`` that no strategy can say, by run, with the reason."""
+    """Published rows that no strategy can say, by run, with the reason."""
     import pandas as pd
 
-    reasons = {name: reason for name, reason in _shipped().items() if isinstance(reason, str)}
-    table = pd.DataFrame(shipped_rows("measured_runs.csv")).set_index("id").rename_axis("run")
-    return table.loc[list(reasons), ["source", "accelerator"]].assign(reason=list(reasons.values()))
+    rows = {row["id"]: (row["source"], row["accelerator"]) for row in shipped_rows("measured_runs.csv")}
+    rows |= {name: ("Megatron-Bridge", str(fact.inputs.get("system"))) for name, fact in _timed().items()}
+    refused = [(name, *rows[name], said) for name, said in _every().items() if isinstance(said, str)]
+    return pd.DataFrame(refused, columns=["run", "source", "accelerator", "reason"]).set_index("run")
 
 
 @cache
-def _shipped() -> dict[str, Run | str]:
-    """Every row of the table by name, or why it is no run."""
+def _every() -> dict[str, Run | str]:
+    """Every published row by name, or why it is no run."""
+    read = {name: partial(_run, fact) for name, fact in _timed().items()}
+    read |= {row["id"]: partial(_from_row, row) for row in shipped_rows("measured_runs.csv")}
     found: dict[str, Run | str] = {}
-    for row in shipped_rows("measured_runs.csv"):
+    for name, run in read.items():
         try:
-            found[row["id"]] = _from_row(row)
+            found[name] = run()
         except ValueError as error:
-            found[row["id"]] = str(error).partition(", got")[0]
+            found[name] = str(error).partition(", got")[0]
     return found
 
 
@@ -177,24 +179,14 @@ def _set_of(fact: Fact) -> str:
     return fact.id.rpartition("-")[0]
 
 
-def _is_complete(fact: Fact) -> bool:
-    """Whether the row is a measured step of a set, with every degree given."""
-    if _set_of(fact) == "BRIDGE":
-        row = fact.inputs
-        dense = row.get("model") in _LLAMA and str(row.get("phase", "")).startswith("Pre")
-        return dense and row.get("system") in _BRIDGE_CLUSTER and _is_plain(row)
-    timed = fact.quantity == "iteration time" or fact.unit == "tokens/s/GPU"
-    return _set_of(fact) in _SETS and timed
-
-
-def _is_plain(row: Mapping[str, Any]) -> bool:
-    """Whether a row of Megatron-Bridge is one run, and all of it said.
-
-    Some rows give a second run in brackets, on another split. With FSDP on GB200 no memory would do without
-    recomputation, of which nothing is said.
-    """
-    whole = isinstance(row["tp"], int) and "NVFP4" not in str(row["precision"])
-    return whole and not (row["system"] == "DGX-GB200" and row.get("fsdp", 0))
+def _timed() -> dict[str, Fact]:
+    """Measured steps of the sets, with every degree given but for some of Megatron-Bridge."""
+    return {
+        fact.id: fact
+        for fact in facts("parallelism-cost").values()
+        if _set_of(fact) == "BRIDGE"
+        or (_set_of(fact) in _SETS and (fact.quantity == "iteration time" or fact.unit == "tokens/s/GPU"))
+    }
 
 
 def _run(fact: Fact) -> Run:
@@ -248,6 +240,7 @@ def _mpt(fact: Fact, row: Mapping[str, Any]) -> Read:
 
 def _bridge(fact: Fact, row: Mapping[str, Any]) -> Read:
     """Dense Llama 3 on H100, FSDP or tensor, context and pipeline parallelism."""
+    _require_plain(row)
     model = replace(transformer(_LLAMA[row["model"]]), sequence=row["s"])
     chunks = row["vstages"] if isinstance(row["vstages"], int) else 1
     split = row["tp"] * row["pp"] * row["cp"]
@@ -258,6 +251,22 @@ def _bridge(fact: Fact, row: Mapping[str, Any]) -> Read:
     )  # fmt: skip
     device, place = _BRIDGE_CLUSTER[row["system"]]
     return f"Megatron-Bridge, {device}", "megatron-bridge-2025", place, model, strategy
+
+
+def _require_plain(row: Mapping[str, Any]) -> None:
+    """Say what of a row of Megatron-Bridge no strategy can say, or what it does not say."""
+    refused = {
+        "the experts' share of the tokens is not published": row["model"] not in _LLAMA,
+        "fine-tuning: how much of its sequences is padding is not published": "Pre" not in str(row["phase"]),
+        f"no data sheet of {row['system']}": row["system"] not in _BRIDGE_CLUSTER,
+        "a second run on another split stands in brackets": not isinstance(row["tp"], int),
+        "products in NVFP4 have no measured rate": "NVFP4" in str(row["precision"]),
+        "FSDP on GB200 needs recomputation to fit, of which nothing is said": (
+            row["system"] == "DGX-GB200" and bool(row.get("fsdp", 0))
+        ),
+    }  # fmt: skip
+    for reason in (reason for reason, holds in refused.items() if holds):
+        raise ValueError(reason)
 
 
 def _gpt(row: Mapping[str, Any], hidden: int, vocabulary: int) -> Transformer:
