@@ -40,7 +40,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.calibration": lambda: {"name": "a100-80gb"},
     "parallel.cross_validate": lambda: {"runs": runs(), "by": "source"},
     "parallel.errors": lambda: {"runs": runs(), "calibration": rp.parallel.calibration("a100-80gb")},
-    "parallel.measured_runs": lambda: {"outliers": False},
+    "parallel.measured_runs": lambda: {"outliers": False, "unfitted": True},
     "parallel.software": lambda: {"name": "megatron-2022"},
     "parallel.step_time": step,
 }  # fmt: skip

@@ -12,7 +12,7 @@ import pandas as pd
 
 from relparallel.claims.memory import bloom_memory, bloom_rows
 from relparallel.hardware import cluster
-from relparallel.parallel import PRECISIONS, memory
+from relparallel.parallel import PRECISIONS, memory, step_time
 from relparallel.parallel.measured_runs import Run, measured_runs, refused_runs
 from relparallel.parallel.memory import RESERVE, StageMemory
 from relparallel.published import data_folder, facts
@@ -46,7 +46,27 @@ def scoreboard() -> pd.DataFrame:
     table = pd.read_csv(data_folder() / "derived" / "calibration_errors.csv")
     table = table[table["way"].isin(_WAYS)].assign(used=table["way"].map(_WAYS))
     shown = table.rename(columns={"coverage": "inside"})[_COLUMNS]
-    return _percent(pd.concat([shown, _blind(), _peers(table)]))
+    return _percent(pd.concat([shown, _blind(), _experts(), _peers(table)]))
+
+
+def _experts() -> pd.DataFrame:
+    """Mixtures of experts of Megatron-Bridge: one number was taken from those on B200 and GB200."""
+    runs = [run for run in measured_runs(unfitted=True) if not run.fitted]
+    steps = [
+        step_time(
+            run.model, run.strategy, run.cluster, run.global_batch,
+            software=run.software, precision=run.precision,
+        )
+        for run in runs
+    ]  # fmt: skip
+    bounds = [step.interval(0.9) for step in steps]
+    table = pd.DataFrame({
+        "family": [run.family for run in runs], "source": [run.source for run in runs],
+        "size": [abs(step.total / run.time - 1) for step, run in zip(steps, runs, strict=True)],
+        "within": [low <= run.time <= high for (low, high), run in zip(bounds, runs, strict=True)],
+    })  # fmt: skip
+    counted = _summary(table)
+    return counted.assign(used=np.where(counted["family"] == "h100", "blind", "one number fitted"))[_COLUMNS]
 
 
 def _blind() -> pd.DataFrame:
@@ -54,11 +74,16 @@ def _blind() -> pd.DataFrame:
     rows = pd.read_csv(data_folder() / "derived" / "blind_errors.csv")
     rows["size"] = rows["error"].abs()
     rows["within"] = rows["measured"].between(rows["low"], rows["high"])
+    return _summary(rows).assign(used="blind")[_COLUMNS]
+
+
+def _summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """Errors by family and source."""
     table = rows.groupby(["family", "source"]).agg(
         rows=("size", "size"), median=("size", "median"), mean=("size", "mean"), largest=("size", "max"),
         inside=("within", "mean"),
     )  # fmt: skip
-    return table.reset_index().assign(used="blind", distance=np.nan)[_COLUMNS]
+    return table.reset_index().assign(distance=np.nan)
 
 
 def _peers(table: pd.DataFrame) -> pd.DataFrame:

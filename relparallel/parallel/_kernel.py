@@ -34,7 +34,7 @@ MACHINE: Final = np.dtype((np.record, [(name, np.float64) for name in (
     "tensor_slow", "context_slow", "data_slow", "pipeline_slow",
     # the software
     "flash_attention", "gradient_bytes", "scatter", "bucketed", "elementwise",
-    "tensor_overlap", "pipeline_overlap", "factor",
+    "tensor_overlap", "pipeline_overlap", "expert_launch", "factor",
 )]))  # fmt: skip
 """What a machine and its software can do; products with weights may run in a smaller number format."""
 
@@ -311,6 +311,7 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     wide = max(t - 4.0, 0.0) / 4
     sharded = s.zero_stage >= 2 and s["data"] * c > 1
     host = h.host * (1 + h.host_wide * wide * wide)
+    host += h.expert_launch * model.mixture * model.experts / s.expert
     on_gpu = forward + tensor + context + experts
     back_on_gpu = backward + tensor + 2 * context + experts
     launch = max(_longer(on_gpu, host) - on_gpu, 0.0)  # no less by rounding

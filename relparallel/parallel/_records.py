@@ -78,6 +78,7 @@ def machine_record(
         elementwise=0.7 if software.fused_elementwise else 1.0,
         tensor_overlap=software.tensor_overlap,
         pipeline_overlap=software.pipeline_overlap,
+        expert_launch=software.expert_launch,
         factor=calibration.factor(software.name),
         **{f"{degree}_slow": 1.0 for degree in DEGREES} | {f"{k}_slow": v for k, v in (slow or {}).items()},
         **calibration.values,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from relparallel._checks import flag, instance, record, require_choice, require_instance, whole
+from relparallel._checks import flag, instance, real, record, require_choice, require_instance, whole
 from relparallel.hardware import Accelerator, accelerator
 from relparallel.published import data_folder, shipped_rows
 
@@ -29,7 +29,10 @@ KINDS: Final = tuple(regime + suffix for suffix in ("", UNSEEN) for regime in RE
 
 @record
 class Software:
-    """A generation of training software: its kernels, its gradients on the wire, and what it overlaps."""
+    """A generation of training software: its kernels, its gradients on the wire, and what it overlaps.
+
+    ``expert_launch``: host time for the kernels of one expert of a layer forward [s].
+    """
 
     name: str = instance(str)
     year: int = whole(at_least=1990, at_most=2100)
@@ -41,6 +44,7 @@ class Software:
     fused_elementwise: bool = flag()
     tensor_overlap: bool = flag()
     pipeline_overlap: bool = flag()
+    expert_launch: float = real(default=0.0, at_least=0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,6 +131,7 @@ def _softwares() -> dict[str, Software]:
             fused_elementwise="elementwise" in row["overlaps"],
             tensor_overlap="tensor" in row["overlaps"],
             pipeline_overlap="pipeline" in row["overlaps"],
+            expert_launch=float(row["expert_launch"] or 0),
         )
         for row in shipped_rows("software.csv")
     }

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from relparallel._checks import choice, instance, real, record, require_instance, whole
+from relparallel._checks import choice, flag, instance, real, record, require_flag, whole
 from relparallel.hardware import Cluster, accelerator, accelerators, cluster
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.strategy import Strategy
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Run:
     """One measured training step [s]: its row, set of measurements, what was trained and how.
 
-    ``memory`` is the peak of the fullest GPU [bytes], 0 where nobody measured it.
+    ``memory`` is the peak of the fullest GPU [bytes], 0 where nobody did. A row that is not ``fitted``
+    is in no calibration.
     """
 
     id: str = instance(str)
@@ -36,6 +37,7 @@ class Run:
     time: float = real(above=0)
     precision: str = choice(("bf16", "fp8"), default="bf16")
     memory: float = real(default=0.0, at_least=0)
+    fitted: bool = flag(default=True)
 
     @property
     def family(self) -> str:
@@ -71,7 +73,11 @@ _BRIDGE_CLUSTER: Final = {
     "DGX-H100": ("H100", "h100-80gb-dgx"), "DGX-B200": ("B200", "b200-180gb-dgx"),
     "DGX-GB200": ("GB200", "gb200-186gb-nvl72"),
 }  # fmt: skip
-_LLAMA: Final = {"LLAMA3_8B": "llama3-8b", "LLAMA3_70B": "llama3-70b", "LLAMA3.1_405B": "llama3-405b"}
+_BRIDGE_MODEL: Final = {
+    "LLAMA3_8B": "llama3-8b", "LLAMA3_70B": "llama3-70b", "LLAMA3.1_405B": "llama3-405b",
+    "Qwen3_30B_a3B": "qwen3-30b-a3b", "Qwen3_235B_a22B": "qwen3-235b-a22b", "DeepSeekV3": "deepseek-v3",
+    "DeepSeekV3 (dropless)": "deepseek-v3", "DeepSeekV3 (w/o MTP)": "deepseek-v3",
+}  # fmt: skip
 _OUTLIERS: Final = ("VTRAIN-M-0016",)  # three times as slow as its neighbours, for no reason that is known
 _LAYOUT: Final = (
     "tensor", "pipeline", "data", "context", "expert", "virtual_stages", "micro_batch", "global_batch",
@@ -84,13 +90,15 @@ _UNKNOWN: Final = {
 }  # what a row says of itself that no strategy can
 
 
-def measured_runs(*, outliers: bool = False) -> tuple[Run, ...]:
+def measured_runs(*, outliers: bool = False, unfitted: bool = False) -> tuple[Run, ...]:
     """Measured steps of the published facts whose inputs are complete.
 
     Parameters
     ----------
     outliers : bool
         Whether to keep the one declared outlier.
+    unfitted : bool
+        Whether to add runs that no calibration has seen: mixtures of experts of Megatron-Bridge.
 
     Returns
     -------
@@ -105,9 +113,11 @@ def measured_runs(*, outliers: bool = False) -> tuple[Run, ...]:
     >>> run.strategy.gpus, run.time
     (3072, 102.63)
     """
-    require_instance(bool, outliers=outliers)
+    require_flag(outliers=outliers)
+    require_flag(unfitted=unfitted)
     found = (run for run in _every().values() if isinstance(run, Run))
-    return tuple(run for run in found if outliers or run.id not in _OUTLIERS)
+    kept = (run for run in found if outliers or run.id not in _OUTLIERS)
+    return tuple(run for run in kept if unfitted or run.fitted)
 
 
 def refused_runs() -> pd.DataFrame:
@@ -199,6 +209,7 @@ def _run(fact: Fact) -> Run:
         cluster=cluster(place, gpus), global_batch=batch,
         software=software, precision="fp8" if fp8 else "bf16",
         time=_seconds(fact.value_text.partition(" ")[0], fact.unit, model, batch, gpus),
+        fitted="MoE" not in source,
     )  # fmt: skip
 
 
@@ -241,22 +252,25 @@ def _mpt(fact: Fact, row: Mapping[str, Any]) -> Read:
 def _bridge(fact: Fact, row: Mapping[str, Any]) -> Read:
     """Dense Llama 3 on H100, FSDP or tensor, context and pipeline parallelism."""
     _require_plain(row)
-    model = replace(transformer(_LLAMA[row["model"]]), sequence=row["s"])
+    model = replace(transformer(_BRIDGE_MODEL[row["model"]]), sequence=row["s"])
     chunks = row["vstages"] if isinstance(row["vstages"], int) else 1
     split = row["tp"] * row["pp"] * row["cp"]
     strategy = Strategy(
         tensor=row["tp"], pipeline=row["pp"], context=row["cp"], data=row["gpus"] // split,
+        expert=row["ep"] if model.experts > 1 else 1,
         micro_batch=row["mbs"], virtual_stages=chunks, sequence_parallel=row["tp"] > 1,
         schedule="interleaved_1f1b" if chunks > 1 else "1f1b", zero_stage=3 if row.get("fsdp", 0) else 1,
     )  # fmt: skip
     device, place = _BRIDGE_CLUSTER[row["system"]]
-    return f"Megatron-Bridge, {device}", "megatron-bridge-2025", place, model, strategy
+    kind = "Megatron-Bridge MoE" if model.experts > 1 else "Megatron-Bridge"
+    return f"{kind}, {device}", "megatron-bridge-2025", place, model, strategy
 
 
 def _require_plain(row: Mapping[str, Any]) -> None:
     """Say what of a row of Megatron-Bridge no strategy can say, or what it does not say."""
     refused = {
-        "the experts' share of the tokens is not published": row["model"] not in _LLAMA,
+        "tokens are dropped, how many is not published": "tokendrop" in str(row["model"]),
+        f"no sizes of {row['model']}": row["model"] not in _BRIDGE_MODEL,
         "fine-tuning: how much of its sequences is padding is not published": "Pre" not in str(row["phase"]),
         f"no data sheet of {row['system']}": row["system"] not in _BRIDGE_CLUSTER,
         "a second run on another split stands in brackets": not isinstance(row["tp"], int),

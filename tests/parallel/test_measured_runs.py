@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from relparallel.claims.scoreboard import scoreboard
+from relparallel.parallel import step_time
+from relparallel.parallel.calibration import calibration, software
 from relparallel.parallel.measured_runs import _from_row, measured_runs, refused_runs
 from relparallel.published import facts, shipped_rows
 from relparallel.units import GIB
@@ -13,7 +16,7 @@ ROWS = {row["id"]: row for row in shipped_rows("measured_runs.csv")}
 
 def test_no_row_is_dropped_in_silence():
     refused = set(refused_runs().index)
-    taken = {run.id for run in measured_runs(outliers=True)}
+    taken = {run.id for run in measured_runs(outliers=True, unfitted=True)}
     bridge = {name for name in facts("parallelism-cost") if name.startswith("BRIDGE-")}
     assert len(bridge) == 215
     assert refused | (taken & (bridge | set(ROWS))) == bridge | set(ROWS)
@@ -70,3 +73,27 @@ def test_a_strategy_that_breaks_a_rule_is_refused_in_its_words():
     with pytest.raises(ValueError, match="tensor must divide the heads"):
         _from_row({**ROWS["VTRAIN-S-0001"], "heads": "15", "hidden": "960", "tensor": "2", "pipeline": "1"})
     assert replace(measured_runs()[0], memory=1.0).memory == 1.0
+
+
+def test_mixtures_of_experts_wait_for_the_launches_of_their_experts():
+    runs = [run for run in measured_runs(unfitted=True) if not run.fitted]
+    assert {run.model.experts for run in runs} == {128, 256}
+    assert not {run.id for run in runs} & {run.id for run in measured_runs()}
+    run = next(run for run in runs if run.id == "BRIDGE-0209")  # 16 experts a GPU, few tokens each
+    known, did = calibration("b200-180gb"), software(run.software)
+    step = step_time(
+        run.model, run.strategy, run.cluster, run.global_batch, software=did.name, precision=run.precision
+    )
+    passes = run.model.layers * run.global_batch / run.strategy.data
+    both = did.expert_launch * 16 * (1 + known.values["host_backward"])
+    assert step.total > passes * both * known.factor(did.name)
+    assert step.total < 1.5 * passes * both * known.factor(did.name)
+    quiet = step_time(run.model, run.strategy, run.cluster, run.global_batch, software="megatron-2025")
+    assert quiet.total < step.total / 2  # that software launches them together
+
+
+def test_errors_of_mixtures_on_b200_are_within_15_per_cent_on_average():
+    table = scoreboard().set_index(["source", "used"])
+    of = table.loc[[source for source in table.index if "MoE" in source[0]]]
+    assert list(of["rows"]) == [9, 12, 4]
+    assert of.loc[("Megatron-Bridge MoE, B200", "one number fitted"), "mean"] < 15
