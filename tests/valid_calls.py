@@ -64,6 +64,7 @@ def circuits() -> Arguments:
         "hold_time": 0.5,
         "reconfiguration_time": 0.1,
         "epochs": 2,
+        "directed": True,
     }
 
 
@@ -102,6 +103,9 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
     "topology.reconfigure": lambda: {"topology": rp.topology.c_through(2, 2, 2), "matching": [(0, 3)]},
     "topology.schedule_circuits": lambda: circuits(),
+    "topology.circuit_demand": lambda: {
+        "topology": rp.topology.c_through(2, 2, 2), "waiting": 1e9 * np.ones((8, 8)),
+    },
     "topology.paths": lambda: {
         "topology": rp.topology.vl2(4, 4), "source": 0, "target": 79, "routing": "design",
         "rng": np.random.default_rng(1),

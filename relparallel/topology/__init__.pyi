@@ -1,4 +1,4 @@
-from .circuits import schedule_circuits as schedule_circuits
+from .circuits import circuit_demand as circuit_demand, schedule_circuits as schedule_circuits
 from .conformance import check as check
 from .costs import bill_of_materials as bill_of_materials
 from .description import Description as Description, describe as describe, names as names

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_int, require_real
+from relparallel._checks import require_flag, require_int, require_real
 from relparallel.topology._arrays import FloatArray, read_only
 from relparallel.topology.designs.optical import optics
 from relparallel.topology.fabric import Topology
@@ -67,6 +67,8 @@ def schedule_circuits(
     hold_time: float,
     reconfiguration_time: float,
     epochs: int = 1,
+    *,
+    directed: bool = False,
 ) -> CircuitSchedule:
     """Choose circuits by demand: in every epoch the matching of groups that carries most.
 
@@ -82,6 +84,9 @@ def schedule_circuits(
         How long circuits are dark before [s].
     epochs : int, optional
         How often they are chosen, at least 1.
+    directed : bool, optional
+        Whether a group may send by light to one group while it receives from another (Helios); the pairs of
+        the matchings are then (from, to).
 
     Returns
     -------
@@ -91,10 +96,10 @@ def schedule_circuits(
     Notes
     -----
     A circuit of capacity C carries min(d, C hold_time) in each direction; that is its weight. A matching of
-    largest weight is found by Edmonds' blossom algorithm, O(groups^3). Where a pod has several circuits, each
-    circuit switch in turn takes the best matching of what the ones before it leave. A longer hold time
-    loses less of the time to rewiring, hold/(hold + reconfiguration), but keeps circuits whose demand has
-    run dry.
+    largest weight is found by Edmonds' blossom algorithm, a directed one as an assignment; O(groups^3).
+    Where a pod has several circuits, each circuit switch in turn takes the best matching of what the ones
+    before it leave. A longer hold time loses less of the time to rewiring, hold/(hold + reconfiguration),
+    but keeps circuits whose demand has run dry.
 
     References
     ----------
@@ -112,6 +117,7 @@ def schedule_circuits(
     require_real(hold_time=hold_time, above=0)
     require_real(reconfiguration_time=reconfiguration_time, at_least=0)
     require_int(epochs=epochs, at_least=1)
+    require_flag(directed=directed)
     waiting = np.array(require_real(demand=demand, at_least=0))
     if waiting.shape != (group.size,) * 2 or np.any(np.diagonal(waiting)):
         raise ValueError(
@@ -120,7 +126,7 @@ def schedule_circuits(
     matchings, carried = [], []
     for _ in range(epochs):
         before = waiting.sum()
-        rounds = [_serve_heaviest(waiting, capacity * hold_time) for _ in range(fibres)]
+        rounds = [_serve_heaviest(waiting, capacity * hold_time, directed) for _ in range(fibres)]
         matchings.append(tuple(sorted(chain(*rounds))))
         carried.append(before - waiting.sum())
     return CircuitSchedule(
@@ -132,13 +138,58 @@ def schedule_circuits(
     )
 
 
-def _serve_heaviest(waiting: FloatArray, most: float) -> list[tuple[int, int]]:
+def circuit_demand(topology: Topology, waiting: ArrayLike) -> FloatArray:
+    """Demand between racks or pods, as c-Through estimates it: what waits in the hosts' socket buffers.
+
+    Parameters
+    ----------
+    topology : Topology
+        Built by `helios` or `c_through`.
+    waiting : float array [hosts, hosts]
+        Bytes that wait in each host for each other.
+
+    Returns
+    -------
+    float array [groups, groups]
+        Sums over the hosts of each pair of groups, zero on the diagonal: that traffic needs no circuit.
+
+    References
+    ----------
+    Wang et al., SIGCOMM 2010, section 4.1.
+
+    Examples
+    --------
+    >>> from relparallel.topology import c_through
+    >>> t = c_through(aggregations=1, racks_per_aggregation=2, hosts_per_rack=2)
+    >>> circuit_demand(t, [[0, 9, 1, 2], [0, 0, 3, 0], [4, 0, 0, 0], [0, 0, 0, 0]]).tolist()
+    [[0.0, 6.0], [4.0, 0.0]]
+    """
+    groups, hosts = optics(topology)[0].size, topology.num_hosts
+    bytes_waiting = require_real(waiting=waiting, at_least=0)
+    if np.shape(bytes_waiting) != (hosts, hosts):
+        raise ValueError(f"waiting must be [{hosts}, {hosts}], one row for each host, got {waiting!r:.80}")
+    each = hosts // groups
+    summed = np.reshape(bytes_waiting, (groups, each, groups, each)).sum(axis=(1, 3))
+    return np.where(np.eye(groups, dtype=bool), 0.0, summed)
+
+
+def _serve_heaviest(waiting: FloatArray, most: float, directed: bool) -> list[tuple[int, int]]:
     """Match the groups that have most for each other, and take what one circuit each carries from it."""
-    pairs = _heaviest_matching(np.minimum(waiting, most))
+    weight = np.minimum(waiting, most)
+    pairs = _heaviest_assignment(weight) if directed else _heaviest_matching(weight)
     i, j = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    for ends in ((i, j), (j, i)):
+    for ends in ((i, j),) if directed else ((i, j), (j, i)):
         waiting[ends] -= np.minimum(waiting[ends], most)
     return pairs
+
+
+def _heaviest_assignment(weight: FloatArray) -> list[tuple[int, int]]:
+    """Pairs (from, to) of largest total weight, every group once on either side."""
+    from scipy.optimize import linear_sum_assignment
+
+    i, j = linear_sum_assignment(weight, maximize=True)
+    used = weight[i, j] > 0
+    return list(zip(i[used].tolist(), j[used].tolist(), strict=True))
 
 
 def _heaviest_matching(weight: FloatArray) -> list[tuple[int, int]]:

@@ -1,10 +1,10 @@
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.topology import c_through, fat_tree, helios, reconfigure, schedule_circuits
+from relparallel.topology import c_through, circuit_demand, fat_tree, helios, reconfigure, schedule_circuits
 from relparallel.topology.parts import LINK_CAPACITY
 
 
@@ -29,6 +29,32 @@ def test_no_matching_carries_more(racks, seed, hold):
     best = max(sum(served[i, j] + served[j, i] for i, j in pairs) for pairs in matchings(list(range(racks))))
     assert found.carried[0] == pytest.approx(best, rel=1e-9, abs=1e-3)
     assert found.remaining.sum() == pytest.approx(demand.sum() - best, rel=1e-9, abs=1e-3)
+
+
+@given(st.integers(2, 6), st.integers(0, 2**32 - 1), st.floats(0.2, 5))
+def test_no_one_way_circuits_carry_more(pods, seed, hold):
+    rng = np.random.default_rng(seed)
+    t = helios(pods, 16, 0.5, 0.5)  # one fibre of eight wavelengths a pod
+    most = 8 * LINK_CAPACITY * hold
+    demand = 8 * LINK_CAPACITY * rng.exponential(size=(pods, pods))
+    np.fill_diagonal(demand, 0)
+    found = schedule_circuits(t, demand, hold, 0.0, directed=True)
+    served = np.minimum(demand, most)
+    best = max(served[range(pods), to].sum() for to in permutations(range(pods)))
+    assert found.carried[0] == pytest.approx(best, rel=1e-9)
+    assert found.carried[0] >= schedule_circuits(t, demand, hold, 0.0).carried[0] * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("t", [c_through(2, 2, 3), helios(4, 16, 0.5, 0.5)], ids=lambda t: t.meta.name)
+def test_demand_of_groups_is_what_waits_in_their_hosts(t):
+    waiting = np.random.default_rng(3).exponential(size=(t.num_hosts, t.num_hosts))
+    graph = t.to_networkx()
+    switch = [min(graph[host]) for host in t.hosts.tolist()]  # of each host, one for each rack or pod
+    _, group = np.unique(switch, return_inverse=True)
+    summed = np.zeros((4, 4))
+    np.add.at(summed, (group[:, None], group[None]), waiting)
+    np.fill_diagonal(summed, 0)
+    assert circuit_demand(t, waiting) == pytest.approx(summed, rel=1e-12)
 
 
 def test_saturated_circuits_carry_their_share_of_the_time():
