@@ -19,8 +19,9 @@ from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel._memory_kernel import FRAGMENTATION
 from relparallel.parallel._records import choice_record
 from relparallel.parallel.evaluate import CHUNK, Pricing, _totals, pricing
-from relparallel.parallel.feasibility import broken_rules
+from relparallel.parallel.feasibility import DEALT, broken_rules
 from relparallel.parallel.grid import (
+    _INNER,
     _codes,
     _divisors,
     _inner_axes,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 DEGREES: Final = ("tensor", "pipeline", "data", "context")
 """Degrees: with the levels at which a failure takes the last copy of a shard, all that failures can see."""
 
-_SHAPED: Final = ("expert", "micro_batch", "virtual_stages", "sequence_parallel", "schedule")
+_SHAPED: Final = tuple(name for name in _INNER if name != "recompute")
 _SHARDED: Final = ("zero_stage", "shard")
 
 
@@ -89,7 +90,7 @@ def rule_keeping(
     break one with the plainest other columns break it with all.
     """
     given = {name: np.unique(_codes(name, values)) for name, values in limits.items()}
-    axes = {**_inner_axes(gpus, model, global_batch), **given}
+    axes = {**_inner_axes(gpus, model, global_batch, given), **given}
     recompute = axes["recompute"]
     shapes = _product({name: axes[name] for name in _SHAPED})
     plain, every = _degrees(gpus, model, global_batch, node, limits)
@@ -103,7 +104,8 @@ def rule_keeping(
     kept, large = [np.empty(0, CHOICE)], 0
     for one in plain:
         degrees = {name: int(one[name]) for name in DEGREES}
-        shards = passing(_plain(_outer(degrees, given)))
+        shards = _plain(_outer(degrees, given))
+        shards = shards[broken_rules(model, shards, global_batch, gpus, node) & ~DEALT == 0]
         some = shapes.copy()
         for name in (*DEGREES, "shard"):
             some[name] = one[name]
@@ -138,7 +140,8 @@ def _degrees(
         rows = rows[np.isin(rows[name], given[name])]
     rows["shard"] = rows["data"]
     rows = _plain(rows)
-    return rows[broken_rules(model, rows, global_batch, gpus, node) == 0], np.column_stack(
+    late = DEALT if "ends_as_layers" in given else 0  # what counts as a layer is not plain: asked later
+    return rows[broken_rules(model, rows, global_batch, gpus, node) & ~late == 0], np.column_stack(
         [rows["data"], rows["pipeline"]]
     )
 

@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from relparallel.parallel._bubble_kernel import bubble_time
+from relparallel.parallel._memory_kernel import counted_ends
 from relparallel.parallel.collective_time import one_ring, rings_in_rings
 from relparallel.parallel.schedules import SCHEDULES
 
@@ -38,12 +39,12 @@ MACHINE: Final = np.dtype((np.record, [(name, np.float64) for name in (
 )]))  # fmt: skip
 """What a machine and its software can do; products with weights may run in a smaller number format."""
 
-CHOICE: Final = np.dtype((np.record, [
+CHOICE: Final = np.dtype((np.record, np.dtype([
     ("tensor", np.int32), ("pipeline", np.int32), ("data", np.int32), ("context", np.int32),
     ("expert", np.int32), ("shard", np.int32), ("micro_batch", np.int32), ("micro_batches", np.int32),
     ("virtual_stages", np.int32), ("sequence_parallel", np.int8), ("recompute", np.int8),
-    ("zero_stage", np.int8), ("schedule", np.int8),
-]))  # fmt: skip
+    ("zero_stage", np.int8), ("schedule", np.int8), ("ends_as_layers", np.int8),
+], align=True)))  # fmt: skip
 """One strategy, with the micro-batches of a replica."""
 
 PARTS: Final = (
@@ -329,16 +330,16 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
         exposed = _under(gathered, ahead, h.overlap) / (m if s.zero_stage == 2 and p > 1 else 1)
         exposed += _under(gathered * (s.zero_stage - 1), behind, h.overlap)  # stage 2 still has them
 
-    # Layers are dealt out evenly, embedding and output layer counting as one each if that fits; the last
-    # stage may have one less than the others.
-    counted = (model.layers % (p * v) != 0) and ((model.layers + 2) % (p * v) == 0)
-    held = np.ceil((model.layers + (2 if counted else 0)) / p)
+    # Layers are dealt out evenly, embedding and output layer counting as one each if they are said to or if
+    # that fits; the last stage may have one less than the others.
+    embedding, loss = counted_ends(model.layers, p, v, s.ends_as_layers)
+    held = np.ceil((model.layers + embedding + loss) / p)
     lin, lin_back = _linear(n, model.vocabulary / t, model.hidden, 1.0, h.peak, h)
     logits = n * model.vocabulary / t * _LOGIT_BYTES * h.traffic / (h.memory_bandwidth * h.hbm)
     head = lin + lin_back + logits + h.micro
     layer = ahead + behind + exposed
     middle = held * layer
-    short = 1.0 if counted else held - np.floor(model.layers / p)
+    short = loss if embedding + loss > 0 else held - np.floor(model.layers / p)
     last = max(middle, middle - short * layer + head)
     transfer = 0.0
     if p > 1:

@@ -86,14 +86,22 @@ def _waiting(rule: Any, m: Any, i: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _layers(layers: Any, p: Any, v: Any, folded: Any, i: Any) -> Any:
+def counted_ends(layers: Any, p: Any, v: Any, said: Any) -> Any:
+    """Layers that embedding and loss count as in a pipeline: as said, or one each where that fits."""
+    if p > 1 and said == 0 and layers % (p * v) != 0 and (layers + 2) % (p * v) == 0:
+        return 1.0, 1.0
+    return (1.0 if p > 1 and said & 1 else 0.0), (1.0 if p > 1 and said & 2 else 0.0)
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _layers(layers: Any, p: Any, v: Any, folded: Any, said: Any, i: Any) -> Any:
     """Layers of a stage: equal, or embedding and output layer count as one each, or the first have more."""
-    if p == 1 or layers % (p * v) == 0:
+    embedding, loss = counted_ends(layers, p, v, said)
+    if embedding + loss > 0:
+        first, last = i == 0, i == (0 if folded else p - 1)
+        return (layers + embedding + loss) / p - first * embedding - last * loss
+    if layers % (p * v) == 0:
         return layers / p
-    if (layers + 2) % (p * v) == 0:
-        if folded:
-            return (layers + 2) / p - (2.0 if i == 0 else 0.0)
-        return (layers + 2) / p - (1.0 if i == 0 or i == p - 1 else 0.0)
     return (layers - i + p - 1) // p
 
 
@@ -256,7 +264,8 @@ def _layer(model: Any, s: Any, k: Any) -> Any:
 def _dealt(model: Any, s: Any, rule: Any, i: Any) -> Any:
     """Layers of a stage and its mirror where they are dealt out."""
     p, v, folded = s.pipeline, s.virtual_stages, rule >= _FOLDED
-    return _layers(model.layers, p, v, folded, i), _layers(model.layers, p, v, folded, p - 1 - i), -1.0
+    layers = _layers(model.layers, p, v, folded, s.ends_as_layers, i)
+    return layers, _layers(model.layers, p, v, folded, s.ends_as_layers, p - 1 - i), -1.0
 
 
 @numba.njit(cache=True)  # type: ignore[misc]

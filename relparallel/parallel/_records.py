@@ -19,7 +19,7 @@ from relparallel.parallel.calibration import (
     softwares,
 )
 from relparallel.parallel.schedules import SCHEDULES
-from relparallel.parallel.strategy import DEGREES, RECOMPUTE, Strategy
+from relparallel.parallel.strategy import DEGREES, ENDS, RECOMPUTE, Strategy
 from relparallel.workload import Transformer
 
 _SAME: Final = ("layers", "hidden", "heads", "vocabulary", "sequence", "experts", "tied", "biases")
@@ -128,6 +128,7 @@ def choice_record(strategy: Strategy, global_batch: int | None = None) -> NDArra
         recompute=RECOMPUTE.index(strategy.recompute),
         zero_stage=strategy.zero_stage,
         schedule=SCHEDULES.index(strategy.schedule),
+        ends_as_layers=ENDS.index(strategy.ends_as_layers),
     )
 
 

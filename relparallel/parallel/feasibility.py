@@ -20,7 +20,7 @@ RULES: Final = (
     "tensor must divide the heads",
     "tensor must divide the heads of keys and values, or be a multiple of them",
     "tensor must divide the feed-forward width",
-    "pipeline * virtual_stages must divide the layers, or the layers and two",
+    "pipeline * virtual_stages must divide the layers, or the layers and what counts as one",
     "context must divide the sequence in two parts each",
     "tensor must divide the sequence where it is split",
     "sequence_parallel needs tensor above 1",
@@ -40,7 +40,8 @@ FEASIBLE: Final = 0
 REASONS: Final = ("feasible", *RULES, "memory")
 """What a code means: 0 is feasible, the last one that the memory of a GPU is exceeded."""
 
-_DEALT: Final = next(k for k, rule in enumerate(RULES) if "divide the layers" in rule)
+DEALT: Final = 1 << next(k for k, rule in enumerate(RULES) if "divide the layers" in rule)
+"""Bit of the rule about equal stages."""
 _INTERLEAVED: Final = SCHEDULES.index("interleaved_1f1b")
 _CHIMERA: Final = SCHEDULES.index("chimera")
 _FOLDED: Final = tuple(SCHEDULES.index(name) for name in V_SHAPED)
@@ -55,12 +56,14 @@ def _broken(heads: Any, keys: Any, width: Any, expert_width: Any, layers: Any, s
         t, p, v = np.int64(s.tensor), np.int64(s.pipeline), np.int64(s.virtual_stages)
         d, c, split = np.int64(s["data"]), np.int64(s.context), s.sequence_parallel > 0
         chunks, together, folded = p * v, d * s.micro_batch, s.schedule in _FOLDED
+        said = s.ends_as_layers if p > 1 else 0
+        ends = 2 if said == 0 else (said & 1) + (said >> 1)
         broken = (
             gpus > 0 and t * p * d * c > gpus,
             heads % t != 0,
             keys % t != 0 and t % keys != 0,
             width % t != 0 or expert_width % t != 0,
-            layers % chunks != 0 and (layers + 2) % chunks != 0,
+            (said > 0 or layers % chunks != 0) and (layers + ends) % chunks != 0,
             c > 1 and sequence % (2 * c) != 0,
             split and sequence // c % t != 0,
             split and t == 1,
@@ -102,7 +105,8 @@ def require_feasible(
 ) -> None:
     """Raise a ValueError that names the rule which a strategy breaks.
 
-    Only a grid asks for equal stages: a single strategy may have layers that `dealt_layers` deals out.
+    Only a grid, or one that says what counts as a layer, asks for equal stages: else a single strategy may
+    have layers that `dealt_layers` deals out.
     """
     if strategy.pipeline * strategy.virtual_stages > model.layers + 2:
         raise ValueError(
@@ -115,7 +119,7 @@ def require_feasible(
         )
     node = 0 if cluster is None else cluster.gpus_per_node
     rules = broken_rules(model, choice_record(strategy), global_batch, node=node)
-    (code,) = first_broken(rules & ~(1 << _DEALT))
+    (code,) = first_broken(rules & ~(DEALT if strategy.ends_as_layers == "auto" else 0))
     if code != FEASIBLE:
         raise ValueError(
             f"strategy breaks a rule: {REASONS[code]}; got {strategy} for {model}, batch {global_batch}"

@@ -15,7 +15,7 @@ from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.parallel._arguments import MOST_DEVICES
 from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
-from relparallel.parallel.strategy import RECOMPUTE, Strategy
+from relparallel.parallel.strategy import ENDS, RECOMPUTE, Strategy
 from relparallel.workload import Transformer
 
 _DEFAULTS: Final = {field.name: field.default for field in fields(Strategy)}
@@ -24,11 +24,12 @@ AXES: Final = tuple(_DEFAULTS)
 
 _DEGREES: Final = ("tensor", "pipeline", "data", "context")
 _OUTER: Final = (*_DEGREES, "zero_stage", "shard")
-_INNER: Final = ("expert", "micro_batch", "virtual_stages", "sequence_parallel", "recompute", "schedule")
+_INNER: Final = tuple(name for name in AXES if name not in _OUTER)
 _NAMES: Final[Mapping[str, tuple[Any, ...]]] = {
     "sequence_parallel": (False, True),
     "recompute": RECOMPUTE,
     "schedule": SCHEDULES,
+    "ends_as_layers": ENDS,
 }
 _CHUNK: Final = 2**14
 SYNCHRONOUS: Final = tuple(name for name in SCHEDULES if name not in ASYNCHRONOUS)
@@ -37,7 +38,7 @@ SYNCHRONOUS: Final = tuple(name for name in SCHEDULES if name not in ASYNCHRONOU
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class StrategyGrid:
-    """Strategies as the rows of one array, 40 bytes each; some may break rules.
+    """Strategies as the rows of one array, 44 bytes each; some may break rules.
 
     A number or a slice in brackets gives the strategy or the rows there, an array of numbers or of flags
     those rows. A row that is no valid `Strategy` raises the ValueError that says which rule is broken.
@@ -77,7 +78,8 @@ class StrategyGrid:
 
         Rows that break rules are kept; `evaluate` marks them. Degrees are the ordered factorisations of the
         GPUs; micro-batches divide the global batch, expert degrees the experts. ``virtual_stages`` are the
-        divisors of the layers, and of the layers and two, which count embedding and output layer. ``shard``
+        divisors of the layers, and of the layers and two, which count embedding and output layer;
+        ``ends_as_layers`` is "auto" where nothing is given. ``shard``
         is every divisor of ``data`` where ``zero_stage`` is above 0, and ``data`` itself where nothing is
         sharded. With a pipeline ``zero_stage`` is 0 or 1 unless it is given: FSDP with a pipeline has to be
         asked for. Schedules are all in which a step uses its own weights. ``limits`` gives values of an axis,
@@ -89,7 +91,7 @@ class StrategyGrid:
         require_instance(Transformer, model=model)
         given = {name: np.unique(_codes(name, values)) for name, values in limits.items()}
         inner = _product(
-            _inner_axes(gpus, model, global_batch) | {k: v for k, v in given.items() if k in _INNER}
+            _inner_axes(gpus, model, global_batch, given) | {k: v for k, v in given.items() if k in _INNER}
         )
         outer = np.concatenate(
             [np.empty(0, CHOICE)]
@@ -213,9 +215,13 @@ def _factorisations(number: int) -> Iterator[dict[str, int]]:
                 yield dict(zip(_DEGREES, (t, p, number // (t * p * c), c), strict=True))
 
 
-def _inner_axes(gpus: int, model: Transformer, global_batch: int) -> dict[str, NDArray[np.int64]]:
+def _inner_axes(
+    gpus: int, model: Transformer, global_batch: int, limits: Mapping[str, NDArray[np.int64]]
+) -> dict[str, NDArray[np.int64]]:
     """Values of the axes that do not depend on the degrees."""
-    chunks = sorted({*_divisors(model.layers), *_divisors(model.layers + 2)} - {model.layers + 2})
+    one = np.isin(limits.get("ends_as_layers", 0), (1, 2)).any()  # embedding or loss alone
+    counts = {*_divisors(model.layers), *_divisors(model.layers + 2), *_divisors(model.layers + one)}
+    chunks = sorted(counts - {model.layers + 2})
     axes: dict[str, Any] = {
         "expert": [e for e in _divisors(model.experts) if e <= gpus],
         "micro_batch": _divisors(global_batch),
@@ -223,6 +229,7 @@ def _inner_axes(gpus: int, model: Transformer, global_batch: int) -> dict[str, N
         "sequence_parallel": (False, True),
         "recompute": RECOMPUTE,
         "schedule": SYNCHRONOUS,
+        "ends_as_layers": "auto",
     }
     return {name: _codes(name, values) for name, values in axes.items()}
 

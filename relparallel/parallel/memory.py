@@ -24,7 +24,7 @@ from relparallel.parallel.stage_times import (
     require_stage_layers,
     stage_sums,
 )
-from relparallel.parallel.strategy import Strategy
+from relparallel.parallel.strategy import ENDS, Strategy
 from relparallel.units import GB
 from relparallel.workload import Transformer
 from relparallel.workload.precision import PRECISIONS as PRECISIONS, Precision as Precision
@@ -295,3 +295,12 @@ def _require_split(model: Transformer, strategy: Strategy) -> None:
         raise ValueError(f"strategy must have an expert that divides {model.experts}, got {strategy}")
     if strategy.pipeline * strategy.virtual_stages > model.layers + 2:
         raise ValueError(f"strategy must have no more chunks than {model.layers} layers, got {strategy}")
+    ends, chunks = (
+        ENDS.index(strategy.ends_as_layers).bit_count(),
+        strategy.pipeline * strategy.virtual_stages,
+    )
+    if strategy.pipeline > 1 and ends and (model.layers + ends) % chunks:
+        raise ValueError(
+            f"strategy must have a pipeline * virtual_stages that divides the {model.layers} layers and "
+            f"{strategy.ends_as_layers}, {model.layers + ends}, got {strategy}"
+        )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from relparallel._checks import require_int
 from relparallel.parallel._arguments import require_indices
 from relparallel.parallel._kernel import PARTS, pass_times
+from relparallel.parallel._memory_kernel import counted_ends
 from relparallel.parallel._records import step_parts
 from relparallel.parallel.schedules import ASYNCHRONOUS, SPLIT, TABLE, V_SHAPED, repeated
 from relparallel.parallel.strategy import Strategy
@@ -47,14 +48,15 @@ def require_stage_layers(model: Transformer, strategy: Strategy, stage_layers: A
     return layers
 
 
-def dealt_layers(layers: int, chunks: int) -> NDArray[np.int64]:
+def dealt_layers(layers: int, chunks: int, said: int = 0) -> NDArray[np.int64]:
     """Layers of every chunk where nothing is said.
 
-    Equal; or embedding and output layer count as one each, if that makes them equal; or the first have more.
+    Equal; or embedding and output layer count as one each, as the place ``said`` in `ENDS` has it or if that
+    makes them equal; or the first have more.
     """
-    ends = layers % chunks > 0 == (layers + 2) % chunks
-    dealt = np.full(chunks, (layers + 2 * ends) // chunks)
-    dealt[[0, -1]] -= ends
+    ends = np.array(counted_ends.py_func(layers, chunks, 1, said), dtype=np.int64)
+    dealt = np.full(chunks, (layers + int(ends.sum())) // chunks)
+    np.subtract.at(dealt, [0, -1], ends)
     dealt[: layers - int(dealt.sum())] += 1
     return dealt
 

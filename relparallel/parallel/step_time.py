@@ -269,7 +269,8 @@ def step_timeline(
     """
     _, rows, layers = step_rows(model, strategy, cluster, global_batch, stage_layers=stage_layers, **options)
     if layers is None:
-        layers = dealt_layers(model.layers, strategy.pipeline * strategy.virtual_stages)
+        p, said = strategy.pipeline, int(rows.choice["ends_as_layers"][0])
+        layers = dealt_layers(model.layers, p * strategy.virtual_stages, said if p > 1 else 0)
     return simulated_passes(rows, strategy, layers)
 
 

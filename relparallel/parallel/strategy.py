@@ -17,6 +17,7 @@ from relparallel.parallel._arguments import MOST_DEVICES
 from relparallel.parallel.schedules import SCHEDULES, schedule_problem
 
 RECOMPUTE: Final = ("none", "selective", "full")
+ENDS: Final = ("auto", "embedding", "loss", "both")  # bits of its place: the embedding, the loss
 DEGREES: Final = ("tensor", "context", "data", "pipeline")
 
 
@@ -48,6 +49,11 @@ class Strategy:
         What is sharded besides nothing (0): optimizer state (1), gradients (2), parameters (3).
     schedule : str
         Order of the micro-batches in the pipeline, one of `SCHEDULES`; "chimera" needs an even pipeline.
+    ends_as_layers : {"auto", "embedding", "loss", "both"}
+        What takes the place of a layer when layers are dealt out to the stages of a pipeline, so that
+        p v divides L + 1 or L + 2: ``account_for_embedding_in_pipeline_split`` and
+        ``account_for_loss_in_pipeline_split`` of Megatron-Core. "auto" counts both where p v divides L + 2
+        and not L, and nothing else.
 
     Examples
     --------
@@ -68,6 +74,7 @@ class Strategy:
     recompute: str = choice(RECOMPUTE, default="none")
     zero_stage: int = whole(default=0, at_least=0, at_most=3)
     schedule: str = choice(SCHEDULES, default="1f1b")
+    ends_as_layers: str = choice(ENDS, default="auto")
 
     def __post_init__(self) -> None:
         if self.shard is not None and self.data % self.shard:

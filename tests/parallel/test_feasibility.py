@@ -14,6 +14,7 @@ from relparallel.parallel.feasibility import (
     require_feasible,
 )
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
+from relparallel.parallel.strategy import ENDS
 from relparallel.workload import Transformer
 
 MODEL = Transformer(layers=12, hidden=96, heads=12, kv_heads=6, ffn=120, vocabulary=500, sequence=64)
@@ -65,7 +66,7 @@ def test_a_single_strategy_gets_the_same_rule_as_an_error(rule):
 
 def plain(m, s, batch, gpus, node):
     """Rules of one row, told once more in plain numbers."""
-    t, p, d, c, e, k, b, v, split, _, _, order = (
+    t, p, d, c, e, k, b, v, split, _, _, order, said = (
         s[name].item() for name in s.dtype.names if name != "micro_batches"
     )
     folded = SCHEDULES[order] in V_SHAPED
@@ -74,7 +75,7 @@ def plain(m, s, batch, gpus, node):
         bool(m.heads % t),
         bool(m.key_value_heads % t and t % m.key_value_heads),
         bool(m.ffn_hidden % t or m.expert_hidden % t),
-        all(layers % (p * v) for layers in (m.layers, m.layers + 2)),
+        all((m.layers + ends) % (p * v) for ends in ([(0, 2), [1], [1], [2]][said] if p > 1 else (0, 2))),
         c > 1 and m.sequence / c / 2 != m.sequence // (2 * c),
         bool(split and (m.sequence // c) % t),
         bool(split and t == 1),
@@ -104,13 +105,14 @@ DEGREE = st.sampled_from([1, 2, 3, 4, 6, 8])
     zero_stage=st.integers(0, 3),
     schedule=st.sampled_from(["gpipe", "1f1b", "interleaved_1f1b", "zb_v", "chimera"]),
     batch=st.integers(1, 100),
+    ends=st.sampled_from(ENDS),
 )
 def test_the_compiled_rules_are_the_plain_ones(
-    model, degrees, virtual_stages, sequence_parallel, zero_stage, schedule, batch
+    model, degrees, virtual_stages, sequence_parallel, zero_stage, schedule, batch, ends
 ):
     grid = StrategyGrid.of(
         **degrees, virtual_stages=virtual_stages, sequence_parallel=sequence_parallel, zero_stage=zero_stage,
-        schedule=schedule,
+        schedule=schedule, ends_as_layers=ends,
     )  # fmt: skip
     expected = plain(model, grid.choices[0], batch, 8, 4)
     broken = broken_rules(model, grid.choices, batch, gpus=8, node=4)

@@ -37,7 +37,7 @@ def by_loops(gpus, model, batch):
             ("none", "selective", "full"), SAME_RESULT,
         ):  # fmt: skip
             for shard in divisors(d) if z else [d]:
-                yield t, p, d, c, e, shard, b, v, split, again, z, order
+                yield t, p, d, c, e, shard, b, v, split, again, z, order, "auto"
 
 
 def test_the_grid_is_the_full_product_and_has_no_row_twice():
@@ -50,7 +50,7 @@ def test_the_grid_is_the_full_product_and_has_no_row_twice():
 def test_a_large_model_on_512_gpus_has_more_than_a_million_rows():
     grid = StrategyGrid.all(gpus=512, model=GPT3, global_batch=512, schedule=("gpipe", "1f1b"))
     assert len(grid) >= 10**6
-    assert grid.choices.nbytes == 40 * len(grid)
+    assert grid.choices.nbytes == 44 * len(grid)
     some = grid.choices[::97]
     product = np.prod(
         [some[name].astype(np.int64) for name in ("tensor", "pipeline", "data", "context")], axis=0

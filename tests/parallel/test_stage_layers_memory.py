@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.parallel import Strategy, memory, simulate_schedule
+from relparallel.hardware import cluster
+from relparallel.parallel import Strategy, StrategyGrid, evaluate, memory, simulate_schedule, step_time
 from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.parallel.schedules import SCHEDULES, SPLIT, V_SHAPED
-from relparallel.parallel.stage_times import kept_layers
-from relparallel.parallel.strategy import RECOMPUTE
-from relparallel.workload import Transformer
+from relparallel.parallel.stage_times import dealt_layers, kept_layers
+from relparallel.parallel.strategy import ENDS, RECOMPUTE
+from relparallel.workload import Transformer, transformer
 
 GPT = Transformer(layers=24, hidden=1024, heads=16, vocabulary=51200, sequence=512)
 PARTS = ("parameters", "gradients", "optimizer", "activations", "buffers", "setup", "host", "transfer")
@@ -141,3 +142,74 @@ def test_a_bad_split_is_refused(said, error, text):
     else:
         with pytest.raises(error, match=text):
             memory(GPT, Strategy(pipeline=2), 4, stage_layers=said)
+
+
+ENDS_AT = {"auto": (0, 0), "embedding": (1, 0), "loss": (0, 1), "both": (1, 1)}
+
+
+@given(
+    st.sampled_from(["embedding", "loss", "both"]), st.sampled_from([2, 4, 8]), st.integers(1, 3),
+    st.integers(2, 4), st.sampled_from(RECOMPUTE),
+)  # fmt: skip
+@settings(deadline=None, max_examples=60)
+def test_what_counts_as_a_layer_takes_its_place(ends, p, v, layers, recompute):
+    """Every chunk has as many places; the first gives one to the embedding, the last one to the loss."""
+    first, last = ENDS_AT[ends]
+    said = [layers - first, *[layers] * (p * v - 2), layers - last]
+    model = replace(GPT, layers=sum(said))
+    split = Strategy(
+        pipeline=p, virtual_stages=v, schedule="interleaved_1f1b" if v > 1 else "1f1b", recompute=recompute,
+        ends_as_layers=ends,
+    )  # fmt: skip
+    assert dealt_layers(model.layers, p * v, ENDS.index(ends)).tolist() == said
+    dealt, given_ = (memory(model, split, 4 * p, stage_layers=s) for s in (None, said))
+    same = PARTS if v == 1 else [part for part in PARTS if part != "activations"]
+    for part in same:  # of chunks that differ, those in flight are counted one by one
+        assert getattr(given_, part).tolist() == getattr(dealt, part).tolist(), part
+
+
+def test_llama3_has_128_places_for_126_layers_and_its_ends():
+    """Meta's layout, 16 stages of 8 chunks (Llama 3, section 3.3.2); the same where nothing is said."""
+    model, machine = transformer("llama3-405b"), cluster("h100-80gb-dgx", gpus=16384)
+    split = Strategy(
+        tensor=8, pipeline=16, data=128, virtual_stages=8, schedule="interleaved_1f1b", zero_stage=1,
+        sequence_parallel=True, ends_as_layers="both",
+    )  # fmt: skip
+    time, usual = (
+        step_time(model, replace(split, ends_as_layers=ends), machine, 2048) for ends in ("both", "auto")
+    )
+    assert time == usual
+    assert time.compute == pytest.approx(
+        step_time(replace(model, layers=128), replace(split, ends_as_layers="auto"), machine, 2048).compute
+    )
+    held = memory(model, split, 2048)
+    weights = 2 * model.layer_weights / model.layers / 8  # bytes of a layer on a rank, but norms
+    assert held.parameters[1] / (8 * weights) == pytest.approx(1, rel=1e-4)
+    for ends in ("embedding", "loss"):
+        with pytest.raises(ValueError, match=r"pipeline \* virtual_stages must divide the layers"):
+            step_time(model, replace(split, ends_as_layers=ends), machine, 2048)
+        with pytest.raises(ValueError, match="127, got"):
+            memory(model, replace(split, ends_as_layers=ends), 2048)
+        more = replace(model, layers=127)
+        one, other = (
+            step_time(more, replace(split, ends_as_layers=e), machine, 2048) for e in (ends, "auto")
+        )
+        assert one.compute == time.compute
+        assert (one.head > time.head) == (ends == "embedding")  # no layer makes room for the loss
+        assert other.compute == one.compute
+
+
+@pytest.mark.parametrize("ends", ENDS)
+def test_a_grid_prices_what_counts_as_a_layer(ends):
+    """15 layers in 16 chunks: with either end; nothing else makes them equal."""
+    model = replace(GPT, layers=15)
+    grid = StrategyGrid.all(
+        gpus=8, model=model, global_batch=32, pipeline=8, virtual_stages=2, schedule="interleaved_1f1b",
+        zero_stage=0, ends_as_layers=ends,
+    )  # fmt: skip
+    found = evaluate(model, grid, cluster("a100-80gb-selene", gpus=8), 32, complete=True)
+    assert found.feasible.any() == (ends in ("embedding", "loss"))
+    for row in np.flatnonzero(found.feasible)[:20].tolist():
+        time = step_time(model, grid[row], cluster("a100-80gb-selene", gpus=8), 32)
+        assert time.total == found.time[row]
+        assert time.memory.needed == pytest.approx(found.memory[row], rel=0.05)
