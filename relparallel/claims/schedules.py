@@ -41,6 +41,27 @@ def zero_bubble_span(p: int, m: int, Tcomm: float, max_mem: str) -> float:
     return _longest_stage(timeline)
 
 
+@reproduces("gpipe_*", system="GPipe", quantity="bubble fraction*")
+def gpipe_bubble(K: int, M: int) -> float:
+    """Simulated idle share of the stages."""
+    return parallel.simulate_schedule("gpipe", K, M).idle_fraction
+
+
+_UNEVEN = "its cells take unequal times, which the table does not give; equal stages are too fast"
+
+
+@reproduces(
+    "gpipe_*", system="GPipe", quantity="normalised*",
+    discrepancies={"gpipe_amoeba_k8m32": _UNEVEN, "gpipe_amoeba_k2m32": _UNEVEN},
+)  # fmt: skip
+def gpipe_speedup(K: int, M: int, base_K: int, base_M: int) -> float:
+    """Simulated with equal stages, each with its share of the work of a mini-batch."""
+    seconds = [
+        parallel.simulate_schedule("gpipe", k, m).makespan / (k * m) for k, m in ((base_K, base_M), (K, M))
+    ]
+    return seconds[0] / seconds[1]
+
+
 @reproduces("SCHED-0028")
 def flush_bubble_rate(p: int, m: int) -> float:
     """Simulated idle share."""
