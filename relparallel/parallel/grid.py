@@ -220,7 +220,7 @@ def _inner_axes(
 ) -> dict[str, NDArray[np.int64]]:
     """Values of the axes that do not depend on the degrees."""
     one = np.isin(limits.get("ends_as_layers", 0), (1, 2)).any()  # embedding or loss alone
-    counts = {*_divisors(model.layers), *_divisors(model.layers + 2), *_divisors(model.layers + one)}
+    counts = {*_divisors(model.layers), *_divisors(model.layers + 2), *_divisors(model.layers + int(one))}
     chunks = sorted(counts - {model.layers + 2})
     axes: dict[str, Any] = {
         "expert": [e for e in _divisors(model.experts) if e <= gpus],
