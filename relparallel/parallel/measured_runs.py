@@ -157,8 +157,9 @@ def _from_row(row: Mapping[str, str]) -> Run:
         raise ValueError(f"products in {row['precision']} were not measured on {device.name}")
     sizes: dict[str, Any] = {name: int(row[name]) for name in _SIZES if row[name]}
     model = replace(transformer(row["model"]), **sizes) if row["model"] else Transformer(**sizes)
+    layout: dict[str, Any] = {name: int(row[name]) for name in _LAYOUT[:-1]}
     strategy = Strategy(
-        **{name: int(row[name]) for name in _LAYOUT[:-1]}, recompute=row["recompute"],
+        **layout, recompute=row["recompute"],
         sequence_parallel=row["sequence_parallel"] == "1", zero_stage=int(row["zero_stage"]),
         schedule="interleaved_1f1b" if int(row["virtual_stages"]) > 1 else "1f1b",
     ).for_gpus(gpus)  # fmt: skip

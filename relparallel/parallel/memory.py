@@ -293,12 +293,10 @@ def _require_split(model: Transformer, strategy: Strategy) -> None:
         raise ValueError(f"strategy must have a tensor that divides {model.heads} heads, got {strategy}")
     if model.experts % strategy.expert:
         raise ValueError(f"strategy must have an expert that divides {model.experts}, got {strategy}")
-    if strategy.pipeline * strategy.virtual_stages > model.layers + 2:
+    chunks = strategy.pipeline * strategy.virtual_stages
+    if chunks > model.layers + 2:
         raise ValueError(f"strategy must have no more chunks than {model.layers} layers, got {strategy}")
-    ends, chunks = (
-        ENDS.index(strategy.ends_as_layers).bit_count(),
-        strategy.pipeline * strategy.virtual_stages,
-    )
+    ends = ENDS.index(strategy.ends_as_layers).bit_count()
     if strategy.pipeline > 1 and ends and (model.layers + ends) % chunks:
         raise ValueError(
             f"strategy must have a pipeline * virtual_stages that divides the {model.layers} layers and "
