@@ -6,6 +6,7 @@ The numbers come from the kernel of ``_memory_kernel.py``, which grids use too; 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -112,7 +113,8 @@ class StageMemory:
         largest = ", ".join(f"{name} {size / GB:.1f}" for name, size in held.items() if size > 0)
         fits = bool(needed <= available)
         room = f"{available / GB:.1f} GB of a {device.name} after {reserve / GB:.1f} GB of reserve"
-        reason = f"stage {stage} needs {needed / GB:.1f} GB ({largest}); {room}"
+        over = "" if fits else f", {math.ceil(needed - available)} bytes too many"
+        reason = f"stage {stage} needs {needed / GB:.1f} GB ({largest}); {room}{over}"
         return Verdict(
             fits=fits, reason=f"{'fits' if fits else 'does not fit'}: {reason}",
             stage=stage, needed=needed, available=available,
