@@ -259,9 +259,11 @@ def step_of(
     total, name, family = math.fsum(named.values()), machine.software.name, machine.known.family
     waiting = named["launch"] > HOST_BOUND * total
     notes = []
+    if borrowed := machine.known.borrowed:
+        notes.append(f"no run on {family} was measured: parameters of the {borrowed}, interval of such loans")
     if machine.assumed:
-        notes.append(f"software {name} was assumed, the newest that was measured on {family}")
-    if name not in machine.known.factors:
+        notes.append(f"software {name} was assumed, the newest that was measured on {borrowed or family}")
+    if name not in machine.known.factors and not borrowed:
         notes.append(f"software {name} was not measured on {family}: the interval is that of other software")
     if held is not None and not held.fits:
         notes.append(f"the strategy {held.reason}")
