@@ -260,7 +260,7 @@ def _bridge(fact: Fact, row: Mapping[str, Any]) -> Read:
     split = row["tp"] * row["pp"] * row["cp"]
     strategy = Strategy(
         tensor=row["tp"], pipeline=row["pp"], context=row["cp"], data=row["gpus"] // split,
-        expert=row["ep"] if model.experts > 1 else 1,
+        expert=row["ep"] if model.experts > 1 else 1, experts_over_tensor=model.experts > 1,
         micro_batch=row["mbs"], virtual_stages=chunks, sequence_parallel=row["tp"] > 1,
         schedule="interleaved_1f1b" if chunks > 1 else "1f1b", zero_stage=3 if row.get("fsdp", 0) else 1,
     )  # fmt: skip
