@@ -254,8 +254,8 @@ def _moved(model: Any, h: Any, s: Any, core: Any) -> Any:
     experts = 0.0
     if model.mixture > 0:
         exchanged = hidden * (split / t) * model.active * h.data_slow
-        experts = 2 * model.mixture * _exchange(
-            exchanged, s.expert, _together(h, split, s.expert), model.active, h
+        experts = (
+            2 * model.mixture * _exchange(exchanged, s.expert, _together(h, split, s.expert), model.active, h)
         )
     return tensor, context, experts
 

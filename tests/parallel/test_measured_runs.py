@@ -32,7 +32,7 @@ def test_a_reason_is_in_words():
     reasons = refused_runs()["reason"]
     assert reasons["MLPERF-4.0-008"] == "weights are frozen, only adapters are trained"
     assert reasons["LLAMA3-0002"] == "virtual_stages is not published"
-    assert reasons["BRIDGE-0020"] == "products in NVFP4 have no measured rate"
+    assert reasons["BRIDGE-0004"] == "no sizes of GPT OSS 120B"
     assert reasons["MAXTEXT-001"] == "tensor is not published"
     assert reasons.str.len().min() > 10
 
