@@ -13,7 +13,7 @@ import numpy as np
 
 from relparallel.parallel._bubble_kernel import bubble_time
 from relparallel.parallel._memory_kernel import counted_ends
-from relparallel.parallel.collective_time import one_ring, rings_in_rings
+from relparallel.parallel._transfer_kernel import exchange, gather, in_node, send
 from relparallel.parallel.schedules import SCHEDULES
 
 MODEL: Final = np.dtype((np.record, [(name, np.float64) for name in (
@@ -35,8 +35,7 @@ MACHINE: Final = np.dtype((np.record, [(name, np.float64) for name in (
     "tensor_slow", "context_slow", "data_slow", "pipeline_slow",
     # the software
     "flash_attention", "gradient_bytes", "scatter", "bucketed", "elementwise",
-    "tensor_overlap", "pipeline_overlap", "expert_launch", "node_dispatch",
-    "factor",
+    "tensor_overlap", "pipeline_overlap", "expert_launch", "node_dispatch", "factor",
 )]))  # fmt: skip
 """What a machine and its software can do; products with weights may run in a smaller number format."""
 
@@ -56,8 +55,6 @@ PARTS: Final = (
 """What a step is made of, in the order of the kernel's columns."""
 
 _CHIMERA: Final = SCHEDULES.index("chimera")
-_one_ring: Any = numba.njit(cache=True)(one_ring)
-_rings_in_rings: Any = numba.njit(cache=True)(rings_in_rings)
 _TILE: Final = 128.0  # rows and columns of the smaller tile of a matrix product
 _SMALL_TILE: Final = 0.9  # rate of the smaller tile beside the larger one of 256 x 128
 _SOFTMAX_BYTES: Final = 9.0  # per score: softmax read and write, dropout read, write and mask
@@ -185,58 +182,6 @@ def pass_times(model: Any, h: Any, s: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _gather(size: Any, ranks: Any, inside: Any, ring: Any, h: Any) -> Any:
-    """Reduce-scatter or all-gather of a vector among ranks of which some share a node, the cheapest way.
-
-    The forms of `collective_time` with calibrated links, whose latencies are counted on their own. Over
-    several nodes, two levels save network and use it later. The halves of an all-reduce have the rounds of a
-    tree between nodes if those are fewer, either half alone goes round the ``ring``: NCCL has no tree for it.
-    """
-    if ranks <= 1:
-        return 0.0
-    near = size / (h.node_link * h.link_share)
-    if ranks <= inside:
-        return _one_ring(ranks, 0.0, near, 0.0, 0.0) + h["round"] * (1 + 0.25 * ranks) / 2
-    nodes = np.ceil(ranks / inside)
-    far = size * h.node / inside / (h.network * h.network_share)  # as many groups leave the node at once
-    moved = min(_one_ring(ranks, 0.0, near, 0.0, far), _rings_in_rings(inside, nodes, 0.0, near, 0.0, far))
-    return moved + h["round"] / 2 + (nodes - 1 if ring else min(nodes - 1, np.ceil(np.log2(nodes)))) * h.hop
-
-
-@numba.njit(cache=True)  # type: ignore[misc]
-def _together(h: Any, stride: Any, ranks: Any) -> Any:
-    """Ranks of a group that share a node, where neighbours in the group are so many GPUs apart."""
-    return min(max(h.node / stride, 1.0), ranks)
-
-
-@numba.njit(cache=True)  # type: ignore[misc]
-def _exchange(size: Any, ranks: Any, inside: Any, copies: Any, h: Any) -> Any:
-    """All-to-all of what each rank holds, in the node and out of it at once.
-
-    A dispatcher that knows nodes sends a token once to each node that has some of its experts: to
-    k (1 - (1 - 1/k)^a) of k nodes where a experts are drawn.
-    """
-    if ranks <= 1:
-        return 0.0
-    near = size * (inside - 1) / ranks / (h.node_link * h.link_share)
-    if ranks <= inside:
-        return near + h["round"] * (1 + 0.25 * ranks) / 2
-    far = size * (ranks - inside) / ranks * h.node / (h.network * h.network_share)
-    if h.node_dispatch > 0:
-        nodes = ranks / inside
-        far *= nodes * (1 - (1 - 1 / nodes) ** copies) / copies
-    return max(near, far) + h["round"] / 2 + h.hop
-
-
-@numba.njit(cache=True)  # type: ignore[misc]
-def _send(size: Any, apart: Any, h: Any) -> Any:
-    """Transfer to a GPU so many GPUs further on, while all others of the node do the same."""
-    if apart < h.node:
-        return size / (h.node_link * h.link_share) + h["round"] / 2
-    return size * h.node / (h.network * h.network_share) + h.hop
-
-
-@numba.njit(cache=True)  # type: ignore[misc]
 def _moved(model: Any, h: Any, s: Any, core: Any) -> Any:
     """Communication of one pass of a layer: tensor, context and experts.
 
@@ -248,14 +193,14 @@ def _moved(model: Any, h: Any, s: Any, core: Any) -> Any:
     hidden = 2 * n * model.hidden
     split = _expert_tensor(s)
     alone = model.mixture if split < t and model.shared == 0 else 0.0
-    tensor = (4 - 2 * alone) * _gather(hidden * h.tensor_slow, t, _together(h, 1.0, t), False, h)
+    tensor = (4 - 2 * alone) * gather(hidden * h.tensor_slow, t, in_node(h, 1.0, t), False, h)
     sequence = 2 * 2 * n * model.kv_heads * model.head / t * c  # keys and values of the whole sequence
-    context = max(_gather(sequence * h.context_slow, c, _together(h, t, c), True, h) - core, 0.0)
+    context = max(gather(sequence * h.context_slow, c, in_node(h, t, c), True, h) - core, 0.0)
     experts = 0.0
     if model.mixture > 0:
         exchanged = hidden * (split / t) * model.active * h.data_slow
         experts = (
-            2 * model.mixture * _exchange(exchanged, s.expert, _together(h, split, s.expert), model.active, h)
+            2 * model.mixture * exchange(exchanged, s.expert, in_node(h, split, s.expert), model.active, h)
         )
     return tensor, context, experts
 
@@ -291,25 +236,25 @@ def _gradients(model: Any, h: Any, s: Any, gathered: Any, forward: Any, backward
     if s.zero_stage >= 2:  # the first and the last layer have nothing to hide behind; copies are kept equal
         sharing = 1.0 * s.shard * s.context
         again = copies / sharing
-        equal = _gather(
-            dense * h.gradient_bytes / sharing, again, _together(h, s.tensor * sharing, again), False, h
+        equal = gather(
+            dense * h.gradient_bytes / sharing, again, in_node(h, s.tensor * sharing, again), False, h
         )
         if expert > 0:
             sharing = max(sharing * whole / s.expert, 1.0)
             again = copies * whole / (s.expert * sharing)
-            together = _together(h, split * s.expert * sharing, again)
-            equal += _gather(expert * h.gradient_bytes / sharing, again, together, False, h)
+            together = in_node(h, split * s.expert * sharing, again)
+            equal += gather(expert * h.gradient_bytes / sharing, again, together, False, h)
         return s.zero_stage * gathered + 2 * equal
     again = 2.0 if s.zero_stage == 1 else h.gradient_bytes  # parameters come back where the state is sharded
-    together = _together(h, s.tensor, copies)
+    together = in_node(h, s.tensor, copies)
     alone = s.zero_stage == 1
-    scattered = _gather(dense * h.gradient_bytes, copies, together, alone, h)
-    back = _gather(dense * again, copies, together, alone, h)
+    scattered = gather(dense * h.gradient_bytes, copies, together, alone, h)
+    back = gather(dense * again, copies, together, alone, h)
     if expert > 0:
         copies = copies * whole / s.expert
-        together = _together(h, split * s.expert, copies)
-        scattered += _gather(expert * h.gradient_bytes, copies, together, alone, h)
-        back += _gather(expert * again, copies, together, alone, h)
+        together = in_node(h, split * s.expert, copies)
+        scattered += gather(expert * h.gradient_bytes, copies, together, alone, h)
+        back += gather(expert * again, copies, together, alone, h)
     if h.bucketed == 0:
         return scattered + back
     window, last = 1 + (s.pipeline - 1) * (1 - 1 / s.virtual_stages), 1 / held
@@ -361,7 +306,7 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
         own = model.expert_weights / s.expert * (t / _expert_tensor(s))
         rows = 2 * (model.layer_weights + own) / t * h.data_slow
         sharing = 1.0 * s.shard * c  # context ranks hold the same parameters, and share them too
-        gathered = _gather(rows, sharing, _together(h, t, sharing), True, h)
+        gathered = gather(rows, sharing, in_node(h, t, sharing), True, h)
         # Stage 2 gathers once a step what a pipeline then uses for all micro-batches, else for every one.
         exposed = _under(gathered, ahead, h.overlap) / (m if s.zero_stage == 2 and p > 1 else 1)
         exposed += _under(gathered * (s.zero_stage - 1), behind, h.overlap)  # stage 2 still has them
@@ -380,7 +325,7 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     transfer = 0.0
     if p > 1:
         apart = h.node if t * c * d * p > h.node else t * c * d
-        transfer = _send(2 * n * model.hidden / (t if h.scatter > 0 else 1) * h.pipeline_slow, apart, h)
+        transfer = send(2 * n * model.hidden / (t if h.scatter > 0 else 1) * h.pipeline_slow, apart, h)
         if h.pipeline_overlap > 0 and v > 1:
             transfer = _under(transfer, held / v * ahead, h.exposed)
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from relparallel.parallel import Links, collective_time, crossover_size, ring_all_reduce, rounds_time
-from relparallel.parallel._kernel import MACHINE, _gather, _together
+from relparallel.parallel._kernel import MACHINE
+from relparallel.parallel._transfer_kernel import gather, in_node
 from relparallel.parallel.algorithms import (
     bruck_all_gather,
     chain_broadcast,
@@ -158,8 +159,8 @@ def test_the_kernel_of_a_step_prices_rings_alike(stride, ranks, inside):
     values = {"node": 8, "node_link": 300e9, "network": 200e9, "link_share": 0.75, "network_share": 0.9}
     for name, value in {**values, "round": 24e-6 * inside, "hop": 40e-6 * inside}.items():
         machine[name] = value
-    together = _together(machine, float(stride), float(ranks))
-    kernel = _gather(1e8, float(ranks), together, False, machine)
+    together = in_node(machine, float(stride), float(ranks))
+    kernel = gather(1e8, float(ranks), together, False, machine)
     one_node, nodes = ranks <= together, np.ceil(ranks / together)
     rounds = min(nodes - 1, np.ceil(np.log2(nodes)))
     links = Links(

@@ -6,7 +6,8 @@ from hypothesis import given, strategies as st
 
 from relparallel.hardware import accelerator
 from relparallel.parallel import Links, collective_time
-from relparallel.parallel._kernel import MACHINE, _gather
+from relparallel.parallel._kernel import MACHINE
+from relparallel.parallel._transfer_kernel import gather
 from relparallel.parallel.calibration import calibration
 from relparallel.parallel.collective_time import FORMS
 from relparallel.published import facts
@@ -28,7 +29,7 @@ def machine(link, network, inside, **latencies):
 @given(SIZES, POWERS, POWERS, st.floats(1e9, 1e12), st.floats(1e9, 1e12))
 def test_without_latency_it_is_the_cheapest_algorithm(size, inside, nodes, link, network):
     links = Links(latency=0, bandwidth=link, network_latency=0, network_bandwidth=network)
-    found = 2 * _gather(size, inside * nodes, inside, False, machine(link, network, inside))
+    found = 2 * gather(size, inside * nodes, inside, False, machine(link, network, inside))
     ranks = inside * nodes
     times = {
         name: collective_time("all_reduce", name, size, ranks, inside, links) for name in FORMS["all_reduce"]
@@ -44,20 +45,20 @@ def test_it_is_the_cheaper_of_one_ring_and_of_two_levels(size, inside, nodes, li
         float(collective_time("all_gather", name, size, inside * nodes, inside, links))
         for name in ("ring", "hierarchical")
     ]
-    found = _gather(size, inside * nodes, inside, False, machine(link, network, inside))
+    found = gather(size, inside * nodes, inside, False, machine(link, network, inside))
     assert found == pytest.approx(min(ways), rel=1e-9)
 
 
 def test_a_slow_network_is_saved_by_two_levels_and_a_fast_one_is_not():
     slow, fast = machine(200e9, 10e9, 8), machine(200e9, 400e9, 8)
-    assert _gather(1e9, 16, 8, False, slow) == pytest.approx(1e9 * (7 / 8 / 200e9 + 1 / 2 / 10e9))
-    assert _gather(1e9, 16, 8, False, fast) == pytest.approx(1e9 * 15 / 16 / 200e9)
+    assert gather(1e9, 16, 8, False, slow) == pytest.approx(1e9 * (7 / 8 / 200e9 + 1 / 2 / 10e9))
+    assert gather(1e9, 16, 8, False, fast) == pytest.approx(1e9 * 15 / 16 / 200e9)
 
 
 @pytest.mark.parametrize(("nodes", "rounds"), [(2, 1), (3, 2), (4, 2), (5, 3), (128, 7)])
 def test_rounds_between_nodes_are_those_of_doubling(nodes, rounds):
-    assert _gather(0.0, nodes, 1, False, machine(1, 1, 1, hop=1.0)) == rounds
-    assert _gather(0.0, nodes, 1, True, machine(1, 1, 1, hop=1.0)) == nodes - 1
+    assert gather(0.0, nodes, 1, False, machine(1, 1, 1, hop=1.0)) == rounds
+    assert gather(0.0, nodes, 1, True, machine(1, 1, 1, hop=1.0)) == nodes - 1
 
 
 def test_an_all_reduce_inside_a_node_takes_as_long_as_nccl_measures():
@@ -66,7 +67,7 @@ def test_an_all_reduce_inside_a_node_takes_as_long_as_nccl_measures():
     row = machine(accelerator("a100-80gb").node_link, 1, 8, round=values["round"])
     row["link_share"] = values["link_share"]
     ratio = [
-        2 * _gather(float(fact.inputs["bytes"]), float(fact.inputs["gpus"]), 8.0, False, row)
+        2 * gather(float(fact.inputs["bytes"]), float(fact.inputs["gpus"]), 8.0, False, row)
         / (float(fact.value_text) * 1e-6)
         for name, fact in facts("parallelism-cost").items()
         if name.startswith("NCCL-AR")
