@@ -7,6 +7,7 @@ from .maintenance import (
     inspection_interval as inspection_interval,
     replacement_interval as replacement_interval,
 )
+from .partition import partition_loads as partition_loads, throughput_partition as throughput_partition
 from .redundancy_allocation import (
     redundancy_allocation as redundancy_allocation,
     redundancy_allocations as redundancy_allocations,
