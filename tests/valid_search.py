@@ -22,6 +22,10 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "model": model(), "strategy": rp.parallel.Strategy(pipeline=2), "cluster": machine(),
         "global_batch": 8,
     },
+    "optimize.latency_partition": lambda: {
+        "problem": rp.workload.read_partition_problem(problem()), "accelerators": 2, "memory": 100.0,
+        "method": "milp", "seconds": 60.0,
+    },
     "optimize.partition_loads": lambda: {
         "problem": rp.workload.read_partition_problem(problem()), "device": [0, 1], "accelerators": 2,
     },

@@ -8,6 +8,7 @@ from .maintenance import (
     replacement_interval as replacement_interval,
 )
 from .partition import partition_loads as partition_loads, throughput_partition as throughput_partition
+from .partition_latency import latency_partition as latency_partition
 from .redundancy_allocation import (
     redundancy_allocation as redundancy_allocation,
     redundancy_allocations as redundancy_allocations,

@@ -32,23 +32,25 @@ class Groups:
         return len(self.accelerator)
 
     @classmethod
-    def of(cls, problem: PartitionProblem, blocks: bool = False) -> "Groups":
-        """Colours, merged until no two need each other; ``blocks`` merges what branches and meets again."""
+    def of(cls, problem: PartitionProblem, blocks: bool = False, leaves: bool = True) -> "Groups":
+        """Colours, merged until no two need each other.
+
+        ``blocks`` merges what branches and meets again; without ``leaves``, operators without work go alone.
+        """
         member = np.unique(problem.colour, return_inverse=True)[1]
         if blocks:
             member = _blocks(problem, member)
         order = _order(problem, member)
         for part in nx.strongly_connected_components(order):
             member[np.isin(member, list(part))] = min(part)
-        member = _without_leaves(problem, member, _order(problem, member))
+        if leaves:
+            member = _without_leaves(problem, member, _order(problem, member))
         member = np.unique(member, return_inverse=True)[1]
-        n = int(member.max(initial=-1)) + 1
-        sums = [
-            np.bincount(member, weights=amount, minlength=n)
-            for amount in (
-                problem.accelerator_time, problem.cpu_time, problem.memory_bytes, ~problem.supported,
-            )
-        ]  # fmt: skip
+        own = [
+            np.bincount(member, weights=amount).astype(np.float64)
+            for amount in (problem.accelerator_time, problem.cpu_time, problem.memory_bytes)
+        ]
+        banned = np.bincount(member, weights=~problem.supported).astype(np.int64)
         outputs: dict[frozenset[int], float] = {}
         ends: dict[int, set[int]] = {}
         for u, v in problem.edges.tolist():
@@ -57,7 +59,7 @@ class Groups:
             if len(reached) > 1 and problem.transfer_time[u] > 0:
                 key = frozenset(reached)
                 outputs[key] = outputs.get(key, 0.0) + float(problem.transfer_time[u])
-        return cls(member, _order(problem, member), *sums[:3], sums[3].astype(np.int64), outputs)
+        return cls(member, _order(problem, member), own[0], own[1], own[2], banned, outputs)
 
     def line(self) -> "nx.DiGraph[int]":
         """The groups one after another, each branch as far as it goes before the next."""
@@ -69,7 +71,9 @@ class Groups:
                 waiting[w] -= 1
                 if waiting[w] == 0:
                     free.append(w)
-        return nx.path_graph(order, create_using=nx.DiGraph)
+        chain: nx.DiGraph[int] = nx.DiGraph()
+        nx.add_path(chain, order)
+        return chain
 
     def require_room(self, problem: PartitionProblem, k: int, c: int, room: float) -> None:
         """Refuse groups that no device can hold."""
@@ -221,7 +225,7 @@ class Ideals:
 
 
 @njit(cache=True)  # type: ignore[misc]
-def _chains(
+def _chains(  # type: ignore[no-untyped-def]
     begins, added, target, sums, counts, cost, ends, starts, touched, k, c, room, below, gain
 ):  # fmt: skip
     """Least largest load of every ideal with a accelerators and b CPUs, and the ideal before it.

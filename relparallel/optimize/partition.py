@@ -23,9 +23,10 @@ _MOST_IDEALS: Final = 60_000
 class Partition:
     """Operators on devices: accelerators first, then CPUs.
 
-    ``max_load`` [s] is the largest of ``loads``; ``stages`` are the operators of each device in the order of
-    the pipeline, ``device`` is where each operator is. No plan is below ``bound``; ``proven`` where that is
-    ``max_load``. ``ideals`` counts the states of the search, 0 where a MILP was solved instead.
+    ``max_load`` [s] is the largest of ``loads``, ``latency`` [s] the time of one sample alone where that was
+    minimised; ``stages`` are the operators of each device in the order of
+    the pipeline, ``device`` is where each operator is. No plan is below ``bound``; ``proven`` where this one
+    is not above. ``ideals`` counts the states of the search, 0 where a MILP was solved instead.
     """
 
     max_load: float
@@ -34,12 +35,13 @@ class Partition:
     stage_devices: tuple[int, ...]
     device: IntArray
     loads: FloatArray
-    ideals: int
+    ideals: int = 0
+    latency: float | None = None
 
     @property
     def proven(self) -> bool:
-        """Whether no plan is better."""
-        return self.max_load <= self.bound * (1 + 1e-9)
+        """Whether no plan is better, to a millionth."""
+        return bool((self.latency or self.max_load) <= self.bound * (1 + 1e-6))
 
 
 def partition_loads(problem: PartitionProblem, device: IntArray, accelerators: int) -> FloatArray:
@@ -69,7 +71,8 @@ def partition_loads(problem: PartitionProblem, device: IntArray, accelerators: i
     >>> from relparallel.workload.partition_problems import PartitionProblem
     >>> two = PartitionProblem(
     ...     names=("a", "b"), edges=[(0, 1)], accelerator_time=[2, 3], cpu_time=[9, 9], transfer_time=[1, 0],
-    ...     memory_bytes=[1, 1], colour=[0, 1], is_backward=[0, 0], supported=[1, 1], accelerators=2, cpus=0,
+    ...     memory_bytes=[1, 1], colour=[0, 1],
+    ...     is_backward=[False] * 2, supported=[True] * 2, accelerators=2, cpus=0,
     ...     accelerator_memory=4,
     ... )
     >>> partition_loads(two, [0, 1], accelerators=2).tolist()
@@ -134,7 +137,7 @@ def throughput_partition(
     >>> chain = PartitionProblem(
     ...     names=tuple("abcd"), edges=[(0, 1), (1, 2), (2, 3)], accelerator_time=[2, 3, 4, 1],
     ...     cpu_time=[9] * 4, transfer_time=[1, 5, 1, 0], memory_bytes=[1] * 4, colour=range(4),
-    ...     is_backward=[0] * 4, supported=[1] * 4, accelerators=2, cpus=0, accelerator_memory=4,
+    ...     is_backward=[False] * 4, supported=[True] * 4, accelerators=2, cpus=0, accelerator_memory=4,
     ... )
     >>> found = throughput_partition(chain)
     >>> found.max_load, found.stages, found.proven

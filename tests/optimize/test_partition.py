@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relparallel.optimize import partition_loads, throughput_partition
+from relparallel.optimize import latency_partition, partition_loads, throughput_partition
 from relparallel.workload import read_partition_problem
 from relparallel.workload.partition_problems import PartitionProblem
 
@@ -79,6 +79,41 @@ def test_programme_equals_chain_of_ideals(seed: int) -> None:
     line = throughput_partition(problem, method="line", memory=1e9)
     assert line.max_load >= throughput_partition(problem, memory=1e9).max_load
     assert ideals.ideals > 0 == milp.ideals
+
+
+def alone(problem: PartitionProblem, device: np.ndarray) -> float:
+    """Time of one sample, starts raised until nothing changes; infinite where pieces wait for each other."""
+    k, n = problem.accelerators, len(problem)
+    loads, begin = partition_loads(problem, device, k), np.zeros(n)
+    takes = np.where(device < k, np.append(loads[:k], [0] * (loads.size - k))[device], problem.cpu_time)
+    for _ in range(2 * n + 2):
+        old = begin.copy()
+        for u, v in problem.edges.tolist():
+            if device[u] != device[v] or device[u] == k:
+                begin[v] = max(begin[v], begin[u] + takes[u])
+        for d in range(k):
+            begin[device == d] = begin[device == d].max(initial=0.0)
+        if (begin == old).all():
+            return float((begin + takes).max())
+    return float("inf")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_plan_is_sooner(seed: int) -> None:
+    """The latency of all plans on two accelerators and CPUs; the greedy one is never better."""
+    problem = random_problem(seed, 6, memory=9.0)
+    best = np.inf
+    for plan in itertools.product(range(3), repeat=6):
+        device = np.array(plan)
+        used = np.bincount(device, problem.memory_bytes, 3)[:2]
+        if (used <= problem.accelerator_memory).all() and not (~problem.supported & (device < 2)).any():
+            best = min(best, alone(problem, device))
+    found = latency_partition(problem)
+    assert found.proven
+    assert found.latency == pytest.approx(best, rel=1e-9)
+    greedy = latency_partition(problem, method="greedy")
+    assert greedy.latency >= found.latency
+    assert greedy.latency == pytest.approx(alone(problem, greedy.device))
 
 
 def test_more_devices_and_a_cpu_never_hurt() -> None:
