@@ -7,7 +7,7 @@ Each row says from which input it was computed (sha256), so that a reader can te
 import hashlib
 import os
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel import training
+from relparallel.parallel.calibration import Calibration, borrow
 from relparallel.parallel.fitting import (
     calibrate,
     coverage,
@@ -196,11 +197,12 @@ def _calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
     The scatter is that of left-out runs, with a factor where their software is known. A family that was
     measured with a single software takes that of the A100.
     """
-    found, errors_of, evidence = [], [], []
+    found, errors_of, evidence, fits = [], [], [], []
     scatters: dict[str, dict[str, dict[float, float]]] = {}
     for family in sorted({run.family for run in runs}, key=lambda name: (name != _WIDEST, name)):
         own = [run for run in runs if run.family == family]
         fitted = calibrate(own)
+        fits.append((own, fitted))
         ways = {"joint": errors(own, fitted)[["source", "error"]].assign(inside=np.nan, distance=np.nan)}
         crossed = {
             by: cross_validate(own, by) for by in _GROUPS if len({getattr(run, by) for run in own}) > 1
@@ -223,12 +225,34 @@ def _calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
             for level, bound in bounds.items()
         ]
         found.append(pd.DataFrame(rows, columns=["kind", "name", "value"]).assign(family=family))
+    if len(fits) > 1:
+        loans = _loans(fits)
+        errors_of += [_summary(own, str(family), "borrowed") for family, own in loans.groupby("group")]
+        rows = [
+            (f"scatter {kind}", str(level), bound)
+            for kind, bounds in prediction_scatter(loans, loans).items()
+            for level, bound in bounds.items()
+        ]
+        found.append(pd.DataFrame(rows, columns=["kind", "name", "value"]).assign(family="borrowed"))
     table = pd.concat(found)[["family", "kind", "name", "value"]]
     return {
         "calibration": table.sort_values(["family", "kind"], kind="stable"),
         "calibration_errors": pd.concat(errors_of).sort_values("family", kind="stable"),
         "parameter_evidence": pd.concat(evidence).sort_values("family", kind="stable"),
     }
+
+
+def _loans(fits: Sequence[tuple[list[Run], Calibration]]) -> pd.DataFrame:
+    """Errors of every family's runs with the parameters of the family next to it; its runs err alike."""
+    tables = []
+    for own, fitted in fits:
+        device = own[0].cluster.accelerator
+        assert device is not None
+        loan = borrow(device, (other for _, other in fits if other is not fitted))
+        table = errors(own, loan).assign(group=fitted.family, distance=np.nan)
+        tables.append(table.assign(raw=table["error"], one_factor=table["error"]))
+    loans = pd.concat(tables)
+    return loans.assign(inside=coverage(loans, "raw"))
 
 
 def _summary(table: pd.DataFrame, family: str, way: str) -> pd.DataFrame:

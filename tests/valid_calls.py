@@ -251,6 +251,10 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "mtbf": 6490.0, "interval": 1800.0, "checkpoint": 30.0, "restart": 300.0, "down": 10.0,
         "method": "exact", "horizon": 1e6,
     },
+    "training.unequal_throughput": lambda: {
+        "node_rates": [1e-7, 1e-6, 1e-7, 1e-8], "nodes_per_replica": 2, "repair": 86400.0, "pause": 30.0,
+        "sort": True,
+    },
     "training.elastic_throughput": lambda: {
         "nodes": 64, "nodes_per_replica": 16, "node_rate": 4e-8, "repair": 86400.0, "pause": 30.0,
         "batch": "keep", "micro_batches": 8, "regroup": False,

@@ -45,5 +45,10 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.step_time": step,
 }  # fmt: skip
 MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "parallel.Calibration": {"family": {"text"}, "factors": {"empty"}, "scatter": {"empty"}},
+    "parallel.Calibration": {
+        "family": {"text"},
+        "borrowed": {"text"},
+        "factors": {"empty"},
+        "scatter": {"empty"},
+    },
 }

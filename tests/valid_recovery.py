@@ -38,6 +38,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.Recovery reduced": lambda: {
         "policy": "reduced_tensor", "repair": 60.0, "partial": 0.5, "divisor": True,
     },
+    "training.Recovery shards": lambda: {"policy": "spare_shards", "repair": 60.0, "holders": 3},
     "training.break_even_any": lambda: {
         "share": 0.8, "nodes": 64, "nodes_per_replica": 16, "node_rate": 4e-8, "pause": 30.0,
     },

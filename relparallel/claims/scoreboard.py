@@ -21,6 +21,7 @@ from relparallel.units import GB
 _WAYS: Final = {
     "joint": "calibrated", "left_out": "source left out",
     "left_out_one_factor": "source left out, one factor",
+    "borrowed": "parameters of another accelerator",
     "left_out_software": "software left out", "constant": "constant MFU", "nearest": "MFU of the nearest",
 }  # fmt: skip
 _PEERS: Final = {
@@ -46,11 +47,11 @@ def scoreboard() -> pd.DataFrame:
     table = pd.read_csv(data_folder() / "derived" / "calibration_errors.csv")
     table = table[table["way"].isin(_WAYS)].assign(used=table["way"].map(_WAYS))
     shown = table.rename(columns={"coverage": "inside"})[_COLUMNS]
-    return _percent(pd.concat([shown, _blind(), _experts(), _peers(table)]))
+    return _percent(pd.concat([shown, _blind(), _unfitted(), _peers(table)]))
 
 
-def _experts() -> pd.DataFrame:
-    """Mixtures of experts of Megatron-Bridge: one number was taken from those on B200 and GB200."""
+def _unfitted() -> pd.DataFrame:
+    """Runs of Megatron-Bridge in no fit; its software has one number from mixtures of experts on B200."""
     runs = [run for run in measured_runs(unfitted=True) if not run.fitted]
     steps = [
         step_time(
@@ -66,7 +67,8 @@ def _experts() -> pd.DataFrame:
         "within": [low <= run.time <= high for (low, high), run in zip(bounds, runs, strict=True)],
     })  # fmt: skip
     counted = _summary(table)
-    return counted.assign(used=np.where(counted["family"] == "h100", "blind", "one number fitted"))[_COLUMNS]
+    seen = counted["source"].str.fullmatch("Megatron-Bridge MoE, G?B200")
+    return counted.assign(used=np.where(seen, "one number fitted", "blind"))[_COLUMNS]
 
 
 def _blind() -> pd.DataFrame:

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Final
 
 from relparallel._checks import instance, real, record, require_choice, require_real, whole
 from relparallel.published import shipped_rows
 from relparallel.units import GB, GIB, TFLOP
+
+_CHIP: Final = {"h200": "h100", "h800": "h100", "gb200": "b200", "gb300": "b300"}
 
 
 @record
@@ -46,7 +49,7 @@ class Accelerator:
     def family(self) -> str:
         """Accelerators that share a chip: the name without the size of the memory, of the first of them."""
         name = self.name.rpartition("-")[0] or self.name
-        return {"h200": "h100", "gb200": "b200"}.get(name, name)
+        return _CHIP.get(name, name)
 
 
 @cache

@@ -44,6 +44,7 @@ CHOICE: Final = np.dtype((np.record, np.dtype([
     ("expert", np.int32), ("shard", np.int32), ("micro_batch", np.int32), ("micro_batches", np.int32),
     ("virtual_stages", np.int32), ("sequence_parallel", np.int8), ("recompute", np.int8),
     ("zero_stage", np.int8), ("schedule", np.int8), ("ends_as_layers", np.int8),
+    ("experts_over_tensor", np.int8),
 ], align=True)))  # fmt: skip
 """One strategy, with the micro-batches of a replica."""
 
@@ -134,6 +135,12 @@ def _feed_forward(n: Any, width: Any, matrices: Any, depth: Any, batch: Any, h: 
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
+def _expert_tensor(s: Any) -> Any:
+    """Ranks that split one expert."""
+    return 1.0 if s.experts_over_tensor else 1.0 * s.tensor
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
 def _layer(model: Any, h: Any, s: Any) -> Any:
     """Forward and backward time of one layer, of its attention core, of the weights' gradients."""
     n = s.micro_batch * model.sequence / s.context
@@ -148,9 +155,10 @@ def _layer(model: Any, h: Any, s: Any) -> Any:
         block, block_back = _feed_forward(n, model.ffn / t, model.matrices, model.hidden, 1.0, h)
         block, block_back = block * (1 - model.mixture), block_back * (1 - model.mixture)
     if model.mixture > 0:
-        local = model.experts / s.expert
+        local, split = model.experts / s.expert, _expert_tensor(s)
+        mine = n * (split / t)  # tokens that a rank sends to experts
         routed, routed_back = _feed_forward(
-            n * model.active / local, model.expert_ffn / t, model.matrices, model.hidden, local, h
+            mine * model.active / local, model.expert_ffn / split, model.matrices, model.hidden, local, h
         )
         always, always_back = 0.0, 0.0
         if model.shared > 0:
@@ -213,17 +221,20 @@ def _moved(model: Any, h: Any, s: Any, core: Any) -> Any:
     """Communication of one pass of a layer: tensor, context and experts.
 
     A pass has two all-reduces of its activations among tensor ranks and two exchanges among experts; keys and
-    values go round the context ranks while these attend to what they have.
+    values go round the context ranks while these attend to what they have. Whole experts exchange the tokens
+    of each tensor rank, and leave one all-reduce to the attention where no expert is shared.
     """
     n, t, c = s.micro_batch * model.sequence / s.context, s.tensor, s.context
     hidden = 2 * n * model.hidden
-    tensor = 4 * _gather(hidden * h.tensor_slow, t, _together(h, 1.0, t), False, h)
+    split = _expert_tensor(s)
+    alone = model.mixture if split < t and model.shared == 0 else 0.0
+    tensor = (4 - 2 * alone) * _gather(hidden * h.tensor_slow, t, _together(h, 1.0, t), False, h)
     sequence = 2 * 2 * n * model.kv_heads * model.head / t * c  # keys and values of the whole sequence
     context = max(_gather(sequence * h.context_slow, c, _together(h, t, c), True, h) - core, 0.0)
     experts = 0.0
     if model.mixture > 0:
-        exchanged = hidden * model.active * h.data_slow
-        experts = 2 * model.mixture * _gather(exchanged, s.expert, _together(h, t, s.expert), False, h)
+        exchanged = hidden * (split / t) * model.active * h.data_slow
+        experts = 2 * model.mixture * _gather(exchanged, s.expert, _together(h, split, s.expert), False, h)
     return tensor, context, experts
 
 
@@ -238,7 +249,7 @@ def _held(model: Any, s: Any) -> Any:
     """Weights that a rank holds besides experts, and in experts; from both ends where a schedule has two."""
     t, p, ends = s.tensor, s.pipeline, 2.0 if s.schedule == _CHIMERA else 1.0
     dense = ends * (model.layer_weights * model.layers / (t * p) + model.vocabulary * model.hidden / t)
-    return dense, ends * model.expert_weights * model.layers / (t * p * s.expert)
+    return dense, ends * model.expert_weights * model.layers / (_expert_tensor(s) * p * s.expert)
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -249,7 +260,9 @@ def _gradients(model: Any, h: Any, s: Any, gathered: Any, forward: Any, backward
     have chunks, when the last p micro-batches have passed the last one; the last layer hides behind nothing.
     """
     copies = (2.0 if s.schedule == _CHIMERA else 1.0) * s["data"] * s.context
-    if copies <= 1:
+    split = _expert_tensor(s)
+    whole = s.tensor / split  # times as many ranks have copies of the experts
+    if copies * whole <= 1:
         return 0.0
     dense, expert = _held(model, s)
     dense, expert = dense * h.data_slow, expert * h.data_slow
@@ -260,9 +273,9 @@ def _gradients(model: Any, h: Any, s: Any, gathered: Any, forward: Any, backward
             dense * h.gradient_bytes / sharing, again, _together(h, s.tensor * sharing, again), False, h
         )
         if expert > 0:
-            sharing = max(sharing / s.expert, 1.0)
-            again = copies / (s.expert * sharing)
-            together = _together(h, s.tensor * s.expert * sharing, again)
+            sharing = max(sharing * whole / s.expert, 1.0)
+            again = copies * whole / (s.expert * sharing)
+            together = _together(h, split * s.expert * sharing, again)
             equal += _gather(expert * h.gradient_bytes / sharing, again, together, False, h)
         return s.zero_stage * gathered + 2 * equal
     again = 2.0 if s.zero_stage == 1 else h.gradient_bytes  # parameters come back where the state is sharded
@@ -271,8 +284,8 @@ def _gradients(model: Any, h: Any, s: Any, gathered: Any, forward: Any, backward
     scattered = _gather(dense * h.gradient_bytes, copies, together, alone, h)
     back = _gather(dense * again, copies, together, alone, h)
     if expert > 0:
-        copies = copies / s.expert
-        together = _together(h, s.tensor * s.expert, copies)
+        copies = copies * whole / s.expert
+        together = _together(h, split * s.expert, copies)
         scattered += _gather(expert * h.gradient_bytes, copies, together, alone, h)
         back += _gather(expert * again, copies, together, alone, h)
     if h.bucketed == 0:
@@ -292,7 +305,7 @@ def _update(model: Any, h: Any, s: Any) -> Any:
     dense, expert = _held(model, s)
     if s.zero_stage > 0:
         copies = 1.0 * s.shard * s.context
-        dense, expert = dense / copies, expert / max(copies / s.expert, 1.0)
+        dense, expert = dense / copies, expert / max(copies * (s.tensor / _expert_tensor(s)) / s.expert, 1.0)
     return (dense + expert) * _STATE_BYTES * h.traffic / (h.memory_bandwidth * h.hbm)
 
 
@@ -323,7 +336,8 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     # Sharded parameters are gathered before each pass of a layer and their gradients scattered after it.
     gathered, exposed = 0.0, 0.0
     if sharded:
-        rows = 2 * (model.layer_weights + model.expert_weights / s.expert) / t * h.data_slow
+        own = model.expert_weights / s.expert * (t / _expert_tensor(s))
+        rows = 2 * (model.layer_weights + own) / t * h.data_slow
         sharing = 1.0 * s.shard * c  # context ranks hold the same parameters, and share them too
         gathered = _gather(rows, sharing, _together(h, t, sharing), True, h)
         # Stage 2 gathers once a step what a pipeline then uses for all micro-batches, else for every one.

@@ -117,12 +117,13 @@ def _layer_parameters(model: Any, s: Any) -> Any:
     router = model.mixture * h * model.experts if model.mixture > 0 else 0.0
     common = (model.layer_weights - router) / t + router
     common += 2 * h * model.head * (kept - model.kv_heads / t) + 2 * (1 + model.biases) * h
-    experts = model.expert_weights / (t * s.expert)
+    split = 1.0 if s.experts_over_tensor else t
+    experts = model.expert_weights / (split * s.expert)
     if model.biases > 0:
         common += (model.heads / t + 2 * kept) * model.head + h
         common += (1 - model.mixture) * (inner * model.ffn / t + h)
-        bias = model.mixture * (inner * model.expert_ffn / t + h)
-        common += model.shared * bias
+        common += model.shared * (model.mixture * (inner * model.expert_ffn / t + h))
+        bias = model.mixture * (inner * model.expert_ffn / split + h)
         experts += model.experts / s.expert * bias if model.mixture > 0 else 0.0
     return common, experts
 
@@ -217,7 +218,7 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
         copies = min(held, 2.0)
     whole, expert = of_layers * common + rest, of_layers * experts
     ranks = 1.0 * s.shard * s.context  # context-parallel ranks hold the same parameters, and share them too
-    replicas = max(ranks / s.expert, 1.0)
+    replicas = max(ranks * (s.tensor if s.experts_over_tensor else 1) / s.expert, 1.0)
     shard = whole / ranks + expert / replicas
     whole += expert
     thin = z == 3 or (z == 2 and k.sharded_storage > 0)

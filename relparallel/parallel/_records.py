@@ -128,6 +128,7 @@ def choice_record(strategy: Strategy, global_batch: int | None = None) -> NDArra
         recompute=RECOMPUTE.index(strategy.recompute),
         zero_stage=strategy.zero_stage,
         schedule=SCHEDULES.index(strategy.schedule),
+        experts_over_tensor=strategy.experts_over_tensor,
         ends_as_layers=ENDS.index(strategy.ends_as_layers),
     )
 

@@ -7,13 +7,14 @@ peak rate what somebody has measured.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from relparallel._checks import flag, instance, real, record, require_choice, require_instance, whole
-from relparallel.hardware import Accelerator, accelerator
+from relparallel.hardware import Accelerator, accelerator, accelerators
 from relparallel.published import data_folder, shipped_rows
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ REGIMES: Final = ("kernels", "host")
 HOST_BOUND: Final = 0.01
 UNSEEN: Final = " unseen"
 """Added to a regime where the software is one that no run was measured with."""
+_BORROWED: Final = "borrowed"  # stands for a family in the table: how far off parameters of another one are
 KINDS: Final = tuple(regime + suffix for suffix in ("", UNSEEN) for regime in REGIMES)
 
 
@@ -66,6 +68,8 @@ class Calibration:
         Accelerators that share them: the part of the name before the memory size.
     values, factors : Mapping of str to float
         One for each parameter of `priors`, and the time of each software beside the parameters' time.
+    borrowed : str
+        Family whose runs the parameters come from, where no run on this one was measured.
     scatter : Mapping of str to Mapping of float to float
         For steps that wait for ``kernels`` and for those that wait for the ``host``, and for either with
         software that is ``unseen``: level to bound of abs(log(predicted / measured)), from left-out runs.
@@ -75,6 +79,7 @@ class Calibration:
     values: Mapping[str, float] = instance(Mapping)
     factors: Mapping[str, float] = instance(Mapping)
     scatter: Mapping[str, Mapping[float, float]] = instance(Mapping)
+    borrowed: str = instance(str, default="")
 
     def __post_init__(self) -> None:
         if set(self.values) != set(_prior_rows()):
@@ -164,12 +169,10 @@ def software(name: str) -> Software:
 
 
 def newest_software(name: str) -> str:
-    """Newest generation that was measured on accelerators of this name's family, or of all where none was."""
-    family = accelerator(name).family
-    table = _stored()
-    rows = table[(table["family"] == family) & (table["kind"] == "factor")]
-    known = [one for one in softwares() if one in set(rows["name"]) or rows.empty]
-    return max(known, key=lambda one: _softwares()[one].year)  # of one year, the first
+    """Newest generation that was measured on this accelerator's family, or on the one it borrows from."""
+    known = calibration(name)
+    measured = (_calibration(known.borrowed) if known.borrowed else known).factors
+    return max(measured, key=lambda one: (_softwares()[one].year, -softwares().index(one)))
 
 
 def calibration(name: str) -> Calibration:
@@ -183,17 +186,45 @@ def calibration(name: str) -> Calibration:
     Returns
     -------
     Calibration
-        The parameters.
+        The parameters; of an accelerator on which nobody measured a run those of the measured one next to it
+        in peak rate, with the interval that such loans have (`borrow`).
 
     Examples
     --------
     >>> 0.5 < calibration("a100-80gb").values["gemm"] < 0.87
     True
+    >>> calibration("v100-32gb").borrowed
+    'a100'
     """
-    family = accelerator(name).family
-    if family not in set(_stored()["family"]):
-        raise ValueError(f"name must be of a family among {sorted(set(_stored()['family']))}, got {name!r}")
-    return _calibration(family)
+    device = accelerator(name)
+    if device.family in _families():
+        return _calibration(device.family)
+    return replace(borrow(device, map(_calibration, _families())), scatter=_scatter(_BORROWED))
+
+
+def borrow(device: Accelerator, known: Iterable[Calibration]) -> Calibration:
+    """Calibration of the family next to an accelerator in peak rate, within the bounds of its own data sheet.
+
+    Nothing is known of software on it. How far such a loan is off is measured where it need not be made: each
+    family's runs are predicted from the family next to it.
+    """
+    family = {one.family: one for one in known}
+    rate = {name: accelerator(_first(name)).peak["bf16"] for name in family}
+    near = min(family, key=lambda name: abs(math.log(rate[name] / device.peak["bf16"])))
+    bounds = priors(device)
+    values = {key: min(value, 0.99 * bounds[key].highest) for key, value in family[near].values.items()}
+    return Calibration(family=device.family, values=values, factors={}, scatter={}, borrowed=near)
+
+
+def _first(family: str) -> str:
+    """Name of an accelerator of a family."""
+    return next(name for name in accelerators() if name.rpartition("-")[0] == family)
+
+
+@cache
+def _families() -> tuple[str, ...]:
+    """Families with measured runs."""
+    return tuple(sorted(set(_stored()["family"]) - {_BORROWED}))
 
 
 @cache
@@ -212,7 +243,18 @@ def _calibration(family: str) -> Calibration:
         rows = own[own["kind"] == kind]
         return dict(zip(rows["name"].astype(str), rows["value"].astype(float), strict=True))
 
-    scatter = {
-        kind: {float(level): bound for level, bound in part(f"scatter {kind}").items()} for kind in KINDS
+    return Calibration(
+        family=family, values=part("parameter"), factors=part("factor"), scatter=_scatter(family)
+    )
+
+
+@cache
+def _scatter(family: str) -> dict[str, dict[float, float]]:
+    """By kind, level to bound."""
+    table = _stored()
+    own = table[table["family"] == family]
+    rows = {kind: own[own["kind"] == f"scatter {kind}"] for kind in KINDS}
+    return {
+        kind: dict(zip(part["name"].astype(float), part["value"].astype(float), strict=True))
+        for kind, part in rows.items()
     }
-    return Calibration(family=family, values=part("parameter"), factors=part("factor"), scatter=scatter)

@@ -25,7 +25,7 @@ RULES: Final = (
     "tensor must divide the sequence where it is split",
     "sequence_parallel needs tensor above 1",
     "expert must divide the experts",
-    "expert must divide data * context",
+    "expert must divide data * context, times tensor with experts_over_tensor",
     "shard must divide data",
     "data * micro_batch must divide the global batch",
     "virtual_stages above 1 needs a V-shaped schedule, or the interleaved one and pipeline above 1",
@@ -33,6 +33,7 @@ RULES: Final = (
     "V-shaped schedules need virtual_stages 2",
     "chimera needs an even pipeline",
     "tensor must divide the GPUs of a node, or be a multiple of them",
+    "experts_over_tensor needs sequence_parallel where tensor is above 1",
 )
 """What a strategy has to keep, in the order in which it is asked."""
 
@@ -42,6 +43,8 @@ REASONS: Final = ("feasible", *RULES, "memory")
 
 DEALT: Final = 1 << next(k for k, rule in enumerate(RULES) if "divide the layers" in rule)
 """Bit of the rule about equal stages."""
+WIDTH: Final = 1 << next(k for k, rule in enumerate(RULES) if "feed-forward" in rule)
+"""Bit of the rule about the feed-forward blocks, those of the experts too."""
 _INTERLEAVED: Final = SCHEDULES.index("interleaved_1f1b")
 _CHIMERA: Final = SCHEDULES.index("chimera")
 _FOLDED: Final = tuple(SCHEDULES.index(name) for name in V_SHAPED)
@@ -56,19 +59,20 @@ def _broken(heads: Any, keys: Any, width: Any, expert_width: Any, layers: Any, s
         t, p, v = np.int64(s.tensor), np.int64(s.pipeline), np.int64(s.virtual_stages)
         d, c, split = np.int64(s["data"]), np.int64(s.context), s.sequence_parallel > 0
         chunks, together, folded = p * v, d * s.micro_batch, s.schedule in _FOLDED
+        whole = s.experts_over_tensor > 0
         said = s.ends_as_layers if p > 1 else 0
         ends = 2 if said == 0 else (said & 1) + (said >> 1)
         broken = (
             gpus > 0 and t * p * d * c > gpus,
             heads % t != 0,
             keys % t != 0 and t % keys != 0,
-            width % t != 0 or expert_width % t != 0,
+            width % t != 0 or (expert_width % t != 0 and not whole),
             (said > 0 or layers % chunks != 0) and (layers + ends) % chunks != 0,
             c > 1 and sequence % (2 * c) != 0,
             split and sequence // c % t != 0,
             split and t == 1,
             experts % s.expert != 0,
-            d * c % s.expert != 0,
+            d * c * (t if whole else 1) % s.expert != 0,
             d % s.shard != 0,
             batch % together != 0,
             v > 1 and not folded and (s.schedule != _INTERLEAVED or p == 1),
@@ -76,6 +80,7 @@ def _broken(heads: Any, keys: Any, width: Any, expert_width: Any, layers: Any, s
             folded and v != 2,
             s.schedule == _CHIMERA and p % 2 != 0,
             node > 0 and node % t != 0 and t % node != 0,
+            whole and t > 1 and not split,
         )
         bits: Any = 0
         for k in range(len(broken)):

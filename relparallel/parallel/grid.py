@@ -27,6 +27,7 @@ _OUTER: Final = (*_DEGREES, "zero_stage", "shard")
 _INNER: Final = tuple(name for name in AXES if name not in _OUTER)
 _NAMES: Final[Mapping[str, tuple[Any, ...]]] = {
     "sequence_parallel": (False, True),
+    "experts_over_tensor": (False, True),
     "recompute": RECOMPUTE,
     "schedule": SCHEDULES,
     "ends_as_layers": ENDS,
@@ -79,7 +80,7 @@ class StrategyGrid:
         Rows that break rules are kept; `evaluate` marks them. Degrees are the ordered factorisations of the
         GPUs; micro-batches divide the global batch, expert degrees the experts. ``virtual_stages`` are the
         divisors of the layers, and of the layers and two, which count embedding and output layer;
-        ``ends_as_layers`` is "auto" where nothing is given. ``shard``
+        ``ends_as_layers`` is "auto" and ``experts_over_tensor`` False where nothing is given. ``shard``
         is every divisor of ``data`` where ``zero_stage`` is above 0, and ``data`` itself where nothing is
         sharded. With a pipeline ``zero_stage`` is 0 or 1 unless it is given: FSDP with a pipeline has to be
         asked for. Schedules are all in which a step uses its own weights. ``limits`` gives values of an axis,
@@ -220,7 +221,7 @@ def _inner_axes(
 ) -> dict[str, NDArray[np.int64]]:
     """Values of the axes that do not depend on the degrees."""
     one = np.isin(limits.get("ends_as_layers", 0), (1, 2)).any()  # embedding or loss alone
-    counts = {*_divisors(model.layers), *_divisors(model.layers + 2), *_divisors(model.layers + one)}
+    counts = {*_divisors(model.layers), *_divisors(model.layers + 2), *_divisors(model.layers + int(one))}
     chunks = sorted(counts - {model.layers + 2})
     axes: dict[str, Any] = {
         "expert": [e for e in _divisors(model.experts) if e <= gpus],
@@ -230,6 +231,7 @@ def _inner_axes(
         "recompute": RECOMPUTE,
         "schedule": SYNCHRONOUS,
         "ends_as_layers": "auto",
+        "experts_over_tensor": False,
     }
     return {name: _codes(name, values) for name, values in axes.items()}
 

@@ -168,11 +168,11 @@ def group_links(
 
 
 def groups_of(placement: Placement, degree: str) -> NDArray[np.int64]:
-    """GPUs of every group; experts are split over neighbours in data and context."""
+    """GPUs of every group; experts are spread over neighbours in data and context, or in tensor first."""
     if degree != "expert":
         return np.asarray(getattr(placement, f"{degree}_groups"))
     s = placement.strategy
-    grid = placement.gpu.reshape(s.pipeline, s.data * s.context, s.tensor)
+    grid = placement.gpu.reshape(s.pipeline, -1, s.expert_tensor)
     return grid.transpose(0, 2, 1).reshape(-1, s.expert)
 
 

@@ -71,7 +71,8 @@ _MPT_CLUSTER: Final = {
 }  # fmt: skip
 _BRIDGE_CLUSTER: Final = {
     "DGX-H100": ("H100", "h100-80gb-dgx"), "DGX-B200": ("B200", "b200-180gb-dgx"),
-    "DGX-GB200": ("GB200", "gb200-186gb-nvl72"),
+    "DGX-GB200": ("GB200", "gb200-186gb-nvl72"), "DGX-B300": ("B300", "b300-270gb-dgx"),
+    "DGX-GB300": ("GB300", "gb300-279gb-nvl72"),
 }  # fmt: skip
 _BRIDGE_MODEL: Final = {
     "LLAMA3_8B": "llama3-8b", "LLAMA3_70B": "llama3-70b", "LLAMA3.1_405B": "llama3-405b",
@@ -79,6 +80,7 @@ _BRIDGE_MODEL: Final = {
     "DeepSeekV3 (dropless)": "deepseek-v3", "DeepSeekV3 (w/o MTP)": "deepseek-v3",
 }  # fmt: skip
 _OUTLIERS: Final = ("VTRAIN-M-0016",)  # three times as slow as its neighbours, for no reason that is known
+_BLIND: Final = ("MoE", "B300")  # sources of runs that were kept out of the fits
 _LAYOUT: Final = (
     "tensor", "pipeline", "data", "context", "expert", "virtual_stages", "micro_batch", "global_batch",
 )  # fmt: skip
@@ -98,7 +100,7 @@ def measured_runs(*, outliers: bool = False, unfitted: bool = False) -> tuple[Ru
     outliers : bool
         Whether to keep the one declared outlier.
     unfitted : bool
-        Whether to add runs that no calibration has seen: mixtures of experts of Megatron-Bridge.
+        Whether to add runs that no calibration has seen: mixtures of experts and B300 of Megatron-Bridge.
 
     Returns
     -------
@@ -157,8 +159,9 @@ def _from_row(row: Mapping[str, str]) -> Run:
         raise ValueError(f"products in {row['precision']} were not measured on {device.name}")
     sizes: dict[str, Any] = {name: int(row[name]) for name in _SIZES if row[name]}
     model = replace(transformer(row["model"]), **sizes) if row["model"] else Transformer(**sizes)
+    degrees: dict[str, Any] = {name: int(row[name]) for name in _LAYOUT[:-1]}
     strategy = Strategy(
-        **{name: int(row[name]) for name in _LAYOUT[:-1]}, recompute=row["recompute"],
+        **degrees, recompute=row["recompute"],
         sequence_parallel=row["sequence_parallel"] == "1", zero_stage=int(row["zero_stage"]),
         schedule="interleaved_1f1b" if int(row["virtual_stages"]) > 1 else "1f1b",
     ).for_gpus(gpus)  # fmt: skip
@@ -209,7 +212,7 @@ def _run(fact: Fact) -> Run:
         cluster=cluster(place, gpus), global_batch=batch,
         software=software, precision="fp8" if fp8 else "bf16",
         time=_seconds(fact.value_text.partition(" ")[0], fact.unit, model, batch, gpus),
-        fitted="MoE" not in source,
+        fitted=not any(name in source for name in _BLIND),
     )  # fmt: skip
 
 
@@ -272,11 +275,10 @@ def _require_plain(row: Mapping[str, Any]) -> None:
         "tokens are dropped, how many is not published": "tokendrop" in str(row["model"]),
         f"no sizes of {row['model']}": row["model"] not in _BRIDGE_MODEL,
         "fine-tuning: how much of its sequences is padding is not published": "Pre" not in str(row["phase"]),
-        f"no data sheet of {row['system']}": row["system"] not in _BRIDGE_CLUSTER,
         "a second run on another split stands in brackets": not isinstance(row["tp"], int),
         "products in NVFP4 have no measured rate": "NVFP4" in str(row["precision"]),
-        "FSDP on GB200 needs recomputation to fit, of which nothing is said": (
-            row["system"] == "DGX-GB200" and bool(row.get("fsdp", 0))
+        "FSDP on racks of NVLink needs recomputation to fit, of which nothing is said": (
+            "GB" in str(row["system"]) and bool(row.get("fsdp", 0))
         ),
     }  # fmt: skip
     for reason in (reason for reason, holds in refused.items() if holds):

@@ -6,6 +6,7 @@ The numbers come from the kernel of ``_memory_kernel.py``, which grids use too; 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -112,7 +113,8 @@ class StageMemory:
         largest = ", ".join(f"{name} {size / GB:.1f}" for name, size in held.items() if size > 0)
         fits = bool(needed <= available)
         room = f"{available / GB:.1f} GB of a {device.name} after {reserve / GB:.1f} GB of reserve"
-        reason = f"stage {stage} needs {needed / GB:.1f} GB ({largest}); {room}"
+        over = "" if fits else f", {math.ceil(needed - available)} bytes too many"
+        reason = f"stage {stage} needs {needed / GB:.1f} GB ({largest}); {room}{over}"
         return Verdict(
             fits=fits, reason=f"{'fits' if fits else 'does not fit'}: {reason}",
             stage=stage, needed=needed, available=available,
@@ -293,12 +295,10 @@ def _require_split(model: Transformer, strategy: Strategy) -> None:
         raise ValueError(f"strategy must have a tensor that divides {model.heads} heads, got {strategy}")
     if model.experts % strategy.expert:
         raise ValueError(f"strategy must have an expert that divides {model.experts}, got {strategy}")
-    if strategy.pipeline * strategy.virtual_stages > model.layers + 2:
+    chunks = strategy.pipeline * strategy.virtual_stages
+    if chunks > model.layers + 2:
         raise ValueError(f"strategy must have no more chunks than {model.layers} layers, got {strategy}")
-    ends, chunks = (
-        ENDS.index(strategy.ends_as_layers).bit_count(),
-        strategy.pipeline * strategy.virtual_stages,
-    )
+    ends = ENDS.index(strategy.ends_as_layers).bit_count()
     if strategy.pipeline > 1 and ends and (model.layers + ends) % chunks:
         raise ValueError(
             f"strategy must have a pipeline * virtual_stages that divides the {model.layers} layers and "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -175,7 +175,10 @@ def step_time(
     Returns
     -------
     StepTime
-        Seconds by part, intervals, use of the peak, and whether it fits, with the storage of `memory`.
+        Seconds by part, intervals, use of the peak, and whether it fits, with the storage of `memory`. Where
+        it does not, the notes say by how many bytes, on which stage, and the first of these changes on as
+        many GPUs that does: sequence_parallel, zero_stage 1, selective recomputation, half the micro-batch,
+        full recomputation, zero_stage 2 or 3, twice the tensor or the pipeline degree with half the data.
 
     Notes
     -----
@@ -217,7 +220,35 @@ def step_time(
         model, strategy, global_batch, flash_attention=machine.software.flash_attention,
         stage_layers=stage_layers,
     )  # fmt: skip
-    return step_of(parts, machine, model.flops_per_iteration(global_batch), strategy.gpus, held.fits(cluster))
+    time = step_of(parts, machine, model.flops_per_iteration(global_batch), strategy.gpus, held.fits(cluster))
+    if time.fits:
+        return time
+    change = _fitting_change(model, strategy, cluster, global_batch, machine.software.flash_attention)
+    return replace(time, notes=(*time.notes, change))
+
+
+def _fitting_change(
+    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, flash_attention: bool
+) -> str:
+    """First single change, from cheap to dear, with which a strategy fits its GPUs, in words."""
+    half = strategy.data // 2
+    changes: list[dict[str, Any]] = [
+        {"sequence_parallel": True}, {"zero_stage": 1}, {"recompute": "selective"},
+        {"micro_batch": strategy.micro_batch // 2}, {"recompute": "full"}, {"zero_stage": 2},
+        {"zero_stage": 3}, {"tensor": 2 * strategy.tensor, "data": half},
+        {"pipeline": 2 * strategy.pipeline, "data": half},
+    ]  # fmt: skip
+    for change in changes:
+        try:
+            other = replace(strategy, **change)
+            require_feasible(model, other, cluster, global_batch)
+            held = memory(model, other, global_batch, flash_attention=flash_attention)
+        except ValueError:  # not possible with this model, batch or cluster
+            continue
+        if other.gpus == strategy.gpus and held.fits(cluster).fits:
+            said = ", ".join(f"{name} {value!r}" for name, value in change.items())
+            return f"it fits with {said}"
+    return f"none of {len(changes)} single changes makes it fit: several together, or more GPUs"
 
 
 def step_of(
@@ -228,9 +259,11 @@ def step_of(
     total, name, family = math.fsum(named.values()), machine.software.name, machine.known.family
     waiting = named["launch"] > HOST_BOUND * total
     notes = []
+    if borrowed := machine.known.borrowed:
+        notes.append(f"no run on {family} was measured: parameters of the {borrowed}, interval of such loans")
     if machine.assumed:
-        notes.append(f"software {name} was assumed, the newest that was measured on {family}")
-    if name not in machine.known.factors:
+        notes.append(f"software {name} was assumed, the newest that was measured on {borrowed or family}")
+    if name not in machine.known.factors and not borrowed:
         notes.append(f"software {name} was not measured on {family}: the interval is that of other software")
     if held is not None and not held.fits:
         notes.append(f"the strategy {held.reason}")

@@ -33,7 +33,8 @@ class Strategy:
     tensor, pipeline, data, context : int
         Parallel degrees t, p, d and c, each at least 1; the job uses t p d c GPUs.
     expert : int
-        Expert-parallel degree; it divides d c and is no factor of the GPU count.
+        Expert-parallel degree; it divides d c, or t d c with `experts_over_tensor`, and is no factor of the
+        GPU count.
     shard : int, optional
         Data-parallel ranks that share one copy of the ZeRO state; divides d, and is d where omitted.
         A smaller value is hybrid sharding: d / shard full copies of the state.
@@ -49,6 +50,10 @@ class Strategy:
         What is sharded besides nothing (0): optimizer state (1), gradients (2), parameters (3).
     schedule : str
         Order of the micro-batches in the pipeline, one of `SCHEDULES`; "chimera" needs an even pipeline.
+    experts_over_tensor : bool
+        Whether experts are whole and spread over the tensor ranks too, each with its own tokens:
+        Megatron-Core's expert-tensor-parallel size 1, which with t > 1 needs ``sequence_parallel``. Else
+        each expert is split t ways. Liu et al., "MoE Parallel Folding", 2025, arXiv:2504.14960.
     ends_as_layers : {"auto", "embedding", "loss", "both"}
         What takes the place of a layer when layers are dealt out to the stages of a pipeline, so that
         p v divides L + 1 or L + 2: ``account_for_embedding_in_pipeline_split`` and
@@ -75,13 +80,19 @@ class Strategy:
     zero_stage: int = whole(default=0, at_least=0, at_most=3)
     schedule: str = choice(SCHEDULES, default="1f1b")
     ends_as_layers: str = choice(ENDS, default="auto")
+    experts_over_tensor: bool = flag(default=False)
 
     def __post_init__(self) -> None:
         if self.shard is not None and self.data % self.shard:
             raise ValueError(f"shard must divide data = {self.data}, got {self.shard}")
-        if self.data * self.context % self.expert:
+        if self.data * self.context * self.tensor // self.expert_tensor % self.expert:
+            also = f" * {self.tensor} (with tensor)" if self.experts_over_tensor else ""
             raise ValueError(
-                f"expert must divide data * context = {self.data} * {self.context}, got {self.expert}"
+                f"expert must divide data * context = {self.data} * {self.context}{also}, got {self.expert}"
+            )
+        if self.experts_over_tensor and self.tensor > 1 and not self.sequence_parallel:
+            raise ValueError(
+                f"experts_over_tensor needs sequence_parallel where tensor is above 1, got {self.tensor}"
             )
         problem = schedule_problem(self.schedule, self.pipeline, self.virtual_stages)
         if self.schedule == "interleaved_1f1b" and self.virtual_stages > self.pipeline == 1:
@@ -101,6 +112,11 @@ class Strategy:
     def model_parallel(self) -> int:
         """GPUs of one model replica, t p c: they stop together when one of them fails."""
         return self.tensor * self.pipeline * self.context
+
+    @property
+    def expert_tensor(self) -> int:
+        """Ranks that split one expert: 1 with `experts_over_tensor`, else t."""
+        return 1 if self.experts_over_tensor else self.tensor
 
     @property
     def shard_group(self) -> int:

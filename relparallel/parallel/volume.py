@@ -58,7 +58,8 @@ def strategy_collectives(model: Transformer, strategy: Strategy, global_batch: i
     - Context: per layer and micro-batch the keys and values of the whole sequence are gathered in both
       passes, and once more when recomputed; their gradients are scattered.
     - Expert: per layer with experts 2 all-to-alls of 2 b s h k/c bytes forward and 2 backward, 2 more when
-      recomputed.
+      recomputed; 1/t of it with `experts_over_tensor`, where without shared experts such a layer has half
+      of the tensor collectives.
     - Pipeline: 2 b s h/c bytes per micro-batch over each of the p v - 1 boundaries, forward and back.
     - Data: the gradients of psi/(t p) parameters, 2 bytes each, over d c ranks: an all-reduce (of the
       experts' own parameters over d c/e); with ZeRO a reduce-scatter and an all-gather of the parameters
@@ -75,7 +76,7 @@ def strategy_collectives(model: Transformer, strategy: Strategy, global_batch: i
     """
     require_instance(Transformer, model=model)
     require_instance(Strategy, strategy=strategy)
-    if strategy.expert > 1 and strategy.zero_stage > 0:
+    if (strategy.expert > 1 or strategy.experts_over_tensor) and strategy.zero_stage > 0:
         raise ValueError(
             f"strategy must have expert 1 or zero_stage 0, got {strategy.expert} and {strategy.zero_stage}"
         )
@@ -101,12 +102,14 @@ def _passes(model: Transformer, s: Strategy, m: int) -> list[Row]:
     times, gathers = (6, 3) if s.recompute == "full" else (4, 2)
     kinds = ("reduce_scatter", "all_gather") if s.sequence_parallel else ("all_reduce",)
     mixtures = m * model.mixture_layers / s.pipeline * times
+    whole = s.tensor // s.expert_tensor
+    untouched = mixtures / 2 if whole > 1 and model.shared_experts == 0 else 0  # by tensor parallelism
     boundaries = s.pipeline * s.virtual_stages - 1
     return [
-        *((kind, "tensor", s.tensor, activation, layers * times) for kind in kinds),
+        *((kind, "tensor", s.tensor, activation, layers * times - untouched) for kind in kinds),
         ("all_gather", "context", s.context, keys, gathers * layers),
         ("reduce_scatter", "context", s.context, keys, layers),
-        ("all_to_all", "expert", s.expert, activation * model.active_experts, mixtures),
+        ("all_to_all", "expert", s.expert, activation * model.active_experts / whole, mixtures),
         ("send", "pipeline", s.pipeline, activation, 2 * m * boundaries / s.pipeline),
     ]
 
@@ -116,11 +119,13 @@ def _data(model: Transformer, strategy: Strategy) -> list[Row]:
     replicas, split = strategy.data * strategy.context, strategy.tensor * strategy.pipeline
     payload = _HALF * model.parameters / split
     if strategy.zero_stage == 0:
-        own = model.mixture_layers * model.experts * model.expert_weights if strategy.expert > 1 else 0
+        whole = strategy.tensor // strategy.expert_tensor
+        apart = strategy.expert * whole > 1
+        own = model.mixture_layers * model.experts * model.expert_weights if apart else 0
         experts = _HALF * own / split
         return [
             ("all_reduce", "data", replicas, payload - experts, 1),
-            ("all_reduce", "data", replicas // strategy.expert, experts / strategy.expert, 1),
+            ("all_reduce", "data", replicas * whole // strategy.expert, experts * whole / strategy.expert, 1),
         ]
     ranks, gathers = strategy.shard_group, 2 if strategy.zero_stage == 3 else 1
     return [

@@ -54,6 +54,7 @@ from .published_runs import predict_runs as predict_runs, published_runs as publ
 from .recovery import (
     elastic_throughput as elastic_throughput,
     statistical_efficiency as statistical_efficiency,
+    unequal_throughput as unequal_throughput,
 )
 from .recovery_policies import Recovery as Recovery
 from .redundancy import (

@@ -214,3 +214,25 @@ def _uneven_speed(
         enough = whole * (middle // kept) + slowed * (middle // tensor) >= units * micro_batches
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return micro_batches * kept / high
+
+
+def spare_shards(shape: JobShape, down: int, holders: int) -> Array:
+    """Let units compute the data of dead ones; stand still while a shard has no living holder."""
+    chance = units_hit(shape.units, shape.nodes_per_replica, down)
+    speeds = np.zeros(chance.shape[1])
+    for dead in range(min(speeds.size, shape.units)):
+        held = shards_held(shape.units, dead, holders)
+        if held < 1e-18:  # and less with every further one
+            break
+        speeds[dead] = held / -(-shape.units // (shape.units - dead))
+    return np.asarray(chance @ speeds)
+
+
+@lru_cache(maxsize=4096)
+def shards_held(units: int, dead: int, holders: int) -> float:
+    """Probability that no r units in a row are among the dead ones of a ring, in exact integers."""
+    left, count, chosen = units - dead, 0, 1
+    for i in range(dead // holders + 1):
+        count += (-1) ** i * chosen * math.comb(dead - holders * i + left - 1, left - 1)
+        chosen = chosen * (left - i) // (i + 1)
+    return units * count / (left * math.comb(units, dead))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement
+from relparallel.parallel.group_links import groups_of
 from relparallel.training._rows import Rows, rows
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.failures import Domain, FailureModel, groups_per_part
@@ -122,7 +123,7 @@ def _groups(placement: Placement) -> dict[str, NDArray[np.int64]]:
         "tensor groups": placement.tensor_groups,
         "stages": placement.stages,
         "replicas": placement.replicas,
-        "expert groups": _expert_groups(placement),
+        "expert groups": groups_of(placement, "expert"),
         "shard groups": placement.shard_groups,
     }
 
@@ -141,13 +142,6 @@ def _behind(placement: Placement, cluster: Cluster, domains: Sequence[Domain]) -
         if entry.parts is not None
     }  # fmt: skip
     return [known[entry.level] if entry.parts is None else listed[entry.gpus] for entry in parts]
-
-
-def _expert_groups(placement: Placement) -> NDArray[np.int64]:
-    """GPUs that hold different experts of one layer, one group per row."""
-    s = placement.strategy
-    grid = placement.gpu.reshape(s.pipeline, s.data, s.context, s.tensor)
-    return grid.transpose(0, 3, 1, 2).reshape(-1, s.expert)
 
 
 def _level_read(job: Rows) -> NDArray[np.float64]:

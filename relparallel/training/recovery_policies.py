@@ -13,6 +13,7 @@ bamboo          the node before the failed one also does its work; a pipeline th
 oobleck         all nodes left are put together to pipelines of several sizes
 recycle         the other replicas share the micro-batches of the failed stage
 reduced_tensor  the replica goes on with fewer tensor-parallel ranks
+spare_shards    replicas that hold the failed ones' data compute it as well (SPARe)
 ==============  ====================================================================================
 
 A policy is one function with ``@policy``, at the end of this file: write a new one there.
@@ -56,6 +57,7 @@ from relparallel.training.spares import shortage_probability
 OPTIONS: Final = {  # of one policy alone
     "overhead": "bamboo", "bubble": "recycle", "smallest": "oobleck", "largest": "oobleck",
     "faults": "oobleck", "layers": "oobleck", "partial": "reduced_tensor", "divisor": "reduced_tensor",
+    "holders": "spare_shards",
 }  # fmt: skip
 
 
@@ -117,12 +119,15 @@ class Recovery:
         reduced_tensor: probability that a failed node has lost one GPU only, not all; 1 if omitted.
     divisor : bool, optional
         reduced_tensor: whether a tensor group shrinks to the next smaller divisor of t, not to t - 1.
+    holders : int, optional
+        spare_shards: replicas r in a row that hold each shard of the data; 2 if omitted.
 
     References
     ----------
-    Elastic replicas: torchft and hybrid-sharded data parallelism. Thorpe et al., "Bamboo", NSDI 2023. Jang et
-    al., "Oobleck", SOSP 2023. Gandhi et al., "ReCycle", SOSP 2024. Nonuniform tensor parallelism: Megatron-LM
-    pull request 2149. The papers describe the mechanisms; the speeds are derived here, from stages that all
+    Elastic replicas: torchft, hybrid-sharded data parallelism and FT-HSDP (arXiv:2602.00277: its pause of 3
+    min stands for ``pause``). Thorpe et al., "Bamboo", NSDI 2023. Jang et al., "Oobleck", SOSP 2023. Gandhi
+    et al., "ReCycle", SOSP 2024. Nonuniform tensor parallelism: Megatron-LM pull request 2149. SPARe:
+    arXiv:2603.00357. The papers describe the mechanisms; the speeds are derived here, from stages that all
     take the same time.
 
     Examples
@@ -149,6 +154,7 @@ class Recovery:
     layers: int | None = None
     partial: float | None = None
     divisor: bool | None = None
+    holders: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, str) or self.policy not in POLICIES:
@@ -158,8 +164,8 @@ class Recovery:
             )
         for name in ("repair", "restart", "pause"):
             require_instance(float, **{name: require_time(**{name: getattr(self, name)})})
-        if self.policy in ("recycle", "oobleck"):
-            require_choice(("shrink",), batch=self.batch)  # left out: these two always keep it
+        if self.policy in ("recycle", "oobleck", "spare_shards"):
+            require_choice(("shrink",), batch=self.batch)  # left out: these always keep it
         if self.policy in ("recycle", "bamboo") and self.batch == "shrink" and self.micro_batches is not None:
             require_int(micro_batches=self.micro_batches, at_least=1, at_most=10**9)
         else:
@@ -175,7 +181,7 @@ class Recovery:
             one: dict[str, Any] = {name: value}
             if name == "divisor":
                 require_flag(**one)
-            elif name in ("smallest", "largest", "faults", "layers"):
+            elif name in ("smallest", "largest", "faults", "layers", "holders"):
                 require_int(at_least=int(name != "faults"), at_most=10**6, **one)
             else:
                 require_instance(float, **{name: require_probability(**one)})
@@ -231,6 +237,9 @@ class Recovery:
           stages by powers of truncated polynomials.
         - reduced_tensor: a replica with a dead GPU has the speed t' / t, with a dead node none. With "keep"
           whole micro-batches are shared out so that the last one ends as early as possible.
+        - spare_shards: with j of U units dead the others compute ceil(U / (U - j)) shards each; the job
+          stands still while r units in a row are dead, whose shard nobody else holds. Of C(U, j) sets
+          U / (U - j) [x^j] (1 + x + ... + x^(r-1))^(U-j) leave every shard a holder.
 
         O(k) to O(k^2 log N) for each of up to min(U, k) terms; only the k that matter need be asked for.
         """
@@ -317,6 +326,12 @@ def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[n
         return _speeds.elastic(shape, down, recovery.batch, recovery.micro_batches)
     partial = 1.0 if recovery.partial is None else recovery.partial
     return _speeds.reduced_tensor(shape, down, kept, recovery.batch, recovery.micro_batches, partial)
+
+
+@policy("spare_shards", needs="some replica")
+def _spare_shards(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
+    """Compute the shards of dead replicas on others that hold them."""
+    return _speeds.spare_shards(shape, down, recovery.holders or 2)
 
 
 RECOVERY_POLICIES: Final = tuple(POLICIES)

@@ -99,7 +99,9 @@ def test_every_reason_of_a_grid_is_reached():
         tensor=[1, 3, 1, 1], data=[16, 1, 1, 1], pipeline=[1, 1, 2, 3],
         schedule=["1f1b", "1f1b", "zb_v", "chimera"],
     )  # fmt: skip
-    reached |= set(evaluate(small, others, EIGHT, 16).counts().index)
+    whole = StrategyGrid.of(tensor=2, data=4, experts_over_tensor=True)
+    for rest in (others, whole):
+        reached |= set(evaluate(small, rest, EIGHT, 16).counts().index)
     assert reached == set(REASONS)
 
 

@@ -40,6 +40,7 @@ EXAMPLES = {
     RULES[14]: (MODEL, {"data": 4, "pipeline": 2, "schedule": "zb_v"}),
     RULES[15]: (MODEL, {"data": 2, "pipeline": 3, "schedule": "chimera"}),
     RULES[16]: (MODEL, {"tensor": 3, "data": 2}),
+    RULES[17]: (MIXED, {"tensor": 2, "data": 4, "expert": 8, "experts_over_tensor": True}),
 }
 MODELS = {  # where the common ones do not break the rule alone
     RULES[3]: Transformer(layers=12, hidden=96, heads=12, ffn=90, vocabulary=500, sequence=64),
@@ -66,7 +67,7 @@ def test_a_single_strategy_gets_the_same_rule_as_an_error(rule):
 
 def plain(m, s, batch, gpus, node):
     """Rules of one row, told once more in plain numbers."""
-    t, p, d, c, e, k, b, v, split, _, _, order, said = (
+    t, p, d, c, e, k, b, v, split, _, _, order, said, whole = (
         s[name].item() for name in s.dtype.names if name != "micro_batches"
     )
     folded = SCHEDULES[order] in V_SHAPED
@@ -74,13 +75,13 @@ def plain(m, s, batch, gpus, node):
         t * p * d * c > gpus,
         bool(m.heads % t),
         bool(m.key_value_heads % t and t % m.key_value_heads),
-        bool(m.ffn_hidden % t or m.expert_hidden % t),
+        bool(m.ffn_hidden % t or (m.expert_hidden % t and not whole)),
         all((m.layers + ends) % (p * v) for ends in ([(0, 2), [1], [1], [2]][said] if p > 1 else (0, 2))),
         c > 1 and m.sequence / c / 2 != m.sequence // (2 * c),
         bool(split and (m.sequence // c) % t),
         bool(split and t == 1),
         bool(m.experts % e),
-        bool((d * c) % e),
+        bool((d * c * t**whole) % e),
         bool(d % k),
         batch % (d * b) > 0,
         v > 1 and not folded and not (order == 2 and p > 1),
@@ -88,6 +89,7 @@ def plain(m, s, batch, gpus, node):
         folded and v != 2,
         SCHEDULES[order] == "chimera" and p % 2 > 0,
         bool(node % t and t % node),
+        bool(whole and t > 1 and not split),
     ]  # fmt: skip
 
 
@@ -106,13 +108,14 @@ DEGREE = st.sampled_from([1, 2, 3, 4, 6, 8])
     schedule=st.sampled_from(["gpipe", "1f1b", "interleaved_1f1b", "zb_v", "chimera"]),
     batch=st.integers(1, 100),
     ends=st.sampled_from(ENDS),
+    whole=st.booleans(),
 )
 def test_the_compiled_rules_are_the_plain_ones(
-    model, degrees, virtual_stages, sequence_parallel, zero_stage, schedule, batch, ends
+    model, degrees, virtual_stages, sequence_parallel, zero_stage, schedule, batch, ends, whole
 ):
     grid = StrategyGrid.of(
         **degrees, virtual_stages=virtual_stages, sequence_parallel=sequence_parallel, zero_stage=zero_stage,
-        schedule=schedule, ends_as_layers=ends,
+        schedule=schedule, ends_as_layers=ends, experts_over_tensor=whole,
     )  # fmt: skip
     expected = plain(model, grid.choices[0], batch, 8, 4)
     broken = broken_rules(model, grid.choices, batch, gpus=8, node=4)

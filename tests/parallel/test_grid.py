@@ -37,7 +37,7 @@ def by_loops(gpus, model, batch):
             ("none", "selective", "full"), SAME_RESULT,
         ):  # fmt: skip
             for shard in divisors(d) if z else [d]:
-                yield t, p, d, c, e, shard, b, v, split, again, z, order, "auto"
+                yield t, p, d, c, e, shard, b, v, split, again, z, order, "auto", False
 
 
 def test_the_grid_is_the_full_product_and_has_no_row_twice():

@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from relparallel.training import JobShape, Recovery
+from relparallel.training._speeds import shards_held
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,28 @@ def test_reduced_tensor_drops_replicas_with_a_dead_node(layout, partial):
     close(policy.speed(layout.shape, len(layout.nodes)), mean(layout, speed))
 
 
+def shards(layout, failed, holders):
+    dead = {u for u, _, _ in failed}
+    if any({(u + i) % layout.units for i in range(holders)} <= dead for u in range(layout.units)):
+        return Fraction(0)
+    return Fraction(1, math.ceil(Fraction(layout.units, layout.units - len(dead))))
+
+
+@pytest.mark.parametrize("holders", [1, 2, 3])
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_spare_shards_are_the_mean_over_all_sets(layout, holders):
+    policy = Recovery("spare_shards", 60.0, holders=holders)
+    close(policy.speed(layout.shape, len(layout.nodes)), mean(layout, lambda s: shards(layout, s, holders)))
+
+
+@pytest.mark.parametrize(("units", "holders"), [(200, 8), (600, 10), (600, 20)])
+def test_failures_that_spare_shards_endure(units, holders):
+    """Holders at random endure Gamma(1/r) N^(1 - 1/r) / r failures, a little less than a ring."""
+    endured = sum(shards_held(units, dead, holders) for dead in range(units))
+    form = math.gamma(1 / holders) * units ** (1 - 1 / holders) / holders
+    assert 1.04 < endured / form < 1.12
+
+
 def oobleck(nodes, smallest, largest, faults, layers):
     """Best sum of rates over every multiset of sizes, by enumeration."""
 
@@ -210,11 +233,14 @@ def test_policies_agree_where_they_mean_the_same():
           Recovery("bamboo", 60.0, batch="keep", micro_batches=3).speed(one, 60).tolist())  # fmt: skip
 
 
-@pytest.mark.parametrize("policy", ["elastic", "regroup", "bamboo", "oobleck", "recycle", "reduced_tensor"])
+@pytest.mark.parametrize(
+    "policy", ["elastic", "regroup", "bamboo", "oobleck", "recycle", "reduced_tensor", "spare_shards"]
+)
 def test_large_jobs_agree_with_random_sets(policy):
     rng, layout, down, runs = np.random.default_rng(5), Layout(64, 16), 40, 300
     shape = layout.shape
     options = {"micro_batches": 12} if policy in ("recycle", "bamboo") else {}
+    options |= {"holders": 6} if policy == "spare_shards" else {}
     speed = Recovery(policy, 60.0, **options).speed(shape, down)[-1]
     drawn = []
     for _ in range(runs):
@@ -226,6 +252,7 @@ def test_large_jobs_agree_with_random_sets(policy):
             "oobleck": lambda s: Fraction(1024 - len(s), 1024),
             "recycle": lambda s: recycle(layout, s, 12, 1.0),
             "reduced_tensor": lambda s: reduced(layout, s, 7, "shrink", None),
+            "spare_shards": lambda s: shards(layout, s, 6),
         }[policy](failed)))  # fmt: skip
     error = np.std(drawn) / math.sqrt(runs)
     assert abs(np.mean(drawn) - speed) <= 4 * error + 1e-12
@@ -240,7 +267,9 @@ def test_the_curve_does_not_depend_on_where_it_ends():
         close(policy.speed(shape, 40), policy.speed(shape, 700)[:41].tolist())
 
 
-@pytest.mark.parametrize("policy", ["elastic", "bamboo", "recycle", "regroup", "oobleck", "reduced_tensor"])
+@pytest.mark.parametrize(
+    "policy", ["elastic", "bamboo", "recycle", "regroup", "oobleck", "reduced_tensor", "spare_shards"]
+)
 def test_throughput_is_the_mean_over_independent_nodes(policy):
     layout, down = Layout(3, 4), 0.2 / 1.2
     recovery = Recovery(policy, 1.0, pause=0.5)

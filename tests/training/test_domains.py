@@ -179,3 +179,19 @@ def test_bad_counts_are_named(name, bad):
 def test_only_a_strategy_has_a_drop_rule():
     with pytest.raises(TypeError, match="strategy"):
         drop_rule("ddp")
+
+
+def test_a_rack_of_72_gpus_is_a_domain():
+    """18 trays of 4 GPUs share NVLink: a tray stops the replica of its rack, and so does the whole rack."""
+    racks = Cluster(nodes=18 * 8, gpus_per_node=4, nodes_per_rack=18)
+    inside = Placement(
+        strategy=Strategy(tensor=8, pipeline=9, data=8), order=("tensor", "context", "pipeline", "data")
+    )
+    across = Placement(strategy=Strategy(tensor=8, pipeline=9, data=8))
+    tray = ComponentClass(name="tray", level="node", rate=1e-8)
+    rack = ComponentClass(name="NVLink switches", level="rack", rate=1e-9)
+    assert [blast_radius(part, inside, racks).replicas for part in (tray, rack)] == [1, 1]
+    assert [blast_radius(part, inside, racks).nodes for part in (tray, rack)] == [18, 18]
+    assert [blast_radius(part, across, racks).replicas for part in (tray, rack)] == [1, 8]  # data second
+    assert racks.parts("rack") == 8
+    assert racks.gpus_per_part("rack") == 72

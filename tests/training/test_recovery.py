@@ -1,11 +1,11 @@
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 import relparallel as rp
-from relparallel.training import elastic_throughput
+from relparallel.training import elastic_throughput, unequal_throughput
 
 DAY = 86400.0
 LLAMA = {"nodes": 2048, "nodes_per_replica": 16, "node_rate": 3.79e-3 / DAY, "repair": DAY, "pause": 30.0}
@@ -122,3 +122,32 @@ def test_throughput_broadcasts_over_repair_times():
 def test_bad_arguments_are_named(arguments, named):
     with pytest.raises((ValueError, TypeError), match=named):
         elastic_throughput(**{**LLAMA, **arguments})
+
+
+def test_equal_rates_are_the_usual_throughput():
+    for nodes, size in ((32, 1), (32, 8), (48, 16)):
+        equal = unequal_throughput(np.full(nodes, 3e-7), size, 86400, 30)
+        assert equal == pytest.approx(elastic_throughput(nodes, size, 3e-7, 86400, 30), rel=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_order_of_unequal_nodes_keeps_more_than_the_sorted_one(seed):
+    rates = np.random.default_rng(seed).gamma(0.3, 1e-6, 6)
+    kept = [unequal_throughput(order, 2, 86400, 30) for order in permutations(rates)]
+    assert unequal_throughput(rates, 2, 86400, 30, sort=True) == pytest.approx(max(kept), rel=1e-13)
+    assert min(kept) < max(kept)
+
+
+def test_unequal_nodes_one_by_one():
+    """The mean over independent nodes that are up a share of the time, drawn."""
+    rng = np.random.default_rng(1)
+    rates = rng.gamma(0.5, 4e-6, 12)
+    up = rng.random((200_000, 12)) < 1 / (1 + rates * 86400)
+    drawn = up.reshape(-1, 4, 3).all(axis=2).mean(axis=1)
+    expected = unequal_throughput(rates, 3, 86400, 0)
+    assert drawn.mean() == pytest.approx(expected, abs=4 * drawn.std() / np.sqrt(drawn.size))
+
+
+def test_unequal_rates_of_whole_replicas_only():
+    with pytest.raises(ValueError, match="node_rates must be one for each node of whole replicas"):
+        unequal_throughput([1e-6] * 5, 2, 86400, 0)

@@ -1,0 +1,36 @@
+"""Calibrations of accelerators on which nobody measured a run: lent parameters, wide intervals."""
+
+from relparallel.claims.scoreboard import scoreboard
+from relparallel.hardware import accelerator, accelerators, cluster
+from relparallel.parallel import Strategy, step_time
+from relparallel.parallel.calibration import calibration, priors
+from relparallel.workload import transformer
+
+
+def test_where_nothing_was_measured_the_parameters_of_the_next_in_rate_are_lent():
+    lent = {name: calibration(name).borrowed for name in accelerators()}
+    assert {name: near for name, near in lent.items() if near} == {
+        "b300-270gb": "b200", "gb300-279gb": "b200", "mi300x-192gb": "h100", "tpu-trillium-32gb": "h100",
+        "tpu-v4-32gb": "a100", "tpu-v5p-95gb": "a100", "v100-16gb": "a100", "v100-32gb": "a100",
+    }  # fmt: skip
+    loan, bounds = calibration("mi300x-192gb"), priors(accelerator("mi300x-192gb"))
+    assert not loan.factors
+    assert all(value <= bounds[name].highest for name, value in loan.values.items())
+    assert loan.values["gemm"] < 668.4 / 1307  # nobody has measured more
+
+
+def test_the_interval_of_a_loan_is_as_wide_as_loans_among_measured_families_were_off():
+    board = scoreboard()
+    lent = board[(board["used"] == "parameters of another accelerator") & (board["source"] == "all")]
+    assert set(lent["family"]) == {"a100", "b200", "h100"}
+    assert (lent["inside"] >= 85).all()  # each by the width that the other two families give
+    own, loan = calibration("b200-180gb"), calibration("gb300-279gb")
+    assert all(loan.scatter[kind][0.9] > own.scatter[kind][0.9] for kind in own.scatter)
+
+
+def test_a_step_says_that_nobody_measured_on_its_accelerator():
+    gpt, place = transformer("gpt3-13b"), cluster("v100-16gb-dgx", 16)
+    step = step_time(gpt, Strategy(tensor=8, data=2, zero_stage=1), place, 64)
+    assert "no run on v100 was measured: parameters of the a100" in step.explain()
+    low, high = step.interval(0.9)
+    assert high / low > 2
