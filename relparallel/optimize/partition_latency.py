@@ -75,7 +75,8 @@ def latency_partition(
     used = [d for d in range(k + 1) if (device == d).any()]
     names = np.array(problem.names, dtype=object)
     return Partition(
-        max_load=float(loads.max()), bound=float(min(bound, latency)), latency=latency, device=device, loads=loads,
+        max_load=float(loads.max()), bound=float(min(bound, latency)), latency=latency,
+        device=device, loads=loads,
         stages=tuple(tuple(names[device == d].tolist()) for d in used), stage_devices=tuple(used),
     )  # fmt: skip
 
