@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.optimize._ideals import FloatArray, Groups, Ideals, IntArray, Stages
@@ -44,7 +45,7 @@ class Partition:
         return bool((self.latency or self.max_load) <= self.bound * (1 + 1e-6))
 
 
-def partition_loads(problem: PartitionProblem, device: IntArray, accelerators: int) -> FloatArray:
+def partition_loads(problem: PartitionProblem, device: ArrayLike, accelerators: int) -> FloatArray:
     """Return the seconds that each device works and sends for one sample.
 
     Parameters

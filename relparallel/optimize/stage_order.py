@@ -96,9 +96,8 @@ def stage_order(
     require_real(latency=latency, pcie_latency=pcie_latency, at_least=0)
     require_int(grouped=grouped, at_least=1)
     require_choice(("sum", "bottleneck"), objective=objective)
-    ends = (
-        list(range(n)) if last is None else _arrays.integers("last", list(last), -1, at_most=n - 1).tolist()
-    )
+    allowed = np.arange(n) if last is None else last
+    ends = _arrays.integers("last", allowed, -1, at_most=n - 1).tolist()
     if not ends:
         raise ValueError(f"last must name a device, got {last!r}")
     hops = [_hops(links, b, latency) for b in bytes_sent]
