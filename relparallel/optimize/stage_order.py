@@ -59,7 +59,8 @@ def stage_order(
     grouped : int
         Micro-batches that share a call over PCIe.
     objective : {"sum", "bottleneck"}
-        All transfers of a micro-batch one after another, or the longest one, which bounds the throughput.
+        All transfers of a micro-batch one after another, or the longest one, which bounds the throughput, and
+        of such orders the one of least sum.
     last : array_like of int, optional
         Devices that may run the last stage; all by default.
 
@@ -105,6 +106,8 @@ def stage_order(
     over_host = pcie_latency / grouped + bytes_sent / pcie
     costs = [np.minimum(path, time) for path, time in zip(paths, over_host, strict=True)]
     value, devices = _held_karp(costs, ends, np.add if objective == "sum" else np.maximum)
+    if objective == "bottleneck":
+        _, devices = _held_karp([np.where(cost <= value, cost, np.inf) for cost in costs], ends, np.add)
     pairs = list(pairwise(devices))
     routes = [
         (u, v) if over_host[i] < paths[i][u, v] else tuple(nx.shortest_path(hops[i], u, v, "weight"))
