@@ -31,6 +31,11 @@ class Groups:
         """Number of groups."""
         return len(self.accelerator)
 
+    @property
+    def costs(self) -> FloatArray:
+        """Seconds of the outputs."""
+        return np.array(list(self.outputs.values()), dtype=float)
+
     @classmethod
     def of(cls, problem: PartitionProblem, blocks: bool = False, leaves: bool = True) -> "Groups":
         """Colours, merged until no two need each other.
@@ -202,7 +207,7 @@ class Ideals:
             gain = float(np.nanmax(np.append(g.accelerator / g.cpu, 0.0)))
         best, before = _chains(
             self.begins, self.added, self.target, sums, counts,
-            np.array([cost for _, cost in outputs]), np.array([len(ends) for ends, _ in outputs], np.int16),
+            g.costs, np.array([len(ends) for ends, _ in outputs], np.int16),
             starts, np.array([e for held in touched for e in held], dtype=np.int64), k, c, room, below, gain,
         )  # fmt: skip
         return self._stages(best, before, k)

@@ -1,34 +1,20 @@
-"""The chain of ideals as a mixed-integer programme."""
+"""Chains of ideals as mixed-integer programmes: ``y[v, s] = 1`` where group v is on one of the levels 0..s.
+
+Rows are Kronecker products of what concerns groups and what concerns levels.
+"""
 
 from itertools import combinations
 from time import monotonic
+from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import block_array, csr_array, diags_array, eye_array, kron
 
-from relparallel.optimize._ideals import Groups, Stages
-from relparallel.optimize._milp import FloatArray, OutOfTimeError, least
+from relparallel.optimize._ideals import FloatArray, Groups, IntArray, Stages
+from relparallel.optimize._milp import OutOfTimeError, least
+from relparallel.workload.partition_problems import PartitionProblem
 
-
-class Rows:
-    """Rows ``sum of coefficient * variable <= upper`` of a programme, collected one by one."""
-
-    def __init__(self) -> None:
-        self.upper: list[float] = []
-        self._entries: list[tuple[int, int, float]] = []
-
-    def add(self, terms: list[tuple[int, float]], upper: float) -> None:
-        """One row; a variable may occur in several terms."""
-        self._entries += [(len(self.upper), variable, factor) for variable, factor in terms]
-        self.upper.append(upper)
-
-    def least(self, cost: FloatArray, whole: int, seconds: float) -> tuple[FloatArray | None, float]:
-        """Solve; the first ``whole`` variables are 0 or 1, the others between."""
-        row, column, factor = zip(*self._entries, strict=True)
-        matrix = coo_array((factor, (row, column)), shape=(len(self.upper), cost.size)).tocsr()
-        return least(
-            cost, matrix, -np.inf, self.upper, whole=np.arange(cost.size) < whole, seconds=max(seconds, 1e-3)
-        )
+Block = tuple[list[Any], FloatArray]  # rows of all variables, by kind, and what they must not exceed
 
 
 def chain_of_ideals(
@@ -36,67 +22,120 @@ def chain_of_ideals(
 ) -> tuple[tuple[float, Stages] | None, float]:
     """The least largest load with its stages, and a bound of all: a programme for each place of CPUs."""
     best, bounds, end = start, [], monotonic() + seconds
+    if k + c == 1:
+        return start, start[0] if start else np.inf
     for places in combinations(range(k + c), c):
-        below = (
-            best[0]
-            if best
-            else float(np.maximum(groups.accelerator, groups.cpu).sum()) + 2 * sum(groups.outputs.values())
-        )
+        below = best[0] if best else float((groups.accelerator + groups.cpu).sum() + 2 * groups.costs.sum())
         try:
-            found, bound = _programme(groups, k + c, places, room, below, end - monotonic())
+            found, bound = _throughput(groups, k + c, places, room, below, end - monotonic())
         except OutOfTimeError as late:
             bounds.append(max(late.bound * below, 0.0))
             continue
         if found is not None:
             best = found
             bounds.append(bound)
-    return best, min([*bounds, best[0]] if best else [*bounds, 0.0])
+    return best, min([*bounds, best[0] if best else 0.0])
 
 
-def _programme(
+def _throughput(
     groups: Groups, stages: int, places: tuple[int, ...], room: float, below: float, seconds: float
 ) -> tuple[tuple[float, Stages] | None, float]:
     """The best chain with CPUs at these places, if not above ``below``, the unit of time of the programme."""
-    n, outputs, rows = groups.size, list(groups.outputs.items()), Rows()
-    whole = n * (stages - 1)
-    size = whole + stages * len(outputs) + 1
-
-    def on(v: int, s: int, sign: float = 1.0) -> tuple[list[tuple[int, float]], float]:
-        """Whether group v is on stage s: terms and a constant."""
-        terms = [(v * (stages - 1) + s, sign)] if s < stages - 1 else []
-        terms += [(v * (stages - 1) + s - 1, -sign)] if s else []
-        return terms, sign if s == stages - 1 else 0.0
-
-    for v in range(n):
-        for s in range(stages - 2):
-            rows.add([(v * (stages - 1) + s, 1.0), (v * (stages - 1) + s + 1, -1.0)], 0.0)
-    for u, v in groups.order.edges:
-        for s in range(stages - 1):
-            rows.add([(v * (stages - 1) + s, 1.0), (u * (stages - 1) + s, -1.0)], 0.0)
-    for s in range(stages):
-        amounts = [(groups.cpu / below, 0.0)] if s in places else [
-            (groups.accelerator / below, 0.0), (groups.memory / max(room, 1.0), room / max(room, 1.0)),
-            (groups.banned.astype(float), 0.0),
-        ]  # fmt: skip
-        for i, (amount, most) in enumerate(amounts):
-            terms = [(size - 1, -1.0)] if i == 0 else []
-            for v in np.flatnonzero(amount).tolist():
-                more, constant = on(v, s, float(amount[v]))
-                terms, most = terms + more, most - constant
-            if i == 0 and s not in places:
-                terms += [(whole + s * len(outputs) + e, cost / below) for e, (_, cost) in enumerate(outputs)]
-            rows.add(terms, most)
-        for e, (ends, _) in enumerate(outputs if s not in places else []):
-            circle = sorted(ends)
-            for u, v in zip(circle, circle[1:] + circle[:1], strict=True):
-                (plus, one), (minus, other) = on(u, s), on(v, s, -1.0)
-                rows.add([*plus, *minus, (whole + s * len(outputs) + e, -1.0)], -one - other)
-    x, bound = rows.least(np.eye(size)[-1], whole, seconds)
+    n, levels, m = groups.size, stages - 1, len(groups.costs)
+    step = eye_array(stages, levels) - eye_array(stages, levels, k=-1)  # y[s] - y[s-1]
+    cpu = np.isin(np.arange(stages), places)
+    circles = [np.array(sorted(ends)) for ends in groups.outputs]
+    owner = np.repeat(np.arange(m), [len(circle) for circle in circles])
+    here = np.concatenate([np.empty(0, np.int64), *circles])
+    beyond = np.concatenate([np.empty(0, np.int64), *(np.roll(circle, 1) for circle in circles)])
+    loads = np.where(cpu[:, None], groups.cpu, groups.accelerator) / below
+    paid = kron(groups.costs[None] / below, diags_array((~cpu).astype(float)))
+    # Each output pays on a stage that holds one of its ends and not the next of the circle of all.
+    parted = kron(_pick(here, n) - _pick(beyond, n), step)
+    blocks: list[Block] = [
+        *_chain(groups, levels),
+        ([_on_levels(loads, step), paid, -np.ones((stages, 1))], -_at_end(loads)),
+        ([parted, -kron(_pick(owner, m), eye_array(stages)), None], np.zeros(owner.size * stages)),
+    ]
+    held = np.where(cpu[:, None], 0.0, np.where(groups.banned > 0, 2.0, groups.memory / max(room, 1.0)))
+    blocks.append(([_on_levels(held, step), None, None], min(room, 1.0) - _at_end(held)))
+    x, bound = _solve(blocks, [n * levels, m * stages, 1], seconds)
     if x is None:
         return None, np.inf
-    stage = stages - 1 - x[:whole].reshape(n, stages - 1).sum(axis=1).astype(int)
-    k, plan = stages - len(places), []
-    for s in range(stages):
-        device = k + places.index(s) if s in places else s - sum(place < s for place in places)
-        plan.append((device, np.flatnonzero(stage == s).tolist()))
+    stage = levels - x[: n * levels].reshape(n, levels).sum(axis=1).astype(int)
+    device = np.where(cpu, np.cumsum(cpu) - 1 + stages - len(places), np.cumsum(~cpu) - 1)
+    plan = [(int(device[s]), np.flatnonzero(stage == s).tolist()) for s in range(stages)]
     return (float(x[-1]) * below, [part for part in plan if part[1]]), bound * below
+
+
+def least_latency(
+    problem: PartitionProblem, groups: Groups, k: int, room: float, below: float, seconds: float
+) -> tuple[IntArray | None, float]:
+    """Devices of the operators that end a sample first, k for CPUs, and a bound.
+
+    CPUs on the even levels of 2 k + 1, an accelerator on each odd one; ``below`` bounds the time.
+    """
+    n, size, levels = groups.size, len(problem), 2 * k
+    step = kron(eye_array(k), np.array([[-1.0, 1.0]]))  # on accelerator i: y[2i+1] - y[2i]
+    member, (maker, user) = _pick(groups.member, n), problem.edges.T
+    made, used, one = _pick(maker, size), _pick(user, size), eye_array(k)
+    on, any_on = kron(member, step), kron(member, step.sum(axis=0)[None])
+    enters = kron((used - made) @ member, step)
+    cpu, cost = problem.cpu_time / below, kron(problem.transfer_time[None] / below, one)
+    load, every = kron(groups.accelerator[None] / below, step), np.ones((size, 1))
+    held = np.where(groups.banned > 0, 2.0, groups.memory / max(room, 1.0))
+    begins, spread, ends = kron(every, one), kron(eye_array(size), np.ones((k, 1))), np.ones(size * k)
+    # Variables: y, done of operators, begin of accelerators, entering and leaving outputs, the last end.
+    blocks: list[Block] = [
+        *_chain(groups, levels),
+        ([-diags_array(cpu) @ any_on, -eye_array(size), None, None, None, None], -cpu),
+        ([-diags_array(cpu[user]) @ used @ any_on, made - used, None, None, None, None], -cpu[user]),
+        ([None, eye_array(size), None, None, None, -every], np.zeros(size)),
+        ([kron(held[None], step), None, None, None, None, None], np.full(k, min(room, 1.0))),
+        ([enters, None, None, -kron(made, one), None, None], np.zeros(len(maker) * k)),
+        ([-enters, None, None, None, -kron(made, one), None], np.zeros(len(maker) * k)),
+        ([None, spread, -begins, eye_array(size * k), None, None], ends),
+        ([load, None, one, cost, cost, -np.ones((k, 1))], np.zeros(k)),
+        ([on + kron(every, load), -spread, begins, kron(every, cost), kron(every, cost), None], ends),
+    ]
+    x, bound = _solve(blocks, [n * levels, size, k, size * k, size * k, 1], seconds)
+    if x is None:
+        return None, below
+    level = levels - x[: n * levels].reshape(n, levels).sum(axis=1).astype(int)
+    return np.where(level % 2 == 1, level // 2, k)[groups.member], bound * below
+
+
+def _chain(groups: Groups, levels: int) -> list[Block]:
+    """Y rises from level to level, and falls along edges."""
+    maker, user = np.array(list(groups.order.edges), dtype=np.int64).reshape(-1, 2).T
+    rise = eye_array(levels - 1, levels) - eye_array(levels - 1, levels, k=1)
+    fall = _pick(user, groups.size) - _pick(maker, groups.size)
+    return [
+        ([kron(matrix, rows)], np.zeros(matrix.shape[0] * rows.shape[0]))
+        for matrix, rows in ((eye_array(groups.size), rise), (fall, eye_array(levels)))
+    ]
+
+
+def _pick(columns: IntArray, width: int) -> Any:
+    """A row for each entry, 1 in that column."""
+    return csr_array((np.ones(len(columns)), (np.arange(len(columns)), columns)), shape=(len(columns), width))
+
+
+def _on_levels(table: FloatArray, step: Any) -> Any:
+    """What each stage has of the amounts [stages, groups], of y."""
+    return csr_array((table[:, :, None] * step.toarray()[:, None, :]).reshape(len(table), -1))
+
+
+def _at_end(table: FloatArray) -> FloatArray:
+    """The constants of these rows: all groups are on the last stage or before."""
+    return np.append(np.zeros(len(table) - 1), table[-1].sum())
+
+
+def _solve(blocks: list[Block], sizes: list[int], seconds: float) -> tuple[FloatArray | None, float]:
+    """Least value of the last variable, those of the first kind whole."""
+    total = sum(sizes)
+    anchor = [csr_array((1, size)) for size in sizes]  # tells the widths of kinds that few rows touch
+    rows = block_array([anchor, *([*row, *[None] * (len(sizes) - len(row))] for row, _ in blocks)])
+    upper = np.concatenate([[0.0], *(limit for _, limit in blocks)])
+    whole = np.arange(total) < sizes[0]
+    return least(np.eye(total)[-1], rows, -np.inf, upper, whole=whole, seconds=max(seconds, 1e-3))

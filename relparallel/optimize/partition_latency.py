@@ -6,7 +6,7 @@ import numpy as np
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.optimize._ideals import Groups, IntArray
 from relparallel.optimize._milp import OutOfTimeError
-from relparallel.optimize._partition_milp import Rows
+from relparallel.optimize._partition_milp import least_latency
 from relparallel.optimize.partition import Partition, partition_loads
 from relparallel.workload.partition_problems import PartitionProblem
 
@@ -69,8 +69,13 @@ def latency_partition(
     require_choice(("milp", "greedy"), method=method)
     groups = Groups.of(problem, leaves=False)
     device, bound = _greedy(groups, k, room), 0.0
-    if method == "milp":
-        device, bound = _programme(problem, groups, device, k, room, seconds)
+    unit = _latency(problem, device, k)
+    if method == "milp" and k and unit:
+        try:
+            better, bound = least_latency(problem, groups, k, room, unit, seconds)
+            device = device if better is None else better
+        except OutOfTimeError as late:
+            bound = max(late.bound * unit, 0.0)
     loads, latency = partition_loads(problem, device, k), _latency(problem, device, k)
     used = [d for d in range(k + 1) if (device == d).any()]
     names = np.array(problem.names, dtype=object)
@@ -107,62 +112,3 @@ def _greedy(groups: Groups, k: int, room: float) -> IntArray:
             device[groups.member == v] = at
             free -= groups.memory[v]
     return device
-
-
-def _programme(
-    problem: PartitionProblem, groups: Groups, start: IntArray, k: int, room: float, seconds: float
-) -> tuple[IntArray, float]:
-    """The best plan on 2 k + 1 levels: CPUs on the even ones, an accelerator on each odd one; and a bound."""
-    n, size, makers = groups.size, len(problem), sorted({u for u, _ in problem.edges.tolist()})
-    unit, levels, rows = _latency(problem, start, k) or 1.0, 2 * k, Rows()
-    whole = n * levels
-    done, begin, coming = whole, whole + size, whole + size + k
-    sending = coming + k * len(makers)
-    last = sending + k * len(makers)
-
-    def on(v: int, i: int, sign: float) -> list[tuple[int, float]]:
-        """Whether operator v is on accelerator i."""
-        at = int(groups.member[v]) * levels + 2 * i
-        return [(at + 1, sign), (at, -sign)]
-
-    def all_on(v: int, sign: float) -> list[tuple[int, float]]:
-        """Whether it is on any accelerator."""
-        return [term for i in range(k) for term in on(v, i, sign)]
-
-    for g in range(n):
-        for s in range(levels - 1):
-            rows.add([(g * levels + s, 1.0), (g * levels + s + 1, -1.0)], 0.0)
-    for u, v in groups.order.edges:
-        for s in range(levels):
-            rows.add([(v * levels + s, 1.0), (u * levels + s, -1.0)], 0.0)
-    for v in range(size):
-        cpu = float(problem.cpu_time[v]) / unit
-        rows.add([(done + v, -1.0), *all_on(v, -cpu)], -cpu)
-        rows.add([(done + v, 1.0), (last, -1.0)], 0.0)
-        if not problem.supported[v]:
-            rows.add(all_on(v, 1.0), 0.0)
-    for u, v in problem.edges.tolist():
-        cpu = float(problem.cpu_time[v]) / unit
-        rows.add([(done + u, 1.0), (done + v, -1.0), *all_on(v, -cpu)], -cpu)
-    for i in range(k):
-        used = [term for v in range(size) for term in on(v, i, float(problem.memory_bytes[v]) / (room or 1))]
-        rows.add(used, room / (room or 1))
-        load = [term for v in range(size) for term in on(v, i, float(problem.accelerator_time[v]) / unit)]
-        for place, u in enumerate(makers):
-            enters, leaves = coming + i * len(makers) + place, sending + i * len(makers) + place
-            load += [(at, float(problem.transfer_time[u]) / unit) for at in (enters, leaves)]
-            rows.add([(done + u, 1.0), (begin + i, -1.0), (enters, 1.0)], 1.0)
-            for v in problem.edges[problem.edges[:, 0] == u, 1].tolist():
-                rows.add([*on(v, i, 1.0), *on(u, i, -1.0), (enters, -1.0)], 0.0)
-                rows.add([*on(u, i, 1.0), *on(v, i, -1.0), (leaves, -1.0)], 0.0)
-        rows.add([*load, (begin + i, 1.0), (last, -1.0)], 0.0)
-        for v in range(size):
-            rows.add([*load, (begin + i, 1.0), (done + v, -1.0), *on(v, i, 1.0)], 1.0)
-    try:
-        x, bound = rows.least(np.eye(last + 1)[-1], whole, seconds)
-    except OutOfTimeError as late:
-        return start, max(late.bound * unit, 0.0)
-    if x is None:
-        return start, unit
-    level = levels - x[:whole].reshape(n, levels).sum(axis=1).astype(int)
-    return np.where(level % 2 == 1, level // 2, k)[groups.member], bound * unit

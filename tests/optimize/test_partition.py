@@ -79,6 +79,8 @@ def test_programme_equals_chain_of_ideals(seed: int) -> None:
     line = throughput_partition(problem, method="line", memory=1e9)
     assert line.max_load >= throughput_partition(problem, memory=1e9).max_load
     assert ideals.ideals > 0 == milp.ideals
+    alone = [throughput_partition(problem, accelerators=0, method=method) for method in ("ideals", "milp")]
+    assert [found.max_load for found in alone] == [problem.cpu_time.sum()] * 2
 
 
 def alone(problem: PartitionProblem, device: np.ndarray) -> float:
