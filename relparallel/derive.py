@@ -260,29 +260,31 @@ def _calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
             scatters[family] = prediction_scatter(*crossed.values())
         errors_of += [_summary(table, family, way) for way, table in ways.items()]
         evidence.append(parameter_evidence(own).reset_index().assign(family=family))
-        rows = [("parameter", *item) for item in fitted.values.items()]
-        rows += [("factor", *item) for item in fitted.factors.items()]
-        rows += [
-            (f"scatter {kind}", str(level), bound)
-            for kind, bounds in scatters.get(family, scatters.get(_WIDEST, {})).items()
-            for level, bound in bounds.items()
-        ]
-        found.append(pd.DataFrame(rows, columns=["kind", "name", "value"]).assign(family=family))
+        found.append(_stored(fitted, family, scatters.get(family, scatters.get(_WIDEST, {}))))
     if len(fits) > 1:
         loans = _loans(fits)
         errors_of += [_summary(own, str(family), "borrowed") for family, own in loans.groupby("group")]
-        rows = [
-            (f"scatter {kind}", str(level), bound)
-            for kind, bounds in prediction_scatter(loans, loans).items()
-            for level, bound in bounds.items()
-        ]
-        found.append(pd.DataFrame(rows, columns=["kind", "name", "value"]).assign(family="borrowed"))
+        found.append(_stored(None, "borrowed", prediction_scatter(loans, loans)))
     table = pd.concat(found)[["family", "kind", "name", "value"]]
     return {
         "calibration": table.sort_values(["family", "kind"], kind="stable"),
         "calibration_errors": pd.concat(errors_of).sort_values("family", kind="stable"),
         "parameter_evidence": pd.concat(evidence).sort_values("family", kind="stable"),
     }
+
+
+def _stored(
+    fitted: Calibration | None, family: str, scatter: Mapping[str, Mapping[float, float]]
+) -> pd.DataFrame:
+    """Rows of the table of calibrations."""
+    rows = [("parameter", *item) for item in fitted.values.items()] if fitted else []
+    rows += [("factor", *item) for item in fitted.factors.items()] if fitted else []
+    rows += [
+        (f"scatter {kind}", str(level), bound)
+        for kind, bounds in scatter.items()
+        for level, bound in bounds.items()
+    ]
+    return pd.DataFrame(rows, columns=["kind", "name", "value"]).assign(family=family)
 
 
 def _loans(fits: Sequence[tuple[list[Run], Calibration]]) -> pd.DataFrame:

@@ -20,8 +20,8 @@ class Accelerator:
     name : str
         Under which `accelerator` finds it.
     peak, matmul : Mapping of str to float
-        Dense matrix products by number format ("bf16", "fp8") [FLOP/s], and the best rate that anybody has
-        measured for one, which no model may exceed.
+        Dense matrix products by number format ("bf16", "fp8", "fp4") [FLOP/s], and the best rate that anybody
+        has measured for one, which no model may exceed.
     memory, memory_bandwidth : float
         [bytes] and [bytes/s].
     node_link : float

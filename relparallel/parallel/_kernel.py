@@ -35,7 +35,8 @@ MACHINE: Final = np.dtype((np.record, [(name, np.float64) for name in (
     "tensor_slow", "context_slow", "data_slow", "pipeline_slow",
     # the software
     "flash_attention", "gradient_bytes", "scatter", "bucketed", "elementwise",
-    "tensor_overlap", "pipeline_overlap", "expert_launch", "factor",
+    "tensor_overlap", "pipeline_overlap", "expert_launch", "node_dispatch",
+    "factor",
 )]))  # fmt: skip
 """What a machine and its software can do; products with weights may run in a smaller number format."""
 
@@ -209,6 +210,25 @@ def _together(h: Any, stride: Any, ranks: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
+def _exchange(size: Any, ranks: Any, inside: Any, copies: Any, h: Any) -> Any:
+    """All-to-all of what each rank holds, in the node and out of it at once.
+
+    A dispatcher that knows nodes sends a token once to each node that has some of its experts: to
+    k (1 - (1 - 1/k)^a) of k nodes where a experts are drawn.
+    """
+    if ranks <= 1:
+        return 0.0
+    near = size * (inside - 1) / ranks / (h.node_link * h.link_share)
+    if ranks <= inside:
+        return near + h["round"] * (1 + 0.25 * ranks) / 2
+    far = size * (ranks - inside) / ranks * h.node / (h.network * h.network_share)
+    if h.node_dispatch > 0:
+        nodes = ranks / inside
+        far *= nodes * (1 - (1 - 1 / nodes) ** copies) / copies
+    return max(near, far) + h["round"] / 2 + h.hop
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
 def _send(size: Any, apart: Any, h: Any) -> Any:
     """Transfer to a GPU so many GPUs further on, while all others of the node do the same."""
     if apart < h.node:
@@ -234,7 +254,9 @@ def _moved(model: Any, h: Any, s: Any, core: Any) -> Any:
     experts = 0.0
     if model.mixture > 0:
         exchanged = hidden * (split / t) * model.active * h.data_slow
-        experts = 2 * model.mixture * _gather(exchanged, s.expert, _together(h, split, s.expert), False, h)
+        experts = (
+            2 * model.mixture * _exchange(exchanged, s.expert, _together(h, split, s.expert), model.active, h)
+        )
     return tensor, context, experts
 
 

@@ -14,7 +14,8 @@ from relparallel.parallel.schedules import FLIGHTS, TABLE
 
 STORAGE: Final = np.dtype((np.record, [(name, np.float64) for name in (
     "parameter", "gradient", "optimizer", "gathered", "bucket", "setup", "logit", "loss",  # see `Precision`
-    "sharded_storage", "flash", "dropout", "offload_optimizer", "offload_parameters",  # 0 or 1
+    "sharded_storage", "flash", "dropout",
+    "offload_optimizer", "offload_parameters", "offload_activations",  # 0 or 1
 )]))  # fmt: skip
 """How the software keeps numbers."""
 
@@ -226,7 +227,10 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
 
     n = s.micro_batch * model.sequence / s.context
     outside = n / s.tensor if s.sequence_parallel else n
-    out[3] = (held * layers if flown < 0 else flown) * kept + (needed - kept if layers > 0 else 0.0)
+    flown = held * layers if flown < 0 else flown
+    if k.offload_activations > 0:  # one comes or goes while another is at work
+        flown = min(flown, 2.0)
+    out[3] = flown * kept + (needed - kept if layers > 0 else 0.0)
     if again > 0:
         out[3] += _waiting(rule, 1.0 * s.micro_batches, i) * layers * again
     logits = n * model.vocabulary / s.tensor
@@ -254,7 +258,7 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _layer(model: Any, s: Any, k: Any) -> Any:
+def layer(model: Any, s: Any, k: Any) -> Any:
     """Parameters and activations of one layer."""
     common, experts = _layer_parameters(model, s)
     kept, needed, again = _layer_activations(model, s, k)
@@ -275,12 +279,12 @@ def stages(model: Any, s: Any, k: Any, own: Any, flown: Any, out: Any) -> None:
 
     ``own`` and ``flown`` [stages] are its layers and those in flight; empty where they are dealt out.
     """
-    layer, rule = _layer(model, s, k), _RULES[s.schedule]
+    one, rule = layer(model, s, k), _RULES[s.schedule]
     for i in range(s.pipeline):
         dealt = _dealt(model, s, rule, i)
         if own.size > 0:
             dealt = own[i], own[s.pipeline - 1 - i], flown[i]
-        _stage(model, s, k, rule, layer, i, dealt, out[i])
+        _stage(model, s, k, rule, one, i, dealt, out[i])
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -294,12 +298,12 @@ def peaks(models: Any, choices: Any, model: Any, k: Any, out: Any) -> None:
     row = np.empty(len(BYTES))
     for j in range(choices.size):
         s, rule = choices[j], _RULES[choices[j].schedule]
-        layer = _layer(models[model[j]], s, k)
+        one = layer(models[model[j]], s, k)
         p, largest = s.pipeline, 0.0
-        every = layer[4] > 0 and _waiting(rule, 1.0 * p, 0) > 0
+        every = one[4] > 0 and _waiting(rule, 1.0 * p, 0) > 0
         for i in range(p):
             if every or i < 2 or i == p - 1 or (rule == _CHIMERA and i == p // 2):
-                _stage(models[model[j]], s, k, rule, layer, i, _dealt(models[model[j]], s, rule, i), row)
+                _stage(models[model[j]], s, k, rule, one, i, _dealt(models[model[j]], s, rule, i), row)
                 held = row[0] + row[1] + row[2] + row[3] + row[4]
                 largest = max(largest, held * (1 + FRAGMENTATION), row[5])
         out[j] = largest

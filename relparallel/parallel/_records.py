@@ -79,6 +79,7 @@ def machine_record(
         tensor_overlap=software.tensor_overlap,
         pipeline_overlap=software.pipeline_overlap,
         expert_launch=software.expert_launch,
+        node_dispatch=software.node_dispatch,
         factor=calibration.factor(software.name),
         **{f"{degree}_slow": 1.0 for degree in DEGREES} | {f"{k}_slow": v for k, v in (slow or {}).items()},
         **calibration.values,

@@ -33,7 +33,8 @@ KINDS: Final = tuple(regime + suffix for suffix in ("", UNSEEN) for regime in RE
 class Software:
     """A generation of training software: its kernels, its gradients on the wire, and what it overlaps.
 
-    ``expert_launch``: host time for the kernels of one expert of a layer forward [s].
+    ``expert_launch``: host time for the kernels of one expert of a layer forward [s]; ``node_dispatch``: a
+    token goes once to each node that has some of its experts, else once to each of these.
     """
 
     name: str = instance(str)
@@ -47,6 +48,7 @@ class Software:
     tensor_overlap: bool = flag()
     pipeline_overlap: bool = flag()
     expert_launch: float = real(default=0.0, at_least=0)
+    node_dispatch: bool = flag(default=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,6 +139,7 @@ def _softwares() -> dict[str, Software]:
             tensor_overlap="tensor" in row["overlaps"],
             pipeline_overlap="pipeline" in row["overlaps"],
             expert_launch=float(row["expert_launch"] or 0),
+            node_dispatch="dispatch" in row["overlaps"],
         )
         for row in shipped_rows("software.csv")
     }

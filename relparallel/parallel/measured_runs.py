@@ -35,7 +35,7 @@ class Run:
     global_batch: int = whole(at_least=1)
     software: str = instance(str)
     time: float = real(above=0)
-    precision: str = choice(("bf16", "fp8"), default="bf16")
+    precision: str = choice(("bf16", "fp8", "fp4"), default="bf16")
     memory: float = real(default=0.0, at_least=0)
     fitted: bool = flag(default=True)
 
@@ -80,7 +80,7 @@ _BRIDGE_MODEL: Final = {
     "DeepSeekV3 (dropless)": "deepseek-v3", "DeepSeekV3 (w/o MTP)": "deepseek-v3",
 }  # fmt: skip
 _OUTLIERS: Final = ("VTRAIN-M-0016",)  # three times as slow as its neighbours, for no reason that is known
-_BLIND: Final = ("MoE", "B300")  # sources of runs that were kept out of the fits
+_BLIND: Final = ("MoE", "fp4", "B300")  # sources of runs that were kept out of the fits
 _LAYOUT: Final = (
     "tensor", "pipeline", "data", "context", "expert", "virtual_stages", "micro_batch", "global_batch",
 )  # fmt: skip
@@ -100,7 +100,7 @@ def measured_runs(*, outliers: bool = False, unfitted: bool = False) -> tuple[Ru
     outliers : bool
         Whether to keep the one declared outlier.
     unfitted : bool
-        Whether to add runs that no calibration has seen: mixtures of experts and B300 of Megatron-Bridge.
+        Whether to add runs in no calibration: mixtures of experts, fp4 and B300 of Megatron-Bridge.
 
     Returns
     -------
@@ -206,11 +206,11 @@ def _run(fact: Fact) -> Run:
     read = {"MPT": _mpt, "BRIDGE": _bridge}.get(_set_of(fact), _megatron)
     source, software, place, model, strategy = read(fact, dict(fact.inputs))
     gpus, batch = int(fact.inputs["gpus"]), int(fact.inputs["gbs"])
-    fp8 = "fp8" in str(fact.inputs.get("precision", "")).lower()
+    said = str(fact.inputs.get("precision", "")).lower()
     return Run(
         id=fact.id, source=source, model=model, strategy=strategy.for_gpus(gpus),
         cluster=cluster(place, gpus), global_batch=batch,
-        software=software, precision="fp8" if fp8 else "bf16",
+        software=software, precision=next((name for name in ("fp4", "fp8") if name in said), "bf16"),
         time=_seconds(fact.value_text.partition(" ")[0], fact.unit, model, batch, gpus),
         fitted=not any(name in source for name in _BLIND),
     )  # fmt: skip
@@ -260,12 +260,13 @@ def _bridge(fact: Fact, row: Mapping[str, Any]) -> Read:
     split = row["tp"] * row["pp"] * row["cp"]
     strategy = Strategy(
         tensor=row["tp"], pipeline=row["pp"], context=row["cp"], data=row["gpus"] // split,
-        expert=row["ep"] if model.experts > 1 else 1,
+        expert=row["ep"] if model.experts > 1 else 1, experts_over_tensor=model.experts > 1,
         micro_batch=row["mbs"], virtual_stages=chunks, sequence_parallel=row["tp"] > 1,
         schedule="interleaved_1f1b" if chunks > 1 else "1f1b", zero_stage=3 if row.get("fsdp", 0) else 1,
     )  # fmt: skip
     device, place = _BRIDGE_CLUSTER[row["system"]]
-    kind = "Megatron-Bridge MoE" if model.experts > 1 else "Megatron-Bridge"
+    kinds = (" MoE", model.experts > 1), (" fp4", "FP4" in str(row["precision"]))
+    kind = "Megatron-Bridge" + "".join(name for name, holds in kinds if holds)
     return f"{kind}, {device}", "megatron-bridge-2025", place, model, strategy
 
 
@@ -276,7 +277,6 @@ def _require_plain(row: Mapping[str, Any]) -> None:
         f"no sizes of {row['model']}": row["model"] not in _BRIDGE_MODEL,
         "fine-tuning: how much of its sequences is padding is not published": "Pre" not in str(row["phase"]),
         "a second run on another split stands in brackets": not isinstance(row["tp"], int),
-        "products in NVFP4 have no measured rate": "NVFP4" in str(row["precision"]),
         "FSDP on racks of NVLink needs recomputation to fit, of which nothing is said": (
             "GB" in str(row["system"]) and bool(row.get("fsdp", 0))
         ),

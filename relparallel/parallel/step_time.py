@@ -158,8 +158,8 @@ def step_time(
     software : str, optional
         One of `softwares`: kernels, what overlaps, and the measured factor of that generation. The newest one
         that was measured on the accelerator where omitted; of one that was not, the interval is wider.
-    precision : {"bf16", "fp8"}
-        Number format of the products with weights, one that was measured on the accelerator.
+    precision : {"bf16", "fp8", "fp4"}
+        Number format of the products with weights, of which the accelerator has a rate.
     calibrated : Calibration, optional
         Parameters of the machine; by default the shipped ones of the accelerator.
     placement : Placement, optional

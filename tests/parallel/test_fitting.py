@@ -175,7 +175,7 @@ def test_one_source_cannot_be_validated():
         (lambda: calibrate([1]), "runs must be Run"),
         (lambda: errors(runs("h100"), None), "calibration must be Calibration"),
         (lambda: replace(runs("h100")[0], time=0.0), "time must be"),
-        (lambda: replace(runs("h100")[0], precision="fp4"), "precision must be one of"),
+        (lambda: replace(runs("h100")[0], precision="int8"), "precision must be one of"),
     ],
 )
 def test_bad_arguments_are_named(make, error):

@@ -32,7 +32,7 @@ def test_a_reason_is_in_words():
     reasons = refused_runs()["reason"]
     assert reasons["MLPERF-4.0-008"] == "weights are frozen, only adapters are trained"
     assert reasons["LLAMA3-0002"] == "virtual_stages is not published"
-    assert reasons["BRIDGE-0020"] == "products in NVFP4 have no measured rate"
+    assert reasons["BRIDGE-0004"] == "no sizes of GPT OSS 120B"
     assert reasons["MAXTEXT-001"] == "tensor is not published"
     assert reasons.str.len().min() > 10
 
@@ -92,11 +92,12 @@ def test_mixtures_of_experts_wait_for_the_launches_of_their_experts():
     assert quiet.total < step.total / 2  # that software launches them together
 
 
-def test_errors_of_mixtures_on_b200_are_within_15_per_cent_on_average():
+def test_half_of_the_mixtures_on_b200_are_within_11_per_cent():
     table = scoreboard().set_index(["source", "used"])
     of = table.loc[[source for source in table.index if "MoE" in source[0]]]
     assert of["rows"].droplevel("used").to_dict() == {
         f"Megatron-Bridge MoE, {chip}": rows
-        for chip, rows in {"B200": 9, "GB200": 12, "B300": 9, "GB300": 23, "H100": 4}.items()
+        for chip, rows in {"B200": 9, "GB200": 12, "B300": 9, "GB300": 23, "H100": 9}.items()
     }
-    assert of.loc[("Megatron-Bridge MoE, B200", "one number fitted"), "mean"] < 15
+    for chip in ("B200", "GB200"):
+        assert of.loc[(f"Megatron-Bridge MoE, {chip}", "one number fitted"), "median"] < 11

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -294,6 +295,12 @@ def test_offloading_moves_bytes_and_counts_the_way():
         assert getattr(state, place) == here.optimizer
         assert getattr(state, other) == 0
         assert state.transfer == pytest.approx(4 * GPT3.parameters / 4)
+    kept = memory(GPT3, replace(split, micro_batch=1), 16, offload="activations")
+    whole = memory(GPT3, replace(split, micro_batch=1), 16)
+    one = (whole.activations - kept.activations) / (GPT3.layers - 2)  # two layers' stay
+    assert kept.host == pytest.approx(one * (GPT3.layers - 2), rel=1e-12)
+    assert kept.transfer == pytest.approx(2 * 4 * GPT3.layers * one, rel=1e-12)  # of 4 micro-batches
+    assert kept.parameters == whole.parameters
     both = memory(GPT3, split, 16, offload="parameters")
     assert both.host == here.optimizer + here.parameters
     assert both.total == here.total - both.host

@@ -17,6 +17,7 @@ from relparallel.parallel import (
     step_time,
     strategy_collectives,
 )
+from relparallel.parallel.calibration import calibration
 from relparallel.parallel.stage_times import dealt_layers
 from relparallel.workload import Transformer, transformer
 
@@ -122,3 +123,22 @@ def test_whole_experts_compute_as_much_and_wait_for_less(tensor, context, data, 
 
 def grid_names():
     return [n for n in Strategy.__dataclass_fields__ if n != "shard"]
+
+
+def test_experts_on_several_nodes_receive_each_token_by_its_senders_share_of_the_network():
+    """Every rank sends (k - 1)/k of its tokens out of its node; knowing nodes, once to each of the k."""
+    model, place, strategy = transformer("mixtral-8x7b"), cluster("h100-80gb-dgx", 64), Strategy(
+        data=16, tensor=4, sequence_parallel=True, expert=8, zero_stage=1
+    )  # fmt: skip
+    known = calibration("h100-80gb")
+    sent = (
+        2 * model.sequence * model.hidden * model.active_experts
+    )  # bytes of a rank, two of a group in a node
+    rate = place.network_bandwidth / place.gpus_per_node * known.values["network_share"]
+    latency = known.values["round"] / 2 + known.values["hop"]
+    passes = 4 * model.layers * 64 // 16  # there and back, forward and backward
+    for name, nodes_only in (("megatron-2025", False), ("megatron-bridge-2025", True)):
+        once = 4 * (1 - (3 / 4) ** 2) / 2 if nodes_only else 1.0
+        step = step_time(model, strategy, place, 64, software=name)
+        expected = passes * (sent * 3 / 4 * once / rate + latency) * known.factor(name)
+        assert step.expert == pytest.approx(expected, rel=1e-12)
