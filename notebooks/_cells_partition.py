@@ -104,7 +104,9 @@ alone[["operators", "accelerators", "greedy_latency", "latency", "bound", "prove
 # of least bottleneck; the number of devices in a set tells which output is next, so outputs may differ. Sixteen devices take a tenth of a second.
 
 # %%
-links = 25e9 * np.array(rp.optimize.DGX1_NVLINKS)
+from relparallel.optimize.stage_order import DGX1_NVLINKS
+
+links = 25e9 * np.array(DGX1_NVLINKS)
 sizes = np.array([8e6, 100e6, 30e6, 60e6, 10e6, 90e6, 20e6])
 host = {"pcie": 12e9, "latency": 5e-6, "pcie_latency": 20e-6}
 direct = links[np.arange(7), np.arange(1, 8)]

@@ -7,11 +7,15 @@ import numpy as np
 import pandas as pd
 
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.optimize import DGX1_NVLINKS, stage_order
-from relparallel.published import data_folder
+from relparallel.optimize import stage_order
+from relparallel.optimize.stage_order import DGX1_NVLINKS
+from relparallel.published import Fact, data_folder
 from relparallel.units import MILLISECOND
 
-_SYSTEM: Final = "Tarnawski*"
+_COLUMNS: Final = {
+    "dp": "max_load", "ideals": "ideals", "dpl": "line", "pd": "blocks", "expert": "experts",
+    "latgreedy": "greedy_latency",
+}  # fmt: skip
 _WRONG_SOURCES: Final = (
     "The published program leaves out edges from sources that it lists by number, to do as PipeDream does; "
     "after colours are merged its numbers mean others: backward operator 37, the mask, has become 36. With "
@@ -23,48 +27,19 @@ _ORDER: Final = (
 )
 
 
-def _derived(graph: str, quantity: str) -> float:
-    """A number of a graph, which must come from a proven plan where it is an optimum."""
+@reproduces(
+    *(f"tar_{kind}_*" for kind in _COLUMNS),
+    system="Tarnawski*",
+    discrepancies={"tar_pd_bert24_trn": _WRONG_SOURCES, "tar_latgreedy_bert3op": _ORDER},
+)
+def plan_of_graph(graph: str, fact: Fact) -> float:
+    """Number of ideals, or time [ms] of the plan that the row speaks of; an optimum must be proven."""
     row = pd.read_csv(data_folder() / "derived" / "partitions.csv").set_index("graph").loc[graph]
-    if quantity == "max_load" and str(row["proven"]) != "True":
+    column = _COLUMNS[fact.id.split("_")[1]]
+    if column == "max_load" and str(row["proven"]) != "True":
         raise ValueError(f"graph must have a proven plan, got {graph!r}")
-    return float(str(row[quantity]))
-
-
-@reproduces("tar_dp_*", system=_SYSTEM)
-def exact_load(graph: str) -> float:
-    """Least largest load [ms], proven."""
-    return _derived(graph, "max_load") / MILLISECOND
-
-
-@reproduces("tar_ideals_*", system=_SYSTEM)
-def number_of_ideals(graph: str) -> float:
-    """Counted by the search."""
-    return _derived(graph, "ideals")
-
-
-@reproduces("tar_dpl_*", system=_SYSTEM)
-def load_of_line(graph: str) -> float:
-    """Largest load with the operators in one line [ms]."""
-    return _derived(graph, "line") / MILLISECOND
-
-
-@reproduces("tar_pd_*", system=_SYSTEM, discrepancies={"tar_pd_bert24_trn": _WRONG_SOURCES})
-def load_of_blocks(graph: str) -> float:
-    """Largest load where branches stay together [ms]."""
-    return _derived(graph, "blocks") / MILLISECOND
-
-
-@reproduces("tar_expert_*", system=_SYSTEM)
-def load_of_experts(graph: str) -> float:
-    """Largest load of a split by hand, priced again [ms]."""
-    return _derived(graph, "experts") / MILLISECOND
-
-
-@reproduces("tar_latgreedy_*", system=_SYSTEM, discrepancies={"tar_latgreedy_bert3op": _ORDER})
-def greedy_latency(graph: str) -> float:
-    """Time of a sample with accelerators filled one after the other [ms]."""
-    return _derived(graph, "greedy_latency") / MILLISECOND
+    value = float(str(row[column]))
+    return value if column == "ideals" else value / MILLISECOND
 
 
 @theorem("THM-stage-order", system="stage order on NVLink and PCIe")

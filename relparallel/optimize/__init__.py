@@ -12,7 +12,7 @@ Where to begin, by what is bought:
 - How to split and run a training job: `best_stage_layers`, `joint` (of strategies whose speed is computed, or
   was measured), `break_even_rate`.
 - Which device runs which operators: `throughput_partition`, `latency_partition`, and `partition_loads` of any
-  plan. Which device of a server runs which stage: `stage_order`, on `DGX1_NVLINKS` for example.
+  plan. Which device of a server runs which stage: `stage_order`.
 
 Most results carry the ``formulation`` that was solved, or ``explain()`` themselves, and have ``to_frame()``.
 """

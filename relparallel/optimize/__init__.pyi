@@ -16,6 +16,6 @@ from .redundancy_allocation import (
 from .reliable_network import reliable_network as reliable_network
 from .replica_placement import ReplicaPlacement as ReplicaPlacement, place_replicas as place_replicas
 from .spare_parts import spares as spares
-from .stage_order import DGX1_NVLINKS as DGX1_NVLINKS, stage_order as stage_order
+from .stage_order import stage_order as stage_order
 from .stage_split import best_stage_layers as best_stage_layers
 from .survivable_augmentation import survivable_augmentation as survivable_augmentation

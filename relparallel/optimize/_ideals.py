@@ -149,7 +149,10 @@ def _blocks(problem: PartitionProblem, member: IntArray) -> IntArray:
 
 
 class Ideals:
-    """Sets of groups that hold all that comes before their members, and how they grow by a group."""
+    """Sets of groups that hold all that comes before their members, and how they grow by a group.
+
+    The search of ideals stops when there are more than ``most``.
+    """
 
     def __init__(self, groups: Groups, order: "nx.DiGraph[int]", most: float = np.inf) -> None:
         self.groups = groups
@@ -170,17 +173,9 @@ class Ideals:
                 target.append(number[larger])
             begins.append(len(added))
             if len(sets) > most:
-                raise OverflowError
+                break
         self.sets = sets
         self.begins, self.added, self.target = (np.array(x, dtype=np.int64) for x in (begins, added, target))
-
-    @classmethod
-    def of(cls, groups: Groups, most: float) -> "Ideals | None":
-        """All ideals, or None where there are too many."""
-        try:
-            return cls(groups, groups.order, most)
-        except OverflowError:
-            return None
 
     def __len__(self) -> int:
         return len(self.sets)
@@ -210,23 +205,15 @@ class Ideals:
             g.costs, np.array([len(ends) for ends, _ in outputs], np.int16),
             starts, np.array([e for held in touched for e in held], dtype=np.int64), k, c, room, below, gain,
         )  # fmt: skip
-        return self._stages(best, before, k)
-
-    def _stages(self, best: FloatArray, before: IntArray, k: int) -> tuple[float, Stages] | None:
-        """Read the chain backwards from the ideal of all groups."""
-        at = len(self) - 1
-        used = np.unravel_index(int(best[at].argmin()), best[at].shape)
-        value, a, b = float(best[at][used]), int(used[0]), int(used[1])
-        if not np.isfinite(value):
-            return None
-        stages = []
-        while at:
+        at, (value, a, b) = len(self) - 1, min((best[-1, a, b], a, b) for a, b in np.ndindex(k + 1, c + 1))
+        stages: Stages = []
+        while at and value < np.inf:
             earlier, on_cpu = divmod(int(before[at, a, b]), 2)
             held = self.sets[at] & ~self.sets[earlier]
             a, b = (a, b - 1) if on_cpu else (a - 1, b)
-            stages.append((k + b if on_cpu else a, [v for v in range(self.groups.size) if held >> v & 1]))
+            stages.append((k + b if on_cpu else a, [v for v in range(g.size) if held >> v & 1]))
             at = earlier
-        return value, stages[::-1]
+        return (float(value), stages[::-1]) if value < np.inf else None
 
 
 @njit(cache=True)  # type: ignore[misc]

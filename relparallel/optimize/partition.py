@@ -161,15 +161,17 @@ def throughput_partition(
             raise ValueError(f"memory must hold the stages of a line of operators, got {room} bytes")
         return _partition(problem, groups, line[1], k, 0.0, groups.size + 1)
     start = np.inf if line is None else line[0]
-    ideals = None if method == "milp" else Ideals.of(groups, np.inf if method == "ideals" else _MOST_IDEALS)
-    if ideals is not None:
-        better = ideals.best_chain(k, c, room, start)
-        found, bound = better or line, (better or line or (np.inf,))[0]
+    most = {"milp": 0.0, "ideals": np.inf}.get(method, _MOST_IDEALS)
+    ideals = Ideals(groups, groups.order, most)
+    counted = len(ideals) if len(ideals) <= most else 0
+    if counted:
+        found = ideals.best_chain(k, c, room, start) or line
+        bound = found[0] if found else np.inf
     else:
         found, bound = chain_of_ideals(groups, k, c, room, line, seconds)
     if found is None:
         raise ValueError(f"memory must hold the stages of {k} accelerators, got {room} bytes")
-    return _partition(problem, groups, found[1], k, bound, 0 if ideals is None else len(ideals))
+    return _partition(problem, groups, found[1], k, bound, counted)
 
 
 def _partition(

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from relparallel.optimize import DGX1_NVLINKS, stage_order
+from relparallel.optimize import stage_order
+from relparallel.optimize.stage_order import DGX1_NVLINKS
 
 LINKS = 25e9 * np.array(DGX1_NVLINKS)
 
