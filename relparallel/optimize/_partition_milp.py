@@ -7,6 +7,7 @@ from itertools import combinations
 from time import monotonic
 from typing import Any
 
+import networkx as nx
 import numpy as np
 from scipy.sparse import block_array, csr_array, diags_array, eye_array, kron
 
@@ -85,12 +86,16 @@ def least_latency(
     load, every = kron(groups.accelerator[None] / below, step), np.ones((size, 1))
     held = np.where(groups.banned > 0, 2.0, groups.memory / max(room, 1.0))
     begins, spread, ends = kron(every, one), kron(eye_array(size), np.ones((k, 1))), np.ones(size * k)
+    soonest = np.minimum(cpu, np.where(problem.supported, problem.accelerator_time / below, np.inf))
+    for v in nx.topological_sort(nx.DiGraph(problem.edges.tolist())):
+        soonest[v] += max(soonest[maker[user == v]], default=0.0)
     # Variables: y, done of operators, begin of accelerators, entering and leaving outputs, the last end.
     blocks: list[Block] = [
         *_chain(groups, levels),
         ([-diags_array(cpu) @ any_on, -eye_array(size), None, None, None, None], -cpu),
         ([-diags_array(cpu[user]) @ used @ any_on, made - used, None, None, None, None], -cpu[user]),
         ([None, eye_array(size), None, None, None, -every], np.zeros(size)),
+        ([None, -eye_array(size), None, None, None, None], -soonest),
         ([kron(held[None], step), None, None, None, None, None], np.full(k, min(room, 1.0))),
         ([enters, None, None, -kron(made, one), None, None], np.zeros(len(maker) * k)),
         ([-enters, None, None, None, -kron(made, one), None], np.zeros(len(maker) * k)),
