@@ -5,6 +5,7 @@ Each row says from which input it was computed (sha256), so that a reader can te
 """
 
 import hashlib
+import json
 import os
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel import training
+from relparallel import optimize, training
 from relparallel.parallel.calibration import Calibration, borrow
 from relparallel.parallel.fitting import (
     calibrate,
@@ -32,6 +33,7 @@ from relparallel.published import data_folder
 from relparallel.reliability import evaluate
 from relparallel.topology.formats import read
 from relparallel.units import DAY, HOUR, MINUTE
+from relparallel.workload import read_partition_problem
 
 __all__ = ["derive"]
 
@@ -54,6 +56,8 @@ _ZONES: Final = {
 }  # traces with preemptions, and the unit of their times
 _ZOO: Final = "data/topology-zoo/topology-zoo.tar.xz"
 _ZOO_UP: Final = 0.99
+_PLACED: Final = "data/dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json"
+_SMALL: Final = 40  # operators, up to which the least latency is proven in minutes
 _GOING_ON: Final = ("elastic", "regroup", "bamboo", "oobleck")
 
 
@@ -77,6 +81,7 @@ def derive(folder: Path | None = None) -> list[Path]:
     """
     target = data_folder() / "derived" if folder is None else folder
     record, zoo = _input(_LANL), _input(_ZOO)
+    placements = _input(_PLACED).parents[2]
     traces = [_input(f"{_SPOT}-{zone}.csv") for zone in _ZONES]
     target.mkdir(parents=True, exist_ok=True)
     written = derive_calibration(target)
@@ -84,7 +89,9 @@ def derive(folder: Path | None = None) -> list[Path]:
     replays += [_spot_table(path).assign(input_sha256=_digest(path)) for path in traces]
     written.append(_write(pd.concat(replays), target / "failure_replays.csv"))
     networks = _zoo_table(zoo).assign(input_sha256=_digest(zoo))
-    return [*written, _write(networks, target / "topology_zoo.csv")]
+    written.append(_write(networks, target / "topology_zoo.csv"))
+    graphs = sorted(placements.glob("*-inputs/*/*.json"))
+    return [*written, _write(_partition_table(graphs, placements), target / "partitions.csv")]
 
 
 def derive_calibration(target: Path) -> list[Path]:
@@ -128,6 +135,42 @@ def _zoo_table(path: Path) -> pd.DataFrame:
             rows.append((file.stem, len(part), part.size(), _ZOO_UP, *digits))
     columns = ["network", "nodes", "links", "link_up", "reliability", "unreliability"]
     return pd.DataFrame(sorted(rows), columns=columns)
+
+
+def _partition_table(graphs: list[Path], folder: Path) -> pd.DataFrame:
+    """Plans [s] of the placement problems of Tarnawski et al.: exact, two baselines, and those of experts."""
+    rows = []
+    for path in graphs:
+        problem, name = read_partition_problem(path), str(path.relative_to(folder).with_suffix(""))
+        row = {
+            "graph": name, "operators": len(problem), "edges": len(problem.edges),
+            "accelerators": problem.accelerators,
+        }  # fmt: skip
+        if name.startswith("latency"):
+            row["greedy_latency"] = optimize.latency_partition(problem, method="greedy").latency
+            if len(problem) <= _SMALL:
+                least = optimize.latency_partition(problem)
+                row |= {"latency": least.latency, "bound": least.bound, "proven": least.proven}
+        else:
+            best = optimize.throughput_partition(problem)
+            row |= {"ideals": best.ideals, "max_load": best.max_load, "bound": best.bound}
+            row["proven"] = best.proven
+            for method in ("line", "blocks"):
+                row[method] = optimize.throughput_partition(problem, method=method).max_load
+            row["experts"] = _experts_load(path, folder / "human-experts" / f"{path.stem}_expert.json")
+        rows.append(row | {"input_sha256": _digest(path)})
+    table = pd.DataFrame(rows).astype({"ideals": "Int64"})
+    return table[[*table.columns.drop("input_sha256"), "input_sha256"]]
+
+
+def _experts_load(path: Path, split: Path) -> float:
+    """Largest load of a split by hand of a graph of layers."""
+    if path.parent.name != "LayerGraphs" or not split.is_file():
+        return np.nan
+    problem, devices = read_partition_problem(path), json.loads(split.read_text())["fpgas"]
+    where = {node: place for place, device in enumerate(devices) for node in device["nodes"]}
+    ids = sorted(node["id"] for node in json.loads(path.read_text())["nodes"])
+    return float(optimize.partition_loads(problem, [where[i] for i in ids], problem.accelerators).max())
 
 
 def _spot_table(path: Path) -> pd.DataFrame:

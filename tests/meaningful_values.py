@@ -43,6 +43,7 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "topology.read": {"path": FREE},
     "topology.write": {"path": FREE},
     "workload.LayerGraph": {"title": FREE, "edges": {"empty"}},  # a model of one layer
+    "workload.PartitionProblem": {"edges": {"empty"}},  # operators that need nothing from each other
     "workload.read_partition_problem": {"path": FREE},
     "workload.read_profile": {"path": FREE},
     "workload.write_profile": {"path": FREE},

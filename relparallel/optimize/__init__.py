@@ -11,6 +11,8 @@ Where to begin, by what is bought:
 - Where to keep copies of checkpoints: `place_replicas`.
 - How to split and run a training job: `best_stage_layers`, `joint` (of strategies whose speed is computed, or
   was measured), `break_even_rate`.
+- Which device runs which operators: `throughput_partition`, `latency_partition`, and `partition_loads` of any
+  plan. Which device of a server runs which stage: `stage_order`.
 
 Most results carry the ``formulation`` that was solved, or ``explain()`` themselves, and have ``to_frame()``.
 """

@@ -7,6 +7,8 @@ from .maintenance import (
     inspection_interval as inspection_interval,
     replacement_interval as replacement_interval,
 )
+from .partition import partition_loads as partition_loads, throughput_partition as throughput_partition
+from .partition_latency import latency_partition as latency_partition
 from .redundancy_allocation import (
     redundancy_allocation as redundancy_allocation,
     redundancy_allocations as redundancy_allocations,
@@ -14,5 +16,6 @@ from .redundancy_allocation import (
 from .reliable_network import reliable_network as reliable_network
 from .replica_placement import ReplicaPlacement as ReplicaPlacement, place_replicas as place_replicas
 from .spare_parts import spares as spares
+from .stage_order import stage_order as stage_order
 from .stage_split import best_stage_layers as best_stage_layers
 from .survivable_augmentation import survivable_augmentation as survivable_augmentation

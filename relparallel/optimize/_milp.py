@@ -29,42 +29,42 @@ def least(
     lower: Any,
     upper: Any = np.inf,
     *,
-    whole: bool = True,
+    whole: bool | NDArray[np.bool_] = True,
     finer: float = 1.0,
     gap: float = 0.0,
     seconds: float = np.inf,
 ) -> tuple[FloatArray | None, float]:
     """Variables in [0, 1] of least cost with ``lower <= rows x <= upper``, and a bound of all costs.
 
-    None where there are none. Whole ones come back rounded, after a check that they were whole. The optimum
+    None where there are none. Those that ``whole`` marks come back rounded, after a check. The optimum
     is known to 1e-9 of the largest cost, or ``finer`` times finer; with a gap, to that relative gap.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 
+    mixed = np.broadcast_to(np.asarray(whole), cost.shape)
     scale = finer * _LARGEST_COST / (np.abs(cost).max(initial=0.0) or 1.0)
     with _silent():
         found = milp(
             cost * scale,
-            integrality=np.full(cost.size, int(whole)),
+            integrality=mixed.astype(int),
             bounds=Bounds(0.0, 1.0),
             constraints=LinearConstraint(csr_array(rows), lower, upper),
             options={"mip_rel_gap": gap, "time_limit": seconds},
         )
-    bound = found.fun if not whole else getattr(found, "mip_dual_bound", None)
+    bound = found.fun if not mixed.any() else getattr(found, "mip_dual_bound", None)
     low = -np.inf if bound is None else float(bound) / scale
     if found.status == 1:
-        raise OutOfTimeError(low if whole else -np.inf)
+        raise OutOfTimeError(low if mixed.any() else -np.inf)
     if found.status == 2:
         return None, low
     if found.status != 0:
         raise RuntimeError(f"the programme of {cost.size} variables was not solved: {found.message}")
     x = np.asarray(found.x)
-    if not whole:
-        return x, low
-    if np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
+    rounded = np.where(mixed, np.round(x), x)
+    if np.abs(x - rounded).max(initial=0.0) > 1e-5:
         raise RuntimeError(f"the programme of {cost.size} variables came back fractional")
-    return np.round(x), low
+    return rounded, low
 
 
 @contextmanager

@@ -16,7 +16,10 @@ from .encoders import (
 )
 from .graph import LayerGraph as LayerGraph
 from .operators import KINDS as KINDS
-from .partition_problems import read_partition_problem as read_partition_problem
+from .partition_problems import (
+    PartitionProblem as PartitionProblem,
+    read_partition_problem as read_partition_problem,
+)
 from .precision import (
     FORMATS as FORMATS,
     lost_gradients as lost_gradients,
