@@ -91,7 +91,7 @@ alone = plans[plans["greedy_latency"].notna()].set_index("graph")
 alone[["operators", "accelerators", "greedy_latency", "latency", "bound", "proven"]].dropna(axis=1, how="all")
 
 # %% [markdown]
-# Filling accelerators one after the other is optimal for BERT-24: the integer programme proves it in a minute. On the larger graphs
+# Filling accelerators one after the other is optimal for BERT-24: the integer programme proves it in half a minute. On the larger graphs
 # the programme proves nothing useful in minutes, so only the baseline is shown.
 #
 # ## Which GPU runs which stage?
@@ -122,9 +122,8 @@ for name, order in {"least sum": best, "least bottleneck": slowest, "last stage 
 fig, axes = figure(width="double", height=2.6, columns=2)
 angle = 2 * np.pi * np.array([0, 1, 2, 3, 7, 6, 5, 4]) / 8 + np.pi / 8
 place = np.column_stack([np.cos(angle), np.sin(angle)])
-chain = [(i, i + 1) for i in range(7)]
-shown = {"in order of numbers": (numbers.sum(), chain), "least sum": (best.value, best.routes)}
-for ax, (title, (value, routes)) in zip(axes, shown.items(), strict=True):
+plain = numbers.sum(), [(i, i + 1) for i in range(7)]
+for ax, title, (value, routes) in zip(axes, ("by number", "least sum"), (plain, (best.value, best.routes))):
     for u, v in zip(*np.nonzero(np.triu(links)), strict=True):
         ax.plot(*place[[u, v]].T, color="0.8", linewidth=links[u, v] / 25e9, zorder=1)
     for i, route in enumerate(routes):

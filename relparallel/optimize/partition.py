@@ -6,7 +6,7 @@ that can still beat the best plan known are followed: first that of the operator
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -175,17 +175,22 @@ def throughput_partition(
 
 
 def _partition(
-    problem: PartitionProblem, groups: Groups, stages: Stages, k: int, bound: float,
-    ideals: int,
-) -> Partition:  # fmt: skip
-    """The plan of stages given as (device, groups), priced anew."""
+    problem: PartitionProblem, groups: Groups, stages: Stages, k: int, bound: float, ideals: int
+) -> Partition:
+    """The plan of stages given as (device, groups)."""
     device = np.full(len(problem), -1)
     for place, held in stages:
         device[np.isin(groups.member, held)] = place
-    loads = partition_loads(problem, device, k)
-    names = np.array(problem.names, dtype=object)
+    return priced(problem, device, [place for place, _ in stages], k, bound, ideals=ideals)
+
+
+def priced(
+    problem: PartitionProblem, device: IntArray, used: list[int], k: int, bound: float, **extra: Any
+) -> Partition:
+    """The plan with these devices in the order of the pipeline, its loads taken anew."""
+    loads, names = partition_loads(problem, device, k), np.array(problem.names, dtype=object)
     return Partition(
-        max_load=float(loads.max()), bound=min(bound, float(loads.max())),
-        stages=tuple(tuple(names[device == place].tolist()) for place, _ in stages),
-        stage_devices=tuple(place for place, _ in stages), device=device, loads=loads, ideals=ideals,
+        max_load=float(loads.max()), bound=min(bound, extra.get("latency", float(loads.max()))),
+        stages=tuple(tuple(names[device == place].tolist()) for place in used), stage_devices=tuple(used),
+        device=device, loads=loads, **extra,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from relparallel._checks import require_choice, require_instance, require_int, r
 from relparallel.optimize._ideals import Groups, IntArray
 from relparallel.optimize._milp import OutOfTimeError
 from relparallel.optimize._partition_milp import least_latency
-from relparallel.optimize.partition import Partition, partition_loads
+from relparallel.optimize.partition import Partition, partition_loads, priced
 from relparallel.workload.partition_problems import PartitionProblem
 
 
@@ -76,14 +76,8 @@ def latency_partition(
             device = device if better is None else better
         except OutOfTimeError as late:
             bound = max(late.bound * unit, 0.0)
-    loads, latency = partition_loads(problem, device, k), _latency(problem, device, k)
     used = [d for d in range(k + 1) if (device == d).any()]
-    names = np.array(problem.names, dtype=object)
-    return Partition(
-        max_load=float(loads.max()), bound=float(min(bound, latency)), latency=latency,
-        device=device, loads=loads,
-        stages=tuple(tuple(names[device == d].tolist()) for d in used), stage_devices=tuple(used),
-    )  # fmt: skip
+    return priced(problem, device, used, k, float(bound), latency=_latency(problem, device, k))
 
 
 def _latency(problem: PartitionProblem, device: IntArray, k: int) -> float:
