@@ -36,7 +36,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "policy": "recycle", "repair": 60.0, "micro_batches": 8, "bubble": 0.5,
     },
     "training.Recovery reduced": lambda: {
-        "policy": "reduced_tensor", "repair": 60.0, "partial": 0.5, "divisor": True,
+        "policy": "reduced_tensor", "repair": 60.0, "partial": 0.5, "divisor": True, "boost": 1.1,
     },
     "training.Recovery shards": lambda: {"policy": "spare_shards", "repair": 60.0, "holders": 3},
     "training.break_even_any": lambda: {

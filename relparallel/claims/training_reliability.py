@@ -2,12 +2,15 @@
 
 from typing import Final
 
+import numpy as np
+
 from relparallel import hardware, optimize, parallel, training, units, workload
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.published import Fact, facts
 from relparallel.training.checkpointing import availability_optimal_interval
 from relparallel.training.effective_time import expected_segment_time
+from relparallel.training.factors import outside_pauses
 
 
 @reproduces("L3-003")
@@ -65,6 +68,19 @@ def rsc_time_between_failures(nodes: int, node_rate: float) -> float:
     node = training.ComponentClass(name="node", level="node", rate=node_rate)
     cluster = hardware.Cluster(nodes=nodes)
     return training.FailureModel(classes=(node,), cluster=cluster).mtbf / units.HOUR
+
+
+_NO_RATE = (
+    "The abstract states no failure rate. From 10 min and 44 %, stalls that every failure begins anew give "
+    "78.2 %, stalls without failures 83.2 %: the printed 80 % lies between the two."
+)
+
+
+@reproduces("FTHSDP-004", discrepancies={"FTHSDP-004": _NO_RATE})
+def share_with_replicas_as_units_of_failure(stall: float, whole_stall: float, whole_share: float) -> float:
+    """Share outside stalls, at the failure rate that share and stall of the synchronous job imply."""
+    rate = -np.log([whole_share]) / whole_stall
+    return outside_pauses(rate, np.array([stall]))
 
 
 @reproduces("ETTR-*")

@@ -1,6 +1,7 @@
 """Expected share of the full throughput with 0 … ``down`` failed nodes, one function per kind of policy."""
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -180,40 +181,41 @@ def _fill(nodes: int, smallest: int, rates: Any, pipelines: int) -> Any:
 
 
 def reduced_tensor(
-    shape: JobShape, down: int, kept: int, batch: str, micro_batches: int | None, partial: float
+    shape: JobShape, down: int, pace: Fraction, batch: str, micro_batches: int | None, partial: float
 ) -> Array:
-    """Go on with t' of t ranks where a node lost one GPU; drop a replica that lost a whole node."""
+    """Go on at a smaller pace where a node lost one GPU; drop a replica that lost a whole node."""
     units, size = shape.units, shape.nodes_per_replica
     if batch == "keep":
         chance = units_hit(units, size, down)
         slowed = np.arange(chance.shape[1])
-        speeds = _uneven_speed(units - slowed, slowed, kept, shape.tensor, units, micro_batches or 1)
+        fast, slow = pace.numerator, pace.denominator
+        speeds = _uneven_speed(units - slowed, slowed, fast, slow, units, micro_batches or 1)
         return np.asarray(chance @ speeds)
     chance = failed_in_unit(shape.nodes, size, down)
     alive = chance[:, 1:] @ partial ** np.arange(1, chance.shape[1])
-    return np.asarray(chance[:, 0] + kept / shape.tensor * alive)
+    return np.asarray(chance[:, 0] + float(pace) * alive)
 
 
 def _uneven_speed(
     whole: NDArray[np.int64],
     slowed: NDArray[np.int64],
-    kept: int,
-    tensor: int,
+    fast: int,
+    slow: int,
     units: int,
     micro_batches: int,
 ) -> Array:
     """Speed at which replicas of two paces get through a batch of whole micro-batches.
 
-    In time units of which a micro-batch takes t' in a whole replica and t in a slowed one, the first time at
-    which enough are done is a whole number; found by bisection.
+    In ticks of which a micro-batch takes so many in a fast replica and in a slow one, the first time at which
+    enough are done is a whole number; found by bisection.
     """
     low = np.zeros(whole.shape, dtype=np.int64)
-    high = np.full(whole.shape, micro_batches * tensor, dtype=np.int64)
+    high = np.full(whole.shape, micro_batches * slow, dtype=np.int64)
     while (high - low > 1).any():
         middle = (low + high) // 2
-        enough = whole * (middle // kept) + slowed * (middle // tensor) >= units * micro_batches
+        enough = whole * (middle // fast) + slowed * (middle // slow) >= units * micro_batches
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return micro_batches * kept / high
+    return micro_batches * fast / high
 
 
 def spare_shards(shape: JobShape, down: int, holders: int) -> Array:

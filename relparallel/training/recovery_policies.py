@@ -12,7 +12,7 @@ bamboo          the node before the failed one also does its work; a pipeline th
                 out as with elastic
 oobleck         all nodes left are put together to pipelines of several sizes
 recycle         the other replicas share the micro-batches of the failed stage
-reduced_tensor  the replica goes on with fewer tensor-parallel ranks
+reduced_tensor  the replica goes on with fewer tensor-parallel ranks, which may run faster (NTP)
 spare_shards    replicas that hold the failed ones' data compute it as well (SPARe)
 ==============  ====================================================================================
 
@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -46,6 +47,7 @@ from relparallel._checks import (
     require_instance,
     require_int,
     require_probability,
+    require_real,
 )
 from relparallel.training import _speeds
 from relparallel.training._arguments import require_rate, require_time
@@ -57,8 +59,9 @@ from relparallel.training.spares import shortage_probability
 OPTIONS: Final = {  # of one policy alone
     "overhead": "bamboo", "bubble": "recycle", "smallest": "oobleck", "largest": "oobleck",
     "faults": "oobleck", "layers": "oobleck", "partial": "reduced_tensor", "divisor": "reduced_tensor",
-    "holders": "spare_shards",
+    "holders": "spare_shards", "boost": "reduced_tensor",
 }  # fmt: skip
+_TICKS: Final = 10**4  # largest denominator of a boost: paces are compared in whole numbers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,16 +122,19 @@ class Recovery:
         reduced_tensor: probability that a failed node has lost one GPU only, not all; 1 if omitted.
     divisor : bool, optional
         reduced_tensor: whether a tensor group shrinks to the next smaller divisor of t, not to t - 1.
+    boost : float, optional
+        reduced_tensor: speed of the GPUs of a slowed replica over the usual one, at least 1, where the rack
+        can feed and cool them beyond their usual power; 1 if omitted.
     holders : int, optional
         spare_shards: replicas r in a row that hold each shard of the data; 2 if omitted.
 
     References
     ----------
-    Elastic replicas: torchft, hybrid-sharded data parallelism and FT-HSDP (arXiv:2602.00277: its pause of 3
-    min stands for ``pause``). Thorpe et al., "Bamboo", NSDI 2023. Jang et al., "Oobleck", SOSP 2023. Gandhi
-    et al., "ReCycle", SOSP 2024. Nonuniform tensor parallelism: Megatron-LM pull request 2149. SPARe:
-    arXiv:2603.00357. The papers describe the mechanisms; the speeds are derived here, from stages that all
-    take the same time.
+    Elastic replicas: torchft and hybrid-sharded data parallelism (`ft_hsdp`). Thorpe et al., "Bamboo", NSDI
+    2023. Jang et al., "Oobleck", SOSP 2023. Gandhi et al., "ReCycle", SOSP 2024. Arfeen et al.,
+    "Nonuniform-Tensor-Parallelism", arXiv:2504.06095: a slowed replica contributes the share of its GPUs that
+    work, a boosted one keeps up. SPARe: arXiv:2603.00357. The papers describe the mechanisms; the speeds are
+    derived here, from stages that all take the same time.
 
     Examples
     --------
@@ -154,6 +160,7 @@ class Recovery:
     layers: int | None = None
     partial: float | None = None
     divisor: bool | None = None
+    boost: float | None = None
     holders: int | None = None
 
     def __post_init__(self) -> None:
@@ -181,12 +188,42 @@ class Recovery:
             one: dict[str, Any] = {name: value}
             if name == "divisor":
                 require_flag(**one)
+            elif name == "boost":
+                require_instance(float, boost=require_real(at_least=1, at_most=100, **one))
             elif name in ("smallest", "largest", "faults", "layers", "holders"):
                 require_int(at_least=int(name != "faults"), at_most=10**6, **one)
             else:
                 require_instance(float, **{name: require_probability(**one)})
         if self.batch == "keep" and self.partial not in (None, 1.0):
             raise ValueError(f"partial must be 1 with batch 'keep', got {self.partial!r}")
+
+    @classmethod
+    def ft_hsdp(cls, away: float, stall: float = 180.0) -> Recovery:
+        """Return FT-HSDP: the replica that is hit leaves and joins again, the others stall and go on.
+
+        Parameters
+        ----------
+        away : float
+            Mean time until a replica has restarted and caught up with its peers [s].
+        stall : float
+            Standstill of the others at each failure [s]: 3 minutes where the whole job took 10.
+
+        Notes
+        -----
+        "elastic" with a short repair. Stalls R alone leave e^(-R/M) of the time in `goodput`, M the mean time
+        between failures, since a failure within a stall begins it anew. Replicas that are away count as if
+        they could fail too: a little less than what is kept.
+
+        References
+        ----------
+        Salpekar et al., arXiv:2602.00277.
+
+        Examples
+        --------
+        >>> Recovery.ft_hsdp(away=900.0).pause
+        180.0
+        """
+        return cls("elastic", away, pause=stall)
 
     @property
     def waits(self) -> bool:
@@ -235,8 +272,8 @@ class Recovery:
         - recycle: with f of U workers of the busiest stage gone, the others do ceil(U m / (U - f))
           micro-batches; with m and the bubble of p - 1 slots that gives the time of the step. The most f over
           stages by powers of truncated polynomials.
-        - reduced_tensor: a replica with a dead GPU has the speed t' / t, with a dead node none. With "keep"
-          whole micro-batches are shared out so that the last one ends as early as possible.
+        - reduced_tensor: a replica with a dead GPU has the speed min(1, boost t' / t), with a dead node none.
+          With "keep" whole micro-batches are shared out so that the last one ends as early as possible.
         - spare_shards: with j of U units dead the others compute ceil(U / (U - j)) shards each; the job
           stands still while r units in a row are dead, whose shard nobody else holds. Of C(U, j) sets
           U / (U - j) [x^j] (1 + x + ... + x^(r-1))^(U-j) leave every shard a holder.
@@ -325,7 +362,8 @@ def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[n
     if not kept:
         return _speeds.elastic(shape, down, recovery.batch, recovery.micro_batches)
     partial = 1.0 if recovery.partial is None else recovery.partial
-    return _speeds.reduced_tensor(shape, down, kept, recovery.batch, recovery.micro_batches, partial)
+    pace = min(Fraction(recovery.boost or 1).limit_denominator(_TICKS) * kept / shape.tensor, Fraction(1))
+    return _speeds.reduced_tensor(shape, down, pace, recovery.batch, recovery.micro_batches, partial)
 
 
 @policy("spare_shards", needs="some replica")

@@ -172,6 +172,38 @@ def test_reduced_tensor_drops_replicas_with_a_dead_node(layout, partial):
     close(policy.speed(layout.shape, len(layout.nodes)), mean(layout, speed))
 
 
+@pytest.mark.parametrize("boost", [1.0, 1.0625, Fraction(8, 7), 1.5])
+@pytest.mark.parametrize(("batch", "micro_batches"), [("shrink", None), ("keep", 1), ("keep", 5)])
+@pytest.mark.parametrize("layout", LAYOUTS[:4], ids=str)
+def test_boosted_replicas_are_slowed_less_until_they_keep_up(layout, batch, micro_batches, boost):
+    """7 of 8 GPUs that are 8/7 as fast do the work of 8; more speed than that only waits."""
+    policy = Recovery("reduced_tensor", 60.0, batch=batch, micro_batches=micro_batches, boost=float(boost))
+    ranks = min(7 * Fraction(boost), Fraction(8))
+    expected = mean(layout, lambda s: reduced(layout, s, ranks, batch, micro_batches))
+    close(policy.speed(layout.shape, len(layout.nodes)), expected)
+
+
+@pytest.mark.parametrize("failed", [1e-4, 1e-3, 1e-2])
+def test_a_failed_gpu_of_a_rack_of_72_costs_the_rack_or_one_gpu(failed):
+    """A share of GPUs is down, each by itself: 72 times as much is lost if every rack has to be whole."""
+    racks, repair = 256, 86400.0
+    shape = JobShape(nodes=racks, gpus_per_node=72, replicas=racks, stages=1, tensor=72, nodes_per_replica=1)
+    hit = -math.expm1(72 * math.log1p(-failed))
+    rate = hit / (1 - hit) / repair
+    kept = {
+        name: 1 - Recovery(policy, repair, **options).throughput(shape, rate)
+        for name, policy, options in (
+            ("dropped", "elastic", {}), ("slowed", "reduced_tensor", {}),
+            ("boosted", "reduced_tensor", {"boost": 72 / 71}),
+        )
+    }  # fmt: skip
+    assert kept["dropped"] == pytest.approx(hit, rel=1e-9)
+    assert kept["dropped"] == pytest.approx(72 * kept["slowed"], rel=1e-9)
+    twice = 71 / 2 * failed  # Bonferroni: racks with two failed GPUs count as if with one
+    assert failed * (1 - twice) <= kept["slowed"] <= failed
+    assert abs(kept["boosted"]) < 1e-12
+
+
 def shards(layout, failed, holders):
     dead = {u for u, _, _ in failed}
     if any({(u + i) % layout.units for i in range(holders)} <= dead for u in range(layout.units)):
@@ -293,6 +325,7 @@ def test_throughput_of_jobs_that_wait_is_the_time_without_a_shortage():
         ("oobleck", {"micro_batches": 4}, "micro_batches"),
         ("recycle", {"micro_batches": 0}, "micro_batches"), ("restart", {"faults": 1}, "faults"),
         ("reduced_tensor", {"batch": "keep", "micro_batches": 2, "partial": 0.5}, "partial"),
+        ("reduced_tensor", {"boost": 0.9}, "boost"), ("elastic", {"boost": 1.1}, "boost"),
         ("oobleck", {"smallest": 0}, "smallest"), ("melt", {}, "policy"),
         ("elastic", {"repair": -1.0}, "repair"),
     ],

@@ -10,7 +10,17 @@ import pytest
 
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
-from relparallel.training import ComponentClass, Domain, JobShape, Recovery, drop_rule
+from relparallel.training import (
+    Checkpointing,
+    CheckpointLevel,
+    ComponentClass,
+    Domain,
+    FailureModel,
+    JobShape,
+    Recovery,
+    drop_rule,
+    goodput,
+)
 
 
 @dataclass
@@ -141,8 +151,6 @@ def test_a_neighbour_holds_the_state_of_one_node_but_not_of_two():
 
 def test_the_degree_of_sharding_decides_who_goes_back():
     part = ComponentClass(name="node", level="node", rate=1e-8)
-    from relparallel.training import FailureModel
-
     for shard, back in ((8, True), (4, False)):
         strategy = Strategy(tensor=8, data=8, zero_stage=3, shard=shard)
         model = FailureModel(
@@ -198,3 +206,41 @@ def test_shapes_that_do_not_divide_are_refused(changed, named):
 def test_more_failures_than_nodes_are_refused():
     with pytest.raises(ValueError, match="down must be an integer in"):
         Recovery("elastic", 60.0).speed(Layout(4, 3).shape, 13)
+
+
+def share_drawn(mean, stall, away, replicas, failures, rng, *, idle):
+    """Share of a job with replicas as units of failure, failure by failure."""
+    now = done = stalled_until = 0.0
+    back = np.zeros(replicas)  # when each replica is up again
+    gaps, hit = rng.exponential(mean, failures), rng.integers(replicas, size=failures)
+    lengths = rng.exponential(away, failures)
+    for gap, replica, length in zip(gaps, hit, lengths, strict=True):
+        begin, end = max(now, stalled_until), now + gap
+        if end > begin:
+            done += np.maximum(end - np.maximum(back, begin), 0.0).sum() / replicas
+        now = end
+        if back[replica] <= now:
+            back[replica], stalled_until = now + length, now + stall
+        elif not idle:  # a replica that is away stalls the others as well
+            stalled_until = now + stall
+    return done / now
+
+
+@pytest.mark.parametrize("away", [0.0, 900.0, 7200.0])
+def test_only_the_replica_that_was_hit_is_away(away):
+    mean, stall, replicas = 730.0, 180.0, 64
+    node = ComponentClass(name="node", level="node", rate=1 / (mean * replicas))
+    placement = Placement(strategy=Strategy(tensor=8, data=replicas))
+    model = FailureModel(classes=(node,), cluster=Cluster(nodes=replicas), placement=placement)
+    none = Checkpointing(levels=(CheckpointLevel(name="none", cost=0.0, restart=0.0),))
+    report = goodput(model, 1.0, none, Recovery.ft_hsdp(away=away, stall=stall))
+    drawn = {
+        idle: [
+            share_drawn(mean, stall, away, replicas, 4000, np.random.default_rng(s), idle=idle)
+            for s in range(20)
+        ]
+        for idle in (False, True)
+    }
+    error = np.std(drawn[False]) / math.sqrt(20)
+    assert report.mean == pytest.approx(np.mean(drawn[False]), abs=4 * error)
+    assert report.mean < np.mean(drawn[True]) + 4 * error  # the model counts the failures of absent replicas
