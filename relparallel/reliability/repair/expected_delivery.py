@@ -192,7 +192,8 @@ def performability(
     require_flag(symmetric=symmetric)
     require_real(gap=gap, at_least=0, at_most=1)
     require_int(most_states=most_states, most_sets=most_sets, at_least=1, at_most=10**8)
-    if not callable(measure) and measure not in ("connected_pairs", "max_flow"):
+    named = isinstance(measure, str) and measure in ("connected_pairs", "max_flow")
+    if not named and not callable(measure):
         raise ValueError(f"measure must be connected_pairs, max_flow or a function, got {measure!r}")
     marks = _marks(t, measure, sources, targets)
     taken = flow_measure(t, marks) if measure == "max_flow" else measure
