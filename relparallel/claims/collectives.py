@@ -1,9 +1,10 @@
 """Theorems about collectives: their least bytes and rounds, what nodes change, and what overlap is worth."""
 
 import numpy as np
+from scipy.optimize import linprog
 
 from relparallel import hardware, parallel, topology, units
-from relparallel.claims.registry import theorem
+from relparallel.claims.registry import reproduces, theorem
 
 _NODES = parallel.Links(
     latency=2e-6, bandwidth=230 * units.GB, network_latency=8e-6, network_bandwidth=180 * units.GB
@@ -124,3 +125,62 @@ def prefetch() -> tuple[float, float]:
     work, gather, scatter = 2 + layer % 5, 1 + layer % 3, 1 + layer % 4
     simulated = parallel.overlap_timeline("prefetched", work, gather, scatter).makespan
     return simulated, parallel.prefetched_time(work, gather, scatter)
+
+
+@reproduces("byteps_n*")
+def byteps(n: int, k: int) -> tuple[float, float, float]:
+    """Shares of a server and of a worker, and the time."""
+    found = parallel.byteps_time(n, k, 1.0, 1.0)
+    return found.server_bytes, found.worker_bytes, found.time
+
+
+@reproduces("blueconnect_*")
+def blueconnect(
+    size: float, outer: int, outer_latency: float, outer_bandwidth: float, inner: int = 1,
+    inner_latency: float = 0.0, inner_bandwidth: float = 1.0,
+) -> float:  # fmt: skip
+    """Inside a node first, then between nodes."""
+    levels = [(inner, inner_latency, inner_bandwidth), (outer, outer_latency, outer_bandwidth)]
+    return parallel.blueconnect_time(size, levels)
+
+
+@theorem("THM-byteps-split", system="BytePS")
+def byteps_split() -> tuple[float, float]:
+    """No split of the sum over GPU and CPU machines is faster: a linear programme over the loads of NICs."""
+    # Sum of the least times for eight GPU machines and 0 to 8 CPU machines.
+    form = [parallel.byteps_time(8, k, 1.0, 1.0).time for k in range(9)]
+    least = 0.0
+    for k in range(9):  # t >= n M_cpu, t >= 1 + (n - 2) M_gpu, k M_cpu + n M_gpu = 1
+        loads = [[-1, 8 * (k > 0), 0], [-1, 0, 6]]
+        found = linprog([1, 0, 0], A_ub=loads, b_ub=[0, -1], A_eq=[[0, k, 8]], b_eq=[1])
+        least += float(found.fun or np.nan)
+    return float(sum(form)), least
+
+
+@theorem("THM-blueconnect-executed", system="BlueConnect")
+def blueconnect_executed() -> tuple[float, float]:
+    """On two levels it sends what a hierarchical all-reduce sends, counted over its rounds."""
+    # Bytes between 4 nodes of 8 ranks over the bandwidth of all 8 NICs, and the outer level's share of time.
+    steps = list(parallel.collective("all_reduce", "hierarchical", 32, 3200, ranks_per_node=8))
+    away = [(step.source // 8 != step.destination // 8) @ step.elements for step in steps]
+    return sum(away) / 32, parallel.blueconnect_time(3200.0, [(8, 0.0, 1e30), (4, 0.0, 1.0)])
+
+
+@theorem("THM-server-superstep", system="BSP")
+def server_superstep() -> tuple[float, float]:
+    """A parameter server's push is a superstep whose largest message is what one server receives."""
+    # Eight workers and three servers with a chain of two; one byte each, one byte per second.
+    received = [(8 + 2 - 1) / 3] * 3 + [1.0] * 8
+    return parallel.superstep_time(np.zeros(11), received, 1.0, 0.0), parallel.server_time(8, 3, 1.0, 1.0, 2)
+
+
+@theorem("THM-servers-meet-byteps", system="Parameter Server")
+def servers_meet_byteps() -> tuple[float, float]:
+    """As many servers as workers are BytePS with as many CPU machines; with none it is the ring."""
+    # Times of both for 2 to 16 workers, and that of the ring's bytes.
+    ours = sum(parallel.server_time(n, n, 1.0, 1.0) + 2 * (n - 1) / n for n in range(2, 17))
+    theirs = sum(
+        parallel.byteps_time(n, n, 1.0, 1.0).time + parallel.byteps_time(n, 0, 1.0, 1.0).time
+        for n in range(2, 17)
+    )
+    return float(ours), float(theirs)

@@ -30,6 +30,13 @@ from .overlap import (
     prefetched_time as prefetched_time,
 )
 from .schedules import simulate_schedule as simulate_schedule
+from .servers import (
+    best_blueconnect_order as best_blueconnect_order,
+    blueconnect_time as blueconnect_time,
+    byteps_time as byteps_time,
+    server_time as server_time,
+    superstep_time as superstep_time,
+)
 from .steady_state import (
     bubble_fraction as bubble_fraction,
     iteration_period as iteration_period,
