@@ -138,5 +138,7 @@ def test_strange_values_are_refused_and_never_crash(case, bad):
     """Of any type, nested or not: nothing but a TypeError or a ValueError that names the argument."""
     name, argument = case
     assume(not (isinstance(bad, Mapping) and isinstance(CALLS[name]()[argument], Mapping)))
+    # Of several networks, one may be the two levels of links, None.
+    assume(not (name.startswith("optimize.joint") and argument == "network" and isinstance(bad, list)))
     with pytest.raises((TypeError, ValueError), match=rf"\b{argument}\b"):
         called(name)(**CALLS[name]() | {argument: bad})

@@ -37,6 +37,11 @@ def superstep_time(work: ArrayLike, messages: ArrayLike, gap: float, barrier: fl
     gap, barrier : float
         Seconds for a byte, and for the barrier.
 
+    Returns
+    -------
+    float
+        Of the slowest worker, the busiest NIC and the barrier [s].
+
     References
     ----------
     Valiant, Communications of the ACM 33(8), 1990, section 4.
@@ -149,21 +154,47 @@ def blueconnect_time(size: float, levels: Sequence[tuple[int, float, float]]) ->
     True
     """
     left, total = float(require_real(size=size, at_least=0)), 0.0
-    if not len(levels):
-        raise ValueError(f"levels must name at least one level of links, got {levels!r}")
-    for ranks, latency, bandwidth in levels:
-        p = require_int(ranks=ranks, at_least=1)
-        wait = require_real(latency=latency, at_least=0)
-        share = (p - 1) / p * left / require_real(bandwidth=bandwidth, above=0)
-        total += 2 * float((p - 1) * wait + share)
-        left /= p
+    for ranks, latency, bandwidth in _levels(levels):
+        total += 2 * ((ranks - 1) * latency + (ranks - 1) / ranks * left / bandwidth)
+        left /= ranks
     return total
 
 
 def best_blueconnect_order(
     size: float, levels: Sequence[tuple[int, float, float]]
 ) -> tuple[tuple[int, float, float], ...]:
-    """Order of the levels with the least `blueconnect_time`, by trying all of up to 8."""
-    if math.factorial(len(levels)) > 50_000:
-        raise ValueError(f"levels must be at most 8, got {len(levels)}")
-    return min(permutations(levels), key=lambda order: blueconnect_time(size, order))
+    """Order of the levels with the least `blueconnect_time`, by trying all.
+
+    Parameters
+    ----------
+    size, levels : float, sequence of (ranks, latency, bandwidth)
+        As `blueconnect_time` takes them; at most 8 levels.
+
+    Returns
+    -------
+    tuple of (ranks, latency, bandwidth)
+        The levels, from the one to begin with.
+
+    Examples
+    --------
+    >>> best_blueconnect_order(1e8, [(4, 5e-6, 12.5e9), (8, 3e-6, 150e9)])[0]
+    (8, 3e-06, 150000000000.0)
+    """
+    known = _levels(levels)
+    return min(permutations(known), key=lambda order: blueconnect_time(size, order))
+
+
+def _levels(levels: Sequence[tuple[int, float, float]]) -> list[tuple[int, float, float]]:
+    """Ranks, latency and bandwidth of every level, or why they are none."""
+    allowed = "1 to 8 levels of (ranks >= 1, latency >= 0 [s], bandwidth > 0 [bytes/s])"
+    if isinstance(levels, str) or not isinstance(levels, Sequence | np.ndarray):
+        raise TypeError(f"levels must be {allowed}, got {levels!r:.80}")
+    try:
+        known = [(int(p), float(a), float(b)) for p, a, b in levels]
+        whole = all(p == given[0] for (p, _, _), given in zip(known, levels, strict=True))
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"levels must be {allowed}, got {levels!r:.80}") from None
+    valid = all(p >= 1 and 0 <= a < math.inf and 0 < b < math.inf for p, a, b in known)
+    if not (1 <= len(known) <= 8 and whole and valid):
+        raise ValueError(f"levels must be {allowed}, got {levels!r:.80}")
+    return known
