@@ -17,7 +17,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.frontier.labels import njit_borrowing
+from relparallel.reliability.frontier.states import njit_borrowing
 
 _BEAMS = (4, 16, 64, 256)
 _ENOUGH = 16  # beam from which another that finds nothing better is the last
