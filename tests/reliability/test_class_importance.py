@@ -36,7 +36,7 @@ def test_every_part_of_a_fat_tree(down):
     fabric = fat_tree(4)
     (failed, slopes), (expected, swept) = both(fabric, "all", *tiered(fabric, down))
     assert failed == pytest.approx(expected, rel=1e-13)
-    assert slopes == pytest.approx(swept, rel=1e-9, abs=0)
+    assert slopes == pytest.approx(swept, rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize("kind", ["host", "leaf"])
@@ -104,7 +104,7 @@ def test_every_part_where_some_pods_have_no_terminals(hosts, down):
     terminals = np.flatnonzero(fabric.is_kind("host"))[list(hosts)]
     (failed, slopes), (expected, swept) = both(fabric, terminals, *tiered(fabric, down))
     assert failed == pytest.approx(expected, rel=1e-13)
-    assert slopes == pytest.approx(swept, rel=1e-9, abs=0)
+    assert slopes == pytest.approx(swept, rel=1e-6, abs=0)
 
 
 def test_some_parts_that_never_fail_where_some_pods_have_no_terminals():
@@ -112,14 +112,14 @@ def test_some_parts_that_never_fail_where_some_pods_have_no_terminals():
     terminals = np.flatnonzero(fabric.is_kind("host"))[[0, 4]]
     for node in ([1.0, 1.0, 1.0, 1.0], [1.0, 0.999, 1.0, 0.9], [1.0, 1.0, 0.99, 1.0]):
         (_, slopes), (_, swept) = both(fabric, terminals, 0.99, np.array(node)[fabric.tier])
-        assert slopes == pytest.approx(swept, rel=1e-9, abs=0)
+        assert slopes == pytest.approx(swept, rel=1e-6, abs=0)
 
 
 def test_leaves_without_terminals():
     fabric = leaf_spine(leaves=5, spines=3, hosts_per_leaf=1)
     terminals = np.flatnonzero(fabric.is_kind("leaf"))[:2]
     (_, slopes), (_, swept) = both(fabric, terminals, 0.99, 0.999)
-    assert slopes == pytest.approx(swept, rel=1e-9, abs=0)
+    assert slopes == pytest.approx(swept, rel=1e-6, abs=0)
 
 
 def test_what_is_not_alike_is_refused():
