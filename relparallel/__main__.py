@@ -64,6 +64,10 @@ _COMMANDS = {
         "compile what the main functions need",
         "Compile the kernels of the main functions and keep them; may be stopped and called again any time.",
     ),
+    "site": (
+        "the collection as static pages",
+        "Write every notebook, every claim and every public name as pages that need no network.",
+    ),
     "notebook": (
         "begin a notebook of your own",
         "Write notebooks/NAME.ipynb with the cells that all notebooks have; it runs as it is.",
@@ -113,6 +117,9 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(run=globals()[f"_{name}"])
         if name in ("ledger", "scoreboard"):
             command.add_argument("--csv", metavar="FILE", type=Path, help="also write the rows to FILE")
+        if name == "site":
+            command.add_argument("--output-dir", type=Path, default=Path("site"), metavar="DIR")
+            command.add_argument("--root", type=Path, metavar="DIR", help="the checkout, as for figures")
         if name == "notebook":
             command.add_argument("name", metavar="NAME", help="number and words, such as 44_my_question")
             command.add_argument("--root", type=Path, metavar="DIR", help="the checkout, as for figures")
@@ -253,6 +260,15 @@ def _derive(options: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"relparallel {options.command}: {error}", file=sys.stderr)
         return 2
+    return 0
+
+
+def _site(options: argparse.Namespace) -> int:
+    from relparallel.reproduce.site import build_site
+
+    root = options.root or Path(__file__).resolve().parents[1]
+    for path in build_site(options.output_dir, root):
+        print(path)
     return 0
 
 

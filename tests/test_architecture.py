@@ -34,10 +34,10 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 670, "claims": 3590, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
-    "optimize": 5260, "planning": 620, "parallel": 7000, "reliability": 13220, "reproduce": 1730, "topology": 6460,
-    "training": 9815, "workload": 2790, "modules": 2270,
+    "optimize": 5260, "planning": 640, "parallel": 7000, "reliability": 13220, "reproduce": 2030,
+    "topology": 6460, "training": 9815, "workload": 2790, "modules": 2290,
 }  # fmt: skip
-MOST_LINES = 58340
+MOST_LINES = 58680
 MOST_PUBLIC_NAMES = 355
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

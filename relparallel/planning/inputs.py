@@ -95,7 +95,7 @@ def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:
     Parameters
     ----------
     path : str or path
-        A CSV file with one cluster in each row, or a JSON or YAML file that holds one or a list of them.
+        A CSV file with one cluster in each row, or a JSON or flat YAML file with one or a list of them.
         Fields: accelerator and gpus; network_gbit, of a node in one direction [Gbit/s]; and, where they
         differ from what stands here, gpus_per_node (8), nodes_per_switch, nodes_per_rack (1) and name.
 
@@ -117,20 +117,30 @@ def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:
         text = where.read_text(encoding="utf-8-sig")
         if where.suffix == ".csv":
             rows: Any = list(csv.DictReader(text.splitlines(), strict=True))
-        elif where.suffix == ".json":
-            rows = json.loads(text)
         else:
-            import yaml  # type: ignore[import-untyped]
-
-            rows = yaml.safe_load(text)
-    except (OSError, ValueError, csv.Error, ImportError, RecursionError) as error:
+            rows = json.loads(text) if where.suffix == ".json" else _flat_yaml(text)
+    except (OSError, ValueError, csv.Error, RecursionError) as error:
         raise ValueError(f"path must name a CSV, JSON or YAML file, got {where} ({error})") from None
-    except Exception as error:  # what the YAML reader raises has no other base
-        raise ValueError(f"path must name a YAML file, got {where} ({error})") from None
     rows = rows if isinstance(rows, list) else [rows]
     if not rows or not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"path must hold clusters by their fields, got {where}")
     return tuple(_cluster_of(row, where, number) for number, row in enumerate(rows, 1))
+
+
+def _flat_yaml(text: str) -> list[dict[str, str]]:
+    """Mappings without nesting, or a list of them: all the YAML that a cluster needs."""
+    rows: list[dict[str, str]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = re.sub(r"(^|\s)#.*", "", line).rstrip()
+        if not bare or bare == "---":
+            continue
+        found = re.fullmatch(r"(- )? *(\w+):\s+(['\"]?)([^'\"{}\[\]]+)\3", bare)
+        if found is None:
+            raise ValueError(f"line {number} is no 'field: value': {line[:80]!r}")
+        if found[1] or not rows:
+            rows.append({})
+        rows[-1][found[2]] = found[4].strip()
+    return rows
 
 
 def _cluster_of(row: dict[Any, Any], path: Path, number: int) -> Cluster:
