@@ -44,12 +44,14 @@ def build_site(folder: str | PathLike[str], root: Path) -> list[Path]:
     target = Path(require_instance((str, PathLike), folder=folder))
     if target.exists() and not (target / "search.js").exists() and any(target.iterdir()):
         raise ValueError(f"folder must be empty or hold an earlier site, got {str(target)!r}")
+    from relparallel.reproduce.whatif import whatif_page
+
     known = {row for topic in topics() for row in facts(topic)}
     notebooks = [notebook_page(path, known) for path in sorted((root / "notebooks").glob("*.ipynb"))]
     pages = [
         front_page(root / "README.md", "index", notebooks),
         front_page(root / "README.zh.md", "index.zh", notebooks),
-        *notebooks, claims_page(), names_page(),
+        *notebooks, claims_page(), names_page(), whatif_page(),
     ]  # fmt: skip
     frame = (PARTS / "page.html").read_text(encoding="utf-8")
     shutil.rmtree(target, ignore_errors=True)

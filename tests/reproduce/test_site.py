@@ -1,12 +1,17 @@
 """Pages of the collection: whole, the same on every build, and readable without a network."""
 
+import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from relparallel.reproduce import site
+import relparallel as rp
+from relparallel.reproduce import site, whatif
 from relparallel.reproduce.site import Page, build_site, claims_page, names_page, notebook_page
 
 ROOT = Path(__file__).parents[2]
@@ -16,6 +21,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 @pytest.fixture
 def built(tmp_path, monkeypatch):
     monkeypatch.setattr(site, "claims_page", lambda: Page(name="claims", title="Claims", body=""))
+    monkeypatch.setattr(whatif, "GRID", (("gpt3-6.7b", "a100-80gb-selene", (64,)),))
     return build_site(tmp_path / "site", ROOT)
 
 
@@ -79,8 +85,6 @@ def test_the_page_of_claims_shows_value_computed_and_source(monkeypatch):
 
 
 def test_every_public_name_has_its_entry():
-    import relparallel as rp
-
     page = names_page()
     anchors = {anchor for _, anchor in page.entries}
     assert {"optimize.joint", "planning.plan", "reliability.evaluate"} <= anchors
@@ -93,3 +97,44 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
     with pytest.raises(ValueError, match="folder must be empty or hold an earlier site"):
         build_site(tmp_path, ROOT)
     assert (tmp_path / "own.txt").read_text() == "mine"
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
+def test_the_script_of_the_page_computes_what_the_package_computes():
+    """Relative goodput under three policies, from small to large failure rates."""
+    script = ROOT / "relparallel/reproduce/pages/whatif.js"
+    rng, jobs = np.random.default_rng(0), []
+    for _ in range(40):
+        replica = int(rng.choice([1, 4, 16]))
+        jobs.append({
+            "nodes": replica * int(rng.integers(2, 60)), "replica": replica,
+            "nodeRate": 10 ** rng.uniform(-9, -5), "jobRate": 10 ** rng.uniform(-7, -4),
+            "checkpoint": 10 ** rng.uniform(-1, 2.5), "restart": 10 ** rng.uniform(1, 3),
+            "pause": 10 ** rng.uniform(0, 2.5), "repair": 10 ** rng.uniform(3, 5.5),
+        })  # fmt: skip
+    code = (
+        "const f = require(process.argv[1]);"
+        "console.log(JSON.stringify(JSON.parse(process.argv[2]).map("
+        "(job) => [f.restartOrSpares(job, 0), f.bestSpares(job).share, f.elastic(job)])));"
+    )
+    said = subprocess.run(
+        ["node", "-e", code, str(script), json.dumps(jobs)], capture_output=True, text=True, check=True
+    )
+    for job, found in zip(jobs, json.loads(said.stdout), strict=True):
+        own = rp.training.Job(
+            nodes=job["nodes"], nodes_per_replica=job["replica"], node_rate=job["nodeRate"],
+            job_rate=job["jobRate"], checkpoint=job["checkpoint"], restart=job["restart"], pause=job["pause"],
+        )  # fmt: skip
+        policies = ("restart", "spares", "elastic")
+        want = [rp.training.relative_goodput(own, p, job["repair"]).share for p in policies]
+        assert found == pytest.approx(want, rel=1e-9)
+
+
+def test_the_grid_of_the_page_holds_the_speeds_of_the_plan():
+    page = whatif.whatif_page((("gpt3-6.7b", "a100-80gb-selene", (64,)),))
+    entries = json.loads(re.search(r"const GRID = (\[.*?\]);", page.body)[1])
+    table = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, strategies=4)
+    first = table.to_frame().iloc[0]
+    tokens = table.global_batch * table.model.sequence * 86400 / 1e9
+    assert entries[0]["speed"][0] == pytest.approx(tokens / first["step [s]"], rel=1e-4)
+    assert all(entry["speed"][1] < entry["speed"][0] < entry["speed"][2] for entry in entries)
