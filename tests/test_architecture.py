@@ -34,11 +34,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 670, "claims": 3590, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
-    "optimize": 5260, "planning": 640, "parallel": 7000, "reliability": 13220, "reproduce": 2030,
+    "optimize": 5260, "planning": 700, "parallel": 7000, "reliability": 13220, "reproduce": 2080,
     "topology": 6460, "training": 9815, "workload": 2790, "modules": 2290,
 }  # fmt: skip
-MOST_LINES = 58680
-MOST_PUBLIC_NAMES = 355
+MOST_LINES = 58800
+MOST_PUBLIC_NAMES = 356
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 

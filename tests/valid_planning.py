@@ -34,6 +34,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "model": model(), "cluster": machine(), "gpus": None, "global_batch": 8, "sequence": 32,
         "rates": "llama3", "price": 1.0, "fabric": None, "strategies": 1, "limits": {"tensor": 8},
     },
+    "planning.sliders": lambda: {"plan": rp.plan(model(), machine(), global_batch=8, limits={"tensor": 8})},
     "planning.read_cluster": lambda: {"path": machine()},
     "planning.read_strategy": lambda: {"text": "TP8 PP2"},
     "workload.read_config": lambda: {"path": config(), "sequence": 8, "ignore": ["remark"]},

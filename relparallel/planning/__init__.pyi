@@ -5,3 +5,4 @@ from .inputs import (
     read_strategy as read_strategy,
 )
 from .plans import Plan as Plan, plan as plan
+from .widgets import sliders as sliders
