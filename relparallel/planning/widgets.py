@@ -1,5 +1,7 @@
 """Sliders over failures and repairs of a plan, for JupyterLab with ipywidgets."""
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from relparallel._checks import require_instance
@@ -25,10 +27,9 @@ def sliders(plan: Plan) -> Any:
     >>> shown = sliders(plan)  # doctest: +SKIP
     """
     require_instance(Plan, plan=plan)
-    try:
-        import ipywidgets
-    except ImportError:
+    if find_spec("ipywidgets") is None:
         return "pip install 'relparallel[sliders]' shows sliders here"
+    widgets = import_module("ipywidgets")
 
     def told(scale: float, hours: float) -> str:
         """Say the best choice at other failure rates and another repair time."""
@@ -38,6 +39,6 @@ def sliders(plan: Plan) -> Any:
             f"{best.policy}, checkpoint every {best.interval / MINUTE:.1f} min, {best.spares} spare nodes"
         )
 
-    rate = ipywidgets.FloatLogSlider(value=1.0, base=10, min=-1, max=1.5, description="failures x")
-    repair = ipywidgets.FloatLogSlider(value=24.0, base=10, min=-1, max=2.5, description="repair [h]")
-    return ipywidgets.interactive(told, scale=rate, hours=repair)
+    rate = widgets.FloatLogSlider(value=1.0, base=10, min=-1, max=1.5, description="failures x")
+    repair = widgets.FloatLogSlider(value=24.0, base=10, min=-1, max=2.5, description="repair [h]")
+    return widgets.interactive(told, scale=rate, hours=repair)

@@ -10,16 +10,15 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
 from relparallel._checks import require_instance
 from relparallel.published import facts, topics
+from relparallel.reproduce.page import PARTS, Page
+from relparallel.reproduce.whatif import whatif_page
 
-PARTS: Final = Path(__file__).with_name("pages")
-"""Frame of a page, its style sheet, and the script of the search."""
 _MATH: Final = re.compile(
     r"```.*?```|`[^`\n]*`|\$\$(?P<block>.+?)\$\$|(?<![\\\w])\$(?P<line>[^$\n]+?)\$", re.S
 )
@@ -29,23 +28,11 @@ _COLUMNS: Final = (
 _FINDING: Final = re.compile(r"^\*\*(?:Finding|Result)\.?\*\*\s*(.+)", re.S)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
-    """One page: its file name, its title, its body as HTML, and what the search knows of it."""
-
-    name: str
-    title: str
-    body: str
-    entries: tuple[tuple[str, str], ...] = ()  # (heading, anchor)
-
-
 def build_site(folder: str | PathLike[str], root: Path) -> list[Path]:
     """Write all pages into a folder, which is replaced; return their paths."""
     target = Path(require_instance((str, PathLike), folder=folder))
     if target.exists() and not (target / "search.js").exists() and any(target.iterdir()):
         raise ValueError(f"folder must be empty or hold an earlier site, got {str(target)!r}")
-    from relparallel.reproduce.whatif import whatif_page
-
     known = {row for topic in topics() for row in facts(topic)}
     notebooks = [notebook_page(path, known) for path in sorted((root / "notebooks").glob("*.ipynb"))]
     pages = [

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from relparallel.planning import Plan, plan, read_strategy
-from relparallel.reproduce.site import PARTS, Page
+from relparallel.reproduce.page import PARTS, Page
 from relparallel.units import DAY
 
 Grid = tuple[tuple[str, str, tuple[int, ...]], ...]
