@@ -35,10 +35,10 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BUDGET = {
     "atlas": 670, "claims": 3590, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
     "optimize": 5260, "planning": 700, "parallel": 7000, "reliability": 13220, "reproduce": 2080,
-    "topology": 6460, "training": 9815, "workload": 2790, "modules": 2290,
+    "topology": 6460, "training": 10190, "workload": 2790, "modules": 2290,
 }  # fmt: skip
-MOST_LINES = 58800
-MOST_PUBLIC_NAMES = 356
+MOST_LINES = 59180
+MOST_PUBLIC_NAMES = 360
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
