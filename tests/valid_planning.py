@@ -41,6 +41,11 @@ def results() -> str:
     )
 
 
+def trace() -> str:
+    head = "dp_rank,stage,step,optype,start_ts,duration,seq_id"
+    return log("trace.csv", head, "0,0,0,forward-compute,0,1,0", "0,0,1,forward-compute,5,1,0")
+
+
 def accounting() -> str:
     row = "1|train|NODE_FAIL|2026-01-01T00:00:00|2026-01-01T05:00:00|n1"
     return log("sacct.txt", "JobID|JobName|State|Start|End|NodeList", row)
@@ -67,6 +72,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.read_event_log": lambda: {"path": events()},
     "training.read_mlperf_log": lambda: {"path": results()},
     "training.read_slurm": lambda: {"path": accounting(), "population": 4},
+    "training.read_straggler_trace": lambda: {"path": trace()},
     "workload.read_config": lambda: {"path": config(), "sequence": 8, "ignore": ["remark"]},
 }  # fmt: skip
 MEANINGFUL = {"workload.read_config": {"ignore": {"empty"}}}

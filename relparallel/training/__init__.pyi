@@ -88,6 +88,7 @@ from .spares import (
     spares_needed as spares_needed,
 )
 from .start_up import start_up_law as start_up_law, start_ups as start_ups
+from .straggler_traces import read_straggler_trace as read_straggler_trace
 from .stragglers import (
     noise_slowdown as noise_slowdown,
     pipeline_slowdown as pipeline_slowdown,
