@@ -75,4 +75,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "training.read_straggler_trace": lambda: {"path": trace()},
     "workload.read_config": lambda: {"path": config(), "sequence": 8, "ignore": ["remark"]},
 }  # fmt: skip
-MEANINGFUL = {"workload.read_config": {"ignore": {"empty"}}}
+MEANINGFUL = {
+    "training.read_straggler_trace": {"path": {"text"}},
+    "workload.read_config": {"ignore": {"empty"}},
+}

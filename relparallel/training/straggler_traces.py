@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice
 from relparallel.training.failure_readers import read_rows
 
-
 _COLUMNS: Final = ("dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id")
 _PARTNERS: Final = {
     "params-all-gather": ("stage",), "grads-reduce-scatter": ("stage",),
