@@ -17,7 +17,7 @@ from relparallel.communication.recurrence import Taps
 from relparallel.parallel._arguments import require_column, require_number
 from relparallel.reliability import stationary_distribution
 
-_MOST_STATES: Final = 20_000  # of the Markov chain: some seconds
+_MOST_STATES: Final = 5_000  # of the Markov chain: some seconds
 State = tuple[tuple[int, bool], ...]  # clocks ahead of the last worker, and whether it is up, of every worker
 
 
@@ -123,7 +123,7 @@ def ssp_throughput(
     -------
     float
         Clocks per worker and second, from the stationary distribution of a Markov chain of how far every
-        worker is ahead, of at most 20,000 states; equal workers are interchangeable. With rates of 1, two
+        worker is ahead, of at most 5,000 states; equal workers are interchangeable. With rates of 1, two
         workers have (2 s + 2)/(2 s + 3), and s = 0 is 1/(1 + 1/2 + ... + 1/P).
 
     Examples
