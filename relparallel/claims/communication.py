@@ -39,8 +39,8 @@ def sparse_bits(n: int, s: int, draws: int) -> float:
 
 _DENSE = (
     "Every |v_i|/|v| is exactly 1/s: all levels and gaps are 1, and the code of section 3.1 takes 1 + 1 + 1 "
-    "bits for each number, 3 n + 32. The bound is for an encoding of the full version of the paper, which was "
-    "not read; signs and Elias codes of level + 1 would take 4 n here, and 2.94 n on normal vectors."
+    "bits for each number, 3 n + 32. The bound is for an encoding of the paper's full version, which was not "
+    "read; Elias codes of level + 1 and signs of what is not 0 take 4 n here, 2.94 n on normal vectors."
 )
 
 
