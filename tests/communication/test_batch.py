@@ -1,4 +1,4 @@
-"""Rates, layer-wise updates and the noise scale; truncation, local dual updates, and the problems to train."""
+"""Rates, layer-wise updates and the noise scale; truncation, local dual updates, the problems to train."""
 
 from __future__ import annotations
 
@@ -50,11 +50,8 @@ def test_a_large_batch_with_the_scaled_rate_is_many_small_ones_while_the_gradien
 @given(seed=seeds, scale=st.floats(1e-6, 1e6), trust=st.floats(1e-3, 2))
 @few
 def test_lars_does_not_see_how_large_the_gradient_is(seed, scale, trust):
-    rule, w, g = (
-        com.UpdateRule(trust=trust, momentum=0.9),
-        normal(12, seed=seed),
-        normal(3, 12, seed=seed + 1),
-    )
+    w, g = normal(12, seed=seed), normal(3, 12, seed=seed + 1)
+    rule = com.UpdateRule(trust=trust, momentum=0.9)
     path = moved(rule, g, w, layers=(4, 9))
     assert moved(rule, scale * g, w, layers=(4, 9)) == pytest.approx(path, rel=1e-9)
     for part in (slice(0, 4), slice(4, 9), slice(9, 12)):
@@ -120,12 +117,11 @@ def test_the_noise_scale_of_drawn_gradients_is_the_true_one():
         com.noise_scale(1, 100, [100.0], [0.5])
 
 
-@given(share=st.floats(0.01, 1), noise=st.floats(0, 100))
+@given(share=st.floats(0.01, 1), noise=st.floats(1e-3, 100))
 def test_the_samples_of_a_batch_are_those_of_polluxs_efficiency(share, noise):
-    """Samples to a target grow as 1 + B/noise: their inverse, over that of the full batch, is the efficiency."""
-    if noise > 0:
-        samples = [1 + b / noise for b in (share, 1.0)]
-        assert training.statistical_efficiency(share, noise) == pytest.approx(samples[1] / samples[0])
+    """Samples to a target grow as 1 + B/noise; their ratio to the full batch's is the inverse efficiency."""
+    samples = [1 + b / noise for b in (share, 1.0)]
+    assert training.statistical_efficiency(share, noise) == pytest.approx(samples[1] / samples[0])
 
 
 @given(seed=seeds, gravity=st.floats(0, 1), limit=st.floats(0, 2), every=st.integers(1, 4))
@@ -181,7 +177,7 @@ def test_adding_changes_that_do_not_count_each_other_diverges_and_local_work_sav
     for combine in ("add", "average", "naive"):
         run = com.cocoa(x, y, 8, 20, rounds=60, rng=np.random.default_rng(1), combine=combine)
         gaps[combine] = run.primal[-1] - run.dual[-1]
-    assert gaps["add"] < gaps["average"] < 1
+    assert max(gaps["add"], gaps["average"]) < 1e-3
     assert not gaps["naive"] < 1e3
     few_steps, many = (
         com.cocoa(x, y, 4, steps, rounds=30, rng=np.random.default_rng(1)) for steps in (2, 50)
