@@ -36,6 +36,10 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "batch": 64, "samples": 640, "epochs": 4, "base_rate": 0.1, "base_batch": 32, "warm_up": 1,
         "drops": [2, 3],
     },
+    "communication.logistic_problem": lambda: {
+        "samples": 20, "features": 3, "rng": rng(), "regularization": 0.1,
+    },
+    "communication.network_problem": lambda: {"samples": 20, "hidden": 3, "rng": rng(), "classes": 3},
     "communication.noise_scale": lambda: {
         "small": 2.0, "large": 20.0, "small_norms": [3.0, 4.0], "large_norms": [1.5, 1.6],
     },

@@ -31,6 +31,7 @@ from .feedback import (
     deep_gradient_compression as deep_gradient_compression,
 )
 from .linear_models import cocoa as cocoa, truncated_gradient as truncated_gradient
+from .problems import logistic_problem as logistic_problem, network_problem as network_problem
 from .recurrence import largest_stable_step as largest_stable_step
 from .staleness import (
     correction_decay as correction_decay,

@@ -145,5 +145,5 @@ def noise_scale(small: float, large: float, small_norms: ArrayLike, large_norms:
     )
     squared, trace = (B * many - b * few) / (B - b), (few - many) / (1 / b - 1 / B)
     if squared <= 0:
-        raise ValueError(f"large_norms must exceed small_norms * small/large on average, got {large_norms!r}")
+        raise ValueError(f"large_norms must exceed small_norms * small/large on average, got {many:g}")
     return float(trace / squared)

@@ -316,7 +316,8 @@ def _rounding(
         step, levels = exact(v)
         found = np.floor(levels) + (rng.random(v.size) < levels % 1)
         at = np.flatnonzero(found)
-        return Message(v.size, at, np.sign(v[at]) * found[at] * step, _FLOAT + bits(at, found[at], v.size))
+        sent = float(_FLOAT + bits(at, found[at], v.size))
+        return Message(v.size, at, np.sign(v[at]) * found[at] * step, sent)
 
     def error(v: Vector) -> float:
         step, levels = exact(v)

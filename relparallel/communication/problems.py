@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_int, require_rng
 from relparallel.communication.descent import Gradient
+from relparallel.parallel._arguments import require_number
 
 Vector = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -53,7 +54,31 @@ class Problem:
 def logistic_problem(
     samples: int, features: int, rng: np.random.Generator, regularization: float = 1e-3
 ) -> Problem:
-    """Return a regularised logistic regression on two overlapping clouds of points; it has one minimum."""
+    """Return a logistic regression on two overlapping clouds of points: it has one minimum.
+
+    Parameters
+    ----------
+    samples, features : int
+        Of the training data, as many samples again for the test; each at least 1.
+    rng : numpy.random.Generator
+        Draws the data.
+    regularization : float
+        l > 0 of l |w|**2/2.
+
+    Returns
+    -------
+    Problem
+        ``start``, ``loss(w)``, ``accuracy(w)`` and ``gradient(batch, rng)`` for `delayed_descent`.
+
+    Examples
+    --------
+    >>> problem = logistic_problem(100, 5, np.random.default_rng(0))
+    >>> round(problem.loss(problem.start), 4)  # log 2
+    0.6931
+    """
+    require_int(samples=samples, features=features, at_least=1)
+    require_number(regularization=regularization, above=0)
+    require_rng(rng=rng)
     labels = rng.integers(0, 2, 2 * samples)
     centre = rng.normal(size=features) / np.sqrt(features)
     inputs = rng.normal(size=(2 * samples, features)) + np.outer(2 * labels - 1, centre)
@@ -68,7 +93,28 @@ def logistic_problem(
 
 
 def network_problem(samples: int, hidden: int, rng: np.random.Generator, classes: int = 5) -> Problem:
-    """Return a network with one hidden layer (tanh, cross entropy) on the arms of a spiral."""
+    """Return a network with one hidden layer on the arms of a spiral, which no line separates.
+
+    Parameters
+    ----------
+    samples, hidden, classes : int
+        Of the training data, as many again for the test; units of the layer; at least 2 arms.
+    rng : numpy.random.Generator
+        Draws data and weights.
+
+    Returns
+    -------
+    Problem
+        As `logistic_problem`, with 3 hidden + (hidden + 1) classes weights; tanh and cross entropy.
+
+    Examples
+    --------
+    >>> network_problem(100, 16, np.random.default_rng(0)).start.size
+    133
+    """
+    require_int(samples=samples, hidden=hidden, at_least=1)
+    require_int(classes=classes, at_least=2)
+    require_rng(rng=rng)
     labels = rng.integers(0, classes, 2 * samples)
     radius = rng.uniform(0.2, 2, labels.size)
     angle = 2 * np.pi * labels / classes + 2 * radius + rng.normal(scale=0.15, size=labels.size)

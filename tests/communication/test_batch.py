@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel import communication as com, training
-from relparallel.communication.problems import logistic_problem, network_problem
+from relparallel.communication import logistic_problem, network_problem
 
 few = settings(max_examples=50, deadline=None)
 seeds = st.integers(0, 500)
