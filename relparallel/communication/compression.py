@@ -39,18 +39,10 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Compressor:
-    """A way to send less of a vector.
+    """A way to send less of a vector: its name, how it writes a message, and the bound and size of its error.
 
-    Attributes
-    ----------
-    name : str
-        The method and its setting.
-    write : callable
-        From a vector and a generator of random numbers, or None, to the message.
-    contracts : callable
-        From n to the largest d known for every vector, below 0 where the error can exceed the vector.
-    error : callable or None
-        From a vector to E |C(v) - v|**2; None where nothing is random.
+    ``contracts`` goes from n to the largest d known for every vector, below 0 where the error can exceed the
+    vector; ``error`` from a vector to E |C(v) - v|**2, and is None where nothing is random.
     """
 
     name: str
