@@ -1,15 +1,25 @@
 """Published numbers of compressed, asynchronous and large-batch training, and theorems on them."""
 
+from functools import partial
+
 import numpy as np
 from scipy.special import ndtri
 
 from relparallel import communication as com, parallel
 from relparallel.claims.registry import reproduces, theorem
+from relparallel.communication.descent import Gradient
+from relparallel.communication.feedback import Memory
+from relparallel.communication.recurrence import Taps
 
 
 def _normal(*shape: int) -> np.ndarray:
     """Random numbers, the same every time."""
     return np.random.default_rng(1).normal(size=shape)
+
+
+def _constant(value: np.ndarray) -> Gradient:
+    """A gradient that is the same everywhere."""
+    return lambda forward, backward: value
 
 
 @reproduces("qsgd_var_bound")
@@ -73,7 +83,7 @@ def position_bits(p: float) -> float:
 @reproduces("dgc_momentum_identity")
 def momentum_difference(beta: float, steps: int, d: int, k: int) -> float:
     """Weights of dense momentum against those of compressed momentum, corrected by the residual."""
-    gradients, memory = iter(_normal(steps, d)), None
+    gradients, memory = iter(_normal(steps, d)), Memory()
     method = com.ErrorFeedback(com.top_k(k / d), momentum=beta)
     dense = sparse = velocity = np.zeros(d)
     for gradient in gradients:
@@ -162,11 +172,9 @@ def step_length_error(rate: float, smallest: float, largest: float) -> float:
     """Length of an update over rate and weights, for gradients of both scales."""
     w, g = _normal(2, 50)
     rule = com.UpdateRule(trust=1.0)
-    updates = [
-        com.delayed_descent(rule.directed(lambda a, b, s=s: s * g), w, [rate], 0)[1] - w
-        for s in (smallest, largest)
-    ]
-    return max(abs(np.linalg.norm(u) / (rate * np.linalg.norm(w)) - 1) for u in updates)
+    slopes = [rule.directed(_constant(scale * g)) for scale in (smallest, largest)]
+    updates = [com.delayed_descent(slope, w, [rate], 0)[1] - w for slope in slopes]
+    return float(max(abs(np.linalg.norm(u) / (rate * np.linalg.norm(w)) - 1) for u in updates))
 
 
 @reproduces("goyal_lr")
@@ -195,7 +203,7 @@ def truncated_lasso() -> tuple[float, float]:
 def dropping_loses_nothing() -> tuple[float, float]:
     """What was sent and what is kept add up to all gradients."""
     # Squared norm of both sums after 300 gradients of which 1 % is sent.
-    gradients, method, memory = _normal(300, 400), com.ErrorFeedback(com.top_k(0.01)), None
+    gradients, method, memory = _normal(300, 400), com.ErrorFeedback(com.top_k(0.01)), Memory()
     sent = np.zeros(400)
     for gradient in gradients:
         message, memory = method.send(gradient, memory)
@@ -208,13 +216,14 @@ def dropping_loses_nothing() -> tuple[float, float]:
 def asynchrony_is_momentum() -> tuple[float, float]:
     """Descent averaged over geometric delays is descent with momentum 1 - 1/P and a P times smaller rate."""
     # The mean weight after 60 updates of 8 workers: over all delays, and by the two taps.
-    workers, rate, weights = 8, 0.4, [1.0]
+    workers, rate, weights = 8, 0.4, np.ones(1)
     for t in range(60):
         chance = (1 - 1 / workers) ** np.arange(t + 1) / workers
         before_start = (1 - 1 / workers) ** (t + 1)
-        weights.append(weights[-1] - rate * (chance @ weights[::-1] + before_start * weights[0]))
-    taps = com.asynchronous_taps(rate, workers)
-    now, last = 1.0 - rate, 1.0  # all workers begin with the same weights
+        new = weights[-1] - rate * (chance @ weights[::-1] + before_start * weights[0])
+        weights = np.append(weights, new)
+    taps = [np.asarray(tap) for tap in com.asynchronous_taps(rate, workers).values()]
+    now, last = np.asarray(1.0 - rate), np.ones(())  # all workers begin with the same weights
     for _ in range(59):
         now, last = taps[0] * now + taps[1] * last, now
     return float(weights[-1]), float(now)
@@ -225,10 +234,11 @@ def delay_scaled_rate() -> tuple[float, float]:
     """Divided by the staleness, delay + 1, one rate below pi/(2 c) is stable at every delay."""
     # Largest stable undivided rates at five delays: roots of the companion matrix, and the closed form.
     delays = np.array([0, 1, 2, 5, 20])
-    roots = [
-        com.largest_stable_step(lambda a, t=t: com.delayed_taps(a / (t + 1), int(t), curvature=2.0))
-        for t in delays
-    ]
+
+    def divided(rate: float, delay: int) -> Taps:
+        return com.delayed_taps(rate / (delay + 1), delay, curvature=2.0)
+
+    roots = [com.largest_stable_step(partial(divided, delay=delay)) for delay in delays.tolist()]
     return sum(roots), float(np.sum((delays + 1) * com.stable_step(delays, 2.0)))
 
 

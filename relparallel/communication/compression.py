@@ -208,8 +208,8 @@ def sparse_binary(density: float) -> Compressor:
     Returns
     -------
     Compressor
-        Of the k largest and the k smallest numbers, those with the larger mean are sent, as that mean.
-        Biased, with at most (1 - 1/(k n)) |v|**2 of error. Sattler et al., IJCNN 2019, algorithm 2.
+        Of the k largest positive and the k smallest negative numbers, those of the larger sum are sent, as
+        their mean. Biased, with at most (1 - 1/(k n)) |v|**2 of error. Sattler et al., IJCNN 2019.
 
     Examples
     --------
@@ -220,10 +220,11 @@ def sparse_binary(density: float) -> Compressor:
     b = int(golomb_parameter(p))
 
     def write(v: Vector, _: Any) -> Message:
-        up, down = (_largest(sign * v, _kept(p, v.size)) for sign in (1, -1))
-        positions = up if v[up].mean() >= -v[down].mean() else down
-        bits = _FLOAT + float(golomb_lengths(np.diff(positions, prepend=-1), b).sum())
-        return Message(v.size, positions, np.full(positions.size, v[positions].mean()), bits)
+        ends = [(sign, _largest(sign * v, _kept(p, v.size))) for sign in (1, -1)]
+        up, down = (at[sign * v[at] > 0] for sign, at in ends)
+        at = up if v[up].sum() >= -v[down].sum() else down
+        bits = _FLOAT + float(golomb_lengths(np.diff(at, prepend=-1), b).sum())
+        return Message(v.size, at, np.full(at.size, v[at].sum() / max(at.size, 1)), bits)
 
     return Compressor(name=f"SBC({p:g})", write=write, contracts=lambda n: 1 / (n * _kept(p, n)))
 

@@ -116,8 +116,10 @@ def test_one_bit_keeps_the_sum_and_sends_two_values(v):
 def test_sparse_binary_sends_one_value_of_the_stronger_sign(v, p):
     message = com.sparse_binary(p).encode(v)
     k = max(1, round(p * v.size))
-    up, down = np.sort(v)[-k:].mean(), np.sort(v)[:k].mean()
-    assert message.values == pytest.approx(np.full(k, up if up >= -down else down))
+    up, down = (sorted(s * x for x in v if s * x > 0)[-k:] for s in (1, -1))
+    sent = np.array(up if sum(up) >= sum(down) else [-x for x in down])
+    assert sorted(v[message.positions]) == pytest.approx(np.sort(sent))
+    assert message.values == pytest.approx(np.full(sent.size, sent.mean() if sent.size else 0.0))
 
 
 def golomb(gaps: list[int], b: int) -> str:
