@@ -1,15 +1,13 @@
 """Published numbers of compressed, asynchronous and large-batch training, and theorems on them."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from relparallel import communication as com, parallel
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.communication.descent import Gradient
-from relparallel.communication.feedback import Memory
-from relparallel.communication.recurrence import Taps
 
 
 def _normal(*shape: int) -> np.ndarray:
@@ -17,7 +15,7 @@ def _normal(*shape: int) -> np.ndarray:
     return np.random.default_rng(1).normal(size=shape)
 
 
-def _constant(value: np.ndarray) -> Gradient:
+def _constant(value: np.ndarray) -> Any:
     """A gradient that is the same everywhere."""
     return lambda forward, backward: value
 
@@ -83,7 +81,8 @@ def position_bits(p: float) -> float:
 @reproduces("dgc_momentum_identity")
 def momentum_difference(beta: float, steps: int, d: int, k: int) -> float:
     """Weights of dense momentum against those of compressed momentum, corrected by the residual."""
-    gradients, memory = iter(_normal(steps, d)), Memory()
+    gradients = iter(_normal(steps, d))
+    memory: Any = None
     method = com.ErrorFeedback(com.top_k(k / d), momentum=beta)
     dense = sparse = velocity = np.zeros(d)
     for gradient in gradients:
@@ -203,8 +202,9 @@ def truncated_lasso() -> tuple[float, float]:
 def dropping_loses_nothing() -> tuple[float, float]:
     """What was sent and what is kept add up to all gradients."""
     # Squared norm of both sums after 300 gradients of which 1 % is sent.
-    gradients, method, memory = _normal(300, 400), com.ErrorFeedback(com.top_k(0.01)), Memory()
+    gradients, method = _normal(300, 400), com.ErrorFeedback(com.top_k(0.01))
     sent = np.zeros(400)
+    memory: Any = None
     for gradient in gradients:
         message, memory = method.send(gradient, memory)
         sent += message.decode()
@@ -235,7 +235,7 @@ def delay_scaled_rate() -> tuple[float, float]:
     # Largest stable undivided rates at five delays: roots of the companion matrix, and the closed form.
     delays = np.array([0, 1, 2, 5, 20])
 
-    def divided(rate: float, delay: int) -> Taps:
+    def divided(rate: float, delay: int) -> Any:
         return com.delayed_taps(rate / (delay + 1), delay, curvature=2.0)
 
     roots = [com.largest_stable_step(partial(divided, delay=delay)) for delay in delays.tolist()]
