@@ -5,6 +5,7 @@ Infinity where something may last for ever, text where a name is free.
 
 import valid_availability
 import valid_checkpoints
+import valid_communication
 import valid_costs
 import valid_goodput
 import valid_network_failures
@@ -34,6 +35,7 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "training.Job": {"reason": FREE},
     **valid_workload.MEANINGFUL,
     **valid_checkpoints.MEANINGFUL,
+    **valid_communication.MEANINGFUL,
     **valid_goodput.MEANINGFUL,
     **valid_costs.MEANINGFUL,
     **valid_availability.MEANINGFUL,

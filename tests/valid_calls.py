@@ -16,6 +16,7 @@ import valid_availability
 import valid_checkpoints
 import valid_closed_forms
 import valid_collectives
+import valid_communication
 import valid_costs
 import valid_designs
 import valid_goodput
@@ -199,6 +200,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     **valid_reliability.CALLS,
     **valid_simulation.CALLS,
     **valid_staleness.CALLS,
+    **valid_communication.CALLS,
     **valid_checkpoints.CALLS,
     **valid_closed_forms.CALLS,
     **valid_goodput.CALLS,

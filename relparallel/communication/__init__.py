@@ -1,7 +1,10 @@
-"""What training bears when its communication comes later: delayed gradients and their stable steps.
+"""What training bears when it communicates less, later, or in larger batches.
 
-`recurrence` answers when a linear recurrence with delays is stable; `staleness` holds the methods that train
-with stale weights, each as the taps of such a recurrence; `descent` simulates them.
+`compression` says what a compressor sends and its exact error, `coders` counts the bits, and `feedback`
+trains with compressed gradients. `asynchrony` lets workers wait, or not, and gives the delay of every update;
+`staleness` holds the methods that train with stale weights as linear recurrences, `recurrence` says when such
+a one is stable. `batch` is about large batches, `linear_models` about two methods with updates of their own.
+`descent` runs them all, on gradients that each makes from another; `problems` has some to run them on.
 """
 
 import lazy_loader

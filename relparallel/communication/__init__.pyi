@@ -1,8 +1,37 @@
+from .asynchrony import (
+    asynchronous_run as asynchronous_run,
+    asynchronous_taps as asynchronous_taps,
+    ssp_throughput as ssp_throughput,
+)
+from .batch import (
+    UpdateRule as UpdateRule,
+    large_batch_rates as large_batch_rates,
+    noise_scale as noise_scale,
+)
+from .coders import golomb_bits as golomb_bits
+from .compression import (
+    Compressor as Compressor,
+    global_top_k as global_top_k,
+    one_bit as one_bit,
+    qsgd as qsgd,
+    random_k as random_k,
+    reduced_precision as reduced_precision,
+    sparse_binary as sparse_binary,
+    terngrad as terngrad,
+    top_k as top_k,
+)
 from .descent import (
     delayed_descent as delayed_descent,
     least_squares_gradient as least_squares_gradient,
     quadratic_gradient as quadratic_gradient,
 )
+from .feedback import (
+    CompressedGradient as CompressedGradient,
+    ErrorFeedback as ErrorFeedback,
+    deep_gradient_compression as deep_gradient_compression,
+)
+from .linear_models import cocoa as cocoa, truncated_gradient as truncated_gradient
+from .problems import logistic_problem as logistic_problem, network_problem as network_problem
 from .recurrence import largest_stable_step as largest_stable_step
 from .staleness import (
     correction_decay as correction_decay,

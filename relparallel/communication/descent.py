@@ -29,7 +29,8 @@ def delayed_descent(
     rates : array_like
         Learning rates at least 0, shape (updates,), or (updates, ...) with rows that fit ``start``.
     forward_delay, backward_delay : array_like
-        Whole updates, 0 ... 4096, one for all weights or one for each; the first is not the smaller one.
+        Whole updates, 0 ... 4096, one for all weights or one for each; the first is not the smaller one. With
+        one dimension more than ``start``: a row for every update, as `asynchronous_run` finds them.
     decay : array_like, optional
         With it the backward weights are corrected by the average change, as in `delayed_taps`; in [0, 1).
 
@@ -51,8 +52,8 @@ def delayed_descent(
     require_callable(gradient=gradient)
     first = np.asarray(require_real(start=start))
     steps = _rows(rates, first)
-    f = _lags("forward_delay", forward_delay, first)
-    b = _lags("backward_delay", backward_delay, first)
+    f = _lags("forward_delay", forward_delay, first, len(steps))
+    b = _lags("backward_delay", backward_delay, first, len(steps))
     if np.any(f < b):
         raise ValueError(f"forward_delay must be at least backward_delay, got {forward_delay!r}")
     keep = None if decay is None else _fitting("decay", require_real(decay=decay, at_least=0, below=1), first)
@@ -142,10 +143,10 @@ def _descend(
     """The loop of `delayed_descent`: weights lie flat in the rows of the path."""
     path = np.empty((len(rates) + 1, start.size))
     path[0], every, drift = start.ravel(), np.arange(start.size), np.zeros(start.size)
-    for t, rate in enumerate(rates):
-        forward, backward = path[np.maximum(t - f, 0), every], path[np.maximum(t - b, 0), every]
+    for t, (rate, late, later) in enumerate(zip(rates, b, f, strict=True)):
+        forward, backward = path[np.maximum(t - later, 0), every], path[np.maximum(t - late, 0), every]
         if keep is not None:
-            backward = backward - (f - b) * drift
+            backward = backward - (later - late) * drift
         found = np.asarray(gradient(forward.reshape(start.shape), backward.reshape(start.shape)))
         if found.shape != start.shape:
             raise ValueError(f"gradient must return shape {start.shape}, got shape {found.shape}")
@@ -163,12 +164,17 @@ def _rows(rates: ArrayLike, start: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([_fitting("rates", row, start) for row in given])
 
 
-def _lags(name: str, delay: Any, start: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Whole delays, flat for every weight."""
-    given = _fitting(name, require_real(at_least=0, at_most=LONGEST_DELAY, **{name: delay}), start)
+def _lags(name: str, delay: Any, start: NDArray[np.float64], updates: int) -> NDArray[np.int64]:
+    """Whole delays, flat for every weight, in a row for every update."""
+    given = np.asarray(require_real(at_least=0, at_most=LONGEST_DELAY, **{name: delay}))
     if np.any(given != np.floor(given)):
         raise ValueError(f"{name} must be whole updates, got {delay!r}")
-    return given.astype(np.int64)
+    if given.ndim <= start.ndim:
+        row = _fitting(name, given, start).astype(np.int64)
+        return np.broadcast_to(row, (updates, row.size))
+    if len(given) != updates:
+        raise ValueError(f"{name} must have one row for each of {updates} updates, got {len(given)}")
+    return np.array([_fitting(name, row, start) for row in given]).astype(np.int64)
 
 
 def _fitting(name: str, values: Any, start: NDArray[np.float64]) -> NDArray[np.float64]:

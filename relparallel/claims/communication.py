@@ -1,0 +1,301 @@
+"""Published numbers of compressed, asynchronous and large-batch training, and theorems on them."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from relparallel import communication as com, parallel
+from relparallel.claims.registry import reproduces, theorem
+
+
+def _normal(*shape: int) -> np.ndarray:
+    """Random numbers, the same every time."""
+    return np.random.default_rng(1).normal(size=shape)
+
+
+def _constant(value: np.ndarray) -> Any:
+    """A gradient that is the same everywhere."""
+    return lambda forward, backward: value
+
+
+@reproduces("qsgd_var_bound")
+def broken_variance_bounds(cases: int) -> int:
+    """Vectors of many sizes and shapes whose exact variance exceeds the bound."""
+    sizes = np.geomspace(10, 1e6, cases).astype(int)
+    draws = [np.random.default_rng(n).standard_t(2, n) for n in sizes]
+    return sum(
+        com.qsgd(s).variance(v) > (1 + 1e-12) * min(v.size / s**2, v.size**0.5 / s) * (v @ v)
+        for v in draws
+        for s in (1, 4, 64)
+    )
+
+
+@reproduces("qsgd_var_ones")
+def variance_of_ones(n: int, s: int) -> float:
+    """Exact variance over the squared norm."""
+    return com.qsgd(s).variance(np.ones(n)) / n
+
+
+@reproduces("qsgd_bits_sparse")
+def sparse_bits(n: int, s: int, draws: int) -> float:
+    """Mean length of the code of normal vectors."""
+    rng = np.random.default_rng(1)
+    return float(np.mean([com.qsgd(s).encode(rng.normal(size=n), rng).bits for _ in range(draws)]))
+
+
+_DENSE = (
+    "Every |v_i|/|v| is exactly 1/s: all levels and gaps are 1, and the code of section 3.1 takes 1 + 1 + 1 "
+    "bits for each number, 3 n + 32. The bound is for an encoding of the paper's full version, which was not "
+    "read; Elias codes of level + 1 and signs of what is not 0 take 4 n here, 2.94 n on normal vectors."
+)
+
+
+@reproduces("qsgd_dense", discrepancies={"qsgd_dense": _DENSE})
+def dense_bits(n: int, s: int) -> float:
+    """Length of the code of equal numbers, where nothing is random."""
+    return com.qsgd(s).encode(np.ones(n), np.random.default_rng(1)).bits
+
+
+@reproduces("terngrad_ratio")
+def ternary_ratio(bits: int) -> float:
+    """Bits of a million numbers over those that TernGrad sends of them, its scale aside."""
+    n, scale = 10**6, 32
+    return bits * n / (com.terngrad().encode(np.ones(n), np.random.default_rng(1)).bits - scale)
+
+
+@reproduces("onebit_err")
+def sign_error(n: int) -> float:
+    """Squared error over squared norm, at evenly spaced quantiles of the normal distribution."""
+    v = ndtri((np.arange(n) + 0.5) / n)
+    return com.one_bit().variance(v) / float(v @ v)
+
+
+@reproduces("sbc_golomb_*")
+def position_bits(p: float) -> float:
+    """Mean bits of a position."""
+    return float(com.golomb_bits(p))
+
+
+@reproduces("dgc_momentum_identity")
+def momentum_difference(beta: float, steps: int, d: int, k: int) -> float:
+    """Weights of dense momentum against those of compressed momentum, corrected by the residual."""
+    gradients = iter(_normal(steps, d))
+    memory: Any = None
+    method = com.ErrorFeedback(com.top_k(k / d), momentum=beta)
+    dense = sparse = velocity = np.zeros(d)
+    for gradient in gradients:
+        velocity = beta * velocity + gradient
+        message, memory = method.send(gradient, memory)
+        dense, sparse = dense - 0.1 * velocity, sparse - 0.1 * message.decode()
+        worst = np.abs(dense - (sparse - 0.1 * memory.residual)).max()
+    return float(worst)
+
+
+_CUT = "The third number is 4**-3 = 0.015625, cut after three decimals; the second, 0.0625, is rounded."
+
+
+@reproduces("dgc_warmup", discrepancies={"dgc_warmup": _CUT})
+def warm_up_shares(epochs: int, least: float) -> tuple[float, ...]:
+    """Shares that are sent of 4**9 numbers."""
+    methods = [com.deep_gradient_compression(epoch, density=least) for epoch in range(epochs)]
+    return tuple(method.compressor.contraction(4**9) for method in methods)
+
+
+def _milliseconds(kind: str, name: str, ranks: int, numbers: int, alpha: float, beta: float) -> float:
+    """Price of a collective on links of that latency and time per number."""
+    links = parallel.Links(latency=alpha, bandwidth=1 / beta, network_latency=0.0, network_bandwidth=1.0)
+    rounds = parallel.collective(kind, name, ranks, numbers)
+    return 1e3 * parallel.rounds_time(rounds, ranks, links, element_bytes=1)
+
+
+@reproduces("gtopk_P*")
+def sparse_sums(P: int, k: int, alpha: float, beta: float) -> tuple[float, float]:
+    """Values and positions gathered from all, and added up over the tree; priced round by round."""
+    gathered = _milliseconds("all_gather", "bruck", P, 2 * k * P, alpha, beta)
+    return gathered, _milliseconds("all_reduce", "tree", P, 2 * k, alpha, beta)
+
+
+_HALF = (
+    "The README counts log2 P rounds, as if partners exchanged their sums; the code, like the executed tree, "
+    "reduces in log2 P rounds and broadcasts in as many: both coefficients are twice as large."
+)
+
+
+@reproduces("gtopk_readme_*", discrepancies={"gtopk_readme_P8": _HALF})
+def tree_sum(P: int, k: int, alpha: float, beta: float) -> float:
+    """The tree alone."""
+    return _milliseconds("all_reduce", "tree", P, 2 * k, alpha, beta)
+
+
+@reproduces("gtopk_eff_*")
+def weak_scaling(compute: float, compress: float, communicate: float) -> float:
+    """Share of a step that is computing, where nothing overlaps."""
+    return compute / (compute + compress + communicate)
+
+
+@reproduces("memsgd_contraction")
+def broken_contractions(cases: int, d: int) -> int:
+    """Random vectors whose error exceeds the bound."""
+    shares = np.linspace(0.02, 1, cases)
+    vectors = np.random.default_rng(1).standard_t(2, (cases, d))
+    return sum(
+        com.top_k(p).variance(v) > (1 - com.top_k(p).contraction(d)) * (v @ v) * (1 + 1e-12)
+        for p, v in zip(shares, vectors, strict=True)
+    )
+
+
+@reproduces("bsp_exp_*", "ssp_P2_*", "ssp_P8_s1", "ssp_P8_s3")
+def exact_rate(P: int, s: int) -> float:
+    """Of the Markov chain."""
+    return com.ssp_throughput(P, s)
+
+
+@reproduces("ssp_P8_s10")
+def simulated_rate(P: int, s: int, clocks: int) -> float:
+    """Of the waiting recursion with exponential times."""
+    return com.asynchronous_run(np.random.default_rng(1).exponential(size=(clocks, P)), s).throughput
+
+
+@reproduces("ssp_persistent")
+def straggler_rate(P: int, s: int, slow: float) -> float:
+    """Of the waiting recursion where one worker is always slow."""
+    times = np.ones((20_000, P))
+    times[:, 0] = slow
+    return com.asynchronous_run(times, s).throughput
+
+
+@reproduces("lars_invariance")
+def step_length_error(rate: float, smallest: float, largest: float) -> float:
+    """Length of an update over rate and weights, for gradients of both scales."""
+    w, g = _normal(2, 50)
+    rule = com.UpdateRule(trust=1.0)
+    slopes = [rule.directed(_constant(scale * g)) for scale in (smallest, largest)]
+    updates = [com.delayed_descent(slope, w, [rate], 0)[1] - w for slope in slopes]
+    return float(max(abs(np.linalg.norm(u) / (rate * np.linalg.norm(w)) - 1) for u in updates))
+
+
+@reproduces("goyal_lr")
+def scaled_rate(batch: int, images: int, epochs: int) -> float:
+    """Largest rate of the schedule."""
+    return float(com.large_batch_rates(batch, images, epochs).max())
+
+
+@reproduces("goyal_iters")
+def scaled_updates(batch: int, images: int, epochs: int) -> int:
+    """Updates of the schedule."""
+    return com.large_batch_rates(batch, images, epochs).size
+
+
+@theorem("THM-truncated-lasso", system="Truncated gradient")
+def truncated_lasso() -> tuple[float, float]:
+    """On an orthonormal design the truncated gradient ends at the soft-thresholded least squares."""
+    # Sum of squared weights after 200 updates with pull 0.5, and of the closed form.
+    best = _normal(30)
+    pull = com.truncated_gradient(lambda w, u: w - best, rate=0.5, gravity=0.5)
+    found = com.delayed_descent(pull, np.zeros(30), np.full(200, 0.5), 0)[-1]
+    return float(found @ found), float(np.sum(np.maximum(np.abs(best) - 0.5, 0) ** 2))
+
+
+@theorem("THM-dropping-loses-nothing", system="Sparse communication (gradient dropping)")
+def dropping_loses_nothing() -> tuple[float, float]:
+    """What was sent and what is kept add up to all gradients."""
+    # Squared norm of both sums after 300 gradients of which 1 % is sent.
+    gradients, method = _normal(300, 400), com.ErrorFeedback(com.top_k(0.01))
+    sent = np.zeros(400)
+    memory: Any = None
+    for gradient in gradients:
+        message, memory = method.send(gradient, memory)
+        sent += message.decode()
+    both, whole = sent + memory.residual, gradients.sum(axis=0)
+    return float(both @ both), float(whole @ whole)
+
+
+@theorem("THM-hogwild-momentum", system="Hogwild! / ASP")
+def asynchrony_is_momentum() -> tuple[float, float]:
+    """Descent averaged over geometric delays is descent with momentum 1 - 1/P and a P times smaller rate."""
+    # The mean weight after 60 updates of 8 workers: over all delays, and by the two taps.
+    workers, rate, weights = 8, 0.4, np.ones(1)
+    for t in range(60):
+        chance = (1 - 1 / workers) ** np.arange(t + 1) / workers
+        before_start = (1 - 1 / workers) ** (t + 1)
+        new = weights[-1] - rate * (chance @ weights[::-1] + before_start * weights[0])
+        weights = np.append(weights, new)
+    taps = [np.asarray(tap) for tap in com.asynchronous_taps(rate, workers).values()]
+    now, last = np.asarray(1.0 - rate), np.ones(())  # all workers begin with the same weights
+    for _ in range(59):
+        now, last = taps[0] * now + taps[1] * last, now
+    return float(weights[-1]), float(now)
+
+
+@theorem("THM-dynssp-rate", system="DynSSP")
+def delay_scaled_rate() -> tuple[float, float]:
+    """Divided by the staleness, delay + 1, one rate below pi/(2 c) is stable at every delay."""
+    # Largest stable undivided rates at five delays: roots of the companion matrix, and the closed form.
+    delays = np.array([0, 1, 2, 5, 20])
+
+    def divided(rate: float, delay: int) -> Any:
+        return com.delayed_taps(rate / (delay + 1), delay, curvature=2.0)
+
+    roots = [com.largest_stable_step(partial(divided, delay=delay)) for delay in delays.tolist()]
+    return sum(roots), float(np.sum((delays + 1) * com.stable_step(delays, 2.0)))
+
+
+@theorem("THM-petuum-staleness", system="Petuum")
+def most_missing_updates() -> tuple[int, int]:
+    """Under a staleness bound s an update misses at most (P - 1)(2 s + 1) updates, and may miss so many."""
+    # Four workers, s = 3: one is ahead by 3 clocks, then the others overtake it in its next clock.
+    times = np.full((20, 4), 0.01)
+    times[0, 1:], times[3, 0] = 1.0, 100.0
+    return int(com.asynchronous_run(times, staleness=3).delays.max()), 3 * 7
+
+
+@theorem("THM-downpour-delay", system="DistBelief (Downpour SGD)")
+def downpour_delay() -> tuple[float, float]:
+    """With weights fetched every n clocks an update misses P - 1 + P (n - 1)/2 updates on average."""
+    # Five workers, n = 4, equal clocks out of step; over whole periods after the first.
+    times = np.ones((80, 5))
+    times[0] += np.arange(5) / 5
+    return float(com.asynchronous_run(times, fetch=4).delays[100:300].mean()), 4 + 5 * 3 / 2
+
+
+@theorem("THM-cocoa-ridge", system="CoCoA")
+def cocoa_ridge() -> tuple[float, float]:
+    """CoCoA ends at the solution of the ridge regression."""
+    # Squared norm of the weights after 600 rounds of four workers, and of the linear system's solution.
+    x, y = _normal(24, 4), _normal(24)
+    run = com.cocoa(x, y, workers=4, local_steps=12, rounds=600, rng=np.random.default_rng(1))
+    solved = np.linalg.solve(x.T @ x / 24 + 0.1 * np.eye(4), x.T @ y / 24)
+    return float(run.weights @ run.weights), float(solved @ solved)
+
+
+@theorem("THM-lamb-layers", system="LAMB")
+def lamb_layers() -> tuple[float, float]:
+    """LAMB moves every layer by the rate times the norm of its weights, whatever the gradients."""
+    # Sum over three layers of the lengths of the fifth update, and of 0.1 times the norms before it.
+    scales = np.repeat([1e-4, 1.0, 1e4], 20)
+    rule = com.UpdateRule(momentum=0.9, second=0.999, trust=1.0)
+    path = com.delayed_descent(
+        rule.directed(lambda w, u: scales * w, layers=(20, 40)), _normal(60), np.full(5, 0.1), 0
+    )
+    before, moved = path[4].reshape(3, 20), (path[5] - path[4]).reshape(3, 20)
+    return float(np.linalg.norm(moved, axis=1).sum()), float(0.1 * np.linalg.norm(before, axis=1).sum())
+
+
+@theorem("THM-critical-batch", system="Data parallelism and critical batch")
+def critical_batch() -> tuple[float, float]:
+    """The best step on a noisy parabola makes 1/(1 + noise/B) of the progress without noise."""
+    # Best of all rates with a batch of 8, from three points of the expected loss; and by the noise scale.
+    slope, spread, c = _normal(6), np.linspace(0.5, 3, 6), 2.0
+
+    def squared(b: float) -> float:
+        return float(slope @ slope + spread @ spread / b)
+
+    def best(b: float) -> float:
+        losses = [-a * (slope @ slope) + c * a**2 / 2 * squared(b) for a in (0.0, 1.0, 2.0)]
+        a2, a1, _ = np.polyfit([0.0, 1.0, 2.0], losses, 2)
+        return float(a1**2 / (4 * a2))
+
+    noise = com.noise_scale(4, 64, [squared(4)], [squared(64)])
+    return best(8) / best(1e18), 1 / (1 + noise / 8)
