@@ -188,10 +188,8 @@ class RepairChain:
         """Mean time to the first failure of the system, all parts up at the start [s]."""
         # A failure in the place of all states that are down, after which a new start takes one second.
         inside, failing = self.generator[self.up][:, self.up], self._failing()[self.up]
-        start = csr_array(np.eye(1, len(failing)))
-        share = stationary_distribution(
-            block_array([[None, start], [failing[:, None], inside]], format="csr")
-        )
+        blocks: Any = [[None, csr_array(np.eye(1, len(failing)))], [csr_array(failing[:, None]), inside]]
+        share = stationary_distribution(block_array(blocks, format="csr"))
         return float(share[1:].sum() / share[0])
 
     def _failing(self) -> FloatArray:
