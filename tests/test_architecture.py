@@ -33,11 +33,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 670, "claims": 3890, "communication": 1740, "drawing": 1020, "hardware": 460, "metrics": 2950,
-    "optimize": 5260, "planning": 700, "parallel": 7000, "reliability": 13220, "reproduce": 2080,
-    "topology": 6460, "training": 10190, "workload": 2790, "modules": 2290,
+    "atlas": 670, "claims": 3890, "communication": 1740, "drawing": 1020, "hardware": 460, "metrics": 2920,
+    "optimize": 5260, "planning": 670, "parallel": 7000, "reliability": 11850, "reproduce": 2070,
+    "topology": 6460, "training": 10370, "workload": 2790, "modules": 2260,
 }  # fmt: skip
-MOST_LINES = 60720
+MOST_LINES = 59370
 MOST_PUBLIC_NAMES = 383
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

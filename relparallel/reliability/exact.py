@@ -110,7 +110,7 @@ def evaluate(
     -----
     A node without ``transit`` starts and ends paths but forwards nothing; three or more terminals of which
     one does so over several links are bracketed pair by pair. Series, parallel and degree rules and the split
-    at cut nodes come first; then the frontier DP visits the links in an order found by beam search. Time: 15
+    at cut nodes come first; then the frontier DP visits the links in an order found by beam search. Time: 20
     to 70 ns for each of at most Bell(w + 1) states per link, w <= 15 the live vertices.
 
     References

@@ -240,7 +240,7 @@ def _crudely_sampled(question: Question) -> Reliability:
 
 def _by_symmetry(question: Question) -> Reliability | None:
     """Exact where the network has a symmetry that is known."""
-    from relparallel.reliability.lumped.symmetry import lumped
+    from relparallel.reliability.lumped.lumping import lumped
 
     found = lumped(as_topology(question.graph), question.problem) if question.reductions else None
     return found and explained(found, f"{found.states} lumped states")

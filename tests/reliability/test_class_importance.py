@@ -13,7 +13,7 @@ from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sensitivity.class_importance import class_importance
 from relparallel.reliability.sensitivity.gradient import importance
 from relparallel.reliability.sensitivity.reverse_pass import gradient
-from relparallel.topology import Topology, as_topology, bcube, fat_tree, leaf_spine, three_tier
+from relparallel.topology import Topology, as_topology, fat_tree, leaf_spine, three_tier
 
 
 def both(fabric, terminals, link, node):
@@ -131,19 +131,6 @@ def test_what_is_not_alike_is_refused():
             class_importance(fabric, read_problem(fabric, terminals, up, 0.9))
     failed, slopes = class_importance(fabric, read_problem(fabric, "all", 1.0, 1.0))
     assert (failed, slopes[fabric.num_links :][fabric.is_kind("core")].any()) == (0.0, False)
-
-
-@pytest.mark.parametrize("servers", [3, 4, 5])
-@pytest.mark.parametrize("perfect", ["", "columns", "row links"])
-def test_levels_of_a_bcube_against_the_sweep(servers, perfect):
-    """Every class has its own chance, or some never fail."""
-    network = bcube(servers, 1)
-    low = network.tier[network.edges].max(axis=1) == 1
-    link = np.where(low, 1.0 if perfect == "row links" else 0.8, 0.95)
-    levels = [0.9, 0.7, 1.0 if perfect == "columns" else 0.99]
-    (failed, slopes), expected = both(network, "all", link, np.array(levels)[network.tier])
-    assert failed == pytest.approx(expected[0], rel=1e-13)
-    assert slopes == pytest.approx(expected[1], rel=1e-9, abs=0)
 
 
 def under_single_aggregation_switches():

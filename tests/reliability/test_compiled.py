@@ -8,8 +8,8 @@ from numba.core.runtime import _nrt_python, rtsys
 
 from relparallel.reliability.frontier import compiled_sweep
 from relparallel.reliability.frontier.decomposition import compiled, solved
-from relparallel.reliability.frontier.states import MAX_LIVE, pack, unpack
 from relparallel.reliability.frontier.reductions import play_any
+from relparallel.reliability.frontier.states import MAX_LIVE, pack, unpack
 from relparallel.reliability.problem import read_problem
 
 CASES = [

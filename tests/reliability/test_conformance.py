@@ -15,7 +15,7 @@ from relparallel.reliability import bounds, evaluate, survival_signature
 from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart
 from relparallel.reliability.extensions.srlg import conditioned, swept
 from relparallel.reliability.frontier.decomposition import compiled
-from relparallel.reliability.lumped.symmetry import lumped
+from relparallel.reliability.lumped.lumping import lumped
 from relparallel.reliability.problem import Group, read_problem
 from relparallel.reliability.sensitivity.reverse_pass import gradient
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate
-from relparallel.reliability.lumped.symmetry import match_small_fabric
+from relparallel.reliability.lumped.lumping import match_small_fabric
 from relparallel.reliability.problem import read_problem
 from relparallel.topology import f10, fat_tree, leaf_spine, three_tier, torus, vl2
 

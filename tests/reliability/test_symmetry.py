@@ -14,7 +14,7 @@ from relparallel.reliability.lumped.interchangeable_nodes import (
     same,
     twins,
 )
-from relparallel.reliability.lumped.symmetry import bcube_connected, lumped
+from relparallel.reliability.lumped.lumping import lumped
 from relparallel.reliability.problem import read_problem
 from relparallel.topology import Topology, as_topology, bcube, fat_tree, hyperx, three_tier
 
@@ -64,49 +64,8 @@ def test_failure_and_success_of_complete_graphs_keep_their_digits():
     assert up == 1.0
 
 
-@pytest.mark.parametrize("n", [2, 3, 4])
-@pytest.mark.parametrize("high", [0.9, 0.99999])
-def test_two_level_bcubes(n, high):
-    network = bcube(n, 1)
-    rng = np.random.default_rng(n)
-    node = np.where(
-        network.tier == 0, rng.uniform(0.9, 1, network.num_nodes), rng.uniform(0.5, high, 3)[network.tier]
-    )
-    link = rng.uniform(0.5, high, 3)[network.tier[network.edges[:, 1]]]
-    found = answer(network, "all", link, node)
-    exact = evaluate(network, "all", link, node, method="exact")
-    assert found.unreliability == pytest.approx(exact.unreliability, rel=1e-13)
-    assert found.reliability == pytest.approx(exact.reliability, rel=1e-13)
-
-
-@pytest.mark.parametrize("q", [0.1, 1e-9])
-@pytest.mark.parametrize("level", [1, 2])
-@pytest.mark.parametrize("parts", [("links",), ("switches",), ("links", "switches")])
-def test_bcubes_whose_parts_fail_in_one_level_only(parts, level, q):
-    network = bcube(3, 1)
-    at = [int(v) for v in network.switches if network.tier[v] == level]
-    links = {(u, v): 1 - q for u, v in map(tuple, network.edges.tolist()) if v in at}
-    chances = {
-        "link_up": links if "links" in parts else 1.0,
-        "node_up": dict.fromkeys(at, 1 - q) if "switches" in parts else 1.0,
-    }
-    exact = evaluate(network, "all", method="exact", **chances).unreliability
-    assert answer(network, "all", **chances).unreliability == pytest.approx(exact, rel=1e-13)
-
-
-def test_bcube_by_its_smallest_cuts():
-    """A server is cut off if both its links are down: n^2 ways; everything else takes more failures."""
-    x = 2.0**-24
-    certain, link = (1.0, 0.0), (1 - x, x)
-    (_, down), terms = bcube_connected(16, 16, certain, certain, link, link)
-    assert down / (256 * x**2) == pytest.approx(1, abs=300 * x**2 + 1e-12)
-    assert terms == 3353
-    assert bcube_connected(3, 3, certain, certain, certain, certain) == ((1.0, 0.0), 0)
-    assert bcube_connected(3, 3, certain, certain, (0.0, 1.0), (0.5, 0.5))[0] == (0.0, 1.0)
-
-
 def test_automatic_answers_are_lumped():
-    for network in (fat_tree(6), three_tier(10, 3, 4, 2), bcube(12, 1), as_topology(nx.complete_graph(20))):
+    for network in (fat_tree(6), three_tier(10, 3, 4, 2), as_topology(nx.complete_graph(20))):
         found = evaluate(network, "all", 0.95, 0.99)
         assert (found.method in ("exact", "closed_form"), found.width) == (True, 0)
         lumped = answer(network, "all", 0.95, 0.99)
@@ -117,7 +76,6 @@ def test_what_has_no_such_symmetry():
     assert answer(nx.cycle_graph(6), link_up=0.9) is None
     assert answer(hyperx((3, 3), 2), link_up=0.9) is None
     assert answer(bcube(2, 2), link_up=0.9) is None
-    assert answer(bcube(3, 1), [0, 1, 2], 0.9) is None  # some servers only
     assert answer(nx.complete_graph(4), link_up={(0, 1): 0.5}) is None
     assert answer(nx.complete_graph(4), [0, 1], 0.9, {2: 0.5}) is None
     assert answer(nx.complete_graph(4), [0, 1], 0.9, {0: 0.5}) is not None

@@ -139,7 +139,11 @@ class Live(NamedTuple):
     def worse(self, states: States, groups: int) -> States:
         """Worse states, of which there are few."""
         n, width = states.shape
-        label, slots, row = states & np.uint8(_FLAG - 1), np.arange(width, dtype=np.uint8), np.arange(n)[:, None]
+        label, slots, row = (
+            states & np.uint8(_FLAG - 1),
+            np.arange(width, dtype=np.uint8),
+            np.arange(n)[:, None],
+        )
         leads = label == slots + 1
         size = np.bincount((label + (width + 1) * row).ravel(), minlength=n * (width + 1)).reshape(n, -1)
         size[:, 1:] += 2 * width * (leads & (states >= _FLAG))  # any block that holds a terminal is larger
@@ -148,7 +152,10 @@ class Live(NamedTuple):
         inside, held = label == largest, size[row, largest] > 2 * width
         group = np.where(self.here, self.turn * groups // width, -1)
         order = np.argsort(group, kind="stable")
-        starts, place = np.unique(group[order], return_index=True)[1], np.unique(group, return_inverse=True)[1]
+        starts, place = (
+            np.unique(group[order], return_index=True)[1],
+            np.unique(group, return_inverse=True)[1],
+        )
         hit = np.logical_or.reduceat(((label > 0) & ~inside)[:, order], starts, axis=1)
         stays = inside & ~hit[:, place]
         leads &= (states >= _FLAG) & ~(inside & stays.any(axis=1)[:, None])  # terminals stay with their block
@@ -216,7 +223,13 @@ def _merged(states: States, masses: FloatArray) -> tuple[States, FloatArray]:
 
 
 def _truncated(
-    states: States, masses: FloatArray, most: int, spare: float, live: Live, best: States | None, sums: FloatArray
+    states: States,
+    masses: FloatArray,
+    most: int,
+    spare: float,
+    live: Live,
+    best: States | None,
+    sums: FloatArray,
 ) -> tuple[States, FloatArray]:
     """Keep the likeliest states, and move the mass of the others; without a best state, it succeeds."""
     order = np.argsort(-masses.max(axis=1, initial=0.0), kind="stable")

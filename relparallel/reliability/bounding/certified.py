@@ -42,7 +42,8 @@ _PAIR_ROUNDING: Final = 1e-12  # relative; more than that of the frontier DP
 
 Method = Literal["auto", "anytime", "bonferroni", "subgraph", "disjoint"]
 _METHODS: Final = get_args(Method)
-_SWEEP: Final = 8  # links that a search looks at in the time of a state of the frontier DP
+_SWEEP: Final = 16  # links that a search looks at in the time of a state of the frontier DP
+_WIDE: Final = 32  # live vertices from which a few states of "anytime" say little
 _CACHED: Final = 2**16  # links that the caches hold; to look at one of more takes longer
 _ROUNDING: Final = 1e-10  # relative; more than that of the frontier DP of a narrow block
 
@@ -186,6 +187,8 @@ def _by_blocks(
         links = sum(len(blocks[i].problem.link) for i in wide)
         for i in wide:
             share = len(blocks[i].problem.link) / links
+            if name == "anytime" and not whole and blocks[i].sweep.width > _WIDE:
+                continue
             if name == "anytime":
                 states = max_states if whole else min(FIRST, max_states)
                 work = max(int(max_steps * share) // 2, 1)

@@ -129,41 +129,7 @@ def _pack(network, colour, sides, weight, floor, marks, stamp, trail):  # type: 
 
 
 @numba.njit(cache=True)
-def _is_minimal(network, colour, inside, marks, stamp, trail):  # type: ignore[no-untyped-def]
-    """Whether the forced links are a minimal cut: where no node is in it, and the network is connected.
-
-    Nothing free joins S to T. So all of T is connected outside S as soon as its nodes next to S are.
-    """
-    indptr, near = network[0], network[1]
-    seen, aim, queue, steps = marks[2], marks[3], trail[2][0], trail[3]
-    missing, head, end = 0, 0, 0
-    for x in inside:
-        steps[0] += indptr[x + 1] - indptr[x]
-        for k in range(indptr[x], indptr[x + 1]):
-            y = near[k]
-            if colour[y] == _T and aim[y] != stamp:
-                aim[y] = stamp
-                missing += 1
-                if end == 0:
-                    queue[0], seen[y], end = y, stamp, 1
-    while head < end:
-        x = queue[head]
-        head += 1
-        missing -= aim[x] == stamp
-        if missing == 0:
-            return True
-        steps[0] += indptr[x + 1] - indptr[x]
-        for k in range(indptr[x], indptr[x + 1]):
-            y = near[k]
-            if colour[y] != _S and seen[y] != stamp:
-                seen[y] = stamp
-                queue[end] = y
-                end += 1
-    return False
-
-
-@numba.njit(cache=True)
-def _is_minimal_anywhere(network, colour, root, seen, stamp, trail):  # type: ignore[no-untyped-def]
+def _is_minimal(network, colour, root, seen, stamp, trail):  # type: ignore[no-untyped-def]
     """Whether all of T, and a neighbour of every node of D, is connected to the root outside S and D."""
     indptr, near, queue, steps = network[0], network[1], trail[2][0], trail[3]
     queue[0], seen[root] = root, stamp
@@ -188,14 +154,6 @@ def _is_minimal_anywhere(network, colour, root, seen, stamp, trail):  # type: ig
             if not touches:
                 return False
     return True
-
-
-@numba.njit(cache=True)
-def _minimal(network, colour, inside, root, anywhere, marks, stamp, trail):  # type: ignore[no-untyped-def]
-    """Whether what is forced is a minimal cut, by the quick way or the one that always holds."""
-    if anywhere:
-        return _is_minimal_anywhere(network, colour, root, marks[2], stamp, trail)
-    return _is_minimal(network, colour, inside, marks, stamp, trail)
 
 
 @numba.njit(cache=True)
@@ -240,7 +198,7 @@ def _paint(network, colour, node, kind, weight, size):  # type: ignore[no-untype
 @numba.njit(cache=True)
 def search(network, terminals, floors, limits):  # type: ignore[no-untyped-def]
     """List cuts, depth first; the stack holds one row per decided node."""
-    n, m, (floor, tiny), (limit, max_steps, max_cuts, joined) = (
+    n, m, (floor, tiny), (limit, max_steps, max_cuts) = (
         len(network[0]) - 1,
         len(network[3]),
         floors,
@@ -279,8 +237,7 @@ def search(network, terminals, floors, limits):  # type: ignore[no-untyped-def]
                     )
                 if paths == 0 and not stopped:
                     stamp += 1
-                    anywhere = failed > 0 or not joined
-                    if _minimal(network, colour, inside[:count], terminals[0], anywhere, marks, stamp, trail):
+                    if _is_minimal(network, colour, terminals[0], marks[2], stamp, trail):
                         parts.extend(_forced(network, colour, inside[:count], failed))
                         starts.append(len(parts))
                         chances.append(weight[depth])

@@ -85,10 +85,10 @@ def find_cuts(
     up, down = np.ascontiguousarray(problem.link.T)
     node_up, node_down = problem.node.T.copy()
     node_up[problem.terminals], node_down[problem.terminals] = 1.0, 0.0
-    order, joined = _by_distance(n, problem.edges, problem.terminals)
+    order = _by_distance(n, problem.edges, problem.terminals)
     network = (indptr, near, link, up, down, node_up, node_down)
     starts, parts, chances, rest, visited, steps, stopped = search(
-        network, order, np.array([floor, TINY]), np.array([limit, max_steps, max_cuts, joined])
+        network, order, np.array([floor, TINY]), np.array([limit, max_steps, max_cuts])
     )
     return CutFamily(
         starts=starts,
@@ -128,12 +128,12 @@ def rows_of(n: int, edges: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     return indptr, ends[order, 1], order % len(edges) if len(edges) else order
 
 
-def _by_distance(n: int, edges: IntArray, terminals: IntArray) -> tuple[IntArray, bool]:
-    """The terminals breadth first, each close to one before it, and whether all nodes are joined."""
+def _by_distance(n: int, edges: IntArray, terminals: IntArray) -> IntArray:
+    """The terminals breadth first, each close to one before it."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order
 
     graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n)).tocsr()
     reached = breadth_first_order(graph, int(terminals[0]), directed=False, return_predecessors=False)
     order = reached[np.isin(reached, terminals)]
-    return np.concatenate([order, np.setdiff1d(terminals, order)]).astype(np.int64), len(reached) == n
+    return np.concatenate([order, np.setdiff1d(terminals, order)]).astype(np.int64)

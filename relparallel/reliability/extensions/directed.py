@@ -2,7 +2,8 @@
 
 Arcs are decided one after the other. A state keeps, for every live node, which live nodes it reaches, and for
 every terminal that has left, the live nodes that reach it: the source, which is live from the first to the
-last arc, must reach one of them. Sets that contain another such set are implied by it. What the source reaches already needs no relations of its own.
+last arc, must reach one of them. Sets that contain another such set are implied by it. What the source
+reaches already needs no relations of its own.
 """
 
 from __future__ import annotations

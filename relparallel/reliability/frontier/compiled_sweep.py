@@ -199,12 +199,21 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
     """
     here, there = np.zeros(2, np.uint64), np.empty(64, np.uint64)
     here.view(np.float64)[1] = 1.0
-    table, bits, buffer, origin = np.full(64, -1, np.int32), 5, np.empty(64, np.uint64), np.empty(8 * _BATCH, np.int64)
+    table, bits, buffer, origin = (
+        np.full(64, -1, np.int32),
+        5,
+        np.empty(64, np.uint64),
+        np.empty(8 * _BATCH, np.int64),
+    )
     count, peak, total, records, sums = np.int64(1), np.int64(1), np.int64(0), np.int64(0), np.zeros(4)
     ways = Ways(np.empty(4), np.empty(4, np.uint64), np.empty(4, np.uint64))
     targets, masses = [np.empty((0, 2), np.int32)], [np.empty(0)]
     for r in range(len(steps)):
-        kinds, found, most = _ways(steps[r], chances[r], free[r], ways), _NONE, min(max_states, max_visits - total)
+        kinds, found, most = (
+            _ways(steps[r], chances[r], free[r], ways),
+            _NONE,
+            min(max_states, max_visits - total),
+        )
         target = targets[0]
         if traced:
             target, mass = np.full((kinds * count, 2), _SAME, np.int32), np.empty(count)
@@ -225,9 +234,11 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
         if not stays:
             table, bits = indexed(table, there, _NONE, 4 * count)
         for start in range(0, 0 if stays else count, _BATCH):
-            stop = min(start + _BATCH, count)
+            stop: Any = min(start + _BATCH, count)
             batch, own = here[2 * start : 2 * stop], target[kinds * start : kinds * stop]
-            made = _expand(batch, steps[r], chances[r], free[r, 0], lean, ways, kinds, sums, buffer, origin, own)
+            made = _expand(
+                batch, steps[r], chances[r], free[r, 0], lean, ways, kinds, sums, buffer, origin, own
+            )
             there, table, bits, found = add_states(buffer[:made], there, table, bits, found)
             if traced:
                 _write_down(buffer[:made], origin, own)

@@ -44,7 +44,12 @@ def _by_beams(edges, terminal, share):  # type: ignore[no-untyped-def]
     """Best order of wider and wider beams, as long as they are worth their time."""
     indptr, indices, states, far, guides = _prepared(edges, terminal)
     n, pulls, active, cost = len(terminal), len(_PULLS), guides, np.inf
-    every, best, tried, prices = np.empty(n, np.int64), np.empty(n, np.int64), np.arange(guides), np.full(guides, np.inf)
+    every, best, tried, prices = (
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.arange(guides),
+        np.full(guides, np.inf),
+    )
     for v in range(n):
         every[v] = best[n - 1 - v] = v
     for beam in _BEAMS:

@@ -1,4 +1,4 @@
-"""States of the frontier DP: which live vertices are connected, which blocks hold a terminal, and their layers.
+"""States of the frontier DP and their layers: what is connected, and which blocks hold a terminal.
 
 A state is two integers. Every live vertex owns a slot; nibble s of ``labels`` is 0 when slot s is empty or
 its vertex dead, else 1 + the first slot of its block. The low bit of nibble s of ``flags`` says that the

@@ -13,6 +13,7 @@ have both signs. It is therefore summed in integers of as many bits as keep R an
 that floats show to be smaller than the last of these digits are left out.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import reduce
@@ -30,21 +31,47 @@ from relparallel.reliability.lumped.arithmetic import (
     exact_up,
     to_power,
 )
-from relparallel.reliability.lumped.fabric import Fabric, Pods
+from relparallel.reliability.lumped.fabric import Fabric, Match, Pods, match_fabric
+from relparallel.reliability.lumped.interchangeable_nodes import twins
 from relparallel.reliability.lumped.pod_partitions import (
     Layouts,
     Table,
     agreement,
+    count_layouts,
     layouts,
     power_sum_weights,
 )
 from relparallel.reliability.lumped.pod_sums import Outside, Uplinks, signed_ways
 from relparallel.reliability.probability import CERTAIN, Chance, part, series
+from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability, exactly
+from relparallel.topology import Topology
 
+_MOST_SWITCHES: Final = 5  # aggregation switches of a pod: Bell(6) = 203 terms
+_MOST_PROFILES: Final = 1000  # (cores + 1)^planes: counting the layouts takes the square of it
+_MOST_LAYOUTS: Final = 300_000
 _AT_ONCE: Final = 4096  # layouts per matrix product: bounds the memory
 Terms = tuple[tuple[int, ...], Outside, list[Layouts]]
 BLUR: Final = 1e-10  # more than the rounding of a pod's probability in floats
+
+
+def lumped(topology: Topology, problem: Problem) -> Reliability | None:
+    """The exact answer where the network has one of the known symmetries, else None."""
+    match = match_small_fabric(topology, problem)
+    if match is not None:
+        return terminals_connected(match.fabric, match.outside(problem))
+    return twins(problem)
+
+
+def match_small_fabric(topology: Topology, problem: Problem) -> Match | None:
+    """A fabric with terminals in two pods or more, and few enough cores to go through their partitions."""
+    match = match_fabric(topology, problem)
+    if match is None or sum(pods.copies for pods in match.fabric.terminal_pods) < 2:
+        return None
+    planes, cores = match.fabric.planes, match.fabric.cores
+    if planes * match.fabric.aggregations > _MOST_SWITCHES or (cores + 1) ** planes > _MOST_PROFILES:
+        return None
+    return match if count_layouts(planes, cores) <= _MOST_LAYOUTS * math.factorial(planes) else None
 
 
 def fat_tree_connected(

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import block_array, csr_array
 
-from relparallel._checks import instance, real, record, require_instance, require_int, require_real, whole
+from relparallel._checks import instance, real, record, require_instance, require_int, whole
 from relparallel.reliability.repair.stationary import stationary_distribution
 
 FloatArray = NDArray[np.float64]
@@ -188,8 +188,8 @@ class RepairChain:
         """Mean time to the first failure of the system, all parts up at the start [s]."""
         # A failure in the place of all states that are down, after which a new start takes one second.
         inside, failing = self.generator[self.up][:, self.up], self._failing()[self.up]
-        start = csr_array(np.eye(1, len(failing)))
-        share = stationary_distribution(block_array([[None, start], [failing[:, None], inside]], format="csr"))
+        blocks: Any = [[None, csr_array(np.eye(1, len(failing)))], [csr_array(failing[:, None]), inside]]
+        share = stationary_distribution(block_array(blocks, format="csr"))
         return float(share[1:].sum() / share[0])
 
     def _failing(self) -> FloatArray:

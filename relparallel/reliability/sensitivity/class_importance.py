@@ -15,11 +15,16 @@ from numpy.typing import NDArray
 from relparallel.reliability.closed_forms.fat_tree_forms import pods_joined
 from relparallel.reliability.closed_forms.form_recognition import AnyPath, over_any_path
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
-from relparallel.reliability.lumped.arithmetic import Scale, exact_up
+from relparallel.reliability.lumped.arithmetic import exact_up
 from relparallel.reliability.lumped.fabric import Match, match_fabric
 from relparallel.reliability.lumped.interchangeable_nodes import recognised, terminals_joined
-from relparallel.reliability.lumped.lumping import connected, floors, large_terms, scale_of
-from relparallel.reliability.lumped.symmetry import bcube_sum, least, match_small_fabric, two_levels
+from relparallel.reliability.lumped.lumping import (
+    connected,
+    floors,
+    large_terms,
+    match_small_fabric,
+    scale_of,
+)
 from relparallel.reliability.probability import series
 from relparallel.reliability.problem import Problem
 from relparallel.topology import Topology
@@ -79,9 +84,7 @@ def _classes(topology: Topology, problem: Problem, perfect: bool) -> Classes:
     if len(problem.terminals) == 1:
         return Classes([], len(problem.edges) + problem.terminals, Fraction(1), lambda *_: Fraction(1))
     reasons = []
-    for find in (
-        (_of_lumped, _of_nodes, _of_levels) if perfect else (_of_form, _of_lumped, _of_nodes, _of_levels)
-    ):
+    for find in (_of_lumped, _of_nodes) if perfect else (_of_form, _of_lumped, _of_nodes):
         try:
             found = find(topology, problem)
         except NotExactError as why:
@@ -203,19 +206,3 @@ def _of_nodes(_: Topology, problem: Problem) -> Classes | None:
     degree = int(np.bincount(problem.edges.ravel()).max())
     floor = _least(up ** (len(problem.node) - 1), (1 - up) ** degree)
     return Classes(rows, m + problem.terminals, floor, value)
-
-
-def _of_levels(topology: Topology, problem: Problem) -> Classes | None:
-    """A two-level BCube all of whose servers are terminals."""
-    levels = two_levels(topology, problem)
-    if levels is None:
-        return None
-    count, m = (len(levels.rows), len(levels.columns)), len(problem.edges)
-    tree, cut = least(*count, *map(exact_up, levels.chances))
-
-    def value(ups: Ups, smallest: Fraction) -> Fraction:
-        scale = Scale.of(count[1], count[0], smallest)
-        return Fraction(bcube_sum(*count, ups, scale), scale.one)
-
-    rows = [m + levels.rows, m + levels.columns, levels.row_links, levels.column_links]
-    return Classes(rows, m + problem.terminals, _least(tree, cut), value)

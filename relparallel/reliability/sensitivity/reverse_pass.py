@@ -119,7 +119,9 @@ def there_and_back(steps, chances, free, lean, gain, max_states):  # type: ignor
     sign = 1.0 if failure <= success else -1.0
     value[FAILURE if failure <= success else SUCCESS] = 1.0
     for row in range(len(steps) - 1, -1, -1):
-        value = _back(chances[row], free[row], masses[row + 1], targets[row + 1], value, gain[row], level[row])
+        value = _back(
+            chances[row], free[row], masses[row + 1], targets[row + 1], value, gain[row], level[row]
+        )
         for i in range(3):
             gain[row, i] = sign * gain[row, i] if abs(gain[row, i]) > _ROUNDING * level[row, i] else 0.0
     return success, failure, peak
