@@ -130,7 +130,8 @@ def timely_fixed_points(C: float, beta: float, alpha: float, N: int) -> tuple[in
     unequal = np.array([1.0, -1.0] + [0.0] * (N - 2))
     moves = np.array([
         [0.1 * C / N * unequal, 0 * unequal, 0 * unequal], [0 * unequal, 0.1 + 0 * unequal, 0 * unequal],
-        [0.1 * C / N + 0 * unequal, 0 * unequal, 0 * unequal], [0 * unequal, 0 * unequal, C * 1e-5 + 0 * unequal],
+        [0.1 * C / N + 0 * unequal, 0 * unequal, 0 * unequal],
+        [0 * unequal, 0 * unequal, C * 1e-5 + 0 * unequal],
     ])[..., None]  # fmt: skip
     falling = fair + np.array([0.0, 1e-9, 0.0])[:, None, None]  # just inside the branch of falling rates
     return int(stands(fair)), sum(stands(falling + move) for move in moves)
