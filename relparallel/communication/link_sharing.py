@@ -198,13 +198,9 @@ def expected_max_load(flows: int, links: int) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FlowPlacement:
-    """Flows on paths: ``load`` of the busiest link [flows per cable], and a lower ``bound`` of it.
-
-    ``paths`` holds the labels along the path of every flow.
-    """
+    """Flows on paths: ``load`` of the busiest link [flows per cable], ``paths`` with the labels along each."""
 
     load: float
-    bound: float
     paths: tuple[tuple[Hashable, ...], ...]
 
 
@@ -229,16 +225,14 @@ def place_flows(
     Returns
     -------
     FlowPlacement
-        ``bound`` is that of flows that may be split over the same paths (linear program). Al-Fares et al.,
-        "Hedera", NSDI 2010.
+        Al-Fares et al., "Hedera", NSDI 2010.
 
     Examples
     --------
     >>> from relparallel.topology import fat_tree
     >>> flows = [(host, (host + 8) % 16) for host in range(16)]
-    >>> found = place_flows(fat_tree(4), flows)
-    >>> found.load, found.bound
-    (1.0, 1.0)
+    >>> place_flows(fat_tree(4), flows).load
+    1.0
     """
     require_choice(("best", "first_fit", "ecmp"), method=method)
     t = as_topology(topology, name="topology")
@@ -257,12 +251,10 @@ def place_flows(
     elif method == "first_fit":
         chosen = _first_fit(options, weight)
     else:
-        chosen = _least_load(options, weight, whole=True)[1]
+        chosen = _least_load(options, weight)
     load = np.bincount(np.concatenate([o[c] for o, c in zip(options, chosen, strict=True)]), minlength=arcs)
-    return FlowPlacement(
-        load=float((load * weight).max()), bound=_least_load(options, weight, whole=False)[0],
-        paths=tuple(found[c] for found, c in zip(listed, chosen, strict=True)),
-    )  # fmt: skip
+    taken = tuple(found[c] for found, c in zip(listed, chosen, strict=True))
+    return FlowPlacement(load=float((load * weight).max()), paths=taken)
 
 
 def _on_arcs(t: Topology, found: Sequence[tuple[Hashable, ...]]) -> list[IntArray]:
@@ -287,10 +279,8 @@ def _first_fit(options: list[list[IntArray]], weight: NDArray[np.float64]) -> li
     return chosen
 
 
-def _least_load(
-    options: list[list[IntArray]], weight: NDArray[np.float64], *, whole: bool
-) -> tuple[float, list[int]]:
-    """Least largest load, and the path of every flow; flows that are not ``whole`` are split over paths."""
+def _least_load(options: list[list[IntArray]], weight: NDArray[np.float64]) -> list[int]:
+    """Path of every flow such that the largest load is least: an integer program."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array, hstack
 
@@ -303,7 +293,6 @@ def _least_load(
     found: Any = milp(
         np.append(np.zeros(len(ways)), 1.0),
         constraints=[LinearConstraint(limit, ub=0), LinearConstraint(one, 1, 1)],
-        integrality=np.append(np.full(len(ways), int(whole)), 0), bounds=Bounds(0, np.inf),
+        integrality=np.append(np.ones(len(ways)), 0), bounds=Bounds(0, np.inf),
     )  # fmt: skip
-    chosen = [int(found.x[:-1][flow == i].argmax()) for i in range(len(options))]
-    return float(found.fun), chosen
+    return [int(found.x[:-1][flow == i].argmax()) for i in range(len(options))]
