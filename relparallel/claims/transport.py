@@ -149,7 +149,7 @@ def hpcc_load(eta: float, N: int, share: float) -> float:
     """Of a run from a twentieth of the rate."""
     model = _hpcc(eta, N, share)
     run = model.simulate(5e-3, 5e-6, rates=[model.rate / 20 / N])
-    return float(run.rates[-1, 0]) * N / model.rate
+    return float(run.rates[-1, 0] * N / model.rate)
 
 
 @reproduces("hpcc_fair")

@@ -168,7 +168,7 @@ def pause_spread(
 
 
 def expected_max_load(flows: int, links: int) -> float:
-    """Return how many flows the busiest of equal links carries on average when each flow picks one at random.
+    """Return how many flows the busiest of equal links carries on average when each picks one at random.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def expected_max_load(flows: int, links: int) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FlowPlacement:
-    """Flows on paths: ``load`` of the busiest link [flows per cable], ``paths`` with the labels along each."""
+    """Flows on paths: ``load`` of the busiest link [flows per cable], and the labels along the ``paths``."""
 
     load: float
     paths: tuple[tuple[Hashable, ...], ...]

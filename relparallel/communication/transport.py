@@ -70,7 +70,7 @@ def credit_rate(
     Examples
     --------
     >>> (credit_rate([4096, 131072], rate=50e9, length=500.0) / 50e9).round(3).tolist()
-    [0.017, 0.54]
+    [0.017, 0.541]
     """
     speed, size = require_number(rate=rate, packet=packet, above=0)
     cable, late = require_number(length=length, response=response, at_least=0)

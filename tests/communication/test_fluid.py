@@ -10,16 +10,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from relparallel._checks import reals, record
 from relparallel.communication import (
     dcqcn,
     dcqcn_plus,
     dctcp,
+    ecn,
     hpcc,
     patched_timely,
     stability_probability,
     timely,
 )
 from relparallel.communication.delay_equations import crossings
+from relparallel.communication.fluid import FluidModel
 from relparallel.metrics import hop_statistics
 from relparallel.topology import fat_tree, leaf_spine
 
@@ -103,6 +106,34 @@ def test_counting_crossings_says_what_the_rightmost_root_says():
         assert 0.1 < np.mean(model.stable()) < 0.9
 
 
+@record(eq=False)
+class Oscillator(FluidModel):
+    """x'' + 0.1 x' + x + 0.5 x(t - D) = 0 in units of 50 us: stability comes and goes with the delay."""
+
+    flows: object = reals(default=1.0, above=0)
+    rate: object = reals(default=1.0, above=0)
+    feedback_delay: object = reals(at_least=0)
+
+    @staticmethod
+    def equilibrium(p):
+        return np.zeros((3, p.flows.size)), 0.0, True
+
+    @staticmethod
+    def derivative(p, now, *past):
+        x, v, q = now
+        return np.stack([v, -x - 0.1 * v - 0.5 * past[0][0], -q]) / 50e-6
+
+
+def test_stability_that_comes_back_is_counted():
+    delays = 50e-6 * np.linspace(0.02, 40, 300)
+    model = Oscillator(feedback_delay=delays)
+    roots = model.rightmost_root(nodes=40).real * 50e-6
+    clear = np.abs(roots) > 1e-4
+    assert np.array_equal(np.broadcast_to(model.stable(), delays.shape)[clear], (roots < 0)[clear])
+    assert np.count_nonzero(np.diff(model.stable())) == 3
+    assert np.nanmin(model.critical_delay()) == pytest.approx(delays[~model.stable()][0], rel=0.2)
+
+
 @pytest.mark.slow
 def test_a_run_flips_within_a_hundredth_of_the_critical_delay_and_grows_like_the_root():
     flows = np.array([2.0, 4.0, 10.0])
@@ -166,6 +197,17 @@ def test_the_expansion_is_exact_where_counters_are_short_and_the_slips_are_not()
         off[step] = [model.critical_delay(name) / model.critical_delay() - 1 for name in model.models[1:]]
     assert np.abs(off[5e0][:2]).max() < 0.006 < np.abs(off[5e4][:2]).max()
     assert off[5e0][2] < -0.9
+
+
+@pytest.mark.parametrize("steps", [27.0, 10_000.0])
+def test_what_the_expansion_leaves_out_is_of_the_second_order(steps):
+    p = dcqcn(flows=10.0, rate=40 * GBIT, feedback_delay=0.0, byte_counter=steps * 1e3).values()
+    rate = p.rate / p.flows
+    left = []
+    for marking in (1e-7, 1e-8):
+        exact, expanded = (np.array(ecn._terms(p, np.array([marking]), rate, e)) for e in (False, True))
+        left.append(np.abs(exact - expanded)[:, 0])
+    assert np.all(left[1] < left[0] / 80 + 1e-15)
 
 
 def test_the_expanded_marking_is_the_exact_one_in_the_limit_of_small_steps():
