@@ -3,7 +3,6 @@
 A model is a record of parameters (`congestion`) with three functions: its equilibrium, its right-hand side
 x'(t) = f(x(t), x(t - D - r1), ...) with feedback delay D, and its own lags r. Everything here follows from
 these. Flows that are alike form a class; components of x are those of a flow, the queue comes last.
-
 """
 
 from __future__ import annotations
