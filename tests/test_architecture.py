@@ -33,9 +33,9 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 670, "claims": 3880, "communication": 2000, "drawing": 1020, "hardware": 460, "metrics": 2950,
+    "atlas": 670, "claims": 3880, "communication": 1990, "drawing": 1020, "hardware": 460, "metrics": 2950,
     "optimize": 5260, "parallel": 7000, "reliability": 13220, "reproduce": 1730, "topology": 6460,
-    "training": 9790, "workload": 2570, "modules": 2170,
+    "training": 9790, "workload": 2570, "modules": 2210,
 }  # fmt: skip
 MOST_LINES = 59200
 MOST_PUBLIC_NAMES = 363
