@@ -7,18 +7,19 @@ Each row says from which input it was computed (sha256), so that a reader can te
 import hashlib
 import json
 import os
+import re
 import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel import optimize, training
+from relparallel import communication, optimize, training
 from relparallel.parallel.calibration import Calibration, borrow
 from relparallel.parallel.fitting import (
     calibrate,
@@ -32,7 +33,7 @@ from relparallel.parallel.measured_runs import Run, measured_runs
 from relparallel.published import data_folder
 from relparallel.reliability import evaluate
 from relparallel.topology.formats import read
-from relparallel.units import DAY, HOUR, MINUTE
+from relparallel.units import DAY, GBIT, HOUR, KB, MICROSECOND, MINUTE
 from relparallel.workload import read_partition_problem
 
 __all__ = ["derive"]
@@ -56,6 +57,7 @@ _ZONES: Final = {
 }  # traces with preemptions, and the unit of their times
 _ZOO: Final = "data/topology-zoo/topology-zoo.tar.xz"
 _ZOO_UP: Final = 0.99
+_MARGINS: Final = "data/ecn-or-delay/pm_rai40_delay0.txt"
 _PLACED: Final = "data/dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json"
 _SMALL: Final = 40  # operators, up to which the least latency is proven in minutes
 _GOING_ON: Final = ("elastic", "regroup", "bamboo", "oobleck")
@@ -77,7 +79,7 @@ def derive(folder: Path | None = None) -> list[Path]:
     Examples
     --------
     >>> [path.name for path in derive()]  # doctest: +SKIP
-    ['calibration.csv', 'calibration_errors.csv', 'parameter_evidence.csv', ..., 'topology_zoo.csv']
+    ['calibration.csv', 'calibration_errors.csv', 'parameter_evidence.csv', ..., 'partitions.csv']
     """
     target = data_folder() / "derived" if folder is None else folder
     record, zoo = _input(_LANL), _input(_ZOO)
@@ -90,6 +92,8 @@ def derive(folder: Path | None = None) -> list[Path]:
     written.append(_write(pd.concat(replays), target / "failure_replays.csv"))
     networks = _zoo_table(zoo).assign(input_sha256=_digest(zoo))
     written.append(_write(networks, target / "topology_zoo.csv"))
+    margins = sorted(_input(_MARGINS).parent.glob("*.txt"))
+    written.append(_write(_margin_table(margins), target / "congestion_margins.csv"))
     graphs = sorted(placements.glob("*-inputs/*/*.json"))
     return [*written, _write(_partition_table(graphs, placements), target / "partitions.csv")]
 
@@ -135,6 +139,35 @@ def _zoo_table(path: Path) -> pd.DataFrame:
             rows.append((file.stem, len(part), part.size(), _ZOO_UP, *digits))
     columns = ["network", "nodes", "links", "link_up", "reliability", "unreliability"]
     return pd.DataFrame(sorted(rows), columns=columns)
+
+
+def _margin_table(files: list[Path]) -> pd.DataFrame:
+    """Published margins [degrees] and bounds [s] of DCQCN and patched TIMELY against ours, a row per table.
+
+    Differences are absolute for margins, relative for bounds. *valid* counts settings with a fixed point,
+    *contradicted* those of them where the sign of the published margin is not the exact stability.
+    """
+    rows = []
+    for path in files:
+        flows, published = np.loadtxt(path).T
+        name, delay = path.stem, re.search(r"delay(\d+)", path.stem)
+        given: Any = {"flows": flows, "feedback_delay": float(delay[1]) * MICROSECOND if delay else 0.0}
+        if "timely" in name:
+            model: Any = communication.patched_timely(rate=10 * GBIT, **given)
+        else:
+            given |= {"increase": (0.01 if "rai10" in name else 0.04) * GBIT}
+            given |= {"rate": (100 if "100gbps" in name else 40) * GBIT}
+            model = communication.dcqcn(**given, kmax=(1000 if "kmax1000" in name else 200) * KB)
+        bound = name.startswith("convergence")
+        ours = model.convergence_bound() if bound else model.phase_margin("published")
+        off = np.abs(ours / published - 1 if bound else ours - published)
+        valid = model.fixed_point().valid
+        row = {"table": name, "rows": off.size, "largest": off.max(), "median": np.median(off)}
+        if not bound:
+            row |= {"valid": valid.sum(), "contradicted": (valid & (model.stable() != (published > 0))).sum()}
+        rows.append(row | {"input_sha256": _digest(path)})
+    table = pd.DataFrame(rows).astype({"valid": "Int64", "contradicted": "Int64"})
+    return table[[*table.columns.drop("input_sha256"), "input_sha256"]]
 
 
 def _partition_table(graphs: list[Path], folder: Path) -> pd.DataFrame:

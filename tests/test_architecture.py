@@ -33,11 +33,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 670, "claims": 3890, "communication": 1740, "drawing": 1020, "hardware": 460, "metrics": 2920,
+    "atlas": 670, "claims": 4170, "communication": 3220, "drawing": 1020, "hardware": 460, "metrics": 2920,
     "optimize": 5260, "planning": 670, "parallel": 7000, "reliability": 11850, "reproduce": 2070,
-    "topology": 6460, "training": 10370, "workload": 2790, "modules": 2260,
+    "topology": 6460, "training": 10370, "workload": 2790, "modules": 2300,
 }  # fmt: skip
-MOST_LINES = 59370
+MOST_LINES = 61180
 MOST_PUBLIC_NAMES = 383
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -31,6 +31,7 @@ import valid_schedules
 import valid_search
 import valid_simulation
 import valid_staleness
+import valid_transport
 import valid_workload
 from valid_workload import Arguments, fields, model
 
@@ -201,6 +202,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     **valid_simulation.CALLS,
     **valid_staleness.CALLS,
     **valid_communication.CALLS,
+    **valid_transport.CALLS,
     **valid_checkpoints.CALLS,
     **valid_closed_forms.CALLS,
     **valid_goodput.CALLS,
