@@ -115,7 +115,7 @@ class Pricing:
     def step(self, choice: NDArray[Any]) -> StepTime:
         """What `step_time` says of one strategy that fits, a row of choices."""
         (parts,) = self.parts(self.rows(choice))
-        return step_of(parts, self.machine, self.model.flops_per_iteration(self.global_batch), self.gpus)
+        return step_of(parts, self.machine, self.model, self.global_batch, self.gpus)
 
     def slowed(self, rows: NDArray[Any], slow: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
         """Parts of the step [s] where the groups of each degree are slower by a factor of their own."""

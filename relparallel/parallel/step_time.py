@@ -23,7 +23,7 @@ from relparallel.parallel._records import (
     model_record,
     step_parts,
 )
-from relparallel.parallel.calibration import HOST_BOUND, Calibration
+from relparallel.parallel.calibration import HOST_BOUND, Calibration, untried
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.group_links import group_links
 from relparallel.parallel.memory import Verdict, memory
@@ -220,7 +220,7 @@ def step_time(
         model, strategy, global_batch, flash_attention=machine.software.flash_attention,
         stage_layers=stage_layers,
     )  # fmt: skip
-    time = step_of(parts, machine, model.flops_per_iteration(global_batch), strategy.gpus, held.fits(cluster))
+    time = step_of(parts, machine, model, global_batch, strategy.gpus, held.fits(cluster))
     if time.fits:
         return time
     change = _fitting_change(model, strategy, cluster, global_batch, machine.software.flash_attention)
@@ -252,13 +252,17 @@ def _fitting_change(
 
 
 def step_of(
-    parts: NDArray[np.float64], machine: Machine, flops: float, gpus: int, held: Verdict | None = None
-) -> StepTime:
-    """Parts of a step [s] with what is known of them; ``flops`` are those of the model in a step."""
+    parts: NDArray[np.float64], machine: Machine, model: Transformer, global_batch: int, gpus: int,
+    held: Verdict | None = None,
+) -> StepTime:  # fmt: skip
+    """Parts of a step [s] with what is known of them."""
     named: dict[str, Any] = dict(zip(PARTS, parts.tolist(), strict=True))
     total, name, family = math.fsum(named.values()), machine.software.name, machine.known.family
     waiting = named["launch"] > HOST_BOUND * total
-    notes = []
+    log_errors, notes = machine.known.bounds(waiting, name), []
+    if kind := untried(model.experts, machine.precision):
+        log_errors = machine.known.untried_bounds(waiting, name)
+        notes.append(f"no calibration has runs with {kind}: the interval is that of such runs")
     if borrowed := machine.known.borrowed:
         notes.append(f"no run on {family} was measured: parameters of the {borrowed}, interval of such loans")
     if machine.assumed:
@@ -268,8 +272,8 @@ def step_of(
     if held is not None and not held.fits:
         notes.append(f"the strategy {held.reason}")
     return StepTime(
-        **named, log_errors=machine.known.bounds(waiting, name), software=name, memory=held,
-        mfu=flops / (total * gpus * machine.peak), notes=tuple(notes),
+        **named, log_errors=log_errors, software=name, memory=held, notes=tuple(notes),
+        mfu=model.flops_per_iteration(global_batch) / (total * gpus * machine.peak),
     )  # fmt: skip
 
 
