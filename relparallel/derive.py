@@ -262,19 +262,16 @@ def _calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
         if len(crossed) == len(_GROUPS):
             scatters[family] = prediction_scatter(*crossed.values())
         errors_of += [_summary(table, family, way) for way, table in ways.items()]
-        checks += [
-            table.assign(family=family, way=way)
-            for way in ways.keys() & {"left_out", "nearest"}
-            for table in _checks(own, ways[way])
-        ]
+        for way in ways.keys() & {"left_out", "nearest"}:
+            checks.append(_checks(own, ways[way]).assign(family=family, way=way))
         evidence.append(parameter_evidence(own).reset_index().assign(family=family))
         found.append(_stored(fitted, family, scatters.get(family, scatters.get(_WIDEST, {}))))
     if len(fits) > 1:
         loans = _loans(fits)
         errors_of += [_summary(own, str(family), "borrowed") for family, own in loans.groupby("group")]
         found.append(_stored(None, "borrowed", prediction_scatter(loans, loans)))
-        apart, rare = _unfitted([fitted for _, fitted in fits], loans)
-        errors_of += [_summary(own, str(family), "unfitted") for family, own in apart.groupby("family")]
+        unfitted, rare = _unfitted([fitted for _, fitted in fits], loans)
+        errors_of += [_summary(own, str(family), "unfitted") for family, own in unfitted.groupby("family")]
         found.append(_stored(None, "untried", prediction_scatter(rare, rare)))
     table = pd.concat(found)[["family", "kind", "name", "value"]]
     return {
@@ -285,13 +282,14 @@ def _calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
     }
 
 
-def _checks(runs: list[Run], table: pd.DataFrame) -> list[pd.DataFrame]:
+def _checks(runs: list[Run], table: pd.DataFrame) -> pd.DataFrame:
     """By source: strategies in their right order, and errors of runs on thousands of GPUs."""
     order = strategy_order(runs, table["error"])
     many = table.loc[[run.id for run in runs if run.strategy.gpus >= _MANY]]
-    size = many["error"].abs().groupby(many["source"]).agg(rows="size", mean="mean", largest="max")
-    parts = {"strategies in order": order, f"errors from {_MANY} GPUs on": size}
-    return [part.reset_index().assign(check=check) for check, part in parts.items()]
+    size = many["error"].abs().groupby(many["source"])
+    large = pd.DataFrame({"rows": size.size(), "mean": size.mean(), "largest": size.max()})
+    parts = {"strategies in order": order, f"errors from {_MANY} GPUs on": large}
+    return pd.concat([part.reset_index().assign(check=check) for check, part in parts.items()])
 
 
 def _stored(

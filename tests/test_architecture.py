@@ -34,8 +34,8 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 670, "claims": 3590, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
-    "optimize": 5260, "parallel": 7000, "reliability": 13220, "reproduce": 1730, "topology": 6460,
-    "training": 9790, "workload": 2570, "modules": 2170,
+    "optimize": 5260, "parallel": 7080, "reliability": 13220, "reproduce": 1730, "topology": 6460,
+    "training": 9790, "workload": 2570, "modules": 2210,
 }  # fmt: skip
 MOST_LINES = 57400
 MOST_PUBLIC_NAMES = 347

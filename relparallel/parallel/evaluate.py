@@ -31,7 +31,8 @@ from relparallel.parallel.memory import (
     peak_memory,
     storage_record,
 )
-from relparallel.parallel.step_time import StepTime, degrees_of, slowdowns, step_of
+from relparallel.parallel.slowdowns import degrees_of, slowdowns
+from relparallel.parallel.step_time import StepTime, step_of
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.workload import Transformer

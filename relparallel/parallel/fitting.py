@@ -224,7 +224,8 @@ def strategy_order(runs: Sequence[Run], error: pd.Series) -> pd.DataFrame:
             predicted = apart + np.log1p(error[first.id]) - np.log1p(error[second.id])
             found.append((first.source, apart * predicted > 0))
     pairs = pd.DataFrame(found, columns=["source", "right"]).astype({"right": float})
-    return pairs.groupby("source")["right"].agg(rows="size", mean="mean")
+    right = pairs.groupby("source")["right"]
+    return pd.DataFrame({"rows": right.size(), "mean": right.mean()})
 
 
 def _of_regime(table: pd.DataFrame, regime: str) -> pd.Series:
