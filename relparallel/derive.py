@@ -98,7 +98,7 @@ def derive(folder: Path | None = None) -> list[Path]:
 
 
 def derive_calibration(target: Path) -> list[Path]:
-    """Write the tables that need shipped data alone: calibrations, their errors and evidence."""
+    """Write the tables that need shipped data alone: calibrations, their errors, evidence and checks."""
     data = data_folder()
     inputs = "measured_runs.csv", "published/parallelism-cost.csv", "priors.csv", "software.csv"
     digest = _digest(*(data / name for name in inputs))

@@ -37,7 +37,7 @@ BUDGET = {
     "optimize": 5260, "parallel": 7080, "reliability": 13220, "reproduce": 1730, "topology": 6460,
     "training": 9790, "workload": 2570, "modules": 2210,
 }  # fmt: skip
-MOST_LINES = 57400
+MOST_LINES = 57550
 MOST_PUBLIC_NAMES = 347
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -22,7 +22,9 @@ _WAYS: Final = {
     "joint": "calibrated", "left_out": "source left out",
     "left_out_one_factor": "source left out, one factor",
     "borrowed": "parameters of another accelerator", "unfitted": "blind",
-    "left_out_software": "software left out", "constant": "constant MFU", "nearest": "MFU of the nearest",
+    "left_out_software": "software left out",
+    "left_out_software_one_factor": "software left out, one factor",
+    "constant": "constant MFU", "nearest": "MFU of the nearest",
 }  # fmt: skip
 _PEERS: Final = {
     "PTD-P": "CALC-0011", "BLOOM": "CALC-0016", "vTrain, several nodes": "CALC-0012",
@@ -142,7 +144,7 @@ def _memory(run: Run) -> StageMemory:
 
 def notes() -> list[str]:
     """What to know beside the errors: parameters strained or without evidence, and rows left aside."""
-    said = []
+    said = ["llm-analysis asks for the share of the peak rate and predicts none: constant MFU stands for it"]
     table = pd.read_csv(data_folder() / "derived" / "parameter_evidence.csv")
     for family, own in table.groupby("family"):
         kinds = {
