@@ -320,7 +320,7 @@ def _loans(fits: Sequence[tuple[list[Run], Calibration]]) -> pd.DataFrame:
 
 
 def _unfitted(fits: Sequence[Calibration], loans: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Errors of runs that are in no fit, and those of them of an untried kind; sources err alike.
+    """Errors of runs that are in no fit, and those of them of an `untried` kind; sources err alike.
 
     Inside is what keeps the width that other such sources give, or where an accelerator alone is new, loans.
     """

@@ -26,7 +26,7 @@ HOST_BOUND: Final = 0.01
 UNSEEN: Final = " unseen"
 """Added to a regime where the software is one that no run was measured with."""
 _BORROWED: Final = "borrowed"  # stands for a family in the table: how far off parameters of another one are
-_UNTRIED: Final = "untried"  # so does this: how far off runs are of a kind that no calibration contains
+_UNTRIED: Final = "untried"  # so does this: how far off runs of a kind are that hardly any fit contains
 KINDS: Final = tuple(regime + suffix for suffix in ("", UNSEEN) for regime in REGIMES)
 
 
@@ -227,8 +227,9 @@ def borrow(device: Accelerator, known: Iterable[Calibration]) -> Calibration:
 
 
 def untried(experts: int, precision: str) -> str:
-    """What a step has that no run of any calibration had, in words; nothing for most."""
-    return "mixtures of experts" if experts > 1 else "products in fp4" if precision == "fp4" else ""
+    """What a step has that few runs of the calibrations had, or none, in words; nothing for most."""
+    mixed = "mixtures of experts are in the fit of one source alone" if experts > 1 else ""
+    return mixed or ("products in fp4 are in no fit" if precision == "fp4" else "")
 
 
 def _first(family: str) -> str:

@@ -281,7 +281,7 @@ def step_of(
     log_errors, notes = machine.known.bounds(waiting, name), []
     if kind := untried(model.experts, machine.precision):
         log_errors = machine.known.untried_bounds(waiting, name)
-        notes.append(f"no calibration has runs with {kind}: the interval is that of such runs")
+        notes.append(f"{kind}: the interval is that of such runs in no fit")
     if borrowed := machine.known.borrowed:
         notes.append(f"no run on {family} was measured: parameters of the {borrowed}, interval of such loans")
     if machine.assumed:
