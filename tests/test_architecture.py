@@ -24,7 +24,7 @@ FLOORS = [
     ["reliability", "communication"],
     ["training"],
     ["optimize"],
-    ["claims", "ledger", "derive", "plotting", "drawing", "gantt", "atlas", "reproduce"],
+    ["claims", "ledger", "derive", "plotting", "drawing", "gantt", "atlas", "planning", "reproduce"],
 ]
 PLACE = {name: (row, column) for row, names in enumerate(FLOORS) for column, name in enumerate(names)}
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -34,11 +34,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 670, "claims": 3590, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
-    "optimize": 5260, "parallel": 7080, "reliability": 13220, "reproduce": 1730, "topology": 6460,
-    "training": 9790, "workload": 2570, "modules": 2210,
+    "optimize": 5260, "planning": 700, "parallel": 7080, "reliability": 13220, "reproduce": 2080,
+    "topology": 6460, "training": 10190, "workload": 2790, "modules": 2300,
 }  # fmt: skip
-MOST_LINES = 57550
-MOST_PUBLIC_NAMES = 347
+MOST_LINES = 59180
+MOST_PUBLIC_NAMES = 360
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
