@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel import communication, optimize, training
-from relparallel.parallel.calibration import Calibration, borrow
+from relparallel.parallel.calibration import Calibration, borrow, untried
 from relparallel.parallel.fitting import (
     calibrate,
     coverage,
@@ -28,6 +28,7 @@ from relparallel.parallel.fitting import (
     errors,
     parameter_evidence,
     prediction_scatter,
+    strategy_order,
 )
 from relparallel.parallel.measured_runs import Run, measured_runs
 from relparallel.published import data_folder
@@ -46,6 +47,8 @@ _WAYS: Final = {
     "left_out_software": ("software", "raw"), "left_out_software_one_factor": ("software", "one_factor"),
     "constant": ("source", "constant"), "nearest": ("source", "nearest"),
 }  # fmt: skip
+_CHECKED: Final = ["family", "check", "source", "way", "rows", "mean", "largest"]
+_MANY: Final = 4096  # GPUs from which a run is asked about by itself
 _COVERED: Final = tuple(_WAYS)[:4]
 _LANL: Final = "data/lanl/LA-UR-05-7318-failure-data-1996-2005.csv.xz"
 _SPOT: Final = "data/spot-traces/aws-spot-instances"
@@ -99,7 +102,7 @@ def derive(folder: Path | None = None) -> list[Path]:
 
 
 def derive_calibration(target: Path) -> list[Path]:
-    """Write the tables that need shipped data alone: calibrations, their errors and evidence."""
+    """Write the tables that need shipped data alone: calibrations, their errors, evidence and checks."""
     data = data_folder()
     inputs = "measured_runs.csv", "published/parallelism-cost.csv", "priors.csv", "software.csv"
     digest = _digest(*(data / name for name in inputs))
@@ -273,7 +276,7 @@ def _calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
     The scatter is that of left-out runs, with a factor where their software is known. A family that was
     measured with a single software takes that of the A100.
     """
-    found, errors_of, evidence, fits = [], [], [], []
+    found, errors_of, evidence, fits, checks = [], [], [], [], []
     scatters: dict[str, dict[str, dict[float, float]]] = {}
     for family in sorted({run.family for run in runs}, key=lambda name: (name != _WIDEST, name)):
         own = [run for run in runs if run.family == family]
@@ -292,18 +295,34 @@ def _calibration_tables(runs: tuple[Run, ...]) -> Mapping[str, pd.DataFrame]:
         if len(crossed) == len(_GROUPS):
             scatters[family] = prediction_scatter(*crossed.values())
         errors_of += [_summary(table, family, way) for way, table in ways.items()]
+        for way in ways.keys() & {"left_out", "nearest"}:
+            checks.append(_checks(own, ways[way]).assign(family=family, way=way))
         evidence.append(parameter_evidence(own).reset_index().assign(family=family))
         found.append(_stored(fitted, family, scatters.get(family, scatters.get(_WIDEST, {}))))
     if len(fits) > 1:
         loans = _loans(fits)
         errors_of += [_summary(own, str(family), "borrowed") for family, own in loans.groupby("group")]
         found.append(_stored(None, "borrowed", prediction_scatter(loans, loans)))
+        unfitted, rare = _unfitted([fitted for _, fitted in fits], loans)
+        errors_of += [_summary(own, str(family), "unfitted") for family, own in unfitted.groupby("family")]
+        found.append(_stored(None, "untried", prediction_scatter(rare, rare)))
     table = pd.concat(found)[["family", "kind", "name", "value"]]
     return {
         "calibration": table.sort_values(["family", "kind"], kind="stable"),
         "calibration_errors": pd.concat(errors_of).sort_values("family", kind="stable"),
         "parameter_evidence": pd.concat(evidence).sort_values("family", kind="stable"),
+        "prediction_checks": pd.concat(checks)[_CHECKED].sort_values(_CHECKED),
     }
+
+
+def _checks(runs: list[Run], table: pd.DataFrame) -> pd.DataFrame:
+    """By source: strategies in their right order, and errors of runs on thousands of GPUs."""
+    order = strategy_order(runs, table["error"])
+    many = table.loc[[run.id for run in runs if run.strategy.gpus >= _MANY]]
+    size = many["error"].abs().groupby(many["source"])
+    large = pd.DataFrame({"rows": size.size(), "mean": size.mean(), "largest": size.max()})
+    parts = {"strategies in order": order, f"errors from {_MANY} GPUs on": large}
+    return pd.concat([part.reset_index().assign(check=check) for check, part in parts.items()])
 
 
 def _stored(
@@ -331,6 +350,27 @@ def _loans(fits: Sequence[tuple[list[Run], Calibration]]) -> pd.DataFrame:
         tables.append(table.assign(raw=table["error"], one_factor=table["error"]))
     loans = pd.concat(tables)
     return loans.assign(inside=coverage(loans, "raw"))
+
+
+def _unfitted(fits: Sequence[Calibration], loans: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Errors of runs that are in no fit, and those of them of an `untried` kind; sources err alike.
+
+    Inside is what keeps the width that other such sources give, or where an accelerator alone is new, loans.
+    """
+    runs = [run for run in measured_runs(unfitted=True) if not run.fitted]
+    known, tables = {one.family: one for one in fits}, []
+    for family in sorted({run.family for run in runs}):
+        own = [run for run in runs if run.family == family]
+        device = own[0].cluster.accelerator
+        assert device is not None
+        table = errors(own, known.get(family) or borrow(device, fits))
+        kinds = [untried(run.model.experts, run.precision) for run in own]
+        tables.append(table.assign(family=family, kind=kinds, group=table["source"], distance=np.nan))
+    table = pd.concat(tables)
+    table = table.assign(raw=table["error"], one_factor=table["error"])
+    rare = table[table["kind"] != ""]
+    inside = coverage(rare, "raw"), coverage(pd.concat([loans, table[table["kind"] == ""]]), "raw")
+    return table.assign(inside=pd.concat(inside).reindex(table.index)), rare
 
 
 def _summary(table: pd.DataFrame, family: str, way: str) -> pd.DataFrame:

@@ -34,10 +34,10 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 670, "claims": 4170, "communication": 3220, "drawing": 1020, "hardware": 460, "metrics": 2920,
-    "optimize": 5260, "planning": 670, "parallel": 7000, "reliability": 11850, "reproduce": 2070,
-    "topology": 6460, "training": 10370, "workload": 2790, "modules": 2300,
+    "optimize": 5260, "planning": 670, "parallel": 7080, "reliability": 11850, "reproduce": 2070,
+    "topology": 6460, "training": 10380, "workload": 2790, "modules": 2340,
 }  # fmt: skip
-MOST_LINES = 61180
+MOST_LINES = 61300
 MOST_PUBLIC_NAMES = 383
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

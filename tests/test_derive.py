@@ -32,6 +32,9 @@ def test_the_tables_say_what_is_fitted_and_how_far_it_is_off():
     assert set(tables["parameter_evidence"].columns) == {
         "parameter", "value", "away", "at_bound", "left", "family",
     }  # fmt: skip
+    checks = tables["prediction_checks"]
+    assert set(checks["check"]) == {"strategies in order"}  # none of these runs had thousands of GPUs
+    assert checks.query("way == 'left_out'")["mean"].tolist() == [1.0]
 
 
 @pytest.mark.skipif(

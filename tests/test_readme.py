@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import relparallel
-from relparallel.claims.scoreboard import scoreboard
+from relparallel.claims.scoreboard import checks, scoreboard
 from relparallel.ledger import ledger
 
 ROOT = Path(__file__).parent.parent
@@ -73,6 +73,15 @@ def test_errors_of_predictions_are_those_of_the_scoreboard(name):
         cells = [cell.strip() for cell in shown.split("|")]
         assert int(runs) == out["rows"]
         assert cells == [f"{out['mean']:.1f}", f"{out['inside']:.0f}", blind, *baselines]
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_the_order_of_strategies_and_mixtures_of_experts_are_those_of_the_scoreboard(name):
+    order = checks().query("used == 'source left out'").set_index("source")["mean"]
+    mixed = scoreboard().query("source.str.contains('MoE')")["mean"]
+    shown = [order[source] for source in ("vTrain, one node", "vTrain, several nodes", "BLOOM")]
+    numbers = [f"{value:.0f}" for value in (*shown, mixed.min(), mixed.max())]
+    assert re.search(r"\D+".join(["5 %", *numbers]), (ROOT / name).read_text("utf-8"))
 
 
 def test_both_languages_say_the_same_numbers():

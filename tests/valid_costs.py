@@ -31,6 +31,7 @@ def step() -> Arguments:
         "network": None,
         "alive": None,
         "stage_layers": [model().layers],
+        "offload": "none",
     }
 
 

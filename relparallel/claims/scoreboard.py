@@ -12,7 +12,7 @@ import pandas as pd
 
 from relparallel.claims.memory import bloom_memory, bloom_rows
 from relparallel.hardware import cluster
-from relparallel.parallel import PRECISIONS, memory, step_time
+from relparallel.parallel import PRECISIONS, memory
 from relparallel.parallel.measured_runs import Run, measured_runs, refused_runs
 from relparallel.parallel.memory import RESERVE, StageMemory
 from relparallel.published import data_folder, facts
@@ -21,8 +21,10 @@ from relparallel.units import GB
 _WAYS: Final = {
     "joint": "calibrated", "left_out": "source left out",
     "left_out_one_factor": "source left out, one factor",
-    "borrowed": "parameters of another accelerator",
-    "left_out_software": "software left out", "constant": "constant MFU", "nearest": "MFU of the nearest",
+    "borrowed": "parameters of another accelerator", "unfitted": "blind",
+    "left_out_software": "software left out",
+    "left_out_software_one_factor": "software left out, one factor",
+    "constant": "constant MFU", "nearest": "MFU of the nearest",
 }  # fmt: skip
 _PEERS: Final = {
     "PTD-P": "CALC-0011", "BLOOM": "CALC-0016", "vTrain, several nodes": "CALC-0012",
@@ -46,29 +48,11 @@ def scoreboard() -> pd.DataFrame:
     """
     table = pd.read_csv(data_folder() / "derived" / "calibration_errors.csv")
     table = table[table["way"].isin(_WAYS)].assign(used=table["way"].map(_WAYS))
-    shown = table.rename(columns={"coverage": "inside"})[_COLUMNS]
-    return _percent(pd.concat([shown, _blind(), _unfitted(), _peers(table)]))
-
-
-def _unfitted() -> pd.DataFrame:
-    """Runs of Megatron-Bridge in no fit; its software has one number from mixtures of experts on B200."""
-    runs = [run for run in measured_runs(unfitted=True) if not run.fitted]
-    steps = [
-        step_time(
-            run.model, run.strategy, run.cluster, run.global_batch,
-            software=run.software, precision=run.precision,
-        )
-        for run in runs
-    ]  # fmt: skip
-    bounds = [step.interval(0.9) for step in steps]
-    table = pd.DataFrame({
-        "family": [run.family for run in runs], "source": [run.source for run in runs],
-        "size": [abs(step.total / run.time - 1) for step, run in zip(steps, runs, strict=True)],
-        "within": [low <= run.time <= high for (low, high), run in zip(bounds, runs, strict=True)],
-    })  # fmt: skip
-    counted = _summary(table)
-    seen = counted["source"].str.fullmatch("Megatron-Bridge MoE, G?B200")
-    return counted.assign(used=np.where(seen, "one number fitted", "blind"))[_COLUMNS]
+    table = table[(table["way"] != "unfitted") | (table["source"] != "all")]
+    seen = (table["way"] == "unfitted") & table["source"].str.fullmatch("Megatron-Bridge MoE, G?B200")
+    shown = table.assign(used=table["used"].mask(seen, "one number fitted"))
+    shown = shown.rename(columns={"coverage": "inside"})[_COLUMNS]
+    return _percent(pd.concat([shown, _blind(), _peers(table)]))
 
 
 def _blind() -> pd.DataFrame:
@@ -110,13 +94,25 @@ def _percent(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def checks() -> pd.DataFrame:
+    """Strategies of left-out sources in their right order [% of pairs], and errors [%] on thousands of GPUs.
+
+    Pairs as in `strategy_order`; beside those of the MFU of the nearest run.
+    """
+    table = pd.read_csv(data_folder() / "derived" / "prediction_checks.csv")
+    table[["mean", "largest"]] *= 100
+    table["used"] = table["way"].map(_WAYS)
+    return table[["check", "family", "source", "used", "rows", "mean", "largest"]]
+
+
 def memory_scoreboard() -> pd.DataFrame:
     """Peaks of memory, and verdicts whether a run fits, by source: rows, errors [%] and right verdicts."""
     rows = [("BLOOM", *_bloom(fact.id)) for fact in bloom_rows()]
     for run in (run for run in measured_runs() if run.memory):
         need = _memory(run)
         error = float(need.peak.max()) / run.memory - 1
-        rows.append((run.source, error, need.fits(run.cluster).fits))
+        kind = " MoE" if run.model.experts > 1 else ""
+        rows.append((run.source + kind, error, need.fits(run.cluster).fits))
     table = pd.DataFrame(rows, columns=["source", "error", "right"])
     table["size"] = table["error"].abs()
     counted = table.groupby("source").agg(
@@ -148,7 +144,7 @@ def _memory(run: Run) -> StageMemory:
 
 def notes() -> list[str]:
     """What to know beside the errors: parameters strained or without evidence, and rows left aside."""
-    said = []
+    said = ["llm-analysis asks for the share of the peak rate and predicts none: constant MFU stands for it"]
     table = pd.read_csv(data_folder() / "derived" / "parameter_evidence.csv")
     for family, own in table.groupby("family"):
         kinds = {
@@ -170,6 +166,8 @@ def report() -> str:
     for family, own in scoreboard().groupby("family"):
         table = own.drop(columns="family").sort_values(["source", "used"]).set_index("source")
         parts.append(f"{family}: absolute errors of step times / %\n{_shown(table)}")
+    for check, own in checks().groupby("check"):
+        parts.append(f"{check} / %\n{_shown(own.drop(columns='check').set_index('source'))}")
     parts.append(
         f"memory: errors of the fullest GPU's peak, and right verdicts / %\n{_shown(memory_scoreboard())}"
     )

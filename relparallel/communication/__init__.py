@@ -1,4 +1,4 @@
-"""What training bears when it communicates less, later or in larger batches, and how its messages are carried.
+"""What training bears when it communicates less, later or in larger batches, and how messages travel.
 
 `compression` says what a compressor sends and its exact error, `coders` counts the bits, and `feedback`
 trains with compressed gradients. `asynchrony` lets workers wait, or not, and gives the delay of every update;

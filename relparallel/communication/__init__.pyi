@@ -31,21 +31,21 @@ from .descent import (
     least_squares_gradient as least_squares_gradient,
     quadratic_gradient as quadratic_gradient,
 )
+from .ecn import dcqcn as dcqcn, dcqcn_plus as dcqcn_plus
 from .feedback import (
     CompressedGradient as CompressedGradient,
     ErrorFeedback as ErrorFeedback,
     deep_gradient_compression as deep_gradient_compression,
 )
-from .linear_models import cocoa as cocoa, truncated_gradient as truncated_gradient
-from .problems import logistic_problem as logistic_problem, network_problem as network_problem
-from .ecn import dcqcn as dcqcn, dcqcn_plus as dcqcn_plus
 from .fluid import stability_probability as stability_probability
+from .linear_models import cocoa as cocoa, truncated_gradient as truncated_gradient
 from .link_sharing import (
     buffer_cycle as buffer_cycle,
     expected_max_load as expected_max_load,
     pause_spread as pause_spread,
     place_flows as place_flows,
 )
+from .problems import logistic_problem as logistic_problem, network_problem as network_problem
 from .recurrence import largest_stable_step as largest_stable_step
 from .staleness import (
     correction_decay as correction_decay,

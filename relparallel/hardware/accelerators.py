@@ -28,6 +28,8 @@ class Accelerator:
         To the other GPUs of its node, in one direction [bytes/s].
     multiprocessors : int
         Units that work on one tile of a matrix product each.
+    host_link : float
+        To the memory of the host, in one direction [bytes/s]; 0 where it is not known.
     """
 
     name: str = instance(str)
@@ -37,6 +39,7 @@ class Accelerator:
     memory_bandwidth: float = real(above=0, at_most=1e30)
     node_link: float = real(above=0, at_most=1e30)
     multiprocessors: int = whole(at_least=1)
+    host_link: float = real(default=0.0, at_least=0, at_most=1e30)
 
     def __post_init__(self) -> None:
         for rate in (*self.peak.values(), *self.matmul.values()):
@@ -111,4 +114,5 @@ def accelerator(name: str) -> Accelerator:
         memory_bandwidth=row["memory bandwidth"] * GB,
         node_link=row["node link"] * GB,
         multiprocessors=int(row["multiprocessors"]),
+        host_link=row.get("host link", 0.0) * GB,
     )

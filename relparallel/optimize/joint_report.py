@@ -129,7 +129,8 @@ def on_each_fabric(search: JointSearch) -> pd.DataFrame:
             rows.append(
                 {
                     "fabric": fabric, "best": in_degrees(site.fastest.grid[one.row]), "policy": one.policy,
-                    "throughput": one.throughput, "degraded parts": one.state.degraded_parts,
+                    "throughput": one.throughput, **_step(search, one),
+                    "degraded parts": one.state.degraded_parts,
                     "goodput": goodput, "price of a token": site.price / goodput,
                 }
             )  # fmt: skip

@@ -94,6 +94,7 @@ class Machine:
     known: Calibration
     software: Software
     assumed: bool
+    precision: str
     peak: float
 
 
@@ -114,7 +115,9 @@ def calibrated_machine(
     require_instance(Calibration, calibrated=known)
     row = machine_record(cluster, known, programs, precision, slow)
     peak = device.peak.get(precision, device.peak["bf16"])
-    return Machine(row=row, known=known, software=programs, assumed=software is None, peak=peak)
+    return Machine(
+        row=row, known=known, software=programs, assumed=software is None, precision=precision, peak=peak
+    )
 
 
 def choice_record(strategy: Strategy, global_batch: int | None = None) -> NDArray[Any]:

@@ -26,6 +26,7 @@ HOST_BOUND: Final = 0.01
 UNSEEN: Final = " unseen"
 """Added to a regime where the software is one that no run was measured with."""
 _BORROWED: Final = "borrowed"  # stands for a family in the table: how far off parameters of another one are
+_UNTRIED: Final = "untried"  # so does this: how far off runs of a kind are that hardly any fit contains
 KINDS: Final = tuple(regime + suffix for suffix in ("", UNSEEN) for regime in REGIMES)
 
 
@@ -98,6 +99,12 @@ class Calibration:
         """Levels and bounds for a step that waits for the host, or not, with a software."""
         kind = REGIMES[waiting] + ("" if name in self.factors else UNSEEN)
         return tuple(sorted(self.scatter.get(kind, {}).items()))
+
+    def untried_bounds(self, waiting: bool, name: str) -> tuple[tuple[float, float], ...]:
+        """The same for steps of an `untried` kind: at least as wide as such runs were off."""
+        usual = dict(self.bounds(waiting, name))
+        wide = _scatter(_UNTRIED)[REGIMES[waiting]]
+        return tuple(sorted((level, max(bound, usual.get(level, 0.0))) for level, bound in wide.items()))
 
     def factor(self, name: str) -> float:
         """Time of a software beside that of the parameters alone, 1 where it was not measured."""
@@ -219,6 +226,12 @@ def borrow(device: Accelerator, known: Iterable[Calibration]) -> Calibration:
     return Calibration(family=device.family, values=values, factors={}, scatter={}, borrowed=near)
 
 
+def untried(experts: int, precision: str) -> str:
+    """What a step has that few runs of the calibrations had, or none, in words; nothing for most."""
+    mixed = "mixtures of experts are in the fit of one source alone" if experts > 1 else ""
+    return mixed or ("products in fp4 are in no fit" if precision == "fp4" else "")
+
+
 def _first(family: str) -> str:
     """Name of an accelerator of a family."""
     return next(name for name in accelerators() if name.rpartition("-")[0] == family)
@@ -227,7 +240,7 @@ def _first(family: str) -> str:
 @cache
 def _families() -> tuple[str, ...]:
     """Families with measured runs."""
-    return tuple(sorted(set(_stored()["family"]) - {_BORROWED}))
+    return tuple(sorted(set(_stored()["family"]) - {_BORROWED, _UNTRIED}))
 
 
 @cache

@@ -31,7 +31,8 @@ from relparallel.parallel.memory import (
     peak_memory,
     storage_record,
 )
-from relparallel.parallel.step_time import StepTime, degrees_of, slowdowns, step_of
+from relparallel.parallel.slowdowns import degrees_of, slowdowns
+from relparallel.parallel.step_time import StepTime, step_of
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
@@ -115,7 +116,7 @@ class Pricing:
     def step(self, choice: NDArray[Any]) -> StepTime:
         """What `step_time` says of one strategy that fits, a row of choices."""
         (parts,) = self.parts(self.rows(choice))
-        return step_of(parts, self.machine, self.model.flops_per_iteration(self.global_batch), self.gpus)
+        return step_of(parts, self.machine, self.model, self.global_batch, self.gpus)
 
     def slowed(self, rows: NDArray[Any], slow: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
         """Parts of the step [s] where the groups of each degree are slower by a factor of their own."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, combinations
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +26,7 @@ from relparallel.parallel.strategy import RECOMPUTE
 _DAMPED: Final = 0.05  # relative error from which a residual counts linearly
 _FACTOR_SD: Final = 0.1  # of the logarithm of a software's factor, a priori
 _PRIOR: Final = 5.0  # weight of a prior beside a source: its rows err alike, so that they are worth few
+_APART: Final = 0.05  # difference of two measured times from which their order is asked
 _LEVELS: Final = (0.5, 0.68, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -201,6 +203,29 @@ def coverage(crossed: pd.DataFrame, column: str, level: float = 0.9) -> pd.Serie
             others = others[_of_regime(others, regime)]
             inside[own] = size[own] <= _bound(size[others.index].to_numpy(), others["group"], level)
     return inside
+
+
+def strategy_order(runs: Sequence[Run], error: pd.Series) -> pd.DataFrame:
+    """Pairs of strategies for one model, batch and cluster of a source, and the share in their right order.
+
+    ``error`` of every run is predicted over measured - 1. Measured times less than 5 % apart are not asked
+    about: a run that is repeated differs by as much. Indexed by source; ``rows`` are the pairs.
+    """
+    alike: dict[Any, list[Run]] = {}
+    for run in _require_runs(runs):
+        device = run.cluster.accelerator
+        place = device and device.name, run.strategy.gpus, run.cluster.network_bandwidth
+        question = run.source, run.software, run.precision, run.model, run.global_batch, place
+        alike.setdefault(question, []).append(run)
+    found = []
+    for first, second in chain.from_iterable(combinations(group, 2) for group in alike.values()):
+        apart = np.log(first.time / second.time)
+        if first.strategy != second.strategy and abs(apart) > _APART:
+            predicted = apart + np.log1p(error[first.id]) - np.log1p(error[second.id])
+            found.append((first.source, apart * predicted > 0))
+    pairs = pd.DataFrame(found, columns=["source", "right"]).astype({"right": float})
+    right = pairs.groupby("source")["right"]
+    return pd.DataFrame({"rows": right.size(), "mean": right.mean()})
 
 
 def _of_regime(table: pd.DataFrame, regime: str) -> pd.Series:

@@ -216,7 +216,7 @@ def memory(
     transfer = float(storage["gathered"][0]) * 2 * shards + passes * moved[:, 0]
     if offload == "activations":  # out after every forward pass of a layer, and back
         kept_bytes = float(layer(model_record(model)[0], row[0], storage[0])[2])
-        transfer += passes * kept_bytes * _stage_layers(model, strategy, stage_layers)
+        transfer += passes * kept_bytes * layers_on_stages(model, strategy, stage_layers)
     away, nothing = moved[:, :4].sum(axis=1), np.zeros(strategy.pipeline)
     parts = dict(zip(BYTES, here.T.copy(), strict=True))
     host, nvme = (away, nothing) if offload_to == "host" else (nothing, away)
@@ -269,7 +269,7 @@ def stage_peaks(
     return np.asarray(np.maximum(held[:, : len(_PARTS)].sum(axis=1) * (1 + FRAGMENTATION), held[:, -1]))
 
 
-def _stage_layers(
+def layers_on_stages(
     model: Transformer, strategy: Strategy, stage_layers: Sequence[int] | None
 ) -> NDArray[np.float64]:
     """Layers of every stage, as said or as they are dealt out."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_instance, require_int, require_real
-from relparallel.hardware import Cluster
-from relparallel.parallel._kernel import PARTS
+from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel.hardware import Accelerator, Cluster
+from relparallel.parallel._kernel import PARTS, pass_times
 from relparallel.parallel._records import (
     Machine,
     calibrated_machine,
@@ -23,10 +23,10 @@ from relparallel.parallel._records import (
     model_record,
     step_parts,
 )
-from relparallel.parallel.calibration import HOST_BOUND, Calibration
+from relparallel.parallel.calibration import HOST_BOUND, Calibration, untried
 from relparallel.parallel.feasibility import require_feasible
-from relparallel.parallel.group_links import group_links
-from relparallel.parallel.memory import Verdict, memory
+from relparallel.parallel.memory import StageMemory, Verdict, layers_on_stages, memory
+from relparallel.parallel.slowdowns import placement_slowdowns
 from relparallel.parallel.stage_times import (
     Rows,
     dealt_layers,
@@ -34,7 +34,7 @@ from relparallel.parallel.stage_times import (
     simulated_parts,
     simulated_passes,
 )
-from relparallel.parallel.strategy import DEGREES, Placement, Strategy
+from relparallel.parallel.strategy import Placement, Strategy
 from relparallel.parallel.timeline import Timeline
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
@@ -140,7 +140,7 @@ def step_time(
     model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, *,
     software: str | None = None, precision: str = "bf16", calibrated: Calibration | None = None,
     placement: Placement | None = None, network: Topology | None = None, alive: ArrayLike | None = None,
-    stage_layers: Sequence[int] | None = None,
+    stage_layers: Sequence[int] | None = None, offload: str = "none",
 ) -> StepTime:  # fmt: skip
     """Predict the time of one training step.
 
@@ -171,6 +171,8 @@ def step_time(
     stage_layers : sequence of int, optional
         Layers of every stage, or of every chunk in the order of the model, p v numbers that sum to the
         layers of the model. Where omitted, the layers are dealt out evenly.
+    offload : {"none", "activations"}
+        Whether what layers keep for the backward pass waits in the host's memory, as `memory` counts it.
 
     Returns
     -------
@@ -187,7 +189,8 @@ def step_time(
     longer. A step is m micro-batches on the slowest stage, (p - 1)/v on the others, the transfers between
     them, gradients as far as nothing hides them, and the optimizer. O(1). Groups that a placement or a
     network gives less bandwidth than the default order on the cluster are slower by that ratio
-    (`group_links`).
+    (`group_links`). Activations that leave the GPU go under the kernels of the forward passes and come back
+    under those of the backward passes; what is seen of that is overhead.
 
     With ``stage_layers`` the passes are simulated. Compute to expert, head and pipeline are then the work of
     the stage that has most of it; `pipeline_bubble` is makespan less work, or the period of steps that
@@ -218,13 +221,29 @@ def step_time(
         parts = simulated_parts(rows, strategy, layers)
     held = memory(
         model, strategy, global_batch, flash_attention=machine.software.flash_attention,
-        stage_layers=stage_layers,
+        stage_layers=stage_layers, offload=require_choice(("none", "activations"), offload=offload),
     )  # fmt: skip
-    time = step_of(parts, machine, model.flops_per_iteration(global_batch), strategy.gpus, held.fits(cluster))
+    if offload != "none":
+        device = require_instance(Accelerator, accelerator=cluster.accelerator)
+        if not device.host_link:
+            raise ValueError(f"offload must be 'none' on {device.name}, whose link to the host is not known")
+        stages = layers_on_stages(model, strategy, stage_layers)
+        parts[PARTS.index("overhead")] += _seen_of_offload(held, rows, stages, device.host_link)
+    time = step_of(parts, machine, model, global_batch, strategy.gpus, held.fits(cluster))
     if time.fits:
         return time
     change = _fitting_change(model, strategy, cluster, global_batch, machine.software.flash_attention)
     return replace(time, notes=(*time.notes, change))
+
+
+def _seen_of_offload(held: StageMemory, rows: Rows, layers: NDArray[np.float64], host_link: float) -> float:
+    """Seconds of a step that transfers to the host and back add on the stage where they add most."""
+    machine, m = rows.machine[0], int(rows.choice["micro_batches"][0])
+    forward, backward, _, again = pass_times(rows.model[0], machine, rows.choice[0])
+    moved, seen = held.transfer / 2 / (host_link * machine["link_share"]), np.zeros(layers.size)
+    for work in (forward, backward + again):
+        seen += moved - (1 - machine["exposed"]) * np.minimum(moved, m * layers * work * machine["factor"])
+    return float(seen.max())
 
 
 def _fitting_change(
@@ -252,13 +271,17 @@ def _fitting_change(
 
 
 def step_of(
-    parts: NDArray[np.float64], machine: Machine, flops: float, gpus: int, held: Verdict | None = None
-) -> StepTime:
-    """Parts of a step [s] with what is known of them; ``flops`` are those of the model in a step."""
+    parts: NDArray[np.float64], machine: Machine, model: Transformer, global_batch: int, gpus: int,
+    held: Verdict | None = None,
+) -> StepTime:  # fmt: skip
+    """Parts of a step [s] with what is known of them."""
     named: dict[str, Any] = dict(zip(PARTS, parts.tolist(), strict=True))
     total, name, family = math.fsum(named.values()), machine.software.name, machine.known.family
     waiting = named["launch"] > HOST_BOUND * total
-    notes = []
+    log_errors, notes = machine.known.bounds(waiting, name), []
+    if kind := untried(model.experts, machine.precision):
+        log_errors = machine.known.untried_bounds(waiting, name)
+        notes.append(f"{kind}: the interval is that of such runs in no fit")
     if borrowed := machine.known.borrowed:
         notes.append(f"no run on {family} was measured: parameters of the {borrowed}, interval of such loans")
     if machine.assumed:
@@ -268,8 +291,8 @@ def step_of(
     if held is not None and not held.fits:
         notes.append(f"the strategy {held.reason}")
     return StepTime(
-        **named, log_errors=machine.known.bounds(waiting, name), software=name, memory=held,
-        mfu=flops / (total * gpus * machine.peak), notes=tuple(notes),
+        **named, log_errors=log_errors, software=name, memory=held, notes=tuple(notes),
+        mfu=model.flops_per_iteration(global_batch) / (total * gpus * machine.peak),
     )  # fmt: skip
 
 
@@ -287,7 +310,7 @@ def step_rows(
     layers = None if stage_layers is None else require_stage_layers(model, strategy, stage_layers)
     require_feasible(model, strategy, cluster, global_batch)
     if slow is None:
-        slow = _slowdowns(strategy, cluster, placement, network, alive)
+        slow = placement_slowdowns(strategy, cluster, placement, network, alive)
     machine = calibrated_machine(cluster, software, precision, calibrated, slow)
     return machine, Rows(model_record(model), machine.row, choice_record(strategy, global_batch)), layers
 
@@ -307,13 +330,6 @@ def step_timeline(
     return simulated_passes(rows, strategy, layers)
 
 
-def communicating(strategy: Strategy) -> dict[str, str]:
-    """Degrees whose groups have more than one rank, each with its pattern of messages."""
-    return {
-        name: "chain" if name == "pipeline" else "ring" for name in DEGREES if getattr(strategy, name) > 1
-    }
-
-
 def slowed_step(
     model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, slow: Mapping[str, float],
     software: str | None = None,
@@ -321,59 +337,3 @@ def slowed_step(
     """Seconds of a step whose groups of each degree have 1/slow of the bandwidth that the cluster gives."""
     _, rows, _ = step_rows(model, strategy, cluster, global_batch, software=software, slow=slow)
     return float(step_parts(*rows).sum())
-
-
-def _slowdowns(
-    strategy: Strategy, cluster: Cluster, placement: Placement | None, network: Topology | None,
-    alive: ArrayLike | None,
-) -> dict[str, float]:  # fmt: skip
-    """Bandwidth of the groups of each degree in the default placement, over that which they have."""
-    usual = Placement(strategy=strategy)
-    chosen = usual if placement is None else require_instance(Placement, placement=placement)
-    if chosen.strategy != strategy:
-        raise ValueError(f"placement must place the strategy {strategy}, got one of {chosen.strategy}")
-    wired = cluster if network is None else require_instance(Topology, network=network)
-    if chosen == usual and network is None and alive is None:
-        return {}
-    return {degree: _slowdown(chosen, cluster, wired, degree, alive) for degree in communicating(strategy)}
-
-
-def _slowdown(
-    placement: Placement, cluster: Cluster, wired: Cluster | Topology, degree: str,
-    alive: ArrayLike | None = None,
-) -> float:  # fmt: skip
-    """Least bandwidth of the groups of a degree on a cluster, over that which they have, all at once."""
-    usual, pattern = Placement(strategy=placement.strategy), communicating(placement.strategy)[degree]
-    had = group_links(usual, cluster, degree, pattern=pattern).bandwidth.min()
-    has = group_links(placement, wired, degree, pattern=pattern, alive=alive).bandwidth.min()
-    if has == 0:
-        name = "network" if alive is None else "alive"
-        raise ValueError(f"{name} must leave the {degree} groups joined, got one that is torn apart")
-    return float(had / has)
-
-
-def degrees_of(choices: NDArray[Any]) -> NDArray[np.int64]:
-    """Tensor, pipeline, data and context degrees that occur, [k, 4] in lexicographic order."""
-    columns = [choices[name].astype(np.int64) for name in ("tensor", "pipeline", "data", "context")]
-    return np.unique(np.column_stack(columns), axis=0)
-
-
-def slowdowns(degrees: NDArray[np.int64], cluster: Cluster, network: Topology) -> list[dict[str, float]]:
-    """Bandwidth of the groups of each degree on a cluster over that on a network, for each row of degrees.
-
-    In the default placement the ranks of a group are equally far apart, so two degrees whose groups have as
-    many ranks at the same distance have the same groups. O(distinct groups x GPUs x cables).
-    """
-    known: dict[tuple[int, int, str], float] = {}
-    found: list[dict[str, float]] = []
-    for tensor, pipeline, data, context in degrees.tolist():
-        strategy = Strategy(tensor=tensor, pipeline=pipeline, data=data, context=context)
-        within = tensor * context
-        apart = {"tensor": 1, "context": tensor, "data": within, "pipeline": within * data}
-        found.append({})
-        for degree, pattern in communicating(strategy).items():
-            key = (apart[degree], getattr(strategy, degree), pattern)
-            if key not in known:
-                known[key] = _slowdown(Placement(strategy=strategy), cluster, network, degree)
-            found[-1][degree] = known[key]
-    return found

@@ -19,7 +19,8 @@ from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.parallel.flows import PairFlows, Wiring
 from relparallel.parallel.group_links import group_links, groups_of
-from relparallel.parallel.step_time import communicating, slowed_step
+from relparallel.parallel.slowdowns import communicating
+from relparallel.parallel.step_time import slowed_step
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate
 from relparallel.training.failures import ComponentClass, behind

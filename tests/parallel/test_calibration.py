@@ -1,5 +1,9 @@
 """Calibrations of accelerators on which nobody measured a run: lent parameters, wide intervals."""
 
+import math
+
+import pytest
+
 from relparallel.claims.scoreboard import scoreboard
 from relparallel.hardware import accelerator, accelerators, cluster
 from relparallel.parallel import Strategy, step_time
@@ -34,3 +38,24 @@ def test_a_step_says_that_nobody_measured_on_its_accelerator():
     assert "no run on v100 was measured: parameters of the a100" in step.explain()
     low, high = step.interval(0.9)
     assert high / low > 2
+
+
+@pytest.mark.parametrize("precision", ["fp8", "fp4"])
+@pytest.mark.parametrize("name", ["qwen3-30b-a3b", "llama3-8b"])
+def test_what_hardly_any_calibration_contains_has_the_interval_of_such_runs_and_says_so(name, precision):
+    place, split = cluster("b200-180gb-dgx", 64), Strategy(data=64, zero_stage=1)
+    step = step_time(transformer(name), split, place, 512, precision=precision)
+    mixed, usual = name.startswith("qwen"), dict(calibration("b200-180gb").scatter["kernels"])
+    said = "mixtures of experts are in the fit of one source" if mixed else "products in fp4 are in no fit"
+    assert (said in step.explain()) == (mixed or precision == "fp4")
+    low, high = step.interval(0.9)
+    width = math.log(high / step.total)
+    assert width > 2 * usual[0.9] if mixed or precision == "fp4" else width == pytest.approx(usual[0.9])
+    assert low == pytest.approx(step.total**2 / high)
+
+
+def test_left_out_runs_of_untried_kinds_stay_inside():
+    board = scoreboard().set_index("source")
+    kinds = board[board.index.str.contains("MoE|fp4")]
+    assert len(kinds) == 7
+    assert (kinds["inside"] >= 85).all()  # by the width that the other sources give

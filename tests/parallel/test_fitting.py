@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from relparallel.hardware import accelerator
@@ -16,6 +17,7 @@ from relparallel.parallel.fitting import (
     errors,
     parameter_evidence,
     prediction_scatter,
+    strategy_order,
 )
 from relparallel.parallel.measured_runs import Run, measured_runs
 
@@ -124,6 +126,20 @@ def test_a_software_is_seen_where_another_source_has_it():
     assert seen["Megatron-Bridge, H100"] == 1  # as in the MLPerf runs of 2025
     assert seen["torchtitan"] == seen["MPT, H100"] == 0
     assert 0 < seen["MLPerf Training"] < 1
+
+
+def test_the_order_of_strategies_is_that_of_predicted_times():
+    """Four strategies for one model: three times apart, one like another; and another batch, asked apart."""
+    first = next(run for run in runs("a100") if run.source == "BLOOM")
+    ways = [replace(first.strategy, micro_batch=k) for k in (1, 2, 4, 8)]
+    made = [
+        replace(first, id=str(k), strategy=way, time=time)
+        for k, (way, time) in enumerate(zip(ways, (10.0, 12.0, 15.0, 10.1), strict=True))
+    ]
+    other = replace(first, id="x", strategy=ways[0], global_batch=2 * first.global_batch, time=99.0)
+    error = pd.Series({"0": 0.0, "1": 0.3, "2": 0.0, "3": 0.0, "x": -0.99})  # the second as if 15.6 s
+    table = strategy_order([*made, other], error)
+    assert table.loc["BLOOM"].to_dict() == {"rows": 5.0, "mean": 0.8}  # but the pair of 10 and 10.1 s
 
 
 @pytest.mark.parametrize("family", ["a100", "h100"])

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from relparallel.__main__ import main
-from relparallel.claims.scoreboard import memory_scoreboard, notes, scoreboard
+from relparallel.claims.scoreboard import checks, memory_scoreboard, notes, scoreboard
 from relparallel.published import data_folder
 
 
@@ -38,6 +38,21 @@ def test_memory_verdicts_on_the_runs_that_fitted_or_did_not():
     table = memory_scoreboard()
     assert table["verdicts"]["BLOOM"] == 100
     assert table["rows"]["BLOOM"] == 71
+
+
+def test_peaks_of_simumax_are_near_what_was_measured():
+    mean = memory_scoreboard()["mean"]
+    assert mean["SimuMax"] < 3
+    assert mean["SimuMax MoE"] < 5
+
+
+def test_strategies_of_left_out_sources_stand_in_a_better_order_than_by_the_nearest_run():
+    table = checks().set_index(["check", "source", "used"])["mean"].sort_index()
+    order = table["strategies in order"].unstack()
+    assert (order["source left out"] > order["MFU of the nearest"]).all()
+    assert order["source left out"].min() > 70
+    large = table["errors from 4096 GPUs on", "MLPerf Training"]
+    assert large["source left out"] < 6 < large["MFU of the nearest"]
 
 
 def test_notes_name_parameters_without_evidence_and_rows_left_aside():

@@ -14,6 +14,7 @@ from relparallel.parallel import (
     Strategy,
     bubble_fraction,
     calibration,
+    memory,
     simulate_schedule,
     step_time,
 )
@@ -289,3 +290,31 @@ def test_what_does_not_fit_says_by_how_much_where_and_the_first_change_that_does
             assert said == f"it fits with {words[0]}" if words else "none of 9 single changes" in said
             named.add(said)
     assert len(named) >= 5
+
+
+def test_activations_that_leave_the_gpu_cost_what_the_passes_do_not_hide():
+    split = Strategy(tensor=4, pipeline=4, data=2, zero_stage=1, sequence_parallel=True, micro_batch=4)
+    machine = on(32)
+    device = machine.accelerator
+
+    def with_link(bandwidth):
+        return replace(machine, accelerator=replace(device, host_link=bandwidth))
+
+    here = step_time(GPT, split, machine, 64)
+    fast, slow, slower = (
+        step_time(GPT, split, with_link(rate), 64, offload="activations") for rate in (1e18, 1e9, 0.5e9)
+    )
+    assert fast.total == pytest.approx(here.total, rel=1e-6)
+    moved = memory(GPT, split, 64, offload="activations").transfer.max()  # both ways
+    share = calibration(device.name).values["link_share"]
+    assert slower.total - slow.total == pytest.approx(
+        moved / 1e9 / share, rel=1e-9
+    )  # nothing left to hide it
+    usual = step_time(GPT, split, machine, 64, offload="activations")
+    assert here.total < usual.total < slow.total
+    assert usual.overhead - here.overhead == pytest.approx(usual.total - here.total)
+    assert usual.memory.needed < here.memory.needed
+    with pytest.raises(ValueError, match="offload must be 'none' on"):
+        step_time(GPT, split, with_link(0.0), 64, offload="activations")
+    with pytest.raises(ValueError, match="offload must be one of 'none', 'activations'"):
+        step_time(GPT, split, machine, 64, offload="optimizer")
