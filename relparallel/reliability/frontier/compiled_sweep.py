@@ -234,7 +234,7 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
         if not stays:
             table, bits = indexed(table, there, _NONE, 4 * count)
         for start in range(0, 0 if stays else count, _BATCH):
-            stop: Any = start + _BATCH if start + _BATCH < count else count
+            stop = np.minimum(start + _BATCH, count)
             batch, own = here[2 * start : 2 * stop], target[kinds * start : kinds * stop]
             made = _expand(
                 batch, steps[r], chances[r], free[r, 0], lean, ways, kinds, sums, buffer, origin, own
