@@ -8,6 +8,7 @@ from .maintenance import (
     inspection_interval as inspection_interval,
     replacement_interval as replacement_interval,
 )
+from .nexus import nexus as nexus
 from .partition import partition_loads as partition_loads, throughput_partition as throughput_partition
 from .partition_latency import latency_partition as latency_partition
 from .redundancy_allocation import (

@@ -294,7 +294,7 @@ def share_cluster(
     >>> jobs = pd.DataFrame({
     ...     "name": ["a", "b"], "time": [0, 30], "application": "app", "num_replicas": 4, "batch_size": 256})
     >>> share_cluster(jobs, {"app": app}, nodes=1).jobs["completion"].tolist()
-    [528.0, 1038.0]
+    [490.0, 970.0]
     """
     require_int(nodes=nodes, at_least=1, at_most=10_000)
     require_real(interval=interval, above=0, at_most=DAY)

@@ -1,0 +1,419 @@
+"""Operators on tiles: what moves between memory and chip when operators are connected, or run one by one.
+
+A tensor is written ``C[m,n]``. Sums of axes slide, with strides as factors: ``X[c,2y+r,2x+s]`` is what a
+convolution reads. The tile of the last output decides the tile of everything before it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from relparallel._checks import (
+    each,
+    instance,
+    real,
+    record,
+    require_instance,
+    require_int,
+    require_real,
+)
+from relparallel.chain import best_chains
+from relparallel.hardware import Accelerator
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TENSOR: Final = re.compile(r"(\w+)\[([^\[\]]*)\]")
+_TERM: Final = re.compile(r"(\d*)([a-z]\w*)")
+Dimension = tuple[tuple[int, str], ...]
+
+
+class _Tensor(NamedTuple):
+    name: str
+    dimensions: tuple[Dimension, ...]
+
+
+def _tensor(text: str, sizes: Mapping[str, int]) -> _Tensor:
+    """Read ``X[c,2y+r]``."""
+    outside = _TENSOR.fullmatch(text)
+    terms = [[_TERM.fullmatch(term) for term in entry.split("+")] for entry in outside[2].split(",")] if outside else []
+    if outside is None or not all(term and term[2] in sizes for entry in terms for term in entry):
+        raise ValueError(f"tensors must be written as X[c,2y+r] with axes of {sorted(sizes)}, got {text!r}")
+    read = tuple(tuple((int(t[1] or 1), t[2]) for t in entry if t) for entry in terms)
+    return _Tensor(outside[1], read)
+
+
+@record(eq=False, slots=False)
+class TileOperator:
+    """A loop nest that writes one tensor.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    writes : str
+        The tensor it makes, ``"C[m,n]"``; its axes are the ones that are tiled.
+    reads : tuple of str
+        The tensors it needs, ``("A[m,k]", "B[k,n]")``.
+    sizes : mapping of str to int
+        Extent of every axis.
+    flops : float
+        Operations of a point of the nest.
+
+    Examples
+    --------
+    >>> TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"),
+    ...              sizes={"m": 64, "n": 64, "k": 32}).points
+    131072
+    """
+
+    name: str = instance(str)
+    writes: str = instance(str)
+    reads: tuple[str, ...] = each(str)
+    sizes: Mapping[str, int] = instance(Mapping)
+    flops: float = real(at_least=0, default=2.0)
+
+    def __post_init__(self) -> None:
+        for axis, size in self.sizes.items():
+            require_int(**{f"sizes[{axis!r}]": size}, at_least=1)
+        if any(len(entry) > 1 or entry[0][0] > 1 for entry in self.output.dimensions):
+            raise ValueError(f"writes must have single axes, got {self.writes!r}")
+        _ = self.inputs
+
+    @property
+    def output(self) -> _Tensor:
+        """What it writes, read from its text."""
+        return _tensor(self.writes, self.sizes)
+
+    @property
+    def inputs(self) -> tuple[_Tensor, ...]:
+        """What it reads, read from its text."""
+        return tuple(_tensor(text, self.sizes) for text in self.reads)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Axes of the output."""
+        return tuple(entry[0][1] for entry in self.output.dimensions)
+
+    @property
+    def points(self) -> int:
+        """Points of the whole nest."""
+        return math.prod(self.sizes.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileGroup:
+    """Connected operators, run tile by tile of the last output.
+
+    Attributes
+    ----------
+    operators : tuple of str
+        In order.
+    tile : mapping of str to int
+        Of the last output.
+    tiles : int
+        How many there are.
+    loads, stores : mapping of str to float
+        Words that come from and go to memory by tensor, over all tiles.
+    footprint : float
+        Words on the chip at a time.
+    flops : float
+        Operations, what is computed twice counted twice.
+    """
+
+    operators: tuple[str, ...]
+    tile: Mapping[str, int]
+    tiles: int
+    loads: Mapping[str, float]
+    stores: Mapping[str, float]
+    footprint: float
+    flops: float
+
+    @property
+    def words(self) -> float:
+        """Words moved in both directions."""
+        return sum(self.loads.values()) + sum(self.stores.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileSchedule:
+    """Groups that a chain of operators is divided into.
+
+    Attributes
+    ----------
+    groups : tuple of TileGroup
+        In order.
+    """
+
+    groups: tuple[TileGroup, ...]
+
+    @property
+    def words(self) -> float:
+        """Words moved by all groups."""
+        return sum(group.words for group in self.groups)
+
+    def steps(self, accelerator: Accelerator, element_bytes: float = 2.0, peak: str = "bf16") -> pd.DataFrame:
+        """Allocate, LoadTiles, ComputeTiles and StoreTiles of every group, each with its bytes, FLOPs, time."""
+        import pandas as pd
+
+        require_instance(Accelerator, accelerator=accelerator)
+        require_real(element_bytes=element_bytes, above=0, at_most=64)
+        rate, speed = accelerator.memory_bandwidth, accelerator.peak[peak]
+        rows = []
+        for number, group in enumerate(self.groups):
+            loaded, stored = (element_bytes * sum(part.values()) for part in (group.loads, group.stores))
+            rows += [
+                (number, "Allocate", element_bytes * group.footprint, 0.0, 0.0),
+                (number, "LoadTiles", loaded, 0.0, loaded / rate),
+                (number, "ComputeTiles", 0.0, group.flops, group.flops / speed),
+                (number, "StoreTiles", stored, 0.0, stored / rate),
+            ]
+        return pd.DataFrame(rows, columns=["group", "step", "bytes", "flops", "time"])
+
+
+def tile_group(
+    operators: Sequence[TileOperator],
+    tile: Mapping[str, int],
+    *,
+    kept: Sequence[str] = (),
+    density: Mapping[str, float] | None = None,
+    stream: str | None = None,
+    chunk: int = 16,
+) -> TileGroup:
+    """What connected operators move, hold and compute with one tile of the last output.
+
+    Parameters
+    ----------
+    operators : sequence of TileOperator
+        Each but the last writes what a later one reads.
+    tile : mapping of str to int
+        Size of the tile on each axis of the last output.
+    kept : sequence of str
+        Tensors made inside that somebody needs outside.
+    density : mapping of str to float, optional
+        Words that an entry of a sparse tensor takes on average, its coordinates included; 1 by default.
+    stream : str, optional
+        Axis of the last output along which tiles follow each other: what was read stays until no tile needs
+        it, and what does not depend on the axis is read once. Input-stationary, output-stationary pipelining.
+    chunk : int, optional
+        Entries of a summed axis on the chip at a time, without ``stream``; two chunks are held.
+
+    Returns
+    -------
+    TileGroup
+        Tiles propagate backwards: an axis t wide under a stride s and a window r needs s (t - 1) + r entries.
+        Edge tiles count as whole ones.
+
+    References
+    ----------
+    Shi et al., "Welder", OSDI 2023, section 3. Yang et al., "ISOSceles", HPCA 2023, section 3.
+
+    Examples
+    --------
+    >>> gemm = TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"),
+    ...                     sizes=dict(m=4096, n=4096, k=4096))
+    >>> found = tile_group([gemm], {"m": 128, "n": 256})
+    >>> found.words, found.footprint
+    (822083584.0, 45056.0)
+    """
+    _require_graph(operators)
+    require_instance((list, tuple), kept=kept)
+    last = operators[-1]
+    require_instance(Mapping, tile=tile)
+    if set(tile) != set(last.axes):
+        raise ValueError(f"tile must have the axes {list(last.axes)}, got {list(tile)}")
+    for axis in tile:
+        require_int(**{f"tile[{axis!r}]": tile[axis]}, at_least=1, at_most=last.sizes[axis])
+    if stream is not None and stream not in last.axes:
+        raise ValueError(f"stream must be one of {list(last.axes)}, got {stream!r}")
+    weight = _weights(density)
+    require_int(chunk=chunk, at_least=1)
+    return _group(operators, tile, tuple(kept), weight, stream, chunk, _extents(operators))
+
+
+def _require_graph(operators: Sequence[TileOperator]) -> None:
+    require_instance((list, tuple), operators=operators)
+    if not operators:
+        raise ValueError("operators must hold one operator at least, got none")
+    for operator in operators:
+        require_instance(TileOperator, operators=operator)
+
+
+def _weights(density: Mapping[str, float] | None) -> Mapping[str, float]:
+    weights = require_instance(Mapping, density={} if density is None else density)
+    for name, value in weights.items():
+        require_real(**{f"density[{name!r}]": value}, at_least=0, at_most=1e6)
+    return dict(weights)
+
+
+def _extents(operators: Sequence[TileOperator]) -> dict[str, tuple[int, ...]]:
+    """Whole size of every tensor: as written, or as far as somebody reads."""
+    found: dict[str, tuple[int, ...]] = {}
+    for operator in operators:
+        for tensor in operator.inputs:
+            seen = tuple(_span(entry, operator.sizes) for entry in tensor.dimensions)
+            known = found.get(tensor.name, seen)
+            found[tensor.name] = tuple(map(max, known, seen))
+    written = {operator.output.name: tuple(operator.sizes[a] for a in operator.axes) for operator in operators}
+    return found | written
+
+
+def _span(entry: Dimension, sizes: Mapping[str, int]) -> int:
+    """Entries that a sliding index runs over."""
+    return 1 + sum(factor * (sizes[axis] - 1) for factor, axis in entry)
+
+
+def _group(
+    operators: Sequence[TileOperator], tile: Mapping[str, int], kept: tuple[str, ...],
+    weight: Mapping[str, float], stream: str | None, chunk: int, extents: Mapping[str, tuple[int, ...]],
+) -> TileGroup:  # fmt: skip
+    last = operators[-1]
+    spans = {last.output.name: tuple(tile[axis] for axis in last.axes)}
+    moving = {last.output.name: tuple(axis == stream for axis in last.axes)}
+    passes = math.prod(-(-last.sizes[a] // tile[a]) for a in last.axes if a != stream)
+    tiles = passes * (-(-last.sizes[stream] // tile[stream]) if stream else 1)
+    made = {operator.output.name for operator in operators}
+    held: dict[str, tuple[int, ...]] = {}
+    flops = 0.0
+
+    def count(name: str, sides: Sequence[int]) -> float:
+        """Entries along all tiles of the stream."""
+        whole = (extents[name][i] if moving[name][i] else side for i, side in enumerate(sides))
+        return math.prod(whole) * weight.get(name, 1.0)
+
+    for operator in reversed(operators):
+        out = operator.output.name
+        if out not in spans:
+            raise ValueError(f"operators must be connected, got {operator.name} whose {out} nobody reads")
+        sizes = dict(operator.sizes) | dict(zip(operator.axes, spans[out], strict=True))
+        streamed = {axis for axis, moves in zip(operator.axes, moving[out], strict=True) if moves}
+        points = math.prod(operator.sizes[a] if a in streamed else size for a, size in sizes.items())
+        sparse = math.prod(weight.get(tensor.name, 1.0) for tensor in operator.inputs)
+        flops += passes * points * operator.flops * sparse
+        for tensor in operator.inputs:
+            whole = extents[tensor.name]
+            sides = tuple(min(_span(e, sizes), w) for e, w in zip(tensor.dimensions, whole, strict=True))
+            inner = tuple(
+                side if any(a in operator.axes for _, a in entry) else min(side, chunk)
+                for entry, side in zip(tensor.dimensions, sides, strict=True)
+            )
+            spans[tensor.name] = tuple(map(max, spans.get(tensor.name, sides), sides))
+            held[tensor.name] = tuple(map(max, held.get(tensor.name, inner), inner))
+            moves = tuple(any(a in streamed for _, a in entry) for entry in tensor.dimensions)
+            moving[tensor.name] = tuple(map(max, moving.get(tensor.name, moves), moves))
+    loads = {name: passes * count(name, spans[name]) for name in spans if name not in made}
+    stores = {
+        name: math.prod(extents[name]) * weight.get(name, 1.0)
+        for name in spans if name in kept or name == last.output.name
+    }  # fmt: skip
+    footprint = sum(
+        weight.get(name, 1.0) * (math.prod(side) if stream or name in made else 2 * math.prod(held[name]))
+        for name, side in spans.items()
+    )
+    return TileGroup(
+        operators=tuple(o.name for o in operators), tile=dict(tile), tiles=tiles, loads=loads, stores=stores,
+        footprint=float(footprint), flops=flops,
+    )  # fmt: skip
+
+
+def tile_schedule(
+    operators: Sequence[TileOperator],
+    memory: float,
+    *,
+    density: Mapping[str, float] | None = None,
+    stream: bool = False,
+    chunk: int = 16,
+    connect: bool = True,
+) -> TileSchedule:
+    """Connect operators and choose tiles so that least is moved and all fits on the chip.
+
+    Parameters
+    ----------
+    operators : sequence of TileOperator
+        In an order in which they can run.
+    memory : float
+        Words that the chip holds.
+    density : mapping of str to float, optional
+        As for `tile_group`.
+    stream : bool, optional
+        Whether tiles follow each other along the second axis of every output, one row at a time.
+    chunk : int, optional
+        As for `tile_group`.
+    connect : bool, optional
+        Whether operators may be connected; each is a group of its own otherwise.
+
+    Returns
+    -------
+    TileSchedule
+        No division into consecutive groups with tiles of powers of two, or whole axes, moves less.
+
+    References
+    ----------
+    Shi et al., "Welder", OSDI 2023, section 4.
+
+    Examples
+    --------
+    >>> sizes = dict(m=1024, n=1024, k=256)
+    >>> gemm = TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"), sizes=sizes)
+    >>> gelu = TileOperator(name="gelu", writes="D[m,n]", reads=("C[m,n]",), sizes=dict(m=1024, n=1024))
+    >>> alone, together = (tile_schedule([gemm, gelu], 65536, connect=c).words for c in (False, True))
+    >>> (alone - together) / 1024**2
+    2.0
+    """
+    _require_graph(operators)
+    require_real(memory=memory, above=0)
+    weight, extents = _weights(density), _extents(operators)
+    require_int(chunk=chunk, at_least=1)
+    n = len(operators)
+    best: dict[tuple[int, int], TileGroup] = {}
+    for stop in range(1, n + 1):
+        for start in range(stop) if connect else [stop - 1]:
+            kept = _needed(operators, start, stop)
+            group = operators[start:stop]
+            axis = group[-1].axes[1] if stream else None
+            if not _connected(group):
+                continue
+            tried = (_group(group, t, kept, weight, axis, chunk, extents) for t in _tiles(group[-1], axis))
+            fits = [found for found in tried if found.footprint <= memory]
+            if fits:
+                best[start, stop] = min(fits, key=lambda found: (found.words, found.footprint))
+    words = np.full((n + 1, n), np.inf)
+    for (start, stop), group in best.items():
+        words[stop, start] = group.words
+    found = best_chains(n, lambda stop, used, k: (words[stop, :stop], -np.inf))
+    if not np.isfinite(found.value):
+        raise ValueError(f"memory must hold the smallest tiles of every operator, got {memory:g} words")
+    return TileSchedule(groups=tuple(best[start, stop] for start, stop, _ in found.groups()))
+
+
+def _tiles(operator: TileOperator, stream: str | None) -> Iterator[dict[str, int]]:
+    """Tiles of powers of two, and whole axes."""
+    sides = [
+        [1] if a == stream else sorted({2**i for i in range(operator.sizes[a].bit_length())} | {operator.sizes[a]})
+        for a in operator.axes
+    ]
+    for chosen in product(*sides):
+        yield dict(zip(operator.axes, chosen, strict=True))
+
+
+def _needed(operators: Sequence[TileOperator], start: int, stop: int) -> tuple[str, ...]:
+    """Outputs of a group that are read behind it, or by nobody."""
+    read = [{tensor.name for tensor in operator.inputs} for operator in operators]
+    names = [operator.output.name for operator in operators]
+    behind, every = set().union(*read[stop:]), set().union(*read)
+    return tuple(name for name in names[start:stop] if name in behind or name not in every)
+
+
+def _connected(group: Sequence[TileOperator]) -> bool:
+    """Whether every operator makes something for a later one of the group."""
+    return all(
+        any(operator.output.name in {t.name for t in later.inputs} for later in group[place + 1 :])
+        for place, operator in enumerate(group[:-1])
+    )
