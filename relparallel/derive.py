@@ -9,6 +9,7 @@ import json
 import os
 import tarfile
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -59,6 +60,12 @@ _ZOO_UP: Final = 0.99
 _PLACED: Final = "data/dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json"
 _SMALL: Final = 40  # operators, up to which the least latency is proven in minutes
 _GOING_ON: Final = ("elastic", "regroup", "bamboo", "oobleck")
+_SHARED: Final = "data/adaptdl-osdi21/workloads/workload-6.csv"
+_APPLICATIONS: Final[Mapping[str, dict[str, int]]] = {
+    "bert": {"epochs": 2}, "cifar10": {"epochs": 100}, "deepspeech2": {"epochs": 80},
+    "imagenet": {"epochs": 90}, "ncf": {"epochs": 10, "most": 1}, "yolov3": {"epochs": 50, "largest": 8},
+}  # fmt: skip
+_FOLDS: Final = 5
 
 
 def derive(folder: Path | None = None) -> list[Path]:
@@ -81,7 +88,7 @@ def derive(folder: Path | None = None) -> list[Path]:
     """
     target = data_folder() / "derived" if folder is None else folder
     record, zoo = _input(_LANL), _input(_ZOO)
-    placements = _input(_PLACED).parents[2]
+    placements, shared = _input(_PLACED).parents[2], _input(_SHARED).parents[1]
     traces = [_input(f"{_SPOT}-{zone}.csv") for zone in _ZONES]
     target.mkdir(parents=True, exist_ok=True)
     written = derive_calibration(target)
@@ -91,7 +98,67 @@ def derive(folder: Path | None = None) -> list[Path]:
     networks = _zoo_table(zoo).assign(input_sha256=_digest(zoo))
     written.append(_write(networks, target / "topology_zoo.csv"))
     graphs = sorted(placements.glob("*-inputs/*/*.json"))
-    return [*written, _write(_partition_table(graphs, placements), target / "partitions.csv")]
+    written.append(_write(_partition_table(graphs, placements), target / "partitions.csv"))
+    return [*written, *derive_sharing(shared, target)]
+
+
+def derive_sharing(folder: Path, target: Path) -> list[Path]:
+    """Write replays of the workloads of Pollux's artefact, and the goodput fitted to its measured steps."""
+    applications = {
+        name: optimize.read_application(folder / "traces" / name, **how)
+        for name, how in _APPLICATIONS.items()
+    }
+    fits = pd.DataFrame([_fit_row(app) for app in applications.values()])
+    digest = [_digest(folder / "traces" / name / "placements.csv") for name in applications]
+    rows = [
+        _shared_row(path, policy, applications, folder)
+        for path in sorted(folder.glob("workloads/*.csv"))
+        for policy in ("tiresias", "optimus", "pollux", "elastic")
+    ]
+    return [
+        _write(fits.assign(input_sha256=digest), target / "goodput_fits.csv"),
+        _write(pd.DataFrame(rows), target / "shared_clusters.csv"),
+    ]
+
+
+def _shared_row(
+    path: Path, policy: str, applications: Mapping[str, optimize.Application], folder: Path
+) -> dict[str, object]:
+    """Mean completion time [s] beside the published one, and how many jobs end at the published second."""
+    run = optimize.share_cluster(optimize.read_shared_jobs(path), applications, policy)
+    row: dict[str, object] = {"workload": path.stem, "policy": policy, "jobs": len(run.jobs)}
+    row |= {"mean": str(run.mean_time), "restarts": int(run.jobs["restarts"].sum())}
+    summary = folder / "results-jobload" / f"{policy}-1.0" / "summary.json"
+    if summary.is_file():
+        told = json.loads(summary.read_text())
+        times = pd.Series(told["jcts"][path.stem])
+        same = (run.jobs["time"] - times).abs() < 0.5
+        row |= {"published": str(told["avgs"][path.stem]), "same": int(same.sum())}
+    return row | {"input_sha256": _digest(path)}
+
+
+def _fit_row(app: optimize.Application) -> dict[str, object]:
+    """Parameters of the step time, its errors [root mean square of the logarithm], and the job's length."""
+    assert app.measured is not None
+    model, rows = app.model, app.measured
+    placed = rows.groupby(["num_nodes", "num_replicas"]).ngroup() % _FOLDS
+    fold = placed.where(rows["num_replicas"] > 1)  # a single GPU is in every fit
+    left = [
+        _log_error(optimize.statistical_goodput_fit(rows[fold != i], noise=1.0, batch=1), rows[fold == i])
+        for i in range(_FOLDS)
+    ]
+    errors = [np.sqrt(np.mean(part**2)) for part in (_log_error(model, rows), np.concatenate(left))]
+    return {
+        "application": app.name, **{f.name: getattr(model, f.name) for f in fields(model)},
+        "in_sample": errors[0], "left_out": errors[1], "epochs": app.epochs,
+        "steps": app.progress[-1] / app.epochs, "smallest": app.smallest, "largest": app.largest,
+        "largest_batch": app.batches[-1],
+    }  # fmt: skip
+
+
+def _log_error(model: optimize.StatisticalGoodput, rows: pd.DataFrame) -> NDArray[np.float64]:
+    split = (rows[name].to_numpy() for name in ("num_nodes", "num_replicas", "local_bsz"))
+    return np.log(model.step_time(*split) / rows["step_time"].to_numpy())
 
 
 def derive_calibration(target: Path) -> list[Path]:

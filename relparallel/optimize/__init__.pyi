@@ -8,6 +8,7 @@ from .maintenance import (
     inspection_interval as inspection_interval,
     replacement_interval as replacement_interval,
 )
+from .model_switching import switch_plan as switch_plan, switching_time as switching_time
 from .nexus import nexus as nexus
 from .partition import partition_loads as partition_loads, throughput_partition as throughput_partition
 from .partition_latency import latency_partition as latency_partition
@@ -18,6 +19,7 @@ from .redundancy_allocation import (
 from .reliable_network import reliable_network as reliable_network
 from .replica_placement import ReplicaPlacement as ReplicaPlacement, place_replicas as place_replicas
 from .shared_jobs import (
+    Application as Application,
     modelled_application as modelled_application,
     read_application as read_application,
     read_shared_jobs as read_shared_jobs,

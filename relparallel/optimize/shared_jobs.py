@@ -49,6 +49,8 @@ class Application:
         GPUs that a scheduler may give, where it chooses the number.
     model : StatisticalGoodput
         What a scheduler believes.
+    measured : DataFrame or None
+        Steps that the model was fitted to.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Application:
     largest: int
     most: int
     model: StatisticalGoodput
+    measured: pd.DataFrame | None = None
     _seen: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -205,7 +208,7 @@ def read_application(folder: str | PathLike[str], *, epochs: int, largest: int |
         progress=np.append(0.0, np.min([run["progress"][:epochs] for run in runs], axis=0)),
         variance=variance, iterations=iterations, most=most, smallest=int(placed["local_bsz"].min()),
         largest=largest or int(placed["local_bsz"].max()),
-        model=statistical_goodput_fit(every, noise=noise, batch=int(sizes[0])),
+        model=statistical_goodput_fit(every, noise=noise, batch=int(sizes[0])), measured=every,
     )  # fmt: skip
 
 
