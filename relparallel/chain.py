@@ -66,7 +66,9 @@ class Chains:
         return tuple(found[::-1])
 
 
-def best_chains(items: int, cost: Cost, *, devices: int = 0, every_start: bool = False) -> Chains:
+def best_chains(
+    items: int, cost: Cost, *, devices: int = 0, most: int | None = None, every_start: bool = False
+) -> Chains:
     """Return the least value of dividing a chain into consecutive groups.
 
     Parameters
@@ -79,6 +81,8 @@ def best_chains(items: int, cost: Cost, *, devices: int = 0, every_start: bool =
         k = used, the group is the first.
     devices : int
         Devices of a chain, all in use; 0 where groups take none.
+    most : int, optional
+        Devices of a group, at most; by default as many as there are.
     every_start : bool
         Whether chains may begin at any item, for a higher level of which each group is such a chain.
 
@@ -107,6 +111,7 @@ def best_chains(items: int, cost: Cost, *, devices: int = 0, every_start: bool =
     """
     require_int(items=items, at_least=1)
     require_int(devices=devices, at_least=0)
+    largest = devices if most is None else require_int(most=most, at_least=1)
     require_instance(Callable, cost=cost)  # type: ignore[arg-type]
     rows = np.arange(items if require_flag(every_start=every_start) else 1)
     values = np.full((devices + 1, rows.size, items + 1), np.inf)
@@ -116,7 +121,7 @@ def best_chains(items: int, cost: Cost, *, devices: int = 0, every_start: bool =
     for stop in range(1, items + 1):
         reached = rows[: min(stop, rows.size)]
         for used in counts:
-            for k in range(1, used + 1) if devices else range(1):
+            for k in range(1, min(used, largest) + 1) if devices else range(1):
                 add, floor = cost(stop, used, k)
                 ended = np.maximum(values[used - k, reached, :stop] + add, floor)
                 start = ended.argmin(axis=1)

@@ -9,7 +9,6 @@ import json
 import os
 import tarfile
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -20,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel import optimize, training
+from relparallel._sharing_tables import sharing_tables
 from relparallel.parallel.calibration import Calibration, borrow
 from relparallel.parallel.fitting import (
     calibrate,
@@ -61,11 +61,6 @@ _PLACED: Final = "data/dnn-partitioning/throughput-inputs/LayerGraphs/bert24_tra
 _SMALL: Final = 40  # operators, up to which the least latency is proven in minutes
 _GOING_ON: Final = ("elastic", "regroup", "bamboo", "oobleck")
 _SHARED: Final = "data/adaptdl-osdi21/workloads/workload-6.csv"
-_APPLICATIONS: Final[Mapping[str, dict[str, int]]] = {
-    "bert": {"epochs": 2}, "cifar10": {"epochs": 100}, "deepspeech2": {"epochs": 80},
-    "imagenet": {"epochs": 90}, "ncf": {"epochs": 10, "most": 1}, "yolov3": {"epochs": 50, "largest": 8},
-}  # fmt: skip
-_FOLDS: Final = 5
 
 
 def derive(folder: Path | None = None) -> list[Path]:
@@ -99,66 +94,8 @@ def derive(folder: Path | None = None) -> list[Path]:
     written.append(_write(networks, target / "topology_zoo.csv"))
     graphs = sorted(placements.glob("*-inputs/*/*.json"))
     written.append(_write(_partition_table(graphs, placements), target / "partitions.csv"))
-    return [*written, *derive_sharing(shared, target)]
-
-
-def derive_sharing(folder: Path, target: Path) -> list[Path]:
-    """Write replays of the workloads of Pollux's artefact, and the goodput fitted to its measured steps."""
-    applications = {
-        name: optimize.read_application(folder / "traces" / name, **how)
-        for name, how in _APPLICATIONS.items()
-    }
-    fits = pd.DataFrame([_fit_row(app) for app in applications.values()])
-    digest = [_digest(folder / "traces" / name / "placements.csv") for name in applications]
-    rows = [
-        _shared_row(path, policy, applications, folder)
-        for path in sorted(folder.glob("workloads/*.csv"))
-        for policy in ("tiresias", "optimus", "pollux", "elastic")
-    ]
-    return [
-        _write(fits.assign(input_sha256=digest), target / "goodput_fits.csv"),
-        _write(pd.DataFrame(rows), target / "shared_clusters.csv"),
-    ]
-
-
-def _shared_row(
-    path: Path, policy: str, applications: Mapping[str, optimize.Application], folder: Path
-) -> dict[str, object]:
-    """Mean completion time [s] beside the published one, and how many jobs end at the published second."""
-    run = optimize.share_cluster(optimize.read_shared_jobs(path), applications, policy)
-    row: dict[str, object] = {"workload": path.stem, "policy": policy, "jobs": len(run.jobs)}
-    row |= {"mean": str(run.mean_time), "restarts": int(run.jobs["restarts"].sum())}
-    summary = folder / "results-jobload" / f"{policy}-1.0" / "summary.json"
-    if summary.is_file():
-        told = json.loads(summary.read_text())
-        times = pd.Series(told["jcts"][path.stem])
-        same = (run.jobs["time"] - times).abs() < 0.5
-        row |= {"published": str(told["avgs"][path.stem]), "same": int(same.sum())}
-    return row | {"input_sha256": _digest(path)}
-
-
-def _fit_row(app: optimize.Application) -> dict[str, object]:
-    """Parameters of the step time, its errors [root mean square of the logarithm], and the job's length."""
-    assert app.measured is not None
-    model, rows = app.model, app.measured
-    placed = rows.groupby(["num_nodes", "num_replicas"]).ngroup() % _FOLDS
-    fold = placed.where(rows["num_replicas"] > 1)  # a single GPU is in every fit
-    left = [
-        _log_error(optimize.statistical_goodput_fit(rows[fold != i], noise=1.0, batch=1), rows[fold == i])
-        for i in range(_FOLDS)
-    ]
-    errors = [np.sqrt(np.mean(part**2)) for part in (_log_error(model, rows), np.concatenate(left))]
-    return {
-        "application": app.name, **{f.name: getattr(model, f.name) for f in fields(model)},
-        "in_sample": errors[0], "left_out": errors[1], "epochs": app.epochs,
-        "steps": app.progress[-1] / app.epochs, "smallest": app.smallest, "largest": app.largest,
-        "largest_batch": app.batches[-1],
-    }  # fmt: skip
-
-
-def _log_error(model: optimize.StatisticalGoodput, rows: pd.DataFrame) -> NDArray[np.float64]:
-    split = (rows[name].to_numpy() for name in ("num_nodes", "num_replicas", "local_bsz"))
-    return np.log(model.step_time(*split) / rows["step_time"].to_numpy())
+    tables = sharing_tables(shared, _digest).items()
+    return [*written, *(_write(table, target / f"{name}.csv") for name, table in tables)]
 
 
 def derive_calibration(target: Path) -> list[Path]:

@@ -10,6 +10,7 @@ import valid_goodput
 import valid_network_failures
 import valid_real
 import valid_reliability
+import valid_sharing
 import valid_workload
 
 FREE = {"text"}
@@ -32,6 +33,7 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "training.ComponentClass": {"name": FREE},
     "training.Job": {"reason": FREE},
     **valid_workload.MEANINGFUL,
+    **valid_sharing.MEANINGFUL,
     **valid_checkpoints.MEANINGFUL,
     **valid_goodput.MEANINGFUL,
     **valid_costs.MEANINGFUL,

@@ -28,6 +28,7 @@ import valid_recovery
 import valid_reliability
 import valid_schedules
 import valid_search
+import valid_sharing
 import valid_simulation
 import valid_staleness
 import valid_workload
@@ -198,6 +199,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     **valid_recovery.CALLS,
     **valid_reliability.CALLS,
     **valid_simulation.CALLS,
+    **valid_sharing.CALLS,
     **valid_staleness.CALLS,
     **valid_checkpoints.CALLS,
     **valid_closed_forms.CALLS,

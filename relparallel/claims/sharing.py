@@ -1,4 +1,4 @@
-"""Jobs that share a cluster, models that share a GPU, operators that share a chip: published numbers and theorems."""
+"""Published numbers and theorems: jobs that share a cluster, models a GPU, operators a chip."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def efficiency(phi: float, M0: int, M: int) -> float:
 
 @reproduces("adaptdl_goodput")
 def published_goodput(sets: int) -> float:
-    """Largest relative difference from equations 4 to 8, written out with the norm and variance of gradients."""
+    """Largest relative difference from equations 4 to 8, written out with norm and variance."""
     draw, worst = np.random.default_rng(0), 0.0
     for _ in range(sets):
         a, b, n, dn, r, dr = draw.uniform(1e-4, 1, 6)
@@ -85,7 +85,9 @@ def shared_gpus(fact: Fact, rates: str, objectives_ms: str, batches: str) -> tup
     limit = dict(zip(names, (float(x) * MILLISECOND for x in objectives_ms.split()), strict=True))
     rate = dict(zip(names, map(float, rates.split()), strict=True))
     found = [
-        optimize.nexus(*({n: table[n] for n in pair} for table in (latency, limit, rate))).gpus
+        optimize.nexus(
+            {n: latency[n] for n in pair}, {n: limit[n] for n in pair}, {n: rate[n] for n in pair}
+        ).gpus
         for pair in ("AB", "AC")
     ]
     return found[0], found[1]
@@ -150,7 +152,9 @@ def _chain(rows: int, channels: tuple[int, ...], window: int) -> list[workload.T
 def streamed_words() -> tuple[float, float]:
     """Rows of a pruned network that stream through all layers move what an execution row by row counts."""
     draw, layers = np.random.default_rng(0), _chain(12, (3, 5, 4, 2), 3)
-    weights = [draw.random((b, a, 3, 3)) * (draw.random((b, a, 3, 3)) < 0.3) for a, b in ((3, 5), (5, 4), (4, 2))]
+    weights = [
+        draw.random((b, a, 3, 3)) * (draw.random((b, a, 3, 3)) < 0.3) for a, b in ((3, 5), (5, 4), (4, 2))
+    ]
     image = draw.random((3, 12, 12)) * (draw.random((3, 12, 12)) < 0.5)
     moved = sum(np.count_nonzero(kernel) for kernel in weights)
     lines: list[list[Any]] = [[] for _ in weights]
@@ -165,14 +169,16 @@ def streamed_words() -> tuple[float, float]:
             fresh = np.einsum("crxs,dcrs->dx", window, kernel)
         else:
             moved += np.count_nonzero(fresh)
-    density = {f"W{i}": float((w > 0).mean()) for i, w in enumerate(weights)} | {"X0": float((image > 0).mean())}
+    density = {f"W{i}": float((w > 0).mean()) for i, w in enumerate(weights)} | {
+        "X0": float((image > 0).mean())
+    }
     tile = {"d": 2, "y": 1, "x": 6}
     return workload.tile_group(layers, tile, density=density, stream="y").words, float(moved)
 
 
 @theorem("THM-tile-data-movement", system="WELDER")
 def connected_as_fused() -> tuple[float, float]:
-    """Connected pointwise operators move what the operator list of an encoder layer says of the fused group."""
+    """Connected pointwise operators move what the operators of an encoder layer say of the group."""
     layer = workload.encoder_layer(2, 6, 12, 3, 20)
     part = layer[layer["group"] == "relu"].iloc[:2]
     wide = {"t": 12, "u": 20}
@@ -184,12 +190,14 @@ def connected_as_fused() -> tuple[float, float]:
 
 @theorem("THM-elastic-work", system="ElasticDL / elastic training")
 def elastic_work() -> tuple[float, float]:
-    """Elastic jobs whose speed is their GPUs keep a busy cluster busy: all end when work over GPUs is done."""
+    """Elastic jobs whose speed is their GPUs keep all GPUs busy: they end at work over GPUs."""
     model = optimize.StatisticalGoodput(
         compute=0.0, compute_per_sample=1.0, nodes=0.0, nodes_per_replica=0.0, local=0.0,
         local_per_replica=0.0, overlap=1.0, noise=0.0, batch=48,
     )  # fmt: skip
     app = optimize.modelled_application(model, epochs=1, steps=100, limits=(1, 48, 96))
-    jobs = pd.DataFrame({"name": list("abcd"), "time": 0, "application": "x", "num_replicas": 16, "batch_size": 48})
+    jobs = pd.DataFrame(
+        {"name": list("abcd"), "time": 0, "application": "x", "num_replicas": 16, "batch_size": 48}
+    )
     run = optimize.share_cluster(jobs, {"x": app}, "elastic", nodes=4, interval=1.0, restart=0.0)
     return float(run.jobs["completion"].max()) - 1.0, 4 * 100 * 48 / 16

@@ -1,6 +1,9 @@
 from .disjoint_routes import disjoint_routes as disjoint_routes
 from .fabric_choice import cheapest_fabric as cheapest_fabric
-from .goodput_fit import StatisticalGoodput as StatisticalGoodput, statistical_goodput_fit as statistical_goodput_fit
+from .goodput_fit import (
+    StatisticalGoodput as StatisticalGoodput,
+    statistical_goodput_fit as statistical_goodput_fit,
+)
 from .joint_break_even import break_even_rate as break_even_rate
 from .joint_plans import joint as joint
 from .joint_report import in_degrees as in_degrees

@@ -1,4 +1,4 @@
-"""Switching a GPU to another model: how layers are grouped so that sending and computing overlap (PipeSwitch)."""
+"""Switching a GPU to another model: groups of layers that overlap sending and computing (PipeSwitch)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,10 +105,10 @@ def switch_plan(send: ArrayLike, compute: ArrayLike, *, per_send: float, per_gro
     most = int((some - last) / per_send * (1 + 1e-9)) if per_send else 0  # groups that may still be better
 
     def cost(stop: int, used: int, k: int) -> tuple[FloatArray, FloatArray]:
-        add = per_group + done[stop] - done[:stop] if k <= 1 else np.full(stop, np.inf)
+        add = per_group + done[stop] - done[:stop]
         return add, arrived[stop - 1] + used * per_send + add
 
-    found = best_chains(sent.size, cost, devices=min(most, sent.size))
+    found = best_chains(sent.size, cost, devices=min(most, sent.size), most=1)
     used = int(found.values[:, 0, -1].argmin())
     groups = tuple(stop - start for start, stop, _ in found.groups(devices=used))
     bound = max(last, float(sent[0]) + float(done[-1])) + per_send + per_group
@@ -118,5 +118,7 @@ def switch_plan(send: ArrayLike, compute: ArrayLike, *, per_send: float, per_gro
 def _layers(send: ArrayLike, compute: ArrayLike) -> tuple[FloatArray, FloatArray]:
     sent, computed = (np.atleast_1d(x) for x in require_real(send=send, compute=compute, at_least=0))
     if sent.ndim != 1 or sent.shape != computed.shape or not sent.size:
-        raise ValueError(f"send and compute must be as long as each other, got {sent.shape}, {computed.shape}")
+        raise ValueError(
+            f"send and compute must be as long as each other, got {sent.shape}, {computed.shape}"
+        )
     return sent, computed

@@ -1,4 +1,4 @@
-"""Serving models in batches on few GPUs: squishy bin packing (Nexus), and how far it is from the least number.
+"""Serving models in batches on few GPUs: squishy bin packing (Nexus), beside the least number.
 
 A GPU that serves sessions in turn with duty cycle d takes batches of ``ceil(rate d)`` requests of each. A
 request waits at most for one cycle and its own batch: ``d + l(b) <= objective``, and ``sum l(b) <= d``.
@@ -156,7 +156,7 @@ def _sessions(
 
 
 def _saturated(session: _Session) -> tuple[list[_Load], list[_Load]]:
-    """GPUs that a session fills alone, and one that takes what is left at the largest batch that is in time."""
+    """GPUs that a session fills alone, and one for the rest at the largest batch that is in time."""
     fits = np.flatnonzero(2 * session.latency <= session.objective)
     speed = (np.arange(session.latency.size) + 1) / session.latency
     best = int(fits[-1])
@@ -174,9 +174,7 @@ def _saturated(session: _Session) -> tuple[list[_Load], list[_Load]]:
 
 def _join(loads: list[_Load], load: _Load) -> None:
     """Put a load where the GPU is busiest afterwards, or on a new one."""
-    merged = [
-        _Load(other.sessions + load.sessions, min(other.duty, load.duty)) for other in loads
-    ]
+    merged = [_Load(other.sessions + load.sessions, min(other.duty, load.duty)) for other in loads]
     fits = [place for place, both in enumerate(merged) if both.busy <= 1 + _NEAR]
     if fits:
         best = max(fits, key=lambda place: merged[place].busy)

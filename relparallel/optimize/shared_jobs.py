@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.interpolate import LinearNDInterpolator
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import require_instance, require_int, require_real
 from relparallel.optimize.goodput_fit import StatisticalGoodput, statistical_goodput_fit
 
 FloatArray = NDArray[np.float64]
@@ -118,29 +118,71 @@ class Application:
 
     def step_time(self, batch: int, gpus: int) -> float:
         """Seconds of a step of a batch on full nodes."""
-        placement = (NODE,) * (gpus // NODE) + ((gpus % NODE,) if gpus % NODE else ())
-        samples, accumulation = self.split(batch, gpus)
-        step, waited = self.step_times(placement, samples)
-        return step + accumulation * (step - waited)
+        if (batch, gpus) not in self._seen:
+            placement = (NODE,) * (gpus // NODE) + ((gpus % NODE,) if gpus % NODE else ())
+            samples, accumulation = self.split(batch, gpus)
+            step, waited = self.step_times(placement, samples)
+            self._seen[batch, gpus] = step + accumulation * (step - waited)
+        return float(self._seen[batch, gpus])
 
     def believed(self, noise: float) -> tuple[FloatArray, NDArray[np.int64]]:
         """Best goodput on 1 to 64 GPUs packed on nodes of 4, and the candidate that has it."""
-        _, _, batch, speed = self.candidates
-        base = self.batches[0]
-        goodput = speed * (noise + base) / (noise + batch)
-        best = goodput.argmax(axis=1)
-        return goodput[np.arange(64), best], best
+        if noise not in self._seen:
+            _, _, batch, speed = self.candidates
+            goodput = speed * (noise + self.batches[0]) / (noise + batch)
+            best = goodput.argmax(axis=1)
+            self._seen[noise] = goodput[np.arange(64), best], best
+        found: tuple[FloatArray, NDArray[np.int64]] = self._seen[noise]
+        return found
 
 
 def modelled_application(
     model: StatisticalGoodput, epochs: int, steps: float, limits: tuple[int, int, int], name: str = "modelled"
 ) -> Application:
-    """Make an application whose steps take what a fitted model says."""
+    """Make an application whose steps take what a fitted model says.
+
+    Parameters
+    ----------
+    model : StatisticalGoodput
+        Of its steps and its gradients.
+    epochs : int
+        Epochs until it is done.
+    steps : float
+        Steps of the smallest batch that an epoch is worth.
+    limits : tuple of int
+        Fewest and most samples per GPU, and the largest batch.
+    name : str, optional
+        What it is called.
+
+    Returns
+    -------
+    Application
+        With the same gradient noise all the time.
+
+    Examples
+    --------
+    >>> model = StatisticalGoodput(
+    ...     compute=0.1, compute_per_sample=0.01, nodes=0.05, nodes_per_replica=0.005, local=0.01,
+    ...     local_per_replica=0.001, overlap=2, noise=1280, batch=128)
+    >>> modelled_application(model, epochs=10, steps=100, limits=(16, 128, 1024)).step_time(256, 4)
+    0.7402...
+    """
+    require_instance(StatisticalGoodput, model=model)
+    require_int(epochs=epochs, at_least=1, at_most=10**6)
+    require_real(steps=steps, above=0, at_most=1e12)
+    require_instance(str, name=name)
+    if len(require_instance(tuple, limits=limits)) != 3:
+        raise ValueError(f"limits must be fewest and most samples per GPU and a batch, got {limits!r}")
+    smallest, largest, batch = (require_int(limits=limit, at_least=1) for limit in limits)
+    if not (smallest <= largest and model.batch < batch):
+        raise ValueError(
+            f"limits must grow, and end above the batch {model.batch} of the model, got {limits}"
+        )
     return Application(
-        name=name, model=model, progress=steps * np.arange(epochs + 1), smallest=limits[0], largest=limits[1],
-        step_times=_modelled(model), batches=np.array([model.batch, limits[2]]),
-        square=np.ones((2, epochs)), variance=np.full((2, epochs), model.noise / model.batch), most=64,
-        iterations=steps * np.outer([1.0, 1 / _gain(model, limits[2])], np.arange(1, epochs + 1)),
+        name=name, model=model, progress=steps * np.arange(epochs + 1), smallest=smallest, largest=largest,
+        step_times=_modelled(model), batches=np.array([model.batch, batch]), most=64,
+        square=np.ones((2, epochs)), variance=np.full((2, epochs), model.noise / model.batch),
+        iterations=steps * np.outer([1.0, 1 / _gain(model, batch)], np.arange(1, epochs + 1)),
     )  # fmt: skip
 
 
@@ -150,6 +192,7 @@ def _gain(model: StatisticalGoodput, batch: int) -> float:
 
 
 def _modelled(model: StatisticalGoodput) -> Times:
+    @cache
     def times(placement: Placement, samples: int) -> tuple[float, float]:
         step = float(model.step_time(len(placement), sum(placement), samples))
         return step, step - model.compute - model.compute_per_sample * samples
@@ -157,7 +200,9 @@ def _modelled(model: StatisticalGoodput) -> Times:
     return times
 
 
-def read_application(folder: str | PathLike[str], *, epochs: int, largest: int | None = None, most: int = 64) -> Application:
+def read_application(
+    folder: str | PathLike[str], *, epochs: int, largest: int | None = None, most: int = 64
+) -> Application:
     """Read the measured steps and gradients of an application in the format of Pollux's artefact.
 
     Parameters
@@ -185,6 +230,9 @@ def read_application(folder: str | PathLike[str], *, epochs: int, largest: int |
     >>> read_application("traces/cifar10", epochs=100)  # doctest: +SKIP
     """
     require_int(epochs=epochs, at_least=1)
+    require_int(most=most, at_least=1)
+    if largest is not None:
+        require_int(largest=largest, at_least=1)
     path = Path(require_instance((str, PathLike), folder=folder))
     found = {int(match[1]): file for file in path.glob("validation-*.csv")
              if (match := re.fullmatch(r"validation-(\d+)\.csv", file.name))}  # fmt: skip

@@ -20,6 +20,7 @@ from relparallel._checks import (
     instance,
     real,
     record,
+    require_flag,
     require_instance,
     require_int,
     require_real,
@@ -40,12 +41,16 @@ class _Tensor(NamedTuple):
     dimensions: tuple[Dimension, ...]
 
 
-def _tensor(text: str, sizes: Mapping[str, int]) -> _Tensor:
+def _tensor(name: str, text: str, sizes: Mapping[str, int]) -> _Tensor:
     """Read ``X[c,2y+r]``."""
     outside = _TENSOR.fullmatch(text)
-    terms = [[_TERM.fullmatch(term) for term in entry.split("+")] for entry in outside[2].split(",")] if outside else []
+    terms = (
+        [[_TERM.fullmatch(term) for term in entry.split("+")] for entry in outside[2].split(",")]
+        if outside
+        else []
+    )
     if outside is None or not all(term and term[2] in sizes for entry in terms for term in entry):
-        raise ValueError(f"tensors must be written as X[c,2y+r] with axes of {sorted(sizes)}, got {text!r}")
+        raise ValueError(f"{name} must be written as X[c,2y+r] with axes of {sorted(sizes)}, got {text!r}")
     read = tuple(tuple((int(t[1] or 1), t[2]) for t in entry if t) for entry in terms)
     return _Tensor(outside[1], read)
 
@@ -90,12 +95,12 @@ class TileOperator:
     @property
     def output(self) -> _Tensor:
         """What it writes, read from its text."""
-        return _tensor(self.writes, self.sizes)
+        return _tensor("writes", self.writes, self.sizes)
 
     @property
     def inputs(self) -> tuple[_Tensor, ...]:
         """What it reads, read from its text."""
-        return tuple(_tensor(text, self.sizes) for text in self.reads)
+        return tuple(_tensor("reads", text, self.sizes) for text in self.reads)
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -160,7 +165,7 @@ class TileSchedule:
         return sum(group.words for group in self.groups)
 
     def steps(self, accelerator: Accelerator, element_bytes: float = 2.0, peak: str = "bf16") -> pd.DataFrame:
-        """Allocate, LoadTiles, ComputeTiles and StoreTiles of every group, each with its bytes, FLOPs, time."""
+        """Allocate, LoadTiles, ComputeTiles and StoreTiles of every group: bytes, FLOPs, seconds."""
         import pandas as pd
 
         require_instance(Accelerator, accelerator=accelerator)
@@ -261,7 +266,9 @@ def _extents(operators: Sequence[TileOperator]) -> dict[str, tuple[int, ...]]:
             seen = tuple(_span(entry, operator.sizes) for entry in tensor.dimensions)
             known = found.get(tensor.name, seen)
             found[tensor.name] = tuple(map(max, known, seen))
-    written = {operator.output.name: tuple(operator.sizes[a] for a in operator.axes) for operator in operators}
+    written = {
+        operator.output.name: tuple(operator.sizes[a] for a in operator.axes) for operator in operators
+    }
     return found | written
 
 
@@ -369,6 +376,7 @@ def tile_schedule(
     """
     _require_graph(operators)
     require_real(memory=memory, above=0)
+    require_flag(stream=stream, connect=connect)
     weight, extents = _weights(density), _extents(operators)
     require_int(chunk=chunk, at_least=1)
     n = len(operators)
@@ -396,7 +404,9 @@ def tile_schedule(
 def _tiles(operator: TileOperator, stream: str | None) -> Iterator[dict[str, int]]:
     """Tiles of powers of two, and whole axes."""
     sides = [
-        [1] if a == stream else sorted({2**i for i in range(operator.sizes[a].bit_length())} | {operator.sizes[a]})
+        [1]
+        if a == stream
+        else sorted({2**i for i in range(operator.sizes[a].bit_length())} | {operator.sizes[a]})
         for a in operator.axes
     ]
     for chosen in product(*sides):

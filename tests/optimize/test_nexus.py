@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.optimize import nexus
-from relparallel.optimize.nexus import _Session, _served
+from relparallel.optimize.nexus import _served, _Session
 
 
 def partitions(items):
@@ -22,7 +22,9 @@ def partitions(items):
 
 def sessions(seed, count):
     draw = np.random.default_rng(seed)
-    latencies = {i: (draw.uniform(2, 10) + draw.uniform(0.5, 3) * np.arange(1, 33)) / 1e3 for i in range(count)}
+    latencies = {
+        i: (draw.uniform(2, 10) + draw.uniform(0.5, 3) * np.arange(1, 33)) / 1e3 for i in range(count)
+    }
     objectives = {i: float(draw.uniform(0.05, 0.3)) for i in range(count)}
     return latencies, objectives, {i: float(draw.uniform(1, 100)) for i in range(count)}
 
@@ -85,7 +87,9 @@ def test_a_set_is_served_where_some_duty_cycle_serves_it():
             batch = [s.batches(duty) for s in pair]
             if max(batch) <= 32:
                 spent = [s.latency[b - 1] for s, b in zip(pair, batch, strict=True)]
-                found |= sum(spent) <= duty and all(duty + t <= s.objective for s, t in zip(pair, spent, strict=True))
+                found |= sum(spent) <= duty and all(
+                    duty + t <= s.objective for s, t in zip(pair, spent, strict=True)
+                )
         assert _served(pair) >= found
         if not found:
             assert not _served([s._replace(objective=0.97 * s.objective) for s in pair])
@@ -97,10 +101,14 @@ def test_merged_sessions_keep_the_shorter_cycle_and_whole_gpus_run_the_largest_b
     table = plan.to_frame()
     assert table["batch"].tolist() == [16, 16, 8]
     assert table["worst"].tolist() == pytest.approx([0.2, 0.2, 0.2])
+    tight = nexus(latency, {"A": 0.16}, {"A": 300.0}).to_frame()
+    assert tight["batch"][0] == 9  # 2 x 78.1 ms; ten would take 2 x 81.25
 
 
 def test_an_objective_below_two_batches_is_refused():
-    with pytest.raises(ValueError, match="objectives must be at least twice the latency of one request, 0.1 s"):
+    with pytest.raises(
+        ValueError, match=r"objectives must be at least twice the latency of one request, 0\.1 s"
+    ):
         nexus({"a": [0.05, 0.06]}, {"a": 0.09}, {"a": 1.0})
     with pytest.raises(ValueError, match="must name the same sessions"):
         nexus({"a": [0.05]}, {"b": 0.2}, {"a": 1.0})

@@ -1,4 +1,4 @@
-"""Sharing a cluster: the published replays job by job, the policies against brute force, and failing nodes."""
+"""Sharing a cluster: published replays job by job, policies against brute force, and failing nodes."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from relparallel.optimize import (
     share_cluster,
     statistical_goodput_fit,
 )
-from relparallel.optimize.sharing import POLICIES, SharedJob, _regret, pollux
+from relparallel.optimize.sharing_policies import POLICIES, SharedJob, _regret, pollux, tiresias
 from relparallel.units import DAY, HOUR
 
 TRUE = StatisticalGoodput(
@@ -80,10 +80,24 @@ def test_no_gpu_is_given_twice_and_every_job_ends(policy, monkeypatch):
 
 
 def test_a_single_job_takes_what_the_formula_says():
-    jobs = pd.DataFrame({"name": ["a"], "time": [0], "application": "short", "num_replicas": 8, "batch_size": 512})
+    jobs = pd.DataFrame(
+        {"name": ["a"], "time": [0], "application": "short", "num_replicas": 8, "batch_size": 512}
+    )
     run = share_cluster(jobs, APPS, "tiresias", nodes=2, restart=25.0)
     samples = 5 * 100 * 128 / float(TRUE.efficiency(512)) / float(TRUE.throughput(2, 8, 64))
     assert run.jobs["time"]["a"] == pytest.approx(60 + 25 + samples, abs=5)  # epochs end in whole seconds
+
+
+def test_tiresias_serves_first_who_had_least_and_demotes_after_sixteen_gpu_hours():
+    first, second, third = (
+        SharedJob(name=name, application=APPS["long"], arrival=i, gpus=4, batch=512, age=100.0 - i)
+        for i, name in enumerate("abc")
+    )
+    first.service = 16 * HOUR - 1
+    assert list(tiresias([first, second, third], 8).values()) == [4, 4, 0]
+    first.service = 16 * HOUR
+    shares = tiresias([first, second, third], 8)
+    assert {job.name: gpus for job, gpus in shares.items()} == {"b": 4, "c": 4, "a": 0}
 
 
 @settings(deadline=None)
@@ -104,6 +118,18 @@ def test_the_programme_of_pollux_finds_the_best_shares(held, gpus, ages):
     found = pollux(jobs, gpus)
     assert sum(found.values()) <= gpus
     assert sum(c[found[job]] for c, job in zip(costs, jobs, strict=True)) == pytest.approx(least, rel=1e-12)
+
+
+def test_pollux_counts_goodput_over_that_of_an_equal_share_and_restarts():
+    app = APPS["long"]
+    job = SharedJob(name="a", application=app, arrival=0, gpus=4, batch=None, most=4, allocation={0: 2},
+                    samples=64, starts=3, age=570.0)  # fmt: skip
+    speed = app.believed(job.noise)[0] / app.believed(job.noise)[0][3] / 4
+    cost = _regret(job, 16, fair=4)
+    assert cost[2] == pytest.approx(1 / (speed[1] + 1e-3), rel=1e-12)  # stays where it is
+    assert cost[8] == pytest.approx(1 / (speed[7] * (570 - 2 * 30) / (570 + 30) + 1e-3), rel=1e-12)
+    assert cost[0] == pytest.approx(1e3)
+    assert np.isinf(cost[9:]).all()  # twice what it ever had, no more
 
 
 def test_failures_are_the_same_for_every_policy_and_cost_time():
@@ -173,8 +199,14 @@ def test_a_fit_finds_the_parameters_that_made_the_times():
     found = statistical_goodput_fit(times, noise=1280, batch=128)
     for name in TRUE.__slots__:
         assert getattr(found, name) == pytest.approx(getattr(TRUE, name), rel=1e-3), name
-    with pytest.raises(ValueError, match="times must hold steps on one GPU, on one node and on several nodes"):
+    with pytest.raises(
+        ValueError, match="times must hold steps on one GPU, on one node and on several nodes"
+    ):
         statistical_goodput_fit(times[times["num_nodes"] == 1], noise=1280, batch=128)
+
+
+TIMES = "local_bsz,step_time,sync_time"
+GRADIENTS = "progress,iteration,grad_sqr,grad_var"
 
 
 def artefact(folder: Path, **changes: str) -> Path:
@@ -182,10 +214,10 @@ def artefact(folder: Path, **changes: str) -> Path:
     rows = [(p, m) for p in ("1", "2", "4", "11", "44") for m in (8, 64)]
     times = [(p, m, 0.1 + 0.01 * m, 0.02 * (p != "1")) for p, m in rows]
     files = {
-        "placements": "placement,local_bsz,step_time,sync_time\n"
+        "placements": f"placement,{TIMES}\n"
         + "".join(f"{p},{m},{s + w},{w}\n" for p, m, s, w in times),
-        "scalability": "num_nodes,num_replicas,local_bsz,step_time,sync_time\n16,64,8,0.3,0.1\n16,64,64,0.9,0.1\n",
-        "validation-64": "progress,iteration,grad_sqr,grad_var\n10,10,1,2\n20,20,1,2\n",
+        "scalability": f"num_nodes,num_replicas,{TIMES}\n16,64,8,0.3,0.1\n16,64,64,0.9,0.1\n",
+        "validation-64": f"{GRADIENTS}\n10,10,1,2\n20,20,1,2\n",
     } | changes  # fmt: skip
     for name, text in files.items():
         (folder / f"{name}.csv").write_text(text)
@@ -205,10 +237,10 @@ def test_an_application_is_read_and_interpolated(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("scalability", "num_nodes,num_replicas,local_bsz,step_time\n", "column sync_time in line 1, got num_n"),
-        ("validation-64", "progress,iteration,grad_sqr,grad_var\n1,1,1,1\n2,2,x,1\n", "grad_sqr in line 3, got 'x'"),
-        ("placements", "placement,local_bsz,step_time,sync_time\n1,8,nan,0\n", "step_time in line 2, got 'nan'"),
-        ("placements", "placement,local_bsz,step_time,sync_time\n1,8,1,0\n2,8,-1,0\n", "step_time in line 3, got '-1'"),
+        ("scalability", "num_nodes,num_replicas,local_bsz,step_time\n", "column sync_time in line 1"),
+        ("validation-64", f"{GRADIENTS}\n1,1,1,1\n2,2,x,1\n", "grad_sqr in line 3, got 'x'"),
+        ("placements", f"placement,{TIMES}\n1,8,nan,0\n", "step_time in line 2, got 'nan'"),
+        ("placements", f"placement,{TIMES}\n1,8,1,0\n2,8,-1,0\n", "step_time in line 3, got '-1'"),
     ],
 )  # fmt: skip
 def test_a_damaged_trace_is_refused_with_its_line(tmp_path, name, text, message):
@@ -230,4 +262,6 @@ def test_jobs_of_unknown_applications_and_greedy_policies_are_refused():
         share_cluster(workload(), APPS, lambda jobs, gpus: dict.fromkeys(jobs, gpus + 1), nodes=2)
     with pytest.raises(ValueError, match="policy must be one of"):
         share_cluster(workload(), APPS, "first come")
-    assert share_cluster(workload(2), APPS, interval=1.0, node_rate=1 / DAY, rng=np.random.default_rng(0)).jobs.size
+    assert share_cluster(
+        workload(2), APPS, interval=1.0, node_rate=1 / DAY, rng=np.random.default_rng(0)
+    ).jobs.size

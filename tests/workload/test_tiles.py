@@ -37,6 +37,7 @@ def test_a_product_moves_what_its_execution_in_tiles_loads_and_stores(m, n, k, t
     assert found.loads == loads
     assert found.stores == {"C": c.size}
     assert found.flops == 2 * m * n * k
+    assert found.footprint == tm * tn + 2 * min(k, 16) * (tm + tn)  # two chunks of the summed axis
 
 
 @given(m=SIDE, k=SIDE, n=SIDE, p=SIDE, tm=st.sampled_from([1, 2, 4]), tp=st.sampled_from([1, 2, 4]))
@@ -56,15 +57,15 @@ def test_connected_products_keep_the_middle_on_the_chip_and_compute_it_for_every
     assert found.flops == flops
 
 
-@given(
-    rows=st.integers(6, 14), window=st.integers(1, 3), stride=st.integers(1, 2), tile=st.integers(1, 3)
-)
+@given(rows=st.integers(6, 14), window=st.integers(1, 3), stride=st.integers(1, 2), tile=st.integers(1, 3))
 def test_a_tile_of_a_convolution_needs_its_halo(rows, window, stride, tile):
     out = (rows - window) // stride + 1
     tile = min(tile, out)
     sizes = {"y": out, "r": window}
     one = TileOperator(name="conv", writes="Y[y]", reads=(f"X[{stride}y+r]", "W[r]"), sizes=sizes)
-    touched = [{stride * y + r for y in range(i, i + tile) for r in range(window)} for i in range(0, out, tile)]
+    touched = [
+        {stride * y + r for y in range(i, i + tile) for r in range(window)} for i in range(0, out, tile)
+    ]
     spans = [max(rows) - min(rows) + 1 for rows in touched]
     found = tile_group([one], {"y": tile})
     assert found.loads["X"] == sum(spans)
@@ -147,7 +148,10 @@ def test_steps_are_priced_by_bytes_and_operations():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"writes": "C[m,q]"}, r"tensors must be written as X\[c,2y\+r\] with axes of \['k', 'm', 'n'\], got"),
+        (
+            {"writes": "C[m,q]"},
+            r"writes must be written as X\[c,2y\+r\] with axes of \['k', 'm', 'n'\], got",
+        ),
         ({"writes": "C[2m,n]"}, r"writes must have single axes, got 'C\[2m,n\]'"),
         ({"sizes": {"m": 0, "n": 1, "k": 1}}, r"sizes\['m'\] must be an integer >= 1, got 0"),
     ],
