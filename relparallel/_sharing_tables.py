@@ -94,4 +94,4 @@ def _fit_row(app: optimize.Application) -> dict[str, object]:
 
 def _log_error(model: optimize.StatisticalGoodput, rows: pd.DataFrame) -> NDArray[np.float64]:
     split = (rows[name].to_numpy() for name in ("num_nodes", "num_replicas", "local_bsz"))
-    return np.log(model.step_time(*split) / rows["step_time"].to_numpy())
+    return np.asarray(np.log(model.step_time(*split) / rows["step_time"].to_numpy()))

@@ -146,7 +146,8 @@ def _measured(times: pd.DataFrame) -> tuple[FloatArray, ...]:
     if missing := [name for name in _TIMES if name not in times]:
         raise ValueError(f"times must have the columns {', '.join(_TIMES)}, got none called {missing[0]}")
     columns = {name: np.asarray(times[name], dtype=float) for name in _TIMES}
-    require_real(**{f"times[{name!r}]": column for name, column in columns.items()}, at_least=0)
+    for name, column in columns.items():
+        require_real(at_least=0, **{f"times[{name!r}]": column})  # type: ignore[arg-type]
     nodes, replicas, _, step, waited = columns.values()
     if not ((nodes > 1).any() and ((nodes == 1) & (replicas > 1)).any() and (replicas == 1).any()):
         raise ValueError("times must hold steps on one GPU, on one node and on several nodes")

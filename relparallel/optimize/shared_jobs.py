@@ -178,8 +178,9 @@ def modelled_application(
         raise ValueError(
             f"limits must grow, and end above the batch {model.batch} of the model, got {limits}"
         )
+    progress: FloatArray = steps * np.arange(epochs + 1.0)
     return Application(
-        name=name, model=model, progress=steps * np.arange(epochs + 1), smallest=smallest, largest=largest,
+        name=name, model=model, progress=progress, smallest=smallest, largest=largest,
         step_times=_modelled(model), batches=np.array([model.batch, batch]), most=64,
         square=np.ones((2, epochs)), variance=np.full((2, epochs), model.noise / model.batch),
         iterations=steps * np.outer([1.0, 1 / _gain(model, batch)], np.arange(1, epochs + 1)),
@@ -310,7 +311,7 @@ def _table(path: Path, numbers: Sequence[str], texts: Sequence[str] = ()) -> pd.
         raise ValueError(f"{path} must be a file, got none")
     raw = pd.read_csv(path, dtype=str, keep_default_na=False, skip_blank_lines=False)
     if missing := [name for name in [*numbers, *texts] if name not in raw]:
-        raise ValueError(f"{path} must have a column {missing[0]} in line 1, got {', '.join(raw)}")
+        raise ValueError(f"{path} must have a column {missing[0]} in line 1, got {list(raw)}")
     found: Mapping[str, Any] = {name: pd.to_numeric(raw[name], errors="coerce") for name in numbers}
     for name, column in found.items():
         if (bad := ~(np.isfinite(column) & (column >= 0))).any():

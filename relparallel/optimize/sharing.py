@@ -148,10 +148,10 @@ def _queued(jobs: pd.DataFrame, applications: Mapping[str, Application], adaptiv
         raise ValueError(f"applications must hold {unknown[0]}, got {sorted(applications)}")
     return [
         SharedJob(
-            name=str(row.name), application=applications[row.application], arrival=float(row.time),
-            gpus=int(row.num_replicas), batch=None if adaptive else int(row.batch_size),
+            name=str(row["name"]), application=applications[row["application"]], arrival=float(row["time"]),
+            gpus=int(row["num_replicas"]), batch=None if adaptive else int(row["batch_size"]),
         )
-        for row in jobs[wanted].itertuples(index=False)
+        for row in jobs[wanted].to_dict("records")
     ]  # fmt: skip
 
 
