@@ -34,10 +34,10 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 670, "claims": 3800, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
-    "optimize": 5860, "parallel": 7260, "reliability": 13220, "reproduce": 1730, "topology": 6460,
-    "training": 9790, "workload": 2570, "modules": 2400,
+    "optimize": 6520, "parallel": 7260, "reliability": 13220, "reproduce": 1730, "topology": 6460,
+    "training": 9790, "workload": 3000, "modules": 2410,
 }  # fmt: skip
-MOST_LINES = 58400
+MOST_LINES = 59500
 MOST_PUBLIC_NAMES = 370
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

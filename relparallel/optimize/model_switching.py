@@ -77,7 +77,8 @@ def switch_plan(send: ArrayLike, compute: ArrayLike, *, per_send: float, per_gro
 
     Parameters
     ----------
-    send, compute, per_send, per_group
+    send, compute : array
+    per_send, per_group : float
         As for `switching_time`.
 
     Returns

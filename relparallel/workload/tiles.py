@@ -1,108 +1,25 @@
 """Operators on tiles: what moves between memory and chip when operators are connected, or run one by one.
 
-A tensor is written ``C[m,n]``; sums of axes slide, with strides as factors: a convolution reads
-``X[c,2y+r,2x+s]``. The tile of the last output decides the tile of everything before it.
+The tile of the last output decides the tile of everything before it.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from relparallel._checks import (
-    each,
-    instance,
-    real,
-    record,
-    require_flag,
-    require_instance,
-    require_int,
-    require_real,
-)
+from relparallel._checks import require_flag, require_instance, require_int, require_real
 from relparallel.chain import best_chains
 from relparallel.hardware import Accelerator
+from relparallel.workload.tile_operators import TileOperator, span
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_TENSOR: Final = re.compile(r"(\w+)\[([^\[\]]*)\]")
-_TERM: Final = re.compile(r"(\d*)([a-z]\w*)")
-Dimension = tuple[tuple[int, str], ...]
-
-
-class _Tensor(NamedTuple):
-    name: str
-    dimensions: tuple[Dimension, ...]
-
-
-def _tensor(name: str, text: str, sizes: Mapping[str, int]) -> _Tensor:
-    """Read ``X[c,2y+r]``."""
-    outside = _TENSOR.fullmatch(text)
-    terms = (
-        [[_TERM.fullmatch(term) for term in entry.split("+")] for entry in outside[2].split(",")]
-        if outside
-        else []
-    )
-    if outside is None or not all(term and term[2] in sizes for entry in terms for term in entry):
-        raise ValueError(f"{name} must be written as X[c,2y+r] with axes of {sorted(sizes)}, got {text!r}")
-    read = tuple(tuple((int(t[1] or 1), t[2]) for t in entry if t) for entry in terms)
-    return _Tensor(outside[1], read)
-
-
-@record(eq=False, slots=False)
-class TileOperator:
-    """A loop nest that writes one tensor.
-
-    Parameters
-    ----------
-    name : str
-    writes : str
-        The tensor it makes, ``"C[m,n]"``; its axes are the ones that are tiled.
-    reads : tuple of str
-        The tensors it needs, ``("A[m,k]", "B[k,n]")``.
-    sizes : mapping of str to int
-        Extent of every axis.
-    flops : float
-        Operations of a point of the nest.
-
-    Examples
-    --------
-    >>> TileOperator(name="row sums", writes="S[m]", reads=("A[m,k]",), sizes={"m": 64, "k": 32}).axes
-    ('m',)
-    """
-
-    name: str = instance(str)
-    writes: str = instance(str)
-    reads: tuple[str, ...] = each(str)
-    sizes: Mapping[str, int] = instance(Mapping)
-    flops: float = real(at_least=0, default=2.0)
-
-    def __post_init__(self) -> None:
-        for axis, size in self.sizes.items():
-            require_int(**{f"sizes[{axis!r}]": size}, at_least=1)
-        if self.inputs and any(len(entry) > 1 or entry[0][0] > 1 for entry in self.output.dimensions):
-            raise ValueError(f"writes must have single axes, got {self.writes!r}")
-
-    @property
-    def output(self) -> _Tensor:
-        """What it writes."""
-        return _tensor("writes", self.writes, self.sizes)
-
-    @property
-    def inputs(self) -> tuple[_Tensor, ...]:
-        """What it reads, read from its text."""
-        return tuple(_tensor("reads", text, self.sizes) for text in self.reads)
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """Axes of the output."""
-        return tuple(entry[0][1] for entry in self.output.dimensions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +161,7 @@ def _extents(operators: Sequence[TileOperator]) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     for operator in operators:
         for tensor in operator.inputs:
-            seen = tuple(_span(entry, operator.sizes) for entry in tensor.dimensions)
+            seen = tuple(span(entry, operator.sizes) for entry in tensor.dimensions)
             known = found.get(tensor.name, seen)
             found[tensor.name] = tuple(map(max, known, seen))
     written = {
@@ -253,59 +170,66 @@ def _extents(operators: Sequence[TileOperator]) -> dict[str, tuple[int, ...]]:
     return found | written
 
 
-def _span(entry: Dimension, sizes: Mapping[str, int]) -> int:
-    """Entries that a sliding index runs over."""
-    return 1 + sum(factor * (sizes[axis] - 1) for factor, axis in entry)
-
-
 def _group(
     operators: Sequence[TileOperator], tile: Mapping[str, int], kept: tuple[str, ...],
     weight: Mapping[str, float], stream: str | None, chunk: int, extents: Mapping[str, tuple[int, ...]],
 ) -> TileGroup:  # fmt: skip
     last = operators[-1]
-    spans = {last.output.name: tuple(tile[axis] for axis in last.axes)}
-    moving = {last.output.name: tuple(axis == stream for axis in last.axes)}
+    parts = {
+        last.output.name: _Part(tuple(tile[a] for a in last.axes), tuple(a == stream for a in last.axes), ())
+    }
+    flops = sum(_needs(operator, parts, weight, chunk, extents) for operator in reversed(operators))
     passes = math.prod(-(-last.sizes[a] // tile[a]) for a in last.axes if a != stream)
     made = {operator.output.name for operator in operators}
-    held: dict[str, tuple[int, ...]] = {}
-    flops = 0.0
-
-    def count(name: str, sides: Sequence[int]) -> float:
-        """Entries along all tiles of the stream."""
-        whole = (extents[name][i] if moving[name][i] else side for i, side in enumerate(sides))
-        return math.prod(whole) * weight.get(name, 1.0)
-
-    for operator in reversed(operators):
-        out = operator.output.name
-        if out not in spans:
-            raise ValueError(f"operators must be connected, got {operator.name} whose {out} nobody reads")
-        sizes = dict(operator.sizes) | dict(zip(operator.axes, spans[out], strict=True))
-        streamed = {axis for axis, moves in zip(operator.axes, moving[out], strict=True) if moves}
-        points = math.prod(operator.sizes[a] if a in streamed else size for a, size in sizes.items())
-        sparse = math.prod(weight.get(tensor.name, 1.0) for tensor in operator.inputs)
-        flops += passes * points * operator.flops * sparse
-        for tensor in operator.inputs:
-            whole = extents[tensor.name]
-            sides = tuple(min(_span(e, sizes), w) for e, w in zip(tensor.dimensions, whole, strict=True))
-            inner = tuple(
-                side if any(a in operator.axes for _, a in entry) else min(side, chunk)
-                for entry, side in zip(tensor.dimensions, sides, strict=True)
-            )
-            spans[tensor.name] = tuple(map(max, spans.get(tensor.name, sides), sides))
-            held[tensor.name] = tuple(map(max, held.get(tensor.name, inner), inner))
-            moves = tuple(any(a in streamed for _, a in entry) for entry in tensor.dimensions)
-            moving[tensor.name] = tuple(map(max, moving.get(tensor.name, moves), moves))
-    loads = {name: passes * count(name, spans[name]) for name in spans if name not in made}
-    stored = [name for name in spans if name in kept or name == last.output.name]
-    stores = {name: math.prod(extents[name]) * weight.get(name, 1.0) for name in stored}
-    footprint = sum(
-        weight.get(name, 1.0) * (math.prod(side) if stream or name in made else 2 * math.prod(held[name]))
-        for name, side in spans.items()
-    )
+    loads, stores, footprint = {}, {}, 0.0
+    for name, part in parts.items():
+        words = weight.get(name, 1.0)
+        if name not in made:
+            sides = zip(part.sides, part.moves, extents[name], strict=True)
+            loads[name] = passes * words * math.prod(whole if moves else side for side, moves, whole in sides)
+        elif name in kept or name == last.output.name:
+            stores[name] = words * math.prod(extents[name])
+        whole_tile = stream is not None or name in made
+        footprint += words * (math.prod(part.sides) if whole_tile else 2 * math.prod(part.held))
     return TileGroup(
         operators=tuple(o.name for o in operators), tile=dict(tile), loads=loads, stores=stores,
-        footprint=float(footprint), flops=flops,
+        footprint=float(footprint), flops=passes * flops,
     )  # fmt: skip
+
+
+class _Part(NamedTuple):
+    """What one tile needs of a tensor, where the stream moves, and what is held of it in chunks."""
+
+    sides: tuple[int, ...]
+    moves: tuple[bool, ...]
+    held: tuple[int, ...]
+
+    def join(self, other: _Part) -> _Part:
+        """What two readers need."""
+        return _Part(*(tuple(map(max, *pair)) for pair in zip(self, other, strict=True)))
+
+
+def _needs(
+    operator: TileOperator, parts: dict[str, _Part], weight: Mapping[str, float], chunk: int,
+    extents: Mapping[str, tuple[int, ...]],
+) -> float:  # fmt: skip
+    """Enter what an operator reads for its tile, and return its operations for all tiles of a stream."""
+    if operator.output.name not in parts:
+        raise ValueError(
+            f"operators must be connected, got {operator.name} whose {operator.output.name} nobody reads"
+        )
+    made = parts[operator.output.name]
+    sizes = dict(operator.sizes) | dict(zip(operator.axes, made.sides, strict=True))
+    streamed = {axis for axis, moves in zip(operator.axes, made.moves, strict=True) if moves}
+    for name, dimensions in operator.inputs:
+        sides = tuple(min(span(e, sizes), w) for e, w in zip(dimensions, extents[name], strict=True))
+        summed = [not any(axis in operator.axes for _, axis in entry) for entry in dimensions]
+        held = tuple(min(side, chunk) if s else side for side, s in zip(sides, summed, strict=True))
+        found = _Part(sides, tuple(any(a in streamed for _, a in entry) for entry in dimensions), held)
+        parts[name] = parts[name].join(found) if name in parts else found
+    sparse = math.prod(weight.get(tensor.name, 1.0) for tensor in operator.inputs)
+    points = math.prod(operator.sizes[a] if a in streamed else size for a, size in sizes.items())
+    return operator.flops * sparse * points
 
 
 def tile_schedule(
