@@ -119,6 +119,9 @@ def test_a_pointwise_operator_behind_a_product_costs_two_passes_over_its_tensor_
     kept = tile_group([product_, gelu], tile, kept=["C"])
     assert apart - kept.words == 64 * 64
     assert set(kept.stores) == {"C", "D"}
+    alone = tile_group([product_], tile)
+    assert tile_group([product_, gelu], tile).footprint == alone.footprint  # in place
+    assert kept.footprint == alone.footprint + 16 * 16
 
 
 def test_streamed_layers_read_weights_once_and_hold_windows_of_rows():
