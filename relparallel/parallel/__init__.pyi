@@ -30,17 +30,13 @@ from .memory_forms import (
     model_state_bytes as model_state_bytes,
     stage_activation_bytes as stage_activation_bytes,
 )
-from .nccl import (
-    nccl_bandwidth as nccl_bandwidth,
-    nccl_latency as nccl_latency,
-    nccl_times as nccl_times,
-)
+from .nccl import nccl_times as nccl_times
 from .overlap import (
     overlap_time as overlap_time,
     overlap_timeline as overlap_timeline,
     prefetched_time as prefetched_time,
 )
-from .round_plans import RoundPlan as RoundPlan, plan_rounds as plan_rounds
+from .round_plans import plan_rounds as plan_rounds
 from .schedules import simulate_schedule as simulate_schedule
 from .selection import crossover_size as crossover_size, fastest_algorithm as fastest_algorithm
 from .servers import (

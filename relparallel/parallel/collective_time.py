@@ -141,8 +141,8 @@ def collective_time(
     n, g = require_whole(ranks=ranks, ranks_per_node=ranks_per_node, at_least=1, at_most=MOST_DEVICES)
     if np.any(n % g):
         raise ValueError(f"ranks_per_node must divide ranks = {ranks!r}, got {ranks_per_node!r}")
-    require_instance(Links, links=links)
-    return bare(np.where(n > 1, links.launch + closed(number, n, g, links), 0.0))
+    given: Links = require_instance(Links, links=links)
+    return bare(np.where(n > 1, given.launch + closed(number, n, g, given), 0.0))
 
 
 def _on_levels(kind: str, algorithm: str, size: Any, levels: Sequence[tuple[int, float, float]]) -> float:

@@ -40,7 +40,7 @@ def expert_tokens(chosen: ArrayLike, capacity: float | None = None) -> NDArray[n
     counts = np.asarray(require_real(chosen=chosen, at_least=0))
     if counts.ndim != 2 or 0 in counts.shape or counts.shape[1] % len(counts) or np.any(counts % 1):
         raise ValueError(
-            f"chosen must be whole numbers [ranks, experts], the same experts on every rank, got {chosen!r:.80}"
+            f"chosen must be whole numbers [ranks, experts], so many of them on each rank, got {chosen!r:.80}"
         )
     if capacity is not None:
         require_number(capacity=capacity, above=0)

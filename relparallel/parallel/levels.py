@@ -9,7 +9,7 @@ from itertools import chain
 
 import numpy as np
 
-from relparallel._checks import require_real
+from relparallel._checks import require_int, require_real
 from relparallel.parallel._arguments import require_number
 from relparallel.parallel.algorithms import between_nodes, in_nodes
 from relparallel.parallel.collectives import (
@@ -32,8 +32,11 @@ def blueconnect_all_reduce(
     The factors multiply to n; its prime factors where omitted. Cho et al., MLSys 2019, section 3.
     """
     require_group(ranks, elements)
-    first, *rest = prime_factors(ranks) if factors is None else factors
-    if math.prod((first, *rest)) != ranks or first < 1:
+    sizes = prime_factors(ranks) if factors is None else factors
+    if isinstance(sizes, str) or not isinstance(sizes, Sequence) or not sizes:
+        raise TypeError(f"factors must be a sequence of integers, got {sizes!r}")
+    first, *rest = (require_int(factors=factor, at_least=1) for factor in sizes)
+    if math.prod((first, *rest)) != ranks:
         raise ValueError(f"factors must multiply to ranks = {ranks}, got {factors!r}")
     if not rest:
         return ring_all_reduce(ranks, elements)
@@ -155,7 +158,7 @@ def level_rounds_time(
 
 def require_levels(levels: Sequence[tuple[int, float, float]]) -> list[tuple[int, float, float]]:
     """Ranks, latency and bandwidth of every level, or why they are none."""
-    allowed = "1 to 8 levels of (ranks >= 1, latency >= 0 [s], bandwidth > 0 [bytes/s])"
+    allowed = "1 to 64 levels of (ranks >= 1, latency >= 0 [s], bandwidth > 0 [bytes/s])"
     if isinstance(levels, str) or not isinstance(levels, Sequence | np.ndarray):
         raise TypeError(f"levels must be {allowed}, got {levels!r:.80}")
     try:
@@ -164,6 +167,6 @@ def require_levels(levels: Sequence[tuple[int, float, float]]) -> list[tuple[int
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"levels must be {allowed}, got {levels!r:.80}") from None
     valid = all(p >= 1 and 0 <= a < math.inf and 0 < b < math.inf for p, a, b in known)
-    if not (1 <= len(known) <= 8 and whole and valid):
+    if not (1 <= len(known) <= 64 and whole and valid):
         raise ValueError(f"levels must be {allowed}, got {levels!r:.80}")
     return known

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_instance, require_real
+from relparallel._checks import require_flag, require_instance
 from relparallel.parallel._arguments import require_indices, require_number
 from relparallel.parallel.collectives import Round, checked
 from relparallel.parallel.flows import Wiring
@@ -52,7 +52,7 @@ class RoundPlan:
     def time(self, failed: ArrayLike = ()) -> float:
         """Seconds of all rounds without what failed: nodes by number, pair of nodes e as nodes + e.
 
-        Infinite where a rank is lost that nobody stands in for, or where two ranks no longer reach each other.
+        Infinite where a rank is lost that nobody stands in for, or where two no longer reach each other.
         """
         living, cables = self._left(failed)
         return self.time_on(living, cables)
@@ -80,7 +80,7 @@ class RoundPlan:
         return float(busiest + self.latency * len(self.rounds))
 
     def slowdown_on(self, living: NDArray[np.bool_], cables: Ints) -> float:
-        """`slowdown` on the living nodes and the living cables of every pair; 1 where a step takes no time."""
+        """`slowdown` on the living nodes and the living cables of every pair; 1 where nothing takes time."""
         return (self.work + self.time_on(living, cables)) / self.step if self.step > 0 else 1.0
 
     @cached_property
@@ -99,13 +99,15 @@ class RoundPlan:
         from scipy.sparse import coo_array
 
         which = np.repeat(np.arange(len(self.rounds)), [step.source.size for step in self.rounds])
-        ends = np.concatenate([np.stack([nodes[step.source], nodes[step.destination]]) for step in self.rounds], 1)
+        ends = np.concatenate(
+            [np.stack([nodes[step.source], nodes[step.destination]]) for step in self.rounds], 1
+        )
         size = np.concatenate([step.elements for step in self.rounds]) * self.element_bytes
         apart = (ends[0] != ends[1]) & (size > 0)
         pairs, pair = np.unique(ends[:, apart], axis=1, return_inverse=True)
         flow = self._wiring.flows(cables, pairs.T.copy())
         shape = len(self.rounds), pairs.shape[1]
-        sent = coo_array((size[apart], (which[apart], pair.ravel())), shape=shape).tocsr() @ flow
+        sent: csr_array = coo_array((size[apart], (which[apart], pair.ravel())), shape=shape).tocsr() @ flow
         if (np.diff(flow.indptr) == 0).any():
             sent.data[:] = np.inf
         return sent
@@ -164,7 +166,9 @@ def plan_rounds(
     place = t.hosts.astype(np.int64) if nodes is None else require_indices("nodes", nodes, t.num_nodes)
     most = max((int(max(s.source.max(), s.destination.max())) for s in steps if s.source.size), default=-1)
     if not 0 <= most < place.size:
-        raise ValueError(f"rounds must have messages of ranks below the {place.size} placed, got {most}")
+        raise ValueError(
+            f"nodes must give a node for every rank of the rounds, which go up to {most}, got {nodes!r:.80}"
+        )
     own = np.arange(place.size) if stand_in is None else require_indices("stand_in", stand_in, place.size)
     if own.shape != place.shape:
         raise ValueError(f"stand_in must name a rank for each of {place.size}, got {stand_in!r:.80}")

@@ -36,8 +36,8 @@ def fastest_algorithm(kind: str, size: float, ranks: int, ranks_per_node: int, l
     Examples
     --------
     >>> links = Links(latency=5e-6, bandwidth=1e9, network_latency=0, network_bandwidth=1e9)
-    >>> [fastest_algorithm("all_reduce", size, 48, 48, links) for size in (1e2, 1e6, 1e9)]
-    ['recursive_doubling', 'double_tree', 'ring']
+    >>> [fastest_algorithm("all_reduce", size, 48, 48, links) for size in (1e2, 1e4, 1e9)]
+    ['recursive_doubling', 'halving_doubling', 'ring']
     """
     require_number(size=size, ranks=ranks, ranks_per_node=ranks_per_node)
     require_choice(tuple(FORMS), kind=kind)

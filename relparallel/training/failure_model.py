@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.hardware import Cluster, ComponentRate, ComponentRates, llama3_interruptions
-from relparallel.parallel import Placement, RoundPlan, Strategy
+from relparallel.parallel import Placement, Strategy
+from relparallel.parallel.round_plans import RoundPlan
 from relparallel.published import Fact, facts
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate, require_time
@@ -114,7 +115,11 @@ def failure_model(
         times = _by_part(repair, "repair", names, topology)
     by_part = _rates_by_part(network_rates, table, impact, topology, home)
     parts = tuple(
-        replace(entry, repair=times.get(entry.name), bound=workload is None and plan is None and entry.effect == "degrade")
+        replace(
+            entry,
+            repair=times.get(entry.name),
+            bound=workload is None and plan is None and entry.effect == "degrade",
+        )
         for entry in impact.component_classes(by_part, home)
     )
     cards = any(part.name == _CARD for part in impact.parts)
