@@ -33,12 +33,12 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 670, "claims": 3770, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
+    "atlas": 670, "claims": 3770, "communication": 510, "drawing": 1150, "hardware": 460, "metrics": 2950,
     "optimize": 5260, "parallel": 7800, "reliability": 13220, "reproduce": 1730, "topology": 6460,
     "training": 9830, "workload": 2570, "modules": 2170,
 }  # fmt: skip
-MOST_LINES = 58420
-MOST_PUBLIC_NAMES = 354
+MOST_LINES = 58550
+MOST_PUBLIC_NAMES = 355
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
