@@ -114,7 +114,7 @@ def byteps_pcie() -> tuple[float, float]:
     up = np.tile((machine.edges == machine.index_of(10)).any(axis=1), 2)
     nodes = [machine.index_of(name) for name in (*range(8), 10)]
     ways = (parallel.ring_all_reduce(8, 64), gpu_hierarchical_server_rounds(9, 64, 1, 4))
-    ring, assisted = (parallel.plan_rounds(way, machine, nodes=nodes).load[up].max() for way in ways)
+    ring, assisted = (parallel.plan_rounds(way, machine, nodes=nodes).load()[up].max() for way in ways)
     return float(ring / assisted), 2 * 7 / 8
 
 
@@ -137,7 +137,7 @@ def in_network() -> tuple[float, float]:
     ways = [(hierarchical_server_rounds(21, 160, 1, 4), np.concatenate([t.hosts, leaves, spine])),
             (parallel.ring_all_reduce(16, 160), t.hosts)]  # fmt: skip
     first = (t.edges[:, 0] < 16).nonzero()[0]
-    switches, ring = (parallel.plan_rounds(way, t, nodes=at).load[first].sum() for way, at in ways)
+    switches, ring = (parallel.plan_rounds(way, t, nodes=at).load()[first].sum() for way, at in ways)
     return float(switches / ring), 8 / 15
 
 

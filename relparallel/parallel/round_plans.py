@@ -44,10 +44,10 @@ class RoundPlan:
     stand_in: Ints
     work: float
 
-    @property
-    def load(self) -> Floats:
-        """Bytes over every link, all rounds together, [links]."""
-        return np.asarray(self._sent(self.nodes, self.network.multiplicity).sum(axis=0), dtype=np.float64)
+    def load(self, failed: ArrayLike = ()) -> Floats:
+        """Bytes over every link without what failed, all rounds together, [links]."""
+        living, cables = self._left(failed)
+        return np.asarray(self._sent(self._places(living), cables).sum(axis=0), dtype=np.float64)
 
     def time(self, failed: ArrayLike = ()) -> float:
         """Seconds of all rounds without what failed: nodes by number, pair of nodes e as nodes + e.
@@ -68,7 +68,7 @@ class RoundPlan:
 
     def time_on(self, living: NDArray[np.bool_], cables: Ints) -> float:
         """`time` on the living nodes and the living cables of every pair."""
-        nodes = np.where(living[self.nodes], self.nodes, self.nodes[self.stand_in])
+        nodes = self._places(living)
         if not living[nodes].all():
             return np.inf
         sent = self._sent(nodes, cables)
@@ -86,6 +86,10 @@ class RoundPlan:
     @cached_property
     def _wiring(self) -> Wiring:
         return Wiring.of(self.network)
+
+    def _places(self, living: NDArray[np.bool_]) -> Ints:
+        """Node of every rank, or of the rank that stands in for it."""
+        return np.where(living[self.nodes], self.nodes, self.nodes[self.stand_in])
 
     def _left(self, failed: ArrayLike) -> tuple[NDArray[np.bool_], Ints]:
         """Living nodes, and living cables of every pair."""
@@ -142,7 +146,7 @@ def plan_rounds(
     Returns
     -------
     RoundPlan
-        ``load`` of every link [bytes], ``time(failed=())`` [s], ``slowdown(failed=())``: of one round
+        ``load(failed=())`` of every link [bytes], ``time(failed=())`` [s], ``slowdown(failed=())``: of one round
         latency + max over links of bytes/bandwidth, of a stream the same of the bytes of all rounds.
 
     References
@@ -169,12 +173,13 @@ def plan_rounds(
         raise ValueError(
             f"nodes must give a node for every rank of the rounds, which go up to {most}, got {nodes!r:.80}"
         )
-    own = np.arange(place.size) if stand_in is None else require_indices("stand_in", stand_in, place.size)
-    if own.shape != place.shape:
-        raise ValueError(f"stand_in must name a rank for each of {place.size}, got {stand_in!r:.80}")
+    ranks = most + 1
+    own = np.arange(ranks) if stand_in is None else require_indices("stand_in", stand_in, ranks)
+    if own.size != ranks:
+        raise ValueError(f"stand_in must name a rank for each of {ranks}, got {stand_in!r:.80}")
     require_number(element_bytes=element_bytes, above=0)
     require_number(latency=latency, work=work, at_least=0)
     return RoundPlan(
-        rounds=steps, network=t, nodes=place[: most + 1], element_bytes=element_bytes, latency=latency,
-        streamed=require_flag(streamed=streamed), stand_in=own[: most + 1], work=work,
+        rounds=steps, network=t, nodes=place[:ranks], element_bytes=element_bytes, latency=latency,
+        streamed=require_flag(streamed=streamed), stand_in=own, work=work,
     )  # fmt: skip

@@ -64,7 +64,7 @@ def test_sums_inside_racks_first_spare_the_core():
     order = np.argsort(discover_groups(hops), kind="stable")
     up = (t.edges[:, 0] >= 32).nonzero()[0]
     nested, ring = (
-        plan_rounds(collective("all_reduce", name, 32, 320, 8), t, nodes=nodes).load[up].sum()
+        plan_rounds(collective("all_reduce", name, 32, 320, 8), t, nodes=nodes).load()[up].sum()
         for name, nodes in (("hierarchical", dealt[order]), ("ring", dealt))
     )
     assert nested / ring == pytest.approx(3 / 31)

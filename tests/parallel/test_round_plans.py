@@ -68,7 +68,7 @@ def test_a_link_of_a_host_carries_the_bytes_that_its_rank_sends(kind, name):
     ranks, rounds = ranks_of(kind, name), rounds_of(kind, name)
     counted = bytes_sent(rounds, ranks, element_bytes=2)
     for plan in (on_star(rounds, ranks, element_bytes=2), plan_rounds(rounds, TREE, element_bytes=2)):
-        t, loads = plan.network, plan.load.reshape(2, -1)
+        t, loads = plan.network, plan.load().reshape(2, -1)
         upwards = [
             loads[0 if t.edges[e, 0] == node else 1, e]
             for node in plan.nodes
