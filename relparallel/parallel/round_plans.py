@@ -146,8 +146,8 @@ def plan_rounds(
     Returns
     -------
     RoundPlan
-        ``load(failed=())`` of every link [bytes], ``time(failed=())`` [s], ``slowdown(failed=())``: of one round
-        latency + max over links of bytes/bandwidth, of a stream the same of the bytes of all rounds.
+        With ``load(failed=())`` of every link [bytes], ``time(failed=())`` [s] and ``slowdown(failed=())``. A
+        round takes latency + max over links of bytes/bandwidth, a stream the same of the bytes of all rounds.
 
     References
     ----------
