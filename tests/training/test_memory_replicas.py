@@ -164,9 +164,7 @@ def test_bad_arguments_are_named(arguments, named):
 @pytest.mark.parametrize(("order", "survives"), [
     (("tensor", "context", "data", "pipeline"), 0.0), (("tensor", "context", "pipeline", "data"), 1.0),
 ])  # fmt: skip
-def test_snapshots_in_sharding_groups_survive_a_rack_that_holds_one_node_of_each(
-    order, survives
-):
+def test_snapshots_in_sharding_groups_survive_a_rack_that_holds_one_node_of_each(order, survives):
     """Data groups in a row lie in one rack; dealt last, each of their nodes lies in another."""
     cluster = Cluster(nodes=64, nodes_per_rack=8)
     job = Placement(strategy=Strategy(tensor=8, pipeline=8, data=8), order=order)
