@@ -23,6 +23,7 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     },
     "parallel.bytes_sent": {"rounds": {"empty"}},  # one rank sends nothing
     "parallel.execute": {"rounds": {"empty"}},
+    "parallel.level_rounds_time": {"rounds": {"empty"}},
     "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas
     "parallel.rounds_time": {"rounds": {"empty"}},
     "topology.Design": {"name": FREE, "paper": FREE},

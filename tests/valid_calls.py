@@ -174,6 +174,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "topology": rp.topology.fat_tree(4), "failing": "link_load", "shares": [0.1, 0.2], "samples": 2,
         "rng": np.random.default_rng(1), "recalculated": True,
     },
+    "metrics.field_losses": lambda: {"topology": rp.topology.fat_tree(4)},
     "metrics.survival": lambda: {"topology": nx.cycle_graph(5), "alive": np.ones(10, dtype=bool)},
     "metrics.vertex_connectivity": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
     "metrics.aggregate_bottleneck_throughput": lambda: {
