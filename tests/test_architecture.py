@@ -33,9 +33,9 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 670, "claims": 4000, "communication": 510, "drawing": 1150, "hardware": 460, "metrics": 2950,
+    "atlas": 670, "claims": 4000, "communication": 510, "drawing": 1150, "hardware": 460, "metrics": 3030,
     "optimize": 6520, "parallel": 8060, "reliability": 13220, "reproduce": 1730, "topology": 6460,
-    "training": 9830, "workload": 3000, "modules": 2410,
+    "training": 9860, "workload": 3000, "modules": 2410,
 }  # fmt: skip
 MOST_LINES = 60600
 MOST_PUBLIC_NAMES = 385
