@@ -37,7 +37,7 @@ BUDGET = {
     "optimize": 6520, "parallel": 8060, "reliability": 13220, "reproduce": 1730, "topology": 6460,
     "training": 9860, "workload": 3000, "modules": 2410,
 }  # fmt: skip
-MOST_LINES = 60600
+MOST_LINES = 61000
 MOST_PUBLIC_NAMES = 385
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

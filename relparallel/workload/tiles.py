@@ -214,7 +214,9 @@ class _Part(NamedTuple):
 
     def join(self, other: _Part) -> _Part:
         """What two readers need."""
-        return _Part(*(tuple(map(max, *pair)) for pair in zip(self, other, strict=True)))
+        both = zip(self, other, strict=True)
+        sides, moves, held = (tuple(map(max, mine, others)) for mine, others in both)
+        return _Part(sides, tuple(map(bool, moves)), held)
 
 
 def _needs(
