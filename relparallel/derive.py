@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel import communication, optimize, training
+from relparallel._sharing_tables import sharing_tables
 from relparallel.parallel.calibration import Calibration, borrow, untried
 from relparallel.parallel.fitting import (
     calibrate,
@@ -64,6 +65,7 @@ _MARGINS: Final = "data/ecn-or-delay/pm_rai40_delay0.txt"
 _PLACED: Final = "data/dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json"
 _SMALL: Final = 40  # operators, up to which the least latency is proven in minutes
 _GOING_ON: Final = ("elastic", "regroup", "bamboo", "oobleck")
+_SHARED: Final = "data/adaptdl-osdi21/workloads/workload-6.csv"
 
 
 def derive(folder: Path | None = None) -> list[Path]:
@@ -86,7 +88,7 @@ def derive(folder: Path | None = None) -> list[Path]:
     """
     target = data_folder() / "derived" if folder is None else folder
     record, zoo = _input(_LANL), _input(_ZOO)
-    placements = _input(_PLACED).parents[2]
+    placements, shared = _input(_PLACED).parents[2], _input(_SHARED).parents[1]
     traces = [_input(f"{_SPOT}-{zone}.csv") for zone in _ZONES]
     target.mkdir(parents=True, exist_ok=True)
     written = derive_calibration(target)
@@ -98,7 +100,9 @@ def derive(folder: Path | None = None) -> list[Path]:
     margins = sorted(_input(_MARGINS).parent.glob("*.txt"))
     written.append(_write(_margin_table(margins), target / "congestion_margins.csv"))
     graphs = sorted(placements.glob("*-inputs/*/*.json"))
-    return [*written, _write(_partition_table(graphs, placements), target / "partitions.csv")]
+    written.append(_write(_partition_table(graphs, placements), target / "partitions.csv"))
+    tables = sharing_tables(shared, _digest).items()
+    return [*written, *(_write(table, target / f"{name}.csv") for name, table in tables)]
 
 
 def derive_calibration(target: Path) -> list[Path]:

@@ -12,6 +12,7 @@ import valid_network_failures
 import valid_planning
 import valid_real
 import valid_reliability
+import valid_sharing
 import valid_workload
 
 FREE = {"text"}
@@ -24,6 +25,7 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     },
     "parallel.bytes_sent": {"rounds": {"empty"}},  # one rank sends nothing
     "parallel.execute": {"rounds": {"empty"}},
+    "parallel.level_rounds_time": {"rounds": {"empty"}},
     "parallel.model_state_bytes": {"data": {"infinite"}},  # the limit of many replicas
     "parallel.rounds_time": {"rounds": {"empty"}},
     "topology.Design": {"name": FREE, "paper": FREE},
@@ -34,6 +36,7 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "training.ComponentClass": {"name": FREE},
     "training.Job": {"reason": FREE},
     **valid_workload.MEANINGFUL,
+    **valid_sharing.MEANINGFUL,
     **valid_checkpoints.MEANINGFUL,
     **valid_communication.MEANINGFUL,
     **valid_goodput.MEANINGFUL,

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "relparallel"
 # A module imports from its own component, from lower rows, and from components named earlier in its row.
 FLOORS = [
-    ["_checks", "units", "published", "hardware", "sweep"],
+    ["_checks", "units", "published", "hardware", "sweep", "chain"],
     ["topology", "workload"],
     ["metrics", "parallel"],
     ["reliability", "communication"],
@@ -33,12 +33,12 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 670, "claims": 4170, "communication": 3220, "drawing": 1020, "hardware": 460, "metrics": 2920,
-    "optimize": 5260, "planning": 670, "parallel": 7080, "reliability": 11850, "reproduce": 2070,
-    "topology": 6460, "training": 10380, "workload": 2790, "modules": 2340,
+    "atlas": 670, "claims": 4590, "communication": 3220, "drawing": 1150, "hardware": 460, "metrics": 2990,
+    "optimize": 6520, "planning": 670, "parallel": 8130, "reliability": 11850, "reproduce": 2070,
+    "topology": 6460, "training": 10430, "workload": 3210, "modules": 2570,
 }  # fmt: skip
-MOST_LINES = 61300
-MOST_PUBLIC_NAMES = 383
+MOST_LINES = 64940
+MOST_PUBLIC_NAMES = 385
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -191,7 +191,7 @@ def test_functions_are_small():
 def public() -> dict[str, object]:
     """Every name that a component offers, with the object."""
     found = {}
-    for name in sorted({component(path) for path in INSIDE} - {"_checks"}):
+    for name in sorted({component(path) for path in INSIDE if not component(path).startswith("_")}):
         module = importlib.import_module(f"relparallel.{name}")
         found |= {f"{name}.{offered}": getattr(module, offered) for offered in module.__all__}
     return found

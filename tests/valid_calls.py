@@ -24,11 +24,13 @@ import valid_joint
 import valid_layer_graphs
 import valid_network_failures
 import valid_planning
+import valid_plans
 import valid_real
 import valid_recovery
 import valid_reliability
 import valid_schedules
 import valid_search
+import valid_sharing
 import valid_simulation
 import valid_staleness
 import valid_transport
@@ -175,6 +177,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "topology": rp.topology.fat_tree(4), "failing": "link_load", "shares": [0.1, 0.2], "samples": 2,
         "rng": np.random.default_rng(1), "recalculated": True,
     },
+    "metrics.field_losses": lambda: {"topology": rp.topology.fat_tree(4)},
     "metrics.survival": lambda: {"topology": nx.cycle_graph(5), "alive": np.ones(10, dtype=bool)},
     "metrics.vertex_connectivity": lambda: {"topology": nx.cycle_graph(5), "source": 0, "target": 2},
     "metrics.aggregate_bottleneck_throughput": lambda: {
@@ -192,6 +195,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     # workload
     **valid_joint.CALLS,
     **valid_layer_graphs.CALLS,
+    **valid_plans.CALLS,
     **valid_availability.CALLS,
     **valid_network_failures.CALLS,
     **valid_planning.CALLS,
@@ -200,6 +204,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     **valid_recovery.CALLS,
     **valid_reliability.CALLS,
     **valid_simulation.CALLS,
+    **valid_sharing.CALLS,
     **valid_staleness.CALLS,
     **valid_communication.CALLS,
     **valid_transport.CALLS,

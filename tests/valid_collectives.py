@@ -31,6 +31,9 @@ def priced(kind: str = "all_reduce") -> Arguments:
     return {"kind": kind, "size": 1e6, "ranks": 16, "ranks_per_node": 8, "links": links()}
 
 
+LEVELS = [(2, 1e-6, 1e11), (2, 1e-5, 1e10)]
+
+
 CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.Links": lambda: fields(links()),
     "parallel.bytes_sent": lambda: {
@@ -40,7 +43,34 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "kind": "all_reduce", "algorithm": "hierarchical", "ranks": 4, "elements": 8, "ranks_per_node": 2,
         "pieces": 2,
     },
-    "parallel.collective_time": lambda: {"algorithm": "ring", **priced()},
+    "parallel.collective (servers)": lambda: {
+        "kind": "server_sum", "algorithm": "byteps", "ranks": 6, "elements": 8, "servers": 2,
+    },
+    "parallel.collective (factors)": lambda: {
+        "kind": "all_reduce", "algorithm": "blueconnect", "ranks": 6, "elements": 12, "factors": (2, 3),
+    },
+    "parallel.discover_groups": lambda: {"probes": np.ones((4, 4)), "groups": 2},
+    "parallel.exchange_rounds": lambda: {"tokens": [[0, 1], [2, 0]]},
+    "parallel.expert_tokens": lambda: {"chosen": [[1, 2], [3, 4]], "capacity": 1.0},
+    "parallel.fastest_algorithm": lambda: {
+        "kind": "all_reduce", "size": 1e6, "ranks": 16, "ranks_per_node": 8, "links": links(),
+    },
+    "parallel.level_rounds_time": lambda: {
+        "rounds": rp.parallel.ring_all_reduce(4, 4), "levels": LEVELS, "element_bytes": 2.0,
+    },
+    "parallel.nccl_times": lambda: {
+        "size": 1e6, "ranks": 16, "nodes": 2, "channels": 8, "channel_bandwidth": 2e10,
+        "architecture": "ampere", "link": "pci",
+    },
+    "parallel.plan_rounds": lambda: {
+        "rounds": rp.parallel.ring_all_reduce(4, 4), "network": rp.topology.fat_tree(4),
+        "nodes": [0, 1, 2, 3], "work": 1.0, "element_bytes": 2.0, "latency": 1e-6, "streamed": True,
+        "stand_in": [0, 1, 2, 3],
+    },
+    "parallel.collective_time": lambda: {"algorithm": "ring", **priced(), "levels": None},
+    "parallel.collective_time (levels)": lambda: {
+        "kind": "all_reduce", "algorithm": "blueconnect", "size": 1e6, "levels": LEVELS,
+    },
     "parallel.crossover_size": lambda: {
         "kind": "all_reduce", "first": "tree", "second": "ring", "ranks": 16, "ranks_per_node": 8,
         "links": links(),

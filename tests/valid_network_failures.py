@@ -35,6 +35,12 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "rates": "llama3", "workload": model(), "cluster": rp.hardware.cluster("a100-80gb-selene", gpus=4),
         "global_batch": 8, "network_rates": {"leaf": 1e-9, "cable": 2e-9}, "repair": 3600.0,
     },
+    "training.failure_model (plan)": lambda: {
+        "topology": (t := fabric()), "strategy": split(),
+        "cluster": rp.hardware.cluster("a100-80gb-selene", gpus=4), "plan": rp.parallel.plan_rounds(
+            rp.parallel.ring_all_reduce(4, 4), t
+        ),
+    },
     "training.joint_loss_rate": lambda: {"groups": 3, "copies": 2, "rate": 1e-6, "repair": 1e4},
     "training.network_impact": lambda: {
         "model": model(), "placement": rp.parallel.Placement(strategy=split()),

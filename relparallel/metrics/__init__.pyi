@@ -8,6 +8,7 @@ from .cuts import (
 )
 from .distances import HopStatistics as HopStatistics, hop_statistics as hop_statistics
 from .estimate import Estimate as Estimate, binomial_estimate as binomial_estimate
+from .field_studies import field_losses as field_losses
 from .link_load import ecmp_load as ecmp_load
 from .resilience import survival as survival
 from .throughput import (

@@ -13,6 +13,10 @@ Where to begin, by what is bought:
   was measured), `break_even_rate`.
 - Which device runs which operators: `throughput_partition`, `latency_partition`, and `partition_loads` of any
   plan. Which device of a server runs which stage: `stage_order`.
+- Who gets which GPUs of a shared cluster: `share_cluster`, on applications that were measured
+  (`read_application` and `read_shared_jobs`) or fitted (`statistical_goodput_fit`, `modelled_application`).
+- How many GPUs answer requests in time: `nexus`. How a model is sent to a GPU: `switch_plan`, and
+  `switching_time` of any grouping.
 
 Most results carry the ``formulation`` that was solved, or ``explain()`` themselves, and have ``to_frame()``.
 """

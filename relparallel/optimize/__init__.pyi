@@ -1,5 +1,9 @@
 from .disjoint_routes import disjoint_routes as disjoint_routes
 from .fabric_choice import cheapest_fabric as cheapest_fabric
+from .goodput_fit import (
+    StatisticalGoodput as StatisticalGoodput,
+    statistical_goodput_fit as statistical_goodput_fit,
+)
 from .joint_break_even import break_even_rate as break_even_rate
 from .joint_plans import joint as joint
 from .joint_report import in_degrees as in_degrees
@@ -7,6 +11,8 @@ from .maintenance import (
     inspection_interval as inspection_interval,
     replacement_interval as replacement_interval,
 )
+from .model_switching import switch_plan as switch_plan, switching_time as switching_time
+from .nexus import nexus as nexus
 from .partition import partition_loads as partition_loads, throughput_partition as throughput_partition
 from .partition_latency import latency_partition as latency_partition
 from .redundancy_allocation import (
@@ -15,6 +21,13 @@ from .redundancy_allocation import (
 )
 from .reliable_network import reliable_network as reliable_network
 from .replica_placement import ReplicaPlacement as ReplicaPlacement, place_replicas as place_replicas
+from .shared_jobs import (
+    Application as Application,
+    modelled_application as modelled_application,
+    read_application as read_application,
+    read_shared_jobs as read_shared_jobs,
+)
+from .sharing import share_cluster as share_cluster
 from .spare_parts import spares as spares
 from .stage_order import stage_order as stage_order
 from .stage_split import best_stage_layers as best_stage_layers

@@ -4,7 +4,6 @@ from .collective_time import (
     COLLECTIVES as COLLECTIVES,
     collective as collective,
     collective_time as collective_time,
-    crossover_size as crossover_size,
 )
 from .collectives import (
     Links as Links,
@@ -14,9 +13,21 @@ from .collectives import (
     rounds_time as rounds_time,
 )
 from .evaluate import evaluate as evaluate
+from .experts import exchange_rounds as exchange_rounds, expert_tokens as expert_tokens
 from .fitting import calibrate as calibrate, cross_validate as cross_validate, errors as errors
+from .fusion import (
+    fuse_gradients as fuse_gradients,
+    merge_gradients as merge_gradients,
+    switch_model as switch_model,
+)
 from .grid import StrategyGrid as StrategyGrid
 from .group_links import group_links as group_links
+from .levels import (
+    best_blueconnect_order as best_blueconnect_order,
+    blueconnect_time as blueconnect_time,
+    level_rounds_time as level_rounds_time,
+)
+from .locality import discover_groups as discover_groups
 from .measured_runs import measured_runs as measured_runs
 from .memory import PRECISIONS as PRECISIONS, Precision as Precision, memory as memory
 from .memory_forms import (
@@ -24,15 +35,16 @@ from .memory_forms import (
     model_state_bytes as model_state_bytes,
     stage_activation_bytes as stage_activation_bytes,
 )
+from .nccl import nccl_times as nccl_times
 from .overlap import (
     overlap_time as overlap_time,
     overlap_timeline as overlap_timeline,
     prefetched_time as prefetched_time,
 )
+from .round_plans import plan_rounds as plan_rounds
 from .schedules import simulate_schedule as simulate_schedule
+from .selection import crossover_size as crossover_size, fastest_algorithm as fastest_algorithm
 from .servers import (
-    best_blueconnect_order as best_blueconnect_order,
-    blueconnect_time as blueconnect_time,
     byteps_time as byteps_time,
     server_time as server_time,
     superstep_time as superstep_time,

@@ -97,14 +97,14 @@ def halving_doubling_all_reduce(
         for rank, chunk in zip(_core_ranks(node), _chunk_of(core), strict=True)
     ]
     return chain(
-        _in_nodes(ranks, node, _fold, elements, True),
-        _in_nodes(ranks, node, _halving, elements),
+        in_nodes(ranks, node, _fold, elements, True),
+        in_nodes(ranks, node, _halving, elements),
         together(
             placed(_all_halving_doubling(len(ranks_), size), ranks_, first)
             for ranks_, first, size in between if size
         ),
-        _in_nodes(ranks, node, _doubling, elements),
-        _in_nodes(ranks, node, _fold, elements, False),
+        in_nodes(ranks, node, _doubling, elements),
+        in_nodes(ranks, node, _fold, elements, False),
     )  # fmt: skip
 
 
@@ -124,18 +124,34 @@ def hierarchical_all_reduce(
         require_int(pieces=pieces, at_least=1, at_most=MOST_DEVICES)
         reduce = partial(double_tree_all_reduce, pieces=pieces)
     return chain(
-        _in_nodes(ranks, node, ring_reduce_scatter, elements),
-        _between_nodes(ranks, node, reduce, elements),
-        _in_nodes(ranks, node, ring_all_gather, elements),
+        in_nodes(ranks, node, ring_reduce_scatter, elements),
+        between_nodes(ranks, node, reduce, elements),
+        in_nodes(ranks, node, ring_all_gather, elements),
     )
 
 
-def _in_nodes(ranks: int, node: int, rounds: Callable[..., Iterator[Round]], *given: Any) -> Iterator[Round]:
+@algorithm("all_reduce", "recursive_doubling")
+def recursive_doubling_all_reduce(
+    ranks: int, elements: int, ranks_per_node: int | None = None
+) -> Iterator[Round]:
+    """Swap whole vectors with ranks 1, 2, 4, ... places off, first inside nodes of g: for the shortest ones.
+
+    log2 g (alpha + beta N) inside, log2 n/g (A + g N/C) between; 2 rounds more for each of g and n/g that is
+    no power of two. Thakur, Rabenseifner and Gropp 2005, section 4.5.
+    """
+    node = require_group(ranks, elements, ranks if ranks_per_node is None else ranks_per_node)
+    between = together(
+        placed(_exchange(ranks // node, elements), np.arange(rank, ranks, node)) for rank in range(node)
+    )
+    return chain(in_nodes(ranks, node, _exchange, elements), between)
+
+
+def in_nodes(ranks: int, node: int, rounds: Callable[..., Iterator[Round]], *given: Any) -> Iterator[Round]:
     """The same rounds of g ranks in every node."""
     return together(placed(rounds(node, *given), first + np.arange(node)) for first in range(0, ranks, node))
 
 
-def _between_nodes(
+def between_nodes(
     ranks: int, node: int, rounds: Callable[..., Iterator[Round]], elements: int, roll: int = 0
 ) -> Iterator[Round]:
     """Rounds of the ranks with the same number in all nodes, on the chunk that a ring inside them leaves."""
@@ -232,6 +248,17 @@ def _all_halving_doubling(ranks: int, elements: int) -> Iterator[Round]:
         _fold(ranks, elements, True), _halving(ranks, elements),
         _doubling(ranks, elements), _fold(ranks, elements, False),
     )  # fmt: skip
+
+
+def _exchange(ranks: int, elements: int) -> Iterator[Round]:
+    """Whole vectors, with partners 1, 2, 4, ... places off."""
+    number = _core_ranks(ranks)
+    core = np.arange(number.size)
+    swaps = (
+        messages(number, number[core ^ (1 << level)], 0, elements, True)
+        for level in range(number.size.bit_length() - 1)
+    )
+    return chain(_fold(ranks, elements, True), swaps, _fold(ranks, elements, False))
 
 
 @algorithm("all_to_all", "direct")
@@ -333,8 +360,8 @@ def hierarchical_all_gather(ranks: int, elements: int, ranks_per_node: int) -> I
     it.
     """
     node = require_group(ranks, elements, ranks_per_node)
-    between = _between_nodes(ranks, node, ring_all_gather, elements, roll=-1)
-    return chain(between, _in_nodes(ranks, node, ring_all_gather, elements))
+    between = between_nodes(ranks, node, ring_all_gather, elements, roll=-1)
+    return chain(between, in_nodes(ranks, node, ring_all_gather, elements))
 
 
 def _runs(first: Whole, count: int, parts: int) -> tuple[Whole, Whole, Whole]:

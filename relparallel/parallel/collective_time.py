@@ -7,6 +7,7 @@ under ``@form(kind, algorithm)``.
 """
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -14,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from relparallel._checks import require_choice, require_instance, require_real
-from relparallel.parallel import algorithms
+from relparallel.parallel import algorithms, server_rounds
 from relparallel.parallel._arguments import MOST_DEVICES, bare, require_number, require_whole
 from relparallel.parallel.collectives import COLLECTIVES as COLLECTIVES, Links, Round
+from relparallel.parallel.levels import best_blueconnect_order, blueconnect_time, require_levels
 
 RINGS: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
 """Times that a collective passes round a ring, with n - 1 of n parts each."""
@@ -27,7 +29,7 @@ _MOST_PIECES: Final = 2.0**20
 Form = Callable[[Any, Any, Any, Links], Any]
 FORMS: Final[dict[str, dict[str, Form]]] = {}
 """Closed forms of size, ranks, ranks of a node and links, by kind of collective and by algorithm."""
-_GENERATORS: Final = algorithms  # which enters its generators into `COLLECTIVES`
+_GENERATORS: Final = (algorithms, server_rounds)  # which enter their generators into `COLLECTIVES`
 
 
 def form(algorithm: str, *kinds: str) -> Callable[[Form], Form]:
@@ -43,7 +45,7 @@ def form(algorithm: str, *kinds: str) -> Callable[[Form], Form]:
 
 def collective(
     kind: str, algorithm: str, ranks: int, elements: int, ranks_per_node: int | None = None,
-    pieces: int | None = None,
+    pieces: int | None = None, servers: int | None = None, factors: Sequence[int] | None = None,
 ) -> Iterator[Round]:  # fmt: skip
     """Return the rounds of messages of a collective by one algorithm.
 
@@ -58,11 +60,15 @@ def collective(
         Ranks g of a node, a divisor of n, for algorithms that know nodes; all ranks where omitted.
     pieces : int, optional
         Pieces of a vector, for algorithms that send it piece after piece.
+    servers : int, optional
+        Ranks at the end that only sum, in a "server_sum"; 1 where omitted.
+    factors : sequence of int, optional
+        Sizes of the groups of "blueconnect", which multiply to n.
 
     Returns
     -------
     iterator of Round
-        Messages, round by round, for `execute`, `bytes_sent` and `rounds_time`.
+        Messages, round by round, for `execute`, `bytes_sent`, `rounds_time` and `plan_rounds`.
 
     Examples
     --------
@@ -72,14 +78,19 @@ def collective(
     """
     require_choice(tuple(COLLECTIVES), kind=kind)
     generator = COLLECTIVES[kind][require_choice(tuple(COLLECTIVES[kind]), algorithm=algorithm)]
-    wanted = {"ranks_per_node": ranks if ranks_per_node is None else ranks_per_node, "pieces": pieces}
+    wanted = {
+        "ranks_per_node": ranks if ranks_per_node is None else ranks_per_node, "pieces": pieces,
+        "servers": servers, "factors": factors,
+    }  # fmt: skip
     known = inspect.signature(generator).parameters
     return generator(ranks, elements, **{k: v for k, v in wanted.items() if k in known and v is not None})
 
 
 def collective_time(
-    kind: str, algorithm: str, size: ArrayLike, ranks: ArrayLike, ranks_per_node: ArrayLike, links: Links
-) -> Any:
+    kind: str, algorithm: str, size: ArrayLike, ranks: ArrayLike | None = None,
+    ranks_per_node: ArrayLike | None = None, links: Links | None = None, *,
+    levels: Sequence[tuple[int, float, float]] | None = None,
+) -> Any:  # fmt: skip
     """Time of a collective by one algorithm.
 
     Parameters
@@ -92,6 +103,9 @@ def collective_time(
         Ranks n, and how many share a node: a divisor of n.
     links : Links
         Latencies and bandwidths.
+    levels : sequence of (ranks, latency, bandwidth), optional
+        In place of ranks, nodes and links for the all-reduces "blueconnect", over its best factors, and
+        "ring": any number of levels, as `blueconnect_time` takes them.
 
     Returns
     -------
@@ -108,6 +122,7 @@ def collective_time(
     - hierarchical: 2 (g - 1)(a + N/(g B)) + 2 (k - 1)(A + N/(k C));
     - double_tree: 2 (D + p - 1)(a + N/(p B)) with the best number p of pieces; over nodes between a
       reduce-scatter and an all-gather inside them, if there are several;
+    - recursive_doubling: log2 g (a + N/B) + log2 k (A + g N/C) for powers of two;
     - chain: (n + p - 2)(a + N/(p B)).
 
     Thakur, Rabenseifner and Gropp 2005. Chan et al., "Collective communication", 2007.
@@ -119,65 +134,29 @@ def collective_time(
     >>> (times * 1e3).round(3).tolist()
     [0.169, 18.9]
     """
-    closed = _form(kind, algorithm=algorithm)
+    if levels is not None:
+        return _on_levels(kind, algorithm, size, levels)
+    closed = require_form(kind, algorithm=algorithm)
     number = np.asarray(require_real(size=size, at_least=0, at_most=_LARGEST))
     n, g = require_whole(ranks=ranks, ranks_per_node=ranks_per_node, at_least=1, at_most=MOST_DEVICES)
     if np.any(n % g):
         raise ValueError(f"ranks_per_node must divide ranks = {ranks!r}, got {ranks_per_node!r}")
-    require_instance(Links, links=links)
-    return bare(np.where(n > 1, links.launch + closed(number, n, g, links), 0.0))
+    given: Links = require_instance(Links, links=links)
+    return bare(np.where(n > 1, given.launch + closed(number, n, g, given), 0.0))
 
 
-def crossover_size(
-    kind: str, first: str, second: str, ranks: int, ranks_per_node: int, links: Links
-) -> float:
-    """Find the size from which on the second of two algorithms is faster.
-
-    Parameters
-    ----------
-    kind, first, second : str
-        What happens, and two of ``FORMS[kind]``.
-    ranks, ranks_per_node : int
-        Ranks n, and how many share a node.
-    links : Links
-        One set of numbers.
-
-    Returns
-    -------
-    float
-        Bytes at the last change of sign from 1 byte on; 0 where the second is never slower, infinite where
-        it is never faster.
-
-    Examples
-    --------
-    >>> links = Links(latency=1e-6, bandwidth=1e9, network_latency=0, network_bandwidth=1e9)
-    >>> round(crossover_size("all_reduce", "tree", "ring", 8, 8, links))  # 8 a = (6 - 14/8) N/B
-    1882
-    """
-    from scipy.optimize import brentq
-
-    require_number(ranks=ranks, ranks_per_node=ranks_per_node)
-
-    def gain(exponent: Any) -> Any:
-        times = [
-            collective_time(kind, name, 2.0**exponent, ranks, ranks_per_node, links)
-            for name in (first, second)
-        ]
-        return times[0] - times[1]
-
-    _form(kind, first=first)
-    _form(kind, second=second)
-    grid = np.linspace(0, 50, 501)
-    faster = gain(grid) > 0
-    if not faster[-1]:
-        return np.inf
-    slower = np.flatnonzero(~faster)
-    if slower.size == 0:
-        return 0.0
-    return float(2.0 ** brentq(gain, grid[slower[-1]], grid[slower[-1] + 1]))
+def _on_levels(kind: str, algorithm: str, size: Any, levels: Sequence[tuple[int, float, float]]) -> float:
+    """Time of an all-reduce over levels: by its best factors, or by one ring as slow as its slowest link."""
+    require_choice(("all_reduce",), kind=kind)
+    require_choice(("blueconnect", "ring"), algorithm=algorithm)
+    if algorithm == "blueconnect":
+        return blueconnect_time(size, best_blueconnect_order(size, levels))
+    known = require_levels(levels)
+    moved, ranks = require_number(size=size, at_least=0), math.prod(p for p, _, _ in known)
+    return 2 * (ranks - 1) * max((a + moved / ranks / b for p, a, b in known if p > 1), default=0.0)
 
 
-def _form(kind: str, **named: str) -> Form:
+def require_form(kind: str, **named: str) -> Form:
     """The closed form of an algorithm, or what there is instead."""
     ((name, algorithm),) = named.items()
     require_instance(str, **named)
@@ -240,6 +219,19 @@ def _halving_doubling(size: Any, n: Any, g: Any, links: Links) -> Any:
     """On both levels log2 rounds each way; the surplus over a power of two hands its vector over."""
     near = _swapped(size, g, links.latency, links.bandwidth)
     return near + _swapped(size, n / g, links.network_latency, links.network_bandwidth)
+
+
+@form("recursive_doubling", "all_reduce")
+def _recursive_doubling(size: Any, n: Any, g: Any, links: Links) -> Any:
+    """Whole vectors; all g ranks of a node swap theirs with those of another node at once."""
+    near = _exchanged(g) * (links.latency + size / links.bandwidth)
+    return near + _exchanged(n / g) * (links.network_latency + g * size / links.network_bandwidth)
+
+
+def _exchanged(ranks: Any) -> Any:
+    """Rounds in which every rank swaps its vector, or hands it over."""
+    levels = np.floor(np.log2(ranks))
+    return levels + 2 * (ranks > 2.0**levels)
 
 
 def _swapped(size: Any, ranks: Any, latency: Any, bandwidth: Any) -> Any:

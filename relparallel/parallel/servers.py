@@ -1,14 +1,11 @@
-"""Servers that sum gradients, alone or beside the workers, and all-reduces over several levels of links.
+"""Servers that sum gradients, alone or beside the workers, and the time of a superstep.
 
 n workers send M bytes each and want the sum back; a NIC carries B bytes/s each way, both ways at once.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -125,76 +122,3 @@ def byteps_time(gpu_machines: int, cpu_machines: int, size: float, bandwidth: fl
         time=float(2 * n * (n - 1) * moved / (shared * rate)),
         server_bytes=float(2 * (n - 1) * moved / shared), worker_bytes=float((n - k) * moved / shared),
     )  # fmt: skip
-
-
-def blueconnect_time(size: float, levels: Sequence[tuple[int, float, float]]) -> float:
-    """Time of an all-reduce by reduce-scatters and all-gathers on every level of links.
-
-    Parameters
-    ----------
-    size : float
-        S [bytes] of every rank.
-    levels : sequence of (ranks, latency, bandwidth)
-        From the innermost: ranks p_i that a group of the level joins, a_i [s] for a round, b_i [bytes/s].
-
-    Returns
-    -------
-    float
-        Sum over levels of 2 ((p_i - 1) a_i + (p_i - 1)/p_i S_i / b_i), where S_i shrinks by p_i from level to
-        level: the slower a level, the later it should come (`best_blueconnect_order`). One level is the ring.
-
-    References
-    ----------
-    Cho et al., MLSys 2019, section 3.
-
-    Examples
-    --------
-    >>> blueconnect_time(100e6, [(8, 3e-6, 150e9), (4, 5e-6, 12.5e9)]) < blueconnect_time(
-    ...     100e6, [(32, 5e-6, 12.5e9)])
-    True
-    """
-    left, total = float(require_real(size=size, at_least=0)), 0.0
-    for ranks, latency, bandwidth in _levels(levels):
-        total += 2 * ((ranks - 1) * latency + (ranks - 1) / ranks * left / bandwidth)
-        left /= ranks
-    return total
-
-
-def best_blueconnect_order(
-    size: float, levels: Sequence[tuple[int, float, float]]
-) -> tuple[tuple[int, float, float], ...]:
-    """Order of the levels with the least `blueconnect_time`, by trying all.
-
-    Parameters
-    ----------
-    size, levels : float, sequence of (ranks, latency, bandwidth)
-        As `blueconnect_time` takes them; at most 8 levels.
-
-    Returns
-    -------
-    tuple of (ranks, latency, bandwidth)
-        The levels, from the one to begin with.
-
-    Examples
-    --------
-    >>> best_blueconnect_order(1e8, [(4, 5e-6, 12.5e9), (8, 3e-6, 150e9)])[0]
-    (8, 3e-06, 150000000000.0)
-    """
-    known = _levels(levels)
-    return min(permutations(known), key=lambda order: blueconnect_time(size, order))
-
-
-def _levels(levels: Sequence[tuple[int, float, float]]) -> list[tuple[int, float, float]]:
-    """Ranks, latency and bandwidth of every level, or why they are none."""
-    allowed = "1 to 8 levels of (ranks >= 1, latency >= 0 [s], bandwidth > 0 [bytes/s])"
-    if isinstance(levels, str) or not isinstance(levels, Sequence | np.ndarray):
-        raise TypeError(f"levels must be {allowed}, got {levels!r:.80}")
-    try:
-        known = [(int(p), float(a), float(b)) for p, a, b in levels]
-        whole = all(p == given[0] for (p, _, _), given in zip(known, levels, strict=True))
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"levels must be {allowed}, got {levels!r:.80}") from None
-    valid = all(p >= 1 and 0 <= a < math.inf and 0 < b < math.inf for p, a, b in known)
-    if not (1 <= len(known) <= 8 and whole and valid):
-        raise ValueError(f"levels must be {allowed}, got {levels!r:.80}")
-    return known

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.hardware import Cluster
+from relparallel.parallel import Placement
 from relparallel.training._arguments import require_single, require_time
 from relparallel.training.checkpoint_policies import CheckpointLevel
 from relparallel.training.redundancy import domain_loss_probability, replica_holders
@@ -91,7 +92,7 @@ def parity(
     size: float,
     bandwidth: float,
     cluster: Cluster,
-    group: int,
+    group: int | Placement,
     parities: int = 1,
     stride: int = 1,
     read_bandwidth: float | None = None,
@@ -104,10 +105,13 @@ def parity(
         As in `remote`.
     cluster : Cluster
         Nodes, switches and racks.
-    group, parities : int
-        Nodes g of a sharding group, which divides the nodes, and m of them that may be lost.
+    group : int or Placement
+        Nodes g of a group, which divides the nodes; or the placement of the job, whose sharding groups these
+        are: the nodes of the ranks that hold the same part of the model in all replicas.
+    parities : int
+        Nodes m of every group that may be lost.
     stride : int
-        Distance between the nodes of a group, as in `replica_holders`.
+        Distance between the nodes of a group, as in `replica_holders`; 1 with a placement.
 
     Returns
     -------
@@ -122,19 +126,36 @@ def parity(
 
     Examples
     --------
+    >>> from relparallel.parallel import Strategy
     >>> racks = Cluster(nodes=64, nodes_per_rack=8)
     >>> [parity(1e12, 1e12, racks, group=8, stride=s).survival("rack") for s in (1, 8)]
     [0.0, 1.0]
+    >>> spread = Placement(strategy=Strategy(tensor=8, pipeline=8, data=8))  # eight nodes of a stage in a row
+    >>> parity(1e12, 1e12, racks, group=spread).survival("rack")
+    0.0
     """
     require_instance(Cluster, cluster=cluster)
-    if cluster.nodes % require_int(group=group, at_least=2):
+    if isinstance(group, Placement):
+        holders = _sharding_groups(group, cluster.gpus_per_node)
+    elif cluster.nodes % require_int(group=group, at_least=2):
         raise ValueError(f"group must divide the {cluster.nodes} nodes, got {group}")
-    needed = group - require_int(parities=parities, at_least=1, at_most=group - 1)
+    else:
+        holders = replica_holders(cluster.nodes, group, "group", stride)
+    size_of = holders.shape[1]
+    needed = size_of - require_int(parities=parities, at_least=1, at_most=size_of - 1)
     read = _read(size, bandwidth, read_bandwidth)
     return CheckpointLevel(
-        name="parity", cost=group / needed * _transfer(size, bandwidth), restart=read,
-        survives=_survival(replica_holders(cluster.nodes, group, "group", stride), cluster, needed),
+        name="parity", cost=size_of / needed * _transfer(size, bandwidth), restart=read,
+        survives=_survival(holders, cluster, needed),
     )  # fmt: skip
+
+
+def _sharding_groups(group: Placement, gpus_per_node: int) -> NDArray[np.int64]:
+    """Nodes of every data group, which each lie on nodes of their own, [groups, nodes]."""
+    holders = np.unique(group.data_groups // gpus_per_node, axis=0)
+    if holders.shape[1] < 2 or (np.diff(np.sort(holders, axis=1)) == 0).any():
+        raise ValueError(f"group must have replicas on at least two nodes, one of each, got {group!r:.200}")
+    return holders
 
 
 def just_in_time(save: float, restart: float, survives: Mapping[str, float]) -> CheckpointLevel:

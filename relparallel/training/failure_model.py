@@ -13,12 +13,13 @@ from typing import Any, Final
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.hardware import Cluster, ComponentRate, ComponentRates, llama3_interruptions
 from relparallel.parallel import Placement, Strategy
+from relparallel.parallel.round_plans import RoundPlan
 from relparallel.published import Fact, facts
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate, require_time
 from relparallel.training.failure_logs import FailureLog
 from relparallel.training.failures import ComponentClass, FailureModel
-from relparallel.training.network_failures import NetworkImpact, network_bounds, network_impact
+from relparallel.training.network_failures import NetworkImpact, network_bounds, network_impact, plan_impact
 from relparallel.training.network_parts import outside
 from relparallel.units import DAY
 from relparallel.workload import Transformer
@@ -40,6 +41,7 @@ def failure_model(
     global_batch: int | None = None,
     network_rates: Mapping[str, float] | None = None,
     repair: float | Mapping[str, float] | None = None,
+    plan: RoundPlan | None = None,
 ) -> FailureModel:
     """Build what fails in a job, how often, and what it hits.
 
@@ -64,6 +66,9 @@ def failure_model(
         with its node unless they are named.
     repair : float or Mapping of str to float, optional
         Mean time until a part of the network works again [s], for all or by name or family.
+    plan : RoundPlan, optional
+        In place of a workload: how the ranks sum their gradients on the topology, by rounds. The slowdown of
+        a part is then that of a step with this sum (`plan_rounds`).
 
     Returns
     -------
@@ -101,19 +106,23 @@ def failure_model(
         base = FailureModel.from_rates(table, home, place)
     if isinstance(topology, Cluster):
         extras = {"workload": workload, "cluster": cluster, "global_batch": global_batch,
-                  "network_rates": network_rates, "repair": repair}  # fmt: skip
+                  "network_rates": network_rates, "repair": repair, "plan": plan}  # fmt: skip
         for name, value in extras.items():
             if value is not None:
                 raise ValueError(f"{name} must be left out unless topology is a Topology, got {value!r}")
         return base
-    impact = _impact(workload, place, home, global_batch, topology)
+    impact = _impact(workload, place, home, global_batch, topology, plan)
     names = [part.name for part in impact.parts]
     times: dict[str, Any] = dict.fromkeys(names, repair)
     if isinstance(repair, Mapping):
         times = _by_part(repair, "repair", names, topology)
     by_part = _rates_by_part(network_rates, table, impact, topology, home)
     parts = tuple(
-        replace(entry, repair=times.get(entry.name), bound=workload is None and entry.effect == "degrade")
+        replace(
+            entry,
+            repair=times.get(entry.name),
+            bound=workload is None and plan is None and entry.effect == "degrade",
+        )
         for entry in impact.component_classes(by_part, home)
     )
     cards = any(part.name == _CARD for part in impact.parts)
@@ -121,9 +130,14 @@ def failure_model(
 
 
 def _impact(
-    workload: Any, placement: Placement, cluster: Cluster, global_batch: Any, topology: Topology
+    workload: Any, placement: Placement, cluster: Cluster, global_batch: Any, topology: Topology, plan: Any
 ) -> NetworkImpact:
     """What the parts do to a job that is known, or at worst."""
+    if plan is not None:
+        gpus = placement.strategy.gpus
+        if workload is not None or require_instance(RoundPlan, plan=plan).network is not topology:
+            raise ValueError(f"plan must stand on the topology and without a workload, got {plan!r:.80}")
+        return plan_impact(plan, gpus)
     if workload is None:
         return network_bounds(placement, cluster, topology)
     require_instance(Transformer, workload=workload)

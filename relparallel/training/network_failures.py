@@ -6,6 +6,7 @@ it; the step waits for the slowest of them. Parts of the same kind that carry th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,6 +20,7 @@ from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.parallel.flows import PairFlows, Wiring
 from relparallel.parallel.group_links import group_links, groups_of
+from relparallel.parallel.round_plans import RoundPlan
 from relparallel.parallel.slowdowns import communicating
 from relparallel.parallel.step_time import slowed_step
 from relparallel.topology import Topology
@@ -147,6 +149,27 @@ def network_bounds(placement: Placement, cluster: Cluster, network: Topology) ->
         return max((usual.setdefault(degree, found) / found for degree, found in finite.items()), default=1.0)
 
     return WiredJob.of(placement, cluster, network, time).impact()
+
+
+def plan_impact(plan: RoundPlan, gpus: int) -> NetworkImpact:
+    """What the loss of every part of a network does to a step that sums by a plan of rounds.
+
+    Ranks below ``gpus`` are GPUs by number; where a part cuts off none of them but tears the plan, all stop.
+    """
+    t, found = plan.network, Counter[NetworkPart]()
+    own = plan.nodes[:gpus]
+    for part in parts_of(t):
+        hosts, cables = part.left(t)
+        living = np.ones(t.num_nodes, dtype=np.bool_)
+        living[list(part.nodes)] = False
+        slowdown = plan.slowdown_on(living, cables)
+        stopped: tuple[int, ...] = ()
+        if np.isinf(slowdown):
+            apart = np.flatnonzero(np.isin(own, cut_off(t, hosts, cables, np.unique(own[t.endpoint[own]]))))
+            stopped = tuple(apart.tolist()) or tuple(range(own.size))
+        slow = 1.0 if stopped else max(round(slowdown, 12), 1.0)
+        found[NetworkPart(name=part.name, count=1, stopped=stopped, slowdown=slow)] += 1
+    return NetworkImpact(parts=tuple(replace(p, count=many) for p, many in found.items()), step=plan.step)
 
 
 def _step_times(

@@ -30,6 +30,11 @@ from .profiles import read_profile as read_profile, write_profile as write_profi
 from .published_graphs import layer_graph as layer_graph, layer_graphs as layer_graphs
 from .recurrent import recurrent as recurrent
 from .rlhf import rlhf as rlhf
+from .tile_operators import TileOperator as TileOperator
+from .tiles import (
+    tile_group as tile_group,
+    tile_schedule as tile_schedule,
+)
 from .transformer import (
     LatentAttention as LatentAttention,
     Transformer as Transformer,

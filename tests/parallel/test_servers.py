@@ -49,16 +49,20 @@ def test_one_level_is_the_ring_and_two_are_the_hierarchical_all_reduce():
 @given(
     st.lists(st.tuples(st.integers(2, 9), st.floats(0, 1e-4), st.floats(1e9, 1e12)), min_size=1, max_size=4)
 )
-def test_the_best_order_of_levels_is_the_best_of_all(levels):
-    best = blueconnect_time(1e8, best_blueconnect_order(1e8, levels))
-    assert best == min(blueconnect_time(1e8, order) for order in permutations(levels))
+def test_no_order_of_levels_or_of_their_prime_factors_is_better(levels):
+    found = best_blueconnect_order(1e8, levels)
+    best = blueconnect_time(1e8, found)
+    assert best <= min(blueconnect_time(1e8, order) for order in permutations(levels)) * (1 + 1e-12)
+    if len(found) <= 6:
+        every = min(blueconnect_time(1e8, order) for order in permutations(found))
+        assert best == pytest.approx(every, rel=1e-12)
 
 
 @pytest.mark.parametrize(("call", "named"), [
     (lambda: byteps_time(4, 5, 1.0, 1.0), "cpu_machines"),
     (lambda: server_time(4, 2, 1.0, 1.0, replicas=3), "replicas"),
     (lambda: blueconnect_time(1.0, []), "levels"),
-    (lambda: best_blueconnect_order(1.0, [(2, 0.0, 1.0)] * 9), "levels"),
+    (lambda: best_blueconnect_order(1.0, [(2, 0.0, 1.0)] * 65), "levels"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(call, named):
     with pytest.raises(ValueError, match=named):

@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 
 import relparallel as rp
 from relparallel.hardware import Cluster
+from relparallel.parallel import Placement, Strategy
 from relparallel.training import checkpoint_recovery_probability, in_memory, parity, time_to_pair_loss
 from relparallel.training.redundancy import PLACEMENTS, domain_loss_probability, replica_holders
 
@@ -158,3 +159,23 @@ def test_copies_in_memory_survive_what_leaves_one_of_them():
 def test_bad_arguments_are_named(arguments, named):
     with pytest.raises((ValueError, TypeError), match=named):
         checkpoint_recovery_probability(**{"nodes": 12, "replicas": 2, "failures": 3, **arguments})
+
+
+@pytest.mark.parametrize(("order", "survives"), [
+    (("tensor", "context", "data", "pipeline"), 0.0), (("tensor", "context", "pipeline", "data"), 1.0),
+])  # fmt: skip
+def test_snapshots_in_sharding_groups_survive_a_rack_that_holds_one_node_of_each(order, survives):
+    """Data groups in a row lie in one rack; dealt last, each of their nodes lies in another."""
+    cluster = Cluster(nodes=64, nodes_per_rack=8)
+    job = Placement(strategy=Strategy(tensor=8, pipeline=8, data=8), order=order)
+    level = parity(1e12, 1e12, cluster, group=job)
+    assert level.survival("rack") == survives
+    assert level.survival("node") == 1.0
+    assert level.cost == pytest.approx(8 / 7)
+    same = parity(1e12, 1e12, cluster, group=8, stride=8 if survives else 1)
+    assert (level.cost, level.survival("rack")) == (same.cost, same.survival("rack"))
+
+
+def test_replicas_that_share_a_node_are_no_sharding_group():
+    with pytest.raises(ValueError, match="group must have replicas on at least two nodes"):
+        parity(1e12, 1e12, Cluster(nodes=2), group=Placement(strategy=Strategy(tensor=4, data=4)))

@@ -1,0 +1,203 @@
+"""Published numbers and theorems: jobs that share a cluster, models a GPU, operators a chip."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relparallel import hardware, optimize, workload
+from relparallel.claims.registry import reproduces, theorem
+from relparallel.published import Fact, data_folder
+from relparallel.units import MILLISECOND
+
+
+@reproduces("pollux_*_w6", system="Pollux simulator")
+def mean_completion(workload: str, policy: str) -> float:
+    """Mean time of a replay, from ``data/derived/shared_clusters.csv``."""
+    table = pd.read_csv(data_folder() / "derived" / "shared_clusters.csv").set_index(["workload", "policy"])
+    return float(table["mean"][workload, policy])
+
+
+@reproduces("pollux_goodput_fn")
+def goodput(
+    alpha_c: float, beta_c: float, alpha_n: float, beta_n: float, gamma: float, nodes: int, replicas: int,
+    local: int, sqr: float, var: float, M0: int,
+) -> tuple[float, float, float]:  # fmt: skip
+    """Throughput, efficiency and their product."""
+    job = optimize.StatisticalGoodput(
+        compute=alpha_c, compute_per_sample=beta_c, nodes=alpha_n, nodes_per_replica=beta_n, local=0.0,
+        local_per_replica=0.0, overlap=gamma, noise=var / sqr * M0, batch=M0,
+    )  # fmt: skip
+    split = nodes, replicas, local
+    return float(job.throughput(*split)), float(job.efficiency(replicas * local)), float(job.goodput(*split))
+
+
+@reproduces("gns_eff")
+def efficiency(phi: float, M0: int, M: int) -> float:
+    """(noise + M0) / (noise + M)."""
+    costs = dict.fromkeys(("compute", "compute_per_sample", "nodes", "nodes_per_replica"), 0.0)
+    job = optimize.StatisticalGoodput(
+        **costs, local=0.0, local_per_replica=0.0, overlap=1.0, noise=phi, batch=M0
+    )
+    return float(job.efficiency(M))
+
+
+@reproduces("adaptdl_goodput")
+def published_goodput(sets: int) -> float:
+    """Largest relative difference from equations 4 to 8, written out with norm and variance."""
+    draw, worst = np.random.default_rng(0), 0.0
+    for _ in range(sets):
+        a, b, n, dn, r, dr = draw.uniform(1e-4, 1, 6)
+        gamma, sqr, var = draw.uniform(1, 10), *draw.uniform(0.1, 10, 2)
+        nodes, m, s, base = (int(draw.integers(1, top)) for top in (5, 64, 4, 9))
+        k = 2 * nodes
+        summed = n + dn * (k - 2) if nodes > 1 else r + dr * (k - 2)
+        step = s * (a + b * m) + ((a + b * m) ** gamma + summed**gamma) ** (1 / gamma)
+        scale = k * m * (s + 1) * 8 / base
+        expected = k * m * 8 * (s + 1) / step * (var + sqr) / (var / scale + sqr) / scale
+        job = optimize.StatisticalGoodput(
+            compute=a, compute_per_sample=b / 8, nodes=n, nodes_per_replica=dn, local=r, local_per_replica=dr,
+            overlap=gamma, noise=var / sqr * base, batch=base,
+        )  # fmt: skip
+        worst = max(worst, abs(float(job.goodput(nodes, k, 8 * m, s)) / expected - 1))
+    return worst
+
+
+def _interpolated(batches: str, milliseconds: str) -> list[float]:
+    """Latencies [s] of a batch of 1, 2, ... between measured ones."""
+    at, measured = ([float(x) for x in text.split()] for text in (batches, milliseconds))
+    return list(np.interp(np.arange(1, int(at[-1]) + 1), at, measured) * MILLISECOND)
+
+
+@reproduces("nexus_toy_A")
+def duty_cycle(rate: float, objective: float, batches: str, latencies_ms: str) -> tuple[float, float]:
+    """Duty cycle and worst latency of the rest of a session [ms]."""
+    plan = optimize.nexus({"A": _interpolated(batches, latencies_ms)}, {"A": objective}, {"A": rate})
+    row = plan.to_frame().iloc[-1]
+    return float(row["duty"]) / MILLISECOND, float(row["worst"]) / MILLISECOND
+
+
+@reproduces("nexus_fig2")
+def shared_gpus(fact: Fact, rates: str, objectives_ms: str, batches: str) -> tuple[int, int]:
+    """GPUs in use for A with B, and for A with C."""
+    names = "ABC"
+    latency = {name: _interpolated(batches, str(fact.inputs[name])) for name in names}
+    limit = dict(zip(names, (float(x) * MILLISECOND for x in objectives_ms.split()), strict=True))
+    rate = dict(zip(names, map(float, rates.split()), strict=True))
+    found = [
+        optimize.nexus(
+            {n: latency[n] for n in pair}, {n: limit[n] for n in pair}, {n: rate[n] for n in pair}
+        ).gpus
+        for pair in ("AB", "AC")
+    ]
+    return found[0], found[1]
+
+
+@reproduces("pipeswitch_dp")
+def groupings(instances: int, most_layers: int) -> int:
+    """Random models whose best grouping among all is as good as the plan."""
+    draw, same = np.random.default_rng(0), 0
+    for _ in range(instances):
+        send, compute = draw.uniform(0, 3, (2, int(draw.integers(2, most_layers + 1))))
+        calls = dict(zip(("per_send", "per_group"), draw.uniform(0, 1, 2).tolist(), strict=True))
+        least = _least_of_all(send, compute, **calls)
+        same += abs(optimize.switch_plan(send, compute, **calls).time - least) < 1e-12
+    return same
+
+
+def _least_of_all(send: Any, compute: Any, per_send: float, per_group: float) -> float:
+    """Least end of all groupings, followed layer by layer."""
+    n = send.size
+    cut = np.arange(2 ** (n - 1))[:, None] >> np.arange(n) & 1 == 1
+    cut[:, -1] = True
+    now, held, groups = np.zeros((3, len(cut)))
+    for i, arrival in enumerate(np.cumsum(send)):
+        held, groups = held + compute[i], groups + cut[:, i]
+        now = np.where(cut[:, i], np.maximum(now, arrival + per_send * groups) + per_group + held, now)
+        held = np.where(cut[:, i], 0.0, held)
+    return float(now.min())
+
+
+@reproduces("roofline_ridge")
+def ridges(v100_peak: float, v100_rate: float) -> tuple[float, float, float]:
+    """Operations per byte from which a GPU computes at its peak."""
+    newer = [hardware.accelerator(name) for name in ("a100-40gb", "h100-80gb")]
+    first, second = (gpu.peak["bf16"] / gpu.memory_bandwidth for gpu in newer)
+    return v100_peak / v100_rate, first, second
+
+
+@reproduces("welder_gemm")
+def tiled_product(side: int, memory_bytes: float, element_bytes: float) -> tuple[float, float]:
+    """Words of the best tile, and of a bound for any order of multiplications."""
+    sizes = dict.fromkeys("mnk", side)
+    gemm = workload.TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"), sizes=sizes)
+    memory = memory_bytes / element_bytes
+    return workload.tile_schedule([gemm], memory).words, 2 * side**3 / memory**0.5
+
+
+def _chain(rows: int, channels: tuple[int, ...], window: int) -> list[workload.TileOperator]:
+    """Convolutions over one image, without borders."""
+    found, wide = [], rows
+    for i in range(len(channels) - 1):
+        wide -= window - 1
+        sizes = {"d": channels[i + 1], "y": wide, "x": wide, "c": channels[i], "r": window, "s": window}
+        reads = (f"X{i}[c,y+r,x+s]", f"W{i}[d,c,r,s]")
+        found.append(
+            workload.TileOperator(name=f"layer {i}", writes=f"X{i + 1}[d,y,x]", reads=reads, sizes=sizes)
+        )
+    return found
+
+
+@theorem("THM-isosceles-stream", system="ISOSceles")
+def streamed_words() -> tuple[float, float]:
+    """Rows of a pruned network that stream through all layers move what an execution row by row counts."""
+    draw, layers = np.random.default_rng(0), _chain(12, (3, 5, 4, 2), 3)
+    weights = [
+        draw.random((b, a, 3, 3)) * (draw.random((b, a, 3, 3)) < 0.3) for a, b in ((3, 5), (5, 4), (4, 2))
+    ]
+    image = draw.random((3, 12, 12)) * (draw.random((3, 12, 12)) < 0.5)
+    moved = sum(np.count_nonzero(kernel) for kernel in weights)
+    lines: list[list[Any]] = [[] for _ in weights]
+    for row in range(12):
+        moved += np.count_nonzero(image[:, row])
+        fresh = image[:, row]
+        for i, kernel in enumerate(weights):
+            lines[i] = [*lines[i][-2:], fresh]
+            if len(lines[i]) < 3:
+                break
+            window = np.lib.stride_tricks.sliding_window_view(np.stack(lines[i], axis=1), 3, axis=2)
+            fresh = np.einsum("crxs,dcrs->dx", window, kernel)
+        else:
+            moved += np.count_nonzero(fresh)
+    density = {f"W{i}": float((w > 0).mean()) for i, w in enumerate(weights)} | {
+        "X0": float((image > 0).mean())
+    }
+    tile = {"d": 2, "y": 1, "x": 6}
+    return workload.tile_group(layers, tile, density=density, stream="y").words, float(moved)
+
+
+@theorem("THM-tile-data-movement", system="WELDER")
+def connected_as_fused() -> tuple[float, float]:
+    """Connected pointwise operators move what the operators of an encoder layer say of the group."""
+    layer = workload.encoder_layer(2, 6, 12, 3, 20)
+    part = layer[layer["group"] == "relu"].iloc[:2]
+    wide = {"t": 12, "u": 20}
+    bias = workload.TileOperator(name="bias", writes="fb[t,u]", reads=("f[t,u]", "b1[u]"), sizes=wide)
+    relu = workload.TileOperator(name="relu", writes="fr[t,u]", reads=("fb[t,u]",), sizes=wide)
+    found = workload.tile_group([bias, relu], {"t": 3, "u": 20}, stream="t")
+    return found.words, float(workload.words_moved(part, ["relu"]).sum())
+
+
+@theorem("THM-elastic-work", system="ElasticDL / elastic training")
+def elastic_work() -> tuple[float, float]:
+    """Elastic jobs whose speed is their GPUs keep all GPUs busy: they end at work over GPUs."""
+    model = optimize.StatisticalGoodput(
+        compute=0.0, compute_per_sample=1.0, nodes=0.0, nodes_per_replica=0.0, local=0.0,
+        local_per_replica=0.0, overlap=1.0, noise=0.0, batch=48,
+    )  # fmt: skip
+    app = optimize.modelled_application(model, epochs=1, steps=100, limits=(1, 48, 96))
+    jobs = pd.DataFrame(
+        {"name": list("abcd"), "time": 0, "application": "x", "num_replicas": 16, "batch_size": 48}
+    )
+    run = optimize.share_cluster(jobs, {"x": app}, "elastic", nodes=4, interval=1.0, restart=0.0)
+    return float(run.jobs["completion"].max()) - 1.0, 4 * 100 * 48 / 16

@@ -1,0 +1,131 @@
+"""Pictures of a way of splitting a model: what each GPU holds, who sends to whom, who stops together."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyArrowPatch, Rectangle
+from numpy.typing import NDArray
+
+from relparallel._checks import require_instance, require_int
+from relparallel.parallel import Placement
+from relparallel.parallel.group_links import groups_of
+from relparallel.plotting import PALETTE
+
+_SIDE = 8  # rows of layers and columns of a layer's width, in the picture of a model
+_INNER = ("tensor", "context", "pipeline", "expert")
+
+
+def draw_split(placement: Placement, ax: Axes, *, gpus_per_node: int = 4, failed: int = 0) -> Axes:
+    """Draw the GPUs of a job, node by node, with the part of the model that each one holds.
+
+    Parameters
+    ----------
+    placement : Placement
+        Strategy, and which GPU runs which rank.
+    ax : Axes
+        Where to draw.
+    gpus_per_node : int
+        GPUs in a row of the picture.
+    failed : int
+        The GPU that fails, crossed out.
+
+    Returns
+    -------
+    Axes
+        A square for each GPU: layers from top to bottom, the width of a layer from left to right, what it
+        holds in blue, the share of the batch that it works on below. Arrows join groups that send
+        activations or tokens (blue) and replicas, which sum gradients (grey). A red frame: stops with the
+        failed one.
+
+    Examples
+    --------
+    >>> from relparallel.parallel import Strategy
+    >>> from relparallel.plotting import figure
+    >>> fig, ax = figure(height=2.0)
+    >>> len(draw_split(Placement(strategy=Strategy(tensor=4, data=2)), ax).texts)
+    1
+    """
+    require_instance(Placement, placement=placement)
+    require_instance(Axes, ax=ax)
+    require_int(gpus_per_node=gpus_per_node, at_least=1)
+    gpus = placement.strategy.gpus
+    require_int(failed=failed, at_least=0, at_most=gpus - 1)
+    place = np.array([(1.4 * (g % gpus_per_node), -2.0 * (g // gpus_per_node)) for g in range(gpus)])
+    stops, held, share = _stopped(placement, failed), _held(placement), _shares(placement)
+    for gpu, (x, y) in enumerate(place):
+        extent = (x, x + 1, y, y + 1)
+        ax.imshow(held[gpu], extent=extent, cmap="Blues", vmin=0, vmax=1.4, interpolation="nearest", zorder=2)
+        edge = PALETTE["vermilion"] if gpu in stops else PALETTE["grey"]
+        ax.add_patch(Rectangle((x, y), 1, 1, fill=False, edgecolor=edge, linewidth=1.6, zorder=3))
+        ax.add_patch(Rectangle((x, y - 0.2), 1, 0.12, color=PALETTE["grey"], alpha=0.25, linewidth=0))
+        begin, width = share[gpu]
+        ax.add_patch(Rectangle((x + begin, y - 0.2), width, 0.12, color=PALETTE["orange"], linewidth=0))
+    for degree, color in [("data", "grey"), *((name, "blue") for name in _INNER)]:
+        for group in groups_of(placement, degree) if getattr(placement.strategy, degree) > 1 else ():
+            for one, other in pairwise(group):
+                ax.add_patch(_arrow(place[one], place[other], PALETTE[color]))
+    x, y = place[failed] + 0.5
+    ax.text(x, y, "×", color=PALETTE["vermilion"], fontsize=22, ha="center", va="center", zorder=5)
+    low, high = place.min(axis=0), place.max(axis=0)
+    ax.set(xlim=(low[0] - 0.1, high[0] + 1.1), ylim=(low[1] - 0.25, high[1] + 1.1), aspect="equal")
+    ax.axis("off")
+    return ax
+
+
+def _held(placement: Placement) -> NDArray[np.float64]:
+    """Part of the model on each GPU, [gpus, layers, width]: 1 where it is held."""
+    s = placement.strategy
+    held = np.zeros((s.gpus, _SIDE, _SIDE))
+    stage, slice_ = _number(placement.stages.T, s.gpus), _number(placement.tensor_groups, s.gpus)
+    piece, expert = _number(placement.shard_groups, s.gpus), _number(groups_of(placement, "expert"), s.gpus)
+    row, column = np.mgrid[:_SIDE, :_SIDE]
+    for gpu in range(s.gpus):
+        own = (row * s.pipeline // _SIDE == stage[gpu]) & (column * s.tensor // _SIDE == slice_[gpu])
+        if s.expert > 1:  # every other layer is one of experts
+            own &= (row % 2 == 0) | (column * s.expert // _SIDE == expert[gpu])
+        if s.zero_stage == 3:
+            own &= (row * _SIDE + column) * s.shard_group // _SIDE**2 == piece[gpu]
+        held[gpu] = own
+    return held
+
+
+def _shares(placement: Placement) -> NDArray[np.float64]:
+    """Begin and width of the tokens that each GPU works on, of all of the batch, [gpus, 2]."""
+    s = placement.strategy
+    sequence = _number(placement.data_groups, s.gpus), _number(placement.context_groups, s.gpus)
+    begin = (sequence[0] * s.context + sequence[1]) / (s.data * s.context)
+    return np.column_stack([begin, np.full(s.gpus, 1 / (s.data * s.context))])
+
+
+def _stopped(placement: Placement, failed: int) -> set[int]:
+    """GPUs that cannot go on: the replica, the group of experts, all who share states with them."""
+    s, stops = placement.strategy, {failed}
+    kinds = [placement.replicas, *([groups_of(placement, "expert")] if s.expert > 1 else [])]
+    kinds += [placement.shard_groups] if s.zero_stage == 3 else []
+    for groups in kinds:
+        stops |= set(groups[np.isin(groups, sorted(stops)).any(axis=1)].ravel().tolist())
+    return stops
+
+
+def _number(groups: NDArray[np.int64], gpus: int) -> NDArray[np.int64]:
+    """Place of every GPU in its group."""
+    found = np.zeros(gpus, dtype=np.int64)
+    found[groups] = np.arange(groups.shape[1])
+    return found
+
+
+def _arrow(one: NDArray[np.float64], other: NDArray[np.float64], color: str) -> FancyArrowPatch:
+    """Arrow from a square to a later one: to its neighbour, down to the next row, or over the others."""
+    right, down = other[0] - one[0], one[1] - other[1]
+    shifts = ((0.5, -0.24), (0.5, 1.0)) if down else ((1.0, 0.5), (0.0, 0.5))
+    if not down and right > 2:
+        shifts = ((0.5, 1.0), (0.5, 1.0))
+    begin, end = ((x + dx, y + dy) for (x, y), (dx, dy) in zip((one, other), shifts, strict=True))
+    bend = -0.3 if shifts[0] == shifts[1] else 0.0
+    return FancyArrowPatch(
+        begin, end, arrowstyle="<|-|>", mutation_scale=6, connectionstyle=f"arc3,rad={bend}", color=color,
+        linewidth=0.9, shrinkA=0.5, shrinkB=0.5, zorder=4,
+    )  # fmt: skip

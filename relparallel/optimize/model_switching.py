@@ -1,0 +1,125 @@
+"""Switching a GPU to another model: groups of layers that overlap sending and computing (PipeSwitch)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from relparallel._checks import require_real
+from relparallel.chain import best_chains
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchPlan:
+    """Groups of layers that are sent, and computed, as one.
+
+    Attributes
+    ----------
+    groups : tuple of int
+        Layers of every group.
+    time : float
+        Until the last layer has computed [s].
+    bound : float
+        What no grouping goes below [s].
+    """
+
+    groups: tuple[int, ...]
+    time: float
+    bound: float
+
+
+def switching_time(
+    send: ArrayLike, compute: ArrayLike, groups: Sequence[int], *, per_send: float, per_group: float
+) -> float:
+    """Seconds until a model has been sent group by group and has computed, each group once it is there.
+
+    Parameters
+    ----------
+    send, compute : array
+        Seconds of every layer.
+    groups : sequence of int
+        Layers of every group.
+    per_send, per_group : float
+        Seconds that a group adds to sending and to computing.
+
+    Returns
+    -------
+    float
+        ``end = max(end, sent) + per_group + compute`` over the groups; groups are sent without a break.
+
+    References
+    ----------
+    Bai et al., "PipeSwitch", OSDI 2020, section 4.2.
+
+    Examples
+    --------
+    >>> switching_time([3, 1, 1], [1, 1, 2], [1, 2], per_send=0.5, per_group=0.1)
+    9.1
+    """
+    sent, computed = _layers(send, compute)
+    require_real(per_send=per_send, per_group=per_group, at_least=0)
+    sizes = np.asarray(require_real(groups=groups, at_least=1))
+    if sizes.ndim != 1 or sizes.sum() != sent.size or (sizes % 1).any():
+        raise ValueError(f"groups must hold all {sent.size} layers, got {list(groups)}")
+    ends = np.cumsum(sizes).astype(int)
+    arrived = np.cumsum(sent)[ends - 1] + per_send * np.arange(1, ends.size + 1)
+    now = 0.0
+    for arrival, work in zip(arrived, np.diff(np.cumsum(computed)[ends - 1], prepend=0.0), strict=True):
+        now = max(now, float(arrival)) + per_group + float(work)
+    return now
+
+
+def switch_plan(send: ArrayLike, compute: ArrayLike, *, per_send: float, per_group: float) -> SwitchPlan:
+    """Group the layers of a model so that it is ready soonest.
+
+    Parameters
+    ----------
+    send, compute : array
+    per_send, per_group : float
+        As for `switching_time`.
+
+    Returns
+    -------
+    SwitchPlan
+        Optimal: with g groups sent, only the end so far matters for the rest, so the best one for every g and
+        layer is enough, where the paper prunes a search over all 2^(n-1) groupings.
+
+    References
+    ----------
+    Bai et al., "PipeSwitch", OSDI 2020, section 4.2.
+
+    Examples
+    --------
+    >>> plan = switch_plan([3, 1, 1, 1], [1, 1, 1, 2], per_send=0.5, per_group=0.1)
+    >>> plan.groups, round(plan.time, 3)
+    ((2, 1, 1), 9.8)
+    """
+    sent, computed = _layers(send, compute)
+    require_real(per_send=per_send, per_group=per_group, at_least=0)
+    arrived, done = np.cumsum(sent), np.append(0.0, np.cumsum(computed))
+    even = ([part.size for part in np.array_split(sent, n)] for n in range(1, sent.size + 1))
+    some = min(switching_time(sent, computed, n, per_send=per_send, per_group=per_group) for n in even)
+    last = float(arrived[-1] + computed[-1])
+    most = int((some - last) / per_send * (1 + 1e-9)) if per_send else 0  # groups that may still be better
+
+    def cost(stop: int, used: int, k: int) -> tuple[FloatArray, FloatArray]:
+        add = per_group + done[stop] - done[:stop]
+        return add, arrived[stop - 1] + used * per_send + add
+
+    found = best_chains(sent.size, cost, devices=min(most, sent.size), most=1)
+    used = int(found.values[:, 0, -1].argmin())
+    groups = tuple(stop - start for start, stop, _ in found.groups(devices=used))
+    bound = max(last, float(sent[0]) + float(done[-1])) + per_send + per_group
+    return SwitchPlan(groups=groups, time=float(found.values[used, 0, -1]), bound=bound)
+
+
+def _layers(send: ArrayLike, compute: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    sent, computed = (np.atleast_1d(x) for x in require_real(send=send, compute=compute, at_least=0))
+    if sent.ndim != 1 or sent.shape != computed.shape or not sent.size:
+        raise ValueError(
+            f"send and compute must be as long as each other, got {sent.shape}, {computed.shape}"
+        )
+    return sent, computed

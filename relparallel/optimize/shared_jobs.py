@@ -1,0 +1,322 @@
+"""Jobs that share a cluster: what their steps take, what a batch is worth, and how long they are."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.interpolate import LinearNDInterpolator
+
+from relparallel._checks import require_instance, require_int, require_real
+from relparallel.optimize.goodput_fit import StatisticalGoodput, statistical_goodput_fit
+
+FloatArray = NDArray[np.float64]
+Placement = tuple[int, ...]
+Times = Callable[[Placement, int], tuple[float, float]]
+_KEYS: Final = ["num_nodes", "num_replicas", "local_bsz"]
+_SECONDS: Final = ["step_time", "sync_time"]
+NODE: Final = 4  # GPUs of a node
+_CANDIDATES: Final = 50  # batch sizes that are tried, from the least to the largest
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Application:
+    """A kind of training job: seconds of its steps, worth of its batches, length.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in a table of jobs.
+    step_times : callable
+        From GPUs per node and samples per GPU to the seconds of a step and of its wait for gradients.
+    progress : array
+        Progress at the end of every epoch, from 0 [steps of the smallest batch].
+    batches : array
+        Batch sizes at which gradients were measured, [B].
+    square, variance : array
+        Squared norm and variance of the gradient by batch size and epoch, [B, epochs].
+    iterations : array
+        Optimizer steps until the end of every epoch by batch size, [B, epochs].
+    smallest, largest : int
+        Samples that a GPU may take at a time.
+    most : int
+        GPUs that a scheduler may give, where it chooses the number.
+    model : StatisticalGoodput
+        What a scheduler believes.
+    measured : DataFrame or None
+        Steps that the model was fitted to.
+    """
+
+    name: str
+    step_times: Times
+    progress: FloatArray
+    batches: NDArray[np.int64]
+    square: FloatArray
+    variance: FloatArray
+    iterations: FloatArray
+    smallest: int
+    largest: int
+    most: int
+    model: StatisticalGoodput
+    measured: pd.DataFrame | None = None
+    _seen: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def epochs(self) -> int:
+        """Epochs until the job is done."""
+        return self.progress.size - 1
+
+    def noise(self, batch: int, epoch: int) -> float:
+        """Gradient noise scale [samples], interpolated between measured batch sizes."""
+        square = np.interp(batch, self.batches, self.square[:, epoch])
+        return float(np.interp(batch, self.batches, self.variance[:, epoch]) / square * self.batches[0])
+
+    def steps_left(self, batch: int, epoch: int) -> float:
+        """Optimizer steps of the epochs after this one; 1 in the last."""
+        left = np.interp(batch, self.batches, self.iterations[:, -1] - self.iterations[:, epoch])
+        return max(float(left), 1.0)
+
+    def goodput(self, placement: Placement, samples: int, accumulation: int, epoch: int) -> float:
+        """Steps of the smallest batch that a second is worth."""
+        key = placement, samples, accumulation, epoch
+        if key not in self._seen:
+            step, waited = self.step_times(placement, samples)
+            batch, base = sum(placement) * samples * (accumulation + 1), int(self.batches[0])
+            noise = self.noise(batch, epoch)
+            gain = batch / base * (noise + base) / (noise + batch)
+            self._seen[key] = gain / (step + accumulation * (step - waited))
+        return float(self._seen[key])
+
+    def split(self, batch: int, gpus: int) -> tuple[int, int]:
+        """Samples per GPU and accumulation steps of a batch; a single GPU accumulates a grown one."""
+        each = -(-batch // gpus)
+        accumulation = -(-each // self.largest) - 1
+        if gpus == 1 and batch > self.batches[0]:
+            accumulation = max(1, accumulation)
+        samples = -(-each // (accumulation + 1))
+        return min(samples, int(self.batches[-1]) // (gpus * (accumulation + 1))), accumulation
+
+    @cached_property
+    def candidates(self) -> tuple[NDArray[np.int64], ...]:
+        """Samples per GPU, accumulation steps, batch and believed samples per second, [64, candidates]."""
+        gpus = np.arange(1, 65)[:, None]
+        least = np.minimum(np.maximum(self.batches[0], self.smallest * gpus), self.batches[-1])
+        each = np.geomspace(least[:, 0], self.batches[-1], _CANDIDATES).T / gpus
+        steps = np.ceil(each / self.largest - 1e-8) - 1
+        steps = np.where((gpus == 1) & (each > self.batches[0] + 1e-8), np.maximum(steps, 1), steps)
+        samples = np.ceil(each / (steps + 1) - 1e-8)
+        batch = gpus * samples * (steps + 1)
+        speed = self.model.throughput(-(-gpus // NODE), gpus, samples, steps)
+        allowed = (samples >= self.smallest) & (samples <= self.largest) & (batch <= self.batches[-1])
+        return samples.astype(int), steps.astype(int), batch.astype(int), np.where(allowed, speed, 0.0)
+
+    def step_time(self, batch: int, gpus: int) -> float:
+        """Seconds of a step of a batch on full nodes."""
+        if (batch, gpus) not in self._seen:
+            placement = (NODE,) * (gpus // NODE) + ((gpus % NODE,) if gpus % NODE else ())
+            samples, accumulation = self.split(batch, gpus)
+            step, waited = self.step_times(placement, samples)
+            self._seen[batch, gpus] = step + accumulation * (step - waited)
+        return float(self._seen[batch, gpus])
+
+    def believed(self, noise: float) -> tuple[FloatArray, NDArray[np.int64]]:
+        """Best goodput on 1 to 64 GPUs packed on nodes of 4, and the candidate that has it."""
+        if noise not in self._seen:
+            _, _, batch, speed = self.candidates
+            goodput = speed * (noise + self.batches[0]) / (noise + batch)
+            best = goodput.argmax(axis=1)
+            self._seen[noise] = goodput[np.arange(64), best], best
+        found: tuple[FloatArray, NDArray[np.int64]] = self._seen[noise]
+        return found
+
+
+def modelled_application(
+    model: StatisticalGoodput, epochs: int, steps: float, limits: tuple[int, int, int], name: str = "modelled"
+) -> Application:
+    """Make an application whose steps take what a fitted model says.
+
+    Parameters
+    ----------
+    model : StatisticalGoodput
+        Of its steps and its gradients.
+    epochs : int
+        Epochs until it is done.
+    steps : float
+        Steps of the smallest batch that an epoch is worth.
+    limits : tuple of int
+        Fewest and most samples per GPU, and the largest batch.
+    name : str, optional
+        What it is called.
+
+    Returns
+    -------
+    Application
+        With the same gradient noise all the time.
+
+    Examples
+    --------
+    >>> model = StatisticalGoodput(
+    ...     compute=0.1, compute_per_sample=0.01, nodes=0.05, nodes_per_replica=0.005, local=0.01,
+    ...     local_per_replica=0.001, overlap=2, noise=1280, batch=128)
+    >>> modelled_application(model, epochs=10, steps=100, limits=(16, 128, 1024)).step_time(256, 4)
+    0.7402...
+    """
+    require_instance(StatisticalGoodput, model=model)
+    require_int(epochs=epochs, at_least=1, at_most=10**6)
+    require_real(steps=steps, above=0, at_most=1e12)
+    require_instance(str, name=name)
+    if len(require_instance(tuple, limits=limits)) != 3:
+        raise ValueError(f"limits must be fewest and most samples per GPU and a batch, got {limits!r}")
+    smallest, largest, batch = (require_int(limits=limit, at_least=1) for limit in limits)
+    if not (smallest <= largest and model.batch < batch):
+        raise ValueError(
+            f"limits must grow, and end above the batch {model.batch} of the model, got {limits}"
+        )
+    progress: FloatArray = steps * np.arange(epochs + 1.0)
+    return Application(
+        name=name, model=model, progress=progress, smallest=smallest, largest=largest,
+        step_times=_modelled(model), batches=np.array([model.batch, batch]), most=64,
+        square=np.ones((2, epochs)), variance=np.full((2, epochs), model.noise / model.batch),
+        iterations=steps * np.outer([1.0, 1 / _gain(model, batch)], np.arange(1, epochs + 1)),
+    )  # fmt: skip
+
+
+def _gain(model: StatisticalGoodput, batch: int) -> float:
+    """Progress of a step of a batch over that of the smallest."""
+    return float(batch / model.batch * model.efficiency(batch))
+
+
+def _modelled(model: StatisticalGoodput) -> Times:
+    @cache
+    def times(placement: Placement, samples: int) -> tuple[float, float]:
+        step = float(model.step_time(len(placement), sum(placement), samples))
+        return step, step - model.compute - model.compute_per_sample * samples
+
+    return times
+
+
+def read_application(
+    folder: str | PathLike[str], *, epochs: int, largest: int | None = None, most: int = 64
+) -> Application:
+    """Read the measured steps and gradients of an application in the format of Pollux's artefact.
+
+    Parameters
+    ----------
+    folder : str or path
+        With ``placements.csv``, ``scalability.csv`` and a ``validation-M.csv`` for every batch size M.
+    epochs : int
+        Epochs until the job is done.
+    largest : int, optional
+        Most samples per GPU; by default as many as were measured.
+    most : int, optional
+        GPUs that a scheduler may give, where it chooses the number.
+
+    Returns
+    -------
+    Application
+        Placements that were not measured are interpolated linearly between nodes, replicas and samples.
+
+    References
+    ----------
+    Qiao et al., "Pollux", OSDI 2021, section 5.3 and its artefact.
+
+    Examples
+    --------
+    >>> read_application("traces/cifar10", epochs=100)  # doctest: +SKIP
+    """
+    require_int(epochs=epochs, at_least=1)
+    require_int(most=most, at_least=1)
+    if largest is not None:
+        require_int(largest=largest, at_least=1)
+    path = Path(require_instance((str, PathLike), folder=folder))
+    found = {int(match[1]): file for file in path.glob("validation-*.csv")
+             if (match := re.fullmatch(r"validation-(\d+)\.csv", file.name))}  # fmt: skip
+    if not found:
+        raise ValueError(f"folder must hold a file validation-M.csv, got none in {path}")
+    runs = [_table(found[size], ["progress", "iteration", "grad_sqr", "grad_var"]) for size in sorted(found)]
+    if (short := min(map(len, runs))) < epochs:
+        raise ValueError(f"epochs must be at most {short}, the epochs measured in {path}, got {epochs}")
+    placed = _table(path / "placements.csv", ["placement", "local_bsz", *_SECONDS])
+    digits = placed["placement"].astype(int).astype(str)
+    placed = placed.assign(num_nodes=digits.str.len(), num_replicas=[sum(map(int, text)) for text in digits])
+    spread = _table(path / "scalability.csv", [*_KEYS, *_SECONDS])
+    every = pd.concat([placed.groupby(_KEYS)[_SECONDS].mean().reset_index(), spread], ignore_index=True)
+    iterations, square, variance = (
+        np.array([run[c][:epochs] for run in runs]) for c in ("iteration", "grad_sqr", "grad_var")
+    )
+    sizes = np.array(sorted(found))
+    noise = float(np.median(variance[0] / np.maximum(square[0], 1e-300)) * sizes[0])
+    return Application(
+        name=path.name, step_times=_interpolated(placed, every), batches=sizes, square=square,
+        progress=np.append(0.0, np.min([run["progress"][:epochs] for run in runs], axis=0)),
+        variance=variance, iterations=iterations, most=most, smallest=int(placed["local_bsz"].min()),
+        largest=largest or int(placed["local_bsz"].max()),
+        model=statistical_goodput_fit(every, noise=noise, batch=int(sizes[0])), measured=every,
+    )  # fmt: skip
+
+
+def _interpolated(placed: pd.DataFrame, every: pd.DataFrame) -> Times:
+    """Times between measured samples per GPU on a measured placement, else between all measurements."""
+    digits = placed["placement"].astype(int)
+    known = {tuple(map(int, str(text))): rows for text, rows in placed.groupby(digits)}
+    between = LinearNDInterpolator(every[_KEYS].to_numpy(), every[_SECONDS].to_numpy())
+    seen: dict[tuple[Placement, int], tuple[float, float]] = {}
+
+    def times(placement: Placement, samples: int) -> tuple[float, float]:
+        turned = min(placement[i:] + placement[:i] for i in range(len(placement)))
+        if (turned, samples) not in seen:
+            if (rows := known.get(turned)) is not None:
+                found = [float(np.interp(samples, rows["local_bsz"], rows[c])) for c in _SECONDS]
+            else:
+                found = between([min(len(turned), 16), sum(turned), samples])[0].tolist()
+            if np.isnan(found).any():
+                raise ValueError(f"no time was measured around {samples} samples on GPUs {turned}")
+            seen[turned, samples] = found[0], found[1]
+        return seen[turned, samples]
+
+    return times
+
+
+def read_shared_jobs(path: str | PathLike[str]) -> pd.DataFrame:
+    """Read the jobs of a workload in the format of Pollux's artefact.
+
+    Parameters
+    ----------
+    path : str or path
+        A CSV file with ``name``, ``time`` of arrival [s], ``application``, ``num_replicas`` (GPUs asked for)
+        and ``batch_size``.
+
+    Returns
+    -------
+    DataFrame
+        Those columns.
+
+    Examples
+    --------
+    >>> read_shared_jobs("workloads/workload-6.csv")  # doctest: +SKIP
+    """
+    require_instance((str, PathLike), path=path)
+    return _table(Path(path), ["time", "num_replicas", "batch_size"], ["name", "application"])
+
+
+def _table(path: Path, numbers: Sequence[str], texts: Sequence[str] = ()) -> pd.DataFrame:
+    """Columns of a CSV file; numbers must be finite and not negative. Damage is told with its line."""
+    if not path.is_file():
+        raise ValueError(f"{path} must be a file, got none")
+    raw = pd.read_csv(path, dtype=str, keep_default_na=False, skip_blank_lines=False)
+    if missing := [name for name in [*numbers, *texts] if name not in raw]:
+        raise ValueError(f"{path} must have a column {missing[0]} in line 1, got {list(raw)}")
+    found: Mapping[str, Any] = {name: pd.to_numeric(raw[name], errors="coerce") for name in numbers}
+    for name, column in found.items():
+        if (bad := ~(np.isfinite(column) & (column >= 0))).any():
+            row = int(bad.to_numpy().argmax())
+            raise ValueError(
+                f"{path} must have a number of at least 0 as {name} in line {row + 2}, got {raw[name][row]!r}"
+            )
+    return pd.DataFrame({name: raw[name] for name in texts} | dict(found))

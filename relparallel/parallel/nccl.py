@@ -1,0 +1,140 @@
+"""NCCL's own prediction of an all-reduce: a table of latencies and bandwidths that picks what it runs.
+
+The constants are those of release 2.30.7, rows ``nccl_*`` of the published facts. The tuner is a selector and
+no measurement: with the numbers of issue 1154 it is 15 % below what NCCL then did. CPUs are Intel's; NVLS,
+CollNet, and what channels of a tree cannot carry by LL128 are left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from relparallel._checks import require_choice, require_int
+from relparallel.parallel._arguments import require_number
+from relparallel.published import facts
+from relparallel.units import GB, MICROSECOND
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PROTOCOLS: Final = ("ll", "ll128", "simple")
+ARCHITECTURES: Final = ("volta", "ampere", "hopper", "blackwell")
+_OVERHEAD: Final = 1.0  # us that an Intel CPU takes to post a message, three times for the protocol "simple"
+_TREE_SHARE: Final = {  # of a tree's bandwidth, for 64, 128, ... bytes; 1 beyond
+    "ll": "1 1 1 1 .9 .8 .7 .7 .7 .7 .6 .5 .4 .4 .5 .6 .7 .8 .9 1 1 1 1",
+    "ll128": "1 1 1 1 1 .9 .8 .8 .8 .7 .6 .6 .6 .6 .6 .6 .8 .9 .9 .9 .9 1 1",
+    "simple": ".9 .9 .9 .9 .9 .9 .9 .8 .7 .6 .6 .5 .5 .5 .5 .6 .7 .8 .7 .7 .8 .9 .9",
+}
+
+
+def nccl_times(
+    size: float, ranks: int, nodes: int, channels: int, channel_bandwidth: float, architecture: str,
+    link: str = "nvlink",
+) -> pd.DataFrame:  # fmt: skip
+    """Latency, bandwidth and time of an all-reduce as NCCL's tuner has them, what it would run first.
+
+    Parameters
+    ----------
+    size : float
+        Bytes of the vector, at least 1.
+    ranks, nodes : int
+        n of at least 2, and N nodes with equally many each.
+    channels : int
+        Rings or trees in parallel.
+    channel_bandwidth : float
+        Of each [bytes/s]: inside a node for up to two nodes, else between them.
+    architecture : {"volta", "ampere", "hopper", "blackwell"}
+        Of the GPUs.
+    link : {"nvlink", "pci"}
+        Between the GPUs of a node.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``latency`` [s], ``bandwidth`` [bytes/s of the vector] and ``time`` [s], latency and
+        size/bandwidth; rows by algorithm and protocol ("ll" sends a flag with every 4 bytes, "ll128" with
+        every 120), ascending in time.
+
+    Notes
+    -----
+    Latency of a ring: base + 2 (n - N) max(inside, overhead) + 2 (N - 1) net, without overhead on one node;
+    of a tree: base + 2 ((n/N - 1) inside + floor(log2 N) net). Bandwidth of a ring: n/(2 (n - 1)) of the bus,
+    for LL of min(limit, bus/2), for LL128 of min(0.92 bus, channels limit); of a tree: half of
+    min(0.92 bus, channels limit), for LL the 3.8th part, for LL128 7/9 on one node and 120/128 on several.
+    In ``time`` a tree has a measured share of it by size; "ring", "simple" between nodes has 1.9 times the
+    latency before Ampere and 1.4 since, from 64 bytes for each channel and rank on.
+
+    References
+    ----------
+    NVIDIA, NCCL 2.30.7, ``src/graph/tuning.cc``; the shares of trees from release 2.20.
+
+    Examples
+    --------
+    >>> found = nccl_times(1e9, 16, 2, channels=12, channel_bandwidth=20e9, architecture="ampere")
+    >>> found.index[0], round(1e6 * found.loc[("ring", "simple"), "latency"], 3)
+    (('ring', 'simple'), 131.6)
+    """
+    import pandas as pd
+
+    require_number(size=size, at_least=1)
+    n, many = require_int(ranks=ranks, at_least=2), require_int(nodes=nodes, at_least=1)
+    if n % many:
+        raise ValueError(f"nodes must divide ranks = {ranks}, got {nodes}")
+    require_choice(("nvlink", "pci"), link=link)
+    kind = ARCHITECTURES.index(require_choice(ARCHITECTURES, architecture=architecture))
+    bus = require_int(channels=channels, at_least=1) * require_number(
+        channel_bandwidth=channel_bandwidth, above=0
+    )
+    rows = {}
+    for protocol in PROTOCOLS:
+        ring, tree = (_latency(a, protocol, n, many, link) for a in ("ring", "tree"))
+        plateau = protocol == "simple" and many > 1 and size / (channels * n) >= 64
+        rows["ring", protocol] = (
+            ring, _ring_bandwidth(protocol, n, many, channels, bus / GB, kind),
+            (1.4 if kind else 1.9) if plateau else 1.0, 1.0,
+        )  # fmt: skip
+        shares, step = _TREE_SHARE[protocol].split(), max(int(size) >> 6, 1).bit_length() - 1
+        rows["tree", protocol] = (
+            tree, _tree_bandwidth(protocol, many, channels, bus / GB, kind),
+            1.0, float(shares[step]) if step < len(shares) else 1.0,
+        )  # fmt: skip
+    found = pd.DataFrame(rows, index=["latency", "bandwidth", "plateau", "share"]).T
+    found["time"] = found["latency"] * found["plateau"] + size / (found["bandwidth"] * found["share"])
+    return found[["latency", "bandwidth", "time"]].sort_values("time")
+
+
+def _latency(algorithm: str, protocol: str, n: int, nodes: int, link: str) -> float:
+    """Seconds of base, hops inside nodes and hops between them."""
+    names = f"baselat_{algorithm}", f"hwlat_{link}_{algorithm}", f"hwlat_net_{algorithm}"
+    base, inside, net = (float(_table(name)[PROTOCOLS.index(protocol)]) for name in names)
+    if algorithm == "tree":
+        return (base + 2 * ((n // nodes - 1) * inside + (nodes.bit_length() - 1) * net)) * MICROSECOND
+    if nodes > 1:
+        inside = max(inside, _OVERHEAD * (3 if protocol == "simple" else 1))
+    if nodes == n:  # one GPU a node sends and receives by the same card
+        net = float(_table("hwlat_net_tree")[PROTOCOLS.index(protocol)])
+    return (base + 2 * (n - nodes) * inside + 2 * (nodes - 1) * net) * MICROSECOND
+
+
+def _ring_bandwidth(protocol: str, n: int, nodes: int, channels: int, bus: float, kind: int) -> float:
+    """Bytes/s of the vector; ``bus`` in GB/s."""
+    if protocol == "ll":
+        limit = _table("llmaxbw").reshape(4, 3)[kind if nodes == 1 else 0, min(nodes, 3) - 1]
+        bus = min(limit, bus / 2)
+    elif protocol == "ll128":
+        bus = min(0.92 * bus, channels * _table("ring_ll128_perch")[kind])
+    return float(bus * n / (2 * (n - 1)) * GB)
+
+
+def _tree_bandwidth(protocol: str, nodes: int, channels: int, bus: float, kind: int) -> float:
+    """Bytes/s of the vector; ``bus`` in GB/s."""
+    most = channels * _table("tree_perch").reshape(4, 3)[kind, min(nodes, 3) - 1]
+    share = {"ll": 1 / 3.8, "ll128": 7 / 9 if nodes == 1 else 120 / 128, "simple": 1.0}[protocol]
+    return float(min(0.92 * bus, most) * share / 2 * GB)
+
+
+def _table(name: str) -> Any:
+    """Numbers of a row of the published facts."""
+    return np.array(facts("comm-systems")[f"nccl_{name}"].values, dtype=np.float64)

@@ -1,0 +1,333 @@
+"""Operators on tiles: what moves between memory and chip when operators are connected, or run one by one.
+
+The tile of the last output decides the tile of everything before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from relparallel._checks import require_flag, require_instance, require_int, require_real
+from relparallel.chain import best_chains
+from relparallel.hardware import Accelerator
+from relparallel.workload.tile_operators import TileOperator, span
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileGroup:
+    """Connected operators, run tile by tile of the last output.
+
+    Attributes
+    ----------
+    operators : tuple of str
+    tile : mapping of str to int
+        Of the last output.
+    loads, stores : mapping of str to float
+        Words that come from and go to memory by tensor, over all tiles.
+    footprint : float
+        Words on the chip at a time.
+    flops : float
+        Operations, what is computed twice counted twice.
+    """
+
+    operators: tuple[str, ...]
+    tile: Mapping[str, int]
+    loads: Mapping[str, float]
+    stores: Mapping[str, float]
+    footprint: float
+    flops: float
+
+    @property
+    def words(self) -> float:
+        """Words moved in both directions."""
+        return sum(self.loads.values()) + sum(self.stores.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileSchedule:
+    """Groups that a chain of operators is divided into.
+
+    Attributes
+    ----------
+    groups : tuple of TileGroup
+    """
+
+    groups: tuple[TileGroup, ...]
+
+    @property
+    def words(self) -> float:
+        """Words moved by all groups."""
+        return sum(group.words for group in self.groups)
+
+    def steps(self, accelerator: Accelerator, element_bytes: float = 2.0, peak: str = "bf16") -> pd.DataFrame:
+        """Allocate, LoadTiles, ComputeTiles and StoreTiles of every group: bytes, FLOPs, seconds."""
+        import pandas as pd
+
+        require_instance(Accelerator, accelerator=accelerator)
+        require_real(element_bytes=element_bytes, above=0, at_most=64)
+        rate, speed = accelerator.memory_bandwidth, accelerator.peak[peak]
+        rows = []
+        for number, group in enumerate(self.groups):
+            loaded, stored = (element_bytes * sum(part.values()) for part in (group.loads, group.stores))
+            rows += [
+                (number, "Allocate", element_bytes * group.footprint, 0.0, 0.0),
+                (number, "LoadTiles", loaded, 0.0, loaded / rate),
+                (number, "ComputeTiles", 0.0, group.flops, group.flops / speed),
+                (number, "StoreTiles", stored, 0.0, stored / rate),
+            ]
+        return pd.DataFrame(rows, columns=["group", "step", "bytes", "flops", "time"])
+
+
+def tile_group(
+    operators: Sequence[TileOperator],
+    tile: Mapping[str, int],
+    *,
+    kept: Sequence[str] = (),
+    density: Mapping[str, float] | None = None,
+    stream: str | None = None,
+    chunk: int = 16,
+) -> TileGroup:
+    """What connected operators move, hold and compute with one tile of the last output.
+
+    Parameters
+    ----------
+    operators : sequence of TileOperator
+        Each but the last writes what a later one reads.
+    tile : mapping of str to int
+        Size of the tile on each axis of the last output.
+    kept : sequence of str
+        Tensors made inside that somebody needs outside.
+    density : mapping of str to float, optional
+        Words that an entry of a sparse tensor takes on average, its coordinates included; 1 by default.
+    stream : str, optional
+        Axis of the last output along which tiles follow each other: what was read stays until no tile needs
+        it, and what does not depend on the axis is read once. Input-stationary, output-stationary pipelining.
+    chunk : int, optional
+        Entries of a summed axis on the chip at a time, without ``stream``; two chunks are held.
+
+    Returns
+    -------
+    TileGroup
+        Tiles propagate backwards: an axis t wide under a stride s and a window r needs s (t - 1) + r entries.
+        Edge tiles count as whole ones. A pointwise
+        operator writes in place of what only it reads.
+
+    References
+    ----------
+    Shi et al., "Welder", OSDI 2023, section 3. Yang et al., "ISOSceles", HPCA 2023, section 3.
+
+    Examples
+    --------
+    >>> gemm = TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"),
+    ...                     sizes=dict(m=4096, n=4096, k=4096))
+    >>> found = tile_group([gemm], {"m": 128, "n": 256})
+    >>> found.words, found.footprint
+    (822083584.0, 45056.0)
+    """
+    weight, last = _checked(operators, density), operators[-1]
+    require_instance((list, tuple), kept=kept)
+    require_int(chunk=chunk, at_least=1)
+    if set(require_instance(Mapping, tile=tile)) != set(last.axes):
+        raise ValueError(f"tile must have the axes {list(last.axes)}, got {list(tile)}")
+    for axis in tile:
+        require_int(**{f"tile[{axis!r}]": tile[axis]}, at_least=1, at_most=last.sizes[axis])
+    if stream is not None and stream not in last.axes:
+        raise ValueError(f"stream must be one of {list(last.axes)}, got {stream!r}")
+    return _group(operators, tile, tuple(kept), weight, stream, chunk, _extents(operators))
+
+
+def _checked(operators: Sequence[TileOperator], density: Mapping[str, float] | None) -> Mapping[str, float]:
+    """Words of an entry by tensor, where given."""
+    if not require_instance((list, tuple), operators=operators):
+        raise ValueError("operators must hold one operator at least, got none")
+    for operator in operators:
+        require_instance(TileOperator, operators=operator)
+    weights: Mapping[str, float] = require_instance(Mapping, density={} if density is None else density)
+    for name, value in weights.items():
+        require_real(at_least=0, at_most=1e6, **{f"density[{name!r}]": value})  # type: ignore[arg-type]
+    return weights
+
+
+def _extents(operators: Sequence[TileOperator]) -> dict[str, tuple[int, ...]]:
+    """Whole size of every tensor: as written, or as far as somebody reads."""
+    found: dict[str, tuple[int, ...]] = {}
+    for operator in operators:
+        for tensor in operator.inputs:
+            seen = tuple(span(entry, operator.sizes) for entry in tensor.dimensions)
+            known = found.get(tensor.name, seen)
+            found[tensor.name] = tuple(map(max, known, seen))
+    written = {
+        operator.output.name: tuple(operator.sizes[a] for a in operator.axes) for operator in operators
+    }
+    return found | written
+
+
+def _group(
+    operators: Sequence[TileOperator], tile: Mapping[str, int], kept: tuple[str, ...],
+    weight: Mapping[str, float], stream: str | None, chunk: int, extents: Mapping[str, tuple[int, ...]],
+) -> TileGroup:  # fmt: skip
+    last = operators[-1]
+    parts = {
+        last.output.name: _Part(tuple(tile[a] for a in last.axes), tuple(a == stream for a in last.axes), ())
+    }
+    flops = sum(_needs(operator, parts, weight, chunk, extents) for operator in reversed(operators))
+    passes = math.prod(-(-last.sizes[a] // tile[a]) for a in last.axes if a != stream)
+    made = {operator.output.name for operator in operators}
+    read = [tensor.name for operator in operators for tensor in operator.inputs]
+    overwritten = {
+        tensor.name for operator in operators for tensor in operator.inputs
+        if tensor.dimensions == operator.output.dimensions and read.count(tensor.name) == 1
+    }  # fmt: skip
+    loads, stores, footprint = {}, {}, 0.0
+    for name, part in parts.items():
+        words = weight.get(name, 1.0)
+        if name not in made:
+            sides = zip(part.sides, part.moves, extents[name], strict=True)
+            loads[name] = passes * words * math.prod(whole if moves else side for side, moves, whole in sides)
+        elif name in kept or name == last.output.name:
+            stores[name] = words * math.prod(extents[name])
+        if name in overwritten & made - set(kept):
+            continue  # its only reader writes in its place, entry by entry
+        whole_tile = stream is not None or name in made
+        footprint += words * (math.prod(part.sides) if whole_tile else 2 * math.prod(part.held))
+    return TileGroup(
+        operators=tuple(o.name for o in operators), tile=dict(tile), loads=loads, stores=stores,
+        footprint=float(footprint), flops=passes * flops,
+    )  # fmt: skip
+
+
+class _Part(NamedTuple):
+    """What one tile needs of a tensor, where the stream moves, and what is held of it in chunks."""
+
+    sides: tuple[int, ...]
+    moves: tuple[bool, ...]
+    held: tuple[int, ...]
+
+    def join(self, other: _Part) -> _Part:
+        """What two readers need."""
+        both = zip(self, other, strict=True)
+        sides, moves, held = (tuple(map(max, mine, others)) for mine, others in both)
+        return _Part(sides, tuple(map(bool, moves)), held)
+
+
+def _needs(
+    operator: TileOperator, parts: dict[str, _Part], weight: Mapping[str, float], chunk: int,
+    extents: Mapping[str, tuple[int, ...]],
+) -> float:  # fmt: skip
+    """Enter what an operator reads for its tile, and return its operations for all tiles of a stream."""
+    if operator.output.name not in parts:
+        raise ValueError(
+            f"operators must be connected, got {operator.name} whose {operator.output.name} nobody reads"
+        )
+    made = parts[operator.output.name]
+    sizes = dict(operator.sizes) | dict(zip(operator.axes, made.sides, strict=True))
+    streamed = {axis for axis, moves in zip(operator.axes, made.moves, strict=True) if moves}
+    for name, dimensions in operator.inputs:
+        sides = tuple(min(span(e, sizes), w) for e, w in zip(dimensions, extents[name], strict=True))
+        summed = [not any(axis in operator.axes for _, axis in entry) for entry in dimensions]
+        held = tuple(min(side, chunk) if s else side for side, s in zip(sides, summed, strict=True))
+        found = _Part(sides, tuple(any(a in streamed for _, a in entry) for entry in dimensions), held)
+        parts[name] = parts[name].join(found) if name in parts else found
+    sparse = math.prod(weight.get(tensor.name, 1.0) for tensor in operator.inputs)
+    points = math.prod(operator.sizes[a] if a in streamed else size for a, size in sizes.items())
+    return operator.flops * sparse * points
+
+
+def tile_schedule(
+    operators: Sequence[TileOperator],
+    memory: float,
+    *,
+    density: Mapping[str, float] | None = None,
+    stream: bool = False,
+    chunk: int = 16,
+    connect: bool = True,
+) -> TileSchedule:
+    """Connect operators and choose tiles so that least is moved and all fits on the chip.
+
+    Parameters
+    ----------
+    operators : sequence of TileOperator
+    memory : float
+        Words that the chip holds.
+    density : mapping of str to float, optional
+        As for `tile_group`.
+    stream : bool, optional
+        Whether tiles follow each other along the second axis of every output, one row at a time.
+    chunk : int, optional
+        As for `tile_group`.
+    connect : bool, optional
+        Whether operators may be connected; each is a group of its own otherwise.
+
+    Returns
+    -------
+    TileSchedule
+        No division into consecutive groups with tiles of powers of two, or whole axes, moves less.
+
+    References
+    ----------
+    Shi et al., "Welder", OSDI 2023, section 4.
+
+    Examples
+    --------
+    >>> sizes = dict(m=1024, n=1024, k=256)
+    >>> gemm = TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"), sizes=sizes)
+    >>> gelu = TileOperator(name="gelu", writes="D[m,n]", reads=("C[m,n]",), sizes=dict(m=1024, n=1024))
+    >>> alone, together = (tile_schedule([gemm, gelu], 65536, connect=c).words for c in (False, True))
+    >>> (alone - together) / 1024**2
+    2.0
+    """
+    weight, extents = _checked(operators, density), _extents(operators)
+    require_real(memory=memory, above=0)
+    require_flag(stream=stream, connect=connect)
+    require_int(chunk=chunk, at_least=1)
+    n = len(operators)
+    best: dict[tuple[int, int], TileGroup] = {}
+    for stop in range(1, n + 1):
+        for start in range(stop) if connect else [stop - 1]:
+            kept = _needed(operators, start, stop)
+            group = operators[start:stop]
+            axis = group[-1].axes[1] if stream else None
+            if any(
+                o.output.name not in {t.name for later in group for t in later.inputs} for o in group[:-1]
+            ):
+                continue  # not connected
+            tried = (_group(group, t, kept, weight, axis, chunk, extents) for t in _tiles(group[-1], axis))
+            fits = [found for found in tried if found.footprint <= memory]
+            if fits:
+                best[start, stop] = min(fits, key=lambda found: (found.words, found.footprint))
+    words = np.full((n + 1, n), np.inf)
+    for (start, stop), chosen in best.items():
+        words[stop, start] = chosen.words
+    found = best_chains(n, lambda stop, used, k: (words[stop, :stop], -np.inf))
+    if not np.isfinite(found.value):
+        raise ValueError(f"memory must hold the smallest tiles of every operator, got {memory:g} words")
+    return TileSchedule(groups=tuple(best[start, stop] for start, stop, _ in found.groups()))
+
+
+def _tiles(operator: TileOperator, stream: str | None) -> Iterator[dict[str, int]]:
+    """Tiles of powers of two, and whole axes."""
+    sides = [
+        [1]
+        if a == stream
+        else sorted({2**i for i in range(operator.sizes[a].bit_length())} | {operator.sizes[a]})
+        for a in operator.axes
+    ]
+    for chosen in product(*sides):
+        yield dict(zip(operator.axes, chosen, strict=True))
+
+
+def _needed(operators: Sequence[TileOperator], start: int, stop: int) -> tuple[str, ...]:
+    """Outputs of a group that are read behind it, or by nobody."""
+    read = [{tensor.name for tensor in operator.inputs} for operator in operators]
+    names = [operator.output.name for operator in operators]
+    behind, every = set().union(*read[stop:]), set().union(*read)
+    return tuple(name for name in names[start:stop] if name in behind or name not in every)
