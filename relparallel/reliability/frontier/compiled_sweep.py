@@ -229,12 +229,12 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
             made = _join(here[: 2 * count], steps[r], chances[r], sums, there)
             here, table, bits, found = add_states(there[:made], here, table, bits, count)
             here, there = there, here
-        elif len(buffer) < 16 * min(count, _BATCH):
-            buffer = np.empty(16 * min(2 * count, _BATCH), np.uint64)
+        elif len(buffer) < min(16 * count, 16 * _BATCH):
+            buffer = np.empty(min(32 * count, 16 * _BATCH), np.uint64)
         if not stays:
             table, bits = indexed(table, there, _NONE, 4 * count)
         for start in range(0, 0 if stays else count, _BATCH):
-            stop = np.minimum(start + _BATCH, count)
+            stop: Any = min(start + _BATCH, count)
             batch, own = here[2 * start : 2 * stop], target[kinds * start : kinds * stop]
             made = _expand(
                 batch, steps[r], chances[r], free[r, 0], lean, ways, kinds, sums, buffer, origin, own
