@@ -223,14 +223,15 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
             masses.append(mass)
             records += len(target)
         stays = not traced and steps[r, 0] < 0 and steps[r, 1] < 0 and steps[r, 6] < 0 and steps[r, 7] < 0
+        room: Any = min(count, _BATCH)
         if stays:  # a link that is down leaves the states as they are
             if len(there) < 2 * count:
                 there = np.empty(4 * count, np.uint64)
             made = _join(here[: 2 * count], steps[r], chances[r], sums, there)
             here, table, bits, found = add_states(there[:made], here, table, bits, count)
             here, there = there, here
-        elif len(buffer) < min(16 * count, 16 * _BATCH):
-            buffer = np.empty(min(32 * count, 16 * _BATCH), np.uint64)
+        elif len(buffer) < 16 * room:
+            buffer = np.empty(32 * room, np.uint64)
         if not stays:
             table, bits = indexed(table, there, _NONE, 4 * count)
         for start in range(0, 0 if stays else count, _BATCH):
