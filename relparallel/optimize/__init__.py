@@ -13,6 +13,7 @@ Where to begin, by what is bought:
   was measured), `break_even_rate`.
 - Which device runs which operators: `throughput_partition`, `latency_partition`, and `partition_loads` of any
   plan. Which device of a server runs which stage: `stage_order`.
+- Which layers each stage of a pipeline has, and on how many devices: `pipedream`, `dapple`, `alpa`, `stanza`.
 
 Most results carry the ``formulation`` that was solved, or ``explain()`` themselves, and have ``to_frame()``.
 """

@@ -9,6 +9,8 @@ from .maintenance import (
 )
 from .partition import partition_loads as partition_loads, throughput_partition as throughput_partition
 from .partition_latency import latency_partition as latency_partition
+from .pipeline_plan import PipelinePlan as PipelinePlan
+from .pipelines import alpa as alpa, dapple as dapple, pipedream as pipedream, stanza as stanza
 from .redundancy_allocation import (
     redundancy_allocation as redundancy_allocation,
     redundancy_allocations as redundancy_allocations,
