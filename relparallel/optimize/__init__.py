@@ -14,6 +14,8 @@ Where to begin, by what is bought:
 - Which device runs which operators: `throughput_partition`, `latency_partition`, and `partition_loads` of any
   plan. Which device of a server runs which stage: `stage_order`.
 - Which layers each stage of a pipeline has, and on how many devices: `pipedream`, `dapple`, `alpa`, `stanza`.
+- Which strategy each operator has: `operator_plan` and `anneal_plan` of an `OperatorProblem`, which a
+  `MeshProgram` of matrix products makes; by halving devices: `hypar`, `tofu`.
 
 Most results carry the ``formulation`` that was solved, or ``explain()`` themselves, and have ``to_frame()``.
 """

@@ -1,11 +1,18 @@
 from .disjoint_routes import disjoint_routes as disjoint_routes
 from .fabric_choice import cheapest_fabric as cheapest_fabric
+from .halving import hypar as hypar, tofu as tofu
 from .joint_break_even import break_even_rate as break_even_rate
 from .joint_plans import joint as joint
 from .joint_report import in_degrees as in_degrees
 from .maintenance import (
     inspection_interval as inspection_interval,
     replacement_interval as replacement_interval,
+)
+from .mesh_program import MeshProgram as MeshProgram
+from .operator_strategies import (
+    OperatorProblem as OperatorProblem,
+    anneal_plan as anneal_plan,
+    operator_plan as operator_plan,
 )
 from .partition import partition_loads as partition_loads, throughput_partition as throughput_partition
 from .partition_latency import latency_partition as latency_partition
