@@ -9,7 +9,6 @@ import json
 import os
 import tarfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -19,7 +18,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel import optimize, parallel, training
+from relparallel import optimize, training
+from relparallel._derived_plans import PLAN_TABLES
 from relparallel.parallel.calibration import Calibration, borrow
 from relparallel.parallel.fitting import (
     calibrate,
@@ -29,13 +29,12 @@ from relparallel.parallel.fitting import (
     parameter_evidence,
     prediction_scatter,
 )
-from relparallel.parallel.fusion import MERGING
 from relparallel.parallel.measured_runs import Run, measured_runs
 from relparallel.published import data_folder
 from relparallel.reliability import evaluate
 from relparallel.topology.formats import read
 from relparallel.units import DAY, HOUR, MINUTE
-from relparallel.workload import read_partition_problem, read_profile
+from relparallel.workload import read_partition_problem
 
 __all__ = ["derive"]
 
@@ -60,21 +59,6 @@ _ZOO: Final = "data/topology-zoo/topology-zoo.tar.xz"
 _ZOO_UP: Final = 0.99
 _PLACED: Final = "data/dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json"
 _SMALL: Final = 40  # operators, up to which the least latency is proven in minutes
-_PROFILES: Final = "data/pipedream-profiles/vgg16/graph.txt"
-_PIPELINES: Final = {
-    "vgg16": ("4@1e9", "16@1e9", "16@4e9", "4@1e9 straight", "4@16e9 4@1.25e9", "8@30e9 2@3.125e9"),
-    "alexnet": ("4@1e9", "16@1e9", "4@16e9 4@1.25e9", "8@30e9 2@3.125e9"),
-    "resnet50": ("4@1e9", "16@1e9", "4@16e9 4@1.25e9", "8@30e9 2@3.125e9"),
-    "gnmt": ("4@1e9", "16@1e9", "4@16e9 4@1.25e9", "8@30e9 2@3.125e9"),
-    "gnmt_large": ("4@1e9", "16@1e9"),
-}  # devices@bytes per second, from the innermost level
-_NETWORKS: Final = {
-    "10GbE of 8": (5.230272768511732e-4, 8.570746975492128e-10),
-    "10GbE of 16": (9.080981007148093e-4, 7.395651186836712e-10),
-    "56Gb of 16": (2.3583677659915685e-4, 4.0594787739537565e-10),
-    "2 ms, 3.3 GB/s": (2e-3, 3e-10),
-}  # seconds of a message, and for each byte: three of MG-WFBP, and one where its rule is not the best
-_DAPPLE: Final = "data/dapple-profiles/bert-48-pbs-2.txt"
 _GOING_ON: Final = ("elastic", "regroup", "bamboo", "oobleck")
 
 
@@ -109,9 +93,10 @@ def derive(folder: Path | None = None) -> list[Path]:
     written.append(_write(networks, target / "topology_zoo.csv"))
     graphs = sorted(placements.glob("*-inputs/*/*.json"))
     written.append(_write(_partition_table(graphs, placements), target / "partitions.csv"))
-    folder = _input(_PROFILES).parents[1]
-    written.append(_write(_pipeline_table(folder, _input(_DAPPLE)), target / "pipelines.csv"))
-    return [*written, _write(_gradient_table(folder), target / "gradients.csv")]
+    return written + [
+        _write(table([_input(name) for name in names]), target / f"{title}.csv")
+        for title, (table, names) in PLAN_TABLES.items()
+    ]
 
 
 def derive_calibration(target: Path) -> list[Path]:
@@ -181,49 +166,6 @@ def _partition_table(graphs: list[Path], folder: Path) -> pd.DataFrame:
         rows.append(row | {"input_sha256": _digest(path)})
     table = pd.DataFrame(rows).astype({"ideals": "Int64"})
     return table[[*table.columns.drop("input_sha256"), "input_sha256"]]
-
-
-def _pipeline_table(folder: Path, dapple: Path) -> pd.DataFrame:
-    """Stages of measured models by PipeDream's planner, and of BERT-48 by DAPPLE's."""
-    rows = []
-    for name, settings in _PIPELINES.items():
-        path = folder / name / "graph.txt"
-        graph = read_profile(path)
-        total, digest = graph.totals, _digest(path)
-        for setting in settings:
-            pairs = [level.split("@") for level in setting.split() if "@" in level]
-            levels = [(int(devices), float(bandwidth)) for devices, bandwidth in pairs]
-            plan = optimize.pipedream(graph, levels, straight="straight" in setting)
-            rows.append((name, setting, plan, total, digest))
-    bert = read_profile(dapple, batch=2)
-    for count in (4, 16):
-        parts = {x: getattr(bert, x) * 32 / count for x in ("forward", "backward", "activation_bytes")}
-        plan = optimize.dapple(replace(bert, **parts), 2, 8, count)
-        rows.append(
-            ("bert-48", f"2x8, 64 sequences in {count} micro-batches", plan, bert.totals, _digest(dapple))
-        )
-    columns = ["profile", "levels", "seconds", "stages", "work", "parameter_bytes", "input_sha256"]
-    return pd.DataFrame([
-        (name, levels, f"{plan.time:.12g}", " ".join(f"{s.start}-{s.stop}x{s.devices}" for s in plan.stages),
-         f"{total['forward'] + total['backward']:.12g}", f"{total['parameter_bytes']:.12g}", digest)
-        for name, levels, plan, total, digest in rows
-    ], columns=columns)  # fmt: skip
-
-
-def _gradient_table(folder: Path) -> pd.DataFrame:
-    """When the last gradient has been sent [s], and in how many messages, for each way of merging them."""
-    rows = []
-    for path in sorted(folder.glob("*/graph.txt")):
-        graph = read_profile(path)
-        for network, (latency, per_byte) in _NETWORKS.items():
-            link = {"latency": latency, "bandwidth": 1 / per_byte}
-            ways = {way: parallel.merge_gradients(graph, method=way, **link) for way in MERGING}
-            ways["horovod"] = parallel.fuse_gradients(graph, **link)
-            for way, found in ways.items():
-                end = f"{found.finish:.10g}"
-                rows.append((path.parent.name, network, way, len(found.groups), end, _digest(path)))
-    columns = ["profile", "network", "way", "messages", "finish", "input_sha256"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def _experts_load(path: Path, split: Path) -> float:

@@ -24,7 +24,7 @@ FLOORS = [
     ["reliability", "communication"],
     ["training"],
     ["optimize"],
-    ["claims", "ledger", "derive", "plotting", "drawing", "gantt", "atlas", "reproduce"],
+    ["claims", "ledger", "_derived_plans", "derive", "plotting", "drawing", "gantt", "atlas", "reproduce"],
 ]
 PLACE = {name: (row, column) for row, names in enumerate(FLOORS) for column, name in enumerate(names)}
 MODULES = sorted(PACKAGE.rglob("*.py"))
