@@ -8,6 +8,7 @@ import valid_checkpoints
 import valid_costs
 import valid_goodput
 import valid_network_failures
+import valid_plans
 import valid_real
 import valid_reliability
 import valid_workload
@@ -37,6 +38,7 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     **valid_costs.MEANINGFUL,
     **valid_availability.MEANINGFUL,
     **valid_network_failures.MEANINGFUL,
+    **valid_plans.MEANINGFUL,
     **valid_real.MEANINGFUL,
     **valid_reliability.MEANINGFUL,
     "topology.UnitPrices": {"name": FREE},

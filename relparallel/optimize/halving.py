@@ -20,7 +20,7 @@ _TENSORS = ("input", "weight", "output")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HalvedPlan:
-    """Choice of every layer at every halving, and the bytes that all devices exchange in a step."""
+    """Choice of every layer at every halving, and the bytes that halves receive, summed over all groups."""
 
     choices: tuple[tuple[str, ...], ...]
     volume: float

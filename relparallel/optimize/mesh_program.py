@@ -11,8 +11,9 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_int, require_real
+from relparallel._checks import require_real
 from relparallel.optimize.operator_strategies import OperatorProblem
+from relparallel.topology import _arrays
 
 FloatArray = NDArray[np.float64]
 Layout = tuple[int, ...]
@@ -52,11 +53,12 @@ class MeshProgram:
         self, mesh: Sequence[int], latency: Sequence[float], per_byte: Sequence[float],
         gather: float | None = None,
     ) -> None:  # fmt: skip
-        self.mesh = tuple(int(require_int(mesh=n, at_least=1)) for n in mesh)
-        self.latency, self.per_byte = (
-            tuple(float(require_real(cost=one, at_least=0)) for one in given) for given in (latency, per_byte)
-        )
-        self.gather = gather
+        self.mesh = _arrays.integers("mesh", mesh, -1).tolist()
+        if not self.mesh or min(self.mesh) < 1:
+            raise ValueError(f"mesh must have axes of at least 1 device, got {mesh!r}")
+        self.latency = _arrays.reals("latency", latency, len(self.mesh), "axes", at_least=0.0)
+        self.per_byte = _arrays.reals("per_byte", per_byte, len(self.mesh), "axes", at_least=0.0)
+        self.gather = None if gather is None else float(require_real(gather=gather, at_least=0))
         self.shapes: list[tuple[int, int]] = []
         self.layouts: list[list[Layout]] = []
         self.costs: list[FloatArray] = []

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_int, require_real, require_rng
+from relparallel._checks import require_instance, require_int, require_real, require_rng
 from relparallel.optimize._milp import least
 
 FloatArray = NDArray[np.float64]
@@ -42,7 +42,12 @@ class OperatorProblem:
     room: float = np.inf
 
     def __post_init__(self) -> None:
-        require_real(nodes=np.concatenate(self.nodes), at_least=0)
+        require_instance(tuple, nodes=self.nodes, memory=self.memory)
+        require_instance(Mapping, edges=self.edges)
+        require_real(room=self.room, at_least=0, infinite=True)
+        for name, rows in (("nodes", self.nodes), ("memory", self.memory)):
+            for costs in rows:
+                require_real(at_least=0, **{name: costs})  # type: ignore[arg-type]
         if self.memory and [m.shape for m in self.memory] != [n.shape for n in self.nodes]:
             raise ValueError("memory must have the shapes of nodes")
         for (u, v), matrix in self.edges.items():
@@ -122,6 +127,8 @@ def operator_plan(problem: OperatorProblem, *, seconds: float = 600.0) -> tuple[
     """
     from scipy.sparse import coo_array
 
+    require_instance(OperatorProblem, problem=problem)
+    require_real(seconds=seconds, above=0)
     first = np.cumsum([0, *(costs.size for costs in problem.nodes)])
     begin = first[-1] + np.cumsum([0, *(pair.size for pair in problem.edges.values())])
     cost = np.concatenate([*problem.nodes, *(pair.ravel() for pair in problem.edges.values())])
@@ -184,6 +191,7 @@ def anneal_plan(
     >>> anneal_plan(two, np.random.default_rng(1), steps=100)
     ((1, 1), 2.0)
     """
+    require_instance(OperatorProblem, problem=problem)
     require_rng(rng=rng)
     require_int(steps=steps, at_least=0)
     require_real(coldness=coldness, at_least=0)

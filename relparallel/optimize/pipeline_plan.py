@@ -1,6 +1,7 @@
 """A pipeline that was planned: its stages, its time, and what becomes of it when devices fail."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -76,7 +77,7 @@ class PipelinePlan:
         missing = np.bincount(self.device_stage[lost], minlength=len(self.stages))
         left = [stage.devices - gone for stage, gone in zip(self.stages, missing.tolist(), strict=True)]
         each = np.array([took[count] for took, count in zip(self.seconds, left, strict=True)])
-        if self.micro_batches is None:
+        if self.micro_batches is None or np.isinf(each).any():
             return float(each.max())
         besides = sum(took[count] for took, count in zip(self.once, left, strict=True))
         return float(each.sum() + besides + (self.micro_batches - 1) * each.max())
@@ -94,10 +95,13 @@ class PipelinePlan:
         found = []
         for number, stage in enumerate(self.stages):
             slower = self.slowdown([first[number]])
-            stops = not np.isfinite(slower)
-            effect, factor = ("stop", 1.0) if stops else ("degrade", max(slower, 1.0))
-            found.append(ComponentClass(
-                name=f"device of stage {number}", level="gpu", rate=rate, effect=effect, slowdown=factor,
-                parts=stage.devices, repair=repair,
-            ))  # fmt: skip
+            effect: dict[str, Any] = {
+                "effect": "degrade",
+                "slowdown": max(slower, 1.0),
+                "parts": stage.devices,
+            }
+            if not np.isfinite(slower):
+                effect = {"parts": 1, "gpus": (int(first[number]),)}
+            name = f"device of stage {number}"
+            found.append(ComponentClass(name=name, level="gpu", rate=rate, repair=repair, **effect))
         return tuple(found)

@@ -178,7 +178,7 @@ def alpa(graph: LayerGraph, seconds: ArrayLike, micro_batches: int) -> PipelineP
     n = len(chain)
     given = np.asarray(require_real(seconds=seconds, infinite=True), dtype=float)
     if given.ndim != 3 or given.shape[1:] != (n + 1, n + 1) or len(given) < 2:
-        raise ValueError(f"seconds must have shape [devices + 1, {n + 1}, {n + 1}], got {given.shape}")
+        raise ValueError(f"seconds must have shape [devices + 1, {n + 1}, {n + 1}], got {seconds!r:.80}")
     require_int(micro_batches=micro_batches, at_least=1)
 
     def cost(start: Any, stop: int, k: int, used: int) -> tuple[Any, Any]:

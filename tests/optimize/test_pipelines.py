@@ -121,7 +121,8 @@ def test_no_stages_end_a_step_sooner(seed):
         steps = []
         for stages, shares in divisions(5, 3):
             took = [seconds[k, i, j] for (i, j), k in zip(stages, shares, strict=True)]
-            steps.append(sum(took) + (micro_batches - 1) * max(took))
+            if np.isfinite(took).all():
+                steps.append(sum(took) + (micro_batches - 1) * max(took))
         plan = alpa(g, seconds, micro_batches)
         assert plan.time == pytest.approx(min(steps))
         assert plan.slowdown([0]) >= 0
@@ -130,8 +131,9 @@ def test_no_stages_end_a_step_sooner(seed):
 def test_dapple_keeps_sums_of_gradients_inside_a_machine():
     n = 8
     bert = LayerGraph(
-        names=tuple(f"layer {i}" for i in range(n)), kinds=("block",) * n, forward=[0.02] * n, backward=[0.04] * n,
-        parameter_bytes=[3e8] * n, activation_bytes=[1e7] * n, edges=[(i, i + 1) for i in range(n - 1)], unit="s",
+        names=tuple(f"layer {i}" for i in range(n)), kinds=("block",) * n, forward=[0.02] * n,
+        backward=[0.04] * n, parameter_bytes=[3e8] * n, activation_bytes=[1e7] * n,
+        edges=[(i, i + 1) for i in range(n - 1)], unit="s",
     )  # fmt: skip
     plan = dapple(bert, machines=2, gpus=4, micro_batches=4)
     assert [(stage.start, stage.stop, stage.devices) for stage in plan.stages] == [(0, 4, 4), (4, 8, 4)]
@@ -153,7 +155,8 @@ def test_stanza_of_layers_without_parameters_is_data_parallel():
 @pytest.mark.parametrize(
     ("levels", "message"),
     [
-        ([], "levels must be pairs"), ([(4,)], "levels must be pairs"), ([(4, [1.0, 2.0])], "levels must give one"),
+        ([], "levels must be pairs"), ([(4,)], "levels must be pairs"),
+        ([(4, [1.0, 2.0])], "levels must give one"),
         ([(0, 1.0)], "levels must be"), ([(2, 1.0), (3, [1.0, 1.0])], "levels must give one"),
     ],
 )  # fmt: skip
