@@ -17,6 +17,8 @@ from relparallel.parallel.fusion import MERGING
 from relparallel.units import GB, GBIT, TFLOP
 from relparallel.workload import Transformer, read_profile
 
+__all__ = ["PLAN_TABLES"]
+
 _PIPELINES: Final = {
     "vgg16": ("4@1e9", "16@1e9", "16@4e9", "4@1e9 straight", "4@16e9 4@1.25e9", "8@30e9 2@3.125e9"),
     "alexnet": ("4@1e9", "16@1e9", "4@16e9 4@1.25e9", "8@30e9 2@3.125e9"),

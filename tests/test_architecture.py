@@ -33,11 +33,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 670, "claims": 3800, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
-    "optimize": 5860, "parallel": 7260, "reliability": 13220, "reproduce": 1730, "topology": 6460,
-    "training": 9790, "workload": 2570, "modules": 2400,
+    "atlas": 670, "claims": 3860, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
+    "optimize": 6290, "parallel": 7260, "reliability": 13220, "reproduce": 1730, "topology": 6460,
+    "training": 9790, "workload": 2570, "modules": 2460,
 }  # fmt: skip
-MOST_LINES = 58400
+MOST_LINES = 59250
 MOST_PUBLIC_NAMES = 370
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -316,28 +316,18 @@ def joint(
     clusters = clusters_of(cluster)
     most = max(one.gpus for one in clusters)
     batch = require_int(global_batch=most if global_batch is None else global_batch, at_least=1)
-    others = () if orders == (DEGREES,) else orders
     wired = networks_of(network, clusters, network_rates_of(network_rates))
     prices = prices_of(price, tuple(one for one, _ in wired), objective)
+    others = {"network": network, "limits": limits, "options": options, "orders": orders != (DEGREES,)}
+    known, ranked = measured_of(measured, clusters, **others), orders_of(orders)
     sites = [
         site
         for (one, fabric), cost in zip(wired, prices, strict=True)
         for site in sites_of(
-            workload,
-            one,
-            rates,
-            batch,
-            spares,
-            limits or {},
-            options,
-            cost,
-            objective,
-            fabric,
-            write_off,
-            measured_of(measured, clusters, network=network, limits=limits, options=options, orders=others),
-            orders_of(orders),
+            workload, one, rates, batch, spares, limits or {}, options, cost, objective, fabric, write_off,
+            known, ranked,
         )
-    ]
+    ]  # fmt: skip
     search = JointSearch(
         sites=tuple(sites), recoveries=recoveries_of(policies, repair, restart, pause),
         checkpoints=checkpoints_of(checkpoints, workload), tokens=batch * workload.sequence,

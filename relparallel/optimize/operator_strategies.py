@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -83,15 +82,6 @@ class OperatorProblem:
             else []
         )
         return OperatorProblem(nodes=tuple(nodes), edges=edges, memory=tuple(sizes), room=self.room)
-
-    @cached_property
-    def neighbours(self) -> tuple[list[tuple[int, FloatArray]], ...]:
-        """Of every operator, the others and the costs of pairs, its own strategies first."""
-        found: tuple[list[tuple[int, FloatArray]], ...] = tuple([] for _ in self.nodes)
-        for (u, v), matrix in self.edges.items():
-            found[u].append((v, matrix))
-            found[v].append((u, matrix.T))
-        return found
 
 
 def operator_plan(problem: OperatorProblem, *, seconds: float = 600.0) -> tuple[tuple[int, ...], float]:
@@ -195,6 +185,10 @@ def anneal_plan(
     require_rng(rng=rng)
     require_int(steps=steps, at_least=0)
     require_real(coldness=coldness, at_least=0)
+    near: list[list[tuple[int, FloatArray]]] = [[] for _ in problem.nodes]
+    for (u, v), pair in problem.edges.items():
+        near[u].append((v, pair))
+        near[v].append((u, pair.T))
     choice = [int(costs.argmin()) for costs in problem.nodes]
     now = best = problem.cost(choice)
     kept, scale = tuple(choice), coldness / (now or 1.0)
@@ -202,7 +196,7 @@ def anneal_plan(
     for v, (which, luck) in zip(chosen, chance.tolist(), strict=True):
         other = int(which * problem.nodes[v].size)
         more = float(problem.nodes[v][other] - problem.nodes[v][choice[v]])
-        for u, pair in problem.neighbours[v]:
+        for u, pair in near[v]:
             more += float(pair[other, choice[u]] - pair[choice[v], choice[u]])
         if more <= 0 or luck < np.exp(-scale * more):
             choice[v], now = other, now + more
