@@ -1,6 +1,7 @@
 # make figures   re-execute every stale notebook and regenerate figures/ (the first call builds .venv)
 # make test      run every test
 # make bench     measure ours against other libraries, into data/benchmarks/ (about a quarter of an hour)
+# make site      write the collection as static pages into site/
 # make lab       open the notebooks in JupyterLab
 # make clean     remove what can be made again
 #
@@ -11,7 +12,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: figures test bench lab clean
+.PHONY: figures test bench site lab clean
 
 figures: .venv/.ready
 	@$(BIN)/python -m relparallel figures $(ARGS)
@@ -27,11 +28,14 @@ bench: .venv/.ready .venv/peers
 	@$(BIN)/python tests/benchmarks/interval_coverage.py
 	@PYTHONPATH=.venv/peers $(BIN)/python tests/benchmarks/reliability.py
 
+site: .venv/.ready
+	@$(BIN)/python -m relparallel site $(ARGS)
+
 lab: .venv/.ready
 	@$(BIN)/python -m jupyterlab notebooks/00_overview.ipynb $(ARGS)
 
 clean:
-	rm -rf .venv .relparallel .hypothesis .mypy_cache .ruff_cache build dist tests/browser/node_modules
+	rm -rf .venv .relparallel site .hypothesis .mypy_cache .ruff_cache build dist tests/browser/node_modules
 	find relparallel tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.ready: requirements.lock pyproject.toml

@@ -3,6 +3,7 @@
 Twelve verbs answer most questions. What they are asked about is built in the packages:
 ``rp.topology.fat_tree(k=8)`` is a network, ``rp.training.Recovery`` a policy::
 
+    plan            the best strategies of a model on a cluster: memory, speed, reliability, cost, reasons
     transformer     a model by its name, or by its sizes
     cluster         nodes, accelerators and links by name
     Strategy        how a model is split
@@ -14,13 +15,12 @@ Twelve verbs answer most questions. What they are asked about is built in the pa
     card            counts, price, distances, cuts, throughput and availability of a network
     evaluate        the probability that a network connects its terminals: exact, or certified bounds
     check           a published number beside the one computed here
-    systems         every system of the reading list: its model, its notebook, its published numbers
 
 ``help(rp.step_time)`` tells more of each. Packages, from the lowest floor to the highest: `units`,
 `published`, `hardware`, `sweep`, `chain`; `topology`, `workload`; `metrics`, `parallel`; `reliability`,
 `communication`; `training`; `optimize`; `claims`, `ledger`, `derive`, `plotting`, `drawing`, `gantt`,
-`atlas`, `reproduce`. Each loads when it is first used. Quantities are SI (s, bytes, bytes/s, FLOP/s).
-Bad input is refused with a ValueError or a TypeError that names the argument, its value and what is
+`atlas`, `planning`, `reproduce`. Each loads when it is first used. Quantities are SI (s, bytes, bytes/s,
+FLOP/s). Bad input is refused with a ValueError or a TypeError that names the argument, its value and what is
 allowed; the functions do not repeat this.
 """
 

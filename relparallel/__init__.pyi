@@ -11,6 +11,7 @@ from . import (
     metrics as metrics,
     optimize as optimize,
     parallel as parallel,
+    planning as planning,
     plotting as plotting,
     published as published,
     reliability as reliability,
@@ -23,9 +24,10 @@ from . import (
 )
 from .atlas import card as card
 from .hardware import cluster as cluster
-from .ledger import check as check, systems as systems
+from .ledger import check as check
 from .optimize import joint as joint
 from .parallel import Strategy as Strategy, memory as memory, step_time as step_time
+from .planning import plan as plan
 from .reliability import evaluate as evaluate
 from .training import failure_model as failure_model, goodput as goodput
 from .workload import transformer as transformer

@@ -1,4 +1,4 @@
-"""The command line: ``python -m relparallel figures``, ``ledger``, ``warm``, ``notebook`` and ``derive``."""
+"""The command line: ``python -m relparallel plan``, ``figures``, ``ledger``, ``warm`` and the others."""
 
 import argparse
 import sys
@@ -9,6 +9,8 @@ from relparallel.reproduce import NotebookError, RunnerBusyError, run_figures
 
 _ABOUT = "Performance and reliability of large-model training under parallel strategies."
 _EXAMPLES = """examples:
+  python -m relparallel plan config.json h100-80gb-dgx --gpus 512
+                                                the best strategies of a model on a cluster
   python -m relparallel figures                 run every stale notebook and regenerate its figures
   python -m relparallel figures 42              the same for one notebook
   python -m relparallel figures 42 -p mttr_hours=24 --output-dir OUT
@@ -27,6 +29,8 @@ worker processes; each result takes its place in one step, so the run may be sto
 and the next one goes on from there. A notebook that fails is reported with the failing cell and kept for
 inspection; the others still run. Results are the same bytes on every run, however many workers there are."""
 _FIGURES_EXAMPLES = """examples:
+  python -m relparallel plan config.json h100-80gb-dgx --gpus 512
+                                                the best strategies of a model on a cluster
   python -m relparallel figures --jobs 2
   python -m relparallel figures 21 42_reliability_of_strategies notebooks/43_joint_optimum.ipynb --force
   python -m relparallel figures --quick --output-dir OUT
@@ -35,6 +39,14 @@ _FIGURES_EXAMPLES = """examples:
 
 exit status: 0 when every chosen notebook is up to date, 1 when one failed, 2 when the command was wrong,
 130 when interrupted"""
+_PLAN = """Find the best parallel strategies of a model on one cluster or several, with intervals and reasons.
+
+MODEL is a published name or a config.json of Hugging Face; CLUSTER a published name (with --gpus) or a CSV,
+JSON or YAML file with the fields accelerator, gpus, gpus_per_node, network_gbit."""
+_PLAN_EXAMPLES = """examples:
+  python -m relparallel plan llama3-405b h100-80gb-dgx --gpus 16384 --batch 2048 --why-not "TP8 PP16 DP128"
+  python -m relparallel plan config.json h100-80gb-dgx b200-180gb-dgx --gpus 512 256 --price 2.5
+  python -m relparallel plan config.json mine.csv --save plan.csv --save plan.svg --trace step.json"""
 _COMMANDS = {
     "ledger": (
         "compute every claim beside the number it is held against",
@@ -51,6 +63,10 @@ _COMMANDS = {
     "warm": (
         "compile what the main functions need",
         "Compile the kernels of the main functions and keep them; may be stopped and called again any time.",
+    ),
+    "site": (
+        "the collection as static pages",
+        "Write every notebook, every claim and every public name as pages that need no network.",
     ),
     "notebook": (
         "begin a notebook of your own",
@@ -90,11 +106,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_figures_options(figures)
     figures.set_defaults(run=_figures)
+    plan = commands.add_parser(
+        "plan", help="the best strategies of a model on a cluster", description=_PLAN, epilog=_PLAN_EXAMPLES,
+        formatter_class=plain,
+    )  # fmt: skip
+    _add_plan_options(plan)
+    plan.set_defaults(run=_plan)
     for name, (short, long) in _COMMANDS.items():
         command = commands.add_parser(name, help=short, description=long)
         command.set_defaults(run=globals()[f"_{name}"])
         if name in ("ledger", "scoreboard"):
             command.add_argument("--csv", metavar="FILE", type=Path, help="also write the rows to FILE")
+        if name == "site":
+            command.add_argument("--output-dir", type=Path, default=Path("site"), metavar="DIR")
+            command.add_argument("--root", type=Path, metavar="DIR", help="the checkout, as for figures")
         if name == "notebook":
             command.add_argument("name", metavar="NAME", help="number and words, such as 44_my_question")
             command.add_argument("--root", type=Path, metavar="DIR", help="the checkout, as for figures")
@@ -136,6 +161,26 @@ def _add_figures_options(parser: argparse.ArgumentParser) -> None:
     add("--root", type=Path, metavar="DIR", help="the checkout; default the one that holds this package")
 
 
+def _add_plan_options(parser: argparse.ArgumentParser) -> None:
+    from relparallel.planning import FABRICS
+
+    add = parser.add_argument
+    add("model", metavar="MODEL")
+    add("clusters", nargs="+", metavar="CLUSTER")
+    add("--gpus", type=int, nargs="+", metavar="N", help="GPUs of each cluster that is given by name")
+    add("--batch", type=int, metavar="N", help="sequences of a step; default about 4e6 tokens")
+    add("--sequence", type=int, metavar="N", help="tokens of a sequence; default that of the model")
+    add("--price", type=float, metavar="X", help="of a GPU-hour")
+    add("--fabric", choices=FABRICS, help="a network whose parts fail too")
+    add("--software", metavar="NAME", help="default the newest that was measured on the accelerator")
+    add("--failures", metavar="FILE", type=Path, help="own failure log, a CSV file with one row per failure")
+    add("--watched", type=int, metavar="N", help="nodes that the failure log covers")
+    add("--why-not", metavar="STRATEGY", help="why this strategy is not the best, such as 'TP8 PP16 DP128'")
+    add("--save", type=Path, action="append", default=[], metavar="FILE",
+        help="the table as .csv, .json or .tex, or drawn as .svg, .pdf or .png")  # fmt: skip
+    add("--trace", type=Path, metavar="FILE", help="one step, for chrome://tracing or Perfetto")
+
+
 def _assignment(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
@@ -155,6 +200,40 @@ def _figures(options: argparse.Namespace) -> int:
         output_dir=options.output_dir,
     )
     return report.exit_code
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from relparallel.planning import plan
+
+    sizes = options.gpus[0] if options.gpus and len(options.gpus) == 1 else options.gpus
+    try:
+        found = plan(
+            options.model, options.clusters, gpus=sizes, global_batch=options.batch,
+            sequence=options.sequence, price=options.price, fabric=options.fabric,
+            rates=_own_rates(options.failures, options.watched), software=options.software,
+        )  # fmt: skip
+        print(found)
+        if options.why_not:
+            print(f"\n{found.why_not(options.why_not)}")
+        for path in options.save:
+            found.save(path)
+        if options.trace:
+            found.save_trace(options.trace)
+    except (ValueError, OSError) as error:
+        print(f"relparallel plan: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _own_rates(path: Path | None, watched: int | None) -> object:
+    """What fails, from a failure log; the table of a published run where none is given."""
+    if path is None:
+        return "llama3"
+    if watched is None:
+        raise ValueError("--watched must say how many nodes the failure log covers, got none")
+    from relparallel.training import read_failure_log
+
+    return read_failure_log(path, population=watched, clock="iso")
 
 
 def _ledger(options: argparse.Namespace) -> int:
@@ -181,6 +260,15 @@ def _derive(options: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"relparallel {options.command}: {error}", file=sys.stderr)
         return 2
+    return 0
+
+
+def _site(options: argparse.Namespace) -> int:
+    from relparallel.reproduce.site import build_site
+
+    root = options.root or Path(__file__).resolve().parents[1]
+    for path in build_site(options.output_dir, root):
+        print(path)
     return 0
 
 

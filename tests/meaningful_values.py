@@ -8,6 +8,7 @@ import valid_checkpoints
 import valid_costs
 import valid_goodput
 import valid_network_failures
+import valid_planning
 import valid_plans
 import valid_real
 import valid_reliability
@@ -38,6 +39,7 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     **valid_costs.MEANINGFUL,
     **valid_availability.MEANINGFUL,
     **valid_network_failures.MEANINGFUL,
+    **valid_planning.MEANINGFUL,
     **valid_plans.MEANINGFUL,
     **valid_real.MEANINGFUL,
     **valid_reliability.MEANINGFUL,

@@ -24,7 +24,7 @@ FLOORS = [
     ["reliability", "communication"],
     ["training"],
     ["optimize"],
-    ["claims", "ledger", "_derived_plans", "derive", "plotting", "drawing", "gantt", "atlas", "reproduce"],
+    ["claims", "ledger", "_derived_plans", "derive", "plotting", "drawing", "gantt", "atlas", "planning", "reproduce"],
 ]
 PLACE = {name: (row, column) for row, names in enumerate(FLOORS) for column, name in enumerate(names)}
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -34,11 +34,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 670, "claims": 3860, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
-    "optimize": 6290, "parallel": 7260, "reliability": 13220, "reproduce": 1730, "topology": 6460,
-    "training": 9790, "workload": 2570, "modules": 2460,
+    "optimize": 6290, "planning": 700, "parallel": 7260, "reliability": 13220, "reproduce": 2080,
+    "topology": 6460, "training": 10190, "workload": 2790, "modules": 2580,
 }  # fmt: skip
-MOST_LINES = 59250
-MOST_PUBLIC_NAMES = 370
+MOST_LINES = 61030
+MOST_PUBLIC_NAMES = 376
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 

@@ -24,6 +24,7 @@ PACKAGES = (
     "communication",
     "training",
     "optimize",
+    "planning",
 )
 BAD = {
     "nan": math.nan,

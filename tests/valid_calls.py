@@ -22,6 +22,7 @@ import valid_goodput
 import valid_joint
 import valid_layer_graphs
 import valid_network_failures
+import valid_planning
 import valid_plans
 import valid_real
 import valid_recovery
@@ -193,6 +194,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     **valid_plans.CALLS,
     **valid_availability.CALLS,
     **valid_network_failures.CALLS,
+    **valid_planning.CALLS,
     **valid_search.CALLS,
     **valid_real.CALLS,
     **valid_recovery.CALLS,

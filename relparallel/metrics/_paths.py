@@ -4,6 +4,8 @@ Brandes, "A faster algorithm for betweenness centrality", 2001: search from the 
 traffic from the farthest nodes inwards.
 """
 
+from heapq import heappop, heappush
+
 import numba
 import numpy as np
 
@@ -64,57 +66,24 @@ def spread(indptr, head, cables, transit, weight, roots, scale, by_paths, agains
 
 
 @numba.njit(cache=True)
-def _push(heap, key, size, node, distance):  # type: ignore[no-untyped-def]
-    """Put a node into the heap; returns its size."""
-    i = size
-    while i > 0:
-        parent = (i - 1) // 2
-        if key[parent] <= distance:
-            break
-        heap[i], key[i] = heap[parent], key[parent]
-        i = parent
-    heap[i], key[i] = node, distance
-    return size + 1
-
-
-@numba.njit(cache=True)
-def _drop(heap, key, size):  # type: ignore[no-untyped-def]
-    """Take the first entry out of the heap; returns its size."""
-    size -= 1
-    node, distance = heap[size], key[size]
-    i = 0
-    while 2 * i + 1 < size:
-        child = 2 * i + 1
-        if child + 1 < size and key[child + 1] < key[child]:
-            child += 1
-        if key[child] >= distance:
-            break
-        heap[i], key[i] = heap[child], key[child]
-        i = child
-    heap[i], key[i] = node, distance
-    return size
-
-
-@numba.njit(cache=True)
-def search(indptr, head, transit, length, root, heap, key, distance, order):  # type: ignore[no-untyped-def]
+def search(indptr, head, transit, length, root, distance, order):  # type: ignore[no-untyped-def]
     """Dijkstra from a root: distances (infinite where no path leads) and the nodes by distance."""
     distance[:] = np.inf
     done = np.zeros(distance.size, dtype=np.bool_)
     distance[root] = 0.0
-    size, reached = _push(heap, key, 0, root, 0.0), 0
-    while size > 0:
-        u = heap[0]
-        size = _drop(heap, key, size)
+    heap, reached = [(0.0, root)], 0
+    while len(heap) > 0:
+        u = heappop(heap)[1]
         if done[u]:
             continue
         done[u], order[reached] = True, u
         reached += 1
         if u == root or transit[u]:
             for a in range(indptr[u], indptr[u + 1]):
-                v, through = head[a], distance[u] + length[a]
+                v, through = np.int64(head[a]), distance[u] + length[a]
                 if through < distance[v]:
                     distance[v] = through
-                    size = _push(heap, key, size, v, through)
+                    heappush(heap, (through, v))
     return reached
 
 
@@ -122,10 +91,9 @@ def search(indptr, head, transit, length, root, heap, key, distance, order):  # 
 def distances(indptr, head, transit, length, roots):  # type: ignore[no-untyped-def]
     """Distance from every root to every node, [roots, n]."""
     found = np.empty((roots.size, indptr.size - 1))
-    heap, key = np.empty(head.size + 1, dtype=np.int64), np.empty(head.size + 1)
     order = np.empty(indptr.size - 1, dtype=np.int64)
     for i in range(roots.size):
-        search(indptr, head, transit, length, roots[i], heap, key, found[i], order)
+        search(indptr, head, transit, length, roots[i], found[i], order)
     return found
 
 
@@ -140,13 +108,12 @@ def route(  # type: ignore[no-untyped-def]
     shortest distance, infinite where a demand has no path.
     """
     n = indptr.size - 1
-    heap, key = np.empty(head.size + 1, dtype=np.int64), np.empty(head.size + 1)
     distance, order, rank = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     flow, width = np.empty(n), np.empty(head.size)
     travelled = 0.0
     for i in range(roots.size):
         root = roots[i]
-        reached = search(indptr, head, transit, length, root, heap, key, distance, order)
+        reached = search(indptr, head, transit, length, root, distance, order)
         rank[:] = n
         for j in range(reached):
             rank[order[j]] = j

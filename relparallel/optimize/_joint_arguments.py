@@ -24,6 +24,7 @@ from relparallel.training import (
     RATES,
     Checkpointing,
     CheckpointLevel,
+    FailureLog,
     FailureModel,
     Recovery,
     checkpoint_time,
@@ -244,6 +245,7 @@ def sites_of(
 def _failures(rates: Any, cluster: Cluster, wired: bool) -> FailureModel:
     """What fails on the nodes of a job, no strategy placed; parts of a network replace that of a table."""
     cluster = replace(cluster, accelerator=None)  # what fails is a matter of counts
+    rates = rates.classes() if isinstance(rates, FailureLog) else rates
     if isinstance(rates, tuple):
         return FailureModel(classes=rates, cluster=cluster)
     if isinstance(rates, str):

@@ -41,7 +41,7 @@ from relparallel.optimize.joint_search import Choice, JointSearch, Site
 from relparallel.parallel import Placement, StepTime, Strategy
 from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology
-from relparallel.training import Checkpointing, Recovery
+from relparallel.training import Checkpointing, FailureLog, Recovery
 from relparallel.training._arguments import require_time
 from relparallel.units import DAY
 from relparallel.workload import Transformer
@@ -191,7 +191,7 @@ def plan_of(search: JointSearch, choice: Choice, counts: pd.Series) -> JointPlan
 def joint(
     workload: Transformer,
     cluster: Cluster | Sequence[Cluster],
-    rates: str | ComponentRates | tuple[Any, ...] = "llama3",
+    rates: str | ComponentRates | FailureLog | tuple[Any, ...] = "llama3",
     objective: str = "goodput",
     *,
     global_batch: int | None = None,
@@ -219,7 +219,7 @@ def joint(
         What is trained.
     cluster : Cluster or sequence of Cluster
         The budget of nodes with its network, or several to choose from: which fabric, which size.
-    rates : str, ComponentRates or tuple of ComponentClass
+    rates : str, ComponentRates, FailureLog or tuple of ComponentClass
         What fails, as in `failure_model`.
     objective : {"goodput", "cost", "p10"}
         Large goodput, small price of a token, or a large tenth percentile of the goodput over ``horizon``.

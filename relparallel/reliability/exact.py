@@ -40,7 +40,7 @@ def evaluate(
     routing: Routing = "any",
     *,
     groups: Groups | None = None,
-    directed: bool | Literal["mutual"] = False,
+    directed: bool = False,
     link_down: LinkChance | None = None,
     node_down: NodeChance | None = None,
     reductions: bool = True,
@@ -78,9 +78,9 @@ def evaluate(
     groups : float, mapping of name to float, or sequence of (members, float), optional
         Groups of shared risk and the probability that each is *down*: all groups of ``Topology.shared_risk``,
         those named, or groups of labels of nodes and pairs of labels. Not with closed forms.
-    directed : bool or "mutual"
-        Read a directed networkx graph: the first terminal must reach the others (True), or every terminal
-        every other ("mutual"). Methods "auto" and "exact", no importance.
+    directed : bool, optional
+        Read a directed networkx graph: the first terminal must reach the others. Methods "auto" and "exact";
+        no bounds, no samples and no importance.
     link_down, node_down : as link_up and node_up, optional
         Failure probabilities instead, for parts so good that 1 - up has lost digits.
     reductions : bool, optional
@@ -132,7 +132,7 @@ def evaluate(
     if directed:
         from relparallel.reliability.extensions.directed import read_arcs
 
-        problem = read_arcs(graph, terminals, (link_up, link_down), (node_up, node_down), directed)  # type: ignore[arg-type]
+        problem = read_arcs(graph, terminals, (link_up, link_down), (node_up, node_down))  # type: ignore[arg-type]
     else:
         problem = read_problem(graph, terminals, link_up, node_up, link_down, node_down)
     if groups is not None:
@@ -154,7 +154,7 @@ def _require_settings(method: Any, routing: Any, directed: Any, *limits: Any) ->
     reductions, max_states, max_seconds, rtol, samples, confidence, rng, executor = limits
     require_choice(_METHODS, method=method)
     require_choice(("any", "updown"), routing=routing)
-    require_choice((False, True, "mutual"), directed=directed)
+    require_flag(directed=directed)
     if directed and routing == "updown":
         raise ValueError("routing='updown' must not be combined with directed, got both")
     if directed:

@@ -41,7 +41,7 @@ class Problem:
     """Which parts fail with which chance, and which nodes have to be connected.
 
     Chances are (up, down), floats or objects that are fractions. ``directed``: rows of ``edges`` are
-    (tail, head), and the first terminal has to reach the others, or each of them all ("mutual").
+    (tail, head), and the first terminal has to reach the others.
     """
 
     edges: NDArray[np.int64]
@@ -50,7 +50,7 @@ class Problem:
     terminals: NDArray[np.int64]
     transit: NDArray[np.bool_]
     groups: tuple[Group, ...] = ()
-    directed: bool | Literal["mutual"] = False
+    directed: bool = False
 
     @property
     def in_fractions(self) -> bool:

@@ -74,6 +74,12 @@ from .replay import (
     replay_sizes as replay_sizes,
 )
 from .rollback import rollback as rollback
+from .run_logs import (
+    RunLog as RunLog,
+    read_event_log as read_event_log,
+    read_mlperf_log as read_mlperf_log,
+    read_slurm as read_slurm,
+)
 from .silent_errors import best_verified_pattern as best_verified_pattern
 from .simulate import simulate as simulate
 from .spares import (

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import choice, record, require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import LONGEST
+from relparallel.training.failures import ComponentClass
 from relparallel.units import DAY
 
 OVERLAPS: Final = ("refuse", "merge", "keep")
@@ -114,6 +115,20 @@ class FailureLog:
     def gaps(self) -> Times:
         """Return the times between failures [s]; failures of one moment count as one."""
         return np.diff(np.unique(self.start))
+
+    def classes(self) -> tuple[ComponentClass, ...]:
+        """Classes of a failure model: nodes that stop, at the rate and with the mean repair of each cause."""
+        watched = self.watched - float(self.start[0])
+        if watched <= 0:
+            raise ValueError(f"start must hold failures at two moments, got {len(self.start)} row(s)")
+        return tuple(
+            ComponentClass(
+                name=str(cause), level="node", rate=int(hit.sum()) / (self.population * watched),
+                repair=float(self.repairs[hit].mean()),
+            )
+            for cause in np.unique(self.cause)
+            for hit in [self.cause == cause]
+        )  # fmt: skip
 
     def select(self, cause: str) -> FailureLog:
         """Return the failures of one class, watched as long."""

@@ -16,6 +16,7 @@ from relparallel.parallel import Placement, Strategy
 from relparallel.published import Fact, facts
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate, require_time
+from relparallel.training.failure_logs import FailureLog
 from relparallel.training.failures import ComponentClass, FailureModel
 from relparallel.training.network_failures import NetworkImpact, network_bounds, network_impact
 from relparallel.training.network_parts import outside
@@ -32,7 +33,7 @@ def failure_model(
     topology: Cluster | Topology,
     strategy: Strategy,
     placement: Placement | None = None,
-    rates: str | ComponentRates | tuple[ComponentClass, ...] = "llama3",
+    rates: str | ComponentRates | FailureLog | tuple[ComponentClass, ...] = "llama3",
     *,
     workload: Transformer | None = None,
     cluster: Cluster | None = None,
@@ -49,8 +50,9 @@ def failure_model(
         parts: cards, cables, switches, groups of shared risk.
     strategy, placement : Strategy, Placement, optional
         How it is split, filling the cluster, and which GPU runs which rank (the default order).
-    rates : str, ComponentRates or tuple of ComponentClass
-        One of `RATES`, a failure table, or the classes themselves, which then count nothing of the network.
+    rates : str, ComponentRates, FailureLog or tuple of ComponentClass
+        One of `RATES`, a failure table, a failure log (`FailureLog.classes`), or the classes themselves; the
+        last two count nothing of the network.
     workload, global_batch : Transformer, int, optional
         What is trained, and sequences of a step: the slowdown of a part is that of the step
         (`network_impact`). Without it a bound, 1/(share of bandwidth left to the groups that lose most).
@@ -91,6 +93,7 @@ def failure_model(
     place = Placement(strategy=strategy) if placement is None else placement
     if require_instance(Placement, placement=place).strategy != strategy:
         raise ValueError(f"placement must place the strategy {strategy}, got one of {place.strategy}")
+    rates = rates.classes() if isinstance(rates, FailureLog) else rates
     table = None if isinstance(rates, tuple) else _table(rates)
     if table is None:
         base = FailureModel(classes=rates, cluster=home, placement=place)  # type: ignore[arg-type]

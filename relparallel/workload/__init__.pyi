@@ -1,3 +1,4 @@
+from .configs import ModelConfig as ModelConfig, read_config as read_config
 from .data_movement import (
     ENCODER_FUSION as ENCODER_FUSION,
     break_even_sram as break_even_sram,

@@ -276,7 +276,7 @@ def transformers() -> tuple[str, ...]:
     Examples
     --------
     >>> len(transformers()), transformers()[:2]
-    (43, ('gpt2-117m', 'gpt2-345m'))
+    (44, ('gpt2-117m', 'gpt2-345m'))
     """
     return tuple(_rows())
 

@@ -142,3 +142,20 @@ def test_a_machine_without_the_tools_is_told_what_it_lacks(monkeypatch, tmp_path
     )
     monkeypatch.setattr(sys.modules[__name__], "HERE", tmp_path)
     assert missing().startswith(lacking)
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_site_is_read_and_searched_without_a_network(tools, tmp_path, monkeypatch):
+    from relparallel.reproduce import site
+
+    monkeypatch.setattr(site, "claims_page", lambda: site.Page(name="claims", title="Claims", body=""))
+    site.build_site(tmp_path / "site", ROOT)
+    page = (tmp_path / "site" / "42_reliability_of_strategies.html").as_uri()
+    command = ["node", str(HERE / "site.mjs"), page, found(*CHROMIUM), str(tmp_path / "site.png")]
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert (seen["errors"], seen["outside"], seen["broken"]) == ([], [], 0)
+    assert seen["formulas"] > 10
+    assert any("42_reliability" in target for target in seen["hits"])

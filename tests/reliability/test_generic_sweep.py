@@ -1,4 +1,4 @@
-"""Rows that change a layer in place: their plan, and the sweep against the one in plain Python."""
+"""The compiled sweep, forth and back, against the one in plain Python."""
 
 import networkx as nx
 import numpy as np
@@ -6,7 +6,6 @@ import pytest
 
 from relparallel.reliability.frontier.compiled_sweep import ANY, compile_sweep, sweep
 from relparallel.reliability.frontier.generic_sweep import moves, sweep as plain_sweep
-from relparallel.reliability.frontier.layers import FRESH, GENERAL, KIND, LEAVE, MERGE, SUCCEED, planned_rows
 from relparallel.reliability.sensitivity.reverse_pass import there_and_back
 
 
@@ -15,27 +14,6 @@ def programme_of(edges, terminals, link_up, node_up):
     terminal = np.isin(np.arange(len(node_up)), terminals)
     link, node = (np.column_stack([up, 1 - up]) for up in (np.asarray(link_up, dtype=float), node_up))
     return compile_sweep(np.array(edges), link, node, terminal)
-
-
-def kinds(programme):
-    return planned_rows(programme.steps, programme.chances[:, 1::2] > 0)[:, KIND].tolist()
-
-
-def test_a_ladder_takes_over_slots_and_merges_in_place():
-    rungs = [(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (3, 5), (4, 5)]
-    programme = programme_of(rungs, range(6), [0.9] * 7, [1.0] * 6)
-    assert kinds(programme) == [FRESH, SUCCEED, SUCCEED, MERGE, SUCCEED, GENERAL, GENERAL]
-    rows = planned_rows(programme.steps, programme.chances[:, 1::2] > 0)
-    over = rows[rows[:, KIND] == SUCCEED]
-    assert (over[:, :2].max(axis=1) == over[:, 6:8].max(axis=1)).all()
-    assert (over[:, :2].max(axis=1) >= 0).all()
-
-
-def test_what_may_be_dead_or_cannot_fail_is_decided_the_general_way():
-    path = [(0, 1), (1, 2), (2, 3)]
-    assert SUCCEED in kinds(programme_of(path, [0, 3], [0.9] * 3, [1.0] * 4))
-    assert SUCCEED not in kinds(programme_of(path, [0, 3], [0.9] * 3, [1, 0.9, 0.9, 1]))
-    assert SUCCEED not in kinds(programme_of(path, [0, 3], [1.0] * 3, [1.0] * 4))
 
 
 def random_programmes(count, seed):
@@ -54,19 +32,19 @@ def random_programmes(count, seed):
         count -= 1
 
 
-def test_the_sweep_in_place_equals_the_plain_one_on_random_programmes():
-    seen = set()
+def test_the_sweep_equals_the_plain_one_on_random_programmes():
+    stays = 0
     for programme in random_programmes(300, 3):
         slots = list(map(tuple, programme.chances.reshape(-1, 2).tolist()))
         rows = moves(programme.steps, np.arange(len(slots)).reshape(-1, 3), slots)
         success, failure, *_ = plain_sweep(bytes(programme.width), rows, 2**20)
         found = sweep(programme.steps, programme.chances, 2**20, ANY)
         assert found[:2] == pytest.approx((success, failure), rel=1e-13, abs=1e-300)
-        seen |= set(kinds(programme))
-    assert seen == {GENERAL, FRESH, LEAVE, MERGE, SUCCEED}
+        stays += (programme.steps[:, [0, 1, 6, 7]] < 0).all(axis=1).sum()
+    assert stays > 100  # rows that change a layer in place
 
 
-def test_importance_in_place_is_a_difference():
+def test_importance_is_a_difference():
     for programme in random_programmes(40, 8):
         steps, chances = programme.steps, programme.chances
         free, gain = chances[:, 1::2] > 0, np.zeros((len(steps), 3))

@@ -3,11 +3,8 @@ from math import prod
 
 import numpy as np
 import pytest
-from scipy.linalg import expm
-from scipy.sparse import csr_array
 
 from relparallel.reliability import RepairedParts, repair_chain, unavailability
-from relparallel.reliability.repair.stationary import mean_times
 
 
 def parts(count, needed=1, mtbf=100.0, mttr=3.0, **more):
@@ -77,26 +74,6 @@ def test_large_chains_take_the_sparse_route(monkeypatch):
     assert wide == pytest.approx(narrow, rel=1e-9)
 
 
-def test_transients_against_the_matrix_exponential():
-    chain = repair_chain([parts(3, 2, 20.0, 2.0, common=0.1), parts(1, 1, 30.0, 1.0)], crews=1)
-    rates, down, times = chain.generator.toarray(), ~chain.up, np.array([0.0, 0.3, 5.0, 40.0])
-    stopped = rates * chain.up[:, None]
-    expected = [expm(rates * t)[0, down].sum() for t in times]
-    failed = [expm(stopped * t)[0, down].sum() for t in times]
-    np.testing.assert_allclose(chain.unavailability_at(times), expected, rtol=1e-11, atol=1e-15)
-    np.testing.assert_allclose(chain.failure_by(times), failed, rtol=1e-11, atol=1e-15)
-    grid = np.linspace(0, 40, 4001)
-    curve = chain.unavailability_at(grid)
-    assert chain.interval_unavailability(40.0) == pytest.approx(np.trapezoid(curve, grid) / 40, rel=1e-5)
-    assert chain.unavailability_at(1000.0) == pytest.approx(chain.unavailability, rel=1e-12)
-
-
-def test_tiny_transients_keep_their_digits():
-    chain = repair_chain([parts(4, 1, 1e6, 1e6)])
-    late = 1e-3  # all four within a millisecond: (t / 1e6)^4
-    assert chain.failure_by(late) == pytest.approx((late / 1e6) ** 4, rel=1e-8)
-
-
 def test_a_common_cause_bounds_what_spares_can_do():
     spared = [repair_chain([parts(n, 1, 1e6, 10.0, common=0.1)]) for n in (2, 3, 4)]
     # Whatever the number of spares, the shock of rate 0.1/mtbf brings all down.
@@ -105,21 +82,6 @@ def test_a_common_cause_bounds_what_spares_can_do():
     assert spared[0].mttf < spared[1].mttf < spared[2].mttf < 1e7
 
 
-def test_mean_times_against_a_dense_solve_and_traps():
-    dice = np.random.default_rng(3)
-    rates = np.where(dice.random((12, 12)) < 0.4, dice.random((12, 12)), 0.0)
-    np.fill_diagonal(rates, 0)
-    leaving = dice.random(12)
-    solved = np.linalg.solve(np.diag(rates.sum(axis=1) + leaving) - rates, np.ones(12))
-    np.testing.assert_allclose(mean_times(csr_array(rates), leaving), solved, rtol=1e-12)
-    trap = csr_array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    assert mean_times(trap, np.array([1.0, 0.0, 1.0])).tolist() == [np.inf] * 3
-    with pytest.raises(ValueError, match="leaving"):
-        mean_times(csr_array(rates), leaving[:3])
-
-
 def test_too_many_states_are_refused():
     with pytest.raises(ValueError, match="parts must make at most"):
         repair_chain([parts(1000), parts(1000)])
-    with pytest.raises(ValueError, match="times must take"):
-        repair_chain([parts(1)]).unavailability_at(1e12)

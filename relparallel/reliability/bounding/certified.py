@@ -27,7 +27,7 @@ from relparallel.reliability.bounding.cuts import MAX_STEPS, CutFamily
 from relparallel.reliability.bounding.upper_bounds import edge_packing_bound, subgraph_bound
 from relparallel.reliability.frontier.compiled_sweep import sweep
 from relparallel.reliability.frontier.decomposition import Block, Bracket, combine, into_blocks
-from relparallel.reliability.frontier.labels import MAX_LIVE
+from relparallel.reliability.frontier.states import MAX_LIVE
 from relparallel.reliability.probability import series
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
 from relparallel.topology import Topology

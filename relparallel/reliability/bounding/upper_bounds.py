@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from relparallel.reliability.bounding.cut_search import distances
 from relparallel.reliability.bounding.cuts import TINY, rows_of
 from relparallel.reliability.frontier.decomposition import solved
-from relparallel.reliability.frontier.labels import MAX_LIVE
+from relparallel.reliability.frontier.states import MAX_LIVE
 from relparallel.reliability.problem import Problem
 
 IntArray = NDArray[np.int64]

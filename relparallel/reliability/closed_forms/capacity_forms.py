@@ -42,22 +42,6 @@ def leaf_spine_pair_bandwidth(spines: int, spine_up: float, link_up: float = 1.0
     return _binomial(spines, spine_up * link_up**2)
 
 
-def fat_tree_pair_bandwidth(
-    k: int, core_up: float, aggregation_up: float, core_link_up: float = 1.0, edge_link_up: float = 1.0
-) -> FloatArray:
-    """Distribution of the uplinks' worth of bandwidth between two working edge switches of different pods.
-
-    Notes
-    -----
-    Each of the h = k/2 groups carries one unit when both aggregation switches with their edge links and at
-    least one of its h cores with both its links are up, independently: Bin(h, (a l)^2 (1 - (1 - c m^2)^h)).
-    """
-    h, group, lane = _fabric(k, core_up, aggregation_up, core_link_up)
-    single_probabilities(edge_link_up=edge_link_up)
-    some = -np.expm1(h * np.log1p(-lane)) if lane < 1 else 1.0
-    return _binomial(h, float(group * edge_link_up**2 * some))
-
-
 def fat_tree_pod_bandwidth(
     k: int, core_up: float, aggregation_up: float, core_link_up: float = 1.0
 ) -> FloatArray:
@@ -68,21 +52,15 @@ def fat_tree_pod_bandwidth(
     A group carries nothing unless both its aggregation switches are up, then Bin(h, c m^2) units: the sum of
     h = k/2 independent groups, a convolution of positive terms, O(h^4).
     """
-    h, group, lane = _fabric(k, core_up, aggregation_up, core_link_up)
-    require_int(k=k, at_most=200)
-    one = group * _binomial(h, lane)
+    require_int(k=k, at_least=4)
+    single_probabilities(core_up=core_up, aggregation_up=aggregation_up, core_link_up=core_link_up)
+    h = half_radix(k, at_most=200)
+    one = aggregation_up**2 * _binomial(h, core_up * core_link_up**2)
     one[0] += (1 - aggregation_up) * (1 + aggregation_up)
     total = np.ones(1)
     for _ in range(h):
         total = np.convolve(total, one)
     return total
-
-
-def _fabric(k: int, core_up: float, aggregation_up: float, core_link_up: float) -> tuple[int, float, float]:
-    """Groups, the probability that both aggregation switches of one are up, and that a core joins them."""
-    require_int(k=k, at_least=4)
-    single_probabilities(core_up=core_up, aggregation_up=aggregation_up, core_link_up=core_link_up)
-    return half_radix(k, at_most=1000), aggregation_up**2, core_up * core_link_up**2
 
 
 def _binomial(count: int, up: float) -> FloatArray:

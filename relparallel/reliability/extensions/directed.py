@@ -1,9 +1,8 @@
 """Directed networks, whose arcs work one way: the frontier DP of what reaches what.
 
 Arcs are decided one after the other. A state keeps, for every live node, which live nodes it reaches, and for
-every terminal that has left, the live nodes that reach it (and, where connection must be mutual, those that
-it reaches): the source, which is live from the first to the last arc, must reach one of them. Sets that
-contain another such set are implied by it. What the source reaches already needs no relations of its own.
+every terminal that has left, the live nodes that reach it: the source, which is live from the first to the
+last arc, must reach one of them. Sets that contain another such set are implied by it. What the source reaches already needs no relations of its own.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import networkx as nx
 import numpy as np
 
-from relparallel._checks import require_choice, require_instance
+from relparallel._checks import require_instance
 from relparallel.reliability.frontier.generic_sweep import WORKS, Move, sweep
 from relparallel.reliability.frontier.ordering import link_order, vertex_order
 from relparallel.reliability.probability import Chance, parallel, series
@@ -40,13 +39,12 @@ def read_arcs(
     terminals: Terminals,
     link: tuple[LinkChance, LinkChance | None],
     node: tuple[NodeChance, NodeChance | None],
-    directed: Literal[True, "mutual"],
 ) -> Problem:
     """Check the arguments of `evaluate` for a directed graph; parallel arcs become one, loops none."""
     if not isinstance(graph, nx.Graph) or not graph.is_directed():
         raise TypeError(f"graph must be a directed networkx graph, got {graph!r}")
     index = {label: v for v, label in enumerate(graph)}
-    chosen = _terminals(index, terminals, directed)
+    chosen = _terminals(index, terminals)
     arcs, records = list(graph.edges()), [data for *_, data in graph.edges(data=True)]
     merged = dict.fromkeys(arcs)
     place = {arc: i for i, arc in enumerate(merged)}
@@ -63,18 +61,15 @@ def read_arcs(
         node=nodes,
         terminals=np.array(chosen),
         transit=np.ones(len(index), dtype=np.bool_),
-        directed=directed,
+        directed=True,
     )
     return of_one_kind(found)
 
 
-def _terminals(index: Mapping[Hashable, int], terminals: Terminals, directed: object) -> list[int]:
+def _terminals(index: Mapping[Hashable, int], terminals: Terminals) -> list[int]:
     """Indices of the terminals, the source first."""
     if isinstance(terminals, str):
-        require_choice(("all", "nodes"), terminals=terminals)
-        if directed != "mutual":
-            raise ValueError(f"terminals must name the source, and then the others, got {terminals!r}")
-        return list(index.values())
+        raise ValueError(f"terminals must name the source, and then the others, got {terminals!r}")
     require_instance((tuple, list, range, np.ndarray), terminals=terminals)
     chosen = [index.get(label, -1) for label in terminals]
     if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
@@ -101,11 +96,10 @@ def _parts(name: str, labels: list[Any], records: Sequence[Mapping[str, Any]]) -
 
 
 class State(NamedTuple):
-    """Slots that each slot reaches (0: dead or empty); sets that must meet the source, or reach it."""
+    """Slots that each slot reaches (0: dead or empty); sets of which the source must reach one."""
 
     reach: tuple[int, ...]
     into: frozenset[int]
-    back: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +114,6 @@ class _Step:
     leave: tuple[int, ...]
     targets: int
     pending: int
-    mutual: bool
 
 
 def solve_directed(problem: Problem, max_states: float = _STATES) -> Reliability:
@@ -132,7 +125,7 @@ def solve_directed(problem: Problem, max_states: float = _STATES) -> Reliability
     if not chance:
         return exactly(*series(always, (0, 1)), "exact")
     steps, width = _steps(problem, chance)
-    start = State((1 << _SOURCE, *[0] * (width - 1)), frozenset(), frozenset())
+    start = State((1 << _SOURCE, *[0] * (width - 1)), frozenset())
     found = sweep(start, (Move(partial(_outcomes, step)) for step in steps), min(max_states, _STATES))
     works, fails = series(always, (found.up, found.down))
     reason = f"{found.visited} states, width {width}"
@@ -142,22 +135,19 @@ def solve_directed(problem: Problem, max_states: float = _STATES) -> Reliability
 def _useful_arcs(problem: Problem) -> dict[tuple[int, int], Chance]:
     """Arcs on ways between terminals; none where these are not connected even if all parts work."""
     source, *targets = problem.terminals.tolist()
-    mutual = problem.directed == "mutual"
     usable = (problem.link[:, 0] > 0) & (problem.node[:, 0] > 0)[problem.edges].all(axis=1)
     rows = np.flatnonzero(usable).tolist()
     graph: nx.DiGraph[int] = nx.DiGraph([tuple(problem.edges[row].tolist()) for row in rows])
     graph.add_nodes_from([source, *targets])
     after = nx.descendants(graph, source)
-    if not after.issuperset(targets) or (mutual and not nx.ancestors(graph, source).issuperset(targets)):
+    if not after.issuperset(targets):
         return {}
-    ends = [source, *targets] if mutual else targets
-    before = set(ends).union(*(nx.ancestors(graph, v) for v in ends))
+    before = set(targets).union(*(nx.ancestors(graph, v) for v in targets))
     sole = targets[0] if len(targets) == 1 else -1
     found = {}
     for row in rows:
         u, v = problem.edges[row].tolist()
-        useless = not mutual and (v == source or u == sole)
-        if (u in after or u == source) and v in before and not useless:
+        if (u in after or u == source) and v in before and v != source and u != sole:
             found[u, v] = tuple(problem.link[row].tolist())
     return found
 
@@ -188,7 +178,6 @@ def _steps(problem: Problem, chance: Mapping[tuple[int, int], Chance]) -> tuple[
             leave=leave,
             targets=sum(1 << place[v] for v in targets & set(place) if last[v] >= i),
             pending=len(pending),
-            mutual=problem.directed == "mutual",
         )
         steps.append(step)
         free += leave
@@ -205,7 +194,7 @@ def _outcomes(step: _Step, state: State, mass: Any) -> Iterator[tuple[Hashable, 
         more = []
         for now, share in cases:
             tail, head = now.reach[a], now.reach[b]
-            known = tail >> b & 1 or (not step.mutual and now.reach[_SOURCE] >> b & 1)
+            known = (tail | now.reach[_SOURCE]) >> b & 1
             if not tail or not head or known:
                 more.append((now, share))
                 continue
@@ -223,46 +212,33 @@ def _joined(state: State, a: int, head: int) -> State:
     """Let slot a, and all that reaches it, reach these slots."""
     reach = tuple(row | head if row >> a & 1 else row for row in state.reach)
     into = frozenset(sum(1 << i for i, row in enumerate(reach) if row & found) for found in state.into)
-    back = set()
-    for found in state.back:
-        reached = 0
-        for i, row in enumerate(reach):
-            reached |= row if found >> i & 1 else 0
-        back.add(reached)
-    return State(reach, into, frozenset(back))
+    return State(reach, into)
 
 
 def _leave(step: _Step, state: State) -> State | None:
     """Let nodes leave; None if a terminal is cut off for good."""
-    reach, into, back = state
+    reach, into = state
     for slot in step.leave:
         bit = 1 << slot
         if step.targets & bit:
             into = into | {sum(1 << i for i, row in enumerate(reach) if row & bit)}
-            back = back | {reach[slot]} if step.mutual else back
         reach = tuple(0 if i == slot else row & ~bit for i, row in enumerate(reach))
-        into, back = frozenset(x & ~bit for x in into), frozenset(x & ~bit for x in back)
-    if 0 in into or 0 in back:
+        into = frozenset(x & ~bit for x in into)
+    if 0 in into:
         return None
     source = reach[_SOURCE]
     into = _smallest(x for x in into if not x & source)
-    back = _smallest(x for x in back if not x & 1 << _SOURCE)
-    if not step.mutual:
-        reach = tuple(
-            row if i == _SOURCE or not row else 1 << i if source >> i & 1 else row & ~source
-            for i, row in enumerate(reach)
-        )
-    return State(reach, into, back)
+    reach = tuple(
+        row if i == _SOURCE or not row else 1 << i if source >> i & 1 else row & ~source
+        for i, row in enumerate(reach)
+    )
+    return State(reach, into)
 
 
 def _done(step: _Step, state: State) -> bool:
-    """Whether every terminal is connected, whatever comes."""
-    if state.into or state.back:
-        return False
+    """Whether the source reaches every terminal, whatever comes."""
     live = sum(1 << i for i, row in enumerate(state.reach) if row) & step.targets
-    if live & ~state.reach[_SOURCE]:
-        return False
-    return not step.mutual or all(row & 1 << _SOURCE for i, row in enumerate(state.reach) if live >> i & 1)
+    return not state.into and not live & ~state.reach[_SOURCE]
 
 
 def _smallest(sets: Iterable[int]) -> frozenset[int]:

@@ -2,12 +2,13 @@
 
 Links are decided one after the other. A vertex is *live* between its first and its last link; all that the
 past tells the future is which live vertices are connected, which are dead, and which blocks hold a terminal
-(`labels`). States that agree in this are one, with the probability of all pasts that lead there. A block
+(`states`). States that agree in this are one, with the probability of all pasts that lead there. A block
 with a terminal that closes while another terminal is outside is a failure; a single block with every terminal
 is a success. Both are sums of positive terms: the failure mass keeps its relative accuracy at 1e-300.
 
-A layer is an array of pairs, state and mass, in the order in which its states were found; a hash table says
-where each of them is. Most rows change a layer in place (`layers`); the others write a new one, in batches.
+For derivatives the sweep also writes down where every state goes (`reverse_pass` goes back). What has chance
+0 is then followed where a derivative needs it, from states that can be reached: what two parts with chance 0
+would come to together is left out.
 
 References
 ----------
@@ -25,38 +26,25 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.frontier.labels import (
-    ALL,
+from relparallel.reliability.frontier.states import (
     MAX_LIVE,
+    add_states,
     depart,
+    indexed,
     merge,
     njit_borrowing,
     pack,
-    regroup,
-    same_label,
     together,
+    two_sum,
     unpack,
 )
-from relparallel.reliability.frontier.layers import (
-    FRESH,
-    HOLDS,
-    KIND,
-    LEAVE,
-    MERGE,
-    add_states,
-    decide_in_place,
-    grown,
-    indexed,
-    planned_rows,
-    tell_apart,
-    two_sum,
-)
 
-_NIBBLE, _U1 = np.uint64(15), np.uint64(1)
+_NIBBLE, _U0 = np.uint64(15), np.uint64(0)
 _BATCH = 256  # states that are decided before what they become is stored
-_U0 = np.uint64(0)
 _NONE: Any = np.int64(0)  # a plain 0 would compile what is called with it once more
-
+SUCCESS, FAILURE, ENDS = 0, 1, 2  # the two ends take the first places of a layer, its states the next
+_SAME = -1  # the other side of a record
+_MOST_RECORDS = 2**27  # 1 GiB
 
 ANY: Final = 2**62  # no limit
 _BYTES: Final = 100  # of memory per state, where arrays have just grown
@@ -195,143 +183,154 @@ class Ways(NamedTuple):
 @numba.njit(cache=True)
 def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-def]
     """Decide all links; stop early, with peak > max_states or visited > max_visits."""
-    fails, nothing = np.empty((len(steps), 3), np.bool_), np.empty(0, np.int32)
+    free = np.empty((len(steps), 3), np.bool_)
     for r in range(len(steps)):  # plain loops compile faster than expressions of arrays
         for part in range(3):
-            fails[r, part] = chances[r, 2 * part + 1] > 0.0
-    rows = planned_rows(steps, fails)
-    here, there = np.zeros(2, np.uint64), np.empty(64, np.uint64)
-    here.view(np.float64)[1] = 1.0
-    table, bits, buffer = np.empty(64, np.int32), -1, np.empty(64, np.uint64)
-    count, peak, total, sums = np.int64(1), np.int64(1), np.int64(0), np.zeros(4)
-    ways = Ways(np.empty(4), np.empty(4, np.uint64), np.empty(4, np.uint64))
-    for r in range(len(rows)):
-        row, chance, kind, most = rows[r], chances[r], rows[r, KIND], min(max_states, max_visits - total)
-        if r > 0 and rows[r - 1, HOLDS] == ALL != row[HOLDS]:
-            tell_apart(here[: 2 * count])
-            bits = -1
-        if kind >= MERGE:
-            there = grown(there, _NONE, count)
-            made, _ = decide_in_place(here[: 2 * count], row, chance, sums, there, nothing)
-            if bits < 0:
-                table, bits = indexed(table, here, count, 2 * count + made)
-            here, table, bits, found = add_states(there[: 2 * made], here, table, bits, count)
-        else:
-            kinds, found, bits = _ways(row, chance, ways), _NONE, -1
-            if kind == FRESH:
-                there = grown(there, _NONE, min(2 * kinds * count, most + 2 * kinds * _BATCH))
-            else:
-                buffer = grown(buffer, _NONE, min(8 * count, 8 * _BATCH))
-                table, bits = indexed(table, there, _NONE, 2 * count)
-            for start in range(0, 2 * count, 2 * _BATCH):
-                batch = here[start : min(start + 2 * _BATCH, 2 * count)]
-                if kind == FRESH:
-                    found += _expand(batch, row, chance, ways, kinds, sums, there[2 * found :]) // 2
-                else:
-                    if kind == LEAVE:
-                        made = _let_go(batch, row, chance, sums, buffer)
-                    else:
-                        made = _expand(batch, row, chance, ways, kinds, sums, buffer)
-                    there, table, bits, found = add_states(buffer[:made], there, table, bits, found)
-                if found > most:
-                    break
-            here, there = there, here
-        if found > most:
-            return sums[0], sums[2], max(peak, found), total + found
-        count = found
-        total += count
-        peak = max(peak, count)
+            free[r, part] = chances[r, 2 * part + 1] > 0.0
+    sums, peak, total, _, _ = forth(steps, chances, free, True, False, max_states, max_visits)
     return sums[0] + sums[1], sums[2] + sums[3], peak, total
 
 
+@numba.njit(cache=True)
+def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: ignore[no-untyped-def]
+    """Decide all links, and write down the masses of each row and where its states go if it is traced.
+
+    ``free``: which of the three parts of a row may be down; ``lean``: whether chances of 0 are left out.
+    """
+    here, there = np.zeros(2, np.uint64), np.empty(64, np.uint64)
+    here.view(np.float64)[1] = 1.0
+    table, bits, buffer, origin = np.full(64, -1, np.int32), 5, np.empty(64, np.uint64), np.empty(8 * _BATCH, np.int64)
+    count, peak, total, records, sums = np.int64(1), np.int64(1), np.int64(0), np.int64(0), np.zeros(4)
+    ways = Ways(np.empty(4), np.empty(4, np.uint64), np.empty(4, np.uint64))
+    targets, masses = [np.empty((0, 2), np.int32)], [np.empty(0)]
+    for r in range(len(steps)):
+        kinds, found, most = _ways(steps[r], chances[r], free[r], ways), _NONE, min(max_states, max_visits - total)
+        target = targets[0]
+        if traced:
+            target, mass = np.full((kinds * count, 2), _SAME, np.int32), np.empty(count)
+            for k in range(count):
+                mass[k] = here.view(np.float64)[2 * k + 1]
+            targets.append(target)
+            masses.append(mass)
+            records += len(target)
+        stays = not traced and steps[r, 0] < 0 and steps[r, 1] < 0 and steps[r, 6] < 0 and steps[r, 7] < 0
+        if stays:  # a link that is down leaves the states as they are
+            if len(there) < 2 * count:
+                there = np.empty(4 * count, np.uint64)
+            made = _join(here[: 2 * count], steps[r], chances[r], sums, there)
+            here, table, bits, found = add_states(there[:made], here, table, bits, count)
+            here, there = there, here
+        elif len(buffer) < 16 * min(count, _BATCH):
+            buffer = np.empty(16 * min(2 * count, _BATCH), np.uint64)
+        if not stays:
+            table, bits = indexed(table, there, _NONE, 4 * count)
+        for start in range(0, 0 if stays else count, _BATCH):
+            stop = min(start + _BATCH, count)
+            batch, own = here[2 * start : 2 * stop], target[kinds * start : kinds * stop]
+            made = _expand(batch, steps[r], chances[r], free[r, 0], lean, ways, kinds, sums, buffer, origin, own)
+            there, table, bits, found = add_states(buffer[:made], there, table, bits, found)
+            if traced:
+                _write_down(buffer[:made], origin, own)
+            if found > most:
+                break
+        here, there = there, here
+        count, total, peak = found, total + found, max(peak, found)
+        if records > _MOST_RECORDS:
+            peak = max_states + 1
+        if found > most or peak > max_states:
+            break
+    return sums, peak, total, targets, masses
+
+
 @njit_borrowing
-def _ways(row, chance, ways):  # type: ignore[no-untyped-def]
+def _ways(step, chance, free, ways):  # type: ignore[no-untyped-def]
     """Fill in how the entering vertices can be: their mass, labels and flags; return the number of ways."""
     kinds = 0
     for dead in range(4):
+        if (dead & 1 and not free[1]) or (dead & 2 and not free[2]):
+            continue
         weight, labels, flags = 1.0, _U0, _U0
         for side in range(2):
             if (dead >> side) & 1:
                 weight *= chance[3 + 2 * side]
-            else:
+            elif step[side] >= 0:
                 weight *= chance[2 + 2 * side]
-                if row[side] >= 0:
-                    shift = np.uint64(4 * row[side])
-                    labels |= np.uint64(row[side] + 1) << shift
-                    flags |= np.uint64(row[2 + side]) << shift
-        if weight > 0.0:
-            ways.weight[kinds], ways.labels[kinds], ways.flags[kinds] = weight, labels, flags
-            kinds += 1
+                shift = np.uint64(4 * step[side])
+                labels |= np.uint64(step[side] + 1) << shift
+                flags |= np.uint64(step[2 + side]) << shift
+        ways.weight[kinds], ways.labels[kinds], ways.flags[kinds] = weight, labels, flags
+        kinds += 1
     return kinds
 
 
 @njit_borrowing
-def _expand(here, row, chance, ways, kinds, sums, buffer):  # type: ignore[no-untyped-def]
-    """Decide one link in some states: write what they become to the buffer, return how many that are."""
-    old, new = here.view(np.float64), buffer.view(np.float64)
-    up, down, last, holds = chance[0], chance[1], row[8] == 0, row[HOLDS]
-    a, b = np.uint64(4 * row[4]), np.uint64(4 * row[5])
-    made, success, failure, success_rest, failure_rest = 0, sums[0], sums[2], sums[1], sums[3]
+def _expand(here, step, chance, fails, lean, ways, kinds, sums, buffer, origin, target):  # type: ignore[no-untyped-def]
+    """Decide one link in some states: write what they become to the buffer, return how much that is."""
+    old, new, last, traced = here.view(np.float64), buffer.view(np.float64), step[8] == 0, len(target) > 0
+    a, b = np.uint64(4 * step[4]), np.uint64(4 * step[5])
+    made, record, success, failure, success_rest, failure_rest = 0, -1, sums[0], sums[2], sums[1], sums[3]
     for i in range(0, len(here), 2):
-        old_labels, old_flags = unpack(here[i], holds)
+        old_labels, old_flags = unpack(here[i])
         for kind in range(kinds):
-            weight = old[i + 1] * ways.weight[kind]
             labels, flags = old_labels | ways.labels[kind], old_flags | ways.flags[kind]
             x, y = (labels >> a) & _NIBBLE, (labels >> b) & _NIBBLE
             joins = x != _U0 and y != _U0 and x != y
-            for connected in range(2 if joins else 1):
-                after, held, share = labels, flags, weight
+            record += 1
+            for side in range(0 if fails or not joins else 1, 2 if joins else 1):  # down, up
+                after, held, own = labels, flags, ways.weight[kind]
                 if joins:
-                    share *= up if connected else down
-                    if connected:
-                        after, held = merge(labels, flags, x, y)
-                        if last and together(after, held, holds):
-                            success, success_rest = two_sum(success, success_rest, share)
-                            continue
-                if share == 0.0:
-                    continue
-                after, held, closed = depart(after, held, row, holds)
-                if closed:
-                    failure, failure_rest = two_sum(failure, failure_rest, share)
-                    continue
-                buffer[made], new[made + 1] = pack(after, held), share
-                made += 2
+                    own *= chance[1 - side]
+                share, end = old[i + 1] * own, -1
+                if side == 1:
+                    after, held = merge(labels, flags, x, y)
+                if side == 1 and last and together(held):
+                    success, success_rest = two_sum(success, success_rest, share)
+                    end = SUCCESS
+                elif share == 0.0 and (lean or (own == 0.0 and old[i + 1] == 0.0)):
+                    end = FAILURE  # it does not count
+                else:
+                    after, held, closed = depart(after, held, step)
+                    if closed:
+                        failure, failure_rest = two_sum(failure, failure_rest, share)
+                        end = FAILURE
+                if end < 0:
+                    buffer[made], new[made + 1] = pack(after, held), share
+                    if traced:
+                        origin[made >> 1] = 2 * record + side
+                    made += 2
+                elif traced:
+                    target[record, side] = end
     sums[0], sums[1], sums[2], sums[3] = success, success_rest, failure, failure_rest
     return made
 
 
 @njit_borrowing
-def _let_go(here, row, chance, sums, buffer):  # type: ignore[no-untyped-def]
-    """The same for the last link of a vertex to one that stays: take it out, then join what it leaves."""
-    old, new = here.view(np.float64), buffer.view(np.float64)
-    up, down, last, holds, side = chance[0], chance[1], row[8] == 0, row[HOLDS], 0 if row[6] >= 0 else 1
-    at, to = np.uint64(4 * row[4 + side]), np.uint64(4 * row[5 - side])
-    own = _U1 << at
-    made, success, failure, success_rest, failure_rest = 0, sums[0], sums[2], sums[1], sums[3]
+def _join(here, step, chance, sums, moved):  # type: ignore[no-untyped-def]
+    """Decide a link between vertices that stay, in place: what is up moves; return how much that is."""
+    old, new, last, made = here.view(np.float64), moved.view(np.float64), step[8] == 0, 0
+    a, b = np.uint64(4 * step[4]), np.uint64(4 * step[5])
     for i in range(0, len(here), 2):
-        labels, flags = unpack(here[i], holds)
-        x, y, share = (labels >> at) & _NIBBLE, (labels >> to) & _NIBBLE, old[i + 1]
-        block = same_label(labels, x)
-        if x != _U0 and y != _U0 and x != y:
-            both = block | same_label(labels, y)
-            after, held = regroup(labels, flags, both, both & ~own)
-            if last and together(after, held, holds):
-                success, success_rest = two_sum(success, success_rest, share * up)
-            else:
-                buffer[made], new[made + 1] = pack(after, held), share * up
-                made += 2
-            share *= down
-            if share == 0.0:
-                continue
-        if x != _U0:
-            if block != own:
-                labels, flags = regroup(labels, flags, block, block & ~own)
-            elif flags & own != _U0 or holds == ALL:
-                failure, failure_rest = two_sum(failure, failure_rest, share)
-                continue
-            else:
-                labels ^= x << at
-        buffer[made], new[made + 1] = pack(labels, flags), share
+        labels, flags = unpack(here[i])
+        x, y = (labels >> a) & _NIBBLE, (labels >> b) & _NIBBLE
+        if x in (_U0, y) or y == _U0:
+            continue
+        share = old[i + 1] * chance[0]
+        old[i + 1] *= chance[1]
+        labels, flags = merge(labels, flags, x, y)
+        if last and together(flags):
+            sums[0], sums[1] = two_sum(sums[0], sums[1], share)
+            continue
+        moved[made], new[made + 1] = pack(labels, flags), share
         made += 2
-    sums[0], sums[1], sums[2], sums[3] = success, success_rest, failure, failure_rest
     return made
+
+
+@njit_borrowing
+def _write_down(added, origin, target):  # type: ignore[no-untyped-def]
+    """Put the places of the states that were added where they come from; what has one side has both."""
+    for k in range(len(added) >> 1):
+        target[origin[k] >> 1, origin[k] & 1] = np.int64(added[2 * k]) + ENDS
+    for record in range(len(target)):
+        for side in range(2):
+            if target[record, side] == _SAME:
+                target[record, side] = target[record, 1 - side]

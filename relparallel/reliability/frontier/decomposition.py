@@ -21,7 +21,7 @@ from relparallel.reliability.frontier.compiled_sweep import (
     require_fit,
     sweep,
 )
-from relparallel.reliability.frontier.labels import MAX_LIVE
+from relparallel.reliability.frontier.states import MAX_LIVE
 from relparallel.reliability.frontier.ordering import link_order, vertex_order
 from relparallel.reliability.frontier.reductions import network_of, play, reduce, require, split, tape_of
 from relparallel.reliability.probability import CERTAIN, Chance, series

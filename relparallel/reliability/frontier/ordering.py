@@ -17,9 +17,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.frontier.labels import njit_borrowing
+from relparallel.reliability.frontier.states import njit_borrowing
 
-_BEAMS = (4, 16, 64, 256)
+_BEAMS = (1, 4, 16, 64, 256)
 _ENOUGH = 16  # beam from which another that finds nothing better is the last
 _PULLS = (1.001, 1.2)  # factor of the score per cut link, one per guide
 _QUOTA = 3  # prefixes kept that look alike
@@ -35,46 +35,20 @@ IntArray = NDArray[np.int64]
 
 def vertex_order(edges: IntArray, terminal: NDArray[np.bool_], share: float) -> IntArray:
     """Order the vertices of a connected graph for a narrow frontier; deterministic."""
-    order, cost, prices, enough = _by_greed(edges, terminal, share)
-    found: IntArray = order if enough else _by_beams(edges, terminal, share, order, cost, prices)
+    found: IntArray = _by_beams(edges, terminal, share)
     return found
 
 
 @numba.njit(cache=True)
-def _by_greed(edges, terminal, share):  # type: ignore[no-untyped-def]
-    """Best order of single endings, its cost, that of every guide, and whether a search is not worth it."""
-    indptr, indices, states, far, guides = _prepared(edges, terminal)
-    n, pulls, cost, looked, work = len(terminal), len(_PULLS), np.inf, 0.0, 0.0
-    every, best, prices = np.empty(n, np.int64), np.empty(n, np.int64), np.full(guides, np.inf)
-    for v in range(n):
-        every[v] = best[n - 1 - v] = v
-    for k in range(guides):
-        if _too_long(work / 4, cost, share):
-            continue
-        ends = every if k < pulls else far
-        order, prices[k], work = _greedy(indptr, indices, terminal, states, ends, _PULLS[k % pulls], share)
-        looked += work
-        if prices[k] < cost:
-            cost = prices[k]
-            for i in range(n):
-                best[i] = order[n - 1 - i]
-    kept = guides if cost > _HOPELESS else pulls
-    return best, cost, prices, _too_long(looked * kept / guides, cost, share)
-
-
-@numba.njit(cache=True)
-def _by_beams(edges, terminal, share, best, cost, prices):  # type: ignore[no-untyped-def]
+def _by_beams(edges, terminal, share):  # type: ignore[no-untyped-def]
     """Best order of wider and wider beams, as long as they are worth their time."""
     indptr, indices, states, far, guides = _prepared(edges, terminal)
-    n, pulls = len(terminal), len(_PULLS)
-    every, tried = np.empty(n, np.int64), np.empty(guides, np.int64)
+    n, pulls, active, cost = len(terminal), len(_PULLS), guides, np.inf
+    every, best, tried, prices = np.empty(n, np.int64), np.empty(n, np.int64), np.arange(guides), np.full(guides, np.inf)
     for v in range(n):
-        every[v] = v
-    for k in range(guides):
-        tried[k] = k
-    active = guides
+        every[v] = best[n - 1 - v] = v
     for beam in _BEAMS:
-        if active > pulls and cost <= _HOPELESS:  # for each pull the better end
+        if beam > 1 and active > pulls and cost <= _HOPELESS:  # for each pull the better end
             active = pulls
             for k in range(pulls):
                 tried[k] = k + pulls if prices[pulls + k] < prices[k] else k
@@ -90,7 +64,8 @@ def _by_beams(edges, terminal, share, best, cost, prices):  # type: ignore[no-un
                 for i in range(n):
                     best[i] = order[n - 1 - i]
         kept = guides if cost > _HOPELESS else pulls
-        if _too_long(4.0 * looked * kept / active, cost, share) or (beam > _ENOUGH and cost == before):
+        wider = 1.0 if beam == 1 else 4.0
+        if _too_long(wider * looked * kept / active, cost, share) or (beam > _ENOUGH and cost == before):
             break
     return best
 
@@ -216,36 +191,6 @@ def _price(states, row, width, earlier, freed, missing):  # type: ignore[no-unty
         live -= i < freed
         cost += states[row, live - (i == earlier - 1 and missing == 0)]
     return cost, width + (missing > 0) - freed
-
-
-@numba.njit(cache=True)
-def _greedy(indptr, indices, terminal, states, ends, pull, share):  # type: ignore[no-untyped-def]
-    """`_search` with a single ending, which grows where it is."""
-    n, most, step, length = len(terminal), len(states) - 1, _NONE, len(ends)
-    order, missing, freed = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
-    left, cost, width, bound, work = _NONE, 0.0, _NONE, _NONE, 0.0
-    near, degree, factors = np.empty(n, np.int64), np.empty(n, np.int64), _powers(pull, len(indices))
-    for v in range(n):
-        degree[v] = missing[v] = indptr[v + 1] - indptr[v]
-        left += terminal[v]
-    for i in range(length):
-        near[i] = ends[i]
-    while step < n and (work * _CANDIDATE < _EFFORT * share or cost < _HOPELESS):
-        least, at, added, before = np.inf, near[0], 0.0, 0
-        for i in range(length):
-            v = near[i]
-            row, earlier = min(left - terminal[v], most), degree[v] - missing[v]
-            price, live = _price(states, row, width, earlier, freed[v], missing[v])
-            score = (cost + price + states[row, live]) * factors[bound + missing[v] - earlier]
-            if score < least:
-                least, at, added, before = score, v, price, live
-        cost, width, left, work = cost + added, before, left - terminal[at], work + length
-        bound += 2 * missing[at] - degree[at]
-        order[step] = at
-        length = _add(at, indptr, indices, missing, freed, near, length if step > 0 else 0)
-        step += 1
-    _finish(order, step, indptr, indices)
-    return order, cost if step == n else np.inf, work
 
 
 @numba.njit(cache=True)

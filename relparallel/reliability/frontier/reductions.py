@@ -28,7 +28,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.reliability.frontier.labels import njit_borrowing
+from relparallel.reliability.frontier.states import njit_borrowing
 from relparallel.reliability.probability import CERTAIN, Chance, parallel, series
 
 SERIES: Final = np.int64(0)  # plain numbers would compile what is called with them once more

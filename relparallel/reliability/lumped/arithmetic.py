@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
@@ -14,64 +13,7 @@ from numpy.typing import NDArray
 from relparallel.reliability.probability import Chance
 
 Numbers = NDArray[Any]  # of floats, or of Python integers in units of 2^-bits
-Exact = Any  # Fraction, Dyadic or int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Dyadic:
-    """The fraction units / 2^bits, which sums and products need not reduce."""
-
-    units: int
-    bits: int
-
-    @classmethod
-    def of(cls, x: Fraction) -> Dyadic:
-        """The same number; ValueError if its denominator is no power of two."""
-        bits = x.denominator.bit_length() - 1
-        if x.denominator != 1 << bits:
-            raise ValueError(f"x must have a power of two for denominator, got {x}")
-        return cls(x.numerator, bits)
-
-    @property
-    def numerator(self) -> int:
-        """Units of 1 / `denominator`."""
-        return self.units
-
-    @property
-    def denominator(self) -> int:
-        """2^bits."""
-        return 1 << self.bits
-
-    def __add__(self, other: Dyadic | int) -> Dyadic:
-        if isinstance(other, int):
-            return Dyadic(self.units + (other << self.bits), self.bits) if other else self
-        more = self.bits - other.bits
-        if more >= 0:
-            return Dyadic(self.units + (other.units << more), self.bits)
-        return Dyadic((self.units << -more) + other.units, other.bits)
-
-    def __mul__(self, other: Dyadic | int) -> Dyadic:
-        if isinstance(other, int):
-            return Dyadic(self.units * other, self.bits)
-        return Dyadic(self.units * other.units, self.bits + other.bits)
-
-    def __pow__(self, n: int) -> Dyadic:
-        return Dyadic(self.units**n, self.bits * n)
-
-    def __rsub__(self, other: int) -> Dyadic:
-        return Dyadic((other << self.bits) - self.units, self.bits)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, (int, Dyadic)):
-            return NotImplemented
-        return self.numerator * other.denominator == other.numerator * self.denominator
-
-    def __float__(self) -> float:
-        return self.units / (1 << self.bits)
-
-    __hash__ = None  # type: ignore[assignment]
-    __radd__ = __add__
-    __rmul__ = __mul__
+Exact = Any  # Fraction or int
 
 
 class Floats:

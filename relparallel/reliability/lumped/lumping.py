@@ -23,7 +23,6 @@ import numpy as np
 
 from relparallel._checks import require_instance, require_int, require_probability
 from relparallel.reliability.lumped.arithmetic import (
-    Dyadic,
     Exact,
     Floats,
     Numbers,
@@ -167,7 +166,7 @@ def _states_of_cores(fabric: Fabric) -> list[Exact]:
 
 def _table(fabric: Fabric, pods: Pods) -> Table:
     """What multiplies the power sums of a kind of pods."""
-    near, far, edge = (Dyadic.of(exact_up(x)) for x in (pods.edge_link, pods.other_link, pods.edge))
+    near, far, edge = (exact_up(x) for x in (pods.edge_link, pods.other_link, pods.edge))
     width = fabric.planes * fabric.aggregations
     return power_sum_weights(agreement(width, pods.terminals, pods.others, edge, 1 - near, 1 - far))
 

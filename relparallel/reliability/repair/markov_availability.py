@@ -22,16 +22,14 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
-from scipy.stats import poisson
+from numpy.typing import NDArray
+from scipy.sparse import block_array, csr_array
 
 from relparallel._checks import instance, real, record, require_instance, require_int, require_real, whole
-from relparallel.reliability.repair.stationary import mean_times, stationary_distribution
+from relparallel.reliability.repair.stationary import stationary_distribution
 
 FloatArray = NDArray[np.float64]
 _MOST_STATES: Final = 300_000
-_MOST_STEPS: Final = 2_000_000  # jumps of the uniform clock
 
 
 @record
@@ -84,7 +82,7 @@ def repair_chain(parts: Sequence[RepairedParts], crews: int | None = None) -> Re
     Returns
     -------
     RepairChain
-        Availability, mean times and transients of the system.
+        Availability and mean times of the system.
 
     Notes
     -----
@@ -188,97 +186,16 @@ class RepairChain:
     @property
     def mttf(self) -> float:
         """Mean time to the first failure of the system, all parts up at the start [s]."""
-        inside = csr_array(self.generator[self.up][:, self.up])
-        return float(mean_times(inside, self._failing()[self.up])[0])
-
-    def unavailability_at(self, times: ArrayLike) -> FloatArray:
-        """Probability of being down at given times after a start with all parts up.
-
-        Parameters
-        ----------
-        times : float or array
-            Seconds, at least 0.
-
-        Notes
-        -----
-        Uniformisation: sum over k of Poisson(k; c t) times the probability of being down after k jumps of the
-        chain I + Q/c, c the largest rate out of a state. All terms are positive; cut where 1e-20 is left.
-
-        References
-        ----------
-        Jensen, Skand. Aktuarietidskr. 36, 1953; Fox, Glynn, Comm. ACM 31, 1988.
-
-        Examples
-        --------
-        >>> single = repair_chain([RepairedParts(name="leaf", count=1, mtbf=1.0, mttr=1.0)])
-        >>> bool(abs(single.unavailability_at(0.5) - (1 - np.exp(-1.0)) / 2) < 1e-15)
-        True
-        """
-        return self._mixed(times, self.generator, ~self.up, poisson.pmf)
-
-    def interval_unavailability(self, times: ArrayLike) -> FloatArray:
-        """Expected share of the time from 0 to given times that the system is down, all parts up at 0.
-
-        Parameters
-        ----------
-        times : float or array
-            Seconds, above 0.
-
-        Notes
-        -----
-        The integral of `unavailability_at`, term by term: P(Poisson(c t) > k)/(c t) takes the weight's place.
-
-        Examples
-        --------
-        >>> single = repair_chain([RepairedParts(name="leaf", count=1, mtbf=1.0, mttr=1.0)])
-        >>> round(float(single.interval_unavailability(1e3)), 6)  # 1/2 - 1/(4 t)
-        0.49975
-        """
-        require_real(times=times, above=0)
-        return self._mixed(times, self.generator, ~self.up, lambda k, x: poisson.sf(k, x) / x)
-
-    def failure_by(self, times: ArrayLike) -> FloatArray:
-        """Probability that the system has failed at least once by given times, all parts up at the start.
-
-        Parameters
-        ----------
-        times : float or array
-            Seconds, at least 0.
-
-        Notes
-        -----
-        As `unavailability_at`, of the chain whose down states are never left.
-
-        Examples
-        --------
-        >>> single = repair_chain([RepairedParts(name="leaf", count=1, mtbf=10.0, mttr=1.0)])
-        >>> bool(abs(single.failure_by(1e-9) / 1e-10 - 1) < 1e-9)
-        True
-        """
-        kept = csr_array(self.generator.multiply(self.up[:, None]))
-        return self._mixed(times, kept, ~self.up, poisson.pmf)
+        # A failure in the place of all states that are down, after which a new start takes one second.
+        inside, failing = self.generator[self.up][:, self.up], self._failing()[self.up]
+        start = csr_array(np.eye(1, len(failing)))
+        share = stationary_distribution(block_array([[None, start], [failing[:, None], inside]], format="csr"))
+        return float(share[1:].sum() / share[0])
 
     def _failing(self) -> FloatArray:
         """Rate at which each state leads to one that is down."""
         rates: FloatArray = self.generator @ (~self.up).astype(np.float64)
         return np.where(self.up, rates, 0.0)
-
-    def _mixed(self, times: ArrayLike, rates: csr_array, counted: Any, weight: Any) -> FloatArray:
-        """Sum over the jumps of a weight of (jumps, clock x time) by the probability of counted states."""
-        when = np.asarray(require_real(times=times, at_least=0))
-        clock = float(-rates.diagonal().min())
-        mean = clock * when
-        steps = int(mean.max() + 12 * np.sqrt(mean.max()) + 60)
-        if steps > _MOST_STEPS:
-            raise ValueError(f"times must take at most {_MOST_STEPS} steps, got {steps} for {when.max():g} s")
-        jump, stay = _jumps(rates, clock)
-        now = np.eye(1, len(self.down))[0]
-        seen = np.empty(steps + 1)
-        for k in range(steps + 1):
-            seen[k] = now[counted].sum()
-            now = jump @ now + stay * now
-        jumps = np.arange(steps + 1)
-        return np.array([weight(jumps, x) @ seen for x in mean.ravel()]).reshape(mean.shape)
 
 
 def _moves(
@@ -307,11 +224,3 @@ def _generator(moves: list[tuple[Any, Any, Any]], states: int) -> csr_array:
     out, here = np.bincount(start, rate, states), np.arange(states)
     ends = (np.concatenate([start, here]), np.concatenate([end, here]))
     return csr_array((np.concatenate([rate, -out]), ends), shape=(states, states))
-
-
-def _jumps(rates: csr_array, clock: float) -> tuple[csr_array, FloatArray]:
-    """Transposed chances of the uniform clock to jump, and to stay."""
-    table = rates.tocoo()
-    off = table.row != table.col
-    jump = csr_array((table.data[off] / clock, (table.col[off], table.row[off])), shape=rates.shape)
-    return jump, np.maximum(1.0 + rates.diagonal() / clock, 0.0)

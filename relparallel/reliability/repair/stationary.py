@@ -1,4 +1,4 @@
-"""Stationary distributions and mean times of Markov chains, solved without a subtraction.
+"""Stationary distributions of Markov chains, solved without a subtraction.
 
 States are ordered so that rates run to near neighbours: the work grows with the square of the bandwidth.
 """
@@ -60,28 +60,6 @@ def stationary_distribution(generator: csr_array | FloatArray) -> FloatArray:
     return np.asarray(found / found.sum())
 
 
-def mean_times(generator: csr_array | FloatArray, leaving: FloatArray) -> FloatArray:
-    """Mean time until a continuous-time Markov chain is left, from every state.
-
-    Notes
-    -----
-    The elimination of `stationary_distribution` with the way out as one more column: the time t of the last
-    state, out t = 1 + sum a_j t_j, is put into the equations of the others. No subtraction, so a mean time
-    of 1e30 s is as exact as one of 1 s. O(n b^2) for bandwidth b.
-
-    References
-    ----------
-    Grassmann, Taksar, Heyman, Oper. Res. 33(5), 1985; O'Cinneide, Numer. Math. 73, 1996.
-    """
-    row, column, rate, states = _entries(generator)
-    way_out = np.atleast_1d(np.asarray(require_real(leaving=leaving, at_least=0)))
-    if way_out.shape != (states,):
-        raise ValueError(f"leaving must hold {states} rates, got shape {np.shape(leaving)}")
-    wide = int(np.abs(row - column).max(initial=1))
-    found: FloatArray = _times(_banded(row, column, rate, states, wide), wide, way_out.copy())
-    return found
-
-
 def _entries(generator: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, int]:
     """Rows, columns and rates off the diagonal, and the number of states."""
     from scipy.sparse import csr_array
@@ -122,37 +100,6 @@ def _by_factors(
     table[0, :] = 1.0
     found = np.maximum(splu(table.tocsc()).solve(np.eye(1, states)[0]), 0.0)
     return np.asarray(found / found.sum())
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _times(band: NDArray[np.float64], wide: int, leaving: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean times until the end; both arrays are overwritten."""
-    states = band.shape[0]
-    time, out = np.ones(states), np.zeros(states)
-    for last in range(states - 1, -1, -1):
-        low = max(0, last - wide)
-        out[last] = leaving[last]
-        for j in range(low, last):
-            out[last] += band[last, j - last + wide]
-        if out[last] <= 0.0:  # never left, nor is any that leads here
-            for i in range(low, last):
-                if band[i, last - i + wide] > 0.0:
-                    time[i] = np.inf
-            continue
-        for i in range(low, last):
-            into = band[i, last - i + wide] / out[last]
-            if into > 0.0:
-                leaving[i] += into * leaving[last]
-                time[i] += into * time[last]
-                for j in range(low, last):
-                    band[i, j - i + wide] += into * band[last, j - last + wide]
-    for state in range(states):
-        for j in range(max(0, state - wide), state):
-            rate = band[state, j - state + wide]
-            if rate > 0.0:
-                time[state] += rate * time[j]
-        time[state] /= out[state]
-    return time
 
 
 @numba.njit(cache=True, error_model="numpy")

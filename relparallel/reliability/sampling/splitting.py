@@ -40,16 +40,13 @@ def pilot_levels(network: Network, rng: np.random.Generator, states: int = 512) 
 def sample_splitting(network, levels, samples, rng):  # type: ignore[no-untyped-def]
     """Draw and average replications."""
     rate, last = network.rate, len(levels) - 1
-    nodes_fail = rate[len(network.ends) :].sum() > 0.0
     states, left = np.empty((len(levels), len(rate))), np.zeros(len(levels), np.int64)
-    labels, held, queue = _scratch(network, len(levels))
-    scale = float(_FACTOR) ** -last
+    space, scale = _space(network), float(_FACTOR) ** -last
     mean, square, cube, work = 0.0, 0.0, 0.0, 0
     for sample in range(samples):
-        reached, depth, work = 0, 0, work + len(rate)
+        reached, work = 0, work + len(rate)
         _fresh(rate, states[0], rng)
-        work += _label(network, states[0], levels[0], labels[0], held[0], queue)
-        depth = -1 if _connected(network, labels[0], held[0]) else 0
+        depth = -1 if _label(network, states[0], levels[0], *space) else 0
         reached += depth == last
         left[0] = _FACTOR
         while depth >= 0 and last > 0:
@@ -58,12 +55,8 @@ def sample_splitting(network, levels, samples, rng):  # type: ignore[no-untyped-
                 continue
             left[depth] -= 1
             here, above = states[depth], depth + 1
-            work += _sweep(network, rate, here, levels[depth], labels[depth], held[depth], queue, rng)
-            if nodes_fail:
-                work += _label(network, here, levels[above], labels[above], held[above], queue)
-            else:
-                work += _rise(network, here, levels[depth : above + 1], labels, held, queue, depth)
-            if _connected(network, labels[above], held[above]):
+            work += _sweep(network, rate, here, levels[depth], space, rng) + len(rate)
+            if _label(network, here, levels[above], *space):
                 continue
             if above == last:
                 reached += 1
@@ -71,23 +64,14 @@ def sample_splitting(network, levels, samples, rng):  # type: ignore[no-untyped-
                 states[above] = here
                 left[above] = _FACTOR
                 depth = above
-        value = reached * scale
-        mean, square, cube = with_sample(mean, square, cube, sample, value)
+        mean, square, cube = with_sample(mean, square, cube, sample, reached * scale)
     return mean, square, cube, work
 
 
 @numba.njit(cache=True)
-def _scratch(network, levels):  # type: ignore[no-untyped-def]
-    """Per level: the label of every node (-1: down), and nodes and terminals under every label; a queue.
-
-    Labels below n are those of a flood; splits of components take new ones, whose next is in the last place.
-    """
-    n = len(network.terminal)
-    return (
-        np.empty((levels, n), np.int64),
-        np.zeros((levels, 4 * n + 64, 2), np.int64),
-        np.empty(n, np.int64),
-    )
+def _space(network):  # type: ignore[no-untyped-def]
+    """Room for the component of every node (-1: down), and for the terminals in every component."""
+    return np.empty(len(network.terminal), np.int64), np.empty(len(network.terminal), np.int64)
 
 
 @numba.njit(cache=True)
@@ -98,227 +82,96 @@ def _fresh(rate, times, rng):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _connected(network, labels, held):  # type: ignore[no-untyped-def]
-    """Whether one component holds all terminals."""
-    label, wanted = -1, 0
-    for v in range(len(labels)):
-        if network.terminal[v]:
-            label = labels[v]
-            wanted += 1
-    return held[label, 1] == wanted
+def _root(root, v):  # type: ignore[no-untyped-def]
+    """The node that stands for a component, with shorter ways to it from now on."""
+    while root[v] != v:
+        root[v] = root[root[v]]
+        v = root[v]
+    return v
 
 
 @numba.njit(cache=True)
-def _label(network, times, level, labels, held, queue):  # type: ignore[no-untyped-def]
-    """Give every component of what is up at a time a label below n; the work."""
-    n, m, work = len(labels), len(network.ends), 0
-    labels[:] = -1
-    for v in range(n):
-        if labels[v] < 0 and times[m + v] <= level:
-            work += _flood(network, times, level, labels, held, queue, v, v)
-    held[-1, 0] = n
-    return work + n
+def _label(network, times, level, root, held):  # type: ignore[no-untyped-def]
+    """Find the components of what is up at a time; whether one of them holds all terminals."""
+    m, wanted, most = len(network.ends), 0, 0
+    for v in range(len(root)):
+        root[v], held[v] = v if times[m + v] <= level else -1, network.terminal[v]
+        wanted += network.terminal[v]
+    for link in range(m):
+        u, v = network.ends[link, 0], network.ends[link, 1]
+        if times[link] <= level and root[u] >= 0 and root[v] >= 0:
+            u, v = _root(root, u), _root(root, v)
+            if u != v:
+                root[u] = v
+                held[v] += held[u]
+                most = max(most, held[v])
+    for v in range(len(root)):
+        if root[v] >= 0:
+            root[v] = _root(root, v)
+    return most == wanted
 
 
 @numba.njit(cache=True)
-def _flood(network, times, level, labels, held, queue, start, label):  # type: ignore[no-untyped-def]
-    """Label everything that is connected with a node, and count it; the work."""
-    m, terminals, work, begin, end = len(network.ends), 0, 0, 0, 1
-    queue[0], labels[start] = start, label
-    while begin < end:
-        x = queue[begin]
-        begin += 1
-        terminals += network.terminal[x]
-        for k in range(network.first[x], network.first[x + 1]):
-            link = network.around[k]
-            y = network.ends[link, 0] + network.ends[link, 1] - x
-            if times[link] <= level and labels[y] != label and times[m + y] <= level:
-                labels[y] = label
-                queue[end] = y
-                end += 1
-        work += network.first[x + 1] - network.first[x]
-    held[label, 0], held[label, 1] = end, terminals
-    return work
-
-
-@numba.njit(cache=True)
-def _sweep(network, rate, times, level, labels, held, queue, rng):  # type: ignore[no-untyped-def]
-    """Draw every part anew, given that terminals are apart at the level; labels follow; the work."""
-    n, m, wanted, work = len(labels), len(network.ends), network.terminal.sum(), len(rate)
+def _sweep(network, rate, times, level, space, rng):  # type: ignore[no-untyped-def]
+    """Draw every part anew, given that terminals are apart at the level; the work."""
+    root, held = space
+    wanted, work, stale = network.terminal.sum(), len(rate), True
     for part in range(len(rate)):
         if rate[part] == 0.0:
             continue
-        was_up = times[part] <= level
-        joined = 0 if was_up else _would_join(network, times, level, labels, held, part)
+        was_up, joined = times[part] <= level, 0
+        if not was_up:
+            if stale:
+                _label(network, times, level, root, held)
+                work, stale = work + len(rate), False
+            joined = _would_join(network, times, level, root, held, part)
         times[part] = rng.standard_exponential() / rate[part] + (level if joined == wanted else 0.0)
-        if was_up == (times[part] <= level):
-            continue
-        if held[-1, 0] + 2 * n >= len(held) - 1:
-            work += _label(network, times, level, labels, held, queue)
-        elif part >= m:
-            work += _node_changed(network, times, level, labels, held, queue, part - m)
-        elif was_up:
-            work += _link_went_down(network, times, level, labels, held, queue, part)
-        else:
-            work += _link_came_up(network, times, level, labels, held, queue, part)
+        stale |= was_up != (times[part] <= level)
     return work
 
 
 @numba.njit(cache=True)
-def _would_join(network, times, level, labels, held, part):  # type: ignore[no-untyped-def]
+def _would_join(network, times, level, root, held, part):  # type: ignore[no-untyped-def]
     """Terminals that would be in one component if a part that is down came up."""
-    m = len(network.ends)
+    m, ends = len(network.ends), network.ends
     if part < m:
-        one, two = labels[network.ends[part, 0]], labels[network.ends[part, 1]]
-        return 0 if one < 0 or two < 0 or one == two else held[one, 1] + held[two, 1]
+        one, two = root[ends[part, 0]], root[ends[part, 1]]
+        return 0 if one < 0 or two < 0 or one == two else held[one] + held[two]
     joined, first, last = 0, network.first[part - m], network.first[part - m + 1]
     for k in range(first, last):
-        label = _beyond(network, times, level, labels, part - m, k)
+        link = network.around[k]
+        label = root[ends[link, 0] + ends[link, 1] - (part - m)] if times[link] <= level else -1
         fresh = label >= 0
         for j in range(first, k):
-            fresh = fresh and _beyond(network, times, level, labels, part - m, j) != label
+            other = network.around[j]
+            fresh &= times[other] > level or root[ends[other, 0] + ends[other, 1] - (part - m)] != label
         if fresh:
-            joined += held[label, 1]
+            joined += held[label]
     return joined
 
 
 @numba.njit(cache=True)
-def _beyond(network, times, level, labels, v, k):  # type: ignore[no-untyped-def]
-    """Label of the node behind the k-th link in ``around``, -1 if the link or the node is down."""
-    link = network.around[k]
-    if times[link] > level:
-        return -1
-    return labels[network.ends[link, 0] + network.ends[link, 1] - v]
-
-
-@numba.njit(cache=True)
-def _spread(network, times, level, labels, queue, start, old, label, wanted):  # type: ignore[no-untyped-def]
-    """Give what is connected with a node and has the old label a new one, until a wanted node has it.
-
-    Returns the number of nodes with the new label, which are the first of ``queue``, and the work.
-    """
-    begin, end, work = 0, 1, 0
-    queue[0], labels[start] = start, label
-    while begin < end:
-        x = queue[begin]
-        begin += 1
-        for k in range(network.first[x], network.first[x + 1]):
-            link = network.around[k]
-            y = network.ends[link, 0] + network.ends[link, 1] - x
-            work += 1
-            if times[link] <= level and labels[y] == old:
-                labels[y] = label
-                queue[end] = y
-                end += 1
-                if y == wanted:
-                    return end, work
-    return end, work
-
-
-@numba.njit(cache=True)
-def _link_went_down(network, times, level, labels, held, queue, part):  # type: ignore[no-untyped-def]
-    """Split a component unless its two ends are still connected; the work."""
-    u, v = network.ends[part, 0], network.ends[part, 1]
-    old, label = labels[u], held[-1, 0]
-    if old < 0 or labels[v] < 0:
-        return 1
-    end, work = _spread(network, times, level, labels, queue, u, old, label, v)
-    if labels[v] == label:  # undo
-        for k in range(end):
-            labels[queue[k]] = old
-        return work
-    held[label, 0], held[label, 1] = end, 0
-    for k in range(end):
-        held[label, 1] += network.terminal[queue[k]]
-    held[old, 0] -= end
-    held[old, 1] -= held[label, 1]
-    held[-1, 0] += 1
-    return work
-
-
-@numba.njit(cache=True)
-def _link_came_up(network, times, level, labels, held, queue, part):  # type: ignore[no-untyped-def]
-    """Join two components: the smaller one takes the label of the larger; the work."""
-    u, v = network.ends[part, 0], network.ends[part, 1]
-    if labels[u] < 0 or labels[v] < 0 or labels[u] == labels[v]:
-        return 1
-    if held[labels[u], 0] > held[labels[v], 0]:
-        u, v = v, u
-    old, label = labels[u], labels[v]
-    _, work = _spread(network, times, level, labels, queue, u, old, label, np.int64(-1))
-    held[label, 0] += held[old, 0]
-    held[label, 1] += held[old, 1]
-    return work
-
-
-@numba.njit(cache=True)
-def _rise(network, times, levels, labels, held, queue, depth):  # type: ignore[no-untyped-def]
-    """Labels of the next level where no node fails, until all terminals are connected; the work."""
-    above, wanted, work = depth + 1, network.terminal.sum(), len(network.ends)
-    labels[above], held[above] = labels[depth], held[depth]
-    for link in range(len(network.ends)):
-        if levels[0] < times[link] <= levels[1]:
-            work += _link_came_up(network, times, levels[1], labels[above], held[above], queue, link)
-            if held[above, labels[above, network.ends[link, 0]], 1] == wanted:
-                break
-    return work
-
-
-@numba.njit(cache=True)
-def _node_changed(network, times, level, labels, held, queue, v):  # type: ignore[no-untyped-def]
-    """Flood everything around a node that went up or down; the work."""
-    m, start, work = len(network.ends), held[-1, 0], 1
-    labels[v] = -1
-    if times[m + v] <= level:
-        work = _flood(network, times, level, labels, held, queue, v, start)
-        held[-1, 0] += 1
-        return work
-    for k in range(network.first[v], network.first[v + 1]):
-        link = network.around[k]
-        x = network.ends[link, 0] + network.ends[link, 1] - v
-        if 0 <= labels[x] < start:
-            work += _flood(network, times, level, labels, held, queue, x, held[-1, 0])
-            held[-1, 0] += 1
-    return work
-
-
-@numba.njit(cache=True)
-def _time_connected(network, times, root):  # type: ignore[no-untyped-def]
-    """When the terminals become connected: links in the order in which they and their ends are up."""
-    m, n = len(network.ends), len(root)
-    ready = np.empty(m)
-    for link in range(m):
-        u, v = network.ends[link, 0], network.ends[link, 1]
-        ready[link] = max(times[link], times[m + u], times[m + v])
-    held = network.terminal.astype(np.int64)
-    wanted = held.sum()
-    for v in range(n):
-        root[v] = v
-    for link in np.argsort(ready):
-        u, v = network.ends[link, 0], network.ends[link, 1]
-        while root[u] != u:
-            root[u] = root[root[u]]
-            u = root[u]
-        while root[v] != v:
-            root[v] = root[root[v]]
-            v = root[v]
-        if u != v:
-            root[u] = v
-            held[v] += held[u]
-            if held[v] == wanted:
-                return ready[link]
-    return np.inf
+def _time_connected(network, times, root, held):  # type: ignore[no-untyped-def]
+    """When the terminals become connected: the first of all times by which they are, by bisection."""
+    order = np.sort(times)
+    low, high = -1, len(order) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _label(network, times, order[middle], root, held):
+            high = middle
+        else:
+            low = middle
+    return order[high]
 
 
 @numba.njit(cache=True)
 def _pilot(network, rate, count, rng):  # type: ignore[no-untyped-def]
     """Levels of an adaptive run; see `pilot_levels`."""
-    states, reached = np.empty((count, len(rate))), np.empty(count)
-    labels, held, queue = _scratch(network, np.int64(1))
+    states, reached, space = np.empty((count, len(rate))), np.empty(count), _space(network)
     levels, depth = np.empty(_MOST_LEVELS), 0
     for i in range(count):
         _fresh(rate, states[i], rng)
-        reached[i] = _time_connected(network, states[i], queue)
+        reached[i] = _time_connected(network, states[i], *space)
     while depth < _MOST_LEVELS - 1:
         order = np.argsort(reached)
         level = reached[order[count - count // _FACTOR - 1]]
@@ -330,8 +183,7 @@ def _pilot(network, rate, count, rng):  # type: ignore[no-untyped-def]
         for k in range(count - len(alive)):
             states[order[k]] = states[alive[k % len(alive)]]
         for i in range(count):
-            _label(network, states[i], level, labels[0], held[0], queue)
-            _sweep(network, rate, states[i], level, labels[0], held[0], queue, rng)
-            reached[i] = _time_connected(network, states[i], queue)
+            _sweep(network, rate, states[i], level, space, rng)
+            reached[i] = _time_connected(network, states[i], *space)
     levels[depth] = 1.0
     return levels[: depth + 1].copy()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable
 from dataclasses import replace
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import compiled
-from relparallel.reliability.problem import FIELDS, Group, Problem
+from relparallel.reliability.problem import FIELDS, Problem
 from relparallel.reliability.sensitivity.class_importance import class_importance
 from relparallel.reliability.sensitivity.importance import Gradient, Importance
 from relparallel.reliability.sensitivity.reverse_pass import gradient as swept
@@ -72,8 +74,8 @@ def importance(
 def _with_groups(problem: Problem, reductions: bool, max_states: int) -> tuple[float, FloatArray]:
     """The same where parts also fail in groups of shared risk, over all states of the groups.
 
-    A part does not matter where one of its groups is down; states in which the same parts are down, and those
-    in which a group parts the terminals for good, are asked for once.
+    A part does not matter where one of its groups is down; states in which the same parts are down are asked
+    for once.
     """
     from relparallel.reliability.extensions.srlg import absorbed
 
@@ -89,37 +91,21 @@ def _with_groups(problem: Problem, reductions: bool, max_states: int) -> tuple[f
         return swept(structure, about.link, about.node, wanted, max_states)
 
     m, failed, total = len(problem.link), 0.0, np.zeros(len(problem.link) + len(problem.node))
-    for mass, down in _states(rest, shared, gradient):
-        failed += mass * down[0]
-        total += mass * down[1]
+    known: dict[tuple[frozenset[int], frozenset[int]], tuple[float, FloatArray]] = {}
+    for state in product((False, True), repeat=len(shared)):
+        mass = prod(group.chance[fails] for group, fails in zip(shared, state, strict=True))
+        gone = [group for group, fails in zip(shared, state, strict=True) if fails]
+        links = frozenset[int]().union(*(group.links for group in gone))
+        nodes = frozenset[int]().union(*(group.nodes for group in gone))
+        if (links, nodes) not in known:
+            known[links, nodes] = _without(rest, sorted(links), sorted(nodes), gradient)
+        failed += mass * known[links, nodes][0]
+        total += mass * known[links, nodes][1]
     for group in problem.groups:
         alone = len(group.nodes) + len(group.links) == 1
         if alone and not group.nodes & set(problem.terminals.tolist()):  # taken into the part's probability
             total[[*group.links, *(m + v for v in group.nodes)]] *= group.chance[0]
     return float(always[1] + always[0] * failed), float(always[0]) * total
-
-
-def _states(
-    problem: Problem, groups: Sequence[Group], gradient: Gradient
-) -> Iterator[tuple[float, tuple[float, FloatArray]]]:
-    """Masses of the states of the groups that matter, with what they come to."""
-    known: dict[tuple[frozenset[int], frozenset[int]], tuple[float, FloatArray]] = {}
-    todo: list[tuple[float, int, tuple[int, ...], tuple[float, FloatArray]]] = [
-        (1.0, 0, (), gradient(problem))
-    ]
-    while todo:
-        mass, decided, failed, found = todo.pop()
-        if decided == len(groups) or found[0] == 1.0:
-            yield mass, found
-            continue
-        works, fails = groups[decided].chance
-        more = (*failed, decided)
-        todo.append((mass * works, decided + 1, failed, found))
-        links = frozenset().union(*(groups[i].links for i in more))
-        nodes = frozenset().union(*(groups[i].nodes for i in more))
-        if (links, nodes) not in known:
-            known[links, nodes] = _without(problem, sorted(links), sorted(nodes), gradient)
-        todo.append((mass * fails, decided + 1, more, known[links, nodes]))
 
 
 def _without(

@@ -1,0 +1,8 @@
+from .inputs import (
+    FABRICS as FABRICS,
+    notation as notation,
+    read_cluster as read_cluster,
+    read_strategy as read_strategy,
+)
+from .plans import Plan as Plan, plan as plan
+from .widgets import sliders as sliders

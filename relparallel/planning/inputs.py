@@ -1,0 +1,244 @@
+"""What a plan is asked about: models, clusters, networks and strategies, by name or from files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from relparallel._checks import require_instance, require_int
+from relparallel.hardware import Cluster, accelerator, cluster as named_cluster, clusters
+from relparallel.parallel import Strategy
+from relparallel.topology import Topology, rail_only
+from relparallel.training import redundant_fabric
+from relparallel.units import GBIT
+from relparallel.workload import Transformer, read_config, transformer, transformers
+
+FABRICS: Final = ("two-level", "rail-optimised", "dual-plane", "rail-only")
+"""Networks by name: leaves for whole servers; a leaf for each rail; two planes of those; rails alone."""
+
+_LETTERS: Final = {"TP": "tensor", "PP": "pipeline", "CP": "context", "DP": "data", "EP": "expert"}
+_OTHERS: Final = {"V": "virtual_stages", "ZERO": "zero_stage", "MBS": "micro_batch", "SHARD": "shard"}
+
+
+def notation(strategy: Strategy) -> str:
+    """Name a strategy by its degrees.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        Any.
+
+    Returns
+    -------
+    str
+        The five degrees, model chunks per stage, and what is sharded.
+
+    Examples
+    --------
+    >>> notation(Strategy(tensor=8, pipeline=16, data=128, zero_stage=1))
+    'TP8 PP16 CP1 DP128 EP1, v=1, ZeRO-1'
+    """
+    require_instance(Strategy, strategy=strategy)
+    degrees = " ".join(f"{letters}{getattr(strategy, name)}" for letters, name in _LETTERS.items())
+    sharded = f", ZeRO-{strategy.zero_stage}" if strategy.zero_stage else ""
+    return f"{degrees}, v={strategy.virtual_stages}{sharded}"
+
+
+def read_strategy(text: str) -> Strategy:
+    """Read a strategy from its usual notation.
+
+    Parameters
+    ----------
+    text : str
+        Such as "TP8 PP16 DP128 v=8 ZeRO-1 MBS1"; what is not named is 1, or nothing sharded. With v above 1
+        the schedule is the interleaved one; SP (sequence parallelism) and selective or full (recomputation)
+        are named as words.
+
+    Returns
+    -------
+    Strategy
+        What the text says.
+
+    Examples
+    --------
+    >>> read_strategy("TP8 PP16 CP1 DP128 EP1, v=8, ZeRO-1").gpus
+    16384
+    """
+    require_instance(str, text=text)
+    fields: dict[str, Any] = {}
+    for word in text.replace(",", " ").split():
+        known = re.fullmatch(r"([A-Za-z]+)[=-]?(\d{1,9})", word)
+        name = (_LETTERS | _OTHERS).get(known[1].upper()) if known else None
+        if known and name:
+            fields[name] = int(known[2])
+        elif word.upper() == "SP":
+            fields["sequence_parallel"] = True
+        elif word in ("selective", "full"):
+            fields["recompute"] = word
+        else:
+            raise ValueError(f"text must be like 'TP8 PP16 DP128 v=8 ZeRO-1 SP selective', got {word!r:.80}")
+    if fields.get("virtual_stages", 1) > 1:
+        fields["schedule"] = "interleaved_1f1b"
+    return Strategy(**fields)
+
+
+def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:
+    r"""Read clusters from a table.
+
+    Parameters
+    ----------
+    path : str or path
+        A CSV file with one cluster in each row, or a JSON or flat YAML file with one or a list of them.
+        Fields: accelerator and gpus; network_gbit, of a node in one direction [Gbit/s]; and, where they
+        differ from what stands here, gpus_per_node (8), nodes_per_switch, nodes_per_rack (1) and name.
+
+    Returns
+    -------
+    tuple of Cluster
+        In the order of the file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "mine.csv"
+    >>> _ = path.write_text("name,accelerator,gpus,network_gbit\nmine,h100-80gb,512,3200\n")
+    >>> read_cluster(path)[0].nodes
+    64
+    """
+    where = Path(require_instance((str, PathLike), path=path))
+    try:
+        text = where.read_text(encoding="utf-8-sig")
+        if where.suffix == ".csv":
+            rows: Any = list(csv.DictReader(text.splitlines(), strict=True))
+        else:
+            rows = json.loads(text) if where.suffix == ".json" else _flat_yaml(text)
+    except (OSError, ValueError, csv.Error, RecursionError) as error:
+        raise ValueError(f"path must name a CSV, JSON or YAML file, got {where} ({error})") from None
+    rows = rows if isinstance(rows, list) else [rows]
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"path must hold clusters by their fields, got {where}")
+    return tuple(_cluster_of(row, where, number) for number, row in enumerate(rows, 1))
+
+
+def _flat_yaml(text: str) -> list[dict[str, str]]:
+    """Mappings without nesting, or a list of them: all the YAML that a cluster needs."""
+    rows: list[dict[str, str]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = re.sub(r"(^|\s)#.*", "", line).rstrip()
+        if not bare or bare == "---":
+            continue
+        found = re.fullmatch(r"(- )? *(\w+):\s+(['\"]?)([^'\"{}\[\]]+)\3", bare)
+        if found is None:
+            raise ValueError(f"line {number} is no 'field: value': {line[:80]!r}")
+        if found[1] or not rows:
+            rows.append({})
+        rows[-1][found[2]] = found[4].strip()
+    return rows
+
+
+def _cluster_of(row: dict[Any, Any], path: Path, number: int) -> Cluster:
+    """One cluster of a file."""
+    allowed = (
+        "name", "accelerator", "gpus", "gpus_per_node", "network_gbit", "nodes_per_switch", "nodes_per_rack",
+    )  # fmt: skip
+    given = {key: value for key, value in row.items() if value not in (None, "")}
+    if wrong := [key for key in given if key not in allowed]:
+        raise ValueError(f"path must have the fields {', '.join(allowed)}, got {wrong[0]!r:.80} in {path}")
+    try:
+        node = int(given.get("gpus_per_node", 8))
+        gpus, bandwidth = int(given["gpus"]), float(given["network_gbit"]) * GBIT
+        if gpus % node:
+            raise ValueError(f"gpus must fill nodes of {node}, got {gpus}")
+        return Cluster(
+            nodes=gpus // node, gpus_per_node=node, network_bandwidth=bandwidth,
+            accelerator=accelerator(str(given["accelerator"])), name=str(given.get("name", path.stem)),
+            nodes_per_switch=int(given.get("nodes_per_switch", 1)),
+            nodes_per_rack=int(given.get("nodes_per_rack", 1)),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"path must hold whole clusters, got {path}, cluster {number}: {said}") from None
+
+
+def model_of(model: Any, sequence: int | None) -> tuple[str, Transformer, list[str]]:
+    """Name, sizes, and what was assumed of a model."""
+    notes: list[str] = []
+    if isinstance(model, Transformer):
+        found, name = model, "own model"
+    elif model in transformers():
+        found, name = transformer(model), model
+    elif isinstance(model, (str, PathLike)) and Path(model).suffix == ".json":
+        read = read_config(model, sequence=sequence)
+        found, name, notes = read.model, read.name, list(read.notes)
+    else:
+        require_instance((str, PathLike), model=model)
+        raise ValueError(
+            f"model must be a config.json, or one of {', '.join(transformers())}, got {str(model)!r:.80}"
+        )
+    if sequence is not None:
+        found = replace(found, sequence=require_int(sequence=sequence, at_least=1))
+    return name, found, notes
+
+
+def clusters_of(cluster: Any, gpus: Any) -> tuple[Cluster, ...]:
+    """Clusters by name, from files, or as they are."""
+    several = cluster if isinstance(cluster, (list, tuple)) else [cluster]
+    sizes = list(gpus) if isinstance(gpus, (list, tuple)) else [gpus] * len(several)
+    if not several:
+        raise ValueError(f"cluster must be at least one cluster, got {cluster!r}")
+    if len(sizes) != len(several):
+        raise ValueError(f"gpus must be one number for each of {len(several)} clusters, got {gpus!r:.80}")
+    if gpus is not None and not any(isinstance(one, str) and one in clusters() for one in several):
+        raise ValueError(f"gpus must be left out unless a cluster is given by name, got {gpus!r:.80}")
+    found: list[Cluster] = []
+    for one, size in zip(several, sizes, strict=True):
+        if isinstance(one, Cluster):
+            found.append(one)
+        elif one in clusters():
+            if size is None:
+                raise ValueError(f"gpus must be given for the cluster {one}, got None")
+            found.append(named_cluster(one, size))
+        elif isinstance(one, (str, PathLike)) and Path(one).suffix in (".csv", ".json", ".yaml", ".yml"):
+            found += read_cluster(one)
+        else:
+            require_instance((str, PathLike, Cluster), cluster=one)
+            raise ValueError(
+                f"cluster must be a CSV, JSON or YAML file, or one of {', '.join(clusters())}, "
+                f"got {str(one)!r:.80}"
+            )
+    for one in found:
+        if one.accelerator is None or one.network_bandwidth is None:
+            raise ValueError(f"cluster must have an accelerator and a network_bandwidth, got {one!r:.200}")
+    return tuple(found)
+
+
+def usual_batch(model: Transformer, gpus: int) -> int:
+    """Sequences of about 4e6 tokens, at least one for each GPU, as a power of two."""
+    wanted = max(4e6 / model.sequence, gpus)
+    return int(2 ** np.ceil(np.log2(wanted)))
+
+
+def network_of(fabric: str | None, cluster: Cluster) -> Topology | None:
+    """A network by name for the GPUs of a cluster, as fast as its nodes are."""
+    if fabric is None:
+        return None
+    servers, gpus = cluster.nodes, cluster.gpus_per_node
+    if fabric not in FABRICS:
+        raise ValueError(f"fabric must be one of {', '.join(map(repr, FABRICS))}, got {fabric!r:.80}")
+    if fabric == "rail-only":
+        return rail_only(domains=servers, gpus_per_domain=gpus)
+    leaf = next(size for size in (32, 16, 8, 4, 2, 1) if servers % size == 0)
+    assert cluster.network_bandwidth is not None
+    assert cluster.accelerator is not None
+    rails, planes = 1 if fabric == "two-level" else gpus, 2 if fabric == "dual-plane" else 1
+    return redundant_fabric(
+        servers, rails=rails, planes=planes, gpus=gpus, servers_per_leaf=leaf,
+        card=cluster.network_bandwidth / gpus, nvlink=cluster.accelerator.node_link,
+    )  # fmt: skip

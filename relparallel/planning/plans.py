@@ -1,0 +1,364 @@
+"""From a model and a cluster to the best strategies, each with its interval, its memory and its reason.
+
+`plan` asks `optimize.joint` and shows the answer in the units of an engineer.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from relparallel._checks import require_instance, require_int, require_real
+from relparallel.hardware import Cluster
+from relparallel.optimize import joint
+from relparallel.optimize.joint_plans import JointPlan
+from relparallel.optimize.joint_report import as_row
+from relparallel.optimize.joint_search import Choice
+from relparallel.parallel import Strategy, memory, step_time
+from relparallel.parallel.memory import PRECISIONS, StageMemory
+from relparallel.parallel.step_time import step_timeline
+from relparallel.planning.inputs import (
+    clusters_of,
+    model_of,
+    network_of,
+    notation,
+    read_strategy,
+    usual_batch,
+)
+from relparallel.topology.formats._text import write
+from relparallel.units import DAY, GB, MINUTE
+from relparallel.workload import Transformer
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+FRAMEWORKS: Final[Mapping[str, Any]] = {"schedule": ("1f1b", "interleaved_1f1b")}
+"""Schedules that training frameworks offer today; `plan` asks for these unless told otherwise."""
+_NORMAL: Final = 1.6448536269514722  # standard deviations on either side of a 90 % interval
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Plan:
+    """The best strategies of a model on one or several clusters, and the questions one asks next.
+
+    Parameters
+    ----------
+    name : str
+        Of the model.
+    model, global_batch : Transformer, int
+        What is trained, and the sequences of a step.
+    found : tuple of JointPlan
+        The joint optimum on each cluster, in the order in which they were given.
+    price : float, optional
+        Of a GPU-hour, in any currency.
+    strategies : int
+        Rows of the table for each cluster.
+    notes : tuple of str
+        What was assumed.
+    question : Mapping
+        Arguments of `joint`, for what is asked later.
+    """
+
+    name: str
+    model: Transformer
+    global_batch: int
+    found: tuple[JointPlan, ...]
+    price: float | None
+    strategies: int
+    notes: tuple[str, ...]
+    question: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def best(self) -> JointPlan:
+        """The joint optimum on the cluster where it gives most tokens that count, for each unit of money."""
+        if self.price is None:
+            return max(self.found, key=lambda one: one.goodput)
+        return max(self.found, key=lambda one: one.goodput / one.cluster.gpus)
+
+    @property
+    def strategy(self) -> Strategy:
+        """The best one."""
+        return self.best.strategy
+
+    def stages(self) -> StageMemory:
+        """Bytes on a GPU of every pipeline stage of the best strategy."""
+        flash = bool(_costs(self.best, self.best.choice).storage[0]["flash"])
+        return memory(self.model, self.strategy, self.global_batch, flash_attention=flash)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each strategy, the best of each cluster first; the units stand in the names."""
+        import pandas as pd
+
+        rows = [row for one in self.found for row in self._rows(one)]
+        table = pd.DataFrame(rows)
+        return table if self.price is not None else table.drop(columns="cost of 1e9 tokens")
+
+    def _rows(self, one: JointPlan) -> Iterator[dict[str, Any]]:
+        """Best choices on one cluster, each strategy once."""
+        one.alternatives()  # evaluates what is best with another value of every axis
+        ranked = sorted(one.search.evaluated.values(), key=lambda choice: -choice.score)
+        seen: dict[Any, Choice] = {}
+        for choice in ranked:
+            seen.setdefault((choice.site, choice.row), choice)
+        for choice in list(seen.values())[: self.strategies]:
+            yield self._row(one, choice)
+
+    def _row(self, one: JointPlan, choice: Choice) -> dict[str, Any]:
+        """One choice in the units of an engineer, with 90 % intervals."""
+        search = one.search
+        site, step = search.sites[choice.site], search.step(choice)
+        assert step is not None  # no speed was measured
+        row, strategy = as_row(search, choice), site.fastest.grid[choice.row]
+        spread = _NORMAL * float(np.sqrt(choice.state.variance_rate / search.horizon))
+        low, high = max(choice.state.share - spread, 0.0), min(choice.state.share + spread, 1.0)
+        tokens = row["goodput"] * DAY / 1e9
+        costs = _costs(one, choice)
+        held = costs.peak(costs.rows(site.fastest.grid.choices[[choice.row]]))
+        loses = 1 - choice.score / one.choice.score
+        return {
+            "cluster": row["cluster"], "strategy": notation(strategy), "state copies": row["copies"],
+            "recovery": choice.policy,
+            "spare nodes": site.spares, "checkpoint every [min]": choice.state.interval / MINUTE,
+            "memory [GB]": float(held[0]) / GB,
+            "of [GB]": costs.available / GB,
+            "step [s]": step.total, "step from": step.interval()[0], "step to": step.interval()[1],
+            "MFU": step.mfu, "relative goodput": choice.state.share, "goodput from": low, "goodput to": high,
+            "1e9 tokens a day": tokens,
+            "tokens from": row["from"] * low * DAY / 1e9, "tokens to": row["to"] * high * DAY / 1e9,
+            "cost of 1e9 tokens": (self.price or 0.0) * site.cluster.gpus * 24 / tokens,
+            "reason": "best" if loses <= 0 else f"loses {loses:.2%}",
+        }  # fmt: skip
+
+    def why_not(self, strategy: Strategy | str, cluster: int = 0) -> str:
+        """Say why a strategy is not the answer: the rule it breaks, the bytes that lack, or what it loses.
+
+        ``cluster`` is the place of the cluster among those that were given.
+        """
+        asked = read_strategy(strategy) if isinstance(strategy, str) else strategy
+        require_instance(Strategy, strategy=asked)
+        one = self.found[require_int(cluster=cluster, at_least=0, at_most=len(self.found) - 1)]
+        options = {k: v for k, v in self.question.items() if k in ("software", "precision")}
+        try:
+            step = step_time(self.model, asked, one.cluster, self.global_batch, **options)
+        except ValueError as error:
+            return f"{notation(asked)} cannot run: {error}"
+        low, high = step.interval()
+        said = f"{notation(asked)}: {step.total:.4g} s per step ({low:.4g} to {high:.4g}), MFU {step.mfu:.1%}"
+        if not step.fits:
+            return f"{said}; {step.notes[-2]}; {step.notes[-1]}."
+        nodes, rest = divmod(asked.gpus, one.cluster.gpus_per_node)
+        if rest:
+            return f"{said}; it fills no whole nodes."
+        other = self._with(asked, one, one.cluster.nodes - nodes)
+        lost = 1 - other.choice.score / one.choice.score
+        if lost <= 0:
+            return (
+                f"{said}, relative goodput {other.share:.2%}; as good as {notation(one.strategy)}, the best."
+            )
+        best = one.step
+        assert best is not None  # no speed was measured
+        return (
+            f"{said}, relative goodput {other.share:.2%} with {other.policy}, "
+            f"{other.goodput * DAY / 1e9:.4g}e9 tokens a day: {lost:.2%} less than {notation(one.strategy)}, "
+            f"whose step takes {best.total:.4g} s and which keeps {one.share:.2%} with {one.policy}."
+        )
+
+    def _with(self, asked: Strategy, one: JointPlan, spares: int) -> JointPlan:
+        """The joint optimum among strategies with exactly these fields."""
+        limits = {name: value for name, value in asdict(asked).items() if value is not None}
+        limits["shard"] = asked.shard_group
+        question = {**self.question, "limits": limits, "spares": spares}
+        return joint(self.model, one.cluster, global_batch=self.global_batch, **question)
+
+    def explain(self) -> str:
+        """The best answer, what was assumed, and what every other value of an axis would lose."""
+        said = [f"{note[0].upper()}{note[1:]}." for note in self.notes]
+        return "\n".join([*said, self.best.explain()])
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw tokens a day of every row with its interval."""
+        from relparallel.plotting import PALETTE, figure
+
+        table = self.to_frame().iloc[::-1]
+        ax = figure(width="double", height=0.5 + 0.28 * len(table))[1] if ax is None else ax
+        names = list(dict.fromkeys(self.to_frame()["cluster"]))
+        colors = [list(PALETTE.values())[names.index(name) % len(PALETTE)] for name in table["cluster"]]
+        tokens = table["1e9 tokens a day"].to_numpy()
+        around = np.abs(table[["tokens from", "tokens to"]].to_numpy().T - tokens)
+        ax.barh(range(len(table)), tokens, color=colors, height=0.7)
+        ax.errorbar(
+            tokens, range(len(table)), xerr=around, fmt="none", ecolor="0.25", elinewidth=1, capsize=2
+        )
+        labels = table["strategy"] + ", " + table["recovery"]
+        ax.set_yticks(range(len(table)), labels if len(names) == 1 else table["cluster"] + "\n" + labels)
+        ax.set_xlabel("progress [$10^9$ tokens a day], 90 % interval")
+        return ax
+
+    def save_trace(self, path: str | PathLike[str]) -> None:
+        """Write the passes of one step of the best strategy as JSON that Chrome and Perfetto open."""
+        options = {k: v for k, v in self.question.items() if k in ("software", "precision")}
+        line = step_timeline(self.model, self.strategy, self.best.cluster, self.global_batch, **options)
+        columns = (line.kind, line.item, line.part, line.resource, line.start * 1e6, line.duration * 1e6)
+        events: list[dict[str, Any]] = [
+            {"name": f"{kind} {item + 1}", "cat": kind, "ph": "X", "pid": 0, "tid": stage,
+             "ts": round(start, 3), "dur": round(length, 3), "args": {"micro-batch": item + 1, "chunk": part}}
+            for kind, item, part, stage, start, length in zip(*(c.tolist() for c in columns), strict=True)
+        ]  # fmt: skip
+        events += [
+            {"name": "thread_name", "ph": "M", "pid": 0, "tid": k, "args": {"name": f"stage {k}"}}
+            for k in range(line.resources)
+        ]
+        write(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the table as CSV, JSON or LaTeX, or draw it as SVG, PDF or PNG, as the ending says."""
+        where = Path(require_instance((str, PathLike), path=path))
+        table = self.to_frame()
+        if where.suffix in (".svg", ".pdf", ".png"):
+            held = BytesIO()
+            figure = self.plot().get_figure(root=True)
+            assert figure is not None
+            figure.savefig(held, format=where.suffix[1:])
+            write(where, held.getvalue())
+        elif where.suffix == ".csv":
+            write(where, table.to_csv(index=False, lineterminator="\n"))
+        elif where.suffix == ".json":
+            write(where, json.dumps({"notes": self.notes, "rows": table.to_dict("records")}, indent=1))
+        elif where.suffix == ".tex":
+            write(where, table.to_latex(index=False, float_format="%.4g", escape=True))
+        else:
+            raise ValueError(f"path must end in .csv, .json, .tex, .svg, .pdf or .png, got {where}")
+
+    def __str__(self) -> str:
+        """The table turned, one column for each strategy, under what was assumed."""
+        head = f"{self.name} ({self.model.parameters / 1e9:,.1f}e9 parameters), batch {self.global_batch:,}"
+        table = self.to_frame().T.to_string(header=False, float_format="{:.4g}".format)
+        return "\n".join([head, *self.notes, "", table])
+
+    def _repr_html_(self) -> str:
+        said = "<br>".join([f"{self.name}, batch {self.global_batch:,}", *self.notes])
+        return f"<p>{said}</p>{self.to_frame().T.to_html(float_format='{:.4g}'.format)}"
+
+    def __repr__(self) -> str:
+        best = self.best
+        return (
+            f"<Plan {self.name} on {best.cluster.gpus:,} GPUs: {notation(best.strategy)}, {best.policy}, "
+            f"{best.goodput * DAY / 1e9:.4g}e9 tokens a day, relative goodput {best.share:.2%}>"
+        )
+
+
+def plan(
+    model: str | PathLike[str] | Transformer,
+    cluster: str | PathLike[str] | Cluster | Sequence[str | Cluster],
+    *,
+    gpus: int | Sequence[int] | None = None,
+    global_batch: int | None = None,
+    sequence: int | None = None,
+    rates: Any = "llama3",
+    price: float | None = None,
+    fabric: str | None = None,
+    strategies: int = 5,
+    limits: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Plan:
+    """Find the best strategies of a model on a cluster, with speed, memory, reliability and cost.
+
+    Parameters
+    ----------
+    model : str, path or Transformer
+        A name of `workload.transformers`, a ``config.json`` of Hugging Face, or the sizes.
+    cluster : str, path, Cluster, or sequence of them
+        A name of `hardware.clusters`, a file as `read_cluster` takes it, or the nodes. Several are compared.
+    gpus : int or sequence of int, optional
+        GPUs of each cluster that is given by a name of `hardware.clusters`.
+    global_batch : int, optional
+        Sequences of a step. Where omitted, about 4e6 tokens, at least one sequence for each GPU, as a power
+        of two; the notes say so.
+    sequence : int, optional
+        Tokens of a sequence; what the model was published with, or its file says, where omitted.
+    rates : str, ComponentRates or tuple of ComponentClass
+        What fails, as in `failure_model`: "llama3" is the failure table of Meta's run on 16,384 H100.
+    price : float, optional
+        Of a GPU-hour. Without it no cost is shown.
+    fabric : {"two-level", "rail-optimised", "dual-plane", "rail-only"}, optional
+        A network whose parts fail too; without it, the two levels of links of the cluster.
+    strategies : int
+        Rows of the table for each cluster.
+    limits : Mapping, optional
+        Values of axes of `StrategyGrid` besides the schedules that frameworks have, 1F1B and interleaved
+        1F1B; ``{"schedule": SCHEDULES}`` asks for all.
+    **options
+        Of `optimize.joint`: policies, checkpoints, spares, repair, restart, pause, horizon, software,
+        precision.
+
+    Returns
+    -------
+    Plan
+        A table with 90 % intervals; `why_not` of any other strategy; memory by stage; files and a trace.
+
+    Notes
+    -----
+    Interval of the step: left-out runs of the calibration. Interval of the relative goodput: chance of the
+    failures over ``horizon`` (30 days), the rates being as given. Tokens a day take both bounds together.
+
+    Examples
+    --------
+    >>> found = plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=512)
+    >>> found.strategy.gpus, found.stages().fits(found.best.cluster).fits
+    (64, True)
+    >>> print(found.why_not("TP1 PP1 DP64"))  # doctest: +ELLIPSIS
+    TP1 PP1 CP1 DP64 EP1, v=1: ... does not fit: stage 0 needs ...
+    """
+    name, sizes, notes = model_of(model, sequence)
+    machines = clusters_of(cluster, gpus)
+    require_int(strategies=strategies, at_least=1)
+    require_instance((Mapping, type(None)), limits=limits)
+    if price is not None:
+        require_real(price=price, above=0, at_most=1e9)
+    if global_batch is None:
+        global_batch = usual_batch(sizes, max(one.gpus for one in machines))
+        notes.append(f"a step has {global_batch:,} sequences, {global_batch * sizes.sequence:,} tokens")
+    if isinstance(rates, str):
+        notes.append(f"parts fail as in the table {rates!r}")
+    for one in machines:
+        _require_room(name, sizes, one)
+    question = {"rates": rates, "limits": {**FRAMEWORKS, **(limits or {})}, **options}
+    found = tuple(
+        joint(sizes, one, global_batch=global_batch, network=network_of(fabric, one), **question)
+        for one in machines
+    )
+    assumed = dict.fromkeys(note for one in found if one.step for note in one.step.notes)
+    return Plan(
+        name=name, model=sizes, global_batch=global_batch, found=found, price=price, strategies=strategies,
+        notes=(*notes, *assumed), question=question,
+    )  # fmt: skip
+
+
+def _require_room(name: str, model: Transformer, cluster: Cluster) -> None:
+    """Refuse a cluster that cannot hold one copy of the training state on all its GPUs together."""
+    kept = PRECISIONS["mixed"]
+    state = model.parameters * (kept.parameter_bytes + kept.gradient_bytes + kept.optimizer_bytes)
+    assert cluster.accelerator is not None
+    room = cluster.gpus * cluster.accelerator.memory
+    if state > room:
+        least = math.ceil(state / cluster.accelerator.memory)
+        raise ValueError(
+            f"cluster must hold the training state of {name}, {state / GB:,.0f} GB, got {cluster.gpus:,} "
+            f"GPUs with {room / GB:,.0f} GB together: give more than {least:,}"
+        )
+
+
+def _costs(one: JointPlan, choice: Choice) -> Any:
+    """What prices the strategies of a choice."""
+    costs = one.search.sites[choice.site].fastest.costs
+    assert costs is not None  # no speed was measured
+    return costs

@@ -1,0 +1,188 @@
+"""Plans: what they find is the joint optimum, every number has its interval, and every refusal its reason."""
+
+import json
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import relparallel as rp
+from relparallel.__main__ import main
+from relparallel.planning import FABRICS, notation, read_cluster, read_strategy
+from relparallel.units import DAY
+
+DATA = os.environ.get("RELPARALLEL_DATA")
+
+
+@pytest.fixture(scope="module")
+def found():
+    return rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=512, price=2.0)
+
+
+def test_the_best_row_is_the_joint_optimum_of_what_frameworks_can_run(found):
+    cluster = rp.cluster("a100-80gb-selene", gpus=64)
+    limits = {"schedule": ("1f1b", "interleaved_1f1b")}
+    best = rp.joint(rp.transformer("gpt3-6.7b"), cluster, global_batch=512, limits=limits)
+    assert found.strategy == best.strategy
+    first = found.to_frame().iloc[0]
+    assert first["1e9 tokens a day"] == pytest.approx(best.goodput * DAY / 1e9)
+    assert first["reason"] == "best"
+
+
+def test_every_number_lies_in_its_interval_and_memory_in_that_of_the_gpu(found):
+    table = found.to_frame()
+    assert table["step [s]"].between(table["step from"], table["step to"]).all()
+    assert table["relative goodput"].between(table["goodput from"], table["goodput to"]).all()
+    assert table["1e9 tokens a day"].between(table["tokens from"], table["tokens to"]).all()
+    assert (table["memory [GB]"] <= table["of [GB]"]).all()
+    assert found.stages().peak.max() / 1e9 == pytest.approx(table["memory [GB]"][0])
+
+
+def test_cost_is_price_times_gpus_over_tokens(found):
+    first = found.to_frame().iloc[0]
+    assert first["cost of 1e9 tokens"] == pytest.approx(2.0 * 64 * 24 / first["1e9 tokens a day"])
+    assert "cost of 1e9 tokens" not in rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64).to_frame()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("TP3 DP1", "cannot run: strategy breaks a rule: tensor must divide the heads"),
+        ("TP1 PP1 DP64", "bytes too many; it fits with"),
+        ("TP8 PP8 ZeRO-1 full", "less than"),
+    ],
+)
+def test_why_not_names_the_rule_the_bytes_or_the_loss(found, asked, said):
+    assert said in found.why_not(asked)
+
+
+def test_the_best_strategy_is_as_good_as_itself(found):
+    assert "as good as" in found.why_not(found.strategy)
+
+
+def test_what_a_strategy_loses_is_its_own_joint_optimum_below_the_best(found):
+    said = found.why_not(read_strategy("TP8 PP8 ZeRO-1 full"))
+    share = float(said.split("tokens a day: ")[1].split("%")[0]) / 100
+    tokens = float(said.split("%", 2)[2].split("e9 tokens")[0].rpartition(" ")[2])
+    assert 1 - tokens / found.to_frame()["1e9 tokens a day"][0] == pytest.approx(share, abs=2e-4)
+
+
+def test_two_clusters_stand_in_one_table_and_the_cheaper_one_is_the_best():
+    both = rp.plan(
+        "llama3-8b", ["a100-80gb-selene", "h100-80gb-dgx"], gpus=64, global_batch=512, strategies=2, price=1.0
+    )
+    table = both.to_frame()
+    assert table["cluster"].tolist() == ["a100-80gb-selene"] * 2 + ["h100-80gb-dgx"] * 2
+    cheapest = table.loc[table["cost of 1e9 tokens"].idxmin(), "cluster"]
+    assert both.best.cluster.name == cheapest
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_a_fabric_by_name_fails_too(fabric):
+    wired = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=128, fabric=fabric, spares=0)
+    assert wired.best.network.num_hosts == 64
+    assert 0.5 < wired.best.share < 1
+
+
+def test_notation_and_its_reader_are_inverse():
+    text = "TP8 PP16 CP1 DP128 EP1, v=8, ZeRO-1"
+    assert notation(read_strategy(text)) == text
+    with pytest.raises(ValueError, match=r"text must be like .*, got 'XP4'"):
+        read_strategy("TP8 XP4")
+
+
+def test_the_trace_covers_the_step(found, tmp_path):
+    found.save_trace(tmp_path / "step.json")
+    events = [e for e in json.loads((tmp_path / "step.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    end = max(event["ts"] + event["dur"] for event in events) / 1e6
+    assert 0.5 * found.best.step.total < end <= found.best.step.total * (1 + 1e-6)
+    passes = {"forward": 0, "backward": 0}
+    for event in events:
+        passes[event["cat"]] += 1
+    assert passes["forward"] == passes["backward"] > 0
+
+
+def test_the_table_is_saved_as_its_ending_says(found, tmp_path):
+    for ending in ("csv", "json", "tex", "svg", "png"):
+        found.save(tmp_path / f"plan.{ending}")
+    table = pd.read_csv(tmp_path / "plan.csv")
+    assert np.allclose(table["step [s]"], found.to_frame()["step [s]"])
+    assert len(json.loads((tmp_path / "plan.json").read_text())["rows"]) == len(table)
+    assert r"\begin{tabular}" in (tmp_path / "plan.tex").read_text()
+    with pytest.raises(ValueError, match=r"path must end in \.csv"):
+        found.save(tmp_path / "plan.doc")
+
+
+@pytest.mark.parametrize(("ending", "text"), [
+    ("csv", "name,accelerator,gpus,network_gbit\nmine,h100-80gb,64,3200\n"),
+    ("json", '[{"name": "mine", "accelerator": "h100-80gb", "gpus": 64, "network_gbit": 3200}]'),
+    ("yaml", "name: mine\naccelerator: h100-80gb\ngpus: 64\nnetwork_gbit: 3200\n"),
+])  # fmt: skip
+def test_a_cluster_from_a_file_is_the_cluster_by_name(tmp_path, ending, text):
+    path = tmp_path / f"mine.{ending}"
+    path.write_text(text)
+    (mine,) = read_cluster(path)
+    named = rp.cluster("h100-80gb-dgx", gpus=64)
+    assert (mine.nodes, mine.network_bandwidth) == (named.nodes, named.network_bandwidth)
+    assert mine.accelerator == named.accelerator
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("accelerator,gpus\nh100-80gb,64\n", "'network_gbit' is missing"),
+    ("accelerator,gpus,network_gbit\nh100,64,1\n", "name must be one of"),
+    ("accelerator,gpus,network_gbit,colour\nh100-80gb,64,1,red\n", "got 'colour'"),
+    ("accelerator,gpus,network_gbit\nh100-80gb,63,1\n", "gpus must fill nodes of 8, got 63"),
+    ("", "must hold clusters"),
+])  # fmt: skip
+def test_a_bad_file_of_clusters_says_what_is_wrong(tmp_path, text, said):
+    path = tmp_path / "mine.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=said):
+        read_cluster(path)
+
+
+def test_a_cluster_that_is_too_small_says_by_how_much():
+    with pytest.raises(ValueError, match=r"cluster must hold the training state .* 6,494 GB"):
+        rp.plan("llama3-405b", "h100-80gb-dgx", gpus=8)
+
+
+def test_an_own_failure_log_takes_the_place_of_the_table(tmp_path):
+    path = tmp_path / "log.csv"
+    rows = [f"n{k},2026-01-{k + 1:02}T00:00,2026-01-{k + 1:02}T02:00,gpu" for k in range(20)]
+    path.write_text("\n".join(["node,start,end,cause", *rows]))
+    log = rp.training.read_failure_log(path, population=64, clock="iso")
+    model = rp.failure_model(rp.cluster("h100-80gb-dgx", gpus=512), rp.Strategy(data=512), rates=log)
+    assert model.mtbf == pytest.approx(19 * DAY / 20)
+    (entry,) = model.classes
+    assert entry.repair == pytest.approx(7200.0)
+    plan = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=512, rates=log)
+    assert plan.best.search.sites[0].failures.classes == model.classes
+
+
+def test_the_command_prints_the_table_and_the_reason(capsys, tmp_path):
+    given = ["plan", "gpt3-6.7b", "a100-80gb-selene", "--gpus", "64", "--batch", "512"]
+    assert main([*given, "--why-not", "TP3", "--save", str(tmp_path / "plan.csv")]) == 0
+    shown = capsys.readouterr().out
+    assert "relative goodput" in shown
+    assert "tensor must divide the heads" in shown
+    assert (tmp_path / "plan.csv").exists()
+    assert main(["plan", "gpt9", "a100-80gb-selene"]) == 2
+    assert "model must be a config.json, or one of" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder")
+def test_the_step_time_of_the_published_run_of_llama_3_lies_in_the_interval_of_its_plan():
+    """Meta's own strategy: 400 TFLOP/s per GPU on 16,384 H100, sequences of 8,192 (Llama 3, table 4)."""
+    path = Path(DATA) / "data/hf-configs/llama-3.1-405b.json"
+    found = rp.plan(path, "h100-80gb-dgx", gpus=16384, global_batch=2048)
+    published = read_strategy("TP8 PP16 DP128 v=8 ZeRO-1 SP full")
+    said = found.why_not(published)
+    flops = found.model.flops_per_iteration(2048)
+    low, high = (float(x) for x in said.split("(")[1].split(")")[0].split(" to "))
+    measured = flops / (16384 * 400e12)
+    assert low < measured < high
+    assert "less than" in said
+    assert math.isfinite(found.best.goodput)

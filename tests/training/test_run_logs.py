@@ -1,0 +1,136 @@
+"""Logs of runs: published start-ups and steps come out, what is torn or hostile is refused with its line."""
+
+import csv
+import gzip
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from relparallel.training import read_event_log, read_mlperf_log, read_slurm
+
+DATA = os.environ.get("RELPARALLEL_DATA")
+LOGS = sorted((Path(DATA) / "data/mlperf-training/logs").glob("*result_0.txt.gz")) if DATA else []
+RUN_0 = {"MLPERF-3.1-005", "MLPERF-4.0-005", "MLPERF-5.0-045"}
+
+
+def blocks() -> dict[str, list[float]]:
+    found = defaultdict(list)
+    with gzip.open(Path(DATA) / "data/mlperf-training/steps.csv.gz", "rt") as file:
+        for name, run, kind, _, seconds in csv.reader(file):
+            if kind == "block" and run == "0":
+                found[name].append(float(seconds))
+    return found
+
+
+@pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder")
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name[:14])
+def test_start_ups_and_blocks_of_mlperf_logs_are_those_of_the_published_tables(path):
+    name = path.name[:14]
+    log = read_mlperf_log(path)
+    rows = csv.DictReader((Path(DATA) / "data/mlperf-training/startup.csv").read_text().splitlines())
+    (published,) = {float(r["seconds"]) for r in rows if r["id"] == name and r["run"] == "0"}
+    assert log.start_ups[0] == pytest.approx(published, abs=0.051)
+    if name in RUN_0:
+        assert log.steps == pytest.approx(blocks()[name], abs=1e-4)
+    assert 0 < log.training_time_ratio < 1
+
+
+def written(folder: Path, lines: list) -> Path:
+    path = folder / "log.txt"
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    return path
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.integers(2, 30), min_size=1, max_size=6),
+    back=st.integers(0, 5),
+    step=st.floats(0.5, 20),
+    start=st.floats(1, 500),
+)
+def test_a_run_that_was_made_is_read_back(tmp_path_factory, lengths, back, step, start):
+    """Starts, steps and repeated ones of a run with known failures; ETTR is what was new over all time."""
+    lines, time, count, made, repeated = [], 0.0, 0, 0, 0
+    for place, length in enumerate(lengths):
+        lines.append({"job_start_time": time})
+        time += start
+        count = max(count - back, 0) if place else 0
+        for _ in range(length):
+            lines.append({"step_start_time": time, "step_count": count})
+            repeated += count < made
+            count, time = count + 1, time + step
+            made = max(made, count)
+    lines.append({"job_end_time": time})
+    log = read_event_log(written(tmp_path_factory.mktemp("run"), lines))
+    assert log.start_ups == pytest.approx([start] * len(lengths))
+    # The last step of a start that broke off has no end.
+    assert log.steps.size == sum(lengths) - (len(lengths) - 1)
+    assert log.repeated <= repeated
+    assert log.elapsed == pytest.approx(time)
+    assert log.step_time == pytest.approx(step)
+
+
+def test_what_each_loss_takes_and_what_the_run_gains_without_it(tmp_path):
+    lines = [{"job_start_time": 0}]
+    lines += [{"step_start_time": 100 + 2 * k, "step_count": k} for k in range(50)]
+    lines += [
+        {"job_start_time": 210},
+        *({"step_start_time": 260 + 3 * k, "step_count": 40 + k} for k in range(9)),
+    ]
+    log = read_event_log(written(tmp_path, lines))
+    table = log.what_if()
+    assert (table["faster"] >= 0).all()
+    assert table.loc["starts", "seconds"] == pytest.approx(150)
+    assert table.loc["starts", "faster"] == pytest.approx(log.elapsed / (log.elapsed - 150) - 1)
+    assert log.repeated == 9
+    assert log.factor(log.step_time / 2) == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("lines", "said"), [
+    (['{"job_start_time": 0}', '{"step_start'], "line 2"),
+    (["[1]"], "JSON objects, got '\\[1\\]' in line 1"),
+    ([{"job_start_time": "soon"}], "times in seconds or ISO 8601, got 'soon' in line 1"),
+    ([{"job_start_time": 9}, {"step_start_time": 3, "step_count": 0}], "in order, got line 2"),
+    ([{"job_start_time": 0}, {"step_start_time": 3, "step_count": -1}], "step_count must be an integer >= 0"),
+    ([{"job_start_time": 0}], "at least two steps, got 0"),
+    (["x" * 1_100_000], "letters in line 1"),
+    (["__import__('os').system('true')"], "line 1"),
+])  # fmt: skip
+def test_a_torn_or_hostile_event_log_is_refused_with_its_line(tmp_path, lines, said):
+    with pytest.raises(ValueError, match=said):
+        read_event_log(written(tmp_path, lines))
+
+
+@pytest.mark.parametrize(("lines", "said"), [
+    ([":::MLLOG {"], "line 1"),
+    ([':::MLLOG {"time_ms": 1}'], "MLLOG events, got line 1"),
+    (["no event here"], "must hold init_start"),
+])  # fmt: skip
+def test_a_torn_mlperf_log_is_refused_with_its_line(tmp_path, lines, said):
+    with pytest.raises(ValueError, match=said):
+        read_mlperf_log(written(tmp_path, lines))
+
+
+def test_accounting_of_slurm_gives_failures_and_the_time_until_the_job_ran_again(tmp_path):
+    head = "JobID|JobName|State|Start|End|NodeList"
+    lines = [
+        head,
+        "1|train|NODE_FAIL|2026-01-01T00:00:00|2026-01-01T05:00:00|n[1-64]",
+        "1.batch||CANCELLED|2026-01-01T00:00:00|2026-01-01T05:00:00|n1",
+        "2|train|FAILED|2026-01-01T06:00:00|2026-01-01T09:00:00|n2",
+        "3|other|COMPLETED|2026-01-01T06:00:00|2026-01-01T09:30:00|n9",
+        "4|train|CANCELLED by 7|2026-01-01T10:00:00|2026-01-02T00:00:00|n[1-64]",
+    ]
+    log = read_slurm(written(tmp_path, lines), population=64)
+    assert log.cause.tolist() == ["NODE_FAIL", "FAILED"]
+    assert log.repairs.tolist() == [3600.0, 3600.0]
+    assert np.isclose(log.watched, 86400.0)
+    with pytest.raises(ValueError, match="6 fields in every line, got 2 in line 2"):
+        read_slurm(written(tmp_path, [head, "1|train"]), population=64)
+    with pytest.raises(ValueError, match="must have the columns JobID"):
+        read_slurm(written(tmp_path, ["a|b"]), population=64)

@@ -1,0 +1,72 @@
+"""One valid call of all that `planning` offers, and of readers of models and logs; see `valid_calls`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from valid_workload import Arguments, model
+
+import relparallel as rp
+
+FOLDER = Path(mkdtemp())  # of two files that are read
+
+
+def written(name: str, content: Any) -> str:
+    path = FOLDER / name
+    path.write_text(json.dumps(content))
+    return str(path)
+
+
+def log(name: str, *lines: str) -> str:
+    path = FOLDER / name
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+def events() -> str:
+    steps = [f'{{"step_start_time": {9 + k}, "step_count": {k}}}' for k in range(3)]
+    return log("events.jsonl", '{"job_start_time": 0}', *steps)
+
+
+def results() -> str:
+    rows = [
+        (0, "init_start", None, {}), (1, "global_batch_size", 8, {}), (9, "init_stop", None, {}),
+        (9, "block_start", None, {"samples_count": 0}), (99, "block_stop", None, {"samples_count": 80}),
+    ]  # fmt: skip
+    names = ("time_ms", "key", "value", "metadata")
+    return log(
+        "result_0.txt", *(":::MLLOG " + json.dumps(dict(zip(names, row, strict=True))) for row in rows)
+    )
+
+
+def accounting() -> str:
+    row = "1|train|NODE_FAIL|2026-01-01T00:00:00|2026-01-01T05:00:00|n1"
+    return log("sacct.txt", "JobID|JobName|State|Start|End|NodeList", row)
+
+
+def config() -> str:
+    sizes = {"n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 100, "n_positions": 32}
+    return written("config.json", {"model_type": "gpt2", **sizes})
+
+
+def machine() -> str:
+    return written("cluster.json", {"accelerator": "a100-80gb", "gpus": 16, "network_gbit": 800})
+
+
+CALLS: dict[str, Callable[[], Arguments]] = {
+    "planning.notation": lambda: {"strategy": rp.parallel.Strategy()},
+    "planning.plan": lambda: {
+        "model": model(), "cluster": machine(), "gpus": None, "global_batch": 8, "sequence": 32,
+        "rates": "llama3", "price": 1.0, "fabric": None, "strategies": 1, "limits": {"tensor": 8},
+    },
+    "planning.sliders": lambda: {"plan": rp.plan(model(), machine(), global_batch=8, limits={"tensor": 8})},
+    "planning.read_cluster": lambda: {"path": machine()},
+    "planning.read_strategy": lambda: {"text": "TP8 PP2"},
+    "training.read_event_log": lambda: {"path": events()},
+    "training.read_mlperf_log": lambda: {"path": results()},
+    "training.read_slurm": lambda: {"path": accounting(), "population": 4},
+    "workload.read_config": lambda: {"path": config(), "sequence": 8, "ignore": ["remark"]},
+}  # fmt: skip
+MEANINGFUL = {"workload.read_config": {"ignore": {"empty"}}}
