@@ -10,6 +10,7 @@ import valid_costs
 import valid_goodput
 import valid_network_failures
 import valid_planning
+import valid_plans
 import valid_real
 import valid_reliability
 import valid_sharing
@@ -44,6 +45,7 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     **valid_availability.MEANINGFUL,
     **valid_network_failures.MEANINGFUL,
     **valid_planning.MEANINGFUL,
+    **valid_plans.MEANINGFUL,
     **valid_real.MEANINGFUL,
     **valid_reliability.MEANINGFUL,
     "topology.UnitPrices": {"name": FREE},

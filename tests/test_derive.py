@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from relparallel.__main__ import main
-from relparallel.derive import _calibration_tables, derive
+from relparallel.derive import derive
+from relparallel.derive.calibrations import calibration_tables
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
 
@@ -21,7 +22,7 @@ def test_without_the_large_data_it_says_what_is_missing(monkeypatch, capsys):
 
 def test_the_tables_say_what_is_fitted_and_how_far_it_is_off():
     runs = tuple(run for run in measured_runs() if run.source in SOURCES)
-    tables = _calibration_tables(runs)
+    tables = calibration_tables(runs)
     assert list(tables["calibration"].columns) == ["family", "kind", "name", "value"]
     ways = tables["calibration_errors"].groupby("way")["source"].apply(set)
     assert all(sources == {*SOURCES, "all"} for sources in ways)

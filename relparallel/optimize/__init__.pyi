@@ -4,6 +4,7 @@ from .goodput_fit import (
     StatisticalGoodput as StatisticalGoodput,
     statistical_goodput_fit as statistical_goodput_fit,
 )
+from .halving import hypar as hypar, tofu as tofu
 from .joint_break_even import break_even_rate as break_even_rate
 from .joint_plans import joint as joint
 from .joint_report import in_degrees as in_degrees
@@ -11,10 +12,18 @@ from .maintenance import (
     inspection_interval as inspection_interval,
     replacement_interval as replacement_interval,
 )
+from .mesh_program import MeshProgram as MeshProgram
 from .model_switching import switch_plan as switch_plan, switching_time as switching_time
 from .nexus import nexus as nexus
+from .operator_strategies import (
+    OperatorProblem as OperatorProblem,
+    anneal_plan as anneal_plan,
+    operator_plan as operator_plan,
+)
 from .partition import partition_loads as partition_loads, throughput_partition as throughput_partition
 from .partition_latency import latency_partition as latency_partition
+from .pipeline_plan import PipelinePlan as PipelinePlan
+from .pipelines import alpa as alpa, dapple as dapple, pipedream as pipedream, stanza as stanza
 from .redundancy_allocation import (
     redundancy_allocation as redundancy_allocation,
     redundancy_allocations as redundancy_allocations,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -178,6 +179,13 @@ def measured_of(measured: Any, clusters: tuple[Cluster, ...], **others: Any) -> 
     return found
 
 
+def orders_of(orders: Any) -> tuple[tuple[str, ...], ...]:
+    """Rank orders, each once."""
+    if not require_instance(tuple, orders=orders):
+        raise ValueError(f"orders must hold at least one rank order, got {orders!r}")
+    return tuple(dict.fromkeys(Placement(strategy=Strategy(), order=order).order for order in orders))
+
+
 def _held(
     spares: Any, cluster: Cluster, model: Transformer, global_batch: int, limits: Mapping[str, Any],
     measured: Measured,
@@ -208,22 +216,23 @@ def _held(
 def sites_of(
     model: Transformer, cluster: Cluster, rates: Any, global_batch: int, spares: Any,
     limits: Mapping[str, Any], options: Mapping[str, Any], price: float, objective: str, fabric: Fabric,
-    write_off: float | None, measured: Measured,
+    write_off: float | None, measured: Measured, orders: tuple[tuple[str, ...], ...],
 ) -> list[Site]:  # fmt: skip
-    """A cluster with every number of nodes held back."""
+    """A cluster with every number of nodes held back and every rank order."""
     sites = []
     network = fabric.network
     if write_off is not None:
         require_time(write_off=write_off, positive=True)
         price += 0.0 if network is None else network_price(network) / write_off
-    for held in _held(spares, cluster, model, global_batch, limits, measured):
+    counts = _held(spares, cluster, model, global_batch, limits, measured)
+    for held, order in product(counts, orders):
         job = replace(cluster, nodes=cluster.nodes - held)
         if measured:
             fastest = measured_strategies(measured, job, global_batch * model.sequence, whole=held == 0)
         else:
-            fastest = fastest_of_each_kind(model, job, global_batch, limits, network, **options)
+            fastest = fastest_of_each_kind(model, job, global_batch, limits, network, order, **options)
         wiring = None if network is None or fastest.costs is None else Wiring(
-            network=network, job=job, costs=fastest.costs, rates=fabric.rates,
+            network=network, job=job, costs=fastest.costs, rates=fabric.rates, order=order,
         )  # fmt: skip
         sites.append(Site(
             cluster=cluster, job=job, spares=held, failures=_failures(rates, job, wired=network is not None),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.parallel.evaluate import Pricing, _totals
+from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology
 from relparallel.topology.costs import fittings
 from relparallel.topology.prices import unit_prices
@@ -38,6 +39,7 @@ class Wiring:
     job: Cluster
     costs: Pricing
     rates: Mapping[str, float]
+    order: tuple[str, ...] = DEGREES
     _left: dict[tuple[int, ...], tuple[tuple[NetworkPart, ...], list[Vector]]] = field(default_factory=dict)
 
     def scaled(self, factor: float) -> Wiring:
@@ -73,7 +75,7 @@ class Wiring:
                 numbers[key] = float(len(vectors))
             return numbers[key]
 
-        job = WiredJob.of(Placement(strategy=strategy), self.job, self.network, number)
+        job = WiredJob.of(Placement(strategy=strategy, order=self.order), self.job, self.network, number)
         named = [part for part in parts_of(self.network) if self.rates.get(part.name)]
         parts = job.kinds(named, _SAMPLES)
         return parts, [{name: _over(job.usual[name], has[name]) for name in has} for has in vectors]

@@ -7,6 +7,7 @@ together, on the copies of the training state, on the nodes that are left for sp
 ========  ======================================================  ========================
 axis      choices                                                 how
 ========  ======================================================  ========================
+order     rank orders                                             enumeration
 strategy  rows of `StrategyGrid` that keep the rules and fit      enumeration, dominance
           or those whose speed was measured                       enumeration
 spares    nodes that strategies leave free                        enumeration
@@ -30,6 +31,7 @@ from relparallel.optimize._joint_arguments import (
     measured_of,
     network_rates_of,
     networks_of,
+    orders_of,
     prices_of,
     recoveries_of,
     sites_of,
@@ -37,6 +39,7 @@ from relparallel.optimize._joint_arguments import (
 from relparallel.optimize.joint_report import alternatives, as_row, on_each_fabric, report
 from relparallel.optimize.joint_search import Choice, JointSearch, Site
 from relparallel.parallel import Placement, StepTime, Strategy
+from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology
 from relparallel.training import Checkpointing, FailureLog, Recovery
 from relparallel.training._arguments import require_time
@@ -98,6 +101,11 @@ class JointPlan:
         """The network that was chosen; None for the two levels of links of a cluster."""
         wiring = self.search.sites[self.choice.site].wiring
         return None if wiring is None else wiring.network
+
+    @property
+    def placement(self) -> Placement:
+        """Which GPU runs which rank."""
+        return self.search.sites[self.choice.site].fastest.placement(self.choice.row)
 
     @property
     def step(self) -> StepTime | None:
@@ -200,6 +208,7 @@ def joint(
     network_rates: Mapping[str, float] | None = None,
     write_off: float | None = None,
     measured: Mapping[Strategy, float] | Mapping[Placement, float] | None = None,
+    orders: tuple[tuple[str, ...], ...] = (DEGREES,),
     **options: Any,
 ) -> JointPlan:
     """Choose strategy, recovery, checkpoints, their interval and spares together.
@@ -248,6 +257,8 @@ def joint(
     measured : Mapping of Strategy or Placement to float, optional
         Strategies to choose from in place of all, with their throughput on the whole cluster [tokens/s];
         where nodes are held back, it is taken in proportion to the replicas.
+    orders : tuple of tuple of str, optional
+        Rank orders to choose from, as of `Placement`: which ranks share a node, and what one failure stops.
     **options
         Of `evaluate`: software, precision, storage, reserve and so on.
 
@@ -307,24 +318,16 @@ def joint(
     batch = require_int(global_batch=most if global_batch is None else global_batch, at_least=1)
     wired = networks_of(network, clusters, network_rates_of(network_rates))
     prices = prices_of(price, tuple(one for one, _ in wired), objective)
+    others = {"network": network, "limits": limits, "options": options, "orders": orders != (DEGREES,)}
+    known, ranked = measured_of(measured, clusters, **others), orders_of(orders)
     sites = [
         site
         for (one, fabric), cost in zip(wired, prices, strict=True)
         for site in sites_of(
-            workload,
-            one,
-            rates,
-            batch,
-            spares,
-            limits or {},
-            options,
-            cost,
-            objective,
-            fabric,
-            write_off,
-            measured_of(measured, clusters, network=network, limits=limits, options=options),
+            workload, one, rates, batch, spares, limits or {}, options, cost, objective, fabric, write_off,
+            known, ranked,
         )
-    ]
+    ]  # fmt: skip
     search = JointSearch(
         sites=tuple(sites), recoveries=recoveries_of(policies, repair, restart, pause),
         checkpoints=checkpoints_of(checkpoints, workload), tokens=batch * workload.sequence,

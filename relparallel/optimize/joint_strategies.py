@@ -168,6 +168,7 @@ def fastest_of_each_kind(
     global_batch: int,
     limits: Mapping[str, Any],
     network: Topology | None = None,
+    order: tuple[str, ...] = ORDER,
     **options: Any,
 ) -> Fastest:
     """Evaluate every strategy that fills a cluster; keep the fastest of each kind.
@@ -188,14 +189,14 @@ def fastest_of_each_kind(
         cluster.gpus, model, global_batch, cluster.gpus_per_node, limits,
         lambda rows: least_memory(costs, rows) <= costs.available,
     )  # fmt: skip
-    if network is not None:
-        costs = costs.wired(cluster, network, choices)
+    if network is not None or order != ORDER:
+        costs = costs.wired(cluster, cluster if network is None else network, choices, order)
     rows, time, memory = _priced(costs, choices)
-    kinds, copies = reliability_kinds(choices[rows], cluster)
+    kinds, copies = reliability_kinds(choices[rows], cluster, order)
     first = _first_of_each(list(kinds.T), time, memory)
-    order = first if network is None else np.lexsort((memory, time))
+    kept = first if network is None else np.lexsort((memory, time))
     begin, later = (
-        (np.arange(first.size), np.full(first.size, -1)) if network is None else _chained(kinds[order])
+        (np.arange(first.size), np.full(first.size, -1)) if network is None else _chained(kinds[kept])
     )
     counts = pd.Series(
         {
@@ -205,9 +206,9 @@ def fastest_of_each_kind(
         }
     )  # fmt: skip
     return Fastest(
-        grid=StrategyGrid(choices=choices[rows[order]]), time=time[order], copies=copies[order],
-        kinds=kinds[order], counts=counts, first=begin, later=later, costs=costs,
-        measured=np.full(order.size, -1),
+        grid=StrategyGrid(choices=choices[rows[kept]]), time=time[kept], copies=copies[kept],
+        kinds=kinds[kept], counts=counts, first=begin, later=later, costs=costs,
+        measured=np.full(kept.size, -1), order=order,
     )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from relparallel.parallel.memory import (
 )
 from relparallel.parallel.slowdowns import degrees_of, slowdowns
 from relparallel.parallel.step_time import StepTime, step_of
+from relparallel.parallel.strategy import DEGREES
 from relparallel.sweep import map_chunks
 from relparallel.topology import Topology
 from relparallel.workload import Transformer
@@ -90,11 +91,14 @@ class Pricing:
     machine: Machine
     degrees: NDArray[np.int64] | None = None
 
-    def wired(self, cluster: Cluster, network: Topology, choices: NDArray[Any]) -> Pricing:
-        """The same on a network, for strategies with the degrees of the choices."""
+    def wired(
+        self, cluster: Cluster, network: Cluster | Topology, choices: NDArray[Any],
+        order: tuple[str, ...] = DEGREES,
+    ) -> Pricing:  # fmt: skip
+        """The same on a network with another rank order, for strategies with the degrees of the choices."""
         degrees = degrees_of(choices)
         machines = np.repeat(self.machines, len(degrees))
-        for machine, slow in zip(machines, slowdowns(degrees, cluster, network), strict=True):
+        for machine, slow in zip(machines, slowdowns(degrees, cluster, network, order), strict=True):
             for degree, factor in slow.items():
                 machine[f"{degree}_slow"] = factor
         return replace(self, machines=machines, degrees=degrees)

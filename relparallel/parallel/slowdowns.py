@@ -56,22 +56,33 @@ def degrees_of(choices: NDArray[Any]) -> NDArray[np.int64]:
     return np.unique(np.column_stack(columns), axis=0)
 
 
-def slowdowns(degrees: NDArray[np.int64], cluster: Cluster, network: Topology) -> list[dict[str, float]]:
+def slowdowns(
+    degrees: NDArray[np.int64], cluster: Cluster, network: Cluster | Topology,
+    order: tuple[str, ...] = DEGREES,
+) -> list[dict[str, float]]:  # fmt: skip
     """Bandwidth of the groups of each degree on a cluster over that on a network, for each row of degrees.
 
-    In the default placement the ranks of a group are equally far apart, so two degrees whose groups have as
-    many ranks at the same distance have the same groups. O(distinct groups x GPUs x cables).
+    On the network ranks are dealt out in an order; the ranks of a group are equally far apart, so two degrees
+    whose groups have as many ranks at the same distances have the same groups. O(distinct groups x GPUs x
+    cables).
     """
-    known: dict[tuple[int, int, str], float] = {}
+    known: dict[tuple[int, int, int, str], float] = {}
     found: list[dict[str, float]] = []
     for tensor, pipeline, data, context in degrees.tolist():
         strategy = Strategy(tensor=tensor, pipeline=pipeline, data=data, context=context)
-        within = tensor * context
-        apart = {"tensor": 1, "context": tensor, "data": within, "pipeline": within * data}
+        usual, apart = _distances(strategy, DEGREES), _distances(strategy, order)
         found.append({})
         for degree, pattern in communicating(strategy).items():
-            key = (apart[degree], getattr(strategy, degree), pattern)
+            key = (usual[degree], apart[degree], getattr(strategy, degree), pattern)
             if key not in known:
-                known[key] = _slowdown(Placement(strategy=strategy), cluster, network, degree)
+                known[key] = _slowdown(Placement(strategy=strategy, order=order), cluster, network, degree)
             found[-1][degree] = known[key]
+    return found
+
+
+def _distances(strategy: Strategy, order: tuple[str, ...]) -> dict[str, int]:
+    """How far apart two neighbours of a group of each degree are where ranks are dealt out in an order."""
+    found, apart = {}, 1
+    for degree in order:
+        found[degree], apart = apart, apart * getattr(strategy, degree)
     return found
