@@ -1,4 +1,4 @@
-"""Calibrations of the step time, their errors on left-out runs, and what each parameter rests on, as tables."""
+"""Calibrations of the step time, errors on left-out runs, and what each parameter rests on, as tables."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -16,7 +16,7 @@ from relparallel.parallel.fitting import (
     prediction_scatter,
     strategy_order,
 )
-from relparallel.parallel.measured_runs import Run
+from relparallel.parallel.measured_runs import Run, measured_runs
 
 _WIDEST: Final = "a100"  # measured by most sources: its scatter stands for that of families with few
 _GROUPS: Final = ("source", "software")
