@@ -24,11 +24,13 @@ from .memory_forms import (
     model_state_bytes as model_state_bytes,
     stage_activation_bytes as stage_activation_bytes,
 )
+from .ordering import fluid_bound as fluid_bound, order as order, tune_partition as tune_partition
 from .overlap import (
     overlap_time as overlap_time,
     overlap_timeline as overlap_timeline,
     prefetched_time as prefetched_time,
 )
+from .resharding import Resharding as Resharding, reshard as reshard
 from .schedules import simulate_schedule as simulate_schedule
 from .servers import (
     best_blueconnect_order as best_blueconnect_order,
@@ -36,6 +38,13 @@ from .servers import (
     byteps_time as byteps_time,
     server_time as server_time,
     superstep_time as superstep_time,
+)
+from .sharding import (
+    MeshProduct as MeshProduct,
+    Movement as Movement,
+    mesh_product as mesh_product,
+    movement as movement,
+    shards as shards,
 )
 from .steady_state import (
     bubble_fraction as bubble_fraction,
