@@ -17,7 +17,7 @@ Twelve verbs answer most questions. What they are asked about is built in the pa
     systems         every system of the reading list: its model, its notebook, its published numbers
 
 ``help(rp.step_time)`` tells more of each. Packages, from the lowest floor to the highest: `units`,
-`published`, `hardware`, `sweep`; `topology`, `workload`; `metrics`, `parallel`; `reliability`,
+`published`, `hardware`, `sweep`, `chain`; `topology`, `workload`; `metrics`, `parallel`; `reliability`,
 `communication`; `training`; `optimize`; `claims`, `ledger`, `derive`, `plotting`, `drawing`, `gantt`,
 `atlas`, `reproduce`. Each loads when it is first used. Quantities are SI (s, bytes, bytes/s, FLOP/s).
 Bad input is refused with a ValueError or a TypeError that names the argument, its value and what is

@@ -1,5 +1,6 @@
 from . import (
     atlas as atlas,
+    chain as chain,
     claims as claims,
     communication as communication,
     derive as derive,

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "relparallel"
 # A module imports from its own component, from lower rows, and from components named earlier in its row.
 FLOORS = [
-    ["_checks", "units", "published", "hardware", "sweep"],
+    ["_checks", "units", "published", "hardware", "sweep", "chain"],
     ["topology", "workload"],
     ["metrics", "parallel"],
     ["reliability", "communication"],
@@ -33,12 +33,12 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 670, "claims": 3590, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
-    "optimize": 5260, "parallel": 7000, "reliability": 13220, "reproduce": 1730, "topology": 6460,
-    "training": 9790, "workload": 2570, "modules": 2170,
+    "atlas": 670, "claims": 3800, "communication": 510, "drawing": 1020, "hardware": 460, "metrics": 2950,
+    "optimize": 5860, "parallel": 7260, "reliability": 13220, "reproduce": 1730, "topology": 6460,
+    "training": 9790, "workload": 2570, "modules": 2400,
 }  # fmt: skip
-MOST_LINES = 57400
-MOST_PUBLIC_NAMES = 347
+MOST_LINES = 58400
+MOST_PUBLIC_NAMES = 370
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 

@@ -22,6 +22,7 @@ import valid_goodput
 import valid_joint
 import valid_layer_graphs
 import valid_network_failures
+import valid_plans
 import valid_real
 import valid_recovery
 import valid_reliability
@@ -189,6 +190,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     # workload
     **valid_joint.CALLS,
     **valid_layer_graphs.CALLS,
+    **valid_plans.CALLS,
     **valid_availability.CALLS,
     **valid_network_failures.CALLS,
     **valid_search.CALLS,

@@ -15,6 +15,11 @@ from .collectives import (
 )
 from .evaluate import evaluate as evaluate
 from .fitting import calibrate as calibrate, cross_validate as cross_validate, errors as errors
+from .fusion import (
+    fuse_gradients as fuse_gradients,
+    merge_gradients as merge_gradients,
+    switch_model as switch_model,
+)
 from .grid import StrategyGrid as StrategyGrid
 from .group_links import group_links as group_links
 from .measured_runs import measured_runs as measured_runs

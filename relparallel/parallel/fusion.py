@@ -1,0 +1,238 @@
+"""Tensors merged into messages: gradients on their way out of a backward pass, parameters on their way in.
+
+Tensors become ready one after another and are sent in that order. A message of several saves latency and
+waits for the last of them. MG-WFBP, Horovod's fusion buffer and PipeSwitch's groups are three answers.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from relparallel._checks import require_choice, require_real
+from relparallel.chain import best_chains
+from relparallel.units import MIB
+from relparallel.workload import LayerGraph
+
+FloatArray = NDArray[np.float64]
+MERGING: Final = ("optimal", "greedy", "none", "all")
+"""Least finish; the rule of MG-WFBP; every tensor alone (wait-free backpropagation); one message."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class MergedMessages:
+    """Messages in their order: tensors ``groups[i][0]`` to ``groups[i][1] - 1`` go together.
+
+    ``begin`` and ``end`` [s] of every message; all is there at ``finish`` [s].
+    """
+
+    groups: tuple[tuple[int, int], ...]
+    begin: FloatArray
+    end: FloatArray
+
+    @property
+    def finish(self) -> float:
+        """When the last message is there [s]."""
+        return float(self.end[-1])
+
+
+def gradients_of(graph: LayerGraph) -> FloatArray:
+    """When the gradients of each layer with parameters are ready in a backward pass, and their bytes, [n, 2].
+
+    Layers run in the opposite of their topological order; time is counted from the start of the pass [s].
+    """
+    if graph.unit != "s":
+        raise ValueError(f"graph must hold seconds, got {graph!r}")
+    order = graph.order[::-1]
+    ready, size = np.cumsum(graph.backward[order]), graph.parameter_bytes[order]
+    return np.column_stack((ready, size))[size > 0]
+
+
+def merge_gradients(
+    gradients: LayerGraph | ArrayLike, *, latency: float, bandwidth: float, method: str = "optimal"
+) -> MergedMessages:
+    """Merge gradients that follow each other so that the last one has been sent as early as can be.
+
+    Parameters
+    ----------
+    gradients : LayerGraph or array_like
+        A measured model; or when each gradient is ready [s], never falling, and its bytes, shape [n, 2].
+    latency, bandwidth : float
+        A message of M bytes takes ``latency + M / bandwidth`` [s], [B/s].
+    method : {"optimal", "greedy", "none", "all"}
+        Least finish; the rule of MG-WFBP; every gradient alone; one message.
+
+    Returns
+    -------
+    MergedMessages
+        Groups and their times from the start of the backward pass.
+
+    Notes
+    -----
+    ``F(j) = min over i of max(F(i), ready_j) + latency + (S_j - S_i)/bandwidth`` (`best_chains`), S being
+    sums of bytes. The rule merges the next gradient when it is ready before the message can begin, or so soon
+    after that waiting costs less than another latency.
+
+    References
+    ----------
+    Shi, Chu and Li, "MG-WFBP", INFOCOM 2019, equations 7-8 and algorithm 1.
+
+    Examples
+    --------
+    >>> found = merge_gradients([[1.0, 2.0], [2.0, 2.0], [9.0, 4.0]], latency=3.0, bandwidth=1.0)
+    >>> found.groups, found.finish
+    (((0, 2), (2, 3)), 16.0)
+    """
+    ready, sent = _tensors(gradients)
+    require_real(latency=latency, at_least=0)
+    require_real(bandwidth=bandwidth, above=0)
+    require_choice(MERGING, method=method)
+    total, n = np.concatenate(([0.0], np.cumsum(sent))), len(ready)
+    if method == "optimal":
+
+        def cost(stop: int, used: int, k: int) -> tuple[FloatArray, FloatArray]:
+            message = latency + (total[stop] - total[:stop]) / bandwidth
+            return message, ready[stop - 1] + message
+
+        cuts: Iterable[int] = [stop for _, stop, _ in best_chains(n, cost).groups()]
+    elif method == "greedy":
+        cuts = _greedy_cuts(ready, total, latency, bandwidth)
+    else:
+        cuts = range(1, n + 1) if method == "none" else [n]
+    return _sent(ready, total, cuts, latency, bandwidth)
+
+
+def fuse_gradients(
+    gradients: LayerGraph | ArrayLike, *, latency: float, bandwidth: float, buffer: float = 128 * MIB,
+    cycle: float = 1e-3,
+) -> MergedMessages:  # fmt: skip
+    """Send gradients as Horovod does: at every cycle whatever is ready, as many bytes as the buffer holds.
+
+    Parameters
+    ----------
+    gradients : LayerGraph or array_like
+        As of `merge_gradients`.
+    latency, bandwidth : float
+        A message of M bytes takes ``latency + M / bandwidth`` [s], [B/s].
+    buffer : float
+        Bytes of the fusion buffer (``HOROVOD_FUSION_THRESHOLD``); a larger gradient goes alone.
+    cycle : float
+        Seconds between two looks at what is ready (``HOROVOD_CYCLE_TIME``), which also wait for the messages
+        of the last look.
+
+    Returns
+    -------
+    MergedMessages
+        Groups and their times from the start of the backward pass.
+
+    References
+    ----------
+    Sergeev and Del Balso, "Horovod", 2018; docs/tensor-fusion.rst.
+
+    Examples
+    --------
+    >>> fuse_gradients([[1, 2], [2, 2], [9, 4]], latency=3.0, bandwidth=1.0, cycle=2.0).groups
+    ((0, 2), (2, 3))
+    """
+    ready, sent = _tensors(gradients)
+    require_real(latency=latency, at_least=0)
+    require_real(bandwidth=bandwidth, buffer=buffer, cycle=cycle, above=0)
+    groups: list[tuple[int, int]] = []
+    begin: list[float] = []
+    end, look, at = [0.0], 0.0, 0
+    while at < len(ready):
+        waits = max(np.ceil((ready[at] - look) / cycle), 1.0)
+        look = max(look + waits * cycle, end[-1])
+        while at < len(ready) and ready[at] <= look:
+            due = int(np.searchsorted(ready, look, side="right"))
+            fits = int((np.cumsum(sent[at:due]) <= buffer).sum())
+            groups.append((at, at + max(fits, 1)))
+            begin.append(max(look, end[-1]))
+            end.append(begin[-1] + latency + float(sent[at : groups[-1][1]].sum()) / bandwidth)
+            at = groups[-1][1]
+    return MergedMessages(groups=tuple(groups), begin=np.array(begin), end=np.array(end[1:]))
+
+
+def switch_model(layers: ArrayLike, *, latency: float, bandwidth: float) -> MergedMessages:
+    """Group the layers of a model that is copied to a GPU while it computes, as PipeSwitch does.
+
+    Parameters
+    ----------
+    layers : array_like
+        Seconds of each layer's forward pass and bytes of its parameters, shape [n, 2], in the order of the
+        model.
+    latency, bandwidth : float
+        A copy of M bytes takes ``latency + M / bandwidth`` [s], [B/s].
+
+    Returns
+    -------
+    MergedMessages
+        Groups of layers with the times of their passes: a group begins when it has been copied and the one
+        before is done. ``finish`` is when the first answer is there.
+
+    Notes
+    -----
+    Read backwards in time it is `merge_gradients`: a group can be "sent" once its pass is over, and passes
+    follow each other without a gap. The least finish is the same in both directions.
+
+    References
+    ----------
+    Bai et al., "PipeSwitch", OSDI 2020, section 4.2.
+
+    Examples
+    --------
+    >>> switch_model([[2.0, 1.0], [2.0, 1.0], [9.0, 4.0]], latency=1.0, bandwidth=1.0).groups
+    ((0, 2), (2, 3))
+    """
+    given = np.asarray(require_real(layers=layers, at_least=0), dtype=float)
+    if given.ndim != 2 or given.shape[1:] != (2,) or not len(given):
+        raise ValueError(f"layers must be rows of seconds and bytes, got shape {given.shape}")
+    seconds, size = given.T
+    backwards = np.column_stack((np.cumsum(seconds[::-1]), size[::-1]))
+    n, mirrored = len(given), merge_gradients(backwards, latency=latency, bandwidth=bandwidth).groups
+    groups = tuple((n - stop, n - start) for start, stop in mirrored[::-1])
+    copied = np.cumsum([latency + size[i:j].sum() / bandwidth for i, j in groups])
+    begin, end = np.empty((2, len(groups)))
+    for number, (i, j) in enumerate(groups):
+        begin[number] = max(copied[number], end[number - 1] if number else 0.0)
+        end[number] = begin[number] + seconds[i:j].sum()
+    return MergedMessages(groups=groups, begin=begin, end=end)
+
+
+def _tensors(gradients: LayerGraph | ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Seconds at which each tensor is ready, and its bytes."""
+    given = gradients_of(gradients) if isinstance(gradients, LayerGraph) else gradients
+    rows = np.asarray(require_real(gradients=given, at_least=0), dtype=float)
+    if rows.ndim != 2 or rows.shape[1:] != (2,) or not len(rows) or (np.diff(rows[:, 0]) < 0).any():
+        raise ValueError(
+            f"gradients must be rows of a time that never falls and bytes, got shape {rows.shape}"
+        )
+    return rows[:, 0], rows[:, 1]
+
+
+def _greedy_cuts(ready: FloatArray, total: FloatArray, latency: float, bandwidth: float) -> Iterator[int]:
+    """Where the rule of MG-WFBP ends its messages."""
+    first, free = 0, 0.0
+    for at in range(1, len(ready)):
+        begin = max(free, ready[at - 1])
+        end = begin + latency + (total[at] - total[first]) / bandwidth
+        if ready[at] >= end or ready[at] - begin >= latency:
+            yield at
+            first, free = at, end
+    yield len(ready)
+
+
+def _sent(
+    ready: FloatArray, total: FloatArray, cuts: Iterable[int], latency: float, bandwidth: float
+) -> MergedMessages:
+    """The messages that end at the cuts, one after another."""
+    groups: list[tuple[int, int]] = []
+    begin, end = [], [0.0]
+    for stop in cuts:
+        start = groups[-1][1] if groups else 0
+        groups.append((start, stop))
+        begin.append(max(end[-1], float(ready[stop - 1])))
+        end.append(begin[-1] + latency + float(total[stop] - total[start]) / bandwidth)
+    return MergedMessages(groups=tuple(groups), begin=np.array(begin), end=np.array(end[1:]))
