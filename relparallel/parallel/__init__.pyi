@@ -32,8 +32,8 @@ from .memory_forms import (
 from .ordering import fluid_bound as fluid_bound, order as order, tune_partition as tune_partition
 from .overlap import (
     overlap_time as overlap_time,
-    overlap_timeline as overlap_timeline,
     prefetched_time as prefetched_time,
+    prefetched_timeline as prefetched_timeline,
 )
 from .resharding import Resharding as Resharding, reshard as reshard
 from .schedules import simulate_schedule as simulate_schedule

@@ -1,14 +1,15 @@
 """In which order gradients and parameters travel while a model is trained on many machines.
 
-A step begins with the backward pass, last layer first; it ends when the forward pass of the next step is done.
-A layer's gradient may leave when its backward pass is over, and its next forward pass waits for the sum.
-What travels is cut into messages (parts of a tensor, or several tensors together) that pass every hop of the
-network in turn: one for an all-reduce, two to a parameter server and back, three where host memory lies
+A step begins with the backward pass, last layer first, and ends when the forward pass of the next step is
+done. A layer's gradient may leave when its backward pass is over, and its next forward pass waits for the
+sum. What travels is cut into messages (parts of a tensor, or several tensors together) that pass every hop of
+the network in turn: one for an all-reduce, two to a parameter server and back, three where host memory lies
 between GPU and network. A message of M bytes occupies a hop for M/B and arrives a later than it has left.
 """
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
 from relparallel.parallel._arguments import require_indices, require_number
+from relparallel.parallel.fusion import MergedMessages
 from relparallel.parallel.timeline import Timeline, simulate_timeline
 from relparallel.workload.graph import LayerGraph
 
@@ -41,12 +43,14 @@ POLICIES: Final = {
     "bytescheduler": _Policy("forward", 0.0),
 }
 _CREDITS: Final = (1, 2, 4, 8, 16)
-_FINEST: Final = 10  # halvings of the largest tensor that are tried
+_MOST_MESSAGES: Final = 2**17
+_FINEST: Final = 10  # halvings of the largest tensor that are tried, and messages up to which they are
+_MANY: Final = 4096
 
 
 def order(
     graph: LayerGraph, policy: str | ArrayLike = "fifo", *, network: ArrayLike,
-    partition: float | None = None, credit: int | None = None, groups: ArrayLike | None = None,
+    partition: float | None = None, credit: int | None = None, groups: MergedMessages | None = None,
     loss: float = 0.0, timeout: float = 0.0, rng: np.random.Generator | None = None,
 ) -> Timeline:  # fmt: skip
     """Simulate a step of training whose gradients and parameters travel in a given order.
@@ -71,8 +75,8 @@ def order(
     credit : int, optional
         Messages that a hop takes before the first of them has arrived. More hide the latency, but what is
         taken cannot be overtaken. 1 by default.
-    groups : array_like of int, optional
-        Group of each layer [layers]: a group's tensors are sent together, as fusion (Horovod, MG-WFBP) has it.
+    groups : MergedMessages, optional
+        Tensors that are sent together, none before its time (`merge_gradients`, `fuse_gradients`).
     loss, timeout : float
         Losses per byte on a hop, and seconds by which each of them delays a message.
     rng : numpy.random.Generator, optional
@@ -106,13 +110,12 @@ def order(
         partition, credit = tuned[0], tuned[1] if credit is None else credit
     most = rule.partition or np.inf if partition is None else require_number(partition=partition, above=0)
     rank = _ranks(graph, rule.first, hops) if named else _column("policy", policy, len(graph))
-    group = _buckets(graph, rule.bucket) if groups is None else _column("groups", groups, len(graph))
-    pieces = _pieces(graph, group, most)
-    late = np.repeat(hops[:, :1], pieces.size.size, axis=1)
+    plan = _bucketed(graph, rule.bucket, most) if groups is None else _merged(graph, groups, most)
+    late = np.repeat(hops[:, :1], plan.size.size, axis=1)
     if rng is not None:
-        late += timeout * rng.poisson(loss * pieces.size, late.shape)
+        late += timeout * rng.poisson(loss * plan.size, late.shape)
     at_once = 1 if credit is None else require_int(credit=credit, at_least=1)
-    return _simulate(graph, hops, rank, pieces, late, at_once)
+    return _simulate(graph, hops, rank, plan, late, at_once)
 
 
 def tune_partition(graph: LayerGraph, *, network: ArrayLike) -> tuple[float, int]:
@@ -137,13 +140,13 @@ def tune_partition(graph: LayerGraph, *, network: ArrayLike) -> tuple[float, int
     ...     parameter_bytes=[2.0, 8.0], activation_bytes=[0.0, 0.0], edges=[(0, 1)], unit="s",
     ... )
     >>> tune_partition(chain, network=(0.1, 1.0))
-    (1.0, 2)
+    (2.0, 2)
     """
     _checked(graph, network)
-    largest = float(graph.parameter_bytes.max())
-    tried = [(largest / 2**k, credit) for k in range(_FINEST + 1) for credit in _CREDITS]
-    return min(tried, key=lambda it: order(
-        graph, "forward", network=network, partition=it[0] or 1.0, credit=it[1]).makespan)  # fmt: skip
+    largest, total = float(graph.parameter_bytes.max()) or 1.0, float(graph.parameter_bytes.sum())
+    sizes = [largest / 2**k for k in range(_FINEST + 1) if total * 2**k <= _MANY * largest]
+    return min(product(sizes, _CREDITS), key=lambda it: order(
+        graph, "forward", network=network, partition=it[0], credit=it[1]).makespan)  # fmt: skip
 
 
 def fluid_bound(graph: LayerGraph, *, network: ArrayLike) -> float:
@@ -180,13 +183,14 @@ def fluid_bound(graph: LayerGraph, *, network: ArrayLike) -> float:
     return float(max(ends.max(), graph.backward.sum() + graph.forward.sum()))
 
 
-class _Pieces(NamedTuple):
-    """Bytes and number of each message, its group, and the group of each layer (-1: sends nothing)."""
+class _Plan(NamedTuple):
+    """Bytes and number of each message; the layers that each concerns, and how long they hold it back."""
 
     size: Floats
     part: Whole
-    group: Whole
-    of_layer: Whole
+    layer: Whole
+    message: Whole
+    wait: Floats
 
 
 def _checked(graph: LayerGraph, network: ArrayLike) -> Floats:
@@ -208,61 +212,78 @@ def _column(name: str, values: Any, size: int) -> Whole:
     return column
 
 
-def _buckets(graph: LayerGraph, most: float) -> Whole:
-    """Number of each layer's bucket: by the order of readiness, closed as soon as it holds so many bytes."""
-    bucket, number, held = np.empty(len(graph), dtype=np.int64), 0, 0.0
-    for layer in graph.order[::-1]:
-        bucket[layer] = number
-        held += graph.parameter_bytes[layer]
-        if held > 0 and held >= most:
-            number, held = number + 1, 0.0
-    return bucket
+def _tensors(graph: LayerGraph) -> Whole:
+    """Layers that send, in the order in which they are ready."""
+    backwards = graph.order[::-1]
+    return backwards[graph.parameter_bytes[backwards] > 0]
 
 
-def _pieces(graph: LayerGraph, group: Whole, most: float) -> _Pieces:
-    """Cut what each group sends."""
-    sends = graph.parameter_bytes > 0
-    of_layer = np.full(len(graph), -1)
-    _, of_layer[sends] = np.unique(group[sends], return_inverse=True)
-    total = np.bincount(of_layer[sends], graph.parameter_bytes[sends])
+def _bucketed(graph: LayerGraph, bucket: float, most: float) -> _Plan:
+    """Tensors in order of readiness, in buckets that close as soon as they hold so many bytes."""
+    sizes, group, held = graph.parameter_bytes[_tensors(graph)], [0], 0.0
+    for size in sizes[:-1]:
+        held = 0.0 if held + size >= bucket else held + size
+        group.append(group[-1] + (held == 0))
+    return _cut(graph, np.array(group)[: sizes.size], np.zeros(sizes.size), most)
+
+
+def _merged(graph: LayerGraph, groups: MergedMessages, most: float) -> _Plan:
+    """Tensors as they were merged, each group from its time on."""
+    tensors = _tensors(graph)
+    lengths = np.diff(np.array(require_instance(MergedMessages, groups=groups).groups)).ravel()
+    if lengths.sum() != tensors.size:
+        raise ValueError(f"groups must merge {tensors.size} tensors, got {groups.groups!r:.80}")
+    ready = np.cumsum(graph.backward[graph.order[::-1]])[len(graph) - 1 - graph.positions[tensors]]
+    group = np.repeat(np.arange(lengths.size), lengths)
+    return _cut(graph, group, np.maximum(groups.begin[group] - ready, 0.0), most)
+
+
+def _cut(graph: LayerGraph, group: Whole, wait: Floats, most: float) -> _Plan:
+    """Cut what the groups of tensors, numbered from 0, have to send."""
+    tensors = _tensors(graph)
+    total = np.bincount(group, graph.parameter_bytes[tensors])
     largest = min(most, total.max(initial=1.0))
     count = np.ceil(total / largest * (1 - 1e-12)).astype(np.int64)
+    if count.sum() > _MOST_MESSAGES:
+        raise ValueError(f"partition must give at most {_MOST_MESSAGES} messages, got {most:g} bytes of each")
     of = np.repeat(np.arange(total.size), count)
     part = np.arange(of.size) - np.repeat(np.cumsum(count) - count, count)
-    return _Pieces(np.minimum(largest, total[of] - part * largest), part, of, of_layer)
+    which, message = np.nonzero(group[:, None] == of)
+    size = np.minimum(largest, total[of] - part * largest)
+    return _Plan(size=size, part=part, layer=tensors[which], message=message, wait=wait[which])
 
 
 def _simulate(
-    graph: LayerGraph, hops: Floats, rank: Whole, pieces: _Pieces, late: Floats, credit: int
+    graph: LayerGraph, hops: Floats, rank: Whole, plan: _Plan, late: Floats, credit: int
 ) -> Timeline:
     """Simulate backward passes, messages on every hop and forward passes."""
-    n, m, position = len(graph), pieces.size.size, graph.positions
-    layers, messages = np.nonzero(pieces.of_layer[:, None] == pieces.group)
-    urgency, first = np.full(m, rank.max()), np.full(m, n)
-    np.minimum.at(urgency, messages, rank[layers])
-    np.minimum.at(first, messages, position[layers])
-    sent = 2 * n + np.arange(len(hops) * m).reshape(-1, m)
+    n, m, position = len(graph), plan.size.size, graph.positions
+    urgency, first = np.full((2, m), np.iinfo(np.int64).max)
+    np.minimum.at(urgency, plan.message, rank[plan.layer])
+    np.minimum.at(first, plan.message, position[plan.layer])
+    sent = 2 * n + np.arange(len(hops) * m).reshape(len(hops), m)
     makers, users = graph.edges.T
     sources = np.flatnonzero(np.bincount(users, minlength=n) == 0)
     needs = [
-        (users, makers), (n + makers, n + users), (layers, sent[0, messages]),
-        (sent[:-1], sent[1:]), (sent[-1, messages], n + layers),
+        (plan.layer, sent[0, plan.message]), (users, makers), (n + makers, n + users),
+        (sent[:-1], sent[1:]), (sent[-1, plan.message], n + plan.layer),
         (np.repeat(sources, sources.size), n + np.tile(sources, sources.size)),
     ]  # fmt: skip
     before, after = (np.concatenate([pair[side].ravel() for pair in needs]) for side in (0, 1))
+    lag = np.append(plan.wait, np.zeros(before.size - plan.wait.size))
     passes = np.zeros(2 * n, dtype=np.int64)
     resource = np.concatenate([passes, np.repeat(1 + np.arange(len(hops)), m)])
-    duration = np.concatenate([graph.backward, graph.forward, (pieces.size / hops[:, 1:]).ravel()])
+    duration = np.concatenate([graph.backward, graph.forward, (plan.size / hops[:, 1:]).ravel()])
     start = simulate_timeline(
         resource, duration, np.concatenate([n - position, n + position, np.tile(urgency, len(hops))]), before,
-        after, delay=np.append(passes, late), credit=np.append(1, np.full(len(hops), credit)),
+        after, lag, delay=np.append(passes, late), credit=np.append(1, np.full(resource.max(), credit)),
     )  # fmt: skip
     return Timeline(
         resources=1 + len(hops), resource=resource, start=start, duration=duration,
         holding=np.zeros(start.size),
         kind=np.repeat(["backward", "forward", "transfer"], [n, n, m * len(hops)]),
         item=np.concatenate([np.arange(n), np.arange(n), np.tile(graph.order[first], len(hops))]),
-        part=np.append(passes, np.tile(pieces.part, len(hops))),
+        part=np.append(passes, np.tile(plan.part, len(hops))),
     )  # fmt: skip
 
 

@@ -130,8 +130,9 @@ def _parts(held: Whole, wanted: Whole) -> list[tuple[int, Whole, Whole]]:
     cuts = [np.unique(every[:, side]) for side in range(every.shape[1])]
     ends = [np.column_stack((cut[:-1], cut[1:])) for cut in cuts]
     found: dict[tuple[bytes, bytes], tuple[int, Whole, Whole]] = {}
-    for cell in map(np.array, product(*ends)):
-        inside = ((every[..., 0] <= cell[:, 0]) & (cell[:, 1] <= every[..., 1])).all(axis=1)
+    for corners in product(*ends):
+        cell = np.stack(corners)
+        inside = np.asarray(((every[..., 0] <= cell[:, 0]) & (cell[:, 1] <= every[..., 1])).all(axis=1))
         holders, users = np.flatnonzero(inside[: len(held)]), np.flatnonzero(inside[len(held) :])
         if users.size and not holders.size:
             raise ValueError(f"before must hold all of after, got nothing for {cell.tolist()}")

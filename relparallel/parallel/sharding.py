@@ -262,10 +262,10 @@ def _shapes(boxes: Whole) -> Shapes:
 
 def _flat(parts: Sequence[Any], shapes: Shapes) -> NDArray[np.float64]:
     """What all workers hold as one vector."""
-    arrays = [np.asarray(require_real(parts=part)) for part in parts]
+    arrays = [np.asarray(part) for part in parts]
     if [part.shape for part in arrays] != list(shapes):
         raise ValueError(f"parts must have the shapes {shapes}, got {[part.shape for part in arrays]}")
-    return np.concatenate([part.ravel() for part in arrays])
+    return np.atleast_1d(require_real(parts=np.concatenate([part.ravel() for part in arrays])))
 
 
 def _cut(vector: NDArray[np.float64], shapes: Shapes) -> list[NDArray[np.float64]]:

@@ -125,8 +125,8 @@ def simulate_timeline(
     dependencies in order; choosing among waiting tasks adds a scan over those that may not start yet.
 
     A task ends, for its successors, ``delay`` after its resource has done its ``duration``. A resource takes
-    the next task while fewer than its ``credit`` (one number or one for each resource) have not ended; taken tasks run in the order in
-    which they were taken.
+    the next task while fewer than its ``credit`` (one number, or one for each resource) have not ended; what
+    it took it runs in this order.
     """
     res = require_indices("resource", resource, MOST_DEVICES)
     n = res.size
