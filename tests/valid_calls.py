@@ -23,6 +23,7 @@ import valid_goodput
 import valid_joint
 import valid_layer_graphs
 import valid_network_failures
+import valid_ordering
 import valid_planning
 import valid_plans
 import valid_real
@@ -216,6 +217,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     **valid_designs.CALLS,
     # parallel
     **valid_collectives.CALLS,
+    **valid_ordering.CALLS,
     **valid_schedules.CALLS,
     "parallel.Placement": lambda: fields(placement()),
     "parallel.Precision": lambda: fields(rp.parallel.PRECISIONS["mixed"]),

@@ -80,8 +80,8 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.overlap_time": lambda: {
         "compute": 2.0, "communication": 1.0, "compute_slowdown": 1.2, "communication_slowdown": 1.1,
     },
-    "parallel.overlap_timeline": lambda: {
-        "rule": "prefetched", "compute": [1.0, 2.0], "communication": [3.0, 1.0], "scatter": [1.0, 1.0],
+    "parallel.prefetched_timeline": lambda: {
+        "compute": [1.0, 2.0], "gather": [3.0, 1.0], "scatter": [1.0, 1.0],
     },
     "parallel.prefetched_time": lambda: {
         "compute": [1.0, 2.0], "gather": [3.0, 1.0], "scatter": [1.0, 1.0],

@@ -108,25 +108,6 @@ def overlap_worth() -> tuple[float, float]:
     return float(overlapped.sum()), float(work.sum() + sent.sum())
 
 
-@theorem("THM-bucketed-overlap", system="Bucketed gradient all-reduce")
-def bucketed() -> tuple[float, float]:
-    """n equal buckets end after max(n f + c, f + n c), as the simulator finds."""  # noqa: D403
-    # Sum over fast and slow links of simulated ends, and of the closed form.
-    work = np.full(24, 2.0)
-    simulated = sum(parallel.overlap_timeline("bucketed", work, sent).makespan for sent in (1.0, 2.0, 5.0))
-    return simulated, sum(max(48 + sent, 2 + 24 * sent) for sent in (1.0, 2.0, 5.0))
-
-
-@theorem("THM-prefetch-overlap", system="Fully sharded data parallelism")
-def prefetch() -> tuple[float, float]:
-    """With prefetching the first gathering, the last scattering and what exceeds the work show."""
-    # Simulated end of 24 unequal layers, and the closed form.
-    layer = np.arange(24.0)
-    work, gather, scatter = 2 + layer % 5, 1 + layer % 3, 1 + layer % 4
-    simulated = parallel.overlap_timeline("prefetched", work, gather, scatter).makespan
-    return simulated, parallel.prefetched_time(work, gather, scatter)
-
-
 @reproduces("byteps_n*")
 def byteps(n: int, k: int) -> tuple[float, float, float]:
     """Shares of a server and of a worker, and the time."""

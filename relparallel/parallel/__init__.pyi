@@ -36,11 +36,13 @@ from .memory_forms import (
     stage_activation_bytes as stage_activation_bytes,
 )
 from .nccl import nccl_times as nccl_times
+from .ordering import fluid_bound as fluid_bound, order as order, tune_partition as tune_partition
 from .overlap import (
     overlap_time as overlap_time,
-    overlap_timeline as overlap_timeline,
     prefetched_time as prefetched_time,
+    prefetched_timeline as prefetched_timeline,
 )
+from .resharding import Resharding as Resharding, reshard as reshard
 from .round_plans import plan_rounds as plan_rounds
 from .schedules import simulate_schedule as simulate_schedule
 from .selection import crossover_size as crossover_size, fastest_algorithm as fastest_algorithm
@@ -48,6 +50,13 @@ from .servers import (
     byteps_time as byteps_time,
     server_time as server_time,
     superstep_time as superstep_time,
+)
+from .sharding import (
+    MeshProduct as MeshProduct,
+    Movement as Movement,
+    mesh_product as mesh_product,
+    movement as movement,
+    shards as shards,
 )
 from .steady_state import (
     bubble_fraction as bubble_fraction,

@@ -1,18 +1,17 @@
 """Communication beside computation: how both slow down, and what of the communication still shows.
 
-The closed forms are exact, and `overlap_timeline` runs the same tasks on the simulator of schedules.
+The closed forms are exact, and `prefetched_timeline` runs the same tasks on the simulator of schedules. Where
+messages may be sent in several orders, see `order`.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_real
+from relparallel._checks import require_real
 from relparallel.parallel._arguments import bare, require_column
 from relparallel.parallel.timeline import Timeline, simulate_timeline
-
-_RULES: Final = ("bucketed", "prefetched")
 
 
 def overlap_time(
@@ -80,41 +79,31 @@ def prefetched_time(compute: ArrayLike, gather: ArrayLike, scatter: ArrayLike = 
     return float(got[0] + np.maximum(work, beside).sum() + back[-1])
 
 
-def overlap_timeline(
-    rule: str, compute: ArrayLike, communication: ArrayLike, scatter: ArrayLike = 0.0
-) -> Timeline:
-    """Simulate a pass on two resources: 0 computes, 1 communicates.
+def prefetched_timeline(compute: ArrayLike, gather: ArrayLike, scatter: ArrayLike = 0.0) -> Timeline:
+    """Simulate such a pass on two resources: 0 computes, 1 communicates.
 
     Parameters
     ----------
-    rule : {"bucketed", "prefetched"}
-        Each bucket of gradients is reduced as soon as it is complete, or as `prefetched_time`.
-    compute, communication, scatter : array_like
-        Seconds, [layers]; the last two may be one for all. Only "prefetched" has a ``scatter``.
+    compute, gather, scatter : array_like
+        Seconds, as `prefetched_time` takes them.
 
     Returns
     -------
     Timeline
-        Tasks of kinds "compute", "reduce", "gather" and "scatter".
+        Tasks of kinds "compute", "gather" and "scatter".
 
     Examples
     --------
-    >>> overlap_timeline("bucketed", [2.0, 2.0, 2.0], 3.0).makespan
+    >>> prefetched_timeline([3.0, 3.0, 3.0], 2.0).makespan
     11.0
     """
-    require_choice(_RULES, rule=rule)
-    work, sent = _columns(compute, communication=communication)
+    work, sent = _columns(compute, gather=gather)
     back = require_column("scatter", scatter, work.size, at_least=0)
-    if rule == "bucketed" and back.any():
-        raise ValueError(f"scatter must be 0 for rule 'bucketed', got {scatter!r}")
-    layer = np.arange(work.size)
-    if rule == "bucketed":
-        return _timeline(("compute", "reduce"), (work, sent), layer, [(0, 1, 0)])
     # A layer starts when its own gathering, the work before and the scattering two before are done; with it
     # starts the gathering for the next layer, then the scattering of the layer before.
     layer_needs, gather_needs = [(1, 0, 0), (0, 0, 1), (2, 0, 2)], [(0, 1, 2), (2, 1, 3)]
     scatter_needs = [(0, 2, 0), (1, 2, -1), (1, 2, -2), (2, 2, 1)]
-    needs = layer_needs + gather_needs + scatter_needs
+    needs, layer = layer_needs + gather_needs + scatter_needs, np.arange(work.size)
     return _timeline(("compute", "gather", "scatter"), (work, sent, back), layer, needs)
 
 

@@ -2,7 +2,8 @@
 
 A resource (a pipeline stage, a link) runs one task at a time and never interrupts it. A task may start when
 all its predecessors have finished, plus the lag of each dependency. A resource that is free starts the most
-urgent of its tasks that may start, or, strictly in order, waits for the next one.
+urgent of its tasks that may start, or, strictly in order, waits for the next one. What a link sends arrives
+later than it has left; a resource with credit takes more tasks before the first has arrived.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class Timeline:
 
 def simulate_timeline(
     resource: ArrayLike, duration: ArrayLike, priority: ArrayLike, before: ArrayLike, after: ArrayLike,
-    lag: ArrayLike = 0.0, *, in_order: bool = False,
+    lag: ArrayLike = 0.0, *, delay: ArrayLike = 0.0, credit: ArrayLike = 1, in_order: bool = False,
 ) -> NDArray[np.float64]:  # fmt: skip
     """Start time [s] of every task by event-driven list scheduling.
 
@@ -122,6 +123,10 @@ def simulate_timeline(
     first. ``in_order``, a resource waits for the next task even if another could start: the longest path
     through the tasks; otherwise none is idle while one of its tasks may start. O(n log n) for n tasks and
     dependencies in order; choosing among waiting tasks adds a scan over those that may not start yet.
+
+    A task ends, for its successors, ``delay`` after its resource has done its ``duration``. A resource takes
+    the next task while fewer than its ``credit`` (one number, or one for each resource) have not ended; what
+    it took it runs in this order.
     """
     res = require_indices("resource", resource, MOST_DEVICES)
     n = res.size
@@ -135,13 +140,15 @@ def simulate_timeline(
     if then.size != first.size:
         raise ValueError(f"after must have {first.size} entries, as before has, got {then.size}")
     wait = require_column("lag", lag, first.size, at_least=0)
+    late = require_column("delay", delay, n, at_least=0)
+    room = require_column("credit", credit, int(res.max()) + 1, at_least=1)
     require_flag(in_order=in_order)
     queue = np.lexsort((rank, res))  # tasks resource by resource, most urgent first
     by_source = np.argsort(first, kind="stable")
     start = _list_schedule(
         res, dur, queue, np.searchsorted(res[queue], np.arange(int(res.max()) + 2)),
         np.searchsorted(first[by_source], np.arange(n + 1)), then[by_source], wait[by_source],
-        np.bincount(then, minlength=n), in_order,
+        np.bincount(then, minlength=n), late, room, in_order,
     )  # fmt: skip
     if np.isnan(start).any():
         stuck = int(np.isnan(start).argmax())
@@ -152,12 +159,13 @@ def simulate_timeline(
 @numba.njit(cache=True)  # type: ignore[misc]
 def _list_schedule(
     resource: Any, duration: Any, queue: Any, queue_heads: Any,
-    heads: Any, after: Any, lag: Any, missing: Any, in_order: bool,
+    heads: Any, after: Any, lag: Any, missing: Any, delay: Any, credit: Any, in_order: bool,
 ) -> Any:  # fmt: skip
     """Start times by list scheduling; NaN for tasks that never start."""
     start = np.full(resource.size, np.nan)
     ready = np.zeros(resource.size)  # earliest start by the dependencies met so far
-    free = np.zeros(queue_heads.size - 1)  # when each resource ends its task
+    free = np.zeros(queue_heads.size - 1)  # when each resource has done what it took
+    taken = np.zeros(free.size, dtype=np.int64)  # tasks of each resource that have not ended
     next_in_queue = queue_heads[:-1].copy()
     # (time, 0, task): the task ends; (time, 1, resource): the resource looks for work. Ends come first.
     events = [(0.0, 1, r) for r in range(free.size)]
@@ -170,8 +178,9 @@ def _list_schedule(
                 ready[task] = max(ready[task], now + lag[edge])
                 if missing[task] == 0:
                     heapq.heappush(events, (ready[task], 1, resource[task]))
+            taken[resource[which]] -= 1
             heapq.heappush(events, (now, 1, resource[which]))
-        elif free[which] <= now:
+        elif taken[which] < credit[which]:
             end = queue_heads[which + 1]
             position = next_in_queue[which]
             while position < end and not np.isnan(start[queue[position]]):
@@ -182,9 +191,12 @@ def _list_schedule(
             for slot in range(position, end):
                 task = queue[slot]
                 if np.isnan(start[task]) and missing[task] == 0 and ready[task] <= now:
-                    start[task] = now
-                    free[which] = now + duration[task]
-                    heapq.heappush(events, (free[which], 0, task))
+                    start[task] = max(now, free[which])
+                    free[which] = start[task] + duration[task]
+                    taken[which] += 1
+                    heapq.heappush(events, (free[which] + delay[task], 0, task))
+                    if taken[which] < credit[which]:
+                        heapq.heappush(events, (now, 1, which))
                     break
     return start
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from valid_ordering import chain
 
-from relparallel.parallel import overlap_time, overlap_timeline, prefetched_time
+from relparallel.parallel import order, overlap_time, prefetched_time, prefetched_timeline
 
 times = st.floats(0, 10)
 slowdowns = st.floats(1, 4)
@@ -57,7 +58,8 @@ def test_without_slowdown_the_longer_one_counts():
 @given(layers=layers)
 def test_buckets_take_as_long_as_the_simulation(layers):
     work, sent, _ = np.array(layers, dtype=float).T
-    assert bucketed_time(work, sent) == pytest.approx(overlap_timeline("bucketed", work, sent).makespan)
+    graph = chain(0 * work, work[::-1], sent[::-1])
+    assert bucketed_time(work, sent) == pytest.approx(order(graph, network=(0.0, 1.0)).makespan)
 
 
 @given(count=st.integers(1, 20), work=times, sent=times)
@@ -70,14 +72,14 @@ def test_equal_buckets_have_a_shorter_form(count, work, sent):
 def test_prefetching_takes_as_long_as_the_simulation(layers):
     work, got, back = np.array(layers, dtype=float).T
     for scatter in (back, 0.0):
-        simulated = overlap_timeline("prefetched", work, got, scatter).makespan
+        simulated = prefetched_timeline(work, got, scatter).makespan
         assert prefetched_time(work, got, scatter) == pytest.approx(simulated)
 
 
 @given(layers=layers)
 def test_prefetching_never_holds_more_than_two_layers(layers):
     work, got, back = np.array(layers, dtype=float).T
-    run = overlap_timeline("prefetched", work, got, back)
+    run = prefetched_timeline(work, got, back)
     kind = {name: run.kind == name for name in ("compute", "gather")}
     gathered, done = run.start[kind["gather"]], run.finish[kind["compute"]]
     assert (gathered[2:] >= done[:-2]).all()
@@ -90,8 +92,3 @@ def test_what_must_be_done_bounds_every_rule(layers):
     assert max(work.sum(), (sent + back).sum()) <= found <= work.sum() + (sent + back).sum()
     found = bucketed_time(work, sent)
     assert max(work.sum() + sent[-1], work[0] + sent.sum()) <= found <= work.sum() + sent.sum()
-
-
-def test_a_scatter_needs_the_rule_that_has_one():
-    with pytest.raises(ValueError, match="scatter must be 0 for rule 'bucketed'"):
-        overlap_timeline("bucketed", [1.0], [1.0], [1.0])

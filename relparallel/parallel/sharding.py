@@ -1,0 +1,274 @@
+"""Where the parts of a tensor lie, and what moves when they are to lie elsewhere, as linear operators.
+
+A layout gives every worker a box of the tensor: a range of each dimension. Going from one layout to another
+copies entries, so it is a matrix of zeros and ones with a single one in every row. Its adjoint, the
+transpose, adds up what the copies have become. The operators of Hewett and Grady, "A linear algebraic
+approach to model parallelism in deep learning", 2020, differ in the two layouts alone:
+
+| operator | before | after | its adjoint |
+|---|---|---|---|
+| broadcast | one holder | copies | sum-reduce |
+| scatter | one holder | blocks | gather |
+| all-gather | blocks | copies | reduce-scatter |
+| all-to-all | blocks of one dimension | blocks of another | the all-to-all back |
+| halo exchange | blocks | blocks with margins | margins added to the blocks |
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from relparallel._checks import require_instance, require_int, require_real
+from relparallel.parallel._arguments import MOST_BYTES, require_number
+from relparallel.parallel.collectives import Whole, bounds
+
+Shapes = tuple[tuple[int, ...], ...]
+_MOST_ENTRIES: Final = 2**31
+
+
+def shards(
+    dims: Mapping[str, int], mesh: Mapping[str, int], layout: Mapping[str, str],
+    halo: Mapping[str, tuple[int, int]] | None = None,
+) -> Whole:  # fmt: skip
+    """Boxes of a tensor that a layout gives to the workers of a mesh.
+
+    Parameters
+    ----------
+    dims : mapping of str to int
+        Name and size of each dimension of the tensor.
+    mesh : mapping of str to int
+        Name and size of each dimension of the mesh; the last one varies fastest from worker to worker.
+    layout : mapping of str to str
+        Mesh dimension over which a dimension of the tensor is split, as evenly as whole numbers allow. The
+        others are not split; along mesh dimensions that split nothing the workers hold copies. Entries for
+        dimensions that the tensor has not are ignored, so that one layout serves all tensors of a model.
+    halo : mapping of str to (int, int), optional
+        Entries below and above its own that a worker also needs, where the tensor has them.
+
+    Returns
+    -------
+    numpy.ndarray
+        Box of each worker, from its first entry to the one behind its last, [workers, dimensions, 2].
+
+    References
+    ----------
+    Shazeer et al., "Mesh-TensorFlow", NeurIPS 2018, section 3.
+
+    Examples
+    --------
+    >>> shards({"batch": 4, "hidden": 6}, {"row": 2}, {"hidden": "row"}).tolist()
+    [[[0, 4], [0, 3]], [[0, 4], [3, 6]]]
+    """
+    sizes, ranks = _sizes("dims", dims), _sizes("mesh", mesh)
+    split = {dim: along for dim, along in _mapping("layout", layout).items() if dim in sizes}
+    if not set(split.values()) <= set(ranks) or len(set(split.values())) < len(split):
+        raise ValueError(f"layout must map dimensions to different ones of {list(ranks)}, got {layout!r}")
+    margins = _mapping("halo", {} if halo is None else halo)
+    if not set(margins) <= set(sizes):
+        raise ValueError(f"halo must name dimensions of {list(sizes)}, got {halo!r}")
+    boxes = []
+    for place in product(*map(range, ranks.values())):
+        worker = dict(zip(ranks, place, strict=True))
+        box = []
+        for dim, size in sizes.items():
+            parts, part = (ranks[split[dim]], worker[split[dim]]) if dim in split else (1, 0)
+            cut = bounds(parts, size)
+            below, above = (require_int(halo=width, at_least=0) for width in margins.get(dim, (0, 0)))
+            box.append((max(cut[part] - below, 0), min(cut[part + 1] + above, size)))
+        boxes.append(box)
+    return np.array(boxes, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Movement:
+    """Copies of entries from the workers of one layout to those of another: a linear operator.
+
+    Parameters
+    ----------
+    source : numpy.ndarray
+        Entry of the input that each entry of the output copies, both counted through all workers.
+    inputs, outputs : tuple of tuple of int
+        Shape of what each worker holds before and after.
+    """
+
+    source: Whole
+    inputs: Shapes
+    outputs: Shapes
+
+    def __call__(self, parts: Sequence[Any]) -> list[NDArray[np.float64]]:
+        """What every worker holds afterwards, from what every worker holds."""
+        return _cut(_flat(parts, self.inputs)[self.source], self.outputs)
+
+    def adjoint(self, parts: Sequence[Any]) -> list[NDArray[np.float64]]:
+        """Add up, for every entry of the input, what its copies hold: <F x, y> = <x, F* y>."""
+        size = sum(map(prod, self.inputs))
+        total = np.bincount(self.source, _flat(parts, self.outputs), size).astype(np.float64)
+        return _cut(total, self.inputs)
+
+    @property
+    def traffic(self) -> Whole:
+        """Entries that each worker (column) gets from each worker (row); its own on the diagonal."""
+        sender = np.repeat(np.arange(len(self.inputs)), list(map(prod, self.inputs)))[self.source]
+        receiver = np.repeat(np.arange(len(self.outputs)), list(map(prod, self.outputs)))
+        counted = np.zeros((len(self.inputs), len(self.outputs)), dtype=np.int64)
+        np.add.at(counted, (sender, receiver), 1)
+        return counted
+
+
+def movement(before: ArrayLike, after: ArrayLike) -> Movement:
+    """Operator that takes the parts of a tensor from one layout to another.
+
+    Parameters
+    ----------
+    before, after : array_like of int
+        Box of each worker, as `shards` gives them; ``before`` has to hold all that ``after`` asks for. A
+        worker keeps what it has, and gets the rest from the next worker that holds it.
+
+    Returns
+    -------
+    Movement
+        Called, it moves; ``adjoint`` adds up on the way back; ``traffic`` counts.
+
+    Examples
+    --------
+    >>> whole, blocks = shards({"x": 4}, {"all": 2}, {}), shards({"x": 4}, {"all": 2}, {"x": "all"})
+    >>> gather = movement(blocks, whole)  # and the copies' gradients are summed and scattered:
+    >>> [part.tolist() for part in gather.adjoint([[1, 2, 3, 4], [10, 20, 30, 40]])]
+    [[11.0, 22.0], [33.0, 44.0]]
+    """
+    held, wanted = require_boxes("before", before), require_boxes("after", after)
+    inputs, outputs = _shapes(held), _shapes(wanted)
+    first = np.cumsum([0, *map(prod, inputs)])
+    entries = [np.arange(prod(shape)).reshape(shape) + at for shape, at in zip(inputs, first, strict=False)]
+    source = []
+    for worker, box in enumerate(wanted):
+        found = np.full(outputs[worker], -1, dtype=np.int64)
+        for holder in (np.arange(len(held)) + worker) % len(held):
+            common = overlap(held[holder], box)
+            mine, theirs = found[_inside(common, box)], entries[holder][_inside(common, held[holder])]
+            np.copyto(mine, theirs, where=mine < 0)
+        if (found < 0).any():
+            raise ValueError(f"before must hold all of after, got nothing for parts of {box.tolist()}")
+        source.append(found.ravel())
+    return Movement(source=np.concatenate(source), inputs=inputs, outputs=outputs)
+
+
+class MeshProduct(NamedTuple):
+    """What a layout makes of one product of tensors: the output's last.
+
+    ``held`` are bytes of each tensor per worker, ``summed`` bytes per worker of the output that an all-reduce
+    over the ``mesh`` dimensions (of ``ranks`` workers) adds up; none where ``mesh`` is empty.
+    ``multiplications`` are those of a worker.
+    """
+
+    held: tuple[float, ...]
+    mesh: tuple[str, ...]
+    ranks: int
+    summed: float
+    multiplications: float
+
+
+def mesh_product(
+    terms: str, dims: Mapping[str, int], mesh: Mapping[str, int], layout: Mapping[str, str],
+    element_bytes: float = 4,
+) -> MeshProduct:  # fmt: skip
+    """Bytes, multiplications and the all-reduce of a product of tensors under a layout.
+
+    Parameters
+    ----------
+    terms : str
+        The product as `numpy.einsum` writes it, such as "bx,xh->bh", a letter for each dimension.
+    dims, mesh, layout : mapping
+        As `shards` takes them, with these letters as names.
+    element_bytes : float
+        Bytes of one element, above 0.
+
+    Returns
+    -------
+    MeshProduct
+        Every worker multiplies its boxes; where a dimension that is summed over is split, the products are
+        partial, and an all-reduce over its mesh dimension completes the output.
+
+    References
+    ----------
+    Shazeer et al., NeurIPS 2018, sections 3 and 4.
+
+    Examples
+    --------
+    >>> mesh_product("bh,hx->bx", {"b": 8, "h": 6, "x": 4}, {"all": 2}, {"h": "all"})
+    MeshProduct(held=(96.0, 48.0, 128.0), mesh=('all',), ranks=2, summed=128.0, multiplications=96.0)
+    """
+    sizes, ranks = _sizes("dims", dims), _sizes("mesh", mesh)
+    require_number(element_bytes=element_bytes, above=0, at_most=MOST_BYTES)
+    sides = require_instance(str, terms=terms).split("->")
+    tensors = [name for side in sides for name in side.split(",")]
+    if len(sides) != 2 or len(tensors) < 2 or not set("".join(tensors)) <= set(sizes):
+        raise ValueError(f"terms must read like 'bx,xh->bh' with letters of {list(sizes)}, got {terms!r}")
+    used = dict.fromkeys("".join(tensors))
+    last = shards({dim: sizes[dim] for dim in used}, mesh, layout)[-1]
+    own = {dim: int(high - low) for dim, (low, high) in zip(used, last, strict=True)}
+    partial = tuple(layout[dim] for dim in used if dim in layout and dim not in tensors[-1])
+    held = tuple(float(element_bytes * prod(own[dim] for dim in name)) for name in tensors)
+    return MeshProduct(
+        held=held, mesh=partial, ranks=prod(ranks[name] for name in partial),
+        summed=held[-1] if partial else 0.0, multiplications=float(prod(own.values())),
+    )  # fmt: skip
+
+
+def _mapping(name: str, value: Any) -> dict[str, Any]:
+    """A mapping from names, or why it is none."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise TypeError(f"{name} must be a mapping from names, got {value!r:.80}")
+    return dict(value)
+
+
+def _sizes(name: str, value: Any) -> dict[str, int]:
+    """Sizes by name, at least one."""
+    sizes = {key: require_int(at_least=1, **{name: size}) for key, size in _mapping(name, value).items()}
+    if not sizes or prod(sizes.values()) > _MOST_ENTRIES:
+        raise ValueError(f"{name} must have 1 to {_MOST_ENTRIES} entries, got {value!r:.80}")
+    return sizes
+
+
+def require_boxes(name: str, value: Any) -> Whole:
+    """Boxes as `shards` gives them, or why they are none."""
+    boxes = np.asarray(value)
+    if boxes.dtype.kind not in "iu" or boxes.ndim != 3 or boxes.shape[-1] != 2 or not boxes.size:
+        raise TypeError(f"{name} must be boxes as shards gives, [workers, dimensions, 2], got {value!r:.80}")
+    if (boxes[..., 0] < 0).any() or (boxes[..., 1] < boxes[..., 0]).any():
+        raise ValueError(f"{name} must have boxes with 0 <= first <= last + 1, got {value!r:.80}")
+    return boxes.astype(np.int64)
+
+
+def overlap(one: Whole, other: Whole) -> Whole:
+    """What two boxes share; empty where they share nothing."""
+    low = np.maximum(one[..., 0], other[..., 0])
+    return np.stack([low, np.maximum(low, np.minimum(one[..., 1], other[..., 1]))], axis=-1)
+
+
+def _inside(part: Whole, box: Whole) -> tuple[slice, ...]:
+    """Where a part of a box lies in the box."""
+    return tuple(slice(*ends) for ends in (part - box[:, :1]).tolist())
+
+
+def _shapes(boxes: Whole) -> Shapes:
+    return tuple(map(tuple, (boxes[..., 1] - boxes[..., 0]).tolist()))
+
+
+def _flat(parts: Sequence[Any], shapes: Shapes) -> NDArray[np.float64]:
+    """What all workers hold as one vector."""
+    arrays = [np.asarray(part) for part in parts]
+    if [part.shape for part in arrays] != list(shapes):
+        raise ValueError(f"parts must have the shapes {shapes}, got {[part.shape for part in arrays]}")
+    return np.atleast_1d(require_real(parts=np.concatenate([part.ravel() for part in arrays])))
+
+
+def _cut(vector: NDArray[np.float64], shapes: Shapes) -> list[NDArray[np.float64]]:
+    """What each worker holds of one vector."""
+    ends = np.cumsum([prod(shape) for shape in shapes])[:-1]
+    return [part.reshape(shape) for part, shape in zip(np.split(vector, ends), shapes, strict=True)]
