@@ -41,5 +41,4 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.merge_gradients": lambda: {
         "gradients": [[1.0, 2.0], [2.0, 2.0]], "latency": 1.0, "bandwidth": 1.0, "method": "greedy",
     },
-    "parallel.switch_model": lambda: {"layers": [[1.0, 2.0], [2.0, 2.0]], "latency": 1.0, "bandwidth": 1.0},
 }  # fmt: skip

@@ -236,19 +236,3 @@ def fused_messages() -> tuple[float, float]:
     rows = np.column_stack((np.linspace(0.0, 0.9, 30), np.full(30, 4.0)))
     found = parallel.fuse_gradients(rows, latency=0.25, bandwidth=8.0, buffer=20.0, cycle=1.0)
     return found.finish, 1.0 + 6 * 0.25 + 120 / 8
-
-
-@theorem("THM-pipeswitch-groups", system="PipeSwitch")
-def grouped_layers() -> tuple[float, float]:
-    """No grouping of eight layers answers sooner, copies and passes being played one group after another."""
-    seconds, size = np.array([3, 1, 4, 1, 5, 9, 2, 6.0]), np.array([2, 7, 1, 8, 2, 8, 1, 8.0])
-    ends = []
-    for ended in product((False, True), repeat=7):
-        groups = np.concatenate(([0], np.cumsum(ended)))
-        copied = np.cumsum(1.5 + np.bincount(groups, size) / 2)
-        done = 0.0
-        for start, took in zip(copied, np.bincount(groups, seconds), strict=True):
-            done = max(done, start) + took
-        ends.append(done)
-    layers = np.column_stack((seconds, size))
-    return parallel.switch_model(layers, latency=1.5, bandwidth=2.0).finish, min(ends)

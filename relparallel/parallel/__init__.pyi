@@ -18,7 +18,6 @@ from .fitting import calibrate as calibrate, cross_validate as cross_validate, e
 from .fusion import (
     fuse_gradients as fuse_gradients,
     merge_gradients as merge_gradients,
-    switch_model as switch_model,
 )
 from .grid import StrategyGrid as StrategyGrid
 from .group_links import group_links as group_links

@@ -1,7 +1,7 @@
-"""Tensors merged into messages: gradients on their way out of a backward pass, parameters on their way in.
+"""Gradients merged into messages on their way out of a backward pass.
 
 Tensors become ready one after another and are sent in that order. A message of several saves latency and
-waits for the last of them. MG-WFBP, Horovod's fusion buffer and PipeSwitch's groups are three answers.
+waits for the last of them. MG-WFBP and Horovod's fusion buffer are two answers.
 """
 
 from collections.abc import Iterable, Iterator
@@ -153,52 +153,6 @@ def fuse_gradients(
             end.append(begin[-1] + latency + float(sent[at : groups[-1][1]].sum()) / bandwidth)
             at = groups[-1][1]
     return MergedMessages(groups=tuple(groups), begin=np.array(begin), end=np.array(end[1:]))
-
-
-def switch_model(layers: ArrayLike, *, latency: float, bandwidth: float) -> MergedMessages:
-    """Group the layers of a model that is copied to a GPU while it computes, as PipeSwitch does.
-
-    Parameters
-    ----------
-    layers : array_like
-        Seconds of each layer's forward pass and bytes of its parameters, shape [n, 2], in the order of the
-        model.
-    latency, bandwidth : float
-        A copy of M bytes takes ``latency + M / bandwidth`` [s], [B/s].
-
-    Returns
-    -------
-    MergedMessages
-        Groups of layers with the times of their passes: a group begins when it has been copied and the one
-        before is done. ``finish`` is when the first answer is there.
-
-    Notes
-    -----
-    Read backwards in time it is `merge_gradients`: a group can be "sent" once its pass is over, and passes
-    follow each other without a gap. The least finish is the same in both directions.
-
-    References
-    ----------
-    Bai et al., "PipeSwitch", OSDI 2020, section 4.2.
-
-    Examples
-    --------
-    >>> switch_model([[2.0, 1.0], [2.0, 1.0], [9.0, 4.0]], latency=1.0, bandwidth=1.0).groups
-    ((0, 2), (2, 3))
-    """
-    given = np.asarray(require_real(layers=layers, at_least=0), dtype=float)
-    if given.ndim != 2 or given.shape[1:] != (2,) or not len(given):
-        raise ValueError(f"layers must be rows of seconds and bytes, got shape {given.shape}")
-    seconds, size = given.T
-    backwards = np.column_stack((np.cumsum(seconds[::-1]), size[::-1]))
-    n, mirrored = len(given), merge_gradients(backwards, latency=latency, bandwidth=bandwidth).groups
-    groups = tuple((n - stop, n - start) for start, stop in mirrored[::-1])
-    copied = np.cumsum([latency + size[i:j].sum() / bandwidth for i, j in groups])
-    begin, end = np.empty((2, len(groups)))
-    for number, (i, j) in enumerate(groups):
-        begin[number] = max(copied[number], end[number - 1] if number else 0.0)
-        end[number] = begin[number] + seconds[i:j].sum()
-    return MergedMessages(groups=groups, begin=begin, end=end)
 
 
 def _tensors(gradients: LayerGraph | ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.parallel import fuse_gradients, merge_gradients, switch_model
+from relparallel.parallel import fuse_gradients, merge_gradients
 from relparallel.workload import read_profile
 
 DATA = os.environ.get("RELPARALLEL_DATA")
@@ -51,24 +51,6 @@ def test_no_merging_ends_sooner(case):
         assert other.groups[-1][1] == len(steps)
         assert other.finish >= found.finish
         assert (other.begin >= ready[[j - 1 for _, j in other.groups]]).all()
-
-
-@given(CASES)
-@settings(max_examples=100)
-def test_no_grouping_of_layers_answers_sooner(case):
-    steps, latency = case
-    seconds, size = np.array(steps, dtype=float).T
-
-    def finish(groups):
-        copied = done = 0.0
-        for i, j in groups:
-            copied += latency + size[i:j].sum() / 2
-            done = max(done, copied) + seconds[i:j].sum()
-        return done
-
-    found = switch_model(np.column_stack((seconds, size)), latency=latency, bandwidth=2)
-    best = min(map(finish, every_grouping(len(steps))))
-    assert found.finish == pytest.approx(finish(found.groups)) == pytest.approx(best)
 
 
 def test_the_buffer_and_the_cycle_of_horovod_cut_the_messages():
