@@ -19,7 +19,7 @@ AXES = ("policy", "checkpoint", "spares", *DEGREES, "copies", "cluster", "networ
 
 
 def in_degrees(strategy: Strategy) -> str:
-    """Name a strategy by its degrees, a context of 1 left out.
+    """Name a strategy by its degrees.
 
     Parameters
     ----------
@@ -34,11 +34,10 @@ def in_degrees(strategy: Strategy) -> str:
     Examples
     --------
     >>> in_degrees(Strategy(tensor=8, pipeline=16, data=128))
-    'tp8 pp16 dp128'
+    'TP8 PP16 CP1 DP128'
     """
     s = require_instance(Strategy, strategy=strategy)
-    context = f" cp{s.context}" if s.context > 1 else ""
-    return f"tp{s.tensor} pp{s.pipeline}{context} dp{s.data}"
+    return f"TP{s.tensor} PP{s.pipeline} CP{s.context} DP{s.data}"
 
 
 def as_row(search: JointSearch, choice: Choice) -> dict[str, Any]:
