@@ -148,7 +148,7 @@ def adjoint_coherence() -> float:
         move = parallel.movement(before, after)
         x, y = ([rng.normal(size=shape) for shape in shapes] for shapes in (move.inputs, move.outputs))
         flat = [np.concatenate([part.ravel() for part in v]) for v in (move(x), y, x, move.adjoint(y))]
-        norm = np.linalg.norm(flat, axis=None) if False else [np.linalg.norm(v) for v in flat]
+        norm = [np.linalg.norm(v) for v in flat]
         worst = max(
             worst, abs(flat[0] @ flat[1] - flat[2] @ flat[3]) / max(norm[0] * norm[1], norm[2] * norm[3])
         )

@@ -230,7 +230,7 @@ def alpa_stages() -> tuple[float, float]:
     return optimize.alpa(_layers([1.0] * n, [1.0] * n), seconds, 6).time, min(steps)
 
 
-@theorem("THM-horovod-fusion", system="Tensor fusion (Horovod)")
+@theorem("THM-fusion-buffers", system="Tensor fusion (Horovod)")
 def fused_messages() -> tuple[float, float]:
     """Gradients that are all there at the first look go in messages of a full buffer each."""
     rows = np.column_stack((np.linspace(0.0, 0.9, 30), np.full(30, 4.0)))
