@@ -162,8 +162,6 @@ def _add_figures_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_plan_options(parser: argparse.ArgumentParser) -> None:
-    from relparallel.planning import FABRICS
-
     add = parser.add_argument
     add("model", metavar="MODEL")
     add("clusters", nargs="+", metavar="CLUSTER")
@@ -171,7 +169,7 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     add("--batch", type=int, metavar="N", help="sequences of a step; default about 4e6 tokens")
     add("--sequence", type=int, metavar="N", help="tokens of a sequence; default that of the model")
     add("--price", type=float, metavar="X", help="of a GPU-hour")
-    add("--fabric", choices=FABRICS, help="a network whose parts fail too")
+    add("--fabric", metavar="NAME", help="a network whose parts fail too, such as rail-optimised")
     add("--software", metavar="NAME", help="default the newest that was measured on the accelerator")
     add("--failures", metavar="FILE", type=Path, help="own failure log, a CSV file with one row per failure")
     add("--watched", type=int, metavar="N", help="nodes that the failure log covers")

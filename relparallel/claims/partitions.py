@@ -42,6 +42,13 @@ def plan_of_graph(graph: str, fact: Fact) -> float:
     return value if column == "ideals" else value / MILLISECOND
 
 
+@reproduces("chain_ilp_*")
+def plan_of_chain(graph: str, fact: Fact) -> float:
+    """Time [ms] of the proven plan by chains of ideals, with a stage on processors or without one."""
+    row = pd.read_csv(data_folder() / "derived" / "partitions.csv").set_index("graph").loc[graph]
+    return float(str(row["max_load" if "_cpu_" in fact.id else "no_cpu"])) / MILLISECOND
+
+
 @theorem("THM-stage-order", system="stage order on NVLink and PCIe")
 def stage_order_on_dgx1() -> tuple[float, float]:
     """No order of 8 stages on a DGX-1 sends a sample in less time than that by sets of devices."""

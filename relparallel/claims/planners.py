@@ -129,12 +129,6 @@ def alpa_run(gpus: int, method: str) -> float:
     return factor * float(row["predicted"])
 
 
-@reproduces("alpa_sched_clock")
-def clocks(meshes: int, batches: int) -> float:
-    """Clocks of a simulated GPipe whose passes take one each, and one to apply the gradients."""
-    return parallel.simulate_schedule("gpipe", meshes, batches, forward=1.0, backward=1.0).makespan + 1
-
-
 @theorem("THM-tap-tied", system="TAP")
 def tied_layers() -> tuple[float, float]:
     """Twelve dense layers planned as one block of two layers, repeated, cost no more than planned freely."""

@@ -177,8 +177,9 @@ def _partition_table(graphs: list[Path], folder: Path) -> pd.DataFrame:
                 row |= {"latency": least.latency, "bound": least.bound, "proven": least.proven}
         else:
             best = optimize.throughput_partition(problem)
+            alone = optimize.throughput_partition(problem, cpus=0)
             row |= {"ideals": best.ideals, "max_load": best.max_load, "bound": best.bound}
-            row["proven"] = best.proven
+            row |= {"no_cpu": alone.max_load if alone.proven else np.nan, "proven": best.proven}
             for method in ("line", "blocks"):
                 row[method] = optimize.throughput_partition(problem, method=method).max_load
             row["experts"] = _experts_load(path, folder / "human-experts" / f"{path.stem}_expert.json")

@@ -165,7 +165,7 @@ def modelled_application(
     ...     compute=0.1, compute_per_sample=0.01, nodes=0.05, nodes_per_replica=0.005, local=0.01,
     ...     local_per_replica=0.001, overlap=2, noise=1280, batch=128)
     >>> modelled_application(model, epochs=10, steps=100, limits=(16, 128, 1024)).step_time(256, 4)
-    0.7402...
+    0.740...
     """
     require_instance(StatisticalGoodput, model=model)
     require_int(epochs=epochs, at_least=1, at_most=10**6)

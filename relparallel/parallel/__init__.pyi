@@ -52,7 +52,6 @@ from .servers import (
     superstep_time as superstep_time,
 )
 from .sharding import (
-    MeshProduct as MeshProduct,
     Movement as Movement,
     mesh_product as mesh_product,
     movement as movement,

@@ -73,7 +73,7 @@ def nccl_times(
     Examples
     --------
     >>> found = nccl_times(1e9, 16, 2, channels=12, channel_bandwidth=20e9, architecture="ampere")
-    >>> found.index[0], round(1e6 * found.loc[("ring", "simple"), "latency"], 3)
+    >>> found.index[0], round(float(1e6 * found.loc[("ring", "simple"), "latency"]), 3)
     (('ring', 'simple'), 131.6)
     """
     import pandas as pd

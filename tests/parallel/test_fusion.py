@@ -86,17 +86,21 @@ def test_the_buffer_and_the_cycle_of_horovod_cut_the_messages():
 
 
 @pytest.mark.skipif(not DATA, reason="RELPARALLEL_DATA names no folder with profiles")
-def test_the_rule_of_mg_wfbp_is_optimal_on_measured_profiles():
+def test_the_rule_of_mg_wfbp_is_optimal_on_measured_profiles_but_where_messages_are_slow_to_start():
+    """On the networks of the paper and a faster one it is the optimum; at 2 ms a message it is not always."""
     names = ("alexnet", "vgg16", "resnet50", "resnet101", "gnmt")
     networks = [(9.1e-4, 7.4e-10), (5.2e-4, 8.6e-10), (2.4e-4, 4.1e-10), (4e-5, 1.5e-10), (2e-3, 3e-10)]
+    worse = []
     for name in names:
         graph = read_profile(Path(DATA) / f"data/pipedream-profiles/{name}/graph.txt")
         for latency, per_byte in networks:
-            ends = [
+            greedy, optimal = (
                 merge_gradients(graph, latency=latency, bandwidth=1 / per_byte, method=method).finish
                 for method in ("greedy", "optimal")
-            ]
-            assert ends[0] == pytest.approx(ends[1], rel=1e-6)
+            )
+            assert greedy >= optimal * (1 - 1e-9)
+            worse += [(name, latency)] if greedy > optimal * (1 + 1e-6) else []
+    assert worse == [("alexnet", 2e-3), ("gnmt", 2e-3)]
 
 
 @pytest.mark.parametrize("rows", [[[2, 1], [1, 1]], [[1, 1, 1]], [1.0]])
