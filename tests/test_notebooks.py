@@ -20,7 +20,7 @@ VOLATILE = re.compile(
     r"(?<![\w.])/(?:work|farm|root|tmp|home|Users|usr|opt)/\w|\bat 0x[0-9a-f]{6,}|[A-Z]:\\\\"
 )
 
-# Cells that a notebook may have. A longer one is read in more than one sitting; what it would lose is said here.
+# Cells that a notebook may have, and the longer ones with what takes the room.
 MOST_CELLS = 45
 LONGER = {
     "21": 69,  # 27 designs, by family: a picture, a table and a finding for each
