@@ -20,6 +20,7 @@ _OTHERS: Final = ("purple", "vermilion", "sky", "yellow")  # kinds of other time
 _LOWER: Final = {"backward_weight": 0.62, "extra": 0.62}  # heights, for readers who see no colours
 _NAMES: Final = {"backward_input": "backward, inputs", "backward_weight": "backward, weights"}
 _LIGHTER: Final = 0.6  # how far towards white the last part's colour goes
+_EDGED: Final = 300  # parts of the whole time: thinner boxes would vanish behind white edges
 _LUMINANCE: Final = (0.299, 0.587, 0.114)
 
 Color = tuple[float, float, float]
@@ -54,14 +55,17 @@ def draw_timeline(timeline: Timeline, ax: Axes, *, label_up_to: int = 16, height
     require_int(label_up_to=label_up_to, at_least=0)
     require_real(height=height, above=0, at_most=1)
     labelled = int(timeline.item.max()) < label_up_to
+    thin = timeline.makespan / _EDGED
     for kind, color, chosen in _groups(timeline):
         tall = height * _LOWER.get(kind, 1.0)
         boxes = np.column_stack((timeline.start, timeline.duration))
         for row in range(timeline.resources):
             mine = boxes[chosen & (timeline.resource == row)]
+            wide = mine[:, 1] >= thin
+            edges = "white" if wide.all() else ["white" if apart else color for apart in wide]
             ax.broken_barh(
                 [(x, w) for x, w in mine], (row - tall / 2, tall),
-                facecolor=color, edgecolor="white", linewidth=0.5,
+                facecolor=color, edgecolor=edges, linewidth=0.5,
             )  # fmt: skip
         for task in np.flatnonzero(chosen) if labelled else ():
             x = timeline.start[task] + timeline.duration[task] / 2

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ from relparallel.parallel._arguments import MOST_BYTES, require_number
 from relparallel.parallel.collectives import Whole, bounds
 
 Shapes = tuple[tuple[int, ...], ...]
-_MOST_ENTRIES: Final = 2**31
+_MOST_ENTRIES, _MOST_WORKERS = 2**28, 2**16
 
 
 def shards(
@@ -64,7 +64,7 @@ def shards(
     >>> shards({"batch": 4, "hidden": 6}, {"row": 2}, {"hidden": "row"}).tolist()
     [[[0, 4], [0, 3]], [[0, 4], [3, 6]]]
     """
-    sizes, ranks = _sizes("dims", dims), _sizes("mesh", mesh)
+    sizes, ranks = _sizes("dims", dims), _sizes("mesh", mesh, _MOST_WORKERS)
     split = {dim: along for dim, along in _mapping("layout", layout).items() if dim in sizes}
     if not set(split.values()) <= set(ranks) or len(set(split.values())) < len(split):
         raise ValueError(f"layout must map dimensions to different ones of {list(ranks)}, got {layout!r}")
@@ -143,6 +143,8 @@ def movement(before: ArrayLike, after: ArrayLike) -> Movement:
     """
     held, wanted = require_boxes("before", before), require_boxes("after", after)
     inputs, outputs = _shapes(held), _shapes(wanted)
+    if sum(map(prod, outputs)) > _MOST_ENTRIES:
+        raise ValueError(f"after must hold at most {_MOST_ENTRIES} entries, got {sum(map(prod, outputs))}")
     first = np.cumsum([0, *map(prod, inputs)])
     entries = [np.arange(prod(shape)).reshape(shape) + at for shape, at in zip(inputs, first, strict=False)]
     source = []
@@ -203,7 +205,7 @@ def mesh_product(
     >>> mesh_product("bh,hx->bx", {"b": 8, "h": 6, "x": 4}, {"all": 2}, {"h": "all"})
     MeshProduct(held=(96.0, 48.0, 128.0), mesh=('all',), ranks=2, summed=128.0, multiplications=96.0)
     """
-    sizes, ranks = _sizes("dims", dims), _sizes("mesh", mesh)
+    sizes, ranks = _sizes("dims", dims), _sizes("mesh", mesh, _MOST_WORKERS)
     require_number(element_bytes=element_bytes, above=0, at_most=MOST_BYTES)
     sides = require_instance(str, terms=terms).split("->")
     tensors = [name for side in sides for name in side.split(",")]
@@ -227,11 +229,11 @@ def _mapping(name: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def _sizes(name: str, value: Any) -> dict[str, int]:
+def _sizes(name: str, value: Any, most: int = 2**53) -> dict[str, int]:
     """Sizes by name, at least one."""
     sizes = {key: require_int(at_least=1, **{name: size}) for key, size in _mapping(name, value).items()}
-    if not sizes or prod(sizes.values()) > _MOST_ENTRIES:
-        raise ValueError(f"{name} must have 1 to {_MOST_ENTRIES} entries, got {value!r:.80}")
+    if not sizes or prod(sizes.values()) > most:
+        raise ValueError(f"{name} must name sizes with a product of at most {most}, got {value!r:.80}")
     return sizes
 
 
