@@ -318,13 +318,9 @@ def joint(
     batch = require_int(global_batch=most if global_batch is None else global_batch, at_least=1)
     wired = networks_of(network, clusters, network_rates_of(network_rates))
     prices = prices_of(price, tuple(one for one, _ in wired), objective)
-    others = {
-        "network": network,
-        "limits": limits,
-        "options": options,
-        "orders": () if orders == (DEGREES,) else orders,
-    }
-    known, ranked = measured_of(measured, clusters, **others), orders_of(orders)
+    ranked = orders_of(orders)
+    others = {"network": network, "limits": limits, "options": options}
+    known = measured_of(measured, clusters, **others, orders=() if ranked == (DEGREES,) else ranked)
     sites = [
         site
         for (one, fabric), cost in zip(wired, prices, strict=True)

@@ -75,7 +75,8 @@ class Application:
     def noise(self, batch: int, epoch: int) -> float:
         """Gradient noise scale [samples], interpolated between measured batch sizes."""
         square = np.interp(batch, self.batches, self.square[:, epoch])
-        return float(np.interp(batch, self.batches, self.variance[:, epoch]) / square * self.batches[0])
+        with np.errstate(divide="ignore", invalid="ignore"):  # a gradient that was measured as 0: all noise
+            return float(np.interp(batch, self.batches, self.variance[:, epoch]) / square * self.batches[0])
 
     def steps_left(self, batch: int, epoch: int) -> float:
         """Optimizer steps of the epochs after this one; 1 in the last."""

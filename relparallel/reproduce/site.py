@@ -107,8 +107,7 @@ def _markdown(text: str) -> str:
     import mistune
 
     convert = mistune.create_markdown(escape=False, plugins=["table", "strikethrough"])
-    families = re.sub(r"(?<=[A-Z\d]-)\*", r"\\*", text)  # rows such as OPT-*, no emphasis
-    return str(convert(_formulas(families)))
+    return str(convert(_formulas(text)))
 
 
 def notebook_page(path: Path, known: set[str]) -> Page:
