@@ -23,6 +23,7 @@ _KEYS: Final = ["num_nodes", "num_replicas", "local_bsz"]
 _SECONDS: Final = ["step_time", "sync_time"]
 NODE: Final = 4  # GPUs of a node
 _CANDIDATES: Final = 50  # batch sizes that are tried, from the least to the largest
+_NO_SIGNAL: Final = 1e-12  # least square of a mean gradient over its variance: measured as 0, it is all noise
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,8 +76,8 @@ class Application:
     def noise(self, batch: int, epoch: int) -> float:
         """Gradient noise scale [samples], interpolated between measured batch sizes."""
         square = np.interp(batch, self.batches, self.square[:, epoch])
-        with np.errstate(divide="ignore", invalid="ignore"):  # a gradient that was measured as 0: all noise
-            return float(np.interp(batch, self.batches, self.variance[:, epoch]) / square * self.batches[0])
+        variance = np.interp(batch, self.batches, self.variance[:, epoch])
+        return float(variance / max(square, _NO_SIGNAL * variance, 1e-300) * self.batches[0])
 
     def steps_left(self, batch: int, epoch: int) -> float:
         """Optimizer steps of the epochs after this one; 1 in the last."""
