@@ -1,8 +1,8 @@
 """NCCL's own prediction of an all-reduce: a table of latencies and bandwidths that picks what it runs.
 
 The constants are those of release 2.30.7, rows ``nccl_*`` of the published facts. The tuner is a selector and
-no measurement: with the numbers of issue 1154 it is 15 % below what NCCL then did. CPUs are Intel's; NVLS,
-CollNet, and what channels of a tree cannot carry by LL128 are left out.
+no measurement: on one cluster its users reported on, it is 15 % below what NCCL then did. CPUs are Intel's;
+NVLS, CollNet, and what channels of a tree cannot carry by LL128 are left out.
 """
 
 from __future__ import annotations
