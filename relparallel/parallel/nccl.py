@@ -92,12 +92,12 @@ def nccl_times(
         ring, tree = (_latency(a, protocol, n, many, link) for a in ("ring", "tree"))
         plateau = protocol == "simple" and many > 1 and size / (channels * n) >= 64
         rows["ring", protocol] = (
-            ring, _ring_bandwidth(protocol, n, many, channels, bus / GB, kind),
+            ring, _bandwidth("ring", protocol, n, many, channels, bus / GB, kind),
             (1.4 if kind else 1.9) if plateau else 1.0, 1.0,
         )  # fmt: skip
         shares, step = _TREE_SHARE[protocol].split(), max(int(size) >> 6, 1).bit_length() - 1
         rows["tree", protocol] = (
-            tree, _tree_bandwidth(protocol, many, channels, bus / GB, kind),
+            tree, _bandwidth("tree", protocol, n, many, channels, bus / GB, kind),
             1.0, float(shares[step]) if step < len(shares) else 1.0,
         )  # fmt: skip
     found = pd.DataFrame(rows, index=["latency", "bandwidth", "plateau", "share"]).T
@@ -118,21 +118,19 @@ def _latency(algorithm: str, protocol: str, n: int, nodes: int, link: str) -> fl
     return (base + 2 * (n - nodes) * inside + 2 * (nodes - 1) * net) * MICROSECOND
 
 
-def _ring_bandwidth(protocol: str, n: int, nodes: int, channels: int, bus: float, kind: int) -> float:
+def _bandwidth(
+    algorithm: str, protocol: str, n: int, nodes: int, channels: int, bus: float, kind: int
+) -> float:
     """Bytes/s of the vector; ``bus`` in GB/s."""
-    if protocol == "ll":
-        limit = _table("llmaxbw").reshape(4, 3)[kind if nodes == 1 else 0, min(nodes, 3) - 1]
-        bus = min(limit, bus / 2)
-    elif protocol == "ll128":
+    size = min(nodes, 3) - 1
+    limit = _table("llmaxbw").reshape(4, 3)[kind if nodes == 1 else 0, size] if protocol == "ll" else np.inf
+    if algorithm == "tree":
+        share = {"ll": 1 / 3.8, "ll128": 7 / 9 if nodes == 1 else 120 / 128, "simple": 1.0}[protocol]
+        bus = min(0.92 * bus, channels * _table("tree_perch").reshape(4, 3)[kind, size])
+        return float(min(bus * share, limit) / 2 * GB)
+    if protocol == "ll128":
         bus = min(0.92 * bus, channels * _table("ring_ll128_perch")[kind])
-    return float(bus * n / (2 * (n - 1)) * GB)
-
-
-def _tree_bandwidth(protocol: str, nodes: int, channels: int, bus: float, kind: int) -> float:
-    """Bytes/s of the vector; ``bus`` in GB/s."""
-    most = channels * _table("tree_perch").reshape(4, 3)[kind, min(nodes, 3) - 1]
-    share = {"ll": 1 / 3.8, "ll128": 7 / 9 if nodes == 1 else 120 / 128, "simple": 1.0}[protocol]
-    return float(min(0.92 * bus, most) * share / 2 * GB)
+    return float(min(bus / 2 if protocol == "ll" else bus, limit) * n / (2 * (n - 1)) * GB)
 
 
 def _table(name: str) -> Any:

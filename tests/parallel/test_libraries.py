@@ -56,6 +56,15 @@ def test_a_ring_between_nodes_has_a_plateau_and_one_gpu_a_node_the_latency_of_tr
     assert single == pytest.approx(6.6e-6 + 6 * 5.0e-6)
 
 
+def test_low_latency_trees_carry_a_share_of_the_link_and_no_more_than_the_protocol():
+    alone = nccl_times(1e6, 8, 1, 12, 20e9, "ampere")["bandwidth"]
+    assert alone["tree", "simple"] / alone["tree", "ll"] == pytest.approx(3.8)
+    assert alone["tree", "ll128"] / alone["tree", "simple"] == pytest.approx(7 / 9)
+    between = nccl_times(1e6, 16, 2, 16, 20e9, "hopper")["bandwidth"]
+    assert between["tree", "ll"] == pytest.approx(39e9 / 2)  # the cap; a share would be 38.7e9
+    assert between["tree", "ll128"] / between["tree", "simple"] == pytest.approx(120 / 128)
+
+
 def test_sums_inside_racks_first_spare_the_core():
     """They send (n/g - 1)/(n - 1) of what a ring across all racks sends upwards."""
     t = leaf_spine(leaves=4, spines=2, hosts_per_leaf=8)
