@@ -26,6 +26,8 @@ from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
 from relparallel.reliability import evaluate
 from relparallel.topology.formats import read
+from relparallel.training.failure_readers import read_lanl
+from relparallel.training.replay import best_replay, read_spot_trace, replay_gaps, replay_sizes
 from relparallel.units import DAY, GBIT, HOUR, KB, MICROSECOND, MINUTE
 from relparallel.workload import read_partition_problem
 
@@ -105,11 +107,11 @@ def _lanl_table(path: Path) -> pd.DataFrame:
 
     Replays have checkpoints of 60 s and restarts of 600 s. Distributions are fitted to positive times.
     """
-    every = training.read_lanl(path)
+    every = read_lanl(path)
     system = pd.Series(every.node).str.partition("-")[0]
     rows = [("lanl", name, value) for name, value in _record(every, system.nunique()).items()]
     for number in system.value_counts().index[:5]:
-        log = training.read_lanl(path, int(number))
+        log = read_lanl(path, int(number))
         rows += [(f"lanl {number}", name, value) for name, value in _system(log).items()]
     return pd.DataFrame(rows, columns=["subject", "quantity", "value"])
 
@@ -205,14 +207,14 @@ def _spot_table(path: Path) -> pd.DataFrame:
     Elastic jobs pause for 30 s at a change of size, jobs that restart for 600 s.
     """
     zone = next(name for name in _ZONES if path.name.endswith(f"{name}.csv"))
-    trace = training.read_spot_trace(path, _ZONES[zone])
+    trace = read_spot_trace(path, _ZONES[zone])
     nodes = int(trace.size.max())
     counts = {"preemptions": trace.preemptions, "nodes lost": trace.nodes_lost, "mean size": trace.mean_size}
     speeds, pause = {"restart": _speed("restart", nodes, nodes)}, {"restart": 600.0}
     for size in (size for size in range(1, nodes) if nodes % size == 0):
         for policy in _GOING_ON:
             speeds[f"{policy} {size}"], pause[f"{policy} {size}"] = _speed(policy, nodes, size), 30.0
-    table = training.replay_sizes(trace, nodes, speeds, pause)
+    table = replay_sizes(trace, nodes, speeds, pause)
     counts |= {f"throughput of {name}": share for name, share in table[["policy", "throughput"]].to_numpy()}
     rows = [(f"spot {zone}", name, value) for name, value in counts.items()]
     return pd.DataFrame(rows, columns=["subject", "quantity", "value"])
@@ -245,7 +247,7 @@ def _system(log: training.FailureLog) -> dict[str, float]:
     gaps = log.gaps()
     mean, checkpoint, restart = float(gaps.mean()), 60.0, 600.0
     young = float(training.checkpoint_interval(checkpoint, mean, "young"))
-    best = training.best_replay(gaps, checkpoint, restart)
+    best = best_replay(gaps, checkpoint, restart)
     fits = {fit.law: fit for fit in training.fit_lifetimes(gaps)}
     return {
         "nodes": log.population, "failures": len(log.start), "gaps": len(gaps), "mean gap h": mean / HOUR,
@@ -253,7 +255,7 @@ def _system(log: training.FailureLog) -> dict[str, float]:
         "weibull shape": fits["weibull"].parameters["shape"],
         **{f"distance {law}": fit.distance for law, fit in fits.items()},
         "young interval s": young,
-        "replay": training.replay_gaps(gaps, young, checkpoint, restart).productive,
+        "replay": replay_gaps(gaps, young, checkpoint, restart).productive,
         "formula": float(training.effective_training_time_ratio(mean, young, checkpoint, restart).mean),
         "best replay": best.productive, "best interval s": best.interval,
     }  # fmt: skip

@@ -31,20 +31,18 @@ from .effective_time import (
 )
 from .failure_logs import FailureLog as FailureLog
 from .failure_model import (
-    RATES as RATES,
     failure_model as failure_model,
     joint_loss_rate as joint_loss_rate,
     published_network_rates as published_network_rates,
 )
-from .failure_readers import read_failure_log as read_failure_log, read_lanl as read_lanl
-from .failures import ComponentClass as ComponentClass, Domain as Domain, FailureModel as FailureModel
+from .failure_readers import read_failure_log as read_failure_log
+from .failures import ComponentClass as ComponentClass, FailureModel as FailureModel
 from .fleet import Fleet as Fleet
 from .goodput import goodput as goodput
 from .job_shape import JobShape as JobShape
 from .lifetime_fits import fit_lifetimes as fit_lifetimes
 from .lifetimes import Lifetime as Lifetime, fleet_failures as fleet_failures
-from .network_failures import NetworkImpact as NetworkImpact, network_impact as network_impact
-from .network_parts import NetworkPart as NetworkPart
+from .network_failures import network_impact as network_impact
 from .optical import (
     rewired as rewired,
     slice_availability as slice_availability,
@@ -67,19 +65,8 @@ from .redundancy import (
 )
 from .redundant_fabrics import redundant_fabric as redundant_fabric
 from .relative_goodput import Job as Job, relative_goodput as relative_goodput
-from .replay import (
-    best_replay as best_replay,
-    read_spot_trace as read_spot_trace,
-    replay_gaps as replay_gaps,
-    replay_sizes as replay_sizes,
-)
 from .rollback import rollback as rollback
-from .run_logs import (
-    RunLog as RunLog,
-    read_event_log as read_event_log,
-    read_mlperf_log as read_mlperf_log,
-    read_slurm as read_slurm,
-)
+from .run_logs import read_run_log as read_run_log
 from .silent_errors import best_verified_pattern as best_verified_pattern
 from .simulate import simulate as simulate
 from .spares import (

@@ -98,12 +98,12 @@ def failure_model(
     place = Placement(strategy=strategy) if placement is None else placement
     if require_instance(Placement, placement=place).strategy != strategy:
         raise ValueError(f"placement must place the strategy {strategy}, got one of {place.strategy}")
-    rates = rates.classes() if isinstance(rates, FailureLog) else rates
-    table = None if isinstance(rates, tuple) else _table(rates)
-    if table is None:
-        base = FailureModel(classes=rates, cluster=home, placement=place)  # type: ignore[arg-type]
+    known = rate_table(rates)
+    table = None if isinstance(known, tuple) else known
+    if isinstance(known, tuple):
+        base = FailureModel(classes=known, cluster=home, placement=place)
     else:
-        base = FailureModel.from_rates(table, home, place)
+        base = FailureModel.from_rates(known, home, place)
     if isinstance(topology, Cluster):
         extras = {"workload": workload, "cluster": cluster, "global_batch": global_batch,
                   "network_rates": network_rates, "repair": repair, "plan": plan}  # fmt: skip
@@ -214,11 +214,13 @@ def _cluster(topology: Any, gpus: int, given: Any) -> Cluster:
     return given or Cluster(nodes=gpus // node, gpus_per_node=node)
 
 
-def _table(rates: Any) -> ComponentRates:
-    """A failure table by name, or as given."""
+def rate_table(rates: Any) -> ComponentRates | tuple[ComponentClass, ...]:
+    """A failure table by name or as given, or the classes of a log or as given."""
+    if isinstance(rates, FailureLog):
+        return rates.classes()
     if isinstance(rates, str):
         return RATES[require_choice(tuple(RATES), rates=rates)]()
-    return require_instance(ComponentRates, rates=rates)  # type: ignore[no-any-return]
+    return require_instance((ComponentRates, tuple), rates=rates)  # type: ignore[no-any-return]
 
 
 def _fact(row: str) -> Fact:

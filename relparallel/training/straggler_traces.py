@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice
-from relparallel.training.failure_readers import read_rows
+from relparallel.training.failure_readers import read_table
 
 _COLUMNS: Final = ("dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id")
 _PARTNERS: Final = {
@@ -113,12 +113,9 @@ def read_straggler_trace(path: str | PathLike[str]) -> StragglerTrace:
     >>> trace.without_delays, trace.ideal
     (4.0, 3.0)
     """
-    head, *rows = read_rows(path)
-    if missing := [name for name in _COLUMNS if name not in head]:
-        raise ValueError(f"path must have the columns {', '.join(_COLUMNS)}, got no {missing[0]} in {path}")
-    if not 0 < len(rows) <= _MOST:
-        raise ValueError(f"path must hold 1 to {_MOST:,} operations, got {len(rows):,} in {path}")
-    frame = pd.DataFrame(rows, columns=head)[list(_COLUMNS)]
+    frame = read_table(path, _COLUMNS)
+    if not 0 < len(frame) <= _MOST:
+        raise ValueError(f"path must hold 1 to {_MOST:,} operations, got {len(frame):,} in {path}")
     for name in _COLUMNS:
         if name != "optype":
             numbers = pd.to_numeric(frame[name], errors="coerce")

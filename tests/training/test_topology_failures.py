@@ -14,7 +14,6 @@ from relparallel.parallel.slowdowns import communicating
 from relparallel.published import facts
 from relparallel.topology import fat_tree, leaf_spine
 from relparallel.training import (
-    RATES,
     Checkpointing,
     CheckpointLevel,
     ComponentClass,
@@ -28,6 +27,7 @@ from relparallel.training import (
     redundant_fabric,
     simulate,
 )
+from relparallel.training.failure_model import RATES
 from relparallel.training.network_parts import outside, parts_of
 from relparallel.units import DAY, HOUR
 from relparallel.workload import Transformer
