@@ -37,11 +37,10 @@ from .failure_model import (
 )
 from .failure_readers import read_failure_log as read_failure_log
 from .failures import ComponentClass as ComponentClass, FailureModel as FailureModel
-from .fleet import Fleet as Fleet
 from .goodput import goodput as goodput
 from .job_shape import JobShape as JobShape
 from .lifetime_fits import fit_lifetimes as fit_lifetimes
-from .lifetimes import Lifetime as Lifetime, fleet_failures as fleet_failures
+from .lifetimes import Lifetime as Lifetime
 from .network_failures import network_impact as network_impact
 from .optical import (
     rewired as rewired,

@@ -7,24 +7,15 @@ O(log nodes).
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from relparallel.training._compiled import njit_bare
-from relparallel.training._job_kernel import (
-    PLANNED,
-    Tables,
-    advance,
-    clear,
-    speed_left,
-    strike,
-)  # fmt: skip
+from relparallel.training._job_kernel import BARE, PLANNED, Tables, advance, clear, speed_left, strike
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 DOWN, ACTIVE, FREE = 0, 1, 2
-UP, HEAD, READY, LIVES, REPAIRS, NEXT, SINGLE = range(
-    7
-)  # counters: active nodes, pool, sizes of heaps, record
+UP, HEAD, READY, LIVES, REPAIRS, NEXT, COUNTERS = range(7)  # active nodes, pool, sizes of heaps, record
 
 
 class Nodes(NamedTuple):
@@ -48,7 +39,7 @@ class Nodes(NamedTuple):
     node: Integers  # [record]
 
 
-@njit_bare
+@njit(**BARE)
 def _push(keys: Floats, names: Integers, size: int, key: float, name: int) -> None:
     """Add an entry to a heap of ``size`` entries."""
     place = size
@@ -58,7 +49,7 @@ def _push(keys: Floats, names: Integers, size: int, key: float, name: int) -> No
     keys[place], names[place] = key, name
 
 
-@njit_bare
+@njit(**BARE)
 def _replace(keys: Floats, names: Integers, size: int, key: float, name: int) -> None:
     """Put an entry in the place of the first one."""
     place, child = 0, 1
@@ -72,13 +63,13 @@ def _replace(keys: Floats, names: Integers, size: int, key: float, name: int) ->
     keys[place], names[place] = key, name
 
 
-@njit_bare
+@njit(**BARE)
 def _drop(keys: Floats, names: Integers, size: int) -> None:
     """Remove the first entry; ``size`` counts what is left."""
     _replace(keys, names, size, keys[size], names[size])
 
 
-@njit_bare
+@njit(**BARE)
 def _draw(rng: Any, kind: float, scale: float, exponent: float, observed: Floats) -> float:
     """A life: Weibull, lognormal or an observed one."""
     if kind == 0.0:
@@ -89,7 +80,7 @@ def _draw(rng: Any, kind: float, scale: float, exponent: float, observed: Floats
     return float(scale * observed[min(int(rng.random() * observed.size), observed.size - 1)])
 
 
-@njit_bare
+@njit(**BARE)
 def _tidy(running: float, nodes: Nodes) -> None:
     """Throw out entries of nodes that were taken out before their life ended."""
     count = nodes.tally
@@ -101,7 +92,7 @@ def _tidy(running: float, nodes: Nodes) -> None:
         _drop(nodes.lives, nodes.owner, count[LIVES])
 
 
-@njit_bare
+@njit(**BARE)
 def _enter(name: int, running: float, nodes: Nodes) -> None:
     """A node begins to run: what is left of its life becomes its end."""
     count = nodes.tally
@@ -117,7 +108,7 @@ def _enter(name: int, running: float, nodes: Nodes) -> None:
     count[LIVES] += 1
 
 
-@njit_bare
+@njit(**BARE)
 def _return(name: int, running: float, tables: Tables, nodes: Nodes) -> None:
     """A node is back: it runs if one is missing, else it is a spare."""
     count = nodes.tally
@@ -132,7 +123,7 @@ def _return(name: int, running: float, tables: Tables, nodes: Nodes) -> None:
         _enter(name, running, nodes)
 
 
-@njit_bare
+@njit(**BARE)
 def _leave(name: int, running: float, nodes: Nodes, tables: Tables) -> bool:
     """A node goes down; a spare takes its place. True if it was one of the job's."""
     count, hit = nodes.tally, nodes.role[name] == ACTIVE
@@ -160,7 +151,7 @@ def _leave(name: int, running: float, nodes: Nodes, tables: Tables) -> bool:
     return True
 
 
-@njit_bare
+@njit(**BARE)
 def _mend_later(rng: Any, row: int, name: int, now: float, nodes: Nodes, tables: Tables) -> None:
     """Put the end of a repair into its heap."""
     wait = _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) / tables.repair[row]
@@ -168,7 +159,7 @@ def _mend_later(rng: Any, row: int, name: int, now: float, nodes: Nodes, tables:
     nodes.tally[REPAIRS] += 1
 
 
-@njit_bare
+@njit(**BARE)
 def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, tables: Tables) -> int:
     """The first life ends; the node will be new after its repair. Its row, or -1 - row for a spare."""
     name, row = nodes.owner[0], 0
@@ -183,7 +174,7 @@ def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, tables: Tab
     return row if hit else -1 - row
 
 
-@njit_bare
+@njit(**BARE)
 def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, tables: Tables) -> bool:
     """A part that is no node fails; its group of nodes is down until one repair is over."""
     width, hit = tables.nodes[row], bool(tables.nodes[row] == 0)
@@ -201,7 +192,7 @@ def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, tables
     return hit
 
 
-@njit_bare
+@njit(**BARE)
 def _record(running: float, nodes: Nodes, tables: Tables) -> bool:
     """The next recorded failure: the node is down until its recorded end."""
     record = nodes.tally[NEXT]
@@ -211,10 +202,10 @@ def _record(running: float, nodes: Nodes, tables: Tables) -> bool:
         return False
     _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], nodes.finish[record], name)
     nodes.tally[REPAIRS] += 1
-    return _leave(name, running, nodes, tables)
+    return bool(_leave(name, running, nodes, tables))
 
 
-@njit_bare
+@njit(**BARE)
 def _repaired(running: float, nodes: Nodes, tables: Tables, under: Integers) -> None:
     """The first repair ends."""
     name = nodes.part[0]
@@ -226,14 +217,14 @@ def _repaired(running: float, nodes: Nodes, tables: Tables, under: Integers) -> 
         _return(name, running, tables, nodes)
 
 
-@njit_bare
+@njit(**BARE)
 def _group_rate(row: int, works: bool, nodes: Nodes, tables: Tables) -> float:
     """Failures per second of a row that is no single node; what is left of them while the job waits."""
     awake = tables.hot if tables.nodes[row] > 0 else tables.slowdown[row] > 1.0
     return float(nodes.group[row]) if works or awake else 0.0
 
 
-@njit_bare
+@njit(**BARE)
 def _group_rates(works: bool, nodes: Nodes, tables: Tables) -> float:
     """Failures per second of all rows that are no single nodes."""
     total = 0.0
@@ -242,7 +233,7 @@ def _group_rates(works: bool, nodes: Nodes, tables: Tables) -> float:
     return total
 
 
-@njit_bare
+@njit(**BARE)
 def _group_row(rng: Any, works: bool, nodes: Nodes, tables: Tables) -> int:
     """Which of the rows that are no single nodes fails."""
     last, draw = 0, rng.random() * _group_rates(works, nodes, tables)
@@ -256,7 +247,7 @@ def _group_row(rng: Any, works: bool, nodes: Nodes, tables: Tables) -> int:
     return last
 
 
-@njit_bare
+@njit(**BARE)
 def run_identities(
     rng: Any, tables: Tables, nodes: Nodes, window: float, found: Floats, counts: Integers, blame: Floats,
     times: Floats, places: Integers, marks: Floats, spent: Floats, under: Integers,
@@ -321,7 +312,7 @@ def new_nodes(
     """Nodes with the lives that remain to them: those of the job first, then the spares."""
     size, single, load = tables.size, tables.nodes == 1, float((tables.rate / tables.repair).sum())
     own = np.where(single, tables.rate, 0.0)
-    role, end, count = np.full(total, FREE), remaining.copy(), np.zeros(SINGLE, np.int64)
+    role, end, count = np.full(total, FREE), remaining.copy(), np.zeros(COUNTERS, np.int64)
     role[:size] = ACTIVE
     running = np.argsort(end[: total if tables.hot else size], kind="stable")  # a sorted array is a heap
     count[[UP, READY, LIVES]] = size, total - size, running.size

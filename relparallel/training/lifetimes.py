@@ -211,34 +211,10 @@ def fleet_failures(
     ages: Ages = "stationary",
     replications: int = 100,
 ) -> NDArray[np.int64]:
-    """Count the failures of parts that are replaced at once by new ones.
+    """Failures of parts that are replaced at once by new ones, in each of some repetitions.
 
-    Parameters
-    ----------
-    lifetime, parts : Lifetime, int
-        Distribution of the life of a part, and how many run.
-    horizon : float
-        Time watched [s].
-    rng, replications : numpy.random.Generator, int
-        Source of randomness; independent repetitions.
-    ages : {"stationary", "new"} or array
-        State of the fleet at the beginning; array: one age per part [s].
-
-    Returns
-    -------
-    numpy.ndarray
-        Failures, shape (replications,); n horizon / m on average from the stationary state, whatever the
-        distribution. O(failures).
-
-    References
-    ----------
-    Cox, "Renewal Theory", 1962, chapters 4 and 5.
-
-    Examples
-    --------
-    >>> life, rng = Lifetime.weibull(mean=100.0, shape=0.7), np.random.default_rng(1)
-    >>> bool(abs(fleet_failures(life, 256, 60.0, rng).mean() - 153.6) < 5)
-    True
+    From the stationary state n horizon / m on average, whatever the distribution (Cox, "Renewal Theory",
+    1962, chapters 4 and 5). O(failures).
     """
     require_instance(Lifetime, lifetime=lifetime)
     require_int(parts=parts, replications=replications, at_least=1, at_most=MOST_PARTS)

@@ -14,9 +14,8 @@ from relparallel._checks import require_choice, require_instance, require_int, r
 from relparallel.parallel import StepTime
 from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import require_single, require_time
-from relparallel.training._count_kernel import run_counts
 from relparallel.training._identity_kernel import new_nodes, run_identities
-from relparallel.training._job_kernel import PLACES, TIMES, Tables, new_marks
+from relparallel.training._job_kernel import PLACES, TIMES, Tables, new_marks, run_counts
 from relparallel.training._rows import Rows, rows
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.failure_logs import check_records
@@ -145,7 +144,7 @@ def simulate(
     >>> bool(0.9 < report.mean < 0.92)
     True
     """
-    _check(step_time, years, level, planned, horizon, replications)
+    step = _check(step_time, years, level, planned, horizon, replications)
     _check_level(level, ages, crews, {"lifetimes": lifetimes, "repairs": repairs, "records": records})
     require_rng(rng=rng)
     if tokens_per_step is not None:
@@ -167,20 +166,21 @@ def simulate(
         repair=(repairs or Lifetime.exponential(1.0)).scaled(1.0), ages=ages, record=record,
     )  # fmt: skip
     found = map_chunks(partial(_replicate, run), spawn_streams(rng, replications), executor)
-    return _report(found, run, model, names, table, _seconds(step_time), spares, tokens_per_step)
+    return _report(found, run, model, names, table, step, spares, tokens_per_step)
 
 
-def _check(step_time: Any, years: Any, level: Any, planned: Any, horizon: Any, replications: Any) -> None:
-    """Refuse what is out of range."""
+def _check(step_time: Any, years: Any, level: Any, planned: Any, horizon: Any, replications: Any) -> float:
+    """Refuse what is out of range; seconds of a step."""
     require_instance((StepTime, float, int), step_time=step_time)
-    seconds = step_time.total if isinstance(step_time, StepTime) else step_time
-    require_time(step_time=seconds, positive=True)
+    step_time = step_time.total if isinstance(step_time, StepTime) else step_time
+    seconds = float(require_time(step_time=step_time, positive=True))
     require_single(years=years, horizon=horizon, planned=planned)
     require_real(years=years, above=0.0, at_most=1e9)
     require_choice(SIMULATION_LEVELS, level=level)
     require_time(horizon=horizon, positive=True)
     require_int(replications=replications, at_least=2, at_most=10**6)
     require_real(planned=planned, at_least=0.0, below=1.0)
+    return seconds
 
 
 def _check_level(level: str, ages: Any, crews: Any, laws: dict[str, Any]) -> None:
@@ -194,11 +194,6 @@ def _check_level(level: str, ages: Any, crews: Any, laws: dict[str, Any]) -> Non
         require_int(crews=crews, at_least=1, at_most=10**9)
         if level != "count":
             raise ValueError(f"crews must be left out unless level is 'count', got {crews!r}")
-
-
-def _seconds(step_time: StepTime | float) -> float:
-    """Time of a step."""
-    return float(step_time.total if isinstance(step_time, StepTime) else step_time)
 
 
 def _with_records(
