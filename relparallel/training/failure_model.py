@@ -112,10 +112,9 @@ def failure_model(
                 raise ValueError(f"{name} must be left out unless topology is a Topology, got {value!r}")
         return base
     impact = _impact(workload, place, home, global_batch, topology, plan)
-    names = [part.name for part in impact.parts]
-    times: dict[str, Any] = dict.fromkeys(names, repair)
+    times: dict[str, Any] = dict.fromkeys((part.name for part in impact.parts), repair)
     if isinstance(repair, Mapping):
-        times = _by_part(repair, "repair", names, topology)
+        times = _by_part(repair, "repair", [*times], topology)
     by_part = _rates_by_part(network_rates, table, impact, topology, home)
     parts = tuple(
         replace(
@@ -235,25 +234,24 @@ def _numbers(row: str, pattern: str) -> tuple[float, ...]:
 
 
 def _one_cause(
-    row: str, cause: str, category: str, events: float, parts: float, days: float
+    row: str, events: float, parts: float, days: float, cause: str = "Hardware of a node", level: str = "node"
 ) -> ComponentRates:
     """A table of one cause."""
-    level = "gpu" if category == "GPU" else "node"
     entry = ComponentRate(
-        cause=cause, category=category, level=level, events=round(events), components=round(parts),
-        duration=days * DAY,
+        cause=cause, category=HARDWARE if level == "node" else "GPU", level=level, events=round(events),
+        components=round(parts), duration=days * DAY,
     )  # fmt: skip
     return ComponentRates(source=_fact(row).source, causes=(entry,))
 
 
 def _per_thousand_node_days(row: str) -> ComponentRates:
     """A published rate per 1,000 node-days, as the count in 100,000 node-days."""
-    return _one_cause(row, "Hardware of a node", HARDWARE, 100 * float(_fact(row).value_text), 1000, 100)
+    return _one_cause(row, 100 * float(_fact(row).value_text), 1000, 100)
 
 
 def _bloom() -> ComponentRates:
     nodes = int(_fact("BLM-001").inputs["nodes"])
-    return _one_cause("BLM-003", "GPU", "GPU", float(_fact("BLM-003").value_text), nodes * _NODE, 7)
+    return _one_cause("BLM-003", float(_fact("BLM-003").value_text), nodes * _NODE, 7, "GPU", "gpu")
 
 
 def _glm130b() -> ComponentRates:
@@ -261,18 +259,18 @@ def _glm130b() -> ComponentRates:
     year = _fact("GLM-002").inputs_text[:4]
     begin, end = (datetime.strptime(f"{year}-{when}", "%Y-%m-%d %H:%M") for when in (first, last))
     events, nodes = float(_fact("GLM-002").value_text), float(_fact("GLM-001").value_text.split("/")[0])
-    return _one_cause("GLM-002", "Node", HARDWARE, events, nodes, (end - begin).total_seconds() / DAY)
+    return _one_cause("GLM-002", events, nodes, (end - begin).total_seconds() / DAY, "Node")
 
 
 def _mpt7b() -> ComponentRates:
     nodes, days, events = _numbers("MPT-001", r"(\d+) nodes\), ([\d.]+) days, (\d+) hardware failures")
-    return _one_cause("MPT-001", "Hardware of a node", HARDWARE, events, nodes, days)
+    return _one_cause("MPT-001", events, nodes, days)
 
 
 def _opt175b() -> ComponentRates:
     counted = r"(\d+) manual \+ (\d+) automatic; (\d+) instances x (\d+) d"
     manual, automatic, nodes, days = _numbers("OPTM-007", counted)
-    return _one_cause("OPTM-007", "Hardware of a node", HARDWARE, manual + automatic, nodes, days)
+    return _one_cause("OPTM-007", manual + automatic, nodes, days)
 
 
 RATES: Final[Mapping[str, Callable[[], ComponentRates]]] = MappingProxyType(

@@ -48,8 +48,7 @@ class NetworkImpact:
         import pandas as pd
 
         rows = [
-            (part.name, part.count, part.effect, len(part.stopped), part.slowdown, part.slowest, part.left)
-            for part in self.parts
+            (p.name, p.count, p.effect, len(p.stopped), p.slowdown, p.slowest, p.left) for p in self.parts
         ]
         columns = ["part", "count", "effect", "GPUs cut off", "slowdown", "slowest groups", "bandwidth left"]
         return pd.DataFrame(rows, columns=columns)

@@ -76,16 +76,8 @@ def simulate(
 
     Parameters
     ----------
-    model : FailureModel
-        What fails, with a placement.
-    step_time : StepTime or float
-        Time of a step with everything up [s].
-    checkpointing : Checkpointing
-        What can be gone back to; an open interval is the optimal one.
-    recovery : Recovery
-        What the job does after a failure.
-    spares : int
-        Nodes held back.
+    model, step_time, checkpointing, recovery, spares : FailureModel, StepTime, Checkpointing, Recovery, int
+        As for `goodput`.
     years : float
         Simulated time, shared by the replications; whole horizons are simulated.
     rng : numpy.random.Generator
@@ -102,16 +94,10 @@ def simulate(
         Repairs that go on at once, on counts; parts share them evenly. As many as needed where omitted.
     records : pandas.DataFrame, optional
         Failures to replay besides those of the model: columns node, start and end [s].
-    planned : float
-        Share of the time in planned stops, once a week; nothing fails meanwhile.
-    tokens_per_step : float, optional
-        Tokens of a global batch.
-    horizon : float
-        Length of the runs that the percentiles are for [s].
-    replications : int
-        Independent repetitions, at least 2.
-    executor : concurrent.futures.Executor, optional
-        Where the replications run; it does not change the result.
+    planned, tokens_per_step, horizon : float
+        As for `goodput`. Planned stops come once a week; nothing fails meanwhile.
+    replications, executor : int, concurrent.futures.Executor
+        Independent repetitions, at least 2, and where they run, which does not change the result.
 
     Returns
     -------

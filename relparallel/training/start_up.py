@@ -17,24 +17,11 @@ if TYPE_CHECKING:
 
 @record
 class StartUp:
-    """Time until a job of n nodes computes, a + b (n / 1000)^p [s]; called with n.
+    """Time until a job of n nodes computes, a + b (n / 1000)^p [s]; called with n."""
 
-    Parameters
-    ----------
-    base, growth : float
-        Of the smallest job, a [s]; what a thousand nodes add, b [s].
-    power : float
-        p; 2 or more where every rank waits for every other one.
-
-    Examples
-    --------
-    >>> StartUp(base=160.0, growth=100.0, power=2.0)(nodes=2000)
-    560.0
-    """
-
-    base: float = real(at_least=0, at_most=LONGEST)
-    growth: float = real(at_least=0, at_most=LONGEST)
-    power: float = real(above=0, at_most=10)
+    base: float = real(at_least=0, at_most=LONGEST)  # of the smallest job, a [s]
+    growth: float = real(at_least=0, at_most=LONGEST)  # what a thousand nodes add, b [s]
+    power: float = real(above=0, at_most=10)  # p; 2 or more where every rank waits for every other one
 
     def __call__(self, nodes: Real) -> Real:
         """Seconds for a job of so many nodes."""
@@ -53,12 +40,8 @@ def start_up_law(nodes: ArrayLike, seconds: ArrayLike) -> StartUp:
     Returns
     -------
     StartUp
-        Least squares in all three numbers, none below 0.
-
-    Notes
-    -----
-    Beyond the largest size it is an extrapolation; other software on the same machine took two to four times
-    as long (`start_ups`).
+        Least squares in all three numbers, none below 0. Beyond the largest size it is an extrapolation;
+        other software on the same machine took two to four times as long (`start_ups`).
 
     Examples
     --------
