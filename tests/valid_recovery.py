@@ -50,12 +50,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "shape": shape(), "recovery": elastic(), "other_shape": shape(), "other": regroup(), "speedup": 1.1,
         "lowest": 1e-9, "highest": 1e-6,
     },
-    "training.independent_failures_survived": lambda: {
-        "stages": 8, "pipelines": 4, "node_down": 0.01, "ring": True,
-    },
-    "training.pair_failures": lambda: {"pairs": 100},
-    "training.pair_mtti": lambda: {"pairs": 100, "process_mtbf": 3e7},
-    "training.pipeline_survival": lambda: {"stages": 8, "failures": 3, "pipelines": 4, "ring": True},
     "training.shortage_probability": lambda: {
         "nodes": 64, "spares": 2, "node_rate": 4e-8, "repair": 86400.0, "kind": "cold", "crews": 2,
     },

@@ -59,10 +59,6 @@ from .recovery import (
 from .recovery_policies import Recovery as Recovery
 from .redundancy import (
     checkpoint_recovery_probability as checkpoint_recovery_probability,
-    independent_failures_survived as independent_failures_survived,
-    pair_failures as pair_failures,
-    pair_mtti as pair_mtti,
-    pipeline_survival as pipeline_survival,
     time_to_pair_loss as time_to_pair_loss,
 )
 from .redundant_fabrics import redundant_fabric as redundant_fabric

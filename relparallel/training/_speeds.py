@@ -22,6 +22,7 @@ from relparallel.training._random_failures import (
 )
 from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery import speed_of
+from relparallel.training.redundancy import shards_held
 
 Array = NDArray[np.float64]
 
@@ -223,18 +224,8 @@ def spare_shards(shape: JobShape, down: int, holders: int) -> Array:
     chance = units_hit(shape.units, shape.nodes_per_replica, down)
     speeds = np.zeros(chance.shape[1])
     for dead in range(min(speeds.size, shape.units)):
-        held = shards_held(shape.units, dead, holders)
+        held = shards_held(shape.units, holders, dead)
         if held < 1e-18:  # and less with every further one
             break
         speeds[dead] = held / -(-shape.units // (shape.units - dead))
     return np.asarray(chance @ speeds)
-
-
-@lru_cache(maxsize=4096)
-def shards_held(units: int, dead: int, holders: int) -> float:
-    """Probability that no r units in a row are among the dead ones of a ring, in exact integers."""
-    left, count, chosen = units - dead, 0, 1
-    for i in range(dead // holders + 1):
-        count += (-1) ** i * chosen * math.comb(dead - holders * i + left - 1, left - 1)
-        chosen = chosen * (left - i) // (i + 1)
-    return units * count / (left * math.comb(units, dead))
