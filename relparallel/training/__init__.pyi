@@ -9,7 +9,12 @@ from .checkpoint_policies import (
     Checkpointing as Checkpointing,
     CheckpointLevel as CheckpointLevel,
 )
-from .checkpointing import checkpoint_interval as checkpoint_interval, checkpoint_time as checkpoint_time
+from .checkpointing import (
+    checkpoint_interval as checkpoint_interval,
+    checkpoint_time as checkpoint_time,
+    effective_training_time_ratio as effective_training_time_ratio,
+    optimal_training_time_ratio as optimal_training_time_ratio,
+)
 from .consequences import consequences as consequences
 from .crossover import (
     break_even_any as break_even_any,
@@ -24,10 +29,6 @@ from .domains import (
     blast_radius as blast_radius,
     drop_rule as drop_rule,
     expected_replicas_hit as expected_replicas_hit,
-)
-from .effective_time import (
-    effective_training_time_ratio as effective_training_time_ratio,
-    optimal_training_time_ratio as optimal_training_time_ratio,
 )
 from .failure_logs import FailureLog as FailureLog
 from .failure_model import (
