@@ -39,9 +39,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "policy": "reduced_tensor", "repair": 60.0, "partial": 0.5, "divisor": True, "boost": 1.1,
     },
     "training.Recovery shards": lambda: {"policy": "spare_shards", "repair": 60.0, "holders": 3},
-    "training.break_even_any": lambda: {
-        "share": 0.8, "nodes": 64, "nodes_per_replica": 16, "node_rate": 4e-8, "pause": 30.0,
-    },
     "training.break_even_regroup": lambda: {
         "speedup": 1.001, "nodes": 2048, "nodes_per_replica": 32, "other_nodes_per_replica": 16,
         "node_rate": 4e-8,

@@ -8,7 +8,7 @@ from relparallel import training, units
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact
 from relparallel.training import redundancy
-from relparallel.training.spares import erlang_b
+from relparallel.training.spares import loss_probability
 
 
 @reproduces("BAM-00*")
@@ -84,7 +84,7 @@ def crews_enough() -> tuple[float, float]:
     """As many crews as nodes can be down give Erlang's formula."""
     # Both sides on 2,048 nodes with 8 spares and 9 crews.
     limited = training.shortage_probability(nodes=2048, spares=8, node_rate=0.00379, repair=1.0, crews=9)
-    return float(limited), float(erlang_b(servers=9, load=2048 * 0.00379))
+    return float(limited), float(loss_probability(9, 2048 * 0.00379))
 
 
 @theorem("THM-elastic-against-spares", system="Elastic and redundant recovery")
@@ -93,5 +93,5 @@ def elastic_against_spares() -> tuple[float, float]:
     # The share of a job with 64 spares of 2,048 nodes, and the elastic throughput at its break-even.
     rate = 3.79e-3 / units.DAY
     share = 1984 / 2048 * float(training.optimal_training_time_ratio(20.0, 1 / (1984 * rate), 300.0))
-    repair = training.break_even_any(share, 2048, 16, rate, pause=30.0)
+    repair = ((share * (1 + 2048 * rate * 30.0)) ** (-1 / 16) - 1) / rate
     return share, float(training.elastic_throughput(2048, 16, rate, repair, 30.0))

@@ -17,7 +17,6 @@ from .checkpointing import (
 )
 from .consequences import consequences as consequences
 from .crossover import (
-    break_even_any as break_even_any,
     break_even_rates as break_even_rates,
     break_even_regroup as break_even_regroup,
     break_even_repair as break_even_repair,

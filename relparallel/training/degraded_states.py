@@ -122,7 +122,7 @@ def expected_speed(
 def states_of(
     parts: Sequence[RepairableParts], remainder: float, most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """Numbers of every class that are down [states, classes], likeliest first, their chances, and the rest."""
+    """Numbers of every class that are down [states, classes], likeliest first, their chances and the rest."""
     from scipy.stats import binom
 
     far = [min(int(binom.isf(1e-18, p.count, p.down)) + 1, p.count) if p.down else 0 for p in parts]

@@ -1,7 +1,7 @@
 """What going back to checkpoints costs: exact for exponential failures and any number of levels.
 
 A block of a level is what lies between two checkpoints of that level or a higher one; it consists of blocks
-of the level below. Its transform (see `_series` and `_block_kernel`) follows from theirs: a geometric series
+of the level below. Its transform (see `_block_kernel`) follows from theirs: a geometric series
 over the blocks inside, and a loop for the failures that send the job back to its begin.
 """
 
