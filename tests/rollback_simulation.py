@@ -80,3 +80,28 @@ def simulated(rng, checkpointing, causes, interval, every, batches=400, failures
         scaled(causes, "restart"), scaled(levels, "restart"), out,
     )  # fmt: skip
     return out * mean
+
+
+def truncated(u):
+    """Mean, variance and third cumulant of an exponential time of mean 1 that is shorter than u."""
+    one = 1 - u / np.expm1(u)
+    two = 2 * one - u**2 / np.expm1(u)  # moments, by parts
+    three = 3 * two - u**3 / np.expm1(u)
+    return one, two - one**2, three - 3 * one * two + 2 * one**3
+
+
+def renewal_cumulants(share, interval, checkpoint, restart):
+    """Second and third cumulant of the work saved per time, of a cycle from one passed restart to the next.
+
+    In units of the mean time between failures. A cycle of length X = K period + remainder + recovery saves
+    Y = K interval, K geometric: with Z = Y - share X, E[Z^2]/E[X] and (E[Z^3] - 3 E[Z^2] E[Z X]/E[X])/E[X].
+    """
+    x = interval + checkpoint
+    segments, gain, (_, left2, left3) = np.exp(-x) / np.expm1(-x) ** 2, interval - share * x, truncated(x)
+    tries, again, (mean, variance, third) = np.expm1(restart), np.exp(restart), truncated(restart)
+    back2 = tries * variance + tries * again * mean**2
+    back3 = tries * (third + 3 * again * mean * variance + again * (2 * again - 1) * mean**3)
+    second = (gain**2 * segments + share**2 * (left2 + back2)) / again
+    both = gain * x * segments - share * (left2 + back2)
+    cubes = gain**3 * segments / np.tanh(x / 2) - share**3 * (left3 + back3)
+    return second, (cubes - 3 * second * both) / again

@@ -39,9 +39,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "policy": "reduced_tensor", "repair": 60.0, "partial": 0.5, "divisor": True, "boost": 1.1,
     },
     "training.Recovery shards": lambda: {"policy": "spare_shards", "repair": 60.0, "holders": 3},
-    "training.break_even_any": lambda: {
-        "share": 0.8, "nodes": 64, "nodes_per_replica": 16, "node_rate": 4e-8, "pause": 30.0,
-    },
     "training.break_even_regroup": lambda: {
         "speedup": 1.001, "nodes": 2048, "nodes_per_replica": 32, "other_nodes_per_replica": 16,
         "node_rate": 4e-8,
@@ -50,12 +47,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "shape": shape(), "recovery": elastic(), "other_shape": shape(), "other": regroup(), "speedup": 1.1,
         "lowest": 1e-9, "highest": 1e-6,
     },
-    "training.independent_failures_survived": lambda: {
-        "stages": 8, "pipelines": 4, "node_down": 0.01, "ring": True,
-    },
-    "training.pair_failures": lambda: {"pairs": 100},
-    "training.pair_mtti": lambda: {"pairs": 100, "process_mtbf": 3e7},
-    "training.pipeline_survival": lambda: {"stages": 8, "failures": 3, "pipelines": 4, "ring": True},
     "training.shortage_probability": lambda: {
         "nodes": 64, "spares": 2, "node_rate": 4e-8, "repair": 86400.0, "kind": "cold", "crews": 2,
     },

@@ -6,7 +6,7 @@ from relparallel import hardware, parallel, training, units
 from relparallel.claims.registry import theorem
 from relparallel.published import facts
 from relparallel.training.markov import NodeChain
-from relparallel.training.spares import erlang_b
+from relparallel.training.spares import loss_probability
 
 _NODES, _SPARES, _PER_REPLICA = 2048, 16, 16
 
@@ -39,7 +39,7 @@ def chain_is_erlang() -> tuple[float, float]:
         nodes=_NODES, spares=_SPARES, rates={1: _NODES * _node_rate()}, repair=units.DAY,
         speed=np.array([1.0, 0.0]), waits=True,
     )  # fmt: skip
-    return chain.waiting, float(erlang_b(_SPARES + 1, _NODES * _node_rate() * units.DAY))
+    return chain.shares()[0], float(loss_probability(_SPARES + 1, _NODES * _node_rate() * units.DAY))
 
 
 @theorem("THM-new-job-transient", system="Elastic and redundant recovery")

@@ -7,31 +7,32 @@ from scipy.stats import binom
 from relparallel import training, units
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact
-from relparallel.training.spares import erlang_b
+from relparallel.training import redundancy
+from relparallel.training.spares import loss_probability
 
 
 @reproduces("BAM-00*")
 def neighbours_survive(fact: Fact, P: int, k: int) -> float:
     """Probability that no two neighbours of a pipeline fail."""
-    return training.pipeline_survival(stages=P, failures=k, ring=fact.system.endswith("ring"))
+    return redundancy.pipeline_survival(stages=P, failures=k, ring=fact.system.endswith("ring"))
 
 
 @reproduces("BAM-010")
 def pipelines_survive(P: int, D: int, q: float) -> float:
     """Probability that all pipelines survive independent failures."""
-    return float(training.independent_failures_survived(stages=P, pipelines=D, node_down=q))
+    return redundancy.independent_failures_survived(stages=P, pipelines=D, node_down=q)
 
 
 @reproduces("REP-001")
 def failures_of_pairs(b: int) -> float:
     """Failures until a pair is gone."""
-    return float(training.pair_failures(b))
+    return redundancy.pair_failures(b)
 
 
 @reproduces("REP-002")
 def time_of_pairs(b: int) -> float:
     """Mean time to interruption over that of one process."""
-    return float(training.pair_mtti(pairs=b, process_mtbf=1.0))
+    return redundancy.pair_failures(b) / (2 * b)
 
 
 @reproduces("START-*")
@@ -65,9 +66,9 @@ def elastic_mixture() -> tuple[float, float]:
 def bamboo_power() -> tuple[float, float]:
     """D pipelines survive k failures as often as coefficient k of the D-th power says."""
     # Independent failures as a mixture of the numbers that fail, 8 pipelines of 12.
-    survive = [training.pipeline_survival(12, k, pipelines=8) for k in range(97)]
+    survive = [redundancy.pipeline_survival(12, k, pipelines=8) for k in range(97)]
     mixed = binom.pmf(np.arange(97), 96, 0.05) @ survive
-    return float(mixed), float(training.independent_failures_survived(12, 8, 0.05))
+    return float(mixed), redundancy.independent_failures_survived(12, 8, 0.05)
 
 
 @theorem("THM-pairs-mtti", system="Elastic and redundant recovery")
@@ -75,7 +76,7 @@ def pairs_mtti() -> tuple[float, float]:
     """b pairs last int (1 - (1 - e^-t)^2)^b dt times the life of one process."""  # noqa: D403
     # Both sides for 100 pairs.
     lasting, _ = quad(lambda t: (1 - (1 - np.exp(-t)) ** 2) ** 100, 0, 50, epsabs=1e-13, epsrel=1e-12)
-    return float(training.pair_mtti(100, 1.0)), float(lasting)
+    return redundancy.pair_failures(100) / 200, float(lasting)
 
 
 @theorem("THM-crews-enough", system="Spare and maintenance planning")
@@ -83,7 +84,7 @@ def crews_enough() -> tuple[float, float]:
     """As many crews as nodes can be down give Erlang's formula."""
     # Both sides on 2,048 nodes with 8 spares and 9 crews.
     limited = training.shortage_probability(nodes=2048, spares=8, node_rate=0.00379, repair=1.0, crews=9)
-    return float(limited), float(erlang_b(servers=9, load=2048 * 0.00379))
+    return float(limited), float(loss_probability(9, 2048 * 0.00379))
 
 
 @theorem("THM-elastic-against-spares", system="Elastic and redundant recovery")
@@ -92,5 +93,5 @@ def elastic_against_spares() -> tuple[float, float]:
     # The share of a job with 64 spares of 2,048 nodes, and the elastic throughput at its break-even.
     rate = 3.79e-3 / units.DAY
     share = 1984 / 2048 * float(training.optimal_training_time_ratio(20.0, 1 / (1984 * rate), 300.0))
-    repair = training.break_even_any(share, 2048, 16, rate, pause=30.0)
+    repair = ((share * (1 + 2048 * rate * 30.0)) ** (-1 / 16) - 1) / rate
     return share, float(training.elastic_throughput(2048, 16, rate, repair, 30.0))

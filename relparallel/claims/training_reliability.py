@@ -8,8 +8,7 @@ from relparallel import hardware, optimize, parallel, training, units, workload
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.published import Fact, facts
-from relparallel.training.checkpointing import availability_optimal_interval
-from relparallel.training.effective_time import expected_segment_time
+from relparallel.training.checkpointing import availability_optimal_interval, expected_segment_time
 from relparallel.training.factors import outside_pauses
 
 

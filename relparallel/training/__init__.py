@@ -1,7 +1,7 @@
 """What failures do to a training job, as a function of its parallel strategy.
 
 `failures` names what can fail and how often, `domains` what stops with it under a strategy,
-`checkpointing`, `effective_time` and `recovery` what it costs to go on, `goodput` what is left, `crossover`
+`checkpointing` and `recovery` what it costs to go on, `goodput` what is left, `crossover`
 where one choice overtakes another. `checkpoint_policies`, `checkpoint_kinds` and `rollback` are about several
 levels of checkpoints, `redundancy` about copies on other nodes, `silent_errors` about verified work.
 """

@@ -9,10 +9,14 @@ from .checkpoint_policies import (
     Checkpointing as Checkpointing,
     CheckpointLevel as CheckpointLevel,
 )
-from .checkpointing import checkpoint_interval as checkpoint_interval, checkpoint_time as checkpoint_time
+from .checkpointing import (
+    checkpoint_interval as checkpoint_interval,
+    checkpoint_time as checkpoint_time,
+    effective_training_time_ratio as effective_training_time_ratio,
+    optimal_training_time_ratio as optimal_training_time_ratio,
+)
 from .consequences import consequences as consequences
 from .crossover import (
-    break_even_any as break_even_any,
     break_even_rates as break_even_rates,
     break_even_regroup as break_even_regroup,
     break_even_repair as break_even_repair,
@@ -24,10 +28,6 @@ from .domains import (
     blast_radius as blast_radius,
     drop_rule as drop_rule,
     expected_replicas_hit as expected_replicas_hit,
-)
-from .effective_time import (
-    effective_training_time_ratio as effective_training_time_ratio,
-    optimal_training_time_ratio as optimal_training_time_ratio,
 )
 from .failure_logs import FailureLog as FailureLog
 from .failure_model import (
@@ -56,10 +56,6 @@ from .recovery import (
 from .recovery_policies import Recovery as Recovery
 from .redundancy import (
     checkpoint_recovery_probability as checkpoint_recovery_probability,
-    independent_failures_survived as independent_failures_survived,
-    pair_failures as pair_failures,
-    pair_mtti as pair_mtti,
-    pipeline_survival as pipeline_survival,
     time_to_pair_loss as time_to_pair_loss,
 )
 from .redundant_fabrics import redundant_fabric as redundant_fabric

@@ -52,23 +52,19 @@ def require_together(**named: Any) -> None:
         raise ValueError(f"{', '.join(shapes)} must have shapes that broadcast, got {given}") from None
 
 
-def normal_percentiles(mean: float, std: float, levels: Any, skewness: float = 0.0) -> Real:
-    """Return percentiles of a share that is nearly normal: that is what many renewals add up to.
+def run_percentiles(levels: Any, run: float, mean: float, variance_rate: float, third_rate: float) -> Real:
+    """Return percentiles of a share over a run that is nearly normal: that is what many renewals add up to.
 
-    Wilson and Hilferty's cube for the distribution of this skewness: it agrees with Cornish and Fisher's
-    series in the first order and rises at every level. A skewness beyond 2 is taken as 2.
+    Wilson and Hilferty's cube for the distribution of its skewness, from the asymptotic variance and third
+    cumulant: it agrees with Cornish and Fisher's series in the first order and rises at every level. A
+    skewness beyond 2 is taken as 2.
     """
     from scipy.special import ndtri
 
     levels = require_real(levels=levels, at_least=0.0, at_most=100.0)
+    run = require_time(horizon=run, positive=True)
+    skewness = third_rate / (variance_rate**1.5 * run**0.5) if variance_rate > 0 else 0.0
     skewness = min(max(skewness, -2.0), 2.0)
-    if not std:
-        return plain(np.clip(mean + 0.0 * levels, 0.0, 1.0))
     shifted = np.clip(ndtri(np.divide(levels, 100.0)), -1e9, 1e9) - skewness / 6
     deviate = shifted + skewness * shifted**2 / 6 + skewness**2 * shifted**3 / 108
-    return plain(np.clip(mean + std * deviate, 0.0, 1.0))
-
-
-def skewness_over(run: float, variance_rate: float, third_rate: float) -> float:
-    """Return the skewness of a mean over a run from its asymptotic variance and third cumulant."""
-    return third_rate / (variance_rate**1.5 * run**0.5) if variance_rate > 0 else 0.0
+    return plain(np.clip(mean + np.sqrt(variance_rate / run) * deviate, 0.0, 1.0))

@@ -1,7 +1,6 @@
-"""Expected share of the full throughput with 0 … ``down`` failed nodes, one function per kind of policy."""
+"""Expected share of the full throughput with 0 … ``down`` failed nodes, of policies that need a recursion."""
 
 import math
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -13,32 +12,15 @@ from relparallel._checks import require_int
 from relparallel.training._random_failures import (
     among_sets,
     binomial,
-    failed_in_unit,
     power,
     product,
     surviving_sets,
-    unit_clean,
     units_hit,
 )
 from relparallel.training.job_shape import JobShape
 from relparallel.training.recovery import speed_of
 
 Array = NDArray[np.float64]
-
-
-def elastic(shape: JobShape, down: int, batch: str, micro_batches: int | None) -> Array:
-    """Go on with the units that are not hit."""
-    if batch == "shrink":
-        return unit_clean(shape.nodes, shape.nodes_per_replica, down)
-    chance = units_hit(shape.units, shape.nodes_per_replica, down)
-    alive = shape.units - np.arange(chance.shape[1])
-    return np.asarray(chance @ speed_of(alive, shape.units, batch, micro_batches))
-
-
-def regrouped(shape: JobShape, down: int, batch: str, micro_batches: int | None) -> Array:
-    """Go on with as many whole units as the nodes that are up make."""
-    alive = (shape.nodes - np.arange(down + 1)) // shape.nodes_per_replica
-    return speed_of(alive, shape.units, batch, micro_batches)
 
 
 def redundant(shape: JobShape, down: int, batch: str, micro_batches: int | None, overhead: float) -> Array:
@@ -180,23 +162,7 @@ def _fill(nodes: int, smallest: int, rates: Any, pipelines: int) -> Any:
     return np.maximum(best[pipelines], 0.0)
 
 
-def reduced_tensor(
-    shape: JobShape, down: int, pace: Fraction, batch: str, micro_batches: int | None, partial: float
-) -> Array:
-    """Go on at a smaller pace where a node lost one GPU; drop a replica that lost a whole node."""
-    units, size = shape.units, shape.nodes_per_replica
-    if batch == "keep":
-        chance = units_hit(units, size, down)
-        slowed = np.arange(chance.shape[1])
-        fast, slow = pace.numerator, pace.denominator
-        speeds = _uneven_speed(units - slowed, slowed, fast, slow, units, micro_batches or 1)
-        return np.asarray(chance @ speeds)
-    chance = failed_in_unit(shape.nodes, size, down)
-    alive = chance[:, 1:] @ partial ** np.arange(1, chance.shape[1])
-    return np.asarray(chance[:, 0] + float(pace) * alive)
-
-
-def _uneven_speed(
+def uneven_speed(
     whole: NDArray[np.int64],
     slowed: NDArray[np.int64],
     fast: int,
@@ -216,25 +182,3 @@ def _uneven_speed(
         enough = whole * (middle // fast) + slowed * (middle // slow) >= units * micro_batches
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return micro_batches * fast / high
-
-
-def spare_shards(shape: JobShape, down: int, holders: int) -> Array:
-    """Let units compute the data of dead ones; stand still while a shard has no living holder."""
-    chance = units_hit(shape.units, shape.nodes_per_replica, down)
-    speeds = np.zeros(chance.shape[1])
-    for dead in range(min(speeds.size, shape.units)):
-        held = shards_held(shape.units, dead, holders)
-        if held < 1e-18:  # and less with every further one
-            break
-        speeds[dead] = held / -(-shape.units // (shape.units - dead))
-    return np.asarray(chance @ speeds)
-
-
-@lru_cache(maxsize=4096)
-def shards_held(units: int, dead: int, holders: int) -> float:
-    """Probability that no r units in a row are among the dead ones of a ring, in exact integers."""
-    left, count, chosen = units - dead, 0, 1
-    for i in range(dead // holders + 1):
-        count += (-1) ** i * chosen * math.comb(dead - holders * i + left - 1, left - 1)
-        chosen = chosen * (left - i) // (i + 1)
-    return units * count / (left * math.comb(units, dead))

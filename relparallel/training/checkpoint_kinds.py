@@ -190,18 +190,17 @@ def just_in_time(save: float, restart: float, survives: Mapping[str, float]) -> 
 
 def _transfer(size: float, bandwidth: float, name: str = "bandwidth") -> float:
     """Seconds to move so many bytes."""
-    named: dict[str, Any] = {name: bandwidth}
-    require_single(size=size, **named)
-    return float(require_real(size=size, above=0.0, at_most=1e18)) / float(
-        require_real(**named, at_least=1.0, at_most=1e18)
+    rate: dict[str, Any] = {name: bandwidth}
+    require_single(size=size, **rate)
+    return float(
+        require_real(size=size, above=0, at_most=1e18) / require_real(**rate, at_least=1, at_most=1e18)
     )
 
 
 def _read(size: float, bandwidth: float, read_bandwidth: float | None) -> float:
     """Seconds to read so many bytes, as fast as they are written where nothing else is said."""
-    if read_bandwidth is None:
-        return _transfer(size, bandwidth)
-    return _transfer(size, read_bandwidth, "read_bandwidth")
+    one = (bandwidth, "bandwidth") if read_bandwidth is None else (read_bandwidth, "read_bandwidth")
+    return _transfer(size, *one)
 
 
 def _survival(holders: NDArray[np.int64], cluster: Cluster, needed: int) -> dict[str, float]:

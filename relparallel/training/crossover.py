@@ -55,44 +55,6 @@ def break_even_repair(
     return math.expm1(exponent) / node_rate
 
 
-def break_even_any(
-    share: float, nodes: int, nodes_per_replica: int, node_rate: float, pause: float = 0.0
-) -> float:
-    """Repair time from which an elastic job falls behind a rival whose goodput does not depend on it.
-
-    Parameters
-    ----------
-    share : float
-        Goodput of the rival over the failure-free throughput of the elastic job, above 0.
-    nodes, nodes_per_replica : int
-        Nodes N, and the g of them that stop together.
-    node_rate : float
-        Failures per node and second, above 0.
-    pause : float
-        Standstill at each failure of the elastic job [s].
-
-    Returns
-    -------
-    float
-        Mean repair time [s], ((share (1 + N lam pause))^(-1/g) - 1) / lam: the inverse of
-        `elastic_throughput` with ``batch="shrink"``; 0 where the elastic job is never ahead.
-
-    Examples
-    --------
-    >>> hours = break_even_any(share=0.86, nodes=2048, nodes_per_replica=64, node_rate=3.79e-3 / 86400) / 3600
-    >>> round(hours, 2)
-    14.94
-    """
-    require_int(nodes_per_replica=nodes_per_replica, at_least=1, at_most=MOST_NODES)
-    if require_int(nodes=nodes, at_least=1, at_most=MOST_NODES) % nodes_per_replica:
-        raise ValueError(f"nodes must be a multiple of nodes_per_replica = {nodes_per_replica}, got {nodes}")
-    require_single(share=share, node_rate=node_rate, pause=pause)
-    require_real(share=share, above=1e-30, at_most=1.0)
-    require_real(node_rate=node_rate, at_least=1e-30, at_most=1e9)
-    level = math.log(share) + math.log1p(nodes * node_rate * require_time(pause=pause))
-    return max(0.0, math.expm1(-level / nodes_per_replica) / node_rate)
-
-
 def break_even_regroup(
     speedup: float, nodes: int, nodes_per_replica: int, other_nodes_per_replica: int, node_rate: float
 ) -> float:

@@ -5,14 +5,13 @@ What the states that were not looked at could change is at most their probabilit
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import instance, real, record, require_instance, require_int, require_real, whole
 from relparallel.metrics import Estimate
-from relparallel.reliability.repair.likely_states import likely_states as most_likely
+from relparallel.reliability.repair.likely_states import likely_states
 from relparallel.training._arguments import FASTEST, LONGEST
 from relparallel.training.factors import slowest_decides
 
@@ -52,31 +51,6 @@ class RepairableParts:
         """Probability that one of them is down, rate repair/(1 + rate repair), whatever the distributions."""
         load = self.rate * self.repair
         return load / (1 + load)
-
-
-class LikelyStates(NamedTuple):
-    """States of a system, most likely first, and the probability of all others."""
-
-    down: NDArray[np.int64]  # [states, classes]
-    probability: NDArray[np.float64]
-    remainder: float
-
-
-def likely_states(
-    parts: Sequence[RepairableParts], remainder: float = 1e-9, most: int = 10**6
-) -> LikelyStates:
-    """Numbers of every class that are down, independent and binomial, most likely first."""
-    _classes(parts)
-    limit = require_real(remainder=remainder, at_least=0, at_most=1)
-    counts, chances = _sorted_counts(parts)
-    moved, places, probability, _ = most_likely(
-        chances, limit, require_int(most=most, at_least=1, at_most=10**8)
-    )
-    down = np.tile(counts[:, 0], (len(moved), 1))
-    row, column = np.nonzero(moved >= 0)
-    part = moved[row, column]
-    down[row, part] = counts[part, places[row, column]]
-    return LikelyStates(down, probability, max(1 - math.fsum(probability), 0.0))
 
 
 def expected_speed(
@@ -123,27 +97,32 @@ def expected_speed(
     >>> expected_speed((leaf,), speed=lambda down: 1 - 0.5 * down[0]).exact
     False
     """
-    _classes(parts)
+    if not isinstance(parts, tuple | list) or not parts:
+        raise TypeError(f"parts must be a sequence of RepairableParts, got {parts!r}")
+    for entry in parts:
+        require_instance(RepairableParts, parts=entry)
+    limit = require_real(remainder=remainder, at_least=0, at_most=1)
+    require_int(most=most, at_least=1, at_most=10**8)
     if speed is None:
-        require_real(remainder=remainder, at_least=0, at_most=1)
-        require_int(most=most, at_least=1)
         slow = sorted(parts, key=lambda entry: -entry.slowdown)
         absent = np.exp([entry.count * math.log1p(-entry.down) for entry in slow])
         value = min(slowest_decides(absent, np.array([entry.slowdown for entry in slow])), 1.0)
         return Estimate(value=value, lower=value, upper=value, method="classes by slowdown", exact=True)
     if not callable(speed):
         raise TypeError(f"speed must be a function of the counts that are down, got {speed!r}")
-    states = likely_states(parts, remainder, most)
-    shares = [require_real(speed=speed(tuple(row)), at_least=0, at_most=1) for row in states.down.tolist()]
-    lower = math.fsum(share * p for share, p in zip(shares, states.probability.tolist(), strict=True))
-    upper = min(lower + states.remainder, 1.0)
+    down, probability, left = states_of(parts, limit, most)
+    shares = [require_real(speed=speed(tuple(row)), at_least=0, at_most=1) for row in down.tolist()]
+    lower = math.fsum(share * p for share, p in zip(shares, probability.tolist(), strict=True))
+    upper = min(lower + left, 1.0)
     method = f"{len(shares)} most likely states"
     middle = min((lower + upper) / 2, upper)
     return Estimate(value=middle, lower=lower, upper=upper, method=method, exact=False)
 
 
-def _sorted_counts(parts: Sequence[RepairableParts]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Counts of every class by falling probability, and these, 0 for counts that never occur."""
+def states_of(
+    parts: Sequence[RepairableParts], remainder: float, most: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
+    """Numbers of every class that are down [states, classes], likeliest first, their chances and the rest."""
     from scipy.stats import binom
 
     far = [min(int(binom.isf(1e-18, p.count, p.down)) + 1, p.count) if p.down else 0 for p in parts]
@@ -151,12 +130,11 @@ def _sorted_counts(parts: Sequence[RepairableParts]) -> tuple[NDArray[np.int64],
     chances = np.array([binom.pmf(count, p.count, p.down) for p in parts])
     chances[count > np.array(far)[:, None]] = 0.0
     order = np.argsort(-chances, axis=1, kind="stable")
-    return order, np.take_along_axis(chances, order, axis=1)
-
-
-def _classes(parts: Sequence[RepairableParts]) -> None:
-    """Refuse anything but a sequence of at least one class of parts."""
-    if not isinstance(parts, tuple | list) or not parts:
-        raise TypeError(f"parts must be a sequence of RepairableParts, got {parts!r}")
-    for entry in parts:
-        require_instance(RepairableParts, parts=entry)
+    moved, places, probability, left = likely_states(
+        np.take_along_axis(chances, order, axis=1), remainder, most
+    )
+    down = np.tile(order[:, 0], (len(moved), 1))
+    row, column = np.nonzero(moved >= 0)
+    part = moved[row, column]
+    down[row, part] = order[part, places[row, column]]
+    return down, probability, left

@@ -95,13 +95,9 @@ def cold_distribution(loads: Mapping[int, float], repairs: Mapping[int, float], 
         fails, back = np.flatnonzero(down <= spares), np.flatnonzero(states[:, column])
         flows.append((fails, number[place[fails] + step], np.full(len(fails), loads[int(size)] / repair)))
         flows.append((back, number[place[back] - step], states[back, column] / repair))
-    return np.asarray(np.bincount(down, _stationary(flows, len(states))), dtype=np.float64)
-
-
-def _stationary(flows: Sequence[tuple[Any, Any, Any]], states: int) -> Array:
-    """Stationary distribution of a chain from (from, to, rate)."""
     start, end, rate = (np.concatenate(column) for column in zip(*flows, strict=True))
-    return stationary_distribution(scipy.sparse.csr_array((rate, (start, end)), shape=(states, states)))
+    chain = scipy.sparse.csr_array((rate, (start, end)), shape=(len(states), len(states)))
+    return np.asarray(np.bincount(down, stationary_distribution(chain)), dtype=np.float64)
 
 
 def balanced_moves(probability: Array, loads: Mapping[int, float], able: Array, repair: float) -> Moves:
@@ -111,12 +107,8 @@ def balanced_moves(probability: Array, loads: Mapping[int, float], able: Array, 
         if load > 0 and size < len(probability):
             fails = able * load / repair
             back = np.zeros(len(probability))
-            np.divide(
-                probability[:-size] * fails[:-size],
-                probability[size:],
-                out=back[size:],
-                where=probability[size:] > 0,
-            )
+            into = probability[:-size] * fails[:-size]
+            np.divide(into, probability[size:], out=back[size:], where=probability[size:] > 0)
             moves += [(size, fails), (-size, back)]
     return moves
 

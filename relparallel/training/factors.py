@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.training._arguments import Real
-from relparallel.training.checkpointing import lost_share
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +54,23 @@ class Factors:
 
 
 FACTORS: Final = tuple(entry.name for entry in fields(Factors))
+
+
+def lost_share(ratio: Real) -> Real:
+    """Optimal W/M for a given C/M: the root y of -log(1 - y) - y = C/M."""
+    from scipy.special import lambertw
+
+    ratio = np.asarray(ratio, dtype=np.float64)
+    s = np.sqrt(2 * ratio)
+    near = s * np.polynomial.polynomial.polyval(np.minimum(s, 0.1), _SERIES)
+    far = 1 + lambertw(-np.exp(-1 - np.maximum(ratio, 0.005))).real
+    return np.where(s < 0.1, near, far)[()]
+
+
+# W/M in powers of s = sqrt(2C/M), from s on: minus Temme's expansion of lambda - 1 - log(lambda) = s^2/2.
+_SERIES: Final = (
+    1.0, -1 / 3, 1 / 36, 1 / 270, 1 / 4320, -1 / 17010, -139 / 5443200, -1 / 204120, -571 / 2351462400,
+)  # fmt: skip
 
 
 def best_rollback(checkpoint: Any, restart: Any, rate: Any) -> tuple[Any, Any]:

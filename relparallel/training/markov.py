@@ -24,54 +24,23 @@ _TAIL: Final = 1e-16
 class NodeChain:
     """Nodes that fail alone or several at once, are repaired, and stop or slow a job.
 
-    Parameters
-    ----------
-    nodes, spares : int
-        Nodes N of the job, and S besides.
-    rates : mapping of int to float
-        By the n nodes that one failure takes: failures L_n per second with all nodes up.
-    repair : float
-        Mean time r until a repairman has repaired a node [s].
-    speed : numpy.ndarray
-        Share v of the throughput with 0, 1, ... nodes missing; the last value stands for more.
-    hot : bool
-        Whether all N + S nodes can always fail. False: only those that work for the job.
-    waits : bool
-        Whether nothing fails while the job is short of nodes; cold spares.
-    pause : float
-        Mean standstill after each failure [s]; another failure begins it anew.
-    crews : int, optional
-        Repairs c at once; any number where omitted.
-
-    Notes
-    -----
     A state is (k, s): k nodes are under repair, and the job stands in a pause (s = 1) or not. From it
     failures of size n come at rate L_n a(k), where a is the share of nodes that can fail, and repairs end at
     rate min(k, c)/r, node by node. In a state in which the job waits, its pause does not pass. Without a
     pause, with n = 1 and enough repairmen it is Erlang's B (cold), the binomial distribution (hot) and E[v]
-    = a^g (elastic, shrinking batch).
-
-    References
-    ----------
-    Barlow and Proschan, "Mathematical Theory of Reliability", 1965, chapter 5: the repairman's model.
-
-    Examples
-    --------
-    >>> cold = NodeChain(nodes=2048, spares=8, rates={1: 2048 * 0.00379}, repair=1.0,
-    ...                  speed=np.array([1.0, 0.0]), waits=True)
-    >>> round(cold.waiting, 6)
-    0.160858
+    = a^g (elastic, shrinking batch). Barlow and Proschan, "Mathematical Theory of Reliability", 1965,
+    chapter 5: the repairman's model.
     """
 
-    nodes: int = whole(at_least=1, at_most=10**6)
-    spares: int = whole(at_least=0, at_most=10**6, default=0)
-    rates: Mapping[int, float] = instance(Mapping)
-    repair: float = real(at_least=SHORTEST, at_most=LONGEST)
-    speed: NDArray[np.float64] = instance(np.ndarray)
-    hot: bool = flag(default=False)
-    waits: bool = flag(default=False)
-    pause: float = real(at_least=0, at_most=LONGEST, default=0.0)
-    crews: int | None = whole(at_least=1, at_most=10**6, default=None)
+    nodes: int = whole(at_least=1, at_most=10**6)  # N of the job
+    spares: int = whole(at_least=0, at_most=10**6, default=0)  # S besides
+    rates: Mapping[int, float] = instance(Mapping)  # by the n nodes of a failure, L_n with all nodes up [1/s]
+    repair: float = real(at_least=SHORTEST, at_most=LONGEST)  # mean r until a repairman has repaired a node
+    speed: NDArray[np.float64] = instance(np.ndarray)  # share v with 0, 1, ... missing; the last for more
+    hot: bool = flag(default=False)  # all N + S nodes can always fail; False: those that work for the job
+    waits: bool = flag(default=False)  # nothing fails while the job is short of nodes; cold spares
+    pause: float = real(at_least=0, at_most=LONGEST, default=0.0)  # mean, begun anew by another failure [s]
+    crews: int | None = whole(at_least=1, at_most=10**6, default=None)  # repairs c at once; None: any number
 
     def __post_init__(self) -> None:
         for size, rate in self.rates.items():
@@ -138,16 +107,6 @@ class NodeChain:
         chance = self.stationary()
         speed = speeds(np.arange(len(chance)), self.spares, self.speed)
         return float(chance[speed == 0].sum()), float(chance[speed > 0, 1].sum()), float(chance[:, 0] @ speed)
-
-    @property
-    def waiting(self) -> float:
-        """Share of the time in which no speed is left."""
-        return self.shares()[0]
-
-    @property
-    def throughput(self) -> float:
-        """Mean share of the full throughput."""
-        return self.shares()[2]
 
     def transient(self, times: Real) -> NDArray[np.float64]:
         """Return the mean throughput at times [s] after a start with all nodes up, one share per time.

@@ -17,7 +17,7 @@ Nodes fail and are repaired independently, every failed node by a repairman of i
 time counts. The function broadcasts over rates and times.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -180,12 +180,15 @@ def mean_speed(
     regroup: bool,
 ) -> Real:  # fmt: skip
     """Mean share of the throughput with nodes missing, pauses aside."""
+    from scipy.stats import binom
+
     up, replicas = 1 / (1 + node_rate * repair), nodes // nodes_per_replica
     if batch == "shrink" and not regroup:
         return plain(up**nodes_per_replica)
     trials, success = (nodes, up) if regroup else (replicas, up**nodes_per_replica)
-    alive = np.arange(trials + 1) // (trials // replicas)
-    return plain(_binomial(trials, success) @ speed_of(alive, replicas, batch, micro_batches))
+    count = np.arange(trials + 1)
+    chance = binom.pmf(count, trials, np.asarray(success)[..., None])
+    return plain(chance @ speed_of(count // (trials // replicas), replicas, batch, micro_batches))
 
 
 def check_batch(batch: str, micro_batches: int | None) -> None:
@@ -205,13 +208,3 @@ def speed_of(
         return alive / replicas
     rounds = -(-replicas * micro_batches // np.maximum(alive, 1))
     return np.where(alive > 0, micro_batches / rounds, 0.0)
-
-
-def _binomial(trials: int, success: Any) -> NDArray[np.float64]:
-    """Binomial probabilities of 0 … trials along a new last axis."""
-    from scipy.special import gammaln, xlog1py, xlogy
-
-    success = np.asarray(success, dtype=np.float64)[..., None]
-    count = np.arange(trials + 1)
-    choose = gammaln(trials + 1) - gammaln(count + 1) - gammaln(trials - count + 1)
-    return np.exp(choose + xlogy(count, success) + xlog1py(trials - count, -success))

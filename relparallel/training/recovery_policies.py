@@ -51,9 +51,11 @@ from relparallel._checks import (
 )
 from relparallel.training import _speeds
 from relparallel.training._arguments import require_rate, require_time
+from relparallel.training._random_failures import failed_in_unit, unit_clean, units_hit
 from relparallel.training.failures import Domain
 from relparallel.training.job_shape import JobShape
-from relparallel.training.recovery import check_batch
+from relparallel.training.recovery import check_batch, speed_of
+from relparallel.training.redundancy import shards_held
 from relparallel.training.spares import shortage_probability
 
 OPTIONS: Final = {  # of one policy alone
@@ -259,25 +261,7 @@ class Recovery:
     def speed(self, shape: JobShape, down: int) -> NDArray[np.float64]:
         """Return the expected share of the full throughput with 0 … k failed nodes at random places.
 
-        Every mean is exact; all terms are positive.
-
-        - Waiting policies: 1, then 0.
-        - elastic: with ``batch="shrink"`` C(N - g, k) / C(N, k). With "keep" m / ceil(U m / u) for u units
-          left; the number of units hit is a Markov chain in k.
-        - regroup: the same speed with u = floor((N - k) / g).
-        - bamboo: a unit is g / P rings of P nodes; it goes on unless two neighbours are down. A node with two
-          stages takes twice as long, so that a step takes p + 2 (m - 1) instead of p + m - 1 slots, and all
-          replicas wait for it. Coefficient k of a product of polynomials.
-        - oobleck: the best speed of pipelines on N - k nodes over that of N.
-        - recycle: with f of U workers of the busiest stage gone, the others do ceil(U m / (U - f))
-          micro-batches; with m and the bubble of p - 1 slots that gives the time of the step. The most f over
-          stages by powers of truncated polynomials.
-        - reduced_tensor: a replica with a dead GPU has the speed min(1, boost t' / t), with a dead node none.
-          With "keep" whole micro-batches are shared out so that the last one ends as early as possible.
-        - spare_shards: with j of U units dead the others compute ceil(U / (U - j)) shards each; the job
-          stands still while r units in a row are dead, whose shard nobody else holds. Of C(U, j) sets
-          U / (U - j) [x^j] (1 + x + ... + x^(r-1))^(U-j) leave every shard a holder.
-
+        Every mean is exact; all terms are positive; the policies below say how each is found.
         O(k) to O(k^2 log N) for each of up to min(U, k) terms; only the k that matter need be asked for.
         """
         require_instance(JobShape, shape=shape)
@@ -313,26 +297,31 @@ def _waiting(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float
 
 @policy("elastic", needs="some replica")
 def _elastic(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
-    """Go on without the replicas that are hit."""
-    return _speeds.elastic(shape, down, recovery.batch, recovery.micro_batches)
+    """Go on without the replicas that are hit: C(N - g, k) / C(N, k), or m / ceil(U m / u) of u units."""
+    if recovery.batch == "shrink":
+        return unit_clean(shape.nodes, shape.nodes_per_replica, down)
+    chance = units_hit(shape.units, shape.nodes_per_replica, down)
+    alive = shape.units - np.arange(chance.shape[1])
+    return np.asarray(chance @ speed_of(alive, shape.units, recovery.batch, recovery.micro_batches))
 
 
 @policy("regroup", needs="some speed")
 def _regroup(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
-    """Put the nodes that are up together to whole replicas."""
-    return _speeds.regrouped(shape, down, recovery.batch, recovery.micro_batches)
+    """Put the nodes that are up together to floor((N - k) / g) whole replicas."""
+    alive = (shape.nodes - np.arange(down + 1)) // shape.nodes_per_replica
+    return speed_of(alive, shape.units, recovery.batch, recovery.micro_batches)
 
 
 @policy("bamboo", neighbours=True)
 def _bamboo(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
-    """Let the node before a failed one do the work of both."""
+    """Let the node before a failed one do the work of both: p + 2 (m - 1) instead of p + m - 1 slots."""
     overhead = recovery.overhead or 0.0
     return _speeds.redundant(shape, down, recovery.batch, recovery.micro_batches, overhead)
 
 
 @policy("oobleck", needs="some speed")
 def _oobleck(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
-    """Spread the nodes that are up over pipelines of fitting sizes."""
+    """Spread the nodes that are up over pipelines of fitting sizes: their best speed over that of N."""
     faults = 1 if recovery.faults is None else recovery.faults
     smallest = recovery.smallest or shape.nodes_per_replica
     if (faults + 1) * smallest > shape.nodes:
@@ -344,14 +333,17 @@ def _oobleck(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float
 
 @policy("recycle")
 def _recycle(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
-    """Let the replicas share the micro-batches of a failed worker."""
+    """Let the U - f workers left of the busiest stage do ceil(U m / (U - f)) micro-batches each."""
     bubble = 1.0 if recovery.bubble is None else recovery.bubble
     return _speeds.rerouted(shape, down, recovery.micro_batches, bubble)
 
 
 @policy("reduced_tensor", needs="some replica")
 def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
-    """Go on with fewer tensor-parallel ranks t' of t."""
+    """Go on with t' of t tensor-parallel ranks at min(1, boost t' / t); a dead node takes its replica.
+
+    With a kept batch whole micro-batches are shared out so that the last one ends as early as possible.
+    """
     if shape.replicas_per_unit > 1 or shape.gpus_per_node % shape.tensor:
         raise ValueError(
             f"shape must have replicas on nodes of their own and tensor groups inside a node, got "
@@ -360,16 +352,31 @@ def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[n
     smaller = range(shape.tensor - 1, 0, -1)
     kept = next((ranks for ranks in smaller if not recovery.divisor or shape.tensor % ranks == 0), 0)
     if not kept:
-        return _speeds.elastic(shape, down, recovery.batch, recovery.micro_batches)
-    partial = 1.0 if recovery.partial is None else recovery.partial
+        return np.asarray(_elastic(recovery, shape, down))
     pace = min(Fraction(recovery.boost or 1).limit_denominator(_TICKS) * kept / shape.tensor, Fraction(1))
-    return _speeds.reduced_tensor(shape, down, pace, recovery.batch, recovery.micro_batches, partial)
+    if recovery.batch == "keep":
+        chance = units_hit(shape.units, shape.nodes_per_replica, down)
+        slowed = np.arange(chance.shape[1])
+        ticks, batch = (pace.numerator, pace.denominator), recovery.micro_batches or 1
+        speeds = _speeds.uneven_speed(shape.units - slowed, slowed, *ticks, shape.units, batch)
+        return np.asarray(chance @ speeds)
+    partial = 1.0 if recovery.partial is None else recovery.partial
+    chance = failed_in_unit(shape.nodes, shape.nodes_per_replica, down)
+    slow = chance[:, 1:] @ partial ** np.arange(1, chance.shape[1])  # one GPU of every failed node
+    return np.asarray(chance[:, 0] + float(pace) * slow)
 
 
 @policy("spare_shards", needs="some replica")
 def _spare_shards(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
-    """Compute the shards of dead replicas on others that hold them."""
-    return _speeds.spare_shards(shape, down, recovery.holders or 2)
+    """Let U - j units compute ceil(U / (U - j)) shards each, unless r dead ones in a row held one alone."""
+    chance = units_hit(shape.units, shape.nodes_per_replica, down)
+    speeds = np.zeros(chance.shape[1])
+    for dead in range(min(speeds.size, shape.units)):
+        held = shards_held(shape.units, recovery.holders or 2, dead)
+        if held < 1e-18:  # and less with every further one
+            break
+        speeds[dead] = held / -(-shape.units // (shape.units - dead))
+    return np.asarray(chance @ speeds)
 
 
 RECOVERY_POLICIES: Final = tuple(POLICIES)

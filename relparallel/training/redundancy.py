@@ -5,20 +5,14 @@ hold, the owner counted: in groups of m nodes that hold each other's shards; on 
 nodes hold a shard; mixed, groups with one ring of the m + N mod m last nodes where m does not divide N.
 """
 
+from functools import lru_cache
 from math import comb, perm, pi, sqrt
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import (
-    require_choice,
-    require_flag,
-    require_instance,
-    require_int,
-    require_probability,
-    require_real,
-)
+from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.training._arguments import Real, plain, require_rate, require_time, require_together
 from relparallel.training._random_failures import surviving_sets
 
@@ -28,123 +22,35 @@ MOST_STAGES = 10**4
 
 
 def pipeline_survival(stages: int, failures: int, pipelines: int = 1, ring: bool = True) -> float:
-    """Probability that no pipeline loses two neighbours, with k of all nodes failed.
+    """Probability that no pipeline loses two neighbours, all sets of k failed nodes being as likely.
 
-    Parameters
-    ----------
-    stages, pipelines : int
-        Nodes P of a pipeline, each of which also holds the layers of its successor, and pipelines D.
-    failures : int
-        Failed nodes k, at most D P, every set of k as likely as every other.
-    ring : bool
-        True: the last node backs up the first. False: the pipeline is an open chain.
-
-    Returns
-    -------
-    float
-        Coefficient k of the D-th power of the polynomial of surviving sets, over C(D P, k), in whole numbers:
-        a ring has P/(P - k) C(P - k, k) sets of k nodes without neighbours, a chain C(P - k + 1, k).
-
-    References
-    ----------
-    Thorpe et al., "Bamboo", NSDI 2023. Counts: Kaplansky, Bull. AMS 49, 1943, lemmas 1 and 2.
-
-    Examples
-    --------
-    >>> round(pipeline_survival(stages=8, failures=2), 6)
-    0.714286
+    Thorpe et al., "Bamboo", NSDI 2023: a node also holds the layers of its successor, in a ring those of the
+    first. A ring has P/(P - k) C(P - k, k) sets without neighbours, a chain C(P - k + 1, k) (Kaplansky, Bull.
+    AMS 49, 1943).
     """
     require_int(stages=stages, pipelines=pipelines, at_least=1, at_most=MOST_STAGES)
     nodes = stages * pipelines
     require_int(failures=failures, at_least=0, at_most=min(nodes, MOST_STAGES))
-    sets = surviving_sets(stages, pipelines, failures, require_flag(ring=ring))
-    return sets[failures] / comb(nodes, failures)
+    return surviving_sets(stages, pipelines, failures, ring)[failures] / comb(nodes, failures)
 
 
-def independent_failures_survived(stages: int, pipelines: int, node_down: Real, ring: bool = True) -> Real:
-    """Probability that no pipeline loses two neighbours when nodes fail independently.
+def independent_failures_survived(stages: int, pipelines: int, node_down: float, ring: bool = True) -> float:
+    """Probability of the same where every node is down with a probability: that of one pipeline, D times."""
+    from scipy.stats import binom
 
-    Parameters
-    ----------
-    stages, pipelines, node_down, ring : int, int, float or array, bool
-        As in `pipeline_survival`; probability q that a node is down.
-
-    Returns
-    -------
-    float or numpy.ndarray
-        (sum_k n_k q^k (1 - q)^(P - k))^D with n_k as in `pipeline_survival`, by a recursion over open chains.
-
-    Examples
-    --------
-    >>> round(independent_failures_survived(stages=12, pipelines=8, node_down=0.01), 5)
-    0.99054
-    """
-    require_int(stages=stages, pipelines=pipelines, at_least=1, at_most=MOST_STAGES)
-    down = np.asarray(require_probability(node_down=node_down))
-    up = 1 - down
-    chains = [np.ones_like(down), np.ones_like(down)]
-    for _ in range(stages - 1):
-        chains.append(up * chains[-1] + down * up * chains[-2])
-    if not require_flag(ring=ring):
-        return plain(chains[stages] ** pipelines)
-    closed = up * (chains[stages - 1] if stages > 1 else 1)
-    if stages > 2:
-        closed = closed + down * up**2 * chains[stages - 3]
-    elif stages == 2:
-        closed = closed + down * up
-    return plain(closed**pipelines)
+    held = [pipeline_survival(stages, failures, 1, ring) for failures in range(stages + 1)]
+    return float(binom.pmf(np.arange(stages + 1), stages, node_down) @ held) ** pipelines
 
 
-def pair_failures(pairs: Real) -> Real:
-    """Mean number of failures until both processes of some pair are gone.
+def pair_failures(pairs: int) -> float:
+    """Mean number of failures until both processes of one of b pairs are gone, dead ones hit too.
 
-    Parameters
-    ----------
-    pairs : int or array
-        Pairs b.
-
-    Returns
-    -------
-    float or numpy.ndarray
-        1 + 4^b / C(2b, b), about 1 + sqrt(pi b); each failure hits one of 2b processes, dead ones too.
-
-    References
-    ----------
-    Benoit, Herault, Le Fèvre, Robert, "Replication is more efficient than you think", SC 2019.
-
-    Examples
-    --------
-    >>> pair_failures(1), round(pair_failures(100_000), 1)
-    (3.0, 561.5)
+    1 + 4^b / C(2b, b), about 1 + sqrt(pi b): Benoit et al., "Replication is more efficient than you think",
+    SC 2019. Times mtbf / (2b) that is a mean time.
     """
     from scipy.special import poch
 
-    pairs = require_real(pairs=pairs, at_least=1, at_most=1e12)
-    if np.mod(pairs, 1).any():
-        raise ValueError(f"pairs must be whole numbers, got {pairs!r}")
-    return plain(1 + sqrt(pi) * poch(np.asarray(pairs) + 0.5, 0.5))
-
-
-def pair_mtti(pairs: Real, process_mtbf: Real) -> Real:
-    """Mean time until both processes of some pair are gone.
-
-    Parameters
-    ----------
-    pairs, process_mtbf : int, float or array
-        Pairs b; mean time between failures of one process [s].
-
-    Returns
-    -------
-    float or numpy.ndarray
-        Mean time to interruption [s]: `pair_failures` times mtbf / (2b); mtbf / b without replication.
-
-    Examples
-    --------
-    >>> round(pair_mtti(pairs=100, process_mtbf=1.0), 5)
-    0.09373
-    """
-    mtbf = require_time(process_mtbf=process_mtbf, positive=True)
-    return plain(pair_failures(pairs) * mtbf / (2 * np.asarray(pairs)))
+    return 1 + sqrt(pi) * float(poch(require_int(pairs=pairs, at_least=1) + 0.5, 0.5))
 
 
 def checkpoint_recovery_probability(
@@ -183,8 +89,8 @@ def checkpoint_recovery_probability(
     ]
     if not wanted:
         raise ValueError(f"failures must hold at least one number, got {failures}")
-    known = {k: _recovery(nodes, replicas, k, placement) for k in set(wanted)}
-    return plain(np.array([known[k] for k in wanted]).reshape(np.shape(failures)))
+    kept = [shards_held(nodes, replicas, k, placement) for k in wanted]
+    return plain(np.array(kept).reshape(np.shape(failures)))
 
 
 def replica_holders(
@@ -263,8 +169,9 @@ def _ring_nodes(nodes: int, replicas: int, placement: str) -> int:
     return replicas + nodes % replicas if placement == "mixed" and nodes % replicas else 0
 
 
-def _recovery(nodes: int, replicas: int, failures: int, placement: str) -> float:
-    """Probability for one k; the quotient of two integers is rounded once."""
+@lru_cache(maxsize=4096)
+def shards_held(nodes: int, replicas: int, failures: int, placement: str = "ring") -> float:
+    """Probability that k failed nodes leave a copy of every shard: a quotient of integers, rounded once."""
     ring = _ring_nodes(nodes, replicas, placement)
     grouped = nodes - ring
     kept = sum(  # one term only, unless the placement is mixed

@@ -130,25 +130,12 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Goodput(Factors):
-    """Share of the failure-free throughput of all nodes, and where the rest goes.
-
-    Parameters
-    ----------
-    active, availability, recovery, rollback, degraded_nodes : float or numpy.ndarray
-        Factors of the share, each in [0, 1]: nodes that do not stand by; time with nodes enough; of it, time
-        outside pauses; what checkpoints and restarts leave; mean speed with nodes missing.
-    policy : {"restart", "spares", "elastic"}
-        Recovery policy.
-    spares, interval : int, float or numpy.ndarray
-        Nodes held back; optimal work between checkpoints [s], infinite where nothing stops the whole job.
-    ceiling : float
-        Proof of the best number of spares: no number that was left out reaches more than this.
-    """
+    """Share of the failure-free throughput of all nodes, and where the rest goes; numbers or arrays."""
 
     policy: str
-    spares: Any
-    interval: Real
-    ceiling: float = 0.0
+    spares: Any  # nodes held back
+    interval: Real  # optimal work between checkpoints [s], infinite where nothing stops the whole job
+    ceiling: float = 0.0  # no number of spares that was left out reaches more than this
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per repair time: policy, share, its factors, spares and interval."""

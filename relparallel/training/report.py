@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import require_real
 from relparallel.metrics import Estimate
-from relparallel.training._arguments import normal_percentiles, require_time, skewness_over
+from relparallel.training._arguments import require_time, run_percentiles
 from relparallel.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -73,9 +73,7 @@ class GoodputReport:
         length = require_time(horizon=self.horizon if horizon is None else horizon, positive=True)
         if self.samples is not None and length == self.horizon:
             return np.asarray(np.percentile(self.samples, percent), dtype=np.float64)
-        spread = np.sqrt(self.variance_rate / length)
-        skewness = skewness_over(length, self.variance_rate, self.third_rate)
-        return np.asarray(normal_percentiles(self.mean, spread, percent, skewness))
+        return np.asarray(run_percentiles(percent, length, self.mean, self.variance_rate, self.third_rate))
 
     @property
     def tokens_per_day(self) -> float:

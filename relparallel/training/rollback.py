@@ -1,7 +1,7 @@
 """What going back to checkpoints costs: exact for exponential failures and any number of levels.
 
 A block of a level is what lies between two checkpoints of that level or a higher one; it consists of blocks
-of the level below. Its transform (see `_series` and `_block_kernel`) follows from theirs: a geometric series
+of the level below. Its transform (see `_block_kernel`) follows from theirs: a geometric series
 over the blocks inside, and a loop for the failures that send the job back to its begin.
 """
 
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance
-from relparallel.training._arguments import Real, normal_percentiles, plain, require_time, skewness_over
+from relparallel.training._arguments import Real, plain, require_time, run_percentiles
 from relparallel.training._block_kernel import block_times
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
-from relparallel.training.checkpointing import lost_share
+from relparallel.training.factors import lost_share
 
 BUCKETS: Final = ("productive", "checkpoint", "lost", "detection", "restart")
 SHORTEST: Final = 1e-6  # of the mean time between failures: the interval of a checkpoint that is free
@@ -50,8 +50,7 @@ class Rollback:
 
     def percentiles(self, levels: Real, horizon: float) -> Real:
         """Return percentiles (levels in [0, 100]) of the share over a run of that length [s]."""
-        skewness = skewness_over(horizon, self.variance_rate, self.third_rate)
-        return normal_percentiles(self.share, float(self.std(horizon)), levels, skewness)
+        return run_percentiles(levels, horizon, self.share, self.variance_rate, self.third_rate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ c         repairs that go on at the same time                         ``crews``
 """
 
 import math
-from collections.abc import Callable
+from bisect import bisect_left
 from typing import Any, Final
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,27 +33,23 @@ from relparallel.training._arguments import (
 )
 
 KINDS: Final = ("cold", "hot")
-LARGEST_LOAD: Final = 1e7  # nodes under repair at once, beyond which no answer is worth the time
+LARGEST_LOAD: Final = 1e5  # nodes under repair at once, beyond every cluster
 
 
-def erlang_b(servers: int, load: Real) -> Real:
-    """Probability that all servers of a loss system are busy.
+def loss_probability(servers: Any, load: Any, crews: float = math.inf) -> NDArray[np.float64]:
+    """Erlang's B: all servers of a loss system are busy; at most ``crews`` repairs at a time. Broadcasts.
 
-    References
-    ----------
-    Erlang 1917. Only the mean of the service times counts: Sevastyanov, Theory Probab. Appl. 2, 1957.
+    Erlang 1917; only the mean of the repairs counts: Sevastyanov, Theory Probab. Appl. 2, 1957.
     """
-    require_int(servers=servers, at_least=0, at_most=MOST_NODES)
-    return plain(loss_probability(np.asarray(servers), require_real(load=load, at_least=0, at_most=1e30)))
+    return np.asarray(_busy(servers, np.asarray(load, dtype=np.float64), float(crews)))
 
 
-def loss_probability(servers: NDArray[np.int64], load: Any, crews: float = math.inf) -> NDArray[np.float64]:
-    """Erlang's B for arrays of servers and loads that broadcast; at most ``crews`` repairs at a time."""
-    servers, load = np.broadcast_arrays(servers, np.asarray(load, dtype=np.float64))
-    busy = np.ones(load.shape)
-    for count in range(1, int(servers.max()) + 1):
+@numba.vectorize(cache=True)  # type: ignore[misc]
+def _busy(servers: Any, load: Any, crews: Any) -> Any:
+    busy = 1.0
+    for count in range(1, servers + 1):
         offered = load * busy
-        busy = np.where(count <= servers, offered / (min(count, crews) + offered), busy)
+        busy = offered / (min(count, crews) + offered)
     return busy
 
 
@@ -105,19 +102,15 @@ def shortage_probability(
     require_int(nodes=nodes, at_least=1, at_most=MOST_NODES)
     require_int(spares=spares, at_least=0, at_most=MOST_NODES)
     require_choice(KINDS, kind=kind)
-    at_once = _crews(crews)
+    if crews is not None:
+        require_int(crews=crews, at_least=1, at_most=MOST_NODES)
     require_together(node_rate=node_rate, repair=repair)
     load = require_rate(node_rate=node_rate) * require_time(repair=repair)
     if kind == "cold":
-        return plain(loss_probability(np.asarray(spares + 1), nodes * load, at_once))
+        return plain(loss_probability(spares + 1, nodes * load, crews or math.inf))
     if crews is None:
         return plain(bdtrc(spares, nodes + spares, load / (1 + load)))
-    return plain(_machine_repair(nodes, spares, load, at_once))
-
-
-def _crews(crews: int | None) -> float:
-    """Repairs at the same time, infinitely many where omitted."""
-    return math.inf if crews is None else require_int(crews=crews, at_least=1, at_most=MOST_NODES)
+    return plain(_machine_repair(nodes, spares, load, crews))
 
 
 def _machine_repair(nodes: int, spares: int, load: Any, crews: float) -> NDArray[np.float64]:
@@ -171,54 +164,34 @@ def spares_needed(
     >>> spares_needed(nodes=2048, node_rate=3.79e-3, repair=1.0, shortage=1e-3, crews=10)
     27
     """
-    from scipy.special import bdtrc
-
     require_int(nodes=nodes, at_least=1, at_most=MOST_NODES)
     require_choice(KINDS, kind=kind)
     require_single(shortage=shortage, node_rate=node_rate, repair=repair)
     allowed = float(require_probability(shortage=shortage))
     down = float(require_rate(node_rate=node_rate)) * float(require_time(repair=repair))
-    at_once = _crews(crews)
     if allowed < 1e-300:
         raise ValueError(f"shortage must be a number >= 1e-300 and <= 1, got {shortage!r}")
     if nodes * down > LARGEST_LOAD:
         raise ValueError(f"repair must keep nodes * node_rate * repair <= {LARGEST_LOAD:g}, got {repair!r}")
-    if allowed <= (limit := _least_shortage(nodes, down, kind, at_once)):
+    if allowed <= (limit := _least_shortage(nodes, down, kind, crews)):
         raise ValueError(f"crews must be more: a shortage of {limit:.3g} stays with any spares, got {crews}")
-    if kind == "cold":
-        return _cold_spares(nodes * down, allowed, at_once)
-    if crews is None:
-        return _fewest(lambda spares: bdtrc(spares, nodes + spares, down / (1 + down)) <= allowed)
-    return _fewest(lambda spares: _machine_repair(nodes, spares, np.asarray(down), at_once) <= allowed)
 
+    def enough(spares: int) -> bool:
+        return bool(shortage_probability(nodes, spares, node_rate, repair, kind, crews) <= allowed)
 
-def _least_shortage(nodes: int, down: float, kind: str, crews: float) -> float:
-    """Shortage with infinitely many spares."""
-    from scipy.special import pdtr
-
-    if math.isinf(crews) or not down:
-        return 0.0
-    return max(0.0, 1 - crews / (nodes * down)) if kind == "cold" else float(pdtr(nodes - 1, crews / down))
-
-
-def _cold_spares(load: float, allowed: float, crews: float) -> int:
-    """First S with B(S + 1, load) <= allowed, along the recursion."""
-    spares, busy = 0, load / (1 + load)
-    while busy > allowed:
-        spares += 1
-        busy = load * busy / (min(spares + 1, crews) + load * busy)
-    return spares
-
-
-def _fewest(enough: Callable[[int], Any]) -> int:
-    """Smallest S that is enough, by doubling and bisection."""
     low, high = -1, 1
     while not enough(high):
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return 1 + low + bisect_left(range(low + 1, high), True, key=enough)
+
+
+def _least_shortage(nodes: int, down: float, kind: str, crews: int | None) -> float:
+    """Shortage with infinitely many spares."""
+    from scipy.special import pdtr
+
+    if crews is None or not down:
+        return 0.0
+    return max(0.0, 1 - crews / (nodes * down)) if kind == "cold" else float(pdtr(nodes - 1, crews / down))
 
 
 def spares_law(load: Real, shortage: Real, kind: str = "cold") -> Real:
@@ -263,14 +236,13 @@ def spares_law(load: Real, shortage: Real, kind: str = "cold") -> Real:
 
 
 def _loss_quantile(hazard: Any) -> Any:
-    """Where density(z) / P(Z < z) of a standard normal falls to a value; by bisection."""
+    """Where density(z) / P(Z < z) of a standard normal falls to a value."""
+    from scipy.optimize.elementwise import find_root
     from scipy.special import log_ndtr
 
-    low, high = -1 - hazard, np.full(np.shape(hazard), 40.0)
+    def above(z: Any, wanted: Any) -> Any:
+        return -(z**2) / 2 - log_ndtr(z) - wanted
+
     with np.errstate(divide="ignore"):
-        wanted = np.log(hazard * math.sqrt(2 * math.pi))
-    for _ in range(100):
-        middle = (low + high) / 2
-        above = -(middle**2) / 2 - log_ndtr(middle) > wanted
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return (low + high) / 2
+        wanted = np.maximum(np.log(hazard * math.sqrt(2 * math.pi)), -800.0)
+    return find_root(above, (-1 - hazard, 40.0), args=(wanted,)).x  # type: ignore[arg-type]

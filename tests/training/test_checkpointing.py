@@ -7,8 +7,7 @@ from scipy.optimize import minimize_scalar
 
 import relparallel as rp
 from relparallel.training import checkpoint_interval, checkpoint_time
-from relparallel.training.checkpointing import availability_optimal_interval
-from relparallel.training.effective_time import expected_segment_time
+from relparallel.training.checkpointing import availability_optimal_interval, expected_segment_time
 
 costs = st.floats(1e-6, 1e4)
 lives = st.floats(1e-1, 1e9)

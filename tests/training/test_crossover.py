@@ -7,7 +7,6 @@ from relparallel.training import (
     Job,
     JobShape,
     Recovery,
-    break_even_any,
     break_even_rates,
     break_even_regroup,
     break_even_repair,
@@ -122,21 +121,12 @@ def test_regrouping_takes_most_of_the_blast_radius_away():
     assert lost["regroup"] < lost["elastic"] / 5
 
 
-@given(share=st.floats(0.5, 0.99), group=st.sampled_from([1, 8, 16, 64]), pause=st.floats(0.0, 60.0))
-def test_elastic_throughput_at_the_break_even_is_the_share_of_the_rival(share, group, pause):
-    rate = 3.79e-3 / DAY
-    repair = break_even_any(share, 2048, group, rate, pause)
-    if repair:
-        assert elastic_throughput(2048, group, rate, repair, pause) == pytest.approx(share, rel=1e-12)
-    else:
-        assert elastic_throughput(2048, group, rate, 0.0, pause) <= share * (1 + 1e-12)
-
-
 @pytest.mark.parametrize("group", [16, 32, 64])
-def test_elastic_against_plenty_of_spares_is_the_closed_break_even(group):
+def test_elastic_against_plenty_of_spares_crosses_at_the_closed_break_even(group):
     # 192 spares are never short within a few days of repair, so their goodput does not depend on it.
-    rival = relative_goodput(job(group), "spares", DAY, spares=192).share
-    closed = break_even_any(rival, 2048, group, job(group).node_rate, 30.0)
+    rate, rival = job(group).node_rate, relative_goodput(job(group), "spares", DAY, spares=192).share
+    closed = ((rival * (1 + 2048 * rate * 30.0)) ** (-1 / group) - 1) / rate
+    assert elastic_throughput(2048, group, rate, closed, 30.0) == pytest.approx(rival, rel=1e-12)
     ahead, behind = (relative_goodput(job(group), "elastic", closed * f).share for f in (0.999, 1.001))
     assert ahead > relative_goodput(job(group), "spares", closed, spares=192).share > behind
 

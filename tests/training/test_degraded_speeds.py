@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from relparallel.training import JobShape, Recovery
-from relparallel.training._speeds import shards_held
+from relparallel.training.redundancy import shards_held
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def test_spare_shards_are_the_mean_over_all_sets(layout, holders):
 @pytest.mark.parametrize(("units", "holders"), [(200, 8), (600, 10), (600, 20)])
 def test_failures_that_spare_shards_endure(units, holders):
     """Holders at random endure Gamma(1/r) N^(1 - 1/r) / r failures, a little less than a ring."""
-    endured = sum(shards_held(units, dead, holders) for dead in range(units))
+    endured = sum(shards_held(units, holders, dead) for dead in range(units))
     form = math.gamma(1 / holders) * units ** (1 - 1 / holders) / holders
     assert 1.04 < endured / form < 1.12
 

@@ -20,7 +20,7 @@ from relparallel.training import (
 )
 from relparallel.training._rows import causes_of
 from relparallel.training.report import BUCKETS
-from relparallel.training.spares import erlang_b
+from relparallel.training.spares import loss_probability
 from relparallel.units import DAY, HOUR
 
 NODES, RATE = 64, 0.02 / DAY
@@ -68,7 +68,7 @@ def test_going_back_and_cold_spares_have_the_exact_buckets(level, checkpointing)
     model, recovery = job(SOFTWARE), Recovery("spares", repair=DAY, restart=100.0)
     report = run(model, checkpointing, recovery, spares=2, seed=2, level=level, years=1000)
     exact = rollback(checkpointing, causes_of(model, recovery)).buckets
-    short = erlang_b(3, NODES * RATE * DAY)
+    short = loss_probability(3, NODES * RATE * DAY)
     # While the job waits nothing happens to it: the rest of the time has the buckets of going back alone.
     # Software strikes only while it runs, so the node failures of the running time are Erlang's.
     assert within(report, "waiting", short)
@@ -116,7 +116,7 @@ def test_degraded_parts_slow_the_job_by_the_slowest(level):
 def test_racks_take_their_nodes_together():
     model = job(RACK, rate=0.0)
     report = [run(model, TWO, Recovery("spares", repair=DAY), spares=4, level=level) for level in LEVELS]
-    assert within(report[0], "waiting", erlang_b(2, 16 * 2e-8 * 3 * HOUR))
+    assert within(report[0], "waiting", loss_probability(2, 16 * 2e-8 * 3 * HOUR))
     # With identities neighbours fail, and a rack may hold spares: a little apart from the counts.
     assert report[1].buckets["waiting"] == pytest.approx(report[0].buckets["waiting"], abs=2e-4)
     assert report[0].state_loss_rate == pytest.approx(16 * 2e-8, rel=0.2)
@@ -144,7 +144,7 @@ def test_only_the_mean_repair_counts_for_cold_spares():
     report = run(
         job(), ONE, Recovery("spares", repair=DAY), spares=2, level="identity", repairs=law, years=100
     )
-    assert within(report, "waiting", erlang_b(3, NODES * RATE * DAY))
+    assert within(report, "waiting", loss_probability(3, NODES * RATE * DAY))
 
 
 def test_few_crews_are_a_queue():
@@ -214,7 +214,7 @@ def test_workers_do_not_change_the_digits():
 @pytest.mark.parametrize("level", LEVELS)
 def test_intervals_cover_the_truth(level):
     model, recovery = job(), Recovery("spares", repair=DAY, restart=100.0)
-    truth = (1 - erlang_b(4, NODES * RATE * DAY)) * rollback(ONE, causes_of(model, recovery)).share
+    truth = (1 - loss_probability(4, NODES * RATE * DAY)) * rollback(ONE, causes_of(model, recovery)).share
     options = {"level": level, "years": 5, "replications": 10}
     covered = [
         (found := run(model, ONE, recovery, 3, seed, **options).brackets["productive"])[0]

@@ -7,7 +7,7 @@ from relparallel.training import effective_training_time_ratio
 from relparallel.training._identity_kernel import new_nodes, run_identities
 from relparallel.training._job_kernel import PLACES, TIMES, Tables, new_marks, run_counts
 from relparallel.training.lifetimes import Lifetime
-from relparallel.training.spares import erlang_b
+from relparallel.training.spares import loss_probability
 
 NOTHING = (np.empty(0), np.empty(0), np.empty(0, np.int64))
 
@@ -61,7 +61,7 @@ def waiting_jobs(rng, identities):
         law = Lifetime.exponential(mtbf * nodes) if identities else None
         found.append(shares(job, 150 * mtbf, 41, rng, law)[:, :6:5])
         ratio = effective_training_time_ratio(mtbf, interval, cost, restart).mean
-        short = erlang_b(spares + 1, repair / mtbf)
+        short = loss_probability(spares + 1, repair / mtbf)
         exact.append(((1 - short) * ratio, short))
     return np.array(found), np.array(exact)
 
@@ -95,7 +95,7 @@ def test_a_hundred_thousand_gpus(law):
     job = tables(nodes, 60, rate, day, 468.0, 60.0, 600.0)
     lives = None if law is None else Lifetime.weibull(1 / rate, law)
     values = shares(job, 30 * day, 400, np.random.default_rng(13), lives)[:, 0]
-    exact = (1 - erlang_b(61, nodes * rate * day)) * effective_training_time_ratio(
+    exact = (1 - loss_probability(61, nodes * rate * day)) * effective_training_time_ratio(
         1 / (nodes * rate), 468.0, 60.0, 600.0
     ).mean
     # Superposed lives of any law are close to Poisson; what is left of the shape is in the spare pool.

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.training import shortage_probability, spares_law, spares_needed
-from relparallel.training.spares import erlang_b
+from relparallel.training.spares import loss_probability
 
 
 @given(servers=st.integers(0, 30), load=st.fractions(Fraction(1, 50), Fraction(40)))
-def test_erlang_b_is_the_quotient_of_its_sum(servers, load):
+def test_loss_probability_is_the_quotient_of_its_sum(servers, load):
     terms = [load**j / factorial(j) for j in range(servers + 1)]
-    assert erlang_b(servers, float(load)) == pytest.approx(float(terms[-1] / sum(terms)), rel=1e-12)
+    assert loss_probability(servers, float(load)) == pytest.approx(float(terms[-1] / sum(terms)), rel=1e-12)
 
 
-def test_erlang_b_takes_loads_as_arrays_and_survives_extremes():
-    busy = erlang_b(5, np.array([0.0, 1e-9, 1e30]))
+def test_loss_probability_takes_loads_as_arrays_and_survives_extremes():
+    busy = loss_probability(5, np.array([0.0, 1e-9, 1e30]))
     assert busy[0] == 0.0
     assert busy[1] == pytest.approx(1e-45 / 120, rel=1e-6)
     assert busy[2] == 1.0
