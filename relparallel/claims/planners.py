@@ -8,6 +8,7 @@ import pandas as pd
 
 from relparallel import optimize, parallel
 from relparallel.claims.registry import reproduces, theorem
+from relparallel.optimize.mesh_program import MeshProgram
 from relparallel.optimize.pipelines import dapple_sum
 from relparallel.published import data_folder
 from relparallel.units import MILLISECOND
@@ -82,7 +83,7 @@ def rule_is_optimal(profiles: int, networks: int) -> int:
 
 def mlp_problem(layers: int, batch: int, hidden: int, mesh: Any, per_byte: Any) -> optimize.OperatorProblem:
     """A training step of dense layers: forward, gradients of inputs and of weights, and the new weights."""
-    program = optimize.MeshProgram(mesh, [1.0] * len(mesh), per_byte)
+    program = MeshProgram(mesh, [1.0] * len(mesh), per_byte)
     inputs = [program.matrix(batch, hidden)]
     weights = [program.matrix(hidden, hidden) for _ in range(layers)]
     for weight in weights:
@@ -104,7 +105,7 @@ def alpa_of_dense_layers(layers: int, batch: int, hidden: int, rows: int, column
 @reproduces("alpa_ilp_attn_fwd")
 def alpa_of_attention(batch: int, sequence: int, hidden: int, devices: int) -> float:
     """Cost of the best strategies of an attention block that gathers nothing and is needed by all."""
-    program = optimize.MeshProgram((devices, 1), [1.0, 1.0], [1.0, 1.0], gather=1e8)
+    program = MeshProgram((devices, 1), [1.0, 1.0], [1.0, 1.0], gather=1e8)
     tokens = program.matrix(batch * sequence, hidden)
     heads = [program.product(tokens, program.matrix(hidden, hidden)) for _ in range(3)]
     program.whole(program.product(program.together(*heads), program.matrix(hidden, hidden)))

@@ -17,8 +17,8 @@ Where to begin, by what is bought:
 - How many GPUs answer requests in time: `nexus`. How a model is sent to a GPU: `switch_plan`, and
   `switching_time` of any grouping.
 - Which layers each stage of a pipeline has, and on how many devices: `pipedream`, `dapple`, `alpa`, `stanza`.
-- Which strategy each operator has: `operator_plan` and `anneal_plan` of an `OperatorProblem`, which a
-  `MeshProgram` of matrix products makes; by halving devices: `hypar`, `tofu`.
+- Which strategy each operator has: `operator_plan` and `anneal_plan` of an `OperatorProblem`; by halving
+  devices: `hypar`, `tofu`.
 
 Most results carry the ``formulation`` that was solved, or ``explain()`` themselves, and have ``to_frame()``.
 """

@@ -9,7 +9,6 @@ from .maintenance import (
     inspection_interval as inspection_interval,
     replacement_interval as replacement_interval,
 )
-from .mesh_program import MeshProgram as MeshProgram
 from .model_switching import switch_plan as switch_plan, switching_time as switching_time
 from .nexus import nexus as nexus
 from .operator_strategies import (
@@ -18,7 +17,6 @@ from .operator_strategies import (
     operator_plan as operator_plan,
 )
 from .partition import throughput_partition as throughput_partition
-from .pipeline_plan import PipelinePlan as PipelinePlan
 from .pipelines import alpa as alpa, dapple as dapple, pipedream as pipedream, stanza as stanza
 from .redundancy_allocation import (
     redundancy_allocation as redundancy_allocation,

@@ -29,34 +29,13 @@ subject to  x_j is one unit of flow from the source to the target, j = 1, 2
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RoutePair:
-    """Two routes with the least shared risk, and among these the shortest.
+    """Two routes with the least shared risk, and among these the shortest."""
 
-    Parameters
-    ----------
-    routes : tuple of two tuples of labels
-        Nodes along each.
-    shared : tuple
-        Risk groups that break both: names of groups, or pairs of labels for single links.
-    risk : float
-        Sum of their risks.
-    cost : float
-        Of both routes.
-    formulation : str
-        The programme that was solved.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> pair = disjoint_routes(nx.cycle_graph(4), 0, 2)
-    >>> pair.routes, pair.shared
-    (((0, 1, 2), (0, 3, 2)), ())
-    """
-
-    routes: tuple[tuple[Any, ...], tuple[Any, ...]]
-    shared: tuple[Any, ...]
-    risk: float
-    cost: float
-    formulation: str = field(repr=False)
+    routes: tuple[tuple[Any, ...], tuple[Any, ...]]  # labels of the nodes along each
+    shared: tuple[Any, ...]  # what breaks both: names of groups, pairs of labels for single links
+    risk: float  # sum of theirs
+    cost: float  # of both routes
+    formulation: str = field(repr=False)  # the programme that was solved
 
     @property
     def disjoint(self) -> bool:

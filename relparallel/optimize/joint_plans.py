@@ -57,39 +57,21 @@ POLICIES: Final = ("restart", "spares", "elastic")
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class JointPlan:
-    """The best joint choice, the proof that it is, and what speaks against the others.
-
-    Parameters
-    ----------
-    strategy, cluster, spares : Strategy, Cluster, int
-        How the job is split; all nodes that are paid for; those of them that the strategy leaves free.
-    policy, checkpoint : str
-        Recovery and checkpoints by name.
-    interval, every : float, tuple of int
-        Work between two checkpoints of the first level [s], and checkpoints of a level per one of the next.
-    throughput : float
-        Without failures [tokens/s].
-    share, tenth : float
-        Of the throughput that becomes progress: mean, and tenth percentile over the horizon.
-    counts : pandas.Series
-        Strategies by fate; they sum to all that there are.
-    search, choice : object
-        The question that was asked and what has been evaluated; the best choice in it.
-    """
+    """The best joint choice, the proof that it is, and what speaks against the others."""
 
     strategy: Strategy
-    cluster: Cluster
-    spares: int
+    cluster: Cluster  # all nodes that are paid for
+    spares: int  # those of them that the strategy leaves free
     policy: str
     checkpoint: str
-    interval: float
-    every: tuple[int, ...]
-    throughput: float
-    share: float
-    tenth: float
-    counts: pd.Series
-    search: JointSearch = field(repr=False)
-    choice: Choice = field(repr=False)
+    interval: float  # work between two checkpoints of the first level [s]
+    every: tuple[int, ...]  # checkpoints of a level per one of the next
+    throughput: float  # without failures [tokens/s]
+    share: float  # of the throughput that becomes progress
+    tenth: float  # tenth percentile of that share over the horizon
+    counts: pd.Series  # strategies by fate; they sum to all that there are
+    search: JointSearch = field(repr=False)  # the question that was asked, and what has been evaluated
+    choice: Choice = field(repr=False)  # the best in it
 
     @property
     def fabric(self) -> str:

@@ -1,15 +1,4 @@
-"""When to replace a part before it fails, and how often to look whether it has.
-
-========  ============================================================  =====================
-letter    meaning                                                       argument
-========  ============================================================  =====================
-b, eta    shape and scale of a Weibull life [s]                         ``shape``, ``scale``
-c_p       price of a planned replacement                                ``planned``
-c_f       price of a failure (or of a repair that leaves the part old)  ``failure``
-T         interval [s]
-H, M      cumulated hazard (T/eta)^b; expected renewals in T
-========  ============================================================  =====================
-"""
+"""When to replace a part before it fails, and how often to look whether it has."""
 
 import math
 from dataclasses import dataclass, field
@@ -34,30 +23,12 @@ FEW: Final = 200  # steps up to the optimum, below which they are made shorter
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class MaintenancePlan:
-    """The interval of least cost per time, beside doing nothing.
+    """The interval of least cost per time, beside doing nothing."""
 
-    Parameters
-    ----------
-    interval : float
-        T [s]; infinite where planned replacement never pays.
-    cost_rate : float
-        Cost per second at this interval.
-    unplanned : float
-        Cost per second without any plan.
-    formulation : str
-        What was minimised.
-
-    Examples
-    --------
-    >>> plan = replacement_interval(shape=2.0, scale=1e7, planned=1.0, failure=10.0)
-    >>> round(plan.interval / 1e7, 3), plan.cost_rate < plan.unplanned
-    (0.336, True)
-    """
-
-    interval: float
-    cost_rate: float
-    unplanned: float
-    formulation: str = field(repr=False)
+    interval: float  # T [s]; infinite where planned replacement never pays
+    cost_rate: float  # per second at this interval
+    unplanned: float  # cost per second without any plan
+    formulation: str = field(repr=False)  # what was minimised
 
 
 def replacement_interval(

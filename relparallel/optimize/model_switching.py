@@ -14,21 +14,11 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchPlan:
-    """Groups of layers that are sent, and computed, as one.
+    """Groups of layers that are sent, and computed, as one."""
 
-    Attributes
-    ----------
-    groups : tuple of int
-        Layers of every group.
-    time : float
-        Until the last layer has computed [s].
-    bound : float
-        What no grouping goes below [s].
-    """
-
-    groups: tuple[int, ...]
-    time: float
-    bound: float
+    groups: tuple[int, ...]  # layers of each
+    time: float  # until the last layer has computed [s]
+    bound: float  # what no grouping goes below [s]
 
 
 def switching_time(

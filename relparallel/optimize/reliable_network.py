@@ -1,15 +1,7 @@
 """The cheapest network that is reliable enough, out of candidate links with prices and failures.
 
-========  ============================================================  =====================
-letter    meaning                                                       argument
-========  ============================================================  =====================
-E         candidate links                                               ``candidates``
-c_e       price of link e                                               ``cost``
-d_e       probability that link e is down                               1 - ``link_up``
-U(Y)      probability that the links Y do not connect the terminals
-U0        largest admitted unreliability                                ``unreliability``
-x_e       1 if link e is bought
-========  ============================================================  =====================
+E are candidate links with prices c_e that are down with probabilities d_e, x_e = 1 where e is bought; U(Y) is
+the probability that the links Y do not connect the terminals, U0 its largest admitted value.
 """
 
 from __future__ import annotations

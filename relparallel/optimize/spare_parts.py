@@ -34,33 +34,13 @@ where       P_i(S) is the probability that S spares of kind i are not enough ({k
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class SparesPlan:
-    """The cheapest stock that is enough.
+    """The cheapest stock that is enough."""
 
-    Parameters
-    ----------
-    spares : tuple of int
-        Of every kind of part.
-    shortage : tuple of float
-        Probability that they are not enough, by kind.
-    availability : float
-        Probability that all of them are enough.
-    cost : float
-        Of all spares.
-    formulation : str
-        The programme that was solved.
-
-    Examples
-    --------
-    >>> plan = spares(count=2048, mtbf=2.3e7, lead=86400.0, availability=0.999)
-    >>> plan.spares, round(plan.availability, 5)
-    ((18,), 0.99959)
-    """
-
-    spares: tuple[int, ...]
-    shortage: tuple[float, ...]
-    availability: float
-    cost: float
-    formulation: str = field(repr=False)
+    spares: tuple[int, ...]  # of every kind of part
+    shortage: tuple[float, ...]  # probability that they are not enough, by kind
+    availability: float  # probability that all of them are enough
+    cost: float  # of all spares
+    formulation: str = field(repr=False)  # the programme that was solved
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per kind of part."""
