@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_real
 from relparallel.optimize._common import one_number, shown
-from relparallel.optimize._milp import least
+from relparallel.optimize._multiple_choice import Options, by_programme
 from relparallel.training import shortage_probability
 
 if TYPE_CHECKING:
@@ -186,16 +186,11 @@ def _enough(part: tuple[float, ...], kind: str, allowed: float) -> int:
 
 def _cheapest(short: list[FloatArray], floors: list[int], prices: FloatArray, wanted: float) -> list[int]:
     """Stock of every kind: one level each, least cost, enough together."""
-    from scipy.sparse import block_diag, csr_array, vstack
-
     if len(short) == 1:
         return [floors[0] + int(np.argmax(short[0] <= 1 - wanted))]
-    cost = np.concatenate([c * np.arange(levels.size) for c, levels in zip(prices, short, strict=True)])
-    gain = np.concatenate([np.log1p(-levels) for levels in short]) / -math.log(wanted)
-    rows = vstack([block_diag([np.ones((1, levels.size)) for levels in short]), csr_array(gain[None])])
-    ones = np.ones(len(short))
-    x, _ = least(cost, rows, np.r_[ones, -1.0], np.r_[ones, np.inf])
-    if x is None:
-        raise RuntimeError("no stock is enough although equal shares are")
-    start = np.cumsum([0, *(levels.size for levels in short[:-1])])
-    return [int(o) for o in np.flatnonzero(x) - start + np.array(floors)]
+    options = [
+        Options(use=np.log1p(-levels)[:, None] / math.log(wanted), gain=-price * np.arange(levels.size))
+        for price, levels in zip(prices.tolist(), short, strict=True)
+    ]
+    (picks,) = by_programme(options, np.ones((1, 1)), ("shortage",))
+    return [low + pick for low, pick in zip(floors, picks, strict=True)]
