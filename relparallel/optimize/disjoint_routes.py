@@ -65,10 +65,8 @@ def disjoint_routes(
         Links that one event (a cut duct, a lost feed) takes together.
     cost : str, float, array [m] or mapping
         Length of every link.
-    risk : Mapping of name to float, optional
-        Probability or weight of every group, 1 where left out.
-    link_risk : float
-        Of every single link.
+    risk, link_risk : Mapping of name to float, float, optional
+        Probability or weight of every group, 1 where left out, and of every single link.
 
     Returns
     -------

@@ -38,14 +38,10 @@ def replacement_interval(
 
     Parameters
     ----------
-    shape : float
-        b of the Weibull distribution, from 0.1 to 50; a part ages if it is above 1.
-    scale : float
-        eta [s].
-    planned : float
-        Price c_p of a planned replacement.
-    failure : float
-        Price c_f of a failure, of a minimal repair under that policy.
+    shape, scale : float
+        b of the Weibull distribution, from 0.1 to 50 (a part ages if it is above 1), and eta [s].
+    planned, failure : float
+        Prices c_p of a planned replacement, c_f of a failure, or of a minimal repair under that policy.
     policy : {"age", "block", "minimal"}
         Replace at an age; at fixed times and at failures; at fixed times with minimal repair in between.
 
@@ -149,12 +145,9 @@ def inspection_interval(rate: float, inspection: float, downtime: float) -> Main
 
     Parameters
     ----------
-    rate : float
-        Failures per second of a part whose failure nobody sees.
-    inspection : float
-        Price c_i of one look, which also renews the part.
-    downtime : float
-        Cost c_d per second that the part is down unseen.
+    rate, inspection, downtime : float
+        Failures per second of a part whose failure nobody sees; price c_i of one look, which also renews the
+        part; cost c_d per second that it is down unseen.
 
     Returns
     -------

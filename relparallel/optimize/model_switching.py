@@ -28,10 +28,8 @@ def switching_time(
 
     Parameters
     ----------
-    send, compute : array
-        Seconds of every layer.
-    groups : sequence of int
-        Layers of every group.
+    send, compute, groups : array, array, sequence of int
+        Seconds of every layer; layers of every group.
     per_send, per_group : float
         Seconds that a group adds to sending and to computing.
 
@@ -67,8 +65,7 @@ def switch_plan(send: ArrayLike, compute: ArrayLike, *, per_send: float, per_gro
 
     Parameters
     ----------
-    send, compute : array
-    per_send, per_group : float
+    send, compute, per_send, per_group : array, array, float, float
         As for `switching_time`.
 
     Returns

@@ -79,12 +79,9 @@ def nexus(
 
     Parameters
     ----------
-    latencies : mapping of str to sequence of float
-        By session, seconds of a batch of 1, 2, ... requests, growing.
-    objectives : mapping of str to float
-        Most seconds from a request to its answer.
-    rates : mapping of str to float
-        Requests per second.
+    latencies, objectives, rates : mapping of str to sequence of float, to float, to float
+        By session: growing seconds of a batch of 1, 2, ... requests; most seconds from a request to its
+        answer; requests per second.
 
     Returns
     -------

@@ -81,10 +81,8 @@ def redundancy_allocation(
     ----------
     components : pandas.DataFrame
         A row per part that can be bought, with columns subsystem, reliability and one per resource.
-    cost_limit, weight_limit : float, optional
-        Limits of the resources ``cost`` and ``weight``.
-    limits : Mapping of str to float, optional
-        Limits of any resources by column.
+    cost_limit, weight_limit, limits : float, float, Mapping of str to float, optional
+        Limits of the resources ``cost`` and ``weight``, and of any by column.
     needed : int or sequence of int
         Working parts k that a subsystem needs, of all or of each in the order of the table.
     most : int

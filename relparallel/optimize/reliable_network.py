@@ -65,10 +65,8 @@ def reliable_network(
         Probability that a link or a node is up, as `relparallel.reliability.evaluate`.
     cost : str, float, array [m] or mapping
         Price of every link, by attribute, in the order of the links, or by pair of labels.
-    max_rounds : int
-        Relaxations after which the best network is returned with the bound that was reached.
-    max_seconds : float
-        Time after which it is, s.
+    max_rounds, max_seconds : int, float
+        Relaxations, and time [s], after which the best network is returned with the bound that was reached.
 
     Returns
     -------

@@ -67,16 +67,11 @@ def spares(
 
     Parameters
     ----------
-    count : int or array [i]
-        Parts in use.
-    mtbf : float or array [i]
-        Mean time between failures of one part [s].
-    lead : float or array [i]
-        Mean time until a failed part is replaced or repaired [s].
+    count, mtbf, lead, price : float or array [i]
+        Parts in use; mean time between failures of one, and until a failed one is replaced or repaired [s];
+        price of a spare.
     availability : float
         Least probability that no kind is short, in (0, 1).
-    price : float or array [i]
-        Of one spare.
     kind : {"shelf", "cold", "hot"}
         Parts on a shelf for a fleet that goes on failing, or spares of a job that waits (cold), or spares
         that run and fail themselves (hot).
