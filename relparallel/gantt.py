@@ -81,10 +81,8 @@ def label_kinds(timeline: Timeline, ax: Axes) -> None:
 
     Parameters
     ----------
-    timeline : Timeline
-        What was drawn.
-    ax : Axes
-        Where.
+    timeline, ax : Timeline, Axes
+        What was drawn, and where.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Published reliabilities of whole fabrics: closed forms, each beside the frontier DP where it fits."""
+"""Reliabilities of whole fabrics: closed forms and lumping, each beside the frontier DP where it fits."""
 
 import math
 from typing import Any, Literal
@@ -9,6 +9,10 @@ from scipy.integrate import quad
 from relparallel import reliability, topology
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact
+from relparallel.reliability.lumped.lumping import fat_tree_connected
+from relparallel.reliability.problem import read_problem
+from relparallel.reliability.sensitivity.class_importance import class_importance
+from relparallel.reliability.sensitivity.gradient import importance
 
 
 @reproduces("NR-ftsw-*")
@@ -126,3 +130,34 @@ def dcell_is_best_for_switches() -> tuple[float, float]:
     """DCell is best for switch failures: half as many cuts of two switches as a BCube."""
     # One cut of two switches for two servers of a DCell_1, two for two servers of a BCube_1.
     return _shorter("switches")
+
+
+@theorem("THM-reliability-lumping", system="fat-tree")
+def lumping_equals_programme() -> tuple[float, float]:
+    """Lumped by the symmetry of its cores, the k=4 fat-tree with all parts failing has the same U."""
+    # Switches of each tier, links of each kind.
+    fabric = topology.fat_tree(4)
+    node = np.array([1.0, 0.98, 0.9, 0.95])[fabric.tier]
+    link = np.array([1.0, 1.0, 0.93, 0.97])[fabric.tier[fabric.edges].max(axis=1)]
+    lumped = fat_tree_connected(4, 0.95, 0.9, 0.98, 0.97, 0.93)
+    return lumped.unreliability, reliability.evaluate(fabric, "all", link, node, method="exact").unreliability
+
+
+@theorem("THM-reliability-lumping-switches", system="fat-tree")
+def lumping_equals_closed_form() -> tuple[float, float]:
+    """Where only switches fail, lumping the k=6 fat-tree and the epidemic closed form agree on U."""
+    # Cores and aggregation switches.
+    closed = reliability.fat_tree_pods_connected(6, 0.9, 0.85)
+    return fat_tree_connected(6, core_up=0.9, aggregation_up=0.85).unreliability, closed.unreliability
+
+
+@theorem("THM-importance-classes", system="Importance measures")
+def classes_equal_the_sweep_back() -> tuple[float, float]:
+    """A class's share of the derivative of the lumped sum is Birnbaum's measure of each part."""
+    # One core of the k=4 fat-tree with all parts failing: by classes, and by the sweep back.
+    fabric = topology.fat_tree(4)
+    problem = read_problem(fabric, "all", 0.97, np.array([0.999, 0.98, 0.9, 0.95])[fabric.tier])
+    core = len(problem.edges) + int(np.flatnonzero(fabric.is_kind("core"))[0])
+    swept = importance(problem, fabric)
+    (row,) = np.flatnonzero(swept.part == core)
+    return float(class_importance(fabric, problem)[1][core]), float(swept.birnbaum[row])

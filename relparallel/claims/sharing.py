@@ -6,15 +6,16 @@ import numpy as np
 import pandas as pd
 
 from relparallel import hardware, optimize, workload
+from relparallel.claims._rows import derived
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.published import Fact, data_folder
+from relparallel.published import Fact
 from relparallel.units import MILLISECOND
 
 
 @reproduces("pollux_*_w6", system="Pollux simulator")
 def mean_completion(workload: str, policy: str) -> float:
     """Mean time of a replay, from ``data/derived/shared_clusters.csv``."""
-    table = pd.read_csv(data_folder() / "derived" / "shared_clusters.csv").set_index(["workload", "policy"])
+    table = derived("shared_clusters").set_index(["workload", "policy"])
     return float(table["mean"][workload, policy])
 
 

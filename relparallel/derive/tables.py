@@ -22,6 +22,7 @@ from relparallel import communication, optimize, training
 from relparallel.derive.calibrations import calibration_tables
 from relparallel.derive.plans import PLAN_TABLES
 from relparallel.derive.sharing import sharing_tables
+from relparallel.optimize.partition import latency_partition, partition_loads
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
 from relparallel.reliability import evaluate
@@ -173,9 +174,9 @@ def _partition_table(graphs: list[Path], folder: Path) -> pd.DataFrame:
             "accelerators": problem.accelerators,
         }  # fmt: skip
         if name.startswith("latency"):
-            row["greedy_latency"] = optimize.latency_partition(problem, method="greedy").latency
+            row["greedy_latency"] = latency_partition(problem, method="greedy").latency
             if len(problem) <= _SMALL:
-                least = optimize.latency_partition(problem)
+                least = latency_partition(problem)
                 row |= {"latency": least.latency, "bound": least.bound, "proven": least.proven}
         else:
             best = optimize.throughput_partition(problem)
@@ -197,7 +198,7 @@ def _experts_load(path: Path, split: Path) -> float:
     problem, devices = read_partition_problem(path), json.loads(split.read_text())["fpgas"]
     where = {node: place for place, device in enumerate(devices) for node in device["nodes"]}
     ids = sorted(node["id"] for node in json.loads(path.read_text())["nodes"])
-    return float(optimize.partition_loads(problem, [where[i] for i in ids], problem.accelerators).max())
+    return float(partition_loads(problem, [where[i] for i in ids], problem.accelerators).max())
 
 
 def _spot_table(path: Path) -> pd.DataFrame:

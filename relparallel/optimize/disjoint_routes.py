@@ -29,34 +29,13 @@ subject to  x_j is one unit of flow from the source to the target, j = 1, 2
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RoutePair:
-    """Two routes with the least shared risk, and among these the shortest.
+    """Two routes with the least shared risk, and among these the shortest."""
 
-    Parameters
-    ----------
-    routes : tuple of two tuples of labels
-        Nodes along each.
-    shared : tuple
-        Risk groups that break both: names of groups, or pairs of labels for single links.
-    risk : float
-        Sum of their risks.
-    cost : float
-        Of both routes.
-    formulation : str
-        The programme that was solved.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> pair = disjoint_routes(nx.cycle_graph(4), 0, 2)
-    >>> pair.routes, pair.shared
-    (((0, 1, 2), (0, 3, 2)), ())
-    """
-
-    routes: tuple[tuple[Any, ...], tuple[Any, ...]]
-    shared: tuple[Any, ...]
-    risk: float
-    cost: float
-    formulation: str = field(repr=False)
+    routes: tuple[tuple[Any, ...], tuple[Any, ...]]  # labels of the nodes along each
+    shared: tuple[Any, ...]  # what breaks both: names of groups, pairs of labels for single links
+    risk: float  # sum of theirs
+    cost: float  # of both routes
+    formulation: str = field(repr=False)  # the programme that was solved
 
     @property
     def disjoint(self) -> bool:
@@ -86,10 +65,8 @@ def disjoint_routes(
         Links that one event (a cut duct, a lost feed) takes together.
     cost : str, float, array [m] or mapping
         Length of every link.
-    risk : Mapping of name to float, optional
-        Probability or weight of every group, 1 where left out.
-    link_risk : float
-        Of every single link.
+    risk, link_risk : Mapping of name to float, float, optional
+        Probability or weight of every group, 1 where left out, and of every single link.
 
     Returns
     -------

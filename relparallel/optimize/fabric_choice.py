@@ -1,13 +1,4 @@
-"""The cheapest fabric of a catalogue that gives its hosts an availability, and why the others are not it.
-
-========  ============================================================  =====================
-letter    meaning                                                       argument
-========  ============================================================  =====================
-N         hosts that are needed                                         ``hosts``
-u         unavailability: what it is of says the requirement            ``requirement``
-u0        its largest admitted value                                    ``unavailability``
-========  ============================================================  =====================
-"""
+"""The cheapest fabric of a catalogue that gives its hosts an availability, and why the others are not it."""
 
 from __future__ import annotations
 
@@ -41,24 +32,8 @@ where       u(f) is the probability that {meaning}"""
 class FabricChoice:
     """Every fabric with its price and its bracket, and the cheapest that is good enough for certain.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        A row per fabric by cost: hosts, cost [USD], cost per host, lower, upper (bracket of u; not a number
-        where a fabric is too small).
-    hosts : int
-        Hosts that are needed.
-    unavailability : float
-        Largest admitted u.
-    requirement : {"pair", "job", "all", "share"}
-        What u is.
-
-    Examples
-    --------
-    >>> import relparallel as rp
-    >>> choice = cheapest_fabric({"one spine": rp.topology.leaf_spine(4, 1, 4)}, 16, 0.01)
-    >>> choice.name, choice.at(1e-9).name
-    ('one spine', None)
+    ``table`` has a row per fabric by cost: hosts, cost [USD], cost per host, lower, upper (bracket of u; NaN
+    where a fabric is too small).
     """
 
     table: pd.DataFrame

@@ -90,36 +90,10 @@ class StatisticalGoodput:
 
 
 def statistical_goodput_fit(times: pd.DataFrame, *, noise: float, batch: int) -> StatisticalGoodput:
-    """Fit the step time of Pollux to measured steps.
+    """The step time of Pollux fitted to measured steps, given in the columns of `_TIMES` [s].
 
-    Parameters
-    ----------
-    times : DataFrame
-        ``num_nodes``, ``num_replicas``, ``local_bsz`` (samples per replica), ``step_time`` and ``sync_time``
-        [s], the part of the step that waits for gradients. On one node and on several, with and without
-        partners.
-    noise : float
-        Gradient noise scale [samples].
-    batch : int
-        Samples M0.
-
-    Returns
-    -------
-    StatisticalGoodput
-        Of least mean square error of the logarithms of ``step_time - sync_time`` and of ``step_time``, as in
-        Qiao et al., "Pollux", OSDI 2021, section 4.1.
-
-    Examples
-    --------
-    >>> true = StatisticalGoodput(
-    ...     compute=0.1, compute_per_sample=0.01, nodes=0.05, nodes_per_replica=0.005, local=0.02,
-    ...     local_per_replica=0.002, overlap=2, noise=1280, batch=128)
-    >>> rows = [(n, k, m) for n, k in ((1, 1), (1, 2), (1, 4), (2, 4), (4, 16)) for m in (16, 32, 64)]
-    >>> times = pd.DataFrame(rows, columns=["num_nodes", "num_replicas", "local_bsz"])
-    >>> times["step_time"] = true.step_time(*times.to_numpy().T)
-    >>> times["sync_time"] = times["step_time"] - 0.1 - 0.01 * times["local_bsz"]
-    >>> round(statistical_goodput_fit(times, noise=1280, batch=128).nodes_per_replica, 4)
-    0.005
+    ``sync_time`` is the part of the step that waits for gradients. Of least mean square error of the
+    logarithms of ``step_time - sync_time`` and of ``step_time`` (Qiao et al., OSDI 2021, section 4.1).
     """
     require_real(noise=noise, at_least=0, at_most=1e30)
     require_int(batch=batch, at_least=1)

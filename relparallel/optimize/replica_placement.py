@@ -1,14 +1,4 @@
-"""Which node keeps a copy of which checkpoint: never one that falls with its owner.
-
-========  ============================================================  ====================
-letter    meaning                                                       argument
-========  ============================================================  ====================
-N         nodes                                                         (length of a domain)
-m         copies of each node's shard besides its own                   ``copies``
-b         copies that a node has room for                               ``room``
-A         a set of owners                                               (the violator)
-========  ============================================================  ====================
-"""
+"""Which node keeps a copy of which checkpoint: never one that falls with its owner."""
 
 from __future__ import annotations
 
@@ -33,30 +23,13 @@ MOST_CLASSES = 2048  # nodes with the same domains are one class; the network ha
 class HallViolator:
     """Why no placement exists: owners that need more copies than the others have room for.
 
-    Parameters
-    ----------
-    owners : int64 array
-        The set A of nodes.
-    needed : int
-        Copies that they need, m |A|.
-    room : int
-        Copies that all nodes together can take from them.
-
-    Notes
-    -----
     A node j takes at most min(b, number of owners in A that may use it). That the sum over j is below m |A|
     refutes every placement; it is Hall's condition for b-matchings, and the minimum cut of the network.
-
-    Examples
-    --------
-    >>> found = place_replicas({"rack": [0, 0, 0, 1]}, copies=1)
-    >>> found.violator.owners.tolist(), found.violator.needed, found.violator.room
-    ([0, 1, 2], 3, 1)
     """
 
-    owners: NDArray[np.int64]
-    needed: int
-    room: int
+    owners: NDArray[np.int64]  # the set A
+    needed: int  # copies, m |A|
+    room: int  # copies that all nodes together can take from them
 
     def __str__(self) -> str:
         first = ", ".join(map(str, self.owners[:6].tolist())) + (", ..." if self.owners.size > 6 else "")
@@ -68,25 +41,10 @@ class HallViolator:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ReplicaPlacement:
-    """Holders of the copies, or the proof that there are none.
+    """Holders of the copies, or the proof that there are none."""
 
-    Parameters
-    ----------
-    domains : Mapping of str to int64 array [N]
-        Number of the domain of every node, by kind.
-    holders : int64 array [N, m], optional
-        Nodes that keep the copies of each node.
-    violator : HallViolator, optional
-        Why not; one of the two is given.
-
-    Examples
-    --------
-    >>> place_replicas({"rack": [0, 0, 1, 1], "power": [0, 1, 0, 1]}).holders.ravel().tolist()
-    [3, 2, 1, 0]
-    """
-
-    domains: Mapping[str, NDArray[np.int64]]
-    holders: NDArray[np.int64] | None = None
+    domains: Mapping[str, NDArray[np.int64]]  # by kind, number of the domain of every node, [N]
+    holders: NDArray[np.int64] | None = None  # nodes that keep the copies of each node, [N, m]
     violator: HallViolator | None = None
 
     @property

@@ -28,44 +28,20 @@ _NO_SIGNAL: Final = 1e-12  # least square of a mean gradient over its variance: 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Application:
-    """A kind of training job: seconds of its steps, worth of its batches, length.
-
-    Attributes
-    ----------
-    name : str
-        What it is called in a table of jobs.
-    step_times : callable
-        From GPUs per node and samples per GPU to the seconds of a step and of its wait for gradients.
-    progress : array
-        Progress at the end of every epoch, from 0 [steps of the smallest batch].
-    batches : array
-        Batch sizes at which gradients were measured, [B].
-    square, variance : array
-        Squared norm and variance of the gradient by batch size and epoch, [B, epochs].
-    iterations : array
-        Optimizer steps until the end of every epoch by batch size, [B, epochs].
-    smallest, largest : int
-        Samples that a GPU may take at a time.
-    most : int
-        GPUs that a scheduler may give, where it chooses the number.
-    model : StatisticalGoodput
-        What a scheduler believes.
-    measured : DataFrame or None
-        Steps that the model was fitted to.
-    """
+    """A kind of training job: seconds of its steps, worth of its batches, length."""
 
     name: str
-    step_times: Times
-    progress: FloatArray
-    batches: NDArray[np.int64]
-    square: FloatArray
-    variance: FloatArray
-    iterations: FloatArray
-    smallest: int
+    step_times: Times  # of GPUs per node and samples per GPU: seconds of a step, and of its wait
+    progress: FloatArray  # at the end of every epoch, from 0 [steps of the smallest batch]
+    batches: NDArray[np.int64]  # sizes at which gradients were measured, [B]
+    square: FloatArray  # squared norm of the gradient, [B, epochs]
+    variance: FloatArray  # of the gradient, [B, epochs]
+    iterations: FloatArray  # optimizer steps until the end of every epoch, [B, epochs]
+    smallest: int  # samples that a GPU may take at a time
     largest: int
-    most: int
-    model: StatisticalGoodput
-    measured: pd.DataFrame | None = None
+    most: int  # GPUs that a scheduler may give, where it chooses the number
+    model: StatisticalGoodput  # what a scheduler believes
+    measured: pd.DataFrame | None = None  # steps that the model was fitted to
     _seen: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -206,31 +182,10 @@ def _modelled(model: StatisticalGoodput) -> Times:
 def read_application(
     folder: str | PathLike[str], *, epochs: int, largest: int | None = None, most: int = 64
 ) -> Application:
-    """Read the measured steps and gradients of an application in the format of Pollux's artefact.
+    """Measured steps and gradients of an application in the format of Pollux's artefact.
 
-    Parameters
-    ----------
-    folder : str or path
-        With ``placements.csv``, ``scalability.csv`` and a ``validation-M.csv`` for every batch size M.
-    epochs : int
-        Epochs until the job is done.
-    largest : int, optional
-        Most samples per GPU; by default as many as were measured.
-    most : int, optional
-        GPUs that a scheduler may give, where it chooses the number.
-
-    Returns
-    -------
-    Application
-        Placements that were not measured are interpolated linearly between nodes, replicas and samples.
-
-    References
-    ----------
-    Qiao et al., "Pollux", OSDI 2021, section 5.3 and its artefact.
-
-    Examples
-    --------
-    >>> read_application("traces/cifar10", epochs=100)  # doctest: +SKIP
+    Its folder holds ``placements.csv``, ``scalability.csv`` and a ``validation-M.csv`` for each batch size M.
+    Placements that were not measured are interpolated linearly between nodes, replicas and samples.
     """
     require_int(epochs=epochs, at_least=1)
     require_int(most=most, at_least=1)
@@ -286,23 +241,7 @@ def _interpolated(placed: pd.DataFrame, every: pd.DataFrame) -> Times:
 
 
 def read_shared_jobs(path: str | PathLike[str]) -> pd.DataFrame:
-    """Read the jobs of a workload in the format of Pollux's artefact.
-
-    Parameters
-    ----------
-    path : str or path
-        A CSV file with ``name``, ``time`` of arrival [s], ``application``, ``num_replicas`` (GPUs asked for)
-        and ``batch_size``.
-
-    Returns
-    -------
-    DataFrame
-        Those columns.
-
-    Examples
-    --------
-    >>> read_shared_jobs("workloads/workload-6.csv")  # doctest: +SKIP
-    """
+    """Jobs of a workload in the format of Pollux's artefact: arrivals [s], GPUs asked for, batches."""
     require_instance((str, PathLike), path=path)
     return _table(Path(path), ["time", "num_replicas", "batch_size"], ["name", "application"])
 

@@ -1,14 +1,6 @@
 """The cheapest links that make a network survive any k - 1 failures of links, or of nodes.
 
-========  ============================================================  =====================
-letter    meaning                                                       argument
-========  ============================================================  =====================
-G         what is there                                                 ``network``
-E         candidate links                                               ``candidates``
-k         connectivity wanted                                           ``connectivity``
-c_e       price of link e                                               ``cost``
-delta(S)  links with one end in the set S of nodes
-========  ============================================================  =====================
+G is what is there, E are candidate links with prices c_e, delta(S) links with one end in a set S of nodes.
 """
 
 from __future__ import annotations
