@@ -5,6 +5,7 @@ from scipy.optimize import linprog
 
 from relparallel import hardware, parallel, topology, units
 from relparallel.claims.registry import reproduces, theorem
+from relparallel.parallel.collective_time import crossover_size, overlap_time
 
 _NODES = parallel.Links(
     latency=2e-6, bandwidth=230 * units.GB, network_latency=8e-6, network_bandwidth=180 * units.GB
@@ -74,7 +75,7 @@ def tree_ring_crossover() -> tuple[float, float]:
     """  # noqa: D205
     # Size found by bisection, and the formula.
     links = parallel.Links(latency=4e-6, bandwidth=100 * units.GB, network_latency=0, network_bandwidth=1)
-    found = parallel.crossover_size("all_reduce", "tree", "ring", 64, 64, links)
+    found = crossover_size("all_reduce", "tree", "ring", 64, 64, links)
     return found, 4e-6 * 100 * units.GB * (63 - 6) / (6 - 63 / 64)
 
 
@@ -104,7 +105,7 @@ def overlap_worth() -> tuple[float, float]:
     """Slowed a and b times, overlapping saves nothing where 1/a + 1/b = 1, whatever the times."""
     # Overlapped times of four pairs for a = 3 and b = 3/2, and one after the other.
     work, sent = np.array([0.2, 1.0, 3.0, 7.0]), np.array([5.0, 2.0, 3.0, 0.1])
-    overlapped = parallel.overlap_time(work, sent, compute_slowdown=3, communication_slowdown=1.5)
+    overlapped = overlap_time(work, sent, compute_slowdown=3, communication_slowdown=1.5)
     return float(overlapped.sum()), float(work.sum() + sent.sum())
 
 

@@ -4,6 +4,7 @@ from .collective_time import (
     COLLECTIVES as COLLECTIVES,
     collective as collective,
     collective_time as collective_time,
+    fastest_algorithm as fastest_algorithm,
 )
 from .collectives import (
     Links as Links,
@@ -36,15 +37,9 @@ from .memory_forms import (
 )
 from .nccl import nccl_times as nccl_times
 from .ordering import fluid_bound as fluid_bound, order as order, tune_partition as tune_partition
-from .overlap import (
-    overlap_time as overlap_time,
-    prefetched_time as prefetched_time,
-    prefetched_timeline as prefetched_timeline,
-)
 from .resharding import Resharding as Resharding, reshard as reshard
 from .round_plans import plan_rounds as plan_rounds
 from .schedules import simulate_schedule as simulate_schedule
-from .selection import crossover_size as crossover_size, fastest_algorithm as fastest_algorithm
 from .servers import (
     byteps_time as byteps_time,
     server_time as server_time,
