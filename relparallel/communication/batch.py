@@ -6,10 +6,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import real, record, require_int, require_real
+from relparallel._checks import real, record, require_callable, require_int, require_number, require_real
 from relparallel.communication.descent import Gradient
-from relparallel.communication.recurrence import require_callable
-from relparallel.parallel._arguments import require_number
 
 Vector = NDArray[np.float64]
 _EPSILON: Final = 1e-8  # of Adam

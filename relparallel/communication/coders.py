@@ -5,8 +5,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_real
-from relparallel.parallel._arguments import bare
+from relparallel._checks import bare, require_real
 
 _GOLDEN: Final = (np.sqrt(5) + 1) / 2
 

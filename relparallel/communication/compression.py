@@ -11,9 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_int, require_real, require_rng
+from relparallel._checks import require_choice, require_int, require_number, require_real, require_rng
 from relparallel.communication.coders import elias_lengths, golomb_lengths, golomb_parameter
-from relparallel.parallel._arguments import require_number
 from relparallel.parallel.algorithms import tree_edges
 from relparallel.workload.precision import FORMATS, NumberFormat
 

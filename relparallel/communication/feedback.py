@@ -6,11 +6,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_instance, require_int, require_rng
+from relparallel._checks import (
+    require_callable,
+    require_flag,
+    require_instance,
+    require_int,
+    require_number,
+    require_rng,
+)
 from relparallel.communication.compression import Compressor, Message, global_top_k, top_k
 from relparallel.communication.descent import Gradient
-from relparallel.communication.recurrence import require_callable
-from relparallel.parallel._arguments import require_number
 
 
 class Memory(NamedTuple):

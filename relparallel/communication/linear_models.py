@@ -5,10 +5,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_int, require_real, require_rng
+from relparallel._checks import (
+    require_callable,
+    require_choice,
+    require_int,
+    require_number,
+    require_real,
+    require_rng,
+)
 from relparallel.communication.descent import Gradient
-from relparallel.communication.recurrence import require_callable
-from relparallel.parallel._arguments import require_number
 
 Vector = NDArray[np.float64]
 

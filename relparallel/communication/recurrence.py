@@ -6,13 +6,12 @@ and predictions of weights are further components of x.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_instance, require_int, require_real
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import require_callable, require_instance, require_int, require_number, require_real
 
 Taps: TypeAlias = Mapping[int, ArrayLike]
 LONGEST_DELAY: Final = 4096  # the companion matrix is dense
@@ -81,20 +80,3 @@ def _checked(taps: Taps) -> tuple[list[int], NDArray[np.float64]]:
     if len(shapes) > 1 or len({*blocks[0].shape}) > 1 or blocks[0].ndim > 2:
         raise ValueError(f"taps must be numbers or square blocks of one shape, got shapes {sorted(shapes)}")
     return delays, np.array(blocks)
-
-
-def require_callable(**named: Any) -> None:
-    """Refuse what cannot be called."""
-    for name, value in named.items():
-        if not callable(value):
-            raise TypeError(f"{name} must be a function, got {value!r}")
-
-
-def require_broadcast(**named: Any) -> None:
-    """Refuse arrays whose shapes do not broadcast against each other."""
-    shapes = {name: np.shape(value) for name, value in named.items()}
-    try:
-        np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        given = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(f"{', '.join(shapes)} must have shapes that broadcast, got {given}") from None

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_int, require_real
-from relparallel.communication.recurrence import LONGEST_DELAY, Taps, require_broadcast
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import require_broadcast, require_flag, require_int, require_number, require_real
+from relparallel.communication.recurrence import LONGEST_DELAY, Taps
 
 
 def pipeline_delays(stages: int, micro_batches: int = 1) -> NDArray[np.float64]:

@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_choice, require_probability, require_real
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import require_choice, require_number, require_probability, require_real
 
 _FIBRE: Final = 4.76e-9  # s per metre of cable
 _HEADERS: Final = {

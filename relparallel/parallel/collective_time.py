@@ -14,9 +14,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_choice, require_instance, require_real
+from relparallel._checks import (
+    MOST_DEVICES,
+    bare,
+    require_choice,
+    require_instance,
+    require_number,
+    require_real,
+    require_whole,
+)
 from relparallel.parallel import algorithms, server_rounds
-from relparallel.parallel._arguments import MOST_DEVICES, bare, require_number, require_whole
 from relparallel.parallel.collectives import COLLECTIVES as COLLECTIVES, Links, Round
 from relparallel.parallel.levels import best_blueconnect_order, blueconnect_time, require_levels
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_real
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import require_number, require_real
 from relparallel.parallel.collectives import Round, messages
 
 

@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_instance, require_real
+from relparallel._checks import (
+    require_choice,
+    require_indices,
+    require_instance,
+    require_number,
+    require_real,
+)
 from relparallel.hardware import Cluster
 from relparallel.metrics._network import arcs_of, require_alive
-from relparallel.parallel._arguments import require_indices, require_number
 from relparallel.parallel.collective_time import RINGS, one_ring
 from relparallel.parallel.flows import Wiring, sparse_rows
 from relparallel.parallel.strategy import Placement

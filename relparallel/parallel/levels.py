@@ -9,8 +9,7 @@ from itertools import chain
 
 import numpy as np
 
-from relparallel._checks import require_int, require_real
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import require_int, require_number, require_real
 from relparallel.parallel.algorithms import between_nodes, in_nodes
 from relparallel.parallel.collectives import (
     Round,

@@ -10,8 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
-from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, bare, require_whole
+from relparallel._checks import (
+    MOST_BYTES,
+    MOST_DEVICES,
+    bare,
+    require_choice,
+    require_flag,
+    require_instance,
+    require_int,
+    require_real,
+    require_whole,
+)
 from relparallel.parallel._memory_kernel import FLIGHT_RULES, flight, layer_bytes, state_bytes
 from relparallel.parallel.schedules import SCHEDULES, TABLE
 from relparallel.parallel.strategy import RECOMPUTE, Strategy

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_int
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import require_choice, require_int, require_number
 from relparallel.published import facts
 from relparallel.units import GB, MICROSECOND
 

@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_choice, require_int
-from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, require_number
+from relparallel._checks import MOST_BYTES, MOST_DEVICES, require_choice, require_int, require_number
 from relparallel.parallel.collectives import Whole
 from relparallel.parallel.sharding import require_boxes
 from relparallel.parallel.timeline import Timeline

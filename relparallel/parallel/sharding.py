@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_instance, require_int, require_real
-from relparallel.parallel._arguments import MOST_BYTES, require_number
+from relparallel._checks import MOST_BYTES, require_instance, require_int, require_number, require_real
 from relparallel.parallel.collectives import Whole, bounds
 
 Shapes = tuple[tuple[int, ...], ...]

@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import require_instance, require_int, require_number
 from relparallel.parallel._bubble_kernel import bubble_time
 from relparallel.parallel.schedules import SCHEDULES, TABLE, pass_seconds, require_size
 from relparallel.parallel.timeline import Timeline

@@ -16,8 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag
-from relparallel.parallel._arguments import MOST_DEVICES, require_column, require_indices
+from relparallel._checks import MOST_DEVICES, require_column, require_flag, require_indices
 
 if TYPE_CHECKING:
     import pandas as pd
