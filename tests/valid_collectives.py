@@ -72,7 +72,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "kind": "all_reduce", "algorithm": "blueconnect", "size": 1e6, "levels": LEVELS,
     },
     "parallel.execute": lambda: {"rounds": rp.parallel.ring_all_reduce(2, 4), "vectors": np.ones((2, 4))},
-    "parallel.group_links": placed,
     "parallel.ring_all_reduce": lambda: {"ranks": 2, "elements": 4},
     "parallel.rounds_time": lambda: {
         "rounds": rp.parallel.ring_all_reduce(4, 4), "ranks_per_node": 2, "links": links(),

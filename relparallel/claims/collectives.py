@@ -6,6 +6,7 @@ from scipy.optimize import linprog
 from relparallel import hardware, parallel, topology, units
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.parallel.collective_time import crossover_size, overlap_time
+from relparallel.parallel.group_links import group_links
 
 _NODES = parallel.Links(
     latency=2e-6, bandwidth=230 * units.GB, network_latency=8e-6, network_bandwidth=180 * units.GB
@@ -87,7 +88,7 @@ def shared_network() -> tuple[float, float]:
     # Sum over t of the bandwidth of data groups, and of the shares.
     selene, degrees = hardware.cluster("a100-80gb-selene", gpus=128), (1, 2, 4, 8, 16)
     placements = [parallel.Placement(strategy=parallel.Strategy(tensor=t, data=128 // t)) for t in degrees]
-    found = sum(float(parallel.group_links(p, selene, "data").bandwidth.min()) for p in placements)
+    found = sum(float(group_links(p, selene, "data").bandwidth.min()) for p in placements)
     return found, sum(200 * units.GB / min(t, 8) for t in degrees)
 
 
@@ -96,7 +97,7 @@ def rails_apart() -> tuple[float, float]:
     """On a DGX SuperPOD no two data groups of tensor degree 8 share a link: each gets a whole rail."""
     # Largest load of a link when all eight groups communicate, and when one does.
     placement = parallel.Placement(strategy=parallel.Strategy(tensor=8, data=32))
-    found = parallel.group_links(placement, topology.dgx_superpod(1), "data")
+    found = group_links(placement, topology.dgx_superpod(1), "data")
     return float(found.load.max()), float(found.flow.max())
 
 

@@ -3,14 +3,9 @@ from .asynchrony import (
     asynchronous_taps as asynchronous_taps,
     ssp_throughput as ssp_throughput,
 )
-from .batch import (
-    UpdateRule as UpdateRule,
-    large_batch_rates as large_batch_rates,
-    noise_scale as noise_scale,
-)
+from .batch import UpdateRule as UpdateRule, noise_scale as noise_scale
 from .coders import golomb_bits as golomb_bits
 from .compression import (
-    Compressor as Compressor,
     global_top_k as global_top_k,
     one_bit as one_bit,
     qsgd as qsgd,
@@ -20,25 +15,16 @@ from .compression import (
     terngrad as terngrad,
     top_k as top_k,
 )
-from .congestion import (
-    dctcp as dctcp,
-    hpcc as hpcc,
-    patched_timely as patched_timely,
-    timely as timely,
-)
+from .congestion import dctcp as dctcp, hpcc as hpcc, patched_timely as patched_timely, timely as timely
 from .descent import (
     delayed_descent as delayed_descent,
     least_squares_gradient as least_squares_gradient,
     quadratic_gradient as quadratic_gradient,
 )
 from .ecn import dcqcn as dcqcn, dcqcn_plus as dcqcn_plus
-from .feedback import (
-    CompressedGradient as CompressedGradient,
-    ErrorFeedback as ErrorFeedback,
-    deep_gradient_compression as deep_gradient_compression,
-)
+from .feedback import CompressedGradient as CompressedGradient, ErrorFeedback as ErrorFeedback
 from .fluid import stability_probability as stability_probability
-from .linear_models import cocoa as cocoa, truncated_gradient as truncated_gradient
+from .linear_models import cocoa as cocoa
 from .link_sharing import (
     buffer_cycle as buffer_cycle,
     expected_max_load as expected_max_load,

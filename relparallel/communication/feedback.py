@@ -72,24 +72,9 @@ class ErrorFeedback:
 
 
 def deep_gradient_compression(epoch: int = 4, density: float = 0.001, momentum: float = 0.9) -> ErrorFeedback:
-    """Return Deep Gradient Compression in an epoch of its warm-up.
+    """Deep Gradient Compression in an epoch of its warm-up, with momentum correction and masking.
 
-    Parameters
-    ----------
-    epoch : int
-        From 0 on: 4**-(epoch + 1) of the gradients are sent, but at least ``density``.
-    density, momentum : float
-        Share after the warm-up, in (0, 1]; momentum of the workers, in [0, 1).
-
-    Returns
-    -------
-    ErrorFeedback
-        With momentum correction and masking. Lin et al., ICLR 2018, section 3.
-
-    Examples
-    --------
-    >>> deep_gradient_compression(epoch=0).compressor.name
-    'top-k(0.25)'
+    4**-(epoch + 1) of the gradients are sent, but at least ``density``. Lin et al., ICLR 2018, section 3.
     """
     share = 4.0 ** -(require_int(epoch=epoch, at_least=0, at_most=500) + 1)
     least = require_number(density=density, above=0, at_most=1)

@@ -158,23 +158,7 @@ def softwares() -> tuple[str, ...]:
 
 
 def software(name: str) -> Software:
-    """Generation of training software of that name.
-
-    Parameters
-    ----------
-    name : str
-        One of `softwares`.
-
-    Returns
-    -------
-    Software
-        What it does.
-
-    Examples
-    --------
-    >>> software("llm-foundry-2023").flash_attention
-    True
-    """
+    """Generation of training software of that name, one of `softwares`."""
     return _softwares()[require_choice(softwares(), name=name)]
 
 

@@ -14,14 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import (
     require_choice,
-    require_indices,
     require_instance,
-    require_number,
     require_real,
 )
 from relparallel.hardware import Cluster
 from relparallel.metrics._network import arcs_of, require_alive
-from relparallel.parallel.collective_time import RINGS, one_ring
 from relparallel.parallel.flows import Wiring, sparse_rows
 from relparallel.parallel.strategy import Placement
 from relparallel.topology import Topology
@@ -61,55 +58,7 @@ class GroupLinks:
     @property
     def bandwidth(self) -> Floats:
         """At which the ranks of a group send while all groups do [bytes/s]; 0 where it is torn apart."""
-        return self._slowest((self.load / _positive(self.capacity))[self.flow.indices])
-
-    @property
-    def alone(self) -> Floats:
-        """At which the ranks of a group send while the others are silent [bytes/s]."""
-        return self._slowest(self.flow.data / _positive(self.capacity[self.flow.indices]))
-
-    @property
-    def bottleneck(self) -> NDArray[np.int64]:
-        """Slowest link of every group, [groups]; -1 for a group that sends nothing."""
-        busy = self.load / _positive(self.capacity)
-        found = np.full(len(self.groups), -1)
-        for group in np.flatnonzero(np.diff(self.flow.indptr)):
-            links = self.flow.indices[self.flow.indptr[group] : self.flow.indptr[group + 1]]
-            found[group] = links[np.argmax(busy[links])]
-        return found
-
-    def crossing(self, links: ArrayLike) -> NDArray[np.bool_]:
-        """Which groups send anything over any of these links, bool [groups]."""
-        chosen = np.zeros(self.capacity.size)
-        chosen[require_indices("links", links, self.capacity.size)] = 1.0
-        return np.asarray(self.flow @ chosen > 0)
-
-    def time(self, kind: str, size: float, *, latency: float = 0.0, launch: float = 0.0) -> Floats:
-        """Seconds of one collective in every group, all at once; infinite for a group that is torn apart.
-
-        A sum or gathering goes round a ring, "send" along a chain: launch + r (n - 1)(alpha + N/(n B)) at the
-        bandwidth B of the group, r = 2 for an all-reduce.
-        """
-        fits = {"send": "chain", "all_to_all": "all_to_all"}
-        require_choice((*RINGS, *fits), kind=kind)
-        if self.pattern != fits.get(kind, "ring"):
-            raise ValueError(
-                f"kind must be one that a pattern {self.pattern!r} carries, got {kind!r}, "
-                f"which needs {fits.get(kind, 'ring')!r}"
-            )
-        require_number(size=size, latency=latency, launch=launch, at_least=0)
-        ranks = self.groups.shape[1]
-        if ranks == 1:
-            return np.zeros(len(self.groups))
-        bandwidth = self.bandwidth
-        whole = np.where(bandwidth > 0, size / _positive(bandwidth), np.inf)
-        if kind == "send":
-            return launch + latency + whole
-        ring: Floats = one_ring(ranks, latency, whole, 0.0, 0.0)
-        return launch + RINGS.get(kind, 1) * ring
-
-    def _slowest(self, busy: Floats) -> Floats:
-        """Bytes per second of every group from the seconds per byte of its links."""
+        busy = (self.load / _positive(self.capacity))[self.flow.indices]
         row = np.repeat(np.arange(len(self.groups)), np.diff(self.flow.indptr))
         worst = np.zeros(len(self.groups))
         np.maximum.at(worst, row, busy)
@@ -121,37 +70,12 @@ def group_links(
     placement: Placement, network: Cluster | Topology, degree: str, *, pattern: str = "ring",
     alive: ArrayLike | None = None,
 ) -> GroupLinks:  # fmt: skip
-    """Map all groups of a degree to the links that they use.
+    """Map all groups of a degree, one of `DEGREES`, to the links that they use by one of `PATTERNS`.
 
-    Parameters
-    ----------
-    placement : Placement
-        Which GPU runs which rank.
-    network : Cluster or Topology
-        With at least as many GPUs or hosts as the strategy needs.
-    degree : {"tensor", "context", "data", "pipeline", "shard", "expert"}
-        Which groups.
-    pattern : {"ring", "chain", "all_to_all"}
-        Who sends to whom.
-    alive : array_like, optional
-        What works. Of a topology, bool [n + m]: nodes, then rows of ``edges``. Of a cluster, the share of
-        each link, [gpus + nodes]: links of GPUs, then networks of nodes.
-
-    Returns
-    -------
-    GroupLinks
-        What each group sends over each link. On a topology traffic takes all shortest paths of what lives
-        equally (ECMP); what loses its path moves to others, and slows who is there. Narayanan et al., SC
-        2021, section 3.
-
-    Examples
-    --------
-    >>> from relparallel.hardware import cluster
-    >>> from relparallel.parallel import Strategy
-    >>> placement = Placement(strategy=Strategy(tensor=8, data=4))
-    >>> found = group_links(placement, cluster("a100-80gb-selene", gpus=32), "data")
-    >>> float(found.bandwidth[0])  # eight groups share the 200 GB/s of a node
-    25000000000.0
+    ``alive``: what works. Of a topology, bool [n + m]: nodes, then rows of ``edges``. Of a cluster, the share
+    of each link, [gpus + nodes]: links of GPUs, then networks of nodes. On a topology traffic takes all
+    shortest paths of what lives equally (ECMP); what loses its path moves to others, and slows who is there.
+    Narayanan et al., SC 2021, section 3.
     """
     require_instance(Placement, placement=placement)
     require_instance((Cluster, Topology), network=network)

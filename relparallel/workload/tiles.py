@@ -26,17 +26,9 @@ if TYPE_CHECKING:
 class TileGroup:
     """Connected operators, run tile by tile of the last output.
 
-    Attributes
-    ----------
-    operators : tuple of str
-    tile : mapping of str to int
-        Of the last output.
-    loads, stores : mapping of str to float
-        Words that come from and go to memory by tensor, over all tiles.
-    footprint : float
-        Words on the chip at a time.
-    flops : float
-        Operations, what is computed twice counted twice.
+    ``tile`` is that of the last output; ``loads`` and ``stores`` are words that come from and go to memory by
+    tensor, over all tiles; ``footprint`` words on the chip at a time. ``flops`` count what is computed twice
+    twice.
     """
 
     operators: tuple[str, ...]
@@ -54,12 +46,7 @@ class TileGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class TileSchedule:
-    """Groups that a chain of operators is divided into.
-
-    Attributes
-    ----------
-    groups : tuple of TileGroup
-    """
+    """Groups that a chain of operators is divided into."""
 
     groups: tuple[TileGroup, ...]
 
@@ -88,50 +75,18 @@ class TileSchedule:
 
 
 def tile_group(
-    operators: Sequence[TileOperator],
-    tile: Mapping[str, int],
-    *,
-    kept: Sequence[str] = (),
-    density: Mapping[str, float] | None = None,
-    stream: str | None = None,
-    chunk: int = 16,
-) -> TileGroup:
+    operators: Sequence[TileOperator], tile: Mapping[str, int], *, kept: Sequence[str] = (),
+    density: Mapping[str, float] | None = None, stream: str | None = None, chunk: int = 16,
+) -> TileGroup:  # fmt: skip
     """What connected operators move, hold and compute with one tile of the last output.
 
-    Parameters
-    ----------
-    operators : sequence of TileOperator
-        Each but the last writes what a later one reads.
-    tile : mapping of str to int
-        Size of the tile on each axis of the last output.
-    kept : sequence of str
-        Tensors made inside that somebody needs outside.
-    density : mapping of str to float, optional
-        Words that an entry of a sparse tensor takes on average, its coordinates included; 1 by default.
-    stream : str, optional
-        Axis of the last output along which tiles follow each other: what was read stays until no tile needs
-        it, and what does not depend on the axis is read once. Input-stationary, output-stationary pipelining.
-    chunk : int, optional
-        Entries of a summed axis on the chip at a time, without ``stream``; two chunks are held.
-
-    Returns
-    -------
-    TileGroup
-        Tiles propagate backwards: an axis t wide under a stride s and a window r needs s (t - 1) + r entries.
-        Edge tiles count as whole ones. A pointwise
-        operator writes in place of what only it reads.
-
-    References
-    ----------
-    Shi et al., "Welder", OSDI 2023, section 3. Yang et al., "ISOSceles", HPCA 2023, section 3.
-
-    Examples
-    --------
-    >>> gemm = TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"),
-    ...                     sizes=dict(m=4096, n=4096, k=4096))
-    >>> found = tile_group([gemm], {"m": 128, "n": 256})
-    >>> found.words, found.footprint
-    (822083584.0, 45056.0)
+    Each operator but the last writes what a later one reads; somebody needs the ``kept`` tensors outside.
+    Along an axis of the last output that is a ``stream``, tiles follow each other: what was read stays until
+    no tile needs it, and what does not depend on the axis is read once. Without one, ``chunk`` entries of a
+    summed axis are on the chip at a time, and the chunk after them. Tiles propagate backwards: an axis t wide
+    under a stride s and a window r needs s (t - 1) + r entries. Edge tiles count as whole ones. A pointwise
+    operator writes in place of what only it reads. Shi et al., "Welder", OSDI 2023, section 3. Yang et al.,
+    "ISOSceles", HPCA 2023, section 3.
     """
     weight, last = _checked(operators, density), operators[-1]
     require_instance((list, tuple), kept=kept)
@@ -243,14 +198,9 @@ def _needs(
 
 
 def tile_schedule(
-    operators: Sequence[TileOperator],
-    memory: float,
-    *,
-    density: Mapping[str, float] | None = None,
-    stream: bool = False,
-    chunk: int = 16,
-    connect: bool = True,
-) -> TileSchedule:
+    operators: Sequence[TileOperator], memory: float, *, density: Mapping[str, float] | None = None,
+    stream: bool = False, chunk: int = 16, connect: bool = True,
+) -> TileSchedule:  # fmt: skip
     """Connect operators and choose tiles so that least is moved and all fits on the chip.
 
     Parameters
@@ -259,22 +209,19 @@ def tile_schedule(
     memory : float
         Words that the chip holds.
     density : mapping of str to float, optional
-        As for `tile_group`.
+        Words that an entry of a sparse tensor takes on average, its coordinates included; 1 by default.
     stream : bool, optional
         Whether tiles follow each other along the second axis of every output, one row at a time.
     chunk : int, optional
-        As for `tile_group`.
+        Entries of a summed axis on the chip at a time, without ``stream``; two chunks are held.
     connect : bool, optional
         Whether operators may be connected; each is a group of its own otherwise.
 
     Returns
     -------
     TileSchedule
-        No division into consecutive groups with tiles of powers of two, or whole axes, moves less.
-
-    References
-    ----------
-    Shi et al., "Welder", OSDI 2023, section 4.
+        No division into consecutive groups with tiles of powers of two, or whole axes, moves less. Shi et
+        al., "Welder", OSDI 2023, section 4.
 
     Examples
     --------

@@ -198,7 +198,7 @@ def test_unequal_nodes_and_unknown_names_are_refused():
     with pytest.raises(ValueError, match="ranks_per_node must divide ranks = 6, got 4"):
         collective_time("all_reduce", "ring", 1.0, 6, 4, SELENE)
     with pytest.raises(ValueError, match="algorithm must be one of 'ring', 'hierarchical', got 'none'"):
-        collective_time("broadcast", "ring", 1.0, 4, 4, SELENE)
+        collective_time("all_gather", "none", 1.0, 4, 4, SELENE)
     arrays = Links(latency=[0, 0], bandwidth=1, network_latency=0, network_bandwidth=1)
     with pytest.raises(ValueError, match="links must hold one number each"):
         rounds_time(ring_all_reduce(2, 2), 2, arrays)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.published import facts
-from relparallel.workload import LayerGraph, read_partition_problem, read_profile, write_profile
+from relparallel.workload import LayerGraph, read_partition_problem, read_profile
 from relparallel.workload.published_graphs import bert_graph, gnmt_graph, resnet_graph, vgg_graph
 
 NODE = (
@@ -59,17 +59,17 @@ def test_a_written_profile_reads_back(rows, tmp_path_factory):
         edges=[(v, v + 1) for v in range(n - 1)], unit="s", title="graph",
     )  # fmt: skip
     path = tmp_path_factory.mktemp("profile") / "graph.profile"
-    write_profile(graph, path)
+    columns = (1e3 * forward, 1e3 * backward, activations, parameters)
+    lines = [
+        NODE.format(v + 1, graph.kinds[v], *map(float, row))
+        for v, row in enumerate(zip(*columns, strict=True))
+    ]
+    path.write_text("\n".join([*lines, *(f"\tnode{v + 1} -- node{v + 2}" for v in range(n - 1))]))
     back = read_profile(path)
     assert back.forward == pytest.approx(forward, rel=1e-15)
     assert back.backward == pytest.approx(backward, rel=1e-15)
     assert back.activation_bytes.tolist() == activations.tolist()
     assert (back.kinds, back.edges.tolist()) == (graph.kinds, graph.edges.tolist())
-
-
-def test_counted_operations_are_no_profile(tmp_path):
-    with pytest.raises(ValueError, match="graph must hold seconds"):
-        write_profile(vgg_graph(11), tmp_path / "vgg.txt")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def dapple(name: str) -> LayerGraph:
     return read_profile(data("dapple-profiles", f"{name}.txt"))
 
 
-def test_every_public_profile_is_read_and_reads_back(tmp_path):
+def test_every_public_profile_is_read():
     paths = [*data("pipedream-profiles").glob("*/graph.txt"), *data("dapple-profiles").glob("*.txt")]
     assert len(paths) == 22
     for path in paths:
@@ -220,9 +220,6 @@ def test_every_public_profile_is_read_and_reads_back(tmp_path):
         assert len(graph.edges) == len(re.findall(r"^\s+node", text, re.MULTILINE))
         parameters = [float(size) for size in re.findall(r"parameter_size=([\d.e+]+)", text)]
         assert graph.totals["parameter_bytes"] == pytest.approx(sum(parameters), rel=1e-12)
-        write_profile(graph, tmp_path / "graph.txt")
-        back = read_profile(tmp_path / "graph.txt", data_loading=True)
-        assert back.totals == pytest.approx(graph.totals, rel=1e-12)
 
 
 SAME_PARAMETERS = {
