@@ -66,21 +66,6 @@ def model_state_bytes(
     return bare(np.choose(stage.astype(np.int64), np.broadcast_arrays(*held)))
 
 
-def zero_communication_bytes(
-    parameters: ArrayLike, data: ArrayLike, zero_stage: ArrayLike, *, element_bytes: float = 2
-) -> Any:
-    """Bytes that data parallelism makes each GPU send per iteration.
-
-    Reduce-scatter of the gradients and all-gather of the parameters, psi (N_d - 1)/N_d elements each;
-    stage 3 gathers twice. Rajbhandari et al., "ZeRO", SC 2020, section 7.
-    """
-    psi = require_real(parameters=parameters, above=0)
-    ranks = require_whole(data=data, at_least=1, infinite=True)
-    stage = require_whole(zero_stage=zero_stage, at_least=0, at_most=3)
-    require_real(element_bytes=element_bytes, above=0, at_most=MOST_BYTES)
-    return bare(psi * element_bytes * (1 - 1 / ranks) * np.where(stage == 3, 3.0, 2.0))
-
-
 def activation_bytes_per_layer(
     sequence: ArrayLike, hidden: ArrayLike, heads: ArrayLike, micro_batch: ArrayLike = 1, *,
     tensor: ArrayLike = 1, context: ArrayLike = 1, sequence_parallel: bool = False, recompute: str = "none",
