@@ -36,11 +36,8 @@ class ErrorFeedback:
     momentum : float
         m in [0, 1): u <- m u + g, r <- r + u, C(r) is sent, r <- r - C(r). With 0 this is error feedback.
     masking : bool
-        Whether the velocity becomes 0 where a number was sent.
-
-    References
-    ----------
-    Seide et al., Interspeech 2014 (feedback). Lin et al., ICLR 2018, section 3 (momentum, masking).
+        Whether the velocity becomes 0 where a number was sent. Seide et al., Interspeech 2014 (feedback). Lin
+        et al., ICLR 2018, section 3 (momentum, masking).
 
     Examples
     --------

@@ -25,11 +25,8 @@ def expert_tokens(chosen: ArrayLike, capacity: float | None = None) -> NDArray[n
     Returns
     -------
     numpy.ndarray of int [ranks, ranks]
-        From the rank in the row to that in the column; the diagonal stays where it is.
-
-    References
-    ----------
-    Lepikhin et al., "GShard", ICLR 2021, section 2.2 (capacity of each group).
+        From the rank in the row to that in the column; the diagonal stays where it is. Lepikhin et al.,
+        "GShard", ICLR 2021, section 2.2 (capacity of each group).
 
     Examples
     --------

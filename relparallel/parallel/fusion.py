@@ -73,11 +73,8 @@ def merge_gradients(
     -----
     ``F(j) = min over i of max(F(i), ready_j) + latency + (S_j - S_i)/bandwidth`` (`best_chains`), S being
     sums of bytes. The rule merges the next gradient when it is ready before the message can begin, or so soon
-    after that waiting costs less than another latency.
-
-    References
-    ----------
-    Shi, Chu and Li, "MG-WFBP", INFOCOM 2019, equations 7-8 and algorithm 1.
+    after that waiting costs less than another latency. Shi, Chu and Li, "MG-WFBP", INFOCOM 2019, equations
+    7-8 and algorithm 1.
 
     Examples
     --------
@@ -125,11 +122,8 @@ def fuse_gradients(
     Returns
     -------
     MergedMessages
-        Groups and their times from the start of the backward pass.
-
-    References
-    ----------
-    Sergeev and Del Balso, "Horovod", 2018; docs/tensor-fusion.rst.
+        Groups and their times from the start of the backward pass. Sergeev and Del Balso, "Horovod", 2018;
+        docs/tensor-fusion.rst.
 
     Examples
     --------

@@ -69,10 +69,7 @@ def blueconnect_time(size: float, levels: Sequence[tuple[int, float, float]]) ->
     float
         Sum over levels of 2 ((p_i - 1) a_i + (p_i - 1)/p_i S_i / b_i), where S_i shrinks by p_i from level to
         level: the slower a level, the later it should come (`best_blueconnect_order`). One level is the ring.
-
-    References
-    ----------
-    Cho et al., MLSys 2019, section 3.
+        Cho et al., MLSys 2019, section 3.
 
     Examples
     --------

@@ -26,11 +26,8 @@ def discover_groups(probes: ArrayLike, groups: int | None = None) -> NDArray[np.
     Notes
     -----
     Average linkage merges the closest groups first, O(machines^2 log machines). Noise below half of the step
-    between two levels of distance cannot part a rack or join two.
-
-    References
-    ----------
-    Luo et al., "PLink: discovering and exploiting datacenter network locality", MLSys 2020, section 3.
+    between two levels of distance cannot part a rack or join two. Luo et al., "PLink: discovering and
+    exploiting datacenter network locality", MLSys 2020, section 3.
 
     Examples
     --------

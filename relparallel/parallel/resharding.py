@@ -79,11 +79,8 @@ def reshard(
     Returns
     -------
     Resharding
-        Time, its lower bound and the timeline.
-
-    References
-    ----------
-    Zhuang et al., "On optimizing the communication of model parallelism", MLSys 2023, sections 3.1 and 3.2.
+        Time, its lower bound and the timeline. Zhuang et al., "On optimizing the communication of model
+        parallelism", MLSys 2023, sections 3.1 and 3.2.
 
     Examples
     --------

@@ -147,10 +147,7 @@ def plan_rounds(
     RoundPlan
         With ``load(failed=())`` of every link [bytes], ``time(failed=())`` [s] and ``slowdown(failed=())``. A
         round takes latency + max over links of bytes/bandwidth, a stream the same of the bytes of all rounds.
-
-    References
-    ----------
-    Al-Fares et al., SIGCOMM 2008, section 3 (equal shares of all shortest paths).
+        Al-Fares et al., SIGCOMM 2008, section 3 (equal shares of all shortest paths).
 
     Examples
     --------

@@ -37,11 +37,8 @@ def superstep_time(work: ArrayLike, messages: ArrayLike, gap: float, barrier: fl
     Returns
     -------
     float
-        Of the slowest worker, the busiest NIC and the barrier [s].
-
-    References
-    ----------
-    Valiant, Communications of the ACM 33(8), 1990, section 4.
+        Of the slowest worker, the busiest NIC and the barrier [s]. Valiant, Communications of the ACM 33(8),
+        1990, section 4.
 
     Examples
     --------
@@ -72,10 +69,7 @@ def server_time(workers: int, servers: int, size: float, bandwidth: float, repli
     -------
     float
         max(M, (n + r - 1) M / k) / B: pushing, pulling and forwarding go on at once, the busiest NIC decides.
-
-    References
-    ----------
-    Li et al., OSDI 2014, section 4.3 (chain replication after aggregation).
+        Li et al., OSDI 2014, section 4.3 (chain replication after aggregation).
 
     Examples
     --------
@@ -101,12 +95,9 @@ def byteps_time(gpu_machines: int, cpu_machines: int, size: float, bandwidth: fl
     Returns
     -------
     Summation
-        M_cpu = 2 (n - 1) M / D and M_gpu = (n - k) M / D on each machine, t = 2 n (n - 1) M / (D B), with
-        D = n^2 + k n - 2 k: the split that loads all NICs alike, n M_cpu = M + (n - 2) M_gpu.
-
-    References
-    ----------
-    Jiang et al., OSDI 2020, theorem 1.
+        M_cpu = 2 (n - 1) M / D and M_gpu = (n - k) M / D on each machine, t = 2 n (n - 1) M / (D B), with D =
+        n^2 + k n - 2 k: the split that loads all NICs alike, n M_cpu = M + (n - 2) M_gpu. Jiang et al., OSDI
+        2020, theorem 1.
 
     Examples
     --------

@@ -52,11 +52,8 @@ def shards(
     Returns
     -------
     numpy.ndarray
-        Box of each worker, from its first entry to the one behind its last, [workers, dimensions, 2].
-
-    References
-    ----------
-    Shazeer et al., "Mesh-TensorFlow", NeurIPS 2018, section 3.
+        Box of each worker, from its first entry to the one behind its last, [workers, dimensions, 2]. Shazeer
+        et al., "Mesh-TensorFlow", NeurIPS 2018, section 3.
 
     Examples
     --------
@@ -193,11 +190,8 @@ def mesh_product(
     -------
     MeshProduct
         Every worker multiplies its boxes; where a dimension that is summed over is split, the products are
-        partial, and an all-reduce over its mesh dimension completes the output.
-
-    References
-    ----------
-    Shazeer et al., NeurIPS 2018, sections 3 and 4.
+        partial, and an all-reduce over its mesh dimension completes the output. Shazeer et al., NeurIPS 2018,
+        sections 3 and 4.
 
     Examples
     --------
