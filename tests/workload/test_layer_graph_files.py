@@ -132,25 +132,6 @@ def test_a_placement_problem_is_read_in_the_order_of_its_ids(tmp_path):
     assert found != read_partition_problem(tmp_path / "graph.json", time_unit=1.0)
 
 
-def test_layers_of_a_placement_problem_carry_their_backward_partners(tmp_path):
-    path = write(tmp_path, json.dumps(problem()), "graph.json")
-    graph = read_partition_problem(path).to_layer_graph(bandwidth=1e6)
-    assert graph.names == ("a", "b (5)")
-    assert graph.forward == pytest.approx([3e-3, 2e-3])
-    assert graph.backward == pytest.approx([2e-3, 8e-3])
-    assert graph.parameter_bytes.tolist() == [200, 200]
-    assert graph.activation_bytes == pytest.approx([250, 500])
-    assert graph.edges.tolist() == [[0, 1]]
-
-
-def test_a_backward_operator_without_a_partner_makes_no_layers(tmp_path):
-    nodes = problem()["nodes"]
-    del nodes[2]["colorClass"]
-    path = write(tmp_path, json.dumps(problem(nodes=nodes)), "graph.json")
-    with pytest.raises(ValueError, match=r"colour must join .*got 'b \(7\)' alone"):
-        read_partition_problem(path).to_layer_graph(bandwidth=1.0)
-
-
 BROKEN = {
     "no JSON": (lambda p: None, 3, "write JSON"),
     "no nodes": (lambda p: p.pop("nodes"), 1, "nodes is None"),
@@ -328,48 +309,3 @@ def test_throughput_inputs_of_layers_hold_seconds_for_transfers(kind, model, tim
     assert latency == pytest.approx(times * throughput, rel=1e-12)
     edges = json.loads(data("dnn-partitioning", "latency-inputs", name).read_text())["edges"]
     assert all(edge["size"] == pytest.approx(2**31 * 1e-3 * edge["cost"]) for edge in edges)
-
-
-def ideals(graph: LayerGraph) -> int:
-    """Number of sets of layers that hold all that their layers need, the empty set included."""
-    needed = [int(sum(1 << int(u) for u in np.flatnonzero(row))) for row in graph.ancestors]
-    front, count = {0}, 0
-    while front:
-        count += len(front)
-        front = {
-            held | 1 << v for held in front for v, need in enumerate(needed)
-            if not held >> v & 1 and need & ~held == 0
-        }  # fmt: skip
-    return count
-
-
-@pytest.mark.parametrize(
-    ("row", "name"),
-    [
-        ("bert24_inf", "LayerGraphs/bert24_inference"),
-        ("bert24_trn", "LayerGraphs/bert24_training"),
-        ("gnmt_inf", "LayerGraphs/gnmt_inference"),
-        ("gnmt_trn", "LayerGraphs/gnmt_training"),
-        ("resnet50_inf", "LayerGraphs/resnet50_inference"),
-        ("resnet50op_inf", "OperatorGraphs/resnet50_inference"),
-        ("bert3op_inf", "OperatorGraphs/bert_l-3_inference"),
-        ("bert6op_inf", "OperatorGraphs/bert_l-6_inference"),
-        ("bert12op_inf", "OperatorGraphs/bert_l-12_inference"),
-    ],
-)
-def test_contracted_graphs_have_the_published_number_of_ideals(row, name):
-    found = read_partition_problem(data("dnn-partitioning", "throughput-inputs", f"{name}.json"))
-    assert ideals(found.to_layer_graph(bandwidth=1.0).join_idle_ends()) == facts()[f"tar_ideals_{row}"].value
-
-
-def test_layers_of_training_are_those_of_inference():
-    folder = data("dnn-partitioning", "throughput-inputs", "LayerGraphs")
-    for model in ("bert24", "gnmt", "inceptionv3", "resnet50"):
-        inference, training = (
-            read_partition_problem(folder / f"{model}_{kind}.json").to_layer_graph(bandwidth=1.0)
-            for kind in ("inference", "training")
-        )
-        assert training.forward.tolist() == inference.forward.tolist()
-        assert training.edges.tolist() == inference.edges.tolist()
-        assert training.backward.sum() > training.forward.sum()
-        assert inference.backward.sum() == 0
