@@ -4,9 +4,9 @@ from .asynchrony import (
     ssp_throughput as ssp_throughput,
 )
 from .batch import UpdateRule as UpdateRule, noise_scale as noise_scale
-from .coders import golomb_bits as golomb_bits
 from .compression import (
     global_top_k as global_top_k,
+    golomb_bits as golomb_bits,
     one_bit as one_bit,
     qsgd as qsgd,
     random_k as random_k,
@@ -32,10 +32,10 @@ from .link_sharing import (
     place_flows as place_flows,
 )
 from .problems import logistic_problem as logistic_problem, network_problem as network_problem
-from .recurrence import largest_stable_step as largest_stable_step
 from .staleness import (
     correction_decay as correction_decay,
     delayed_taps as delayed_taps,
+    largest_stable_step as largest_stable_step,
     pipeline_delays as pipeline_delays,
     rescheduled_rate as rescheduled_rate,
     stable_step as stable_step,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_column, require_int, require_number, require_real
-from relparallel.communication.recurrence import Taps
+from relparallel.communication.staleness import Taps
 from relparallel.reliability import stationary_distribution
 
 _MOST_STATES: Final = 5_000  # of the Markov chain: some seconds

@@ -14,7 +14,7 @@ from relparallel._checks import (
     require_real,
     require_rng,
 )
-from relparallel.communication.recurrence import LONGEST_DELAY
+from relparallel.communication.staleness import LONGEST_DELAY
 
 Gradient: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], ArrayLike]
 

@@ -21,9 +21,9 @@ from .grid import StrategyGrid as StrategyGrid
 from .levels import (
     best_blueconnect_order as best_blueconnect_order,
     blueconnect_time as blueconnect_time,
+    discover_groups as discover_groups,
     level_rounds_time as level_rounds_time,
 )
-from .locality import discover_groups as discover_groups
 from .measured_runs import measured_runs as measured_runs
 from .memory import Precision as Precision, memory as memory
 from .memory_forms import (
@@ -36,7 +36,11 @@ from .ordering import fluid_bound as fluid_bound, order as order, tune_partition
 from .resharding import reshard as reshard
 from .round_plans import plan_rounds as plan_rounds
 from .schedules import simulate_schedule as simulate_schedule
-from .servers import byteps_time as byteps_time, server_time as server_time, superstep_time as superstep_time
+from .server_rounds import (
+    byteps_time as byteps_time,
+    server_time as server_time,
+    superstep_time as superstep_time,
+)
 from .sharding import mesh_product as mesh_product, movement as movement, shards as shards
 from .steady_state import (
     bubble_fraction as bubble_fraction,

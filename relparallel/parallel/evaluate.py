@@ -22,6 +22,7 @@ from relparallel.parallel._records import Machine, calibrated_machine, model_rec
 from relparallel.parallel.calibration import Calibration
 from relparallel.parallel.feasibility import FEASIBLE, REASONS, broken_rules, first_broken
 from relparallel.parallel.grid import StrategyGrid
+from relparallel.parallel.group_links import degrees_of, slowdowns
 from relparallel.parallel.memory import (
     RESERVE,
     Precision,
@@ -30,7 +31,6 @@ from relparallel.parallel.memory import (
     peak_memory,
     storage_record,
 )
-from relparallel.parallel.slowdowns import degrees_of, slowdowns
 from relparallel.parallel.step_time import StepTime, step_of
 from relparallel.parallel.strategy import DEGREES
 from relparallel.sweep import map_chunks

@@ -1,8 +1,4 @@
-"""Which links the groups of a placement use, how full these are, and how fast each group is.
-
-All groups of one degree communicate at once, as they do in training: groups that leave a node together
-share its network. Ranks take the GPUs of a `Cluster` in order, or the hosts of a `Topology` in order.
-"""
+"""Which links the groups of a placement use, how fast each group is, and how much slower than by default."""
 
 from __future__ import annotations
 
@@ -20,13 +16,13 @@ from relparallel._checks import (
 from relparallel.hardware import Cluster
 from relparallel.metrics._network import arcs_of, require_alive
 from relparallel.parallel.flows import Wiring, sparse_rows
-from relparallel.parallel.strategy import Placement
+from relparallel.parallel.strategy import DEGREES, Placement, Strategy
 from relparallel.topology import Topology
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-DEGREES: Final = ("tensor", "context", "data", "pipeline", "shard", "expert")
+KINDS: Final = (*DEGREES, "shard", "expert")
 """Kinds of groups of a placement."""
 PATTERNS: Final = ("ring", "chain", "all_to_all")
 """Who sends to whom in a group: the next rank and the last to the first; the next; all to all others."""
@@ -70,7 +66,7 @@ def group_links(
     placement: Placement, network: Cluster | Topology, degree: str, *, pattern: str = "ring",
     alive: ArrayLike | None = None,
 ) -> GroupLinks:  # fmt: skip
-    """Map all groups of a degree, one of `DEGREES`, to the links that they use by one of `PATTERNS`.
+    """Map all groups of a degree, one of `KINDS`, to the links that they use by one of `PATTERNS`.
 
     ``alive``: what works. Of a topology, bool [n + m]: nodes, then rows of ``edges``. Of a cluster, the share
     of each link, [gpus + nodes]: links of GPUs, then networks of nodes. On a topology traffic takes all
@@ -79,7 +75,7 @@ def group_links(
     """
     require_instance(Placement, placement=placement)
     require_instance((Cluster, Topology), network=network)
-    require_choice(DEGREES, degree=degree)
+    require_choice(KINDS, degree=degree)
     require_choice(PATTERNS, pattern=pattern)
     there = network.gpus if isinstance(network, Cluster) else network.num_hosts
     if placement.strategy.gpus > there:
@@ -154,3 +150,77 @@ def _on_topology(groups: NDArray[np.int64], pairs: Pairs, network: Topology, ali
 def _positive(values: Floats) -> Floats:
     """The values, and a very small number in place of 0."""
     return np.where(values > 0, values, 1e-200)
+
+
+def communicating(strategy: Strategy) -> dict[str, str]:
+    """Degrees whose groups have more than one rank, each with its pattern of messages."""
+    return {
+        name: "chain" if name == "pipeline" else "ring" for name in DEGREES if getattr(strategy, name) > 1
+    }
+
+
+def placement_slowdowns(
+    strategy: Strategy, cluster: Cluster, placement: Placement | None, network: Topology | None,
+    alive: ArrayLike | None,
+) -> dict[str, float]:  # fmt: skip
+    """Bandwidth of the groups of each degree in the default placement, over that which they have."""
+    usual = Placement(strategy=strategy)
+    chosen = usual if placement is None else require_instance(Placement, placement=placement)
+    if chosen.strategy != strategy:
+        raise ValueError(f"placement must place the strategy {strategy}, got one of {chosen.strategy}")
+    wired = cluster if network is None else require_instance(Topology, network=network)
+    if chosen == usual and network is None and alive is None:
+        return {}
+    return {degree: _slowdown(chosen, cluster, wired, degree, alive) for degree in communicating(strategy)}
+
+
+def _slowdown(
+    placement: Placement, cluster: Cluster, wired: Cluster | Topology, degree: str,
+    alive: ArrayLike | None = None,
+) -> float:  # fmt: skip
+    """Least bandwidth of the groups of a degree on a cluster, over that which they have, all at once."""
+    usual, pattern = Placement(strategy=placement.strategy), communicating(placement.strategy)[degree]
+    had = group_links(usual, cluster, degree, pattern=pattern).bandwidth.min()
+    has = group_links(placement, wired, degree, pattern=pattern, alive=alive).bandwidth.min()
+    if has == 0:
+        name = "network" if alive is None else "alive"
+        raise ValueError(f"{name} must leave the {degree} groups joined, got one that is torn apart")
+    return float(had / has)
+
+
+def degrees_of(choices: NDArray[Any]) -> NDArray[np.int64]:
+    """Tensor, pipeline, data and context degrees that occur, [k, 4] in lexicographic order."""
+    columns = [choices[name].astype(np.int64) for name in ("tensor", "pipeline", "data", "context")]
+    return np.unique(np.column_stack(columns), axis=0)
+
+
+def slowdowns(
+    degrees: NDArray[np.int64], cluster: Cluster, network: Cluster | Topology,
+    order: tuple[str, ...] = DEGREES,
+) -> list[dict[str, float]]:  # fmt: skip
+    """Bandwidth of the groups of each degree on a cluster over that on a network, for each row of degrees.
+
+    On the network ranks are dealt out in an order; the ranks of a group are equally far apart, so two degrees
+    whose groups have as many ranks at the same distances have the same groups. O(distinct groups x GPUs x
+    cables).
+    """
+    known: dict[tuple[int, int, int, str], float] = {}
+    found: list[dict[str, float]] = []
+    for tensor, pipeline, data, context in degrees.tolist():
+        strategy = Strategy(tensor=tensor, pipeline=pipeline, data=data, context=context)
+        usual, apart = _distances(strategy, DEGREES), _distances(strategy, order)
+        found.append({})
+        for degree, pattern in communicating(strategy).items():
+            key = (usual[degree], apart[degree], getattr(strategy, degree), pattern)
+            if key not in known:
+                known[key] = _slowdown(Placement(strategy=strategy, order=order), cluster, network, degree)
+            found[-1][degree] = known[key]
+    return found
+
+
+def _distances(strategy: Strategy, order: tuple[str, ...]) -> dict[str, int]:
+    """How far apart two neighbours of a group of each degree are where ranks are dealt out in an order."""
+    found, apart = {}, 1
+    for degree in order:
+        found[degree], apart = apart, apart * getattr(strategy, degree)
+    return found

@@ -25,8 +25,8 @@ from relparallel.parallel._records import (
 )
 from relparallel.parallel.calibration import HOST_BOUND, Calibration, untried
 from relparallel.parallel.feasibility import require_feasible
+from relparallel.parallel.group_links import placement_slowdowns
 from relparallel.parallel.memory import StageMemory, Verdict, layers_on_stages, memory
-from relparallel.parallel.slowdowns import placement_slowdowns
 from relparallel.parallel.stage_times import (
     Rows,
     dealt_layers,

@@ -11,6 +11,7 @@ from .decoder import operators as operators
 from .encoders import (
     bert as bert,
     encoder_decoder as encoder_decoder,
+    recurrent as recurrent,
     swin as swin,
     t5 as t5,
     vision_transformer as vision_transformer,
@@ -28,10 +29,8 @@ from .precision import (
 )
 from .profiles import read_profile as read_profile
 from .published_graphs import layer_graph as layer_graph, layer_graphs as layer_graphs
-from .recurrent import recurrent as recurrent
 from .rlhf import rlhf as rlhf
-from .tile_operators import TileOperator as TileOperator
-from .tiles import tile_schedule as tile_schedule
+from .tiles import TileOperator as TileOperator, tile_schedule as tile_schedule
 from .transformer import (
     LatentAttention as LatentAttention,
     Transformer as Transformer,

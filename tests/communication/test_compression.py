@@ -10,8 +10,13 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from relparallel import communication as com, parallel
-from relparallel.communication.coders import elias_lengths, golomb_lengths, golomb_parameter
-from relparallel.communication.compression import Compressor, Message
+from relparallel.communication.compression import (
+    Compressor,
+    Message,
+    elias_lengths,
+    golomb_lengths,
+    golomb_parameter,
+)
 from relparallel.communication.feedback import deep_gradient_compression
 from relparallel.workload import lost_gradients
 
