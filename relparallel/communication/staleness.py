@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import (
+    bare,
     require_broadcast,
     require_callable,
     require_flag,
@@ -139,8 +140,7 @@ def stable_step(delay: ArrayLike, curvature: ArrayLike = 1.0) -> Any:
     """
     lags, c = require_real(delay=delay, at_least=0), require_real(curvature=curvature, above=0)
     require_broadcast(delay=lags, curvature=c)
-    step = 2 / c * np.sin(np.pi / (4 * np.asarray(lags) + 2))
-    return float(step) if np.ndim(step) == 0 else step
+    return bare(2 / c * np.sin(np.pi / (4 * np.asarray(lags) + 2)))
 
 
 def correction_decay(gap: ArrayLike, remainder: float = 0.135) -> Any:
@@ -164,8 +164,7 @@ def correction_decay(gap: ArrayLike, remainder: float = 0.135) -> Any:
     0.6062
     """
     between = require_real(gap=gap, above=0)
-    decay = require_number(remainder=remainder, above=0, below=1) ** (1 / np.asarray(between))
-    return float(decay) if np.ndim(decay) == 0 else decay
+    return bare(require_number(remainder=remainder, above=0, below=1) ** (1 / np.asarray(between)))
 
 
 def rescheduled_rate(

@@ -37,15 +37,10 @@ _Choice = tuple[int, int]  # a transfer, and its sender
 class Resharding:
     """When every transfer between two meshes runs.
 
-    Parameters
-    ----------
-    time, bound : float
-        Seconds until all is there, and seconds that no order and no choice of senders can beat: the work of
-        the busiest receiver, or of a set of senders for what only they hold.
-    proven : bool
-        Whether no faster order exists.
-    timeline : Timeline
-        Kinds "send" and "receive", of each transfer (``item``) on each of its hosts, the senders first.
+    ``time`` [s] until all is there; ``bound`` [s] that no order and no choice of senders can beat: the work
+    of the busiest receiver, or of a set of senders for what only they hold; ``proven``: whether no faster
+    order exists. ``timeline``: kinds "send" and "receive", of each transfer (``item``) on each of its hosts,
+    the senders first.
     """
 
     time: float

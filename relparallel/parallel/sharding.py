@@ -84,12 +84,8 @@ def shards(
 class Movement:
     """Copies of entries from the workers of one layout to those of another: a linear operator.
 
-    Parameters
-    ----------
-    source : numpy.ndarray
-        Entry of the input that each entry of the output copies, both counted through all workers.
-    inputs, outputs : tuple of tuple of int
-        Shape of what each worker holds before and after.
+    ``source`` is the entry of the input that each entry of the output copies, both counted through all
+    workers; ``inputs`` and ``outputs`` are the shapes of what each worker holds before and after.
     """
 
     source: Whole
