@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from relparallel._checks import require_instance, require_int, require_real
-from relparallel.parallel import Timeline
+from relparallel.parallel.timeline import Timeline
 from relparallel.plotting import PALETTE
 
 __all__ = ["draw_timeline", "label_kinds"]

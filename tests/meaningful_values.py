@@ -55,5 +55,4 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "workload.PartitionProblem": {"edges": {"empty"}},  # operators that need nothing from each other
     "workload.read_partition_problem": {"path": FREE},
     "workload.read_profile": {"path": FREE},
-    "workload.write_profile": {"path": FREE},
 }

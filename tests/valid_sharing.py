@@ -54,10 +54,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "send": [3.0, 1.0], "compute": [1.0, 1.0], "groups": [2], "per_send": 0.5, "per_group": 0.1,
     },
     "workload.TileOperator": lambda: fields(operators()[0]),
-    "workload.tile_group": lambda: {
-        "operators": operators(), "tile": {"m": 4, "n": 4}, "kept": ("C",), "density": {"A": 0.5},
-        "stream": "n", "chunk": 4,
-    },
     "workload.tile_schedule": lambda: {
         "operators": operators(), "memory": 64.0, "density": {"A": 0.5}, "stream": True, "chunk": 4,
         "connect": True,
@@ -69,5 +65,4 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "optimize.modelled_application": {"name": FREE},
     "optimize.share_cluster": {"rng": {"none"}},
     "workload.TileOperator": {"name": FREE},
-    "workload.tile_group": {"kept": {"empty"}},
 }

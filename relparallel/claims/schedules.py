@@ -4,6 +4,7 @@ import numpy as np
 
 from relparallel import parallel
 from relparallel.claims.registry import reproduces, theorem
+from relparallel.parallel.timeline import Timeline
 from relparallel.published import Fact
 
 _ZERO_BUBBLE = "zero-bubble zb.py heuristic"
@@ -22,7 +23,7 @@ def _chunks(name: str) -> int:
     return 2 if name in ("zb_v", "v_half", "v_min") else 1
 
 
-def _longest_stage(timeline: parallel.Timeline) -> float:
+def _longest_stage(timeline: Timeline) -> float:
     """Time from the start of a stage's first pass to the end of its last, on the longest stage."""
     begin = np.full(timeline.resources, np.inf)
     np.minimum.at(begin, timeline.resource, timeline.start)

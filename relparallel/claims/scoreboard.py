@@ -13,9 +13,9 @@ import pandas as pd
 from relparallel.claims._rows import derived
 from relparallel.claims.memory import bloom_memory, bloom_rows
 from relparallel.hardware import cluster
-from relparallel.parallel import PRECISIONS, memory
+from relparallel.parallel import memory
 from relparallel.parallel.measured_runs import Run, measured_runs, refused_runs
-from relparallel.parallel.memory import RESERVE, StageMemory
+from relparallel.parallel.memory import PRECISIONS, RESERVE, StageMemory
 from relparallel.published import facts
 from relparallel.units import GB
 

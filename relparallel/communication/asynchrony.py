@@ -12,9 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_int, require_real
-from relparallel.communication.recurrence import Taps
-from relparallel.parallel._arguments import require_column, require_number
+from relparallel._checks import require_column, require_int, require_number, require_real
+from relparallel.communication.staleness import Taps
 from relparallel.reliability import stationary_distribution
 
 _MOST_STATES: Final = 5_000  # of the Markov chain: some seconds

@@ -6,9 +6,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_int, require_real, require_rng
-from relparallel.communication.recurrence import LONGEST_DELAY, require_broadcast, require_callable
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import (
+    require_broadcast,
+    require_callable,
+    require_int,
+    require_number,
+    require_real,
+    require_rng,
+)
+from relparallel.communication.staleness import LONGEST_DELAY
 
 Gradient: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], ArrayLike]
 

@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from relparallel._checks import reals, record
+from relparallel._checks import reals, record, require_number
 from relparallel.communication.delay_equations import FloatArray, Linear, bisected, split_modes
 from relparallel.communication.fluid import FluidModel, grown, marked_share, shaped
-from relparallel.parallel._arguments import require_number
 
 
 @record(eq=False)

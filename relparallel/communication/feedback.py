@@ -6,11 +6,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_instance, require_int, require_rng
+from relparallel._checks import (
+    require_callable,
+    require_flag,
+    require_instance,
+    require_int,
+    require_number,
+    require_rng,
+)
 from relparallel.communication.compression import Compressor, Message, global_top_k, top_k
 from relparallel.communication.descent import Gradient
-from relparallel.communication.recurrence import require_callable
-from relparallel.parallel._arguments import require_number
 
 
 class Memory(NamedTuple):
@@ -31,11 +36,8 @@ class ErrorFeedback:
     momentum : float
         m in [0, 1): u <- m u + g, r <- r + u, C(r) is sent, r <- r - C(r). With 0 this is error feedback.
     masking : bool
-        Whether the velocity becomes 0 where a number was sent.
-
-    References
-    ----------
-    Seide et al., Interspeech 2014 (feedback). Lin et al., ICLR 2018, section 3 (momentum, masking).
+        Whether the velocity becomes 0 where a number was sent. Seide et al., Interspeech 2014 (feedback). Lin
+        et al., ICLR 2018, section 3 (momentum, masking).
 
     Examples
     --------
@@ -67,24 +69,9 @@ class ErrorFeedback:
 
 
 def deep_gradient_compression(epoch: int = 4, density: float = 0.001, momentum: float = 0.9) -> ErrorFeedback:
-    """Return Deep Gradient Compression in an epoch of its warm-up.
+    """Deep Gradient Compression in an epoch of its warm-up, with momentum correction and masking.
 
-    Parameters
-    ----------
-    epoch : int
-        From 0 on: 4**-(epoch + 1) of the gradients are sent, but at least ``density``.
-    density, momentum : float
-        Share after the warm-up, in (0, 1]; momentum of the workers, in [0, 1).
-
-    Returns
-    -------
-    ErrorFeedback
-        With momentum correction and masking. Lin et al., ICLR 2018, section 3.
-
-    Examples
-    --------
-    >>> deep_gradient_compression(epoch=0).compressor.name
-    'top-k(0.25)'
+    4**-(epoch + 1) of the gradients are sent, but at least ``density``. Lin et al., ICLR 2018, section 3.
     """
     share = 4.0 ** -(require_int(epoch=epoch, at_least=0, at_most=500) + 1)
     least = require_number(density=density, above=0, at_most=1)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_choice, require_int, require_real
+from relparallel._checks import require_broadcast, require_choice, require_int, require_number, require_real
 from relparallel.communication.delay_equations import (
     FloatArray,
     Linear,
@@ -25,9 +25,7 @@ from relparallel.communication.delay_equations import (
     spectrum,
     split_modes,
 )  # fmt: skip
-from relparallel.communication.recurrence import require_broadcast
 from relparallel.metrics import hop_statistics
-from relparallel.parallel._arguments import require_number
 from relparallel.topology import Topology
 
 if TYPE_CHECKING:

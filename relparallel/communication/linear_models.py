@@ -5,10 +5,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_int, require_real, require_rng
+from relparallel._checks import (
+    require_callable,
+    require_choice,
+    require_int,
+    require_number,
+    require_real,
+    require_rng,
+)
 from relparallel.communication.descent import Gradient
-from relparallel.communication.recurrence import require_callable
-from relparallel.parallel._arguments import require_number
 
 Vector = NDArray[np.float64]
 
@@ -18,26 +23,9 @@ def truncated_gradient(
 ) -> Gradient:
     """Return a gradient whose updates pull small weights to zero, for `delayed_descent` with a constant rate.
 
-    Parameters
-    ----------
-    gradient : callable
-        As in `delayed_descent`.
-    rate, gravity, threshold : float
-        The rate a of that descent, above 0; the pull g, and the largest magnitude that feels it, at least 0.
-    every : int
-        Updates K between two truncations, each by a g K; at least 1.
-
-    Returns
-    -------
-    callable
-        (w - T1(w - a gradient))/a. With K = 1 and no threshold: proximal descent on the loss + g |w|_1.
-        Langford et al., JMLR 2009, section 3.3.
-
-    Examples
-    --------
-    >>> pull = truncated_gradient(lambda w, u: w - np.array([1.0, 0.2]), rate=1.0, gravity=0.3)
-    >>> pull(np.zeros(2), np.zeros(2)).tolist()
-    [-0.7, 0.0]
+    (w - T1(w - a gradient))/a with the rate a of that descent: at every K-th update weights up to the
+    threshold move by a g K towards zero. With K = 1 and no threshold: proximal descent on the loss + g |w|_1.
+    Langford et al., JMLR 2009, section 3.3.
     """
     require_callable(gradient=gradient)
     a = require_number(rate=rate, above=0)

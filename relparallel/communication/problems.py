@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_int, require_rng
+from relparallel._checks import require_int, require_number, require_rng
 from relparallel.communication.descent import Gradient
-from relparallel.parallel._arguments import require_number
 
 Vector = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -26,7 +26,8 @@ from relparallel.optimize._joint_arguments import (
 )
 from relparallel.optimize.joint_report import alternatives, as_row, on_each_fabric, report
 from relparallel.optimize.joint_search import Choice, JointSearch, Site
-from relparallel.parallel import Placement, StepTime, Strategy
+from relparallel.parallel import Placement, Strategy
+from relparallel.parallel.step_time import StepTime
 from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology
 from relparallel.training import Checkpointing, FailureLog, Recovery

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_network import Wiring
 from relparallel.optimize.joint_strategies import Fastest
-from relparallel.parallel import StepTime
+from relparallel.parallel.step_time import StepTime
 from relparallel.training import Checkpointing, FailureModel, Recovery
 from relparallel.training.factors import best_rollback
 from relparallel.training.goodput import SteadyState, most_running, steady_state

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel.parallel._arguments import require_indices
+from relparallel._checks import require_indices
 from relparallel.training import ComponentClass
 from relparallel.workload import LayerGraph
 

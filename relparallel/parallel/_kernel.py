@@ -11,10 +11,10 @@ from typing import Any, Final
 import numba
 import numpy as np
 
-from relparallel.parallel._bubble_kernel import bubble_time
 from relparallel.parallel._memory_kernel import counted_ends
 from relparallel.parallel._transfer_kernel import exchange, gather, in_node, send
 from relparallel.parallel.schedules import SCHEDULES
+from relparallel.parallel.steady_state import bubble_time
 
 MODEL: Final = np.dtype((np.record, [(name, np.float64) for name in (
     "layers", "hidden", "heads", "kv_heads", "head", "ffn", "matrices", "vocabulary", "sequence",

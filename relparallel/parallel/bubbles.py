@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_instance
-from relparallel.parallel._arguments import require_column, require_indices
+from relparallel._checks import require_column, require_indices, require_instance
 from relparallel.parallel.timeline import Timeline
 
 

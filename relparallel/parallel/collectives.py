@@ -14,8 +14,16 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import reals, record, require_instance, require_int, require_real
-from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, require_number
+from relparallel._checks import (
+    MOST_BYTES,
+    MOST_DEVICES,
+    reals,
+    record,
+    require_instance,
+    require_int,
+    require_number,
+    require_real,
+)
 
 Whole = NDArray[np.int64]
 Generator = TypeVar("Generator", bound=Callable[..., "Iterator[Round]"])

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_real
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import require_number, require_real
 from relparallel.parallel.collectives import Round, messages
 
 
@@ -26,11 +25,8 @@ def expert_tokens(chosen: ArrayLike, capacity: float | None = None) -> NDArray[n
     Returns
     -------
     numpy.ndarray of int [ranks, ranks]
-        From the rank in the row to that in the column; the diagonal stays where it is.
-
-    References
-    ----------
-    Lepikhin et al., "GShard", ICLR 2021, section 2.2 (capacity of each group).
+        From the rank in the row to that in the column; the diagonal stays where it is. Lepikhin et al.,
+        "GShard", ICLR 2021, section 2.2 (capacity of each group).
 
     Examples
     --------

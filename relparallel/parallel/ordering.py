@@ -15,8 +15,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
-from relparallel.parallel._arguments import require_indices, require_number
+from relparallel._checks import (
+    require_choice,
+    require_indices,
+    require_instance,
+    require_int,
+    require_number,
+    require_real,
+    require_rng,
+)
 from relparallel.parallel.fusion import MergedMessages
 from relparallel.parallel.timeline import Timeline, simulate_timeline
 from relparallel.workload.graph import LayerGraph

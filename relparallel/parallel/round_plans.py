@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_instance
-from relparallel.parallel._arguments import require_indices, require_number
+from relparallel._checks import require_flag, require_indices, require_instance, require_number
 from relparallel.parallel.collectives import Round, checked
 from relparallel.parallel.flows import Wiring
 from relparallel.topology import Topology
@@ -148,10 +147,7 @@ def plan_rounds(
     RoundPlan
         With ``load(failed=())`` of every link [bytes], ``time(failed=())`` [s] and ``slowdown(failed=())``. A
         round takes latency + max over links of bytes/bandwidth, a stream the same of the bytes of all rounds.
-
-    References
-    ----------
-    Al-Fares et al., SIGCOMM 2008, section 3 (equal shares of all shortest paths).
+        Al-Fares et al., SIGCOMM 2008, section 3 (equal shares of all shortest paths).
 
     Examples
     --------

@@ -1,12 +1,13 @@
 """What a pipeline schedule costs once it runs: idle time per iteration, and the weights that it keeps."""
 
+from typing import Any, Final
+
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int
-from relparallel.parallel._arguments import require_number
-from relparallel.parallel._bubble_kernel import bubble_time
-from relparallel.parallel.schedules import SCHEDULES, TABLE, pass_seconds, require_size
+from relparallel._checks import require_instance, require_int, require_number
+from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, TABLE, pass_seconds, require_size
 from relparallel.parallel.timeline import Timeline
 
 
@@ -187,3 +188,44 @@ def _most_alive(updates: NDArray[np.float64], read: NDArray[np.int64]) -> int:
     dies = updates.copy()
     np.maximum.at(dies, read, updates)
     return int(((born <= born[:, None]) & (dies > born[:, None])).sum(axis=1).max())
+
+
+_NO_FLUSH: Final = tuple(SCHEDULES.index(name) for name in ASYNCHRONOUS)
+_ZB_H1, _ZB_2P, _ZB_V, _V_HALF, _V_MIN, _CHIMERA = (
+    SCHEDULES.index(name) for name in ("zb_h1", "zb_2p", "zb_v", "v_half", "v_min", "chimera")
+)
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def bubble_time(schedule: Any, p: Any, m: Any, v: Any, forward: Any, back: Any, weight: Any) -> Any:
+    """Time that a stage waits in a step, of seconds per micro-batch: forward, input gradients, weights.
+
+    For few micro-batches too: each one more fills a gap of the first one's way down and up. With V-Half and
+    V-Min, unequal passes cost time with every micro-batch. Where ``weight <= back`` and
+    ``forward <= back + 2 weight``, that is what the simulator finds, at most a pass too much with Chimera and
+    ZB-V, to two with the other V.
+    """
+    if schedule in _NO_FLUSH or p == 1:
+        return 0.0
+    alone, apart = (p - 1) * (forward + back), abs(back - forward)
+    if schedule == _ZB_H1:
+        return alone - min(forward, weight) * (min(m, p) - 1)
+    if schedule == _ZB_2P:
+        return alone - min(forward, weight, (forward + back) / 2) * (min(m, 2 * p - 1) - 1)
+    if schedule == _ZB_V:
+        down = min(forward, (forward + back) / 2)
+        left = max(back - weight, forward - weight, (back - forward) / 2)
+        return alone - down * (min(m, p) - 1) - (forward + back - down - left) * max(min(m, 2 * p - 1) - p, 0)
+    if schedule == _V_HALF:
+        saved = max(weight - apart, weight / 2) / 2 * (p - 1)
+        return alone - min(saved, weight * (m - 1)) + (m - 1) * max(apart - weight / 2, 0.0)
+    if schedule == _V_MIN:
+        uneven = 3 * max(forward, back, weight) - forward - back - weight
+        return alone + (m - 1) * (uneven if p > 2 else max(uneven / 2, (forward + back) / 2 - weight))
+    if schedule == _CHIMERA:  # a lone micro-batch of one end leaves the way of its partner empty
+        behind, pairs = back + weight, m + m % 2
+        units = -(-pairs // p)
+        uneven = max(forward, behind) + (units - 1) * abs(behind - forward)
+        short = (units * p - pairs) * min(forward, behind) + m % 2 * (forward + behind)
+        return (p - 2) * uneven + short
+    return (p - 1) * (forward + back + weight) / v

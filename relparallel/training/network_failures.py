@@ -19,9 +19,8 @@ from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.parallel.flows import PairFlows, Wiring
-from relparallel.parallel.group_links import group_links, groups_of
+from relparallel.parallel.group_links import communicating, group_links, groups_of
 from relparallel.parallel.round_plans import RoundPlan
-from relparallel.parallel.slowdowns import communicating
 from relparallel.parallel.step_time import slowed_step
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
-from relparallel.parallel import StepTime
+from relparallel.parallel.step_time import StepTime
 from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import require_single, require_time
 from relparallel.training._identity_kernel import new_nodes, run_identities

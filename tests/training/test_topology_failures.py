@@ -9,8 +9,7 @@ import pytest
 
 from relparallel.hardware import Cluster, cluster, llama3_interruptions
 from relparallel.parallel import Placement, Strategy, step_time
-from relparallel.parallel.group_links import group_links
-from relparallel.parallel.slowdowns import communicating
+from relparallel.parallel.group_links import communicating, group_links
 from relparallel.published import facts
 from relparallel.topology import fat_tree, leaf_spine
 from relparallel.training import (
