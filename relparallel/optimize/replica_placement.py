@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int
-from relparallel.optimize._common import near_side
+from relparallel.topology.routing import maximum_flow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,19 +156,15 @@ def _flow(
     apart: NDArray[np.bool_], sizes: NDArray[np.int64], copies: int, room: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Largest number of copies from class to class, and the owners before the minimum cut."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_flow
-
     count = len(sizes)
     start, stop = np.nonzero(apart)
-    tail = np.r_[np.zeros(count), 1 + start, 1 + count + np.arange(count)].astype(np.int32)
-    head = np.r_[1 + np.arange(count), 1 + count + stop, np.full(count, 2 * count + 1)].astype(np.int32)
+    tail = np.r_[np.zeros(count), 1 + start, 1 + count + np.arange(count)]
+    head = np.r_[1 + np.arange(count), 1 + count + stop, np.full(count, 2 * count + 1)]
     most = np.r_[copies * sizes, sizes[start] * sizes[stop], room * sizes]
-    most = np.minimum(most, copies * sizes.sum()).astype(np.int32)  # no arc carries more than all copies
-    network = csr_array((most, (tail, head)), shape=(2 * count + 2, 2 * count + 2))
-    flow = maximum_flow(network, 0, 2 * count + 1).flow
-    reached = near_side(network, flow, 0)
-    return flow[1 : count + 1, count + 1 : -1].toarray().astype(np.int64), reached[1 : count + 1]
+    most = np.minimum(most, copies * sizes.sum())  # no arc carries more than all copies
+    found = maximum_flow(tail, head, most, 2 * count + 2, 0, 2 * count + 1)
+    copied = found.sent[1 : count + 1, count + 1 : -1].toarray().astype(np.int64)
+    return copied, found.near_side(0)[1 : count + 1]
 
 
 def _dealt(flow: NDArray[np.int64], member: NDArray[np.int64], copies: int) -> NDArray[np.int64]:

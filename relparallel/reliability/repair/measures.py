@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from relparallel.metrics import survival
 from relparallel.topology import Topology
+from relparallel.topology.routing import maximum_flow
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -28,9 +29,6 @@ def pairs_measure(t: Topology) -> Measure:
 
 def flow_measure(t: Topology, marks: IntArray) -> Measure:
     """Largest flow between marked nodes as a function of the state, in smallest capacities."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_flow
-
     n = t.num_nodes
     cable = [
         Fraction(float(c)).limit_denominator(10**6) if c < 1e6 else Fraction(round(c)) for c in t.capacity
@@ -53,9 +51,7 @@ def flow_measure(t: Topology, marks: IntArray) -> Measure:
         tail = np.concatenate([u, v, np.full(start.size, ends[0]), goal])
         head = np.concatenate([v, u, start, np.full(goal.size, ends[1])])
         amount = np.concatenate([np.tile(units[keep], 2), np.full(start.size + goal.size, outer)])
-        arcs = csr_array((amount.astype(np.int32), (tail, head)), shape=(n + 2, n + 2))
-        arcs.indices, arcs.indptr = arcs.indices.astype(np.int32), arcs.indptr.astype(np.int32)
-        return float(maximum_flow(arcs, n, n + 1, method="dinic").flow_value / parts)
+        return maximum_flow(tail, head, amount, n + 2, n, n + 1).value / parts
 
     return flow
 
