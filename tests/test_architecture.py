@@ -33,11 +33,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 670, "claims": 4940, "communication": 3220, "derive": 680, "drawing": 1120, "hardware": 460,
-    "metrics": 2990, "optimize": 7000, "planning": 650, "parallel": 8930, "reliability": 11860,
-    "reproduce": 2070, "topology": 6460, "training": 9620, "workload": 3210, "modules": 2020,
+    "atlas": 670, "claims": 4950, "communication": 3130, "derive": 680, "drawing": 1120, "hardware": 460,
+    "metrics": 2830, "optimize": 6970, "planning": 650, "parallel": 8390, "reliability": 11850,
+    "reproduce": 2070, "topology": 6520, "training": 9620, "workload": 3020, "modules": 2020,
 }  # fmt: skip
-MOST_LINES = 65830
+MOST_LINES = 64880
 MOST_PUBLIC_NAMES = 450
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
