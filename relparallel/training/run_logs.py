@@ -1,4 +1,4 @@
-"""Logs that training runs write of themselves: starts, steps, and what was done twice.
+"""Logs that training runs write of themselves: starts, steps, what was done twice; how long starts take.
 
 Lines are read, never executed.
 """
@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
 
-from relparallel._checks import require_choice, require_int
+from relparallel._checks import real, record, require_choice, require_int, require_real
+from relparallel.published import data_folder
+from relparallel.training._arguments import LONGEST, MOST_NODES, Real, plain
 from relparallel.training.failure_readers import read_lines
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MLLOG: Final = ":::MLLOG "
 _POSITIONS: Final = ("samples_count", "epoch_num", "first_epoch_num")
@@ -54,8 +55,6 @@ class RunLog:
 
     def what_if(self) -> pd.DataFrame:
         """Time that each kind of loss takes, and by how much the run would be faster without it."""
-        import pandas as pd
-
         stepping = float(self.steps @ self.weights)
         lost = {
             "starts": float(self.start_ups.sum()),
@@ -239,3 +238,73 @@ def _seconds(value: Any, path: Any, number: int) -> float:
         raise ValueError(
             f"path must hold times in seconds or ISO 8601, got {value!r:.60} in line {number} of {path}"
         ) from None
+
+
+@record
+class StartUp:
+    """Time until a job of n nodes computes, a + b (n / 1000)^p [s]; called with n."""
+
+    base: float = real(at_least=0, at_most=LONGEST)  # of the smallest job, a [s]
+    growth: float = real(at_least=0, at_most=LONGEST)  # what a thousand nodes add, b [s]
+    power: float = real(above=0, at_most=10)  # p; 2 or more where every rank waits for every other one
+
+    def __call__(self, nodes: Real) -> Real:
+        """Seconds for a job of so many nodes."""
+        many = require_real(nodes=nodes, at_least=1, at_most=MOST_NODES)
+        return plain(self.base + self.growth * (np.asarray(many) / 1000) ** self.power)
+
+
+def start_up_law(nodes: ArrayLike, seconds: ArrayLike) -> StartUp:
+    """Law of the start-up of one software on one cluster.
+
+    Parameters
+    ----------
+    nodes, seconds : array_like [k]
+        Sizes of jobs, at least three different ones, and how long each took [s].
+
+    Returns
+    -------
+    StartUp
+        Least squares in all three numbers, none below 0. Beyond the largest size it is an extrapolation;
+        other software on the same machine took two to four times as long (`start_ups`).
+
+    Examples
+    --------
+    >>> runs = start_ups().query("software == 'nemo-2023'")
+    >>> law = start_up_law(runs["nodes"], runs["seconds"])
+    >>> round(law.power, 1), round(law(2048))
+    (2.5, 838)
+    """
+    size, took = (np.atleast_1d(x) for x in (
+        require_real(nodes=nodes, at_least=1, at_most=MOST_NODES),
+        require_real(seconds=seconds, at_least=0, at_most=LONGEST),
+    ))  # fmt: skip
+    if size.shape != took.shape or np.unique(size).size < 3:
+        raise ValueError(f"nodes must be one for each of the seconds and of three sizes, got {nodes!r:.80}")
+
+    def fitted(power: Any) -> tuple[NDArray[np.float64], float]:
+        found: tuple[NDArray[np.float64], float] = optimize.nnls(
+            np.column_stack([np.ones(size.size), (size / 1000) ** power]), took
+        )
+        return found
+
+    power = float(optimize.minimize_scalar(lambda p: fitted(p)[1], bounds=(0.25, 6.0), method="bounded").x)
+    base, growth = fitted(power)[0].tolist()
+    return StartUp(base=base, growth=growth, power=power)
+
+
+def start_ups() -> pd.DataFrame:
+    """Start-up times that result logs of MLPerf Training hold, medians of three runs.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by row: software, accelerator, model, nodes, gpus, source, and seconds from the first
+        ``init_start`` of any rank to ``init_stop``. Scheduling and the start of containers are not in it.
+
+    Examples
+    --------
+    >>> int(start_ups()["nodes"].max())
+    1344
+    """
+    return pd.read_csv(data_folder() / "start_ups.csv", index_col="id")
