@@ -152,14 +152,6 @@ def _leave(name: int, running: float, nodes: Nodes, tables: Tables) -> bool:
 
 
 @njit(**BARE)
-def _mend_later(rng: Any, row: int, name: int, now: float, nodes: Nodes, tables: Tables) -> None:
-    """Put the end of a repair into its heap."""
-    wait = _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) / tables.repair[row]
-    _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], now + wait, name)
-    nodes.tally[REPAIRS] += 1
-
-
-@njit(**BARE)
 def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, tables: Tables) -> int:
     """The first life ends; the node will be new after its repair. Its row, or -1 - row for a spare."""
     name = nodes.owner[0]
@@ -168,7 +160,9 @@ def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, tables: Tab
     _drop(nodes.lives, nodes.owner, nodes.tally[LIVES])
     hit = _leave(name, running, nodes, tables)
     nodes.end[name] = _draw(rng, nodes.law[0], nodes.law[1], nodes.law[2], nodes.observed)
-    _mend_later(rng, row, name, now, nodes, tables)
+    wait = _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) / tables.repair[row]
+    _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], now + wait, name)
+    nodes.tally[REPAIRS] += 1
     return row if hit else -1 - row
 
 

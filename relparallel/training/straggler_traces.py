@@ -80,7 +80,13 @@ class StragglerTrace:
     @cached_property
     def _steps(self) -> list[tuple[list[list[list[int]]], dict[int, list[int]]]]:
         """Of every step: what each worker posts, one after another, and the partners of every operation."""
-        return [(list(_posts(rows)), _partners(rows)) for _, rows in self.frame.groupby("step")]
+        return [
+            (
+                list(_posts(rows)),
+                {place: list(same) for same in rows.groupby("group").groups.values() for place in same},
+            )
+            for _, rows in self.frame.groupby("step")
+        ]
 
 
 def read_straggler_trace(path: str | PathLike[str]) -> StragglerTrace:
@@ -161,12 +167,6 @@ def _posts(rows: pd.DataFrame) -> Iterator[list[list[int]]]:
                 posts.append([place])
             last = start
         yield posts
-
-
-def _partners(rows: pd.DataFrame) -> dict[int, list[int]]:
-    """Places of the operations of the group of each operation."""
-    members = rows.groupby("group").groups
-    return {place: list(places) for places in members.values() for place in places}
 
 
 def _replay(
