@@ -6,7 +6,7 @@ Lines are read, never executed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
@@ -24,6 +24,7 @@ from relparallel.training._arguments import LONGEST, MOST_NODES, Real, plain
 from relparallel.training.failure_readers import read_lines
 
 _MLLOG: Final = ":::MLLOG "
+_BORDERS: Final = ("block_stop", "eval_start", "block_start")
 _POSITIONS: Final = ("samples_count", "epoch_num", "first_epoch_num")
 _DIALECTS: Final = ("events", "mlperf")
 
@@ -108,33 +109,32 @@ def read_run_log(path: str | PathLike[str], dialect: str = "events") -> RunLog:
     return (_mlperf if require_choice(_DIALECTS, dialect=dialect) == "mlperf" else _events)(path)
 
 
-def _object(text: str, path: Any, number: int) -> Mapping[str, Any]:
-    """One JSON object; a torn line is named."""
-    try:
-        found = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(
-            f"path must hold whole lines of JSON, got line {number} of {path}: {error}"
-        ) from None
-    if not isinstance(found, dict):
-        raise ValueError(f"path must hold JSON objects, got {text[:60]!r} in line {number} of {path}")
-    return found
+def _objects(path: str | PathLike[str], mark: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
+    """JSON objects of the lines that hold a mark, behind it; a torn line is named."""
+    for number, line in read_lines(path):
+        if not line.strip() or mark not in line:
+            continue
+        text = line.partition(mark)[2] if mark else line
+        try:
+            found = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(
+                f"path must hold whole lines of JSON, got line {number} of {path}: {error}"
+            ) from None
+        if not isinstance(found, dict):
+            raise ValueError(f"path must hold JSON objects, got {text[:60]!r} in line {number} of {path}")
+        yield number, found
 
 
 def _mlperf(path: str | PathLike[str]) -> RunLog:
     """A result log of MLPerf Training."""
     events = []
-    for number, line in read_lines(path):
-        if _MLLOG in line:
-            entry = _object(line.partition(_MLLOG)[2], path, number)
-            try:
-                events.append(
-                    (float(entry["time_ms"]) / 1e3, str(entry["key"]), entry["value"], entry["metadata"])
-                )
-            except (KeyError, TypeError, ValueError) as error:
-                raise ValueError(
-                    f"path must hold MLLOG events, got line {number} of {path}: {error!r}"
-                ) from None
+    for number, entry in _objects(path, _MLLOG):
+        try:
+            time = float(entry["time_ms"]) / 1e3
+            events.append((time, str(entry["key"]), entry["value"], entry["metadata"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"path must hold MLLOG events, got line {number} of {path}: {error!r}") from None
     begun = [time for time, key, *_ in events if key == "init_start"]
     ready = [time for time, key, *_ in events if key == "init_stop"]
     batch = next((value for _, key, value, _ in events if key == "global_batch_size"), None)
@@ -156,24 +156,17 @@ def _blocks(events: list[Any], batch: int, length: int | None) -> tuple[list[flo
     """Seconds and steps of the blocks that have an end and a count of samples."""
     seconds: list[float] = []
     steps: list[float] = []
-    open_at: tuple[float, float | None] | None = None
+    begun, first = 0.0, None
     for place, (time, key, _, where) in enumerate(events):
         if key == "block_start":
-            open_at = (time, _position(where, length))
-        elif key == "block_stop" and open_at is not None:
-            begun, first = open_at
-            open_at = None
-            if first is None:
-                continue
-            later = (
-                _position(e[3], length)
-                for e in events[place:]
-                if e[1] in ("block_stop", "eval_start", "block_start")
-            )
+            begun, first = time, _position(where, length)
+        elif key == "block_stop" and first is not None:
+            later = (_position(e[3], length) for e in events[place:] if e[1] in _BORDERS)
             last = next((p for p in later if p is not None and p > first), None)
             if last is not None:
                 seconds.append(time - begun)
                 steps.append((last - first) / batch)
+            first = None
     return seconds, steps
 
 
@@ -192,10 +185,7 @@ def _events(path: str | PathLike[str]) -> RunLog:
     begun: list[tuple[int, float]] = []
     first = last = None
     steps, start_ups, done, repeated = [], [], -1, 0
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        entry = _object(line, path, number)
+    for number, entry in _objects(path):
         names = [name for name in ("job_start_time", "step_start_time", "job_end_time") if name in entry]
         if not names:
             continue
