@@ -61,7 +61,11 @@ from .redundancy import (
 from .redundant_fabrics import redundant_fabric as redundant_fabric
 from .relative_goodput import Job as Job, relative_goodput as relative_goodput
 from .rollback import rollback as rollback
-from .run_logs import read_run_log as read_run_log
+from .run_logs import (
+    read_run_log as read_run_log,
+    start_up_law as start_up_law,
+    start_ups as start_ups,
+)
 from .silent_errors import best_verified_pattern as best_verified_pattern
 from .simulate import simulate as simulate
 from .spares import (
@@ -69,7 +73,6 @@ from .spares import (
     spares_law as spares_law,
     spares_needed as spares_needed,
 )
-from .start_up import start_up_law as start_up_law, start_ups as start_ups
 from .straggler_traces import read_straggler_trace as read_straggler_trace
 from .stragglers import (
     noise_slowdown as noise_slowdown,

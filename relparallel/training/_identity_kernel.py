@@ -32,8 +32,8 @@ class Nodes(NamedTuple):
     law: Floats  # kind, scale, exponent of lives; the same of repairs of mean 1
     observed: Floats  # lives where they are observed ones
     mends: Floats  # repairs of mean 1 where they are observed ones
-    single: Floats  # [row] cumulated share of rows that take one node
-    group: Floats  # [row] rate of rows that take more nodes or none
+    single: Floats  # [row + 1] cumulated share of rows that take one node
+    group: Floats  # [works, row + 1] cumulated rate of rows that take more nodes or none; less while it waits
     begin: Floats  # [record]
     finish: Floats  # [record]
     node: Integers  # [record]
@@ -152,25 +152,17 @@ def _leave(name: int, running: float, nodes: Nodes, tables: Tables) -> bool:
 
 
 @njit(**BARE)
-def _mend_later(rng: Any, row: int, name: int, now: float, nodes: Nodes, tables: Tables) -> None:
-    """Put the end of a repair into its heap."""
-    wait = _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) / tables.repair[row]
-    _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], now + wait, name)
-    nodes.tally[REPAIRS] += 1
-
-
-@njit(**BARE)
 def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, tables: Tables) -> int:
     """The first life ends; the node will be new after its repair. Its row, or -1 - row for a spare."""
-    name, row = nodes.owner[0], 0
-    draw = rng.random() if nodes.single.size > 1 else 0.0
-    while nodes.single[row] <= draw and row < nodes.single.size - 1:
-        row += 1
+    name = nodes.owner[0]
+    row = _which(nodes.single, rng.random()) if nodes.single.size > 2 else 0
     nodes.tally[LIVES] -= 1
     _drop(nodes.lives, nodes.owner, nodes.tally[LIVES])
     hit = _leave(name, running, nodes, tables)
     nodes.end[name] = _draw(rng, nodes.law[0], nodes.law[1], nodes.law[2], nodes.observed)
-    _mend_later(rng, row, name, now, nodes, tables)
+    wait = _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) / tables.repair[row]
+    _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], now + wait, name)
+    nodes.tally[REPAIRS] += 1
     return row if hit else -1 - row
 
 
@@ -218,33 +210,12 @@ def _repaired(running: float, nodes: Nodes, tables: Tables, under: Integers) -> 
 
 
 @njit(**BARE)
-def _group_rate(row: int, works: bool, nodes: Nodes, tables: Tables) -> float:
-    """Failures per second of a row that is no single node; what is left of them while the job waits."""
-    awake = tables.hot if tables.nodes[row] > 0 else tables.slowdown[row] > 1.0
-    return float(nodes.group[row]) if works or awake else 0.0
-
-
-@njit(**BARE)
-def _group_rates(works: bool, nodes: Nodes, tables: Tables) -> float:
-    """Failures per second of all rows that are no single nodes."""
-    total = 0.0
-    for row in range(nodes.group.size):
-        total += _group_rate(row, works, nodes, tables)
-    return total
-
-
-@njit(**BARE)
-def _group_row(rng: Any, works: bool, nodes: Nodes, tables: Tables) -> int:
-    """Which of the rows that are no single nodes fails."""
-    last, draw = 0, rng.random() * _group_rates(works, nodes, tables)
-    for row in range(nodes.group.size):
-        rate = _group_rate(row, works, nodes, tables)
-        if rate > 0.0:
-            last = row
-            draw -= rate
-            if draw < 0.0:
-                break
-    return last
+def _which(cumulated: Floats, draw: float) -> int:
+    """The row that a draw below the last cumulated rate falls on."""
+    row = 0
+    while row < cumulated.size - 2 and cumulated[row + 1] <= draw:
+        row += 1
+    return row
 
 
 @njit(**BARE)
@@ -255,7 +226,7 @@ def run_identities(
     """As `run_counts`; the last row is that of recorded failures where there are any."""
     times[2], count, now, running, place, stopped = tables.interval, nodes.tally, 0.0, 0.0, 0, False
     share, toggle = tables.speed[0], tables.every
-    working, waiting = _group_rates(True, nodes, tables), _group_rates(False, nodes, tables)
+    waiting, working = nodes.group[0, -1], nodes.group[1, -1]
     hazard = rng.standard_exponential()
     while place < found.shape[0]:
         alive = not stopped and (tables.hot or share > 0.0)
@@ -296,7 +267,7 @@ def run_identities(
             counts[tables.rate.size - 1, 0] += 1
             cause = tables.rate.size - 1 if _record(running, nodes, tables) else -1
         else:
-            hazard, row = rng.standard_exponential(), _group_row(rng, works, nodes, tables)
+            hazard, row = rng.standard_exponential(), _which(nodes.group[int(works)], rng.random() * others)
             counts[row, 0] += 1
             under[row] += tables.nodes[row] == 0
             cause = row if _outage(rng, row, now, running, nodes, tables) else -1
@@ -322,10 +293,13 @@ def new_nodes(
     pool[: total - size] = np.arange(size, total)
     space = total + int(load + 20 * load**0.5) + 1000
     groups = np.where(single, 0.0, tables.rate) * np.where(tables.nodes > 1, total / size, 1.0)
+    awake = np.where(tables.nodes > 0, tables.hot, tables.slowdown > 1.0)
+    shares = np.vstack([own / max(own.sum(), 1e-300), groups * awake, groups])
+    cumulated = np.cumsum(np.pad(shares, ((0, 0), (1, 0))), axis=1)
     return Nodes(
         role=role, end=end, pool=pool, tally=count, lives=lives, owner=owner,
         repairs=np.full(space, np.inf), part=np.zeros(space, np.int64),
         law=np.concatenate([life[0], repair[0]]), observed=life[1], mends=repair[1],
-        single=np.cumsum(own) / max(own.sum(), 1e-300), group=groups,
+        single=cumulated[0], group=cumulated[1:],
         begin=record[0], finish=record[1], node=record[2],
     )  # fmt: skip

@@ -92,7 +92,9 @@ def consequences(
     for key, part in zip(places, parts, strict=True):
         known[key] = known.get(key) or groups_behind(place, model.cluster, part)
     behind = [known[key] for key in places]
-    reading = _level_read(job)
+    gone = np.cumprod(np.column_stack([np.ones(job.rate.size), 1 - job.survive[:, :-1]]), axis=1)
+    reading = gone * job.survive  # probability that a failure reads a level: the first that survives, [i, l]
+    missing = np.maximum(job.nodes - job.spares, 0) if recovery.waits else job.nodes
     lost = np.where(job.back, (reading * _since_point(job)).sum(axis=1), 0.0)
     restart = job.restart_fixed + reading @ job.restart
     stops = np.array([part.stops for part in parts], dtype=np.bool_)
@@ -109,16 +111,9 @@ def consequences(
         "goes back": job.back,
         "work lost / s": lost,
         "stopped / s": stopped,
-        "speed after": _speed_after(job, recovery),
+        "speed after": job.speed[np.minimum(missing, job.speed.size - 1)] / job.slowdown,
     }
     return pd.DataFrame(harm, index=names)
-
-
-def _level_read(job: Rows) -> NDArray[np.float64]:
-    """Probability that a failure reads a level: the first that survives, [i, l]."""
-    gone = np.cumprod(np.column_stack([np.ones(job.rate.size), 1 - job.survive[:, :-1]]), axis=1)
-    read: NDArray[np.float64] = gone * job.survive
-    return read
 
 
 def _since_point(job: Rows) -> NDArray[np.float64]:
@@ -130,9 +125,3 @@ def _since_point(job: Rows) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):
         mean: NDArray[np.float64] = 1 / rate - apart / np.expm1(rate * apart)
     return mean
-
-
-def _speed_after(job: Rows, recovery: Recovery) -> NDArray[Any]:
-    """Share of the throughput until the repair, when the job runs again."""
-    missing = np.maximum(job.nodes - job.spares, 0) if recovery.waits else job.nodes
-    return np.asarray(job.speed[np.minimum(missing, job.speed.size - 1)] / job.slowdown)

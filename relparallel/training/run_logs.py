@@ -1,4 +1,4 @@
-"""Logs that training runs write of themselves: starts, steps, and what was done twice.
+"""Logs that training runs write of themselves: starts, steps, what was done twice; how long starts take.
 
 Lines are read, never executed.
 """
@@ -6,23 +6,25 @@ Lines are read, never executed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
 
-from relparallel._checks import require_choice, require_int
+from relparallel._checks import real, record, require_choice, require_int, require_real
+from relparallel.published import data_folder
+from relparallel.training._arguments import LONGEST, MOST_NODES, Real, plain
 from relparallel.training.failure_readers import read_lines
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _MLLOG: Final = ":::MLLOG "
+_BORDERS: Final = ("block_stop", "eval_start", "block_start")
 _POSITIONS: Final = ("samples_count", "epoch_num", "first_epoch_num")
 _DIALECTS: Final = ("events", "mlperf")
 
@@ -54,8 +56,6 @@ class RunLog:
 
     def what_if(self) -> pd.DataFrame:
         """Time that each kind of loss takes, and by how much the run would be faster without it."""
-        import pandas as pd
-
         stepping = float(self.steps @ self.weights)
         lost = {
             "starts": float(self.start_ups.sum()),
@@ -109,33 +109,32 @@ def read_run_log(path: str | PathLike[str], dialect: str = "events") -> RunLog:
     return (_mlperf if require_choice(_DIALECTS, dialect=dialect) == "mlperf" else _events)(path)
 
 
-def _object(text: str, path: Any, number: int) -> Mapping[str, Any]:
-    """One JSON object; a torn line is named."""
-    try:
-        found = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(
-            f"path must hold whole lines of JSON, got line {number} of {path}: {error}"
-        ) from None
-    if not isinstance(found, dict):
-        raise ValueError(f"path must hold JSON objects, got {text[:60]!r} in line {number} of {path}")
-    return found
+def _objects(path: str | PathLike[str], mark: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
+    """JSON objects of the lines that hold a mark, behind it; a torn line is named."""
+    for number, line in read_lines(path):
+        if not line.strip() or mark not in line:
+            continue
+        text = line.partition(mark)[2] if mark else line
+        try:
+            found = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(
+                f"path must hold whole lines of JSON, got line {number} of {path}: {error}"
+            ) from None
+        if not isinstance(found, dict):
+            raise ValueError(f"path must hold JSON objects, got {text[:60]!r} in line {number} of {path}")
+        yield number, found
 
 
 def _mlperf(path: str | PathLike[str]) -> RunLog:
     """A result log of MLPerf Training."""
     events = []
-    for number, line in read_lines(path):
-        if _MLLOG in line:
-            entry = _object(line.partition(_MLLOG)[2], path, number)
-            try:
-                events.append(
-                    (float(entry["time_ms"]) / 1e3, str(entry["key"]), entry["value"], entry["metadata"])
-                )
-            except (KeyError, TypeError, ValueError) as error:
-                raise ValueError(
-                    f"path must hold MLLOG events, got line {number} of {path}: {error!r}"
-                ) from None
+    for number, entry in _objects(path, _MLLOG):
+        try:
+            time = float(entry["time_ms"]) / 1e3
+            events.append((time, str(entry["key"]), entry["value"], entry["metadata"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"path must hold MLLOG events, got line {number} of {path}: {error!r}") from None
     begun = [time for time, key, *_ in events if key == "init_start"]
     ready = [time for time, key, *_ in events if key == "init_stop"]
     batch = next((value for _, key, value, _ in events if key == "global_batch_size"), None)
@@ -157,24 +156,17 @@ def _blocks(events: list[Any], batch: int, length: int | None) -> tuple[list[flo
     """Seconds and steps of the blocks that have an end and a count of samples."""
     seconds: list[float] = []
     steps: list[float] = []
-    open_at: tuple[float, float | None] | None = None
+    begun, first = 0.0, None
     for place, (time, key, _, where) in enumerate(events):
         if key == "block_start":
-            open_at = (time, _position(where, length))
-        elif key == "block_stop" and open_at is not None:
-            begun, first = open_at
-            open_at = None
-            if first is None:
-                continue
-            later = (
-                _position(e[3], length)
-                for e in events[place:]
-                if e[1] in ("block_stop", "eval_start", "block_start")
-            )
+            begun, first = time, _position(where, length)
+        elif key == "block_stop" and first is not None:
+            later = (_position(e[3], length) for e in events[place:] if e[1] in _BORDERS)
             last = next((p for p in later if p is not None and p > first), None)
             if last is not None:
                 seconds.append(time - begun)
                 steps.append((last - first) / batch)
+            first = None
     return seconds, steps
 
 
@@ -193,10 +185,7 @@ def _events(path: str | PathLike[str]) -> RunLog:
     begun: list[tuple[int, float]] = []
     first = last = None
     steps, start_ups, done, repeated = [], [], -1, 0
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        entry = _object(line, path, number)
+    for number, entry in _objects(path):
         names = [name for name in ("job_start_time", "step_start_time", "job_end_time") if name in entry]
         if not names:
             continue
@@ -239,3 +228,73 @@ def _seconds(value: Any, path: Any, number: int) -> float:
         raise ValueError(
             f"path must hold times in seconds or ISO 8601, got {value!r:.60} in line {number} of {path}"
         ) from None
+
+
+@record
+class StartUp:
+    """Time until a job of n nodes computes, a + b (n / 1000)^p [s]; called with n."""
+
+    base: float = real(at_least=0, at_most=LONGEST)  # of the smallest job, a [s]
+    growth: float = real(at_least=0, at_most=LONGEST)  # what a thousand nodes add, b [s]
+    power: float = real(above=0, at_most=10)  # p; 2 or more where every rank waits for every other one
+
+    def __call__(self, nodes: Real) -> Real:
+        """Seconds for a job of so many nodes."""
+        many = require_real(nodes=nodes, at_least=1, at_most=MOST_NODES)
+        return plain(self.base + self.growth * (np.asarray(many) / 1000) ** self.power)
+
+
+def start_up_law(nodes: ArrayLike, seconds: ArrayLike) -> StartUp:
+    """Law of the start-up of one software on one cluster.
+
+    Parameters
+    ----------
+    nodes, seconds : array_like [k]
+        Sizes of jobs, at least three different ones, and how long each took [s].
+
+    Returns
+    -------
+    StartUp
+        Least squares in all three numbers, none below 0. Beyond the largest size it is an extrapolation;
+        other software on the same machine took two to four times as long (`start_ups`).
+
+    Examples
+    --------
+    >>> runs = start_ups().query("software == 'nemo-2023'")
+    >>> law = start_up_law(runs["nodes"], runs["seconds"])
+    >>> round(law.power, 1), round(law(2048))
+    (2.5, 838)
+    """
+    size, took = (np.atleast_1d(x) for x in (
+        require_real(nodes=nodes, at_least=1, at_most=MOST_NODES),
+        require_real(seconds=seconds, at_least=0, at_most=LONGEST),
+    ))  # fmt: skip
+    if size.shape != took.shape or np.unique(size).size < 3:
+        raise ValueError(f"nodes must be one for each of the seconds and of three sizes, got {nodes!r:.80}")
+
+    def fitted(power: Any) -> tuple[NDArray[np.float64], float]:
+        found: tuple[NDArray[np.float64], float] = optimize.nnls(
+            np.column_stack([np.ones(size.size), (size / 1000) ** power]), took
+        )
+        return found
+
+    power = float(optimize.minimize_scalar(lambda p: fitted(p)[1], bounds=(0.25, 6.0), method="bounded").x)
+    base, growth = fitted(power)[0].tolist()
+    return StartUp(base=base, growth=growth, power=power)
+
+
+def start_ups() -> pd.DataFrame:
+    """Start-up times that result logs of MLPerf Training hold, medians of three runs.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by row: software, accelerator, model, nodes, gpus, source, and seconds from the first
+        ``init_start`` of any rank to ``init_stop``. Scheduling and the start of containers are not in it.
+
+    Examples
+    --------
+    >>> int(start_ups()["nodes"].max())
+    1344
+    """
+    return pd.read_csv(data_folder() / "start_ups.csv", index_col="id")

@@ -146,10 +146,12 @@ def simulate(
         raise ValueError(
             f"years must be >= {replications * horizon / YEAR:g} for {replications} horizons, got {years!r}"
         )
+    rate = float(table.rate[table.nodes == 1].sum()) / table.total
+    life = (lifetimes or Lifetime.exponential(1.0)).scaled(min(1 / max(rate, 1e-300), LONGEST_LIFE))
     run = _Run(
         tables=_tables(table, crews, planned), window=float(horizon), windows=windows, skipped=skipped,
-        lifetime=_node_life(table, lifetimes) if level == "identity" else None,
-        repair=(repairs or Lifetime.exponential(1.0)).scaled(1.0), ages=ages, record=record,
+        lifetime=life if level == "identity" else None, ages=ages, record=record,
+        repair=(repairs or Lifetime.exponential(1.0)).scaled(1.0),
     )  # fmt: skip
     found = map_chunks(partial(_replicate, run), spawn_streams(rng, replications), executor)
     return _report(found, run, model, names, table, step, spares, tokens_per_step)
@@ -194,9 +196,8 @@ def _with_records(
     for name, values in longer.items():
         longer[name] = values.astype(getattr(table, name).dtype)
     survive = np.vstack([table.survive.reshape(-1, table.cost.size), np.ones((1, table.cost.size))])
-    columns = (checked[name].to_numpy() for name in ("start", "end", "node"))
-    start, end, node = columns
-    record = (start.astype(np.float64), end.astype(np.float64), node.astype(np.int64))
+    start, end = (checked[name].to_numpy(dtype=np.float64) for name in ("start", "end"))
+    record = (start, end, checked["node"].to_numpy(dtype=np.int64))
     return replace(table, **longer, survive=survive), [*names, "record"], record
 
 
@@ -221,13 +222,6 @@ def _tables(table: Rows, crews: int | None, planned: float) -> Tables:
         crews=float("inf") if crews is None else float(crews),
         every=(1 - planned) * WEEK if planned else float("inf"), planned=planned * WEEK,
     )  # fmt: skip
-
-
-def _node_life(table: Rows, lifetimes: Lifetime | None) -> Lifetime:
-    """Distribution of the life of a node, with the mean of the model."""
-    rate = float(table.rate[table.nodes == 1].sum()) / table.total
-    law = Lifetime.exponential(1.0) if lifetimes is None else lifetimes
-    return law.scaled(min(1 / rate, LONGEST_LIFE) if rate > 0 else LONGEST_LIFE)
 
 
 def _replicate(run: _Run, rng: np.random.Generator) -> Outcome:
