@@ -132,11 +132,12 @@ class Recovery:
 
     References
     ----------
-    Elastic replicas: torchft and hybrid-sharded data parallelism (`ft_hsdp`). Thorpe et al., "Bamboo", NSDI
-    2023. Jang et al., "Oobleck", SOSP 2023. Gandhi et al., "ReCycle", SOSP 2024. Arfeen et al.,
-    "Nonuniform-Tensor-Parallelism", arXiv:2504.06095: a slowed replica contributes the share of its GPUs that
-    work, a boosted one keeps up. SPARe: arXiv:2603.00357. The papers describe the mechanisms; the speeds are
-    derived here, from stages that all take the same time.
+    Elastic replicas: torchft, and FT-HSDP (Salpekar et al., arXiv:2602.00277), "elastic" with the time until
+    a replica has caught up with its peers as a short repair, and a pause of 3 minutes. Thorpe et al.,
+    "Bamboo", NSDI 2023. Jang et al., "Oobleck", SOSP 2023. Gandhi et al., "ReCycle", SOSP 2024. Arfeen et
+    al., "Nonuniform-Tensor-Parallelism", arXiv:2504.06095: a slowed replica contributes the share of its GPUs
+    that work, a boosted one keeps up. SPARe: arXiv:2603.00357. The papers describe the mechanisms; the speeds
+    are derived here, from stages that all take the same time.
 
     Examples
     --------
@@ -198,34 +199,6 @@ class Recovery:
                 require_instance(float, **{name: require_probability(**one)})
         if self.batch == "keep" and self.partial not in (None, 1.0):
             raise ValueError(f"partial must be 1 with batch 'keep', got {self.partial!r}")
-
-    @classmethod
-    def ft_hsdp(cls, away: float, stall: float = 180.0) -> Recovery:
-        """Return FT-HSDP: the replica that is hit leaves and joins again, the others stall and go on.
-
-        Parameters
-        ----------
-        away : float
-            Mean time until a replica has restarted and caught up with its peers [s].
-        stall : float
-            Standstill of the others at each failure [s]: 3 minutes where the whole job took 10.
-
-        Notes
-        -----
-        "elastic" with a short repair. Stalls R alone leave e^(-R/M) of the time in `goodput`, M the mean time
-        between failures, since a failure within a stall begins it anew. Replicas that are away count as if
-        they could fail too: a little less than what is kept.
-
-        References
-        ----------
-        Salpekar et al., arXiv:2602.00277.
-
-        Examples
-        --------
-        >>> Recovery.ft_hsdp(away=900.0).pause
-        180.0
-        """
-        return cls("elastic", away, pause=stall)
 
     @property
     def waits(self) -> bool:

@@ -1,16 +1,4 @@
-"""Spare nodes: how often they run out, and how many are enough.
-
-========  ==========================================================  =====================
-letter    meaning                                                     argument
-========  ==========================================================  =====================
-N         nodes of the job                                            ``nodes``
-S         nodes held back as spares                                   ``spares``
-lam       failures per node and second                                ``node_rate``
-r         mean time until a failed node is back [s]                   ``repair``
-a         1/(1 + lam r), share of time a node is up
-c         repairs that go on at the same time                         ``crews``
-========  ==========================================================  =====================
-"""
+"""Spare nodes: how often they run out, and how many are enough."""
 
 import math
 from bisect import bisect_left
@@ -62,10 +50,8 @@ def shortage_probability(
     ----------
     nodes, spares : int
         Nodes N that the job needs, and S held back.
-    node_rate : float or array
-        Failures per node and second.
-    repair : float or array
-        Mean time until a failed node is back [s].
+    node_rate, repair : float or array
+        Failures lam per node and second; mean time r until a failed node is back [s].
     kind : {"cold", "hot"}
         Cold: spares do not fail, and nothing fails while the job waits. Hot: all N + S nodes always can.
     crews : int, optional
@@ -78,15 +64,14 @@ def shortage_probability(
 
     Notes
     -----
-    Cold: Erlang's B with S + 1 servers and load N lam r. Hot: P(K > S), K binomial (N + S, 1 - a). Both
-    depend on repairs through their mean only. With c repairmen and exponential repairs the nodes down are a
-    birth-death chain, repaired at min(j, c)/r in state j: cold the same recursion with min(j, c) for j, hot
-    the machine repair model.
+    Cold: Erlang's B with S + 1 servers and load N lam r. Hot: P(K > S), K binomial (N + S, lam r/(1 + lam
+    r)). Both depend on repairs through their mean only. With c repairmen and exponential repairs the nodes
+    down are a birth-death chain, repaired at min(j, c)/r in state j: cold the same recursion with min(j, c)
+    for j, hot the machine repair model.
 
     References
     ----------
-    Erlang 1917; Palm 1947; Feller, "An Introduction to Probability Theory and Its Applications", volume 1,
-    XVII.7.
+    Erlang 1917; Palm 1947; Feller, "An Introduction to Probability Theory and Its Applications", XVII.7.
 
     Examples
     --------
@@ -138,14 +123,10 @@ def spares_needed(
 
     Parameters
     ----------
-    nodes : int
-        Nodes N that the job needs.
-    node_rate, repair : float
+    nodes, node_rate, repair, kind, crews : int, float, float, str, int
         As in `shortage_probability`.
     shortage : float
         Largest admitted share of time with a shortage, above 0.
-    kind, crews : str, int
-        As in `shortage_probability`.
 
     Returns
     -------
