@@ -6,12 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relparallel._checks import (
-    require_choice,
-    require_instance,
-    require_int,
-    require_real,
-)
+from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import MOST_NODES, require_single, require_time
 from relparallel.training.domains import POLICIES
 from relparallel.training.job_shape import JobShape

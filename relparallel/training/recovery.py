@@ -166,14 +166,16 @@ def mean_speed(
     regroup: bool,
 ) -> Real:  # fmt: skip
     """Mean share of the throughput with nodes missing, pauses aside."""
-    from scipy.stats import binom
+    from scipy.special import gammaln, xlog1py, xlogy
 
     up, replicas = 1 / (1 + node_rate * repair), nodes // nodes_per_replica
     if batch == "shrink" and not regroup:
         return plain(up**nodes_per_replica)
     trials, success = (nodes, up) if regroup else (replicas, up**nodes_per_replica)
+    success = np.asarray(success, dtype=np.float64)[..., None]
     count = np.arange(trials + 1)
-    chance = binom.pmf(count, trials, np.asarray(success)[..., None])
+    choose = gammaln(trials + 1) - gammaln(count + 1) - gammaln(trials - count + 1)  # binomial
+    chance = np.exp(choose + xlogy(count, success) + xlog1py(trials - count, -success))
     return plain(chance @ speed_of(count // (trials // replicas), replicas, batch, micro_batches))
 
 

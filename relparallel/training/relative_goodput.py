@@ -99,7 +99,7 @@ class Job:
         require_instance(FailureModel, failures=failures)
         cluster = failures.cluster
         node = ComponentClass(name="node", level="node", rate=failures.node_rate)
-        hit = unit = blast_radius(node, placement, cluster, policy="elastic", reshard=reshard)
+        hit = unit = blast_radius(node, placement, cluster, reshard)
         if hit.whole_job:  # the unit in which spares are held back, whatever ZeRO shards
             plain_data = replace(placement.strategy, zero_stage=0, shard=None)
             unit = blast_radius(node, replace(placement, strategy=plain_data), cluster)

@@ -2,6 +2,7 @@
 
 import math
 from bisect import bisect_left
+from functools import partial
 from typing import Any, Final
 
 import numba
@@ -9,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_int, require_probability, require_real
-from relparallel.reliability.repair.stationary import stationary_distribution
 from relparallel.training._arguments import (
     MOST_NODES,
     Real,
@@ -19,6 +19,7 @@ from relparallel.training._arguments import (
     require_time,
     require_together,
 )
+from relparallel.training.down_nodes import NodeChain
 
 KINDS: Final = ("cold", "hot")
 LARGEST_LOAD: Final = 1e5  # nodes under repair at once, beyond every cluster
@@ -95,20 +96,9 @@ def shortage_probability(
         return plain(loss_probability(spares + 1, nodes * load, crews or math.inf))
     if crews is None:
         return plain(bdtrc(spares, nodes + spares, load / (1 + load)))
-    return plain(_machine_repair(nodes, spares, load, crews))
-
-
-def _machine_repair(nodes: int, spares: int, load: Any, crews: float) -> NDArray[np.float64]:
-    """P(more than S of N + S machines are down) with a number of repairmen, by the chain of their number."""
-    from scipy.sparse import diags_array
-
-    down = np.arange(nodes + spares + 1)
-    back = np.minimum(down[1:], crews)
-    short = []
-    for each in np.ravel(load):
-        rates = diags_array([each * (nodes + spares - down[:-1]), back], offsets=[1, -1], format="csr")
-        short.append(stationary_distribution(rates)[spares + 1 :].sum())
-    return np.reshape(short, np.shape(load))
+    chain = partial(NodeChain, nodes=nodes, spares=spares, speed=np.eye(2)[0], hot=True, crews=crews)
+    short = [chain(rates={1: nodes * each}, repair=1.0).shares()[0] for each in np.ravel(load).tolist()]
+    return plain(np.reshape(short, np.shape(load)))
 
 
 def spares_needed(
