@@ -248,8 +248,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "topology": cluster(), "strategy": placement().strategy, "placement": placement(), "rates": "llama3"
     },
     "training.blast_radius": lambda: {
-        "component": component(), "placement": placement(), "cluster": cluster(), "policy": "elastic",
-        "reshard": True,
+        "component": component(), "placement": placement(), "cluster": cluster(), "reshard": True,
     },
     "training.break_even_repair": lambda: {
         "speedup": 1.1, "nodes_per_replica": 16, "other_nodes_per_replica": 8, "node_rate": 4e-8,

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from relparallel import hardware, training, units
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact, facts
+from relparallel.training.checkpointing import verified_pattern_time
 from relparallel.training.redundancy import domain_loss_probability, replica_holders
-from relparallel.training.silent_errors import verified_pattern_time
 
 
 @reproduces("GEM-00*", "GEM-010", "GEM-011", "GEM-012", "GEM-013")

@@ -5,7 +5,7 @@ import numpy as np
 from relparallel import hardware, parallel, training, units
 from relparallel.claims.registry import theorem
 from relparallel.published import facts
-from relparallel.training.markov import NodeChain
+from relparallel.training.down_nodes import NodeChain
 from relparallel.training.spares import loss_probability
 
 _NODES, _SPARES, _PER_REPLICA = 2048, 16, 16

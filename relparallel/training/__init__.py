@@ -1,9 +1,9 @@
 """What failures do to a training job, as a function of its parallel strategy.
 
-`failures` names what can fail and how often, `domains` what stops with it under a strategy,
-`checkpointing` and `recovery` what it costs to go on, `goodput` what is left, `crossover`
-where one choice overtakes another. `checkpoint_policies`, `checkpoint_kinds` and `rollback` are about several
-levels of checkpoints, `redundancy` about copies on other nodes, `silent_errors` about verified work.
+`failures` names what can fail and how often, `domains` what stops with it under a strategy, `checkpointing`
+and `recovery` what it costs to go on, `goodput` what is left, `crossover` where one choice overtakes another.
+`checkpoint_policies`, `checkpoint_kinds` and `rollback` are about several levels of checkpoints, `redundancy`
+about copies on other nodes.
 """
 
 import lazy_loader

@@ -10,6 +10,7 @@ from .checkpoint_policies import (
     CheckpointLevel as CheckpointLevel,
 )
 from .checkpointing import (
+    best_verified_pattern as best_verified_pattern,
     checkpoint_interval as checkpoint_interval,
     checkpoint_time as checkpoint_time,
     effective_training_time_ratio as effective_training_time_ratio,
@@ -66,7 +67,6 @@ from .run_logs import (
     start_up_law as start_up_law,
     start_ups as start_ups,
 )
-from .silent_errors import best_verified_pattern as best_verified_pattern
 from .simulate import simulate as simulate
 from .spares import (
     shortage_probability as shortage_probability,

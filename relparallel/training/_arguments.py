@@ -23,10 +23,8 @@ def require_time(*, positive: bool = False, single: bool = False, **named: Any) 
     return require_real(at_least=SHORTEST if positive else 0.0, at_most=LONGEST, **named)
 
 
-def require_rate(*, single: bool = False, **named: Any) -> Any:
+def require_rate(**named: Any) -> Any:
     """Return the named rates [1/s], at least 0."""
-    if single:
-        require_single(**named)
     return require_real(at_least=0.0, at_most=FASTEST, **named)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 njit = numba.njit(cache=True, error_model="numpy")
 Series = tuple[float, float, float, float]
+_NEVER, _ALWAYS = (0.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 
 
 @njit  # type: ignore[misc]
@@ -61,7 +62,7 @@ def struck(time: float) -> Series:
 @njit  # type: ignore[misc]
 def geometric(ratio: Series, terms: int) -> tuple[Any, Any]:
     """Sum of ratio^r over r < terms, and ratio^terms; by doubling, O(log terms), sound at ratio 1."""
-    total, power = (0.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
+    total, power = _NEVER, _ALWAYS
     bit = 1
     while bit <= terms // 2:
         bit *= 2
@@ -99,7 +100,7 @@ def _nested(every: Any, weight: Any, again: Any, higher: Any, flow: Any, fall: A
     levels = len(weight)
     before, rest = np.zeros((levels, 4)), np.empty((levels, 4))
     for level in range(levels):
-        power = (1.0, 0.0, 0.0, 0.0)
+        power = _ALWAYS
         if level:
             total, power = geometric(_got(flow[level - 1]), every[level - 1] - 1)
             for k in range(levels):
@@ -127,13 +128,8 @@ def _restarted(level: int, read: Any, back: Any, delay: Any, weight: Any, again:
     A failure within ``delay`` of the restart finds nothing newer: it is one more turn at the same place.
     """
     levels = len(weight)
-    up, out, own_run, own_lost = (
-        (0.0, 0.0, 0.0, 0.0),
-        (1.0, 0.0, 0.0, 0.0),
-        (0.0, 0.0, 0.0, 0.0),
-        (0.0, 0.0, 0.0, 0.0),
-    )
-    turns, leaves = (0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
+    up, out, own_run, own_lost = _NEVER, _ALWAYS, _NEVER, _NEVER
+    turns, leaves = _NEVER, _NEVER
     for i in range(level, -1, -1):  # a restart that is struck goes on from the same level or a higher one
         first_hit, first_done, later_hit, later_done, above = _entered(i, read, back)
         entry = looped(first_hit, later_hit, above + later_done[0])
@@ -159,8 +155,7 @@ def _entered(level: int, read: Any, back: Any) -> Any:
 
     Last the probability that a failure reads a higher level.
     """
-    first_hit, first_done = (0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
-    later_hit, later_done, above = (0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0), 0.0
+    first_hit, first_done, later_hit, later_done, above = _NEVER, _NEVER, _NEVER, _NEVER, 0.0
     for cause in range(len(read)):
         first, later = (read[cause, level], 0.0, 0.0, 0.0), (read[cause, : level + 1].sum(), 0.0, 0.0, 0.0)
         hit, done = struck(back[cause, level]), passed(back[cause, level])

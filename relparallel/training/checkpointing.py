@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_real
+from relparallel._checks import require_choice, require_int, require_real
 from relparallel.training._arguments import Real, plain, require_time, require_together
 from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
 from relparallel.training.factors import best_rollback, lost_share
@@ -231,8 +231,6 @@ def effective_training_time_ratio(
     >>> round(year.sd, 5), year.percentiles((5, 50, 95)).round(4).tolist()
     (0.00203, [0.6993, 0.7026, 0.706])
     """
-    from scipy.special import exprel
-
     times = mtbf, interval, checkpoint, restart, down = _times(mtbf, interval, checkpoint, restart, down)
     require_time(interval=interval, positive=True)
     require_choice(MODELS, method=method)
@@ -241,10 +239,7 @@ def effective_training_time_ratio(
     if method == "kokolis":
         mean = (1 - (restart + down + interval / 2) / mtbf) / (1 + checkpoint / interval)
         return EffectiveTime(mean=plain(np.maximum(mean, 0.0)), horizon=horizon)
-    period = interval + checkpoint
-    scale = np.exp(-restart / mtbf) / (1 + down / mtbf)
-    with np.errstate(over="ignore"):
-        mean = interval * scale / (period * exprel(period / mtbf))
+    mean = interval / np.asarray(expected_segment_time(*times))
     return EffectiveTime(mean=plain(mean), times=times, horizon=horizon)
 
 
@@ -280,3 +275,85 @@ def _times(
     require_together(mtbf=mtbf, interval=interval, checkpoint=checkpoint, restart=restart, down=down)
     times = require_time(interval=interval, checkpoint=checkpoint, restart=restart, down=down)
     return require_time(mtbf=mtbf, positive=True), *times
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VerifiedPattern:
+    """Work W between two checkpoints [s], verifications n per checkpoint, and work over expected time."""
+
+    interval: float
+    verifications: int
+    share: float
+
+
+def verified_pattern_time(
+    mtbf: Real, interval: Real, verification: Real, checkpoint: Real, restart: Real, verifications: int = 1
+) -> Real:
+    """Mean time of one pattern under silent errors, every one of which strikes work and is found.
+
+    A pattern is W seconds of work in n equal parts, a verification of V seconds after each, and a checkpoint
+    of C seconds at the end. Errors strike the work at rate 1/M and are seen by the next verification only;
+    then the job goes back to the last checkpoint in R seconds. With w = W/n and p = e^{-w/M}: (p^-n - 1) ((w
+    + V)/(1 - p) + R) + C. Benoit, Robert, Raina, "Efficient Checkpoint/Verification Patterns", Int. J. HPCA
+    31(1), 2017.
+    """
+    require_together(
+        mtbf=mtbf, interval=interval, verification=verification, checkpoint=checkpoint, restart=restart
+    )
+    mtbf, interval = require_time(mtbf=mtbf, interval=interval, positive=True)
+    verification, checkpoint, restart = require_time(
+        verification=verification, checkpoint=checkpoint, restart=restart
+    )
+    part = interval / require_int(verifications=verifications, at_least=1, at_most=10**6)
+    with np.errstate(over="ignore"):
+        failing = np.expm1(interval / mtbf)
+        return plain(failing * ((part + verification) / -np.expm1(-part / mtbf) + restart) + checkpoint)
+
+
+def best_verified_pattern(
+    mtbf: float, verification: float, checkpoint: float, restart: float
+) -> VerifiedPattern:
+    """Interval and number of verifications that make the time per unit of work smallest.
+
+    Parameters
+    ----------
+    mtbf, verification, checkpoint, restart : float
+        M, V, C and R [s]; V and C positive, a free verification would be done all the time.
+
+    Returns
+    -------
+    VerifiedPattern
+        From n about sqrt(C/V), W about sqrt((n V + C) M 2n/(n + 1)) the exact time per work is followed
+        downhill in n, with the best W for each.
+
+    Examples
+    --------
+    >>> pattern = best_verified_pattern(mtbf=86400.0, verification=60.0, checkpoint=60.0, restart=60.0)
+    >>> pattern.verifications, round(pattern.interval, 1), round(pattern.share, 4)
+    (1, 3160.5, 0.9288)
+    """
+    from scipy.optimize import minimize_scalar
+
+    mtbf, verification = require_time(single=True, mtbf=mtbf, verification=verification, positive=True)
+    checkpoint = require_time(single=True, checkpoint=checkpoint, positive=True)
+    restart = require_time(single=True, restart=restart)
+
+    def best(parts: int) -> tuple[float, float]:
+        first = np.sqrt((parts * verification + checkpoint) * mtbf * 2 * parts / (parts + 1))
+
+        def per_work(log_interval: float) -> float:
+            work = float(np.exp(log_interval))
+            time = verified_pattern_time(mtbf, work, verification, checkpoint, restart, parts)
+            return float(np.log(time / work)) if np.isfinite(time) else 1e3 + log_interval
+
+        bounds = (np.log(first) - 5, np.log(first) + 1)
+        found = minimize_scalar(per_work, bounds=bounds, method="bounded", options={"xatol": 1e-9})
+        return float(found.fun), float(np.exp(found.x))
+
+    count = max(round(float(np.sqrt(checkpoint / verification))), 1)
+    while count > 1 and best(count - 1)[0] <= best(count)[0]:
+        count -= 1
+    while best(count + 1)[0] < best(count)[0]:
+        count += 1
+    time, interval = best(count)
+    return VerifiedPattern(interval=interval, verifications=count, share=float(np.exp(-time)))

@@ -6,12 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relparallel._checks import (
-    require_choice,
-    require_instance,
-    require_int,
-    require_real,
-)
+from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import MOST_NODES, require_single, require_time
 from relparallel.training.domains import POLICIES
 from relparallel.training.job_shape import JobShape
@@ -142,11 +137,9 @@ def break_even_rates(
     """
     require_instance(JobShape, shape=shape, other_shape=other_shape)
     require_instance(Recovery, recovery=recovery, other=other)
-    require_single(speedup=speedup, lowest=lowest, highest=highest)
-    require_real(speedup=speedup, at_least=1e-6, at_most=1e6)
+    require_single(lowest=lowest, highest=highest)
     require_real(lowest=lowest, highest=highest, at_least=1e-30, at_most=1e-3)
-    if highest <= lowest:
-        raise ValueError(f"highest must exceed lowest = {lowest}, got {highest}")
+    _check_scan(speedup, lowest=lowest, highest=highest)
     if shape.nodes != other_shape.nodes:
         raise ValueError(f"other_shape must have the nodes of shape = {shape.nodes}, got {other_shape.nodes}")
 
@@ -189,8 +182,7 @@ def crossovers(
 
     Notes
     -----
-    Evaluated at 256 points, evenly spaced in log r; every change of sign is bisected by Brent's method to a
-    relative 1e-12. Two cross-overs closer than 4 % (default range) can be missed.
+    As for `break_even_rates`, with 256 points: two cross-overs closer than 4 % (default range) can be missed.
 
     Examples
     --------
@@ -201,11 +193,8 @@ def crossovers(
     """
     require_instance(Job, job=job, other=other)
     require_choice(POLICIES, policy=policy, other_policy=other_policy)
-    require_single(speedup=speedup, shortest=shortest, longest=longest)
-    require_real(speedup=speedup, at_least=1e-6, at_most=1e6)
-    require_time(shortest=shortest, longest=longest, positive=True)
-    if longest <= shortest:
-        raise ValueError(f"longest must exceed shortest = {shortest}, got {longest}")
+    require_time(shortest=shortest, longest=longest, positive=True, single=True)
+    _check_scan(speedup, shortest=shortest, longest=longest)
     if job.nodes != other.nodes:
         raise ValueError(f"other must have the same number of nodes as job = {job.nodes}, got {other.nodes}")
 
@@ -230,6 +219,15 @@ def _check_larger(nodes_per_replica: int, other_nodes_per_replica: int, node_rat
         )
     require_single(node_rate=node_rate)
     require_real(node_rate=node_rate, at_least=1e-30, at_most=1e9)
+
+
+def _check_scan(speedup: float, **ends: float) -> None:
+    """Refuse speeds that nobody compares, and a range to look in that ends before it begins."""
+    require_single(speedup=speedup)
+    require_real(speedup=speedup, at_least=1e-6, at_most=1e6)
+    (first, low), (last, high) = ends.items()
+    if high <= low:
+        raise ValueError(f"{last} must exceed {first} = {low}, got {high}")
 
 
 def _roots(function: Callable[[Any], Any], low: float, high: float, points: int = 256) -> list[float]:

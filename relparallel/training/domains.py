@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_int
+from relparallel._checks import require_flag, require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training.failures import ComponentClass, behind, state_copies_lost
@@ -80,10 +80,9 @@ def blast_radius(
     component: ComponentClass,
     placement: Placement,
     cluster: Cluster,
-    policy: str = "elastic",
     reshard: bool = True,
 ) -> BlastRadius:
-    """Ranks, replicas and nodes that stop when one part of a class fails.
+    """Ranks, replicas and nodes of an elastic job that stop when one part of a class fails.
 
     Parameters
     ----------
@@ -91,16 +90,14 @@ def blast_radius(
         What fails; its level and effect count, its rate does not.
     placement, cluster : Placement, Cluster
         Strategy and rank order, which fill the nodes.
-    policy : {"restart", "spares", "elastic"}
-        Under the first two, and whenever a replica may not be dropped, every failure stops the whole job.
     reshard : bool
         As in `drop_rule`.
 
     Returns
     -------
     BlastRadius
-        Of the worst-placed part of the class. Elastic: the replicas with a rank behind it leave (their shard
-        groups, without resharding), provided that every shard has a copy elsewhere. O(D parts + GPUs).
+        Of the worst-placed part of the class: the replicas with a rank behind it leave (their shard groups,
+        without resharding). Where some shard has no copy elsewhere, the whole job stops. O(D parts + GPUs).
 
     Examples
     --------
@@ -112,7 +109,6 @@ def blast_radius(
     require_instance(ComponentClass, component=component)
     require_instance(Placement, placement=placement)
     require_instance(Cluster, cluster=cluster)
-    require_choice(POLICIES, policy=policy)
     placement.strategy.for_gpus(cluster.gpus)
     rule = drop_rule(placement.strategy, reshard)
     width = cluster.gpus_per_part(component.level)
@@ -121,8 +117,6 @@ def blast_radius(
             ranks=0, replicas=0, nodes=0, share=0.0, whole_job=False,
             reason=f"{component.name}: it slows the job and stops nothing",
         )  # fmt: skip
-    if policy != "elastic":
-        return _whole_job(cluster, placement, f"policy {policy!r}: the job stops as a whole")
     if not component.local:
         return _whole_job(cluster, placement, f"{component.name}: it concerns the job itself")
     if not rule.allowed:

@@ -1,4 +1,7 @@
-"""How many nodes are down: distributions for a job that loses parts of several sizes, and their spread."""
+"""How many nodes are down: distributions for a job that loses parts of several sizes, and their spread.
+
+Last the Markov chain of the nodes: limited repairmen, spares that fail, second failures in a pause.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -8,7 +11,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from relparallel._checks import flag, instance, real, record, require_int, require_probability, whole
 from relparallel.reliability.repair.stationary import stationary_distribution
+from relparallel.training._arguments import LONGEST, SHORTEST, Real, require_rate, require_time
 
 Array = NDArray[np.float64]
 Moves = Sequence[tuple[int, Array]]  # by how many nodes, and the rate of that in every state [1/s]
@@ -17,6 +22,7 @@ MOST_STATES: Final = 1000  # of cold spares with parts of several sizes; a few m
 _SPREAD: Final = 12  # standard deviations that are kept
 _LARGE: Final = 1e200
 _RARE: Final = 1e-14
+_MOST_CHAIN: Final = 10**5  # states of the Markov chain
 
 
 def reach(loads: Mapping[int, float], most: int) -> int:
@@ -137,3 +143,94 @@ def speed_variance(probability: Array, moves: Moves, speed: Array) -> float:
     band[wide + most - row, row] = row == most
     ahead = scipy.linalg.solve_banded((wide, wide), band, np.where(states == most, 0.0, -off))
     return max(float(2 * probability @ (off * ahead)), 0.0)
+
+
+@record(eq=False)
+class NodeChain:
+    """Nodes that fail alone or several at once, are repaired, and stop or slow a job.
+
+    A state is (k, s): k nodes are under repair, and the job stands in a pause (s = 1) or not. From it
+    failures of size n come at rate L_n a(k), where a is the share of nodes that can fail, and repairs end at
+    rate min(k, c)/r, node by node. In a state in which the job waits, its pause does not pass. Without a
+    pause, with n = 1 and enough repairmen it is Erlang's B (cold), the binomial distribution (hot) and E[v]
+    = a^g (elastic, shrinking batch). Barlow and Proschan, "Mathematical Theory of Reliability", 1965,
+    chapter 5: the repairman's model.
+    """
+
+    nodes: int = whole(at_least=1, at_most=10**6)  # N of the job
+    spares: int = whole(at_least=0, at_most=10**6, default=0)  # S besides
+    rates: Mapping[int, float] = instance(Mapping)  # by the n nodes of a failure, L_n with all nodes up [1/s]
+    repair: float = real(at_least=SHORTEST, at_most=LONGEST)  # mean r until a repairman has repaired a node
+    speed: Array = instance(np.ndarray)  # share v with 0, 1, ... missing; the last for more
+    hot: bool = flag(default=False)  # all N + S nodes can always fail; False: those that work for the job
+    waits: bool = flag(default=False)  # nothing fails while the job is short of nodes; cold spares
+    pause: float = real(at_least=0, at_most=LONGEST, default=0.0)  # mean, begun anew by another failure [s]
+    crews: int | None = whole(at_least=1, at_most=10**6, default=None)  # repairs c at once; None: any number
+
+    def __post_init__(self) -> None:
+        for size, rate in self.rates.items():
+            require_int(rates=size, at_least=1, at_most=self.nodes)
+            require_rate(rates=rate)
+        require_probability(speed=self.speed)
+        if self.speed.ndim != 1 or not self.speed.size:
+            raise ValueError(
+                f"speed must hold a share for each number of nodes, got shape {self.speed.shape}"
+            )
+
+    def _most(self) -> int:
+        """Largest number of nodes under repair that is kept."""
+        top, widest = self.nodes + self.spares, max(self.rates, default=1)
+        if self.waits and not self.hot:
+            return min(top, self.spares + widest)
+        if self.crews is None:
+            return reach({n: rate * self.repair for n, rate in self.rates.items()}, top)
+        work = sum(n * rate for n, rate in self.rates.items()) * self.repair
+        if work < 0.9 * self.crews:  # a queue with a geometric tail
+            parts = 60 + np.log(1e-16) / np.log(work / self.crews + 1e-9)
+            return int(min(top, self.crews + widest * parts))
+        return top
+
+    def generator(self) -> scipy.sparse.csr_array:
+        """Return the rates [1/s] between the states (0, running), (0, pausing), (1, running), ..."""
+        most = self._most()
+        if 2 * most + 2 > _MOST_CHAIN:
+            raise ValueError(f"nodes must leave at most {_MOST_CHAIN} states, got {2 * most + 2}")
+        down = np.arange(most + 1)
+        able = able_to_fail(down, self.nodes, self.spares, self.hot, self.waits)
+        back = np.minimum(down[1:], self.crews or most) / self.repair
+        moves: list[tuple[Any, Any, Any]] = []
+        for state in (0, 1):
+            moves.append((2 * down[1:] + state, 2 * down[:-1] + state, back))
+            after = 1 if self.pause > 0 else state
+            for size, rate in self.rates.items():
+                fits = down[: most + 1 - size]
+                moves.append((2 * fits + state, 2 * (fits + size) + after, rate * able[fits]))
+        running = (speeds(down, self.spares, self.speed) > 0) | (down == 0)
+        moves.append((2 * down + 1, 2 * down, np.where(running, 1 / (self.pause or self.repair), 0.0)))
+        start, end, every = (np.concatenate(parts) for parts in zip(*moves, strict=True))
+        rates = scipy.sparse.csr_array((every, (start, end)), shape=(2 * most + 2, 2 * most + 2))
+        return scipy.sparse.csr_array(rates - scipy.sparse.diags_array(rates.sum(axis=1)))
+
+    def stationary(self) -> Array:
+        """Return the share of time in each state, shape (nodes under repair, 2): running and pausing."""
+        return stationary_distribution(self.generator()).reshape(-1, 2)
+
+    def shares(self) -> tuple[float, float, float]:
+        """Return the shares of time that the job waits (no speed is left) and pauses, and its mean speed."""
+        chance = self.stationary()
+        speed = speeds(np.arange(len(chance)), self.spares, self.speed)
+        return float(chance[speed == 0].sum()), float(chance[speed > 0, 1].sum()), float(chance[:, 0] @ speed)
+
+    def transient(self, times: Real) -> Array:
+        """Return the mean throughput at times [s] after a start with all nodes up, one share per time.
+
+        The exponential of the generator times a vector (Al-Mohy and Higham, SIAM J. Sci. Comput. 33(2),
+        2011).
+        """
+        from scipy.sparse.linalg import expm_multiply
+
+        when = np.atleast_1d(require_time(times=times))
+        rates = self.generator()
+        speed = np.zeros(rates.shape[0])
+        speed[::2] = speeds(np.arange(rates.shape[0] // 2), self.spares, self.speed)
+        return np.array([expm_multiply(rates * float(time), speed)[0] for time in when])

@@ -18,6 +18,7 @@ from relparallel.training._arguments import require_time
 from relparallel.training._rows import STANDING, Rows, rows, shape_of
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
 from relparallel.training.down_nodes import (
+    NodeChain,
     able_to_fail,
     balanced_moves,
     down_distribution,
@@ -27,7 +28,6 @@ from relparallel.training.down_nodes import (
 from relparallel.training.factors import Factors, outside_pauses
 from relparallel.training.failures import FailureModel
 from relparallel.training.job_shape import JobShape
-from relparallel.training.markov import NodeChain
 from relparallel.training.recovery_policies import Recovery
 from relparallel.training.report import GoodputReport, class_importance
 from relparallel.training.rollback import Rollback, rollback

@@ -1,20 +1,7 @@
 """Throughput of a job that goes on with fewer replicas after a failure.
 
-========  ==========================================================  =====================
-letter    meaning                                                     argument
-========  ==========================================================  =====================
-N         nodes of the job                                            ``nodes``
-g         nodes that stop together                                    ``nodes_per_replica``
-D         N/g, the units that can drop out                            (from the two above)
-lam       failures per node and second                                ``node_rate``
-r         mean time until a failed node is back [s]                   ``repair``
-a         1/(1 + lam r), share of time a node is up
-m         micro-batches per replica and step with all replicas up     ``micro_batches``
-U         units up, binomial (D, a^g)
-========  ==========================================================  =====================
-
 Nodes fail and are repaired independently, every failed node by a repairman of its own; only the mean repair
-time counts. The function broadcasts over rates and times.
+time counts.
 """
 
 from typing import Final
@@ -51,10 +38,8 @@ def elastic_throughput(
     ----------
     nodes, nodes_per_replica : int
         Nodes N of the job, and the g of them that stop together; N is a multiple of g.
-    node_rate : float or array
-        Failures per node and second.
-    repair : float or array
-        Mean time until a failed node is back [s].
+    node_rate, repair : float or array
+        Failures lam per node and second; mean time r until a failed node is back [s].
     pause : float or array
         Standstill of the whole job at each failure [s]: detection, regrouping, the step done again.
     batch : {"shrink", "keep"}
@@ -72,10 +57,11 @@ def elastic_throughput(
 
     Notes
     -----
-    "shrink" E[U/D] = a^g; "keep" E[m / ceil(D m / U)] where U = 0 counts 0; both times
-    1 / (1 + N lam pause). With ``regroup`` U = floor((N - K)/g), K binomial (N, 1 - a), instead of U binomial
-    (D, a^g). The pause counts failures at rate N lam, as if nodes under repair could fail as well, and
-    neglects a second failure within it: both second order.
+    A node is up for the share a = 1/(1 + lam r) of the time, and U of D = N/g units are up. "shrink" E[U/D] =
+    a^g; "keep" E[m / ceil(D m / U)] where U = 0 counts 0; both times 1 / (1 + N lam pause). With ``regroup``
+    U = floor((N - K)/g), K binomial (N, 1 - a), instead of U binomial (D, a^g). The pause counts failures at
+    rate N lam, as if nodes under repair could fail as well, and neglects a second failure within it: both
+    second order.
 
     References
     ----------
@@ -180,14 +166,16 @@ def mean_speed(
     regroup: bool,
 ) -> Real:  # fmt: skip
     """Mean share of the throughput with nodes missing, pauses aside."""
-    from scipy.stats import binom
+    from scipy.special import gammaln, xlog1py, xlogy
 
     up, replicas = 1 / (1 + node_rate * repair), nodes // nodes_per_replica
     if batch == "shrink" and not regroup:
         return plain(up**nodes_per_replica)
     trials, success = (nodes, up) if regroup else (replicas, up**nodes_per_replica)
+    success = np.asarray(success, dtype=np.float64)[..., None]
     count = np.arange(trials + 1)
-    chance = binom.pmf(count, trials, np.asarray(success)[..., None])
+    choose = gammaln(trials + 1) - gammaln(count + 1) - gammaln(trials - count + 1)  # binomial
+    chance = np.exp(choose + xlogy(count, success) + xlog1py(trials - count, -success))
     return plain(chance @ speed_of(count // (trials // replicas), replicas, batch, micro_batches))
 
 

@@ -36,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -58,10 +59,14 @@ from relparallel.training.recovery import check_batch, speed_of
 from relparallel.training.redundancy import shards_held
 from relparallel.training.spares import shortage_probability
 
-OPTIONS: Final = {  # of one policy alone
-    "overhead": "bamboo", "bubble": "recycle", "smallest": "oobleck", "largest": "oobleck",
-    "faults": "oobleck", "layers": "oobleck", "partial": "reduced_tensor", "divisor": "reduced_tensor",
-    "holders": "spare_shards", "boost": "reduced_tensor",
+_COUNT: Final = partial(require_int, at_least=1, at_most=10**6)
+OPTIONS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {  # of one policy alone
+    "overhead": ("bamboo", require_probability), "bubble": ("recycle", require_probability),
+    "smallest": ("oobleck", _COUNT), "largest": ("oobleck", _COUNT), "layers": ("oobleck", _COUNT),
+    "faults": ("oobleck", partial(require_int, at_least=0, at_most=10**6)),
+    "partial": ("reduced_tensor", require_probability), "divisor": ("reduced_tensor", require_flag),
+    "boost": ("reduced_tensor", partial(require_real, at_least=1, at_most=100)),
+    "holders": ("spare_shards", _COUNT),
 }  # fmt: skip
 _TICKS: Final = 10**4  # largest denominator of a boost: paces are compared in whole numbers
 
@@ -183,47 +188,22 @@ class Recovery:
 
     def _check_options(self) -> None:
         """Refuse options out of range and those of another policy."""
-        given = {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
-        for name, value in given.items():
-            if self.policy != OPTIONS[name]:
-                raise ValueError(f"{name} must be left out unless policy is {OPTIONS[name]!r}, got {value!r}")
-            one: dict[str, Any] = {name: value}
-            if name == "divisor":
-                require_flag(**one)
-            elif name == "boost":
-                require_instance(float, boost=require_real(at_least=1, at_most=100, **one))
-            elif name in ("smallest", "largest", "faults", "layers", "holders"):
-                require_int(at_least=int(name != "faults"), at_most=10**6, **one)
-            else:
-                require_instance(float, **{name: require_probability(**one)})
+        for name, (owner, check) in OPTIONS.items():
+            value = getattr(self, name)
+            if value is not None and self.policy != owner:
+                raise ValueError(f"{name} must be left out unless policy is {owner!r}, got {value!r}")
+            if value is not None:
+                require_instance((float, int), **{name: check(**{name: value})})
         if self.batch == "keep" and self.partial not in (None, 1.0):
             raise ValueError(f"partial must be 1 with batch 'keep', got {self.partial!r}")
 
     @classmethod
     def ft_hsdp(cls, away: float, stall: float = 180.0) -> Recovery:
-        """Return FT-HSDP: the replica that is hit leaves and joins again, the others stall and go on.
+        """Return FT-HSDP: the replica that is hit is away until it has caught up, the others stall and go on.
 
-        Parameters
-        ----------
-        away : float
-            Mean time until a replica has restarted and caught up with its peers [s].
-        stall : float
-            Standstill of the others at each failure [s]: 3 minutes where the whole job took 10.
-
-        Notes
-        -----
         "elastic" with a short repair. Stalls R alone leave e^(-R/M) of the time in `goodput`, M the mean time
         between failures, since a failure within a stall begins it anew. Replicas that are away count as if
-        they could fail too: a little less than what is kept.
-
-        References
-        ----------
-        Salpekar et al., arXiv:2602.00277.
-
-        Examples
-        --------
-        >>> Recovery.ft_hsdp(away=900.0).pause
-        180.0
+        they could fail too: a little less than what is kept. Salpekar et al., arXiv:2602.00277.
         """
         return cls("elastic", away, pause=stall)
 
@@ -360,9 +340,9 @@ def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[n
         ticks, batch = (pace.numerator, pace.denominator), recovery.micro_batches or 1
         speeds = _speeds.uneven_speed(shape.units - slowed, slowed, *ticks, shape.units, batch)
         return np.asarray(chance @ speeds)
-    partial = 1.0 if recovery.partial is None else recovery.partial
+    alone = 1.0 if recovery.partial is None else recovery.partial
     chance = failed_in_unit(shape.nodes, shape.nodes_per_replica, down)
-    slow = chance[:, 1:] @ partial ** np.arange(1, chance.shape[1])  # one GPU of every failed node
+    slow = chance[:, 1:] @ alone ** np.arange(1, chance.shape[1])  # one GPU of every failed node
     return np.asarray(chance[:, 0] + float(pace) * slow)
 
 

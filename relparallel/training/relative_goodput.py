@@ -2,18 +2,6 @@
 
 The budget is N nodes. Every policy is charged for all of them: spares that stand by, replicas that have
 dropped out, and time that is lost all count as goodput that is missing.
-
-========  ==========================================================  =====================
-letter    meaning                                                     field of `Job`
-========  ==========================================================  =====================
-N         hardware budget                                             ``nodes``
-g         nodes that stop together when one fails                     ``nodes_per_replica``
-lam       failures that stop one node, per node and second            ``node_rate``
-Lam_j     failures that stop the whole job, per second                ``job_rate``
-C, R      checkpoint and restart [s]                                  ``checkpoint``, ``restart``
-t         pause of an elastic job at each failure [s]                 ``pause``
-r         mean time until a failed node is back [s]                   argument ``repair``
-========  ==========================================================  =====================
 """
 
 from __future__ import annotations
@@ -55,9 +43,9 @@ class Job:
     nodes, nodes_per_replica : int
         Hardware budget N, and the g nodes of it that stop together; N is a multiple of g.
     node_rate, job_rate : float
-        Failures per node and second that stop this node only; per second those that stop the whole job.
+        Failures lam per node and second that stop this node only; Lam_j per second that stop the whole job.
     checkpoint, restart, pause : float
-        Blocking time of a checkpoint, restart after a failure, pause of an elastic job [s].
+        Blocking time C of a checkpoint, restart R after a failure, pause of an elastic job [s].
     batch, micro_batches, regroup
         As in `elastic_throughput`.
     droppable, reason : bool, str
@@ -111,7 +99,7 @@ class Job:
         require_instance(FailureModel, failures=failures)
         cluster = failures.cluster
         node = ComponentClass(name="node", level="node", rate=failures.node_rate)
-        hit = unit = blast_radius(node, placement, cluster, policy="elastic", reshard=reshard)
+        hit = unit = blast_radius(node, placement, cluster, reshard)
         if hit.whole_job:  # the unit in which spares are held back, whatever ZeRO shards
             plain_data = replace(placement.strategy, zero_stage=0, shard=None)
             unit = blast_radius(node, replace(placement, strategy=plain_data), cluster)
@@ -163,7 +151,7 @@ def relative_goodput(job: Job, policy: str, repair: Real, spares: int | None = N
         for a failed node, waiting only when none is left. "elastic": it uses all and goes on without the
         units that are hit.
     repair : float or array
-        Mean time until a failed node is back [s].
+        Mean time r until a failed node is back [s].
     spares : int, optional
         Nodes S held back, whole multiples of ``nodes_per_replica`` below N; the best number where omitted.
         Only for ``policy="spares"``.
@@ -184,14 +172,9 @@ def relative_goodput(job: Job, policy: str, repair: Real, spares: int | None = N
     checkpoint. A product of means; it neglects that a pause may meet a failure of the whole job.
 
     `goodput` of the same job without pauses, for all repair times at once; with a pause it also counts the
-    failures that fall into it.
-
-    The best S is found by enumeration. (n/N)(1 - y) e^{-RL} does not depend on r and bounds the goodput; the
-    search ends once its maximum over all larger S lies below what is already reached.
-
-    References
-    ----------
-    Daly 2006; Erlang 1917.
+    failures that fall into it. The best S is found by enumeration: (n/N)(1 - y) e^{-RL} does not depend on r
+    and bounds the goodput; the search ends once its maximum over all larger S lies below what is reached.
+    (Daly 2006; Erlang 1917.)
 
     Examples
     --------

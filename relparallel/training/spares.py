@@ -1,19 +1,8 @@
-"""Spare nodes: how often they run out, and how many are enough.
-
-========  ==========================================================  =====================
-letter    meaning                                                     argument
-========  ==========================================================  =====================
-N         nodes of the job                                            ``nodes``
-S         nodes held back as spares                                   ``spares``
-lam       failures per node and second                                ``node_rate``
-r         mean time until a failed node is back [s]                   ``repair``
-a         1/(1 + lam r), share of time a node is up
-c         repairs that go on at the same time                         ``crews``
-========  ==========================================================  =====================
-"""
+"""Spare nodes: how often they run out, and how many are enough."""
 
 import math
 from bisect import bisect_left
+from functools import partial
 from typing import Any, Final
 
 import numba
@@ -21,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_int, require_probability, require_real
-from relparallel.reliability.repair.stationary import stationary_distribution
 from relparallel.training._arguments import (
     MOST_NODES,
     Real,
@@ -31,6 +19,7 @@ from relparallel.training._arguments import (
     require_time,
     require_together,
 )
+from relparallel.training.down_nodes import NodeChain
 
 KINDS: Final = ("cold", "hot")
 LARGEST_LOAD: Final = 1e5  # nodes under repair at once, beyond every cluster
@@ -62,10 +51,8 @@ def shortage_probability(
     ----------
     nodes, spares : int
         Nodes N that the job needs, and S held back.
-    node_rate : float or array
-        Failures per node and second.
-    repair : float or array
-        Mean time until a failed node is back [s].
+    node_rate, repair : float or array
+        Failures lam per node and second; mean time r until a failed node is back [s].
     kind : {"cold", "hot"}
         Cold: spares do not fail, and nothing fails while the job waits. Hot: all N + S nodes always can.
     crews : int, optional
@@ -78,15 +65,14 @@ def shortage_probability(
 
     Notes
     -----
-    Cold: Erlang's B with S + 1 servers and load N lam r. Hot: P(K > S), K binomial (N + S, 1 - a). Both
-    depend on repairs through their mean only. With c repairmen and exponential repairs the nodes down are a
-    birth-death chain, repaired at min(j, c)/r in state j: cold the same recursion with min(j, c) for j, hot
-    the machine repair model.
+    Cold: Erlang's B with S + 1 servers and load N lam r. Hot: P(K > S), K binomial (N + S, lam r/(1 + lam
+    r)). Both depend on repairs through their mean only. With c repairmen and exponential repairs the nodes
+    down are a birth-death chain, repaired at min(j, c)/r in state j: cold the same recursion with min(j, c)
+    for j, hot the machine repair model.
 
     References
     ----------
-    Erlang 1917; Palm 1947; Feller, "An Introduction to Probability Theory and Its Applications", volume 1,
-    XVII.7.
+    Erlang 1917; Palm 1947; Feller, "An Introduction to Probability Theory and Its Applications", XVII.7.
 
     Examples
     --------
@@ -110,20 +96,9 @@ def shortage_probability(
         return plain(loss_probability(spares + 1, nodes * load, crews or math.inf))
     if crews is None:
         return plain(bdtrc(spares, nodes + spares, load / (1 + load)))
-    return plain(_machine_repair(nodes, spares, load, crews))
-
-
-def _machine_repair(nodes: int, spares: int, load: Any, crews: float) -> NDArray[np.float64]:
-    """P(more than S of N + S machines are down) with a number of repairmen, by the chain of their number."""
-    from scipy.sparse import diags_array
-
-    down = np.arange(nodes + spares + 1)
-    back = np.minimum(down[1:], crews)
-    short = []
-    for each in np.ravel(load):
-        rates = diags_array([each * (nodes + spares - down[:-1]), back], offsets=[1, -1], format="csr")
-        short.append(stationary_distribution(rates)[spares + 1 :].sum())
-    return np.reshape(short, np.shape(load))
+    chain = partial(NodeChain, nodes=nodes, spares=spares, speed=np.eye(2)[0], hot=True, crews=crews)
+    short = [chain(rates={1: nodes * each}, repair=1.0).shares()[0] for each in np.ravel(load).tolist()]
+    return plain(np.reshape(short, np.shape(load)))
 
 
 def spares_needed(
@@ -138,14 +113,10 @@ def spares_needed(
 
     Parameters
     ----------
-    nodes : int
-        Nodes N that the job needs.
-    node_rate, repair : float
+    nodes, node_rate, repair, kind, crews : int, float, float, str, int
         As in `shortage_probability`.
     shortage : float
         Largest admitted share of time with a shortage, above 0.
-    kind, crews : str, int
-        As in `shortage_probability`.
 
     Returns
     -------

@@ -67,7 +67,7 @@ def test_the_blast_radius_equals_a_count_over_every_part(strategy, order, level,
     nodes = strategy.gpus // per_node
     cluster = Cluster(nodes=nodes, gpus_per_node=per_node, nodes_per_switch=2 if nodes % 2 == 0 else 1)
     placement = Placement(strategy=strategy, order=order)
-    hit = blast_radius(part(level), placement, cluster, policy="elastic", reshard=reshard)
+    hit = blast_radius(part(level), placement, cluster, reshard)
     allowed = drop_rule(strategy, reshard).allowed and level != "job"
     expected = (
         counted(placement, cluster, level, reshard) if allowed else (cluster.gpus, strategy.data, nodes)
@@ -75,14 +75,6 @@ def test_the_blast_radius_equals_a_count_over_every_part(strategy, order, level,
     assert (hit.ranks, hit.replicas, hit.nodes) == expected
     assert hit.whole_job == (hit.ranks == cluster.gpus)
     assert hit.share == hit.replicas / strategy.data
-
-
-@pytest.mark.parametrize("policy", ["restart", "spares"])
-@pytest.mark.parametrize("level", LEVELS)
-def test_without_elasticity_every_failure_stops_everything(policy, level):
-    placement = Placement(strategy=Strategy(tensor=8, pipeline=2, data=4))
-    hit = blast_radius(part(level), placement, Cluster(nodes=8), policy=policy)
-    assert (hit.ranks, hit.replicas, hit.nodes, hit.whole_job) == (64, 4, 8, True)
 
 
 def test_corruption_reaches_every_replica():
@@ -155,7 +147,6 @@ def test_few_failures_hit_as_many_replicas_and_never_more(replicas, nodes, failu
         ({"placement": Strategy()}, "placement"),
         ({"cluster": 8}, "cluster"),
         ({"cluster": Cluster(nodes=3)}, "gpus"),
-        ({"policy": "hope"}, "policy"),
         ({"reshard": 1}, "reshard"),
     ],
 )

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from relparallel import training
 from relparallel.reliability import stationary_distribution
 from relparallel.training import JobShape, Recovery
-from relparallel.training.markov import NodeChain
+from relparallel.training.down_nodes import NodeChain
 
 ONE = np.array([1.0, 0.0])
 rng = np.random.default_rng(20)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from relparallel.training import best_verified_pattern
-from relparallel.training.silent_errors import verified_pattern_time
+from relparallel.training.checkpointing import verified_pattern_time
 
 times = st.floats(1.0, 1e3)
 
