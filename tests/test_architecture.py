@@ -35,9 +35,9 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BUDGET = {
     "atlas": 670, "claims": 4950, "communication": 3130, "derive": 680, "drawing": 1120, "hardware": 460,
     "metrics": 2830, "optimize": 6970, "planning": 650, "parallel": 8390, "reliability": 11850,
-    "reproduce": 2070, "topology": 6520, "training": 9470, "workload": 3020, "modules": 2020,
+    "reproduce": 2070, "topology": 6520, "training": 9340, "workload": 3020, "modules": 2020,
 }  # fmt: skip
-MOST_LINES = 64740
+MOST_LINES = 64600
 MOST_PUBLIC_NAMES = 450
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
