@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import block_diag, csr_array, hstack, vstack
 
 from relparallel._checks import require_instance, require_int
 from relparallel.optimize._common import one_number
@@ -17,7 +18,6 @@ from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
-    from scipy.sparse import csr_array
 
 Groups = Mapping[Any, Sequence[tuple[Hashable, Hashable]]]
 FORMULATION: Final = """first minimise  sum_g r_g w_g, then  sum_e c_e (x_e1 + x_e2) without raising it
@@ -124,8 +124,6 @@ def _groups(
     topology: Topology, groups: Any, risk: Any, link_risk: Any
 ) -> tuple[list[Any], csr_array, NDArray[np.float64]]:
     """Name, links [groups, m] and weight of every group, those of single links last."""
-    from scipy.sparse import csr_array, vstack
-
     given = {} if groups is None else require_instance(Mapping, groups=groups)
     known = {} if risk is None else require_instance(Mapping, risk=risk)
     if not set(known) <= set(given):
@@ -155,8 +153,6 @@ def _solve(
     weights: NDArray[np.float64],
 ) -> NDArray[np.float64]:  # fmt: skip
     """Flows of both routes by arc, groups of both routes, shared groups: least risk, then least cost."""
-    from scipy.sparse import block_diag, csr_array, hstack, vstack
-
     n, m, g = topology.num_nodes, len(topology.edges), len(weights)
     arcs = np.concatenate([topology.edges, topology.edges[:, ::-1]])
     turn = np.arange(2 * m)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
 
 from relparallel._checks import require_instance, require_int
 from relparallel.optimize._common import near_side
@@ -156,9 +158,6 @@ def _flow(
     apart: NDArray[np.bool_], sizes: NDArray[np.int64], copies: int, room: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Largest number of copies from class to class, and the owners before the minimum cut."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_flow
-
     count = len(sizes)
     start, stop = np.nonzero(apart)
     tail = np.r_[np.zeros(count), 1 + start, 1 + count + np.arange(count)].astype(np.int32)
