@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 
 from relparallel import optimize
 from relparallel.derive.plans import digest
-from relparallel.optimize.goodput_fit import statistical_goodput_fit
-from relparallel.optimize.shared_jobs import Application, read_application, read_shared_jobs
+from relparallel.optimize.shared_jobs import (
+    Application,
+    read_application,
+    read_shared_jobs,
+    statistical_goodput_fit,
+)
 from relparallel.units import HOUR
 
 _APPLICATIONS: Final[Mapping[str, dict[str, int]]] = {
