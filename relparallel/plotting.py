@@ -169,7 +169,7 @@ def mark(
     require_instance(Axes, ax=ax)
     require_instance(str, text=text)
     require_real(x=x, y=y)
-    edge = {"markeredgecolor": "white", "markeredgewidth": 0.6}
+    edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.6}
     ax.plot([x], [y], marker="o", markersize=4, color=color, zorder=5, **edge)
     return _note(ax, x, y, text, offset, color)
 

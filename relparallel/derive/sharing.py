@@ -1,7 +1,7 @@
 """Replays of a shared cluster, and goodput fitted to measured steps, as derived tables."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from itertools import product
 from pathlib import Path
@@ -12,8 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel import optimize
-from relparallel.optimize.goodput_fit import statistical_goodput_fit
-from relparallel.optimize.shared_jobs import Application, read_application, read_shared_jobs
+from relparallel.derive.plans import digest
+from relparallel.optimize.shared_jobs import (
+    Application,
+    read_application,
+    read_shared_jobs,
+    statistical_goodput_fit,
+)
 from relparallel.units import HOUR
 
 _APPLICATIONS: Final[Mapping[str, dict[str, int]]] = {
@@ -24,7 +29,7 @@ _FOLDS: Final = 5
 _SHARING: Final = ("tiresias", "optimus", "pollux", "elastic")
 
 
-def sharing_tables(folder: Path, digest: Callable[[Path], str]) -> dict[str, pd.DataFrame]:
+def sharing_tables(folder: Path) -> dict[str, pd.DataFrame]:
     """Replays of the workloads of Pollux's artefact, and the goodput fitted to its measured steps."""
     applications = {
         name: read_application(folder / "traces" / name, **how) for name, how in _APPLICATIONS.items()

@@ -4,7 +4,6 @@
 Each row says from which input it was computed (sha256), so that a reader can tell whether it is still true.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from relparallel import communication, optimize, training
 from relparallel.derive.calibrations import calibration_tables
-from relparallel.derive.plans import PLAN_TABLES
+from relparallel.derive.plans import PLAN_TABLES, digest
 from relparallel.derive.sharing import sharing_tables
 from relparallel.optimize.partition import latency_partition, partition_loads
 from relparallel.parallel.measured_runs import measured_runs
@@ -74,18 +73,16 @@ def derive(folder: Path | None = None) -> list[Path]:
     traces = [_input(f"{_SPOT}-{zone}.csv") for zone in _ZONES]
     target.mkdir(parents=True, exist_ok=True)
     written = derive_calibration(target)
-    replays = [_lanl_table(record).assign(input_sha256=_digest(record))]
-    replays += [_spot_table(path).assign(input_sha256=_digest(path)) for path in traces]
+    replays = [_lanl_table(record).assign(input_sha256=digest(record))]
+    replays += [_spot_table(path).assign(input_sha256=digest(path)) for path in traces]
     written.append(_write(pd.concat(replays), target / "failure_replays.csv"))
-    networks = _zoo_table(zoo).assign(input_sha256=_digest(zoo))
+    networks = _zoo_table(zoo).assign(input_sha256=digest(zoo))
     written.append(_write(networks, target / "topology_zoo.csv"))
     margins = sorted(_input(_MARGINS).parent.glob("*.txt"))
     written.append(_write(_margin_table(margins), target / "congestion_margins.csv"))
     graphs = sorted(placements.glob("*-inputs/*/*.json"))
     written.append(_write(_partition_table(graphs, placements), target / "partitions.csv"))
-    written += [
-        _write(table, target / f"{name}.csv") for name, table in sharing_tables(shared, _digest).items()
-    ]
+    written += [_write(table, target / f"{name}.csv") for name, table in sharing_tables(shared).items()]
     return written + [
         _write(table([_input(name) for name in names]), target / f"{title}.csv")
         for title, (table, names) in PLAN_TABLES.items()
@@ -96,9 +93,9 @@ def derive_calibration(target: Path) -> list[Path]:
     """Write the tables that need shipped data alone: calibrations, their errors, evidence and checks."""
     data = data_folder()
     inputs = "measured_runs.csv", "published/parallelism-cost.csv", "priors.csv", "software.csv"
-    digest = _digest(*(data / name for name in inputs))
+    of_inputs = digest(*(data / name for name in inputs))
     return [
-        _write(table.assign(input_sha256=digest), target / f"{name}.csv")
+        _write(table.assign(input_sha256=of_inputs), target / f"{name}.csv")
         for name, table in calibration_tables(measured_runs()).items()
     ]
 
@@ -159,7 +156,7 @@ def _margin_table(files: list[Path]) -> pd.DataFrame:
         row = {"table": name, "rows": off.size, "largest": off.max(), "median": np.median(off)}
         if not bound:
             row |= {"valid": valid.sum(), "contradicted": (valid & (model.stable() != (published > 0))).sum()}
-        rows.append(row | {"input_sha256": _digest(path)})
+        rows.append(row | {"input_sha256": digest(path)})
     table = pd.DataFrame(rows).astype({"valid": "Int64", "contradicted": "Int64"})
     return table[[*table.columns.drop("input_sha256"), "input_sha256"]]
 
@@ -186,7 +183,7 @@ def _partition_table(graphs: list[Path], folder: Path) -> pd.DataFrame:
             for method in ("line", "blocks"):
                 row[method] = optimize.throughput_partition(problem, method=method).max_load
             row["experts"] = _experts_load(path, folder / "human-experts" / f"{path.stem}_expert.json")
-        rows.append(row | {"input_sha256": _digest(path)})
+        rows.append(row | {"input_sha256": digest(path)})
     table = pd.DataFrame(rows).astype({"ideals": "Int64"})
     return table[[*table.columns.drop("input_sha256"), "input_sha256"]]
 
@@ -269,11 +266,6 @@ def _input(name: str) -> Path:
     if not given or not path.is_file():
         raise ValueError(f"RELPARALLEL_DATA must name a folder that holds {name}, got {given!r}")
     return path
-
-
-def _digest(*paths: Path) -> str:
-    """Digest of input files."""
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def _write(table: pd.DataFrame, path: Path) -> Path:

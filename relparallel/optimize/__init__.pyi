@@ -1,6 +1,5 @@
 from .disjoint_routes import disjoint_routes as disjoint_routes
 from .fabric_choice import cheapest_fabric as cheapest_fabric
-from .goodput_fit import StatisticalGoodput as StatisticalGoodput
 from .halving import hypar as hypar, tofu as tofu
 from .joint_break_even import break_even_rate as break_even_rate
 from .joint_plans import joint as joint
@@ -24,7 +23,10 @@ from .redundancy_allocation import (
 )
 from .reliable_network import reliable_network as reliable_network
 from .replica_placement import ReplicaPlacement as ReplicaPlacement, place_replicas as place_replicas
-from .shared_jobs import modelled_application as modelled_application
+from .shared_jobs import (
+    StatisticalGoodput as StatisticalGoodput,
+    modelled_application as modelled_application,
+)
 from .sharing import share_cluster as share_cluster
 from .spare_parts import spares as spares
 from .stage_order import stage_order as stage_order

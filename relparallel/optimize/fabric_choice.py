@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import networkx as nx
 import numpy as np
+import pandas as pd
 
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.optimize._common import one_number, shown
@@ -19,9 +21,6 @@ from relparallel.topology import (
     equipped,
     unit_prices,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FORMULATION: Final = """minimise    cost(f)                      over the {designs} fabrics f of the catalogue
 subject to  hosts(f) >= {hosts},  u(f) <= {unavailability:g}
@@ -44,8 +43,6 @@ class FabricChoice:
     @property
     def verdicts(self) -> pd.Series[str]:
         """What is said of every fabric, in the order of cost."""
-        import pandas as pd
-
         large = (self.table["hosts"] >= self.hosts).to_numpy()
         good = large & (self.table["upper"] <= self.unavailability).to_numpy()
         bad = (self.table["lower"] > self.unavailability).to_numpy()
@@ -140,8 +137,6 @@ def cheapest_fabric(
     >>> choice.name, choice.proven
     ('2 spines', True)
     """
-    import pandas as pd
-
     if not require_instance(Mapping, catalogue=catalogue):
         raise ValueError("catalogue must hold at least one fabric, got none")
     require_int(hosts=hosts, at_least=2)
@@ -162,8 +157,6 @@ def _row(
     given: Any, hosts: int, requirement: str, prices: UnitPrices, mtbf: Any, mttr: Any
 ) -> tuple[float, ...]:
     """Hosts, cost, cost per host and bracket of one fabric."""
-    import networkx as nx
-
     fabric = as_topology(require_instance((Topology, nx.Graph), catalogue=given), name="catalogue")
     if fabric.num_hosts < 2:
         raise ValueError(f"catalogue must hold fabrics with two hosts or more, got {fabric!r}")

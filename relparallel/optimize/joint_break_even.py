@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from relparallel._checks import require_choice, require_instance
 from relparallel.optimize.joint_plans import JointPlan
@@ -69,8 +70,6 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     >>> found.nodes, found.other_nodes, abs(found.rate / found.closed_rate - 1) < 0.01
     (8, 4, True)
     """
-    from scipy.optimize import brentq
-
     search: JointSearch = require_instance(JointPlan, plan=plan).search
     require_choice(tuple(search.recoveries), policy="elastic")
     name = plan.checkpoint if checkpoint is None else checkpoint

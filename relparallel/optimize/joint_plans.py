@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pandas as pd
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Cluster, ComponentRates
@@ -34,9 +36,6 @@ from relparallel.training import Checkpointing, FailureLog, Recovery
 from relparallel.training._arguments import require_time
 from relparallel.units import DAY
 from relparallel.workload import Transformer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 JOINT_OBJECTIVES: Final = ("goodput", "cost", "p10")
 """Tokens per second that become progress; money per token; tokens per second with probability 0.9."""
@@ -138,8 +137,6 @@ class JointPlan:
 
     def to_frame(self) -> pd.DataFrame:
         """Return every choice that was evaluated, the best first."""
-        import pandas as pd
-
         ranked = sorted(self.search.evaluated.values(), key=lambda choice: -choice.score)
         return pd.DataFrame([as_row(self.search, choice) for choice in ranked])
 
@@ -238,7 +235,7 @@ def joint(
     Notes
     -----
     Exact within the closed form of `goodput`: rank orders, strategies, spares, policies and levels are
-    enumerated, the interval is its closed optimum. Every row of the grid is asked, and its fate is counted. Of
+    enumerated, the interval is its closed optimum. Every row of the grid is asked, its fate is counted. Of
     strategies that failures cannot tell apart the fastest is kept (dominance, see `fastest_of_each_kind`);
     kinds are evaluated by falling upper bound until the bound is below the best score (`JointSearch.best`).
     A network changes the time of every strategy (`step_time`) before any is left out. What its parts do when

@@ -5,19 +5,19 @@ G is what is there, E are candidate links with prices c_e, delta(S) links with o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
 
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.optimize._milp import least
 from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
 from relparallel.topology import as_topology
 from relparallel.topology.routing import maximum_flow
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 UNIT: Final = 2**20  # of a flow: fractions of links as integers
 FORMULATIONS: Final = {
@@ -79,8 +79,6 @@ def survivable_augmentation(
     >>> design.links, design.cost
     (((0, 2), (3, 1)), 4.0)
     """
-    import networkx as nx
-
     require_instance(nx.Graph, network=network, candidates=candidates)
     wanted = require_int(connectivity=connectivity, at_least=1, at_most=100)
     require_choice(tuple(FORMULATIONS), kind=kind)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.hardware import Cluster
@@ -40,7 +41,6 @@ from relparallel.units import DAY, GB, HOUR, MINUTE
 from relparallel.workload import Transformer
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 FRAMEWORKS: Final[Mapping[str, Any]] = {"schedule": ("1f1b", "interleaved_1f1b")}
@@ -80,8 +80,6 @@ class Plan:
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each strategy, the best of each cluster first; the units stand in the names."""
-        import pandas as pd
-
         rows = [row for one in self.found for row in self._rows(one)]
         table = pd.DataFrame(rows)
         return table if self.price is not None else table.drop(columns="cost of 1e9 tokens")

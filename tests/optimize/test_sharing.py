@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.optimize import StatisticalGoodput, modelled_application, share_cluster
-from relparallel.optimize.goodput_fit import statistical_goodput_fit
-from relparallel.optimize.shared_jobs import read_application, read_shared_jobs
+from relparallel.optimize.shared_jobs import read_application, read_shared_jobs, statistical_goodput_fit
 from relparallel.optimize.sharing_policies import POLICIES, SharedJob, _regret, pollux, tiresias
 from relparallel.units import DAY, HOUR
 
