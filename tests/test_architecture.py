@@ -34,10 +34,10 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 670, "claims": 4950, "communication": 3130, "derive": 680, "drawing": 1120, "hardware": 460,
-    "metrics": 2830, "optimize": 6970, "planning": 650, "parallel": 8390, "reliability": 11850,
+    "metrics": 2830, "optimize": 6930, "planning": 640, "parallel": 8390, "reliability": 11850,
     "reproduce": 2070, "topology": 6520, "training": 9340, "workload": 3020, "modules": 2020,
 }  # fmt: skip
-MOST_LINES = 64600
+MOST_LINES = 64550
 MOST_PUBLIC_NAMES = 450
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
