@@ -18,8 +18,7 @@ from relparallel.parallel import Placement, Strategy
 from relparallel.parallel.evaluate import Pricing, _totals
 from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology
-from relparallel.topology.costs import fittings
-from relparallel.topology.prices import unit_prices
+from relparallel.topology.costs import fittings, unit_prices
 from relparallel.training import ComponentClass
 from relparallel.training.network_failures import NetworkImpact, WiredJob
 from relparallel.training.network_parts import NetworkPart, parts_of

@@ -23,7 +23,7 @@ from joint_brute_force import (
 from relparallel.optimize import joint
 from relparallel.parallel import Placement, StrategyGrid, evaluate, step_time
 from relparallel.topology import Design, Topology
-from relparallel.topology.prices import unit_prices
+from relparallel.topology.costs import unit_prices
 from relparallel.training import (
     ComponentClass,
     FailureModel,
