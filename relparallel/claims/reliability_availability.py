@@ -10,7 +10,7 @@ import numpy as np
 
 from relparallel import reliability, topology
 from relparallel.claims.registry import theorem
-from relparallel.reliability.closed_forms.capacity_forms import fat_tree_pod_bandwidth
+from relparallel.reliability.closed_forms.fat_tree_forms import fat_tree_pod_bandwidth
 
 
 def _hosts(spares: int, dormancy: float = 1.0) -> reliability.RepairedParts:

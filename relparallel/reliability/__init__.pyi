@@ -1,13 +1,12 @@
 from .bounding.certified import Bounds as Bounds, bounds as bounds
-from .closed_forms.capacity_forms import leaf_spine_pair_bandwidth as leaf_spine_pair_bandwidth
 from .closed_forms.fat_tree_forms import (
     fat_tree_pair as fat_tree_pair,
     fat_tree_pods_connected as fat_tree_pods_connected,
 )
-from .closed_forms.job_forms import job_connected as job_connected
 from .closed_forms.leaf_spine_forms import (
     leaf_spine_leaves_connected as leaf_spine_leaves_connected,
     leaf_spine_pair as leaf_spine_pair,
+    leaf_spine_pair_bandwidth as leaf_spine_pair_bandwidth,
 )
 from .closed_forms.survivability import (
     accessible_servers as accessible_servers,

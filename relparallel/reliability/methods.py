@@ -156,6 +156,7 @@ def _by_form(question: Question) -> Reliability:
 
 def _up_and_down(question: Question, method: str) -> Reliability:
     """Over paths that go up and then down: by a closed form, or by the sweep, whole or truncated."""
+    from relparallel.reliability.closed_forms.form_recognition import bound_pairs
     from relparallel.reliability.extensions.updown import bound_updown, solve_updown
 
     asked = question.graph, question.problem
@@ -167,6 +168,7 @@ def _up_and_down(question: Question, method: str) -> Reliability:
     any_path = partial(_bounded, question)  # fewer paths cannot be more reliable
     bounds = [
         Attempt("bounds", partial(bound_updown, *asked)),
+        Attempt("pairs", lambda: bound_pairs(as_topology(question.graph), question.problem)),
         Attempt(
             "any path", lambda: bracketed(any_path().lower, 1.0, "updown", "no better than over any path")
         ),
