@@ -1,13 +1,23 @@
 """Lumping by symmetry against the frontier DP and the closed forms, which know nothing of each other."""
 
+from typing import Any
+
 import numpy as np
 
 from relparallel import reliability, topology
 from relparallel.claims.registry import theorem
-from relparallel.reliability.lumped.lumping import fat_tree_connected
+from relparallel.reliability.lumped.lumping import lumped
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sensitivity.class_importance import class_importance
-from relparallel.reliability.sensitivity.gradient import importance
+from relparallel.reliability.sensitivity.importance import importance
+
+
+def _lumped(fabric: topology.Topology, link_up: Any, node_up: Any) -> float:
+    """Unreliability of all hosts by symmetry."""
+    found = lumped(fabric, read_problem(fabric, "all", link_up, node_up))
+    if found is None:
+        raise ValueError(f"fabric must have a symmetry that is known, got {fabric!r}")
+    return found.unreliability
 
 
 @theorem("THM-reliability-lumping", system="fat-tree")
@@ -17,16 +27,17 @@ def lumping_equals_programme() -> tuple[float, float]:
     fabric = topology.fat_tree(4)
     node = np.array([1.0, 0.98, 0.9, 0.95])[fabric.tier]
     link = np.array([1.0, 1.0, 0.93, 0.97])[fabric.tier[fabric.edges].max(axis=1)]
-    lumped = fat_tree_connected(4, 0.95, 0.9, 0.98, 0.97, 0.93)
-    return lumped.unreliability, reliability.evaluate(fabric, "all", link, node, method="exact").unreliability
+    found = _lumped(fabric, link, node)
+    return found, reliability.evaluate(fabric, "all", link, node, method="exact").unreliability
 
 
 @theorem("THM-reliability-lumping-switches", system="fat-tree")
 def lumping_equals_closed_form() -> tuple[float, float]:
-    """Where only switches fail, lumping the k=6 fat-tree and the epidemic closed form agree on U."""
+    """Where only switches fail, lumping the k=6 fat-tree and the closed form agree on U."""
     # Cores and aggregation switches.
     closed = reliability.fat_tree_pods_connected(6, 0.9, 0.85)
-    return fat_tree_connected(6, core_up=0.9, aggregation_up=0.85).unreliability, closed.unreliability
+    fabric = topology.fat_tree(6)
+    return _lumped(fabric, 1.0, np.array([1.0, 1.0, 0.85, 0.9])[fabric.tier]), closed.unreliability
 
 
 @theorem("THM-importance-classes", system="Importance measures")

@@ -1,11 +1,11 @@
 """Count instead of weigh: the mass of success in whole numbers, by additions and multiplications only.
 
-Every independent part has two weights, for up and for down, that need not add up to one: numerators over a
-common denominator give exact fractions; powers of a variable give counts by the number of working parts. Then
-a part that is up multiplies the mass by the variable of its class. A polynomial is one integer: coefficient j
-in the j-th group of bytes (Kronecker substitution), the variables of further classes so far apart that they
-do not overlap. The tape of reductions is played without its division: a terminal between two others
-leaves a link whose weights omit the case that both its links are down, in which the system fails anyway.
+Every independent part has two weights, for up and for down, that need not add up to one: powers of a
+variable give counts by the number of working parts. A part that is up multiplies the mass by the variable of
+its class. A polynomial is one integer: coefficient j in the j-th group of bytes (Kronecker substitution), the
+variables of further classes so far apart that they do not overlap. The tape of reductions is played without
+its division: a terminal between two others leaves a link whose weights omit the case that both its links are
+down, in which the system fails anyway.
 """
 
 from __future__ import annotations
@@ -66,21 +66,15 @@ def weigh(problem: Problem, given: Sequence[Weights], max_states: int, reduction
 
 
 def in_fractions(problem: Problem, reductions: bool, max_states: int) -> Reliability:
-    """Evaluate in whole numbers over the common denominator of all parts; with groups, in fractions."""
+    """Evaluate in fractions over the common denominator of all parts."""
     require_relays(problem)
-    down = [*problem.link[:, 1].tolist(), *problem.node[:, 1].tolist()]
-    every = prod(q.denominator for q in down)
-    mass = every.bit_length() // 8 + 1
-    max_states = min(max_states, _STATES, max(_ROOM // (2 * mass + _STATE), 1))
-    if problem.groups:
-        always, left, shared = absorbed(problem, problem.groups)
-        chances = [*map(tuple, left.link.tolist()), *map(tuple, left.node.tolist())]
-        found = swept(compiled(left, reductions=False), chances, shared, max_states)
-        works, fails = map(Fraction, series(always, found))
-        return exactly(works, fails, "exact")
-    given = [(q.denominator - q.numerator, q.numerator) for q in down]
-    works = Fraction(weigh(problem, given, max_states, reductions), every)
-    return exactly(works, 1 - works, "exact")
+    every = prod(q.denominator for q in (*problem.link[:, 1], *problem.node[:, 1]))
+    room = max(_ROOM // (2 * (every.bit_length() // 8 + 1) + _STATE), 1)
+    always, left, shared = absorbed(problem, problem.groups)
+    chances = [*map(tuple, left.link.tolist()), *map(tuple, left.node.tolist())]
+    structure = compiled(left, reductions and not shared)
+    found = swept(structure, chances, shared, min(max_states, _STATES, room))
+    return exactly(*map(Fraction, series(always, found)), "exact")
 
 
 def _play(tape: NDArray[np.int64], given: Sequence[Weights], slots: int) -> list[Weights]:

@@ -131,8 +131,13 @@ def estimate_problem(
     samples: int | None = None,
     max_work: float = 2e9,
     executor: Executor | None = None,
+    *,
+    cautious: bool = False,
 ) -> UnreliabilityEstimate:
-    """Estimate the unreliability of a problem that has been read; arguments as for `estimate`."""
+    """Estimate the unreliability of a problem that has been read; arguments as for `estimate`.
+
+    ``cautious``: the interval of crude samples never errs more often than stated.
+    """
     if method == "karp_luby":
         return karp_luby(problem, rng=rng, rtol=rtol, confidence=confidence, samples=samples)
     if method == "auto":
@@ -156,8 +161,10 @@ def estimate_problem(
         pilot = draw(sampler, min(sampler.pilot, most), rng, executor)
         samples, spent = _needed(sampler, pilot, rtol, confidence, max_work), spent + pilot.work
     drawn = draw(sampler, samples, rng, executor)
-    bracket = share_interval if sampler.method == "crude" else mean_interval
-    mean, lower, upper, bias = bracket(drawn, confidence)
+    if sampler.method == "crude":
+        mean, lower, upper, bias = share_interval(drawn, confidence, cautious)
+    else:
+        mean, lower, upper, bias = mean_interval(drawn, confidence)
     failed, alive = sampler.failed, sampler.alive
     return UnreliabilityEstimate(
         value=min(failed + alive * mean, 1.0),

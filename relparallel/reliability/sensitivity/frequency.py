@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from relparallel._checks import require_int, require_real
 from relparallel.reliability.exact import evaluate
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
-from relparallel.reliability.problem import Parts, Terminals, links_of, nodes_of
+from relparallel.reliability.problem import Terminals, links_of, nodes_of, read_values
 from relparallel.reliability.sensitivity.importance import Importance
 from relparallel.topology import Topology, as_topology
 
@@ -179,9 +179,9 @@ def _times(
     kinds = links_of(topology, graph), nodes_of(topology)
     life, repair = list[FloatArray](), list[FloatArray]()
     for parts, lives, repairs in zip(kinds, mtbf, mttr, strict=True):
-        life.append(_read(parts, "mtbf", lives, np.inf, {"above": 0.0, "infinite": True}))
+        life.append(read_values(parts, f"{parts.name}_mtbf", lives, np.inf, _life))
         given: Times = {} if repairs is None else repairs
-        repair.append(_read(parts, "mttr", given, np.nan, {"at_least": 0.0}))
+        repair.append(read_values(parts, f"{parts.name}_mttr", given, np.nan, _repair))
         bare = np.flatnonzero(np.isfinite(life[-1]) & np.isnan(repair[-1]))
         if bare.size:
             ends = topology.edges[bare[0]].tolist() if parts.name == "link" else bare[:1].tolist()
@@ -193,26 +193,12 @@ def _times(
     return np.concatenate(life), np.nan_to_num(np.concatenate(repair))
 
 
-def _read(parts: Parts, time: str, given: Times, rest: float, bounds: Any) -> FloatArray:
-    """Time of every part; ``rest`` where a mapping says nothing."""
-    argument, found = f"{parts.name}_{time}", np.full(parts.length, rest)
-    if isinstance(given, Mapping):
-        for name, value in given.items():
-            own: dict[str, Any] = {argument: value}
-            found[parts.row(argument, name)] = require_real(**bounds, **own)
-        return found
-    values: Any = parts.column(argument, given) if isinstance(given, str) else given
-    times = np.asarray(require_real(**bounds, **{argument: values}))
-    if times.ndim and times.shape != (parts.length,):
-        raise ValueError(f"{argument} must be one time or {parts.length}, got shape {times.shape}")
-    if times.ndim == 0 or isinstance(given, str) or parts.given is None:
-        return np.broadcast_to(times, (parts.length,))
-    order = [parts.row(argument, ends) for ends in parts.given()]
-    if len(order) > parts.length:
-        raise ValueError(
-            f"{argument} must be a number, a mapping or a name for parallel edges, got {given!r}"
-        )
-    return np.asarray(times[np.argsort(order)])
+def _life(argument: str, given: Any) -> Any:
+    return require_real(above=0.0, infinite=True, **{argument: given})  # type: ignore[arg-type]
+
+
+def _repair(argument: str, given: Any) -> Any:
+    return require_real(at_least=0.0, **{argument: given})
 
 
 def _rows(topology: Topology, parts: Importance) -> NDArray[np.int64]:
