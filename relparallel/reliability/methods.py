@@ -218,7 +218,7 @@ def _bounded_by_pairs(question: Question) -> Reliability:
 
 
 def _estimated(question: Question, method: Estimator | str) -> Reliability:
-    """An estimate with its interval; that of "monte_carlo", crude samples, never errs more often than stated."""
+    """An estimate with its interval, which never errs more often than stated with "monte_carlo"."""
     from relparallel.reliability.sampling.estimation import estimate_problem
 
     plain, samples = method == "monte_carlo", question.samples

@@ -38,27 +38,9 @@ _MOST_UNITS: Final = 2**20  # of the smallest capacity in the largest
 class Performability:
     """Expected value and distribution of what a network delivers, between proved bounds.
 
-    Parameters
-    ----------
-    delivered : float array [values]
-        Different values of the measure in the states that were looked at, falling.
-    probability : float array [values]
-        Probability of each.
-    remainder : float
-        Bound on the probability of all other states.
-    worst, best : float
-        No state delivers less or more.
-    states : int
-        States that were measured, one of each set of symmetric ones.
-    sets : int
-        States that they stand for.
-
-    Examples
-    --------
-    >>> found = Performability(delivered=np.array([2.0, 1.0]), probability=np.array([0.75, 0.125]),
-    ...                        remainder=0.125, worst=0.0, best=2.0, states=2, sets=3)
-    >>> found.lower, found.upper, found.at_least(2.0)
-    (1.625, 1.875, (0.75, 0.875))
+    ``delivered`` [values] falls, with the ``probability`` of each; ``remainder`` bounds that of all states that
+    were not looked at; no state delivers less than ``worst`` or more than ``best``. ``states`` were measured,
+    one of each set of symmetric ones, and stand for ``sets``.
     """
 
     delivered: FloatArray
@@ -91,15 +73,7 @@ class Performability:
         return (self.lower + self.upper) / 2
 
     def at_least(self, threshold: float) -> tuple[float, float]:
-        """Bounds on the probability that at least so much is delivered.
-
-        Examples
-        --------
-        >>> import networkx as nx
-        >>> found = performability(nx.path_graph(2), "max_flow", link_up=0.5, sources=[0], targets=[1])
-        >>> found.at_least(1.0)
-        (0.5, 0.5)
-        """
+        """Bounds on the probability that at least so much is delivered."""
         require_instance(float, threshold=require_real(threshold=threshold))
         seen = float(self.probability[self.delivered >= threshold].sum())
         open_ended = self.remainder if self.worst < threshold <= self.best else 0.0

@@ -123,14 +123,6 @@ class UnreliabilityEstimate:
 
     ``bias_bound`` is what the interval was widened by for what samples cannot show: cuts left out
     ("karp_luby"), or values too rare to be drawn; ``work`` counts elementary steps, pilot runs included.
-
-    Examples
-    --------
-    >>> found = UnreliabilityEstimate(
-    ...     value=2e-9, lower=1.9e-9, upper=2.1e-9, method="splitting", confidence=0.95
-    ... )
-    >>> round(found.relative_error, 6)
-    0.05
     """
 
     value: float

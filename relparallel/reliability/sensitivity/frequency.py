@@ -40,22 +40,9 @@ Times = ArrayLike | Mapping[Any, float] | str
 class RepairableNetwork:
     """Steady state of a network whose parts fail and are repaired; arrays have one entry per part.
 
-    Attributes
-    ----------
-    availability, unavailability : float
-        Share of the time in which the terminals are connected, and in which they are not.
-    frequency : float
-        Failures of the system per second.
-    names : list
-        Pair of labels of a link (all its parallel cables), label of a node.
-    mtbf, mttr : float64[P]
-        Times of the parts [s].
-    birnbaum : float64[P]
-        Chance that a part decides.
-    shares : float64[P]
-        Failures of the system per second that are failures of this part.
-    by_mtbf, by_mttr : float64[P]
-        Derivatives of the unavailability by the times of a part [1/s]: at most and at least 0.
+    ``names`` are the pair of labels of a link (all its parallel cables) and the label of a node; ``birnbaum`` is
+    the chance that a part decides, ``shares`` the failures of the system per second that are failures of this
+    part, ``by_mtbf`` and ``by_mttr`` the derivatives of the unavailability by its times [1/s].
     """
 
     availability: float
@@ -107,10 +94,8 @@ def failure_frequency(
 
     Parameters
     ----------
-    graph : Topology or networkx.Graph or networkx.MultiGraph
-        The network, as for `relparallel.reliability.evaluate`.
-    terminals : {"all", "switches", "nodes"} or collection of labels
-        Nodes that must be connected.
+    graph, terminals, max_states : as in `evaluate`
+        The network, and what must be connected.
     link_mtbf : float, array [m], mapping or str
         Mean time from the end of a repair to the next failure of a cable [s], above 0: one for all, one per
         link (rows of ``Topology.edges``, or the order of ``graph.edges``), by pair of labels (infinite if
@@ -119,8 +104,6 @@ def failure_frequency(
         Mean time to repair a cable [s], at least 0: needed for every link that fails.
     node_mtbf, node_mttr : float, array [n], mapping or str, optional
         Likewise of a node, by label.
-    max_states : int, optional
-        Largest layer of the frontier DP.
 
     Returns
     -------
