@@ -217,14 +217,11 @@ class Group:
 
     def _touched(self, s: int) -> list[list[int]]:
         """Chance that s pods touch i given cores of j, and no other of them, over i!; reversed in i."""
-        return [[max(x, 0) for x in row] for row in self.exactly([row[s] for row in self.missed])]
-
-    def exactly(self, missed: list[int]) -> list[list[int]]:
-        """The same from the chance to miss m given cores, or from a derivative of it."""
+        missed = [row[s] for row in self.missed]
 
         def touched(i: int, rest: int) -> int:
             total: int = sum((-1) ** r * math.comb(i, r) * missed[rest + r] for r in range(i + 1))
-            return total // math.factorial(i)
+            return max(total // math.factorial(i), 0)
 
         return [[touched(i, j - i) for i in range(j, -1, -1)] for j in range(self.h + 1)]
 

@@ -66,15 +66,19 @@ def weigh(problem: Problem, given: Sequence[Weights], max_states: int, reduction
 
 
 def in_fractions(problem: Problem, reductions: bool, max_states: int) -> Reliability:
-    """Evaluate in fractions over the common denominator of all parts."""
+    """Evaluate in whole numbers over the common denominator of all parts; with groups, in fractions."""
     require_relays(problem)
-    every = prod(q.denominator for q in (*problem.link[:, 1], *problem.node[:, 1]))
+    down = [*problem.link[:, 1].tolist(), *problem.node[:, 1].tolist()]
+    every = prod(q.denominator for q in down)
     room = max(_ROOM // (2 * (every.bit_length() // 8 + 1) + _STATE), 1)
-    always, left, shared = absorbed(problem, problem.groups)
-    chances = [*map(tuple, left.link.tolist()), *map(tuple, left.node.tolist())]
-    structure = compiled(left, reductions and not shared)
-    found = swept(structure, chances, shared, min(max_states, _STATES, room))
-    return exactly(*map(Fraction, series(always, found)), "exact")
+    max_states = min(max_states, _STATES, room)
+    if problem.groups:
+        always, left, shared = absorbed(problem, problem.groups)
+        found = swept(compiled(left, reductions=False), left, shared, max_states)
+        return exactly(*map(Fraction, series(always, found)), "exact")
+    given = [(q.denominator - q.numerator, q.numerator) for q in down]
+    works = Fraction(weigh(problem, given, max_states, reductions), every)
+    return exactly(works, 1 - works, "exact")
 
 
 def _play(tape: NDArray[np.int64], given: Sequence[Weights], slots: int) -> list[Weights]:

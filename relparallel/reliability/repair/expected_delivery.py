@@ -38,9 +38,9 @@ _MOST_UNITS: Final = 2**20  # of the smallest capacity in the largest
 class Performability:
     """Expected value and distribution of what a network delivers, between proved bounds.
 
-    ``delivered`` [values] falls, with the ``probability`` of each; ``remainder`` bounds that of all states that
-    were not looked at; no state delivers less than ``worst`` or more than ``best``. ``states`` were measured,
-    one of each set of symmetric ones, and stand for ``sets``.
+    ``delivered`` [values] falls, with the ``probability`` of each; ``remainder`` bounds that of all states
+    that were not looked at; no state delivers less than ``worst`` or more than ``best``. ``states`` were
+    measured, one of each set of symmetric ones, and stand for ``sets``.
     """
 
     delivered: FloatArray

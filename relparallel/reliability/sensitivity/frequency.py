@@ -40,9 +40,9 @@ Times = ArrayLike | Mapping[Any, float] | str
 class RepairableNetwork:
     """Steady state of a network whose parts fail and are repaired; arrays have one entry per part.
 
-    ``names`` are the pair of labels of a link (all its parallel cables) and the label of a node; ``birnbaum`` is
-    the chance that a part decides, ``shares`` the failures of the system per second that are failures of this
-    part, ``by_mtbf`` and ``by_mttr`` the derivatives of the unavailability by its times [1/s].
+    ``names`` are the pair of labels of a link (all its parallel cables) and the label of a node; ``birnbaum``
+    is the chance that a part decides, ``shares`` the failures of the system per second that are failures of
+    this part, ``by_mtbf`` and ``by_mttr`` the derivatives of the unavailability by its times [1/s].
     """
 
     availability: float
