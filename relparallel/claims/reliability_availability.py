@@ -11,7 +11,7 @@ import numpy as np
 from relparallel import reliability, topology
 from relparallel.claims.registry import theorem
 from relparallel.reliability.bounding.cuts import find_cuts
-from relparallel.reliability.closed_forms.capacity_forms import fat_tree_pod_bandwidth
+from relparallel.reliability.closed_forms.fat_tree_forms import fat_tree_pod_bandwidth
 from relparallel.reliability.problem import read_problem
 
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.optimize._milp import least
