@@ -136,12 +136,8 @@ def bytes_sent(rounds: Iterable[Round], ranks: int, element_bytes: float = 2) ->
 
     Parameters
     ----------
-    rounds : iterable of Round
-        Messages, round by round.
-    ranks : int
-        Ranks n, at least 1.
-    element_bytes : float
-        Bytes of one element, above 0.
+    rounds, ranks, element_bytes : iterable of Round, int, float
+        Messages, round by round; ranks n, at least 1; bytes of one element, above 0.
 
     Returns
     -------
@@ -194,14 +190,10 @@ def rounds_time(
 
     Parameters
     ----------
-    rounds : iterable of Round
-        Messages, round by round; ranks are numbered node by node.
-    ranks_per_node : int
-        Ranks of a node, at least 1.
-    links : Links
-        One set of numbers.
-    element_bytes : float
-        Bytes of one element, above 0.
+    rounds, ranks_per_node : iterable of Round, int
+        Messages, round by round; ranks are numbered node by node, so many in each.
+    links, element_bytes : Links, float
+        One set of numbers, and bytes of one element, above 0.
 
     Returns
     -------
