@@ -185,15 +185,6 @@ class LayerGraph(Layered):
     def _places(self, places: ArrayLike | None) -> _arrays.IntArray:
         return self.levels if places is None else _stages(places, self.edges, self.names)
 
-    def to_networkx(self) -> nx.DiGraph[int]:
-        """Layers as nodes 0 ... n - 1 with all their fields, edges with the bytes that they carry."""
-        graph: nx.DiGraph[int] = nx.DiGraph(title=self.title, unit=self.unit, batch=self.batch)
-        for layer, row in enumerate(self.to_frame().to_dict("records")):
-            graph.add_node(layer, **{str(key): value for key, value in row.items()})
-        for maker, user in self.edges.tolist():
-            graph.add_edge(maker, user, bytes=float(self.activation_bytes[maker]))
-        return graph
-
     def to_frame(self) -> pd.DataFrame:
         """One row for each layer: name, kind, the four amounts and level."""
         amounts = {name: getattr(self, name) for name in AMOUNTS}
