@@ -38,7 +38,7 @@ BUDGET = {
     "reproduce": 2070, "topology": 6460, "training": 10430, "workload": 2980, "modules": 2070,
 }  # fmt: skip
 MOST_LINES = 66390
-MOST_PUBLIC_NAMES = 428
+MOST_PUBLIC_NAMES = 422
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
