@@ -33,11 +33,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 670, "claims": 4950, "communication": 3130, "derive": 680, "drawing": 1120, "hardware": 460,
-    "metrics": 2830, "optimize": 6930, "planning": 640, "parallel": 8390, "reliability": 11850,
-    "reproduce": 2070, "topology": 6520, "training": 9340, "workload": 3020, "modules": 2020,
+    "atlas": 610, "claims": 4950, "communication": 3070, "derive": 680, "drawing": 1120, "hardware": 460,
+    "metrics": 2740, "optimize": 6920, "planning": 640, "parallel": 8320, "reliability": 11340,
+    "reproduce": 2070, "topology": 6480, "training": 9340, "workload": 2980, "modules": 2020,
 }  # fmt: skip
-MOST_LINES = 64550
+MOST_LINES = 63670
 MOST_PUBLIC_NAMES = 450
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

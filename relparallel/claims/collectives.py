@@ -30,9 +30,8 @@ def halving_price() -> tuple[float, float]:
     # Price of the rounds, and the closed form.
     rounds = parallel.collective("all_reduce", "halving_doubling", 64, 2**16)
     links = parallel.Links(latency=3e-6, bandwidth=1 * units.GB, network_latency=0, network_bandwidth=1)
-    return parallel.rounds_time(
-        rounds, 64, links, element_bytes=4
-    ), 12 * 3e-6 + 2 * 63 / 64 * 2**18 / units.GB
+    priced = parallel.rounds_time(rounds, 64, links, element_bytes=4)
+    return priced, 12 * 3e-6 + 2 * 63 / 64 * 2**18 / units.GB
 
 
 @theorem("THM-hierarchy-network", system="Hierarchical all-reduce")

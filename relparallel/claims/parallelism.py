@@ -32,11 +32,9 @@ def zero_volume(psi: float, dp: float, stage: int) -> float:
 @reproduces("ACT-*")
 def activation_bytes(s: int, b: int, h: int, a: int, t: int, seqpar: bool, recompute: str) -> float:
     """Bytes kept of one layer."""
-    return float(
-        parallel.activation_bytes_per_layer(
-            s, h, a, b, tensor=t, sequence_parallel=seqpar, recompute=recompute
-        )
-    )
+    return float(parallel.activation_bytes_per_layer(
+        s, h, a, b, tensor=t, sequence_parallel=seqpar, recompute=recompute
+    ))  # fmt: skip
 
 
 @reproduces("KORTH-00*", quantity="params+grads+optimizer*")
@@ -106,9 +104,8 @@ def interleaved_memory(p: int, v: int) -> float:
 @reproduces("SCHED-SIM-*", quantity="makespan")
 def simulated_makespan(schedule: str, p: int, m: int, v: int, comm: float) -> float:
     """Simulated span."""
-    return parallel.simulate_schedule(
-        schedule, p, m, v, forward=1.0, backward=2.0, communication=comm
-    ).makespan
+    run = parallel.simulate_schedule(schedule, p, m, v, forward=1.0, backward=2.0, communication=comm)
+    return run.makespan
 
 
 @reproduces("SCHED-SIM-*", quantity="peak in-flight*")

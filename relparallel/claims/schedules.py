@@ -170,9 +170,8 @@ def eager_hides() -> tuple[float, float]:
 def one_forward_one_backward_optimal() -> tuple[float, float]:
     """No order of 4 stages, 8 micro-batches and undivided passes beats 1F1B under its memory."""
     # Span by exhaustive search, and simulated.
-    return float(parallel.best_order(4, 8, most_in_flight=4).span), parallel.simulate_schedule(
-        "1f1b", 4, 8
-    ).makespan
+    best = parallel.best_order(4, 8, most_in_flight=4)
+    return float(best.span), parallel.simulate_schedule("1f1b", 4, 8).makespan
 
 
 @theorem("THM-zero-bubble-synthesis", system="Schedule synthesis")

@@ -29,15 +29,9 @@ class Memory(NamedTuple):
 class ErrorFeedback:
     """A compressor whose error is added to the next gradient, with momentum on the side of the worker.
 
-    Parameters
-    ----------
-    compressor : Compressor
-        C.
-    momentum : float
-        m in [0, 1): u <- m u + g, r <- r + u, C(r) is sent, r <- r - C(r). With 0 this is error feedback.
-    masking : bool
-        Whether the velocity becomes 0 where a number was sent. Seide et al., Interspeech 2014 (feedback). Lin
-        et al., ICLR 2018, section 3 (momentum, masking).
+    With ``momentum`` m in [0, 1): u <- m u + g, r <- r + u, C(r) is sent, r <- r - C(r); with 0 this is error
+    feedback. ``masking``: whether the velocity u becomes 0 where a number was sent. Seide et al., Interspeech
+    2014 (feedback). Lin et al., ICLR 2018, section 3 (momentum, masking).
 
     Examples
     --------
@@ -88,10 +82,8 @@ class CompressedGradient:
         As in `delayed_descent`; called once for every worker, each time with a batch of its own.
     method : Compressor or ErrorFeedback
         What each worker sends; residuals are remembered, so every run needs a new object.
-    workers : int
-        At least 1.
-    rng : numpy.random.Generator, optional
-        Needed where the compressor is random.
+    workers, rng : int, numpy.random.Generator, optional
+        At least 1; needed where the compressor is random.
     kept : int, optional
         With it the messages are added up by `global_top_k`, and a worker takes back what that leaves out.
 

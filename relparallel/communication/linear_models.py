@@ -10,10 +10,9 @@ from relparallel._checks import (
     require_choice,
     require_int,
     require_number,
-    require_real,
     require_rng,
 )
-from relparallel.communication.descent import Gradient
+from relparallel.communication.descent import Gradient, require_samples
 
 Vector = NDArray[np.float64]
 
@@ -80,15 +79,11 @@ def cocoa(
     Examples
     --------
     >>> x = np.random.default_rng(0).normal(size=(64, 8))
-    >>> run = cocoa(x, x.sum(axis=1), workers=4, local_steps=64, rounds=90, rng=np.random.default_rng(0))
+    >>> run = cocoa(x, x.sum(axis=1), 4, 64, 90, rng=np.random.default_rng(0))
     >>> bool(run.primal[-1] - run.dual[-1] < 1e-6)
     True
     """
-    x, y = (np.asarray(values) for values in require_real(inputs=inputs, targets=targets))
-    if x.ndim != 2:
-        raise ValueError(f"inputs must have shape (samples, weights), got shape {x.shape}")
-    if y.shape != x.shape[:1]:
-        raise ValueError(f"targets must have shape {x.shape[:1]}, got shape {y.shape}")
+    x, y = require_samples(inputs, targets)
     K = require_int(workers=workers, at_least=1, at_most=len(x))
     steps, count = require_int(local_steps=local_steps, rounds=rounds, at_least=1)
     scale = 1 / (require_number(regularization=regularization, above=0) * len(x))

@@ -59,10 +59,8 @@ def logistic_problem(
     ----------
     samples, features : int
         Of the training data, as many samples again for the test; each at least 1.
-    rng : numpy.random.Generator
-        Draws the data.
-    regularization : float
-        l > 0 of l |w|**2/2.
+    rng, regularization : numpy.random.Generator, float
+        Draws the data; l > 0 of l |w|**2/2.
 
     Returns
     -------

@@ -207,12 +207,11 @@ def delayed_taps(
 
     Parameters
     ----------
-    rate, curvature : float
-        The step a and the second derivative c, above 0.
+    rate, curvature, discrepancy : float
+        The step a and the second derivative c, above 0; D >= 0: how much the gradient depends on the
+        difference of forward and backward weights.
     forward_delay, backward_delay : int
         Updates f and b by which the weights of the forward and of the backward pass are old.
-    discrepancy : float
-        D >= 0: how much the gradient depends on the difference of the two.
     decay : float, optional
         With it the backward weights are corrected; in [0, 1), as `correction_decay` gives it.
 
@@ -224,16 +223,14 @@ def delayed_taps(
 
     Notes
     -----
-    w(t+1) = w(t) - a ((c + D) w(t-f) - D u(t)) with u(t) = w(t-b). With the correction
-    u(t) = w(t-b) - (f - b) v(t) and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)).
-    Without it the largest stable step is below 2/(D (f - b)) and `stable_step`. The correction raises it
-    where b = 0; where b > 0 and f - b = 1 it can lower it. Yang et al., "PipeMare", MLSys 2021, lemma 2 and
-    technique 2.
+    w(t+1) = w(t) - a ((c + D) w(t-f) - D u(t)) with u(t) = w(t-b). With the correction u(t) = w(t-b) - (f -
+    b) v(t) and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). Without it the largest stable step is below
+    2/(D (f - b)) and `stable_step`. The correction raises it where b = 0; where b > 0 and f - b = 1 it can
+    lower it. Yang et al., "PipeMare", MLSys 2021, lemma 2 and technique 2.
 
     Examples
     --------
     >>> from functools import partial
-    >>> from relparallel.communication import largest_stable_step
     >>> stale = partial(delayed_taps, forward_delay=10, backward_delay=6, discrepancy=5.0)
     >>> round(largest_stable_step(stale), 5)
     0.03807

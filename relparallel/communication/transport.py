@@ -51,12 +51,10 @@ def credit_rate(
 
     Parameters
     ----------
-    buffer : array_like
-        Of the receiver, for one lane [bytes].
+    buffer, packet : array_like, float
+        Of the receiver, for one lane, and of one packet [bytes].
     rate, length : float
         Of the link [bytes/s] and of the cable [m].
-    packet : float
-        Bytes.
     response : float
         Seconds from the last byte of a packet to the return of its credit.
 
@@ -107,10 +105,9 @@ def loss_goodput(loss: ArrayLike, window: ArrayLike, recovery: str = "selective"
 
     Parameters
     ----------
-    loss : array_like
-        Probability that a packet is lost, independently.
-    window : array_like
-        W packets in flight, at least 1: the bandwidth-delay product.
+    loss, window : array_like
+        Probability that a packet is lost, independently; W packets in flight, at least 1: the bandwidth-delay
+        product.
     recovery : {"selective", "go_back_n"}
         IRN sends again what was lost; RoCE goes back, and all W packets behind a loss are sent again.
 
@@ -141,10 +138,8 @@ def incast_goodput(
     ----------
     block, rate, timeout : float
         S [bytes], C [bytes/s], and the time RTO that a sender waits after it lost its last packets [s].
-    senders : array_like
-        N.
-    window, buffer : float
-        What each sends at first, and what the switch can hold [bytes].
+    senders, window, buffer : array_like, float, float
+        N, what each sends at first, and what the switch can hold [bytes].
 
     Returns
     -------

@@ -9,12 +9,13 @@ from .collective_time import (
 from .collectives import (
     Links as Links,
     bytes_sent as bytes_sent,
+    exchange_rounds as exchange_rounds,
     execute as execute,
+    expert_tokens as expert_tokens,
     ring_all_reduce as ring_all_reduce,
     rounds_time as rounds_time,
 )
 from .evaluate import evaluate as evaluate
-from .experts import exchange_rounds as exchange_rounds, expert_tokens as expert_tokens
 from .fitting import calibrate as calibrate, cross_validate as cross_validate, errors as errors
 from .fusion import fuse_gradients as fuse_gradients, merge_gradients as merge_gradients
 from .grid import StrategyGrid as StrategyGrid

@@ -275,14 +275,8 @@ def fastest_algorithm(kind: str, size: float, ranks: int, ranks_per_node: int, l
 
     Parameters
     ----------
-    kind : str
-        A key of ``FORMS``.
-    size : float
-        Bytes N of the whole vector.
-    ranks, ranks_per_node : int
-        Ranks n, and how many share a node.
-    links : Links
-        One set of numbers.
+    kind, size, ranks, ranks_per_node, links : str, float, int, int, Links
+        As of `collective_time`, one number each.
 
     Returns
     -------

@@ -119,13 +119,12 @@ def level_rounds_time(
 
     Parameters
     ----------
-    rounds : iterable of Round
-        Messages, round by round; ranks are numbered level by level, the innermost fastest.
+    rounds, element_bytes : iterable of Round, float
+        Messages, round by round; ranks are numbered level by level, the innermost fastest. Bytes of one
+        element, above 0.
     levels : sequence of (ranks, latency, bandwidth)
         From the innermost: how many units of the level below one of the level joins; latency [s] and
         bandwidth [bytes/s] of one rank to ranks that no inner level joins to it.
-    element_bytes : float
-        Bytes of one element, above 0.
 
     Returns
     -------
@@ -134,7 +133,6 @@ def level_rounds_time(
 
     Examples
     --------
-    >>> from relparallel.parallel import ring_all_reduce
     >>> level_rounds_time(ring_all_reduce(4, 400), [(2, 0.0, 1e3), (2, 1.0, 1e2)])
     12.0
     """
@@ -182,13 +180,10 @@ def discover_groups(probes: ArrayLike, groups: int | None = None) -> NDArray[np.
     Returns
     -------
     numpy.ndarray of int [machines]
-        Number of each machine's group, in the order of first members.
-
-    Notes
-    -----
-    Average linkage merges the closest groups first, O(machines^2 log machines). Noise below half of the step
-    between two levels of distance cannot part a rack or join two. Luo et al., "PLink: discovering and
-    exploiting datacenter network locality", MLSys 2020, section 3.
+        Number of each machine's group, in the order of first members. Average linkage merges the closest
+        groups first, O(machines^2 log machines). Noise below half of the step between two levels of distance
+        cannot part a rack or join two. Luo et al., "PLink: discovering and exploiting datacenter network
+        locality", MLSys 2020, section 3.
 
     Examples
     --------

@@ -128,10 +128,9 @@ def stage_activation_bytes(model: Transformer, strategy: Strategy, micro_batches
 
     Parameters
     ----------
-    model, strategy : Transformer, Strategy
-        The model, whose layers are dealt out evenly; degrees, micro-batch, recomputation and schedule.
-    micro_batches : int
-        Micro-batches m of one iteration, at least 1.
+    model, strategy, micro_batches : Transformer, Strategy, int
+        The model, whose layers are dealt out evenly; degrees, micro-batch, recomputation and schedule; m of
+        one iteration, at least 1.
 
     Returns
     -------

@@ -126,15 +126,11 @@ def plan_rounds(
     ----------
     rounds : iterable of Round
         Messages, round by round, at least one round.
-    network : Topology
-        Links with their bandwidths.
-    nodes : array_like of int [ranks], optional
-        Node of every rank, hosts or switches; the hosts in order where omitted. Ranks that share a node reach
-        each other without the network.
-    element_bytes : float
-        Bytes of one element, above 0.
-    latency : float
-        Of every round [s].
+    network, nodes : Topology, array_like of int [ranks], optional
+        Links with their bandwidths; node of every rank, hosts or switches, the hosts in order where omitted.
+        Ranks that share a node reach each other without the network.
+    element_bytes, latency : float
+        Bytes of one element, above 0, and seconds of every round.
     streamed : bool
         Whether the vector is cut into so many pieces that all rounds go on at once.
     stand_in : array_like of int [ranks], optional

@@ -44,10 +44,8 @@ def superstep_time(work: ArrayLike, messages: ArrayLike, gap: float, barrier: fl
 
     Parameters
     ----------
-    work : array_like [workers]
-        What each computes [s].
-    messages : array_like [workers]
-        The more of what each sends and receives [bytes].
+    work, messages : array_like [workers]
+        What each computes [s], and the more of what each sends and receives [bytes].
     gap, barrier : float
         Seconds for a byte, and for the barrier.
 
@@ -74,13 +72,12 @@ def server_time(workers: int, servers: int, size: float, bandwidth: float, repli
 
     Parameters
     ----------
-    workers, servers : int
-        n and k; each server holds 1/k of the keys.
+    workers, servers, replicas : int
+        n, and k of which each holds 1/k of the keys. Each range of keys is held by r servers in a chain: a
+        server forwards what it summed to the next r - 1. A lost server then costs no state; its range moves
+        to the next.
     size, bandwidth : float
         M [bytes] of a worker, and B of every NIC [bytes/s].
-    replicas : int
-        Servers r that hold each range of keys, in a chain: a server forwards what it summed to the next r -
-        1. A lost server then costs no state; its range moves to the next.
 
     Returns
     -------

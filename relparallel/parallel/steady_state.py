@@ -81,10 +81,9 @@ def iteration_period(timeline: Timeline, micro_batches: int) -> float:
 
     Parameters
     ----------
-    timeline : Timeline
-        A pipeline that ran at least three iterations; it fills during the first half of them.
-    micro_batches : int
-        Micro-batches m of an iteration, at least 1.
+    timeline, micro_batches : Timeline, int
+        A pipeline that ran at least three iterations of m micro-batches; it fills during the first half of
+        them.
 
     Returns
     -------
@@ -94,11 +93,9 @@ def iteration_period(timeline: Timeline, micro_batches: int) -> float:
     Examples
     --------
     >>> from relparallel.parallel import simulate_schedule
-    >>> for name in ("1f1b", "zb_2p", "pipedream"):
-    ...     iteration_period(simulate_schedule(name, 4, 8, iterations=4), micro_batches=8)
-    33.0
-    24.0
-    24.0
+    >>> runs = [simulate_schedule(name, 4, 8, iterations=4) for name in ("1f1b", "zb_2p", "pipedream")]
+    >>> [iteration_period(run, micro_batches=8) for run in runs]
+    [33.0, 24.0, 24.0]
     """
     require_instance(Timeline, timeline=timeline)
     require_int(micro_batches=micro_batches, at_least=1)
@@ -116,23 +113,20 @@ def iteration_period(timeline: Timeline, micro_batches: int) -> float:
 def weight_versions(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
     """Return how many versions of its weights each stage needs at once.
 
-    Every backward pass uses the weights of its forward pass, and all micro-batches of one update read the
-    newest version that is there when the first of them starts.
-
     Parameters
     ----------
-    timeline : Timeline
-        A simulated pipeline.
-    per_update : int
-        Micro-batches whose gradients make one update of the weights: 1 in PipeDream and PipeMare, m where
-        an iteration makes one.
+    timeline, per_update : Timeline, int
+        A simulated pipeline, and micro-batches whose gradients make one update of the weights: 1 in PipeDream
+        and PipeMare, m where an iteration makes one.
 
     Returns
     -------
     numpy.ndarray
-        int64, shape (stages,); 1 for a schedule that flushes. PipeDream: p - i on stage i (Narayanan et al.,
-        SOSP 2019, section 3.3). PipeDream-2BW with m >= p: 2, on the last stage 1 (ICML 2021, section 3.1).
-        PipeMare keeps 1 all the same, and lets the versions differ by `weight_delay`. O(k^2) for k updates.
+        int64, shape (stages,); 1 for a schedule that flushes. Every backward pass uses the weights of its
+        forward pass, and all micro-batches of one update read the newest version that is there when the first
+        of them starts. PipeDream: p - i on stage i (Narayanan et al., SOSP 2019, section 3.3). PipeDream-2BW
+        with m >= p: 2, on the last stage 1 (ICML 2021, section 3.1). PipeMare keeps 1 all the same, and lets
+        the versions differ by `weight_delay`. O(k^2) for k updates.
 
     Examples
     --------
@@ -148,10 +142,8 @@ def weight_delay(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    timeline : Timeline
-        A simulated pipeline.
-    per_update : int
-        Micro-batches whose gradients make one update of the weights.
+    timeline, per_update : Timeline, int
+        As of `weight_versions`.
 
     Returns
     -------

@@ -169,30 +169,19 @@ class LayerGraph(Layered):
         links = int(place.max()) + 1
         unused = np.bincount(self.edges[:, 0], minlength=len(self)) == 0
         results = self.activation_bytes[unused & (place == links - 1)].sum()
-        steps, members = (
-            np.arange(links - 1),
-            [self.order[place[self.order] == link] for link in range(links)],
-        )
+        members = [self.order[place[self.order] == link] for link in range(links)]
+        sums: dict[str, Any] = {name: np.bincount(place, getattr(self, name), links) for name in AMOUNTS[:3]}
+        steps = np.arange(links - 1)
         return LayerGraph(
             names=tuple("+".join(self.names[v] for v in group) for group in members),
             kinds=tuple("+".join(dict.fromkeys(self.kinds[v] for v in group)) for group in members),
             activation_bytes=np.append(self.cut_bytes(place), results),
-            edges=np.column_stack((steps, steps + 1)),
-            **{name: np.bincount(place, getattr(self, name), links) for name in AMOUNTS[:3]},
-            **{name: getattr(self, name) for name in ("unit", "batch", "title")},
-        )
+            edges=np.column_stack((steps, steps + 1)), unit=self.unit, batch=self.batch, title=self.title,
+            **sums,
+        )  # fmt: skip
 
     def _places(self, places: ArrayLike | None) -> _arrays.IntArray:
         return self.levels if places is None else _stages(places, self.edges, self.names)
-
-    def to_networkx(self) -> nx.DiGraph[int]:
-        """Layers as nodes 0 ... n - 1 with all their fields, edges with the bytes that they carry."""
-        graph: nx.DiGraph[int] = nx.DiGraph(title=self.title, unit=self.unit, batch=self.batch)
-        for layer, row in enumerate(self.to_frame().to_dict("records")):
-            graph.add_node(layer, **{str(key): value for key, value in row.items()})
-        for maker, user in self.edges.tolist():
-            graph.add_edge(maker, user, bytes=float(self.activation_bytes[maker]))
-        return graph
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each layer: name, kind, the four amounts and level."""

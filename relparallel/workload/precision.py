@@ -159,10 +159,9 @@ def lost_gradients(
 
     Parameters
     ----------
-    scale : float or array
-        Factor S on the loss, and so on every gradient.
-    mean, deviation : float
-        Of the decimal logarithm of their magnitudes, which is normal.
+    scale, mean, deviation : float or array, float, float
+        Factor S on the loss, and so on every gradient; mean and standard deviation of the decimal logarithm
+        of their magnitudes, which is normal.
     number : NumberFormat
         What holds them.
 

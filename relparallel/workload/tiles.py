@@ -115,9 +115,8 @@ def span(entry: Dimension, sizes: Mapping[str, int]) -> int:
 class TileGroup:
     """Connected operators, run tile by tile of the last output.
 
-    ``tile`` is that of the last output; ``loads`` and ``stores`` are words that come from and go to memory by
-    tensor, over all tiles; ``footprint`` words on the chip at a time. ``flops`` count what is computed twice
-    twice.
+    ``loads`` and ``stores`` are words from and to memory by tensor, over all tiles; ``footprint`` words on
+    the chip at a time; ``flops`` count what is computed twice twice.
     """
 
     operators: tuple[str, ...]

@@ -84,11 +84,9 @@ def test_the_last_link_of_a_chain_hands_on_the_results_of_the_model_alone():
 
 
 @given(graph=graphs())
-def test_networkx_and_the_table_hold_every_field(graph):
-    found, frame = graph.to_networkx(), graph.to_frame()
-    assert set(found.edges) == {tuple(pair) for pair in graph.edges.tolist()}
-    assert [found.nodes[v]["backward"] for v in range(len(graph))] == graph.backward.tolist()
-    assert all(found.edges[u, v]["bytes"] == graph.activation_bytes[u] for u, v in found.edges)
+def test_the_table_holds_every_field(graph):
+    frame = graph.to_frame()
+    assert frame["backward"].tolist() == graph.backward.tolist()
     assert frame["activation_bytes"].tolist() == graph.activation_bytes.tolist()
     assert frame["level"].tolist() == graph.levels.tolist()
 
