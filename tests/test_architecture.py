@@ -18,13 +18,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "relparallel"
 # A module imports from its own component, from lower rows, and from components named earlier in its row.
 FLOORS = [
-    ["_checks", "units", "published", "hardware", "sweep", "chain"],
+    ["_checks", "_latex", "units", "published", "hardware", "sweep", "chain", "plotting"],
     ["topology", "workload"],
     ["metrics", "parallel"],
     ["reliability", "communication"],
     ["training"],
     ["optimize"],
-    ["claims", "ledger", "derive", "plotting", "drawing", "gantt", "atlas", "planning", "reproduce"],
+    ["claims", "ledger", "derive", "drawing", "gantt", "atlas", "planning", "reproduce"],
 ]
 PLACE = {name: (row, column) for row, names in enumerate(FLOORS) for column, name in enumerate(names)}
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -35,9 +35,9 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BUDGET = {
     "atlas": 670, "claims": 5000, "communication": 3220, "derive": 680, "drawing": 1150, "hardware": 460,
     "metrics": 2990, "optimize": 7550, "planning": 670, "parallel": 8930, "reliability": 11860,
-    "reproduce": 2070, "topology": 6460, "training": 10430, "workload": 3210, "modules": 2060,
+    "reproduce": 2190, "topology": 6460, "training": 10430, "workload": 3210, "modules": 2170,
 }  # fmt: skip
-MOST_LINES = 67360
+MOST_LINES = 67590
 MOST_PUBLIC_NAMES = 450
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

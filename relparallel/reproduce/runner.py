@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from .notebook import Notebook, NotebookError, read
+from .paper import write_paper
 from .parameters import checked
 from .progress import progress_on
 from .record import Project, checkout
@@ -133,6 +134,8 @@ def run_figures(
             with _workers(executor, pool, project) as (chosen, most):
                 workers = min(jobs or most, len(tasks))
                 _run(partial(outcomes, tasks, workers, chosen), stale, store, report, stream)
+        if output_dir is None:
+            write_paper(project, _selected(project, ()))
     stream.write(report.summary(time.monotonic() - start))
     return report
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 from relparallel._checks import require_instance
 from relparallel.published import facts, topics
 from relparallel.reproduce.page import PARTS, Page
+from relparallel.reproduce.paper import caption
 from relparallel.reproduce.whatif import whatif_page
 
 _MATH: Final = re.compile(
@@ -25,7 +26,6 @@ _MATH: Final = re.compile(
 _COLUMNS: Final = (
     "id", "system", "quantity", "value", "computed", "unit", "tolerance", "origin", "status", "source",
 )  # fmt: skip
-_FINDING: Final = re.compile(r"^\*\*(?:Finding|Result)\.?\*\*\s*(.+)", re.S)
 
 
 def build_site(folder: str | PathLike[str], root: Path) -> list[Path]:
@@ -128,26 +128,8 @@ def notebook_page(path: Path, known: set[str]) -> Page:
         for output in cell.get("outputs", ()):
             picture = "image/png" in output.get("data", {})
             shown += picture
-            parts.append(_output(output, f"{number}.{shown}", _said(cells, place) if picture else ""))
+            parts.append(_output(output, f"{number}.{shown}", caption(cells, place) if picture else ""))
     return Page(name=path.stem, title=title, body="\n".join(parts), entries=tuple(entries))
-
-
-def _said(cells: Sequence[Mapping[str, Any]], place: int) -> str:
-    """What a picture shows, in words: the finding after it, else the heading or sentence before it."""
-    after = next((c for c in cells[place + 1 : place + 3] if c["cell_type"] == "markdown"), None)
-    found = _FINDING.match("".join(after["source"])) if after else None
-    if found:
-        return _plain(found[1].split("\n\n")[0])
-    before = [c for c in cells[:place] if c["cell_type"] == "markdown"]
-    said = _plain("".join(before[-1]["source"]).strip().split("\n\n")[-1]) if before else "Figure"
-    title = _plain("".join(cells[0]["source"]).split("\n")[0])
-    return said if len(said.split()) > 5 else f"{said}. {title}"
-
-
-def _plain(text: str) -> str:
-    """At most two sentences of a text, without headings and links."""
-    bare = re.sub(r"^#+ |\*\*(.*?)\*\*|\[([^\]]*)\]\([^)]*\)", lambda m: m[1] or m[2] or "", text, flags=re.M)
-    return " ".join(re.split(r"(?<=[.。])\s+", bare.replace("\n", " ").strip())[:2])
 
 
 def _highlighted(code: str) -> str:
