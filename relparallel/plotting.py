@@ -217,6 +217,16 @@ def _note(ax: Axes, x: float, y: float, text: str, offset: tuple[float, float], 
     )
 
 
+def bars(table: pd.Series, what: str, ax: Axes | None = None, *, most: int = 20) -> Axes:
+    """Draw the first rows of a table as horizontal bars, the first on top, with ``what`` under them."""
+    shown = table.head(most).iloc[::-1]
+    ax = figure(width="single", height=0.6 + 0.2 * len(shown))[1] if ax is None else ax
+    ax.barh(range(len(shown)), shown.to_numpy(), color=PALETTE["blue"], height=0.7)
+    ax.set_yticks(range(len(shown)), [str(name) for name in shown.index])
+    ax.set_xlabel(what)
+    return ax
+
+
 def figures_folder() -> Path:
     """Folder that receives figures: ``$RELPARALLEL_FIGURES``, else ``figures`` in the checkout or here.
 

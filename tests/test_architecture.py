@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "relparallel"
 # A module imports from its own component, from lower rows, and from components named earlier in its row.
 FLOORS = [
-    ["_checks", "_latex", "units", "published", "hardware", "sweep", "chain", "plotting"],
+    ["_latex", "_checks", "units", "published", "hardware", "sweep", "chain", "plotting"],
     ["topology", "workload"],
     ["metrics", "parallel"],
     ["reliability", "communication"],
@@ -34,10 +34,10 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 670, "claims": 5000, "communication": 3220, "derive": 680, "drawing": 1150, "hardware": 460,
-    "metrics": 2990, "optimize": 7550, "planning": 670, "parallel": 8930, "reliability": 11860,
-    "reproduce": 2190, "topology": 6460, "training": 10430, "workload": 3210, "modules": 2170,
+    "metrics": 3000, "optimize": 7540, "planning": 670, "parallel": 8940, "reliability": 11850,
+    "reproduce": 2200, "topology": 6460, "training": 10470, "workload": 3210, "modules": 2260,
 }  # fmt: skip
-MOST_LINES = 67590
+MOST_LINES = 67730
 MOST_PUBLIC_NAMES = 450
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_instance, require_int, require_rng
+from relparallel._checks import Result, require_flag, require_instance, require_int, require_rng
 from relparallel.communication.compression import Compressor, Message, global_top_k, top_k
 from relparallel.communication.descent import Gradient
 from relparallel.communication.recurrence import require_callable
@@ -21,7 +21,7 @@ class Memory(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ErrorFeedback:
+class ErrorFeedback(Result):
     """A compressor whose error is added to the next gradient, with momentum on the side of the worker.
 
     Parameters
@@ -92,7 +92,7 @@ def deep_gradient_compression(epoch: int = 4, density: float = 0.001, momentum: 
 
 
 @dataclass(slots=True, eq=False)
-class CompressedGradient:
+class CompressedGradient(Result):
     """The mean of what several workers send, as a gradient for `delayed_descent`.
 
     Parameters

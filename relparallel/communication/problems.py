@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_int, require_rng
+from relparallel._checks import Result, require_int, require_rng
 from relparallel.communication.descent import Gradient
 from relparallel.parallel._arguments import require_number
 
@@ -15,7 +15,7 @@ Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Problem:
+class Problem(Result):
     """A model with flat weights, and data: the first half for training, the second for the test.
 
     ``evaluate`` goes from weights, inputs and labels to the mean loss, its gradient and the labels given;

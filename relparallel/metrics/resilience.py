@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relparallel._checks import Result
 from relparallel.metrics._network import require_hosts
 from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray, IntArray, flags, parts
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Survival:
+class Survival(Result):
     """What one set of failures leaves."""
 
     pairs: float  #: share of the pairs of hosts that are joined

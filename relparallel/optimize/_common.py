@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 from relparallel._checks import require_real
 
 if TYPE_CHECKING:
-    import pandas as pd
     from scipy.sparse import csr_array
 
 
@@ -34,8 +32,3 @@ def near_side(network: csr_array, flow: csr_array, source: int) -> NDArray[np.bo
     near = np.zeros(network.shape[0], dtype=np.bool_)
     near[breadth_first_order(left, source, return_predecessors=False)] = True
     return near
-
-
-def shown(headline: str, table: pd.DataFrame) -> str:
-    """One line and a table, numbers to six digits, for a notebook."""
-    return f"<p>{escape(headline)}</p>" + str(table.to_html(float_format="{:.6g}".format))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import Result, require_instance, require_int
 from relparallel.optimize._common import one_number
 from relparallel.optimize._milp import least
 from relparallel.optimize.network_design import LinkCost, edge_numbers
@@ -28,7 +28,7 @@ subject to  x_j is one unit of flow from the source to the target, j = 1, 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class RoutePair:
+class RoutePair(Result):
     """Two routes with the least shared risk, and among these the shortest.
 
     Parameters

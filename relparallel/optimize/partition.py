@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_instance, require_int, require_real
+from relparallel._checks import Result, require_instance, require_int, require_real
 from relparallel.optimize._ideals import FloatArray, Groups, Ideals, IntArray, Stages
 from relparallel.optimize._partition_milp import chain_of_ideals
 from relparallel.topology import _arrays
@@ -21,7 +21,7 @@ _MOST_IDEALS: Final = 60_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Partition:
+class Partition(Result):
     """Operators on devices: accelerators first, then CPUs.
 
     ``max_load`` [s] is the largest of ``loads``, ``latency`` [s] the time of one sample alone where that was

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relparallel._checks import Result
 from relparallel.parallel._arguments import require_indices
 from relparallel.training import ComponentClass
 from relparallel.workload import LayerGraph
@@ -24,7 +25,7 @@ class Stage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class PipelinePlan:
+class PipelinePlan(Result):
     """Stages of a pipeline in their order, and what becomes of it when devices fail.
 
     Parameters

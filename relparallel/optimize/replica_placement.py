@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import Result, require_instance, require_int
 from relparallel.optimize._common import near_side
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class HallViolator:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class ReplicaPlacement:
+class ReplicaPlacement(Result):
     """Holders of the copies, or the proof that there are none.
 
     Parameters

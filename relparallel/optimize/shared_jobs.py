@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.interpolate import LinearNDInterpolator
 
-from relparallel._checks import require_instance, require_int, require_real
+from relparallel._checks import Result, require_instance, require_int, require_real
 from relparallel.optimize.goodput_fit import StatisticalGoodput, statistical_goodput_fit
 
 FloatArray = NDArray[np.float64]
@@ -27,7 +27,7 @@ _NO_SIGNAL: Final = 1e-12  # least square of a mean gradient over its variance: 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Application:
+class Application(Result):
     """A kind of training job: seconds of its steps, worth of its batches, length.
 
     Attributes

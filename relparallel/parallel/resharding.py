@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_choice, require_int
+from relparallel._checks import Result, require_choice, require_int
 from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, require_number
 from relparallel.parallel.collectives import Whole
 from relparallel.parallel.sharding import require_boxes
@@ -35,7 +35,7 @@ _Choice = tuple[int, int]  # a transfer, and its sender
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resharding:
+class Resharding(Result):
     """When every transfer between two meshes runs.
 
     Parameters

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_instance, require_int, require_real
+from relparallel._checks import Result, require_instance, require_int, require_real
 from relparallel.parallel._arguments import MOST_BYTES, require_number
 from relparallel.parallel.collectives import Whole, bounds
 
@@ -85,7 +85,7 @@ def shards(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Movement:
+class Movement(Result):
     """Copies of entries from the workers of one layout to those of another: a linear operator.
 
     Parameters

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag
+from relparallel._checks import Result, require_flag
 from relparallel.parallel._arguments import MOST_DEVICES, require_column, require_indices
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Order(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Timeline:
+class Timeline(Result):
     """When every task runs on its resource, and what each resource holds meanwhile; arrays of shape (tasks,).
 
     Parameters
@@ -103,6 +103,10 @@ class Timeline:
         order = np.lexsort((gains, when, self.resource))  # at equal times, release before taking
         ends = np.searchsorted(self.resource[order], np.arange(1, self.resources))
         return np.array([part.cumsum().max(initial=0.0) for part in np.split(self.holding[order], ends)])
+
+    def _said(self) -> str:
+        idle = f"idle {self.idle_fraction:.1%}"
+        return f"{len(self.start):,} tasks on {self.resources} resources, {self.makespan:.4g} s, {idle}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each task, by resource and start."""

@@ -1,6 +1,7 @@
 """Static pages of the collection: notebooks, claims beside published numbers, and the public names.
 
-Each page stands alone: formulas are MathML, pictures are inside, the search runs over an index in one script.
+Formulas are MathML, pictures and style are inside each page, the search runs over an index in one script; the
+what-if page asks for no other file.
 Building twice gives the same bytes.
 """
 
@@ -28,6 +29,13 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
+_SEARCH: Final = (
+    '<input id="search" type="search" placeholder="search headings and claims" '
+    'aria-label="search headings and claims">\n<ul id="hits"></ul>'
+)
+_SCRIPTS: Final = '<script src="index.js" defer></script>\n<script src="search.js" defer></script>'
+
+
 def build_site(folder: str | PathLike[str], root: Path) -> list[Path]:
     """Write all pages into a folder, which is replaced; return their paths."""
     target = Path(require_instance((str, PathLike), folder=folder))
@@ -43,8 +51,7 @@ def build_site(folder: str | PathLike[str], root: Path) -> list[Path]:
     frame = (PARTS / "page.html").read_text(encoding="utf-8")
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    for name in ("search.js", "style.css"):
-        shutil.copy(PARTS / name, target / name)
+    shutil.copy(PARTS / "search.js", target / "search.js")
     shutil.copytree(root / "figures", target / "figures", ignore=shutil.ignore_patterns("*.pdf", "tables"))
     index = [
         [page.title, text, f"{page.name}.html#{anchor}"] for page in pages for text, anchor in page.entries
@@ -81,6 +88,8 @@ def _framed(frame: str, page: Page, notebooks: Sequence[Page]) -> str:
         "TITLE": html.escape(page.title), "BODY": page.body, "NOTEBOOKS": links, "STEPS": steps,
         "INSIDE": f"<h2>On this page</h2><ul>{inside}</ul>" if inside else "",
         "LANGUAGE": "zh" if page.name == "index.zh" else "en",
+        "STYLE": (PARTS / "style.css").read_text(encoding="utf-8"),
+        "SEARCH": "" if page.alone else _SEARCH, "SCRIPTS": "" if page.alone else _SCRIPTS,
     }  # fmt: skip
     return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], frame)
 

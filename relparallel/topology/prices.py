@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from relparallel._checks import require_choice, require_instance, require_real
+from relparallel._checks import Result, require_choice, require_instance, require_real
 from relparallel.published import data_folder
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ ITEMS: Final = ("switch port", "ocs port", "host port", "transceiver", "cable")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class UnitPrices:
+class UnitPrices(Result):
     """Price and power of one piece of everything that a bill counts.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from relparallel._checks import require_choice
+from relparallel._checks import Result, require_choice
 from relparallel.training._arguments import (
     Real,
     normal_percentiles,
@@ -24,7 +24,7 @@ MODELS: Final = ("exact", "kokolis")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EffectiveTime:
+class EffectiveTime(Result):
     """Share of the wall time that becomes saved work: its mean, and its spread over a finite run.
 
     The long-run mean, the variance of the share times the length of the run [s] (None where the model gives a

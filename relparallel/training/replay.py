@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import LONGEST, require_time
 from relparallel.training.failure_readers import CLOCKS, read_rows
 
@@ -25,7 +25,7 @@ Times = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TraceReplay:
+class TraceReplay(Result):
     """Where the time of a job went on a recorded trace, as shares of it.
 
     Parameters
@@ -147,7 +147,7 @@ def _none(best: float) -> TraceReplay:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class SpotTrace:
+class SpotTrace(Result):
     """Size of a cluster over time.
 
     Parameters

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import Result, require_instance, require_int
 from relparallel.training.failure_logs import FailureLog
 from relparallel.training.failure_readers import OPENERS
 
@@ -33,7 +33,7 @@ _BROKEN: Final = ("NODE_FAIL", "BOOT_FAIL", "FAILED", "OUT_OF_MEMORY")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class RunLog:
+class RunLog(Result):
     """One run of training: how long its starts took, its steps, and which of them were done again.
 
     Parameters

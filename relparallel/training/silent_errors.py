@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relparallel._checks import require_int
+from relparallel._checks import Result, require_int
 from relparallel.training._arguments import Real, plain, require_time, require_together
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class VerifiedPattern:
+class VerifiedPattern(Result):
     """Work W between two checkpoints [s], verifications n per checkpoint, and work over expected time."""
 
     interval: float

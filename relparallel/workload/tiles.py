@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from relparallel._checks import require_flag, require_instance, require_int, require_real
+from relparallel._checks import Result, require_flag, require_instance, require_int, require_real
 from relparallel.chain import best_chains
 from relparallel.hardware import Accelerator
 from relparallel.workload.tile_operators import TileOperator, span
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TileGroup:
+class TileGroup(Result):
     """Connected operators, run tile by tile of the last output.
 
     Attributes
@@ -53,7 +53,7 @@ class TileGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TileSchedule:
+class TileSchedule(Result):
     """Groups that a chain of operators is divided into.
 
     Attributes

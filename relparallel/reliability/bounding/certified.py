@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import (
+    Result,
     require_choice,
     require_int,
     require_real,
@@ -49,7 +50,7 @@ _ROUNDING: Final = 1e-10  # relative; more than that of the frontier DP of a nar
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bounds:
+class Bounds(Result):
     """A bracket that holds the unreliability for certain, and those of each method that was tried.
 
     Parameters
@@ -87,10 +88,6 @@ class Bounds:
         return pd.DataFrame(
             [(name, low, high) for name, (low, high) in rows], columns=["method", "lower", "upper"]
         )
-
-    def _repr_html_(self) -> str:
-        """The table of `to_frame`, probabilities to six digits."""
-        return str(self.to_frame().to_html(index=False, float_format="{:.6g}".format))
 
 
 def bounds(

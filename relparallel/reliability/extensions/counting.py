@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_probability
+from relparallel._checks import Result, require_choice, require_instance, require_int, require_probability
 from relparallel.reliability.extensions.srlg import absorbed, swept
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import Compiled, compiled
@@ -108,7 +108,7 @@ def _unused(structure: Compiled, slots: Sequence[Weights]) -> list[Weights]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class SurvivalSignature:
+class SurvivalSignature(Result):
     """Numbers of sets of working parts that connect the terminals, by working parts of every class.
 
     Parameters

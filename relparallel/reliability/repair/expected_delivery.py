@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_flag, require_instance, require_int, require_real
+from relparallel._checks import Result, require_flag, require_instance, require_int, require_real
 from relparallel.reliability.problem import LinkChance, NodeChance, read_problem
 from relparallel.reliability.repair.likely_states import likely_states, orbits_of_sets
 from relparallel.reliability.repair.measures import Measure, flow_measure, pairs_measure
@@ -31,7 +31,7 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Performability:
+class Performability(Result):
     """Expected value and distribution of what a network delivers, between proved bounds.
 
     Parameters
@@ -117,9 +117,8 @@ class Performability:
             }
         )
 
-    def _repr_html_(self) -> str:
-        head = f"<p>expected value in [{self.lower:.9g}, {self.upper:.9g}] from {self.states} states</p>"
-        return head + str(self.to_frame().to_html(index=False, float_format="{:.6g}".format))
+    def _said(self) -> str:
+        return f"expected value in [{self.lower:.9g}, {self.upper:.9g}] from {self.states} states"
 
 
 def performability(

@@ -32,12 +32,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice
+from relparallel._checks import Result, require_choice
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import Problem
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 FloatArray = NDArray[np.float64]
 Gradient = Callable[[Problem], tuple[float, FloatArray]]  # U, and U(down) - U(up) of links, then nodes
@@ -49,7 +50,7 @@ _CLOSE = 0.999  # criticality from which U - q B loses digits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Importance:
+class Importance(Result):
     """Importance of parts; arrays have one entry per part, links first.
 
     Attributes
@@ -163,9 +164,12 @@ class Importance:
                 raise
         return pd.DataFrame(table | measures).iloc[ranked(measures[by])].reset_index(drop=True)
 
-    def _repr_html_(self) -> str:
-        """The table of `to_frame`, to six digits."""
-        return str(self.to_frame().to_html(index=False, float_format="{:.6g}".format))
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the parts that decide most often."""
+        from relparallel.plotting import bars
+
+        table = self.to_frame().set_index("part")["criticality"]
+        return bars(table, "chance that the part decides, given a failure", ax)
 
 
 def ranked(values: FloatArray) -> NDArray[np.int64]:
