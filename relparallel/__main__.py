@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from relparallel import __version__
 from relparallel.reproduce import NotebookError, RunnerBusyError, run_figures
 
 _ABOUT = "Performance and reliability of large-model training under parallel strategies."
@@ -96,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m relparallel", description=_ABOUT, epilog=_EXAMPLES, formatter_class=plain
     )
+    parser.add_argument("--version", action="version", version=f"relparallel {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     figures = commands.add_parser(
         "figures",

@@ -33,11 +33,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 670, "claims": 5000, "communication": 3220, "derive": 680, "drawing": 1150, "hardware": 460,
-    "metrics": 3000, "optimize": 7540, "planning": 670, "parallel": 8940, "reliability": 11850,
-    "reproduce": 2200, "topology": 6460, "training": 10470, "workload": 3210, "modules": 2260,
+    "atlas": 680, "claims": 5000, "communication": 3220, "derive": 680, "drawing": 1150, "hardware": 470,
+    "metrics": 3010, "optimize": 7540, "planning": 680, "parallel": 8950, "reliability": 11850,
+    "reproduce": 2200, "topology": 6460, "training": 10470, "workload": 3220, "modules": 2260,
 }  # fmt: skip
-MOST_LINES = 67730
+MOST_LINES = 67780
 MOST_PUBLIC_NAMES = 450
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -143,6 +143,9 @@ class Importance(Result):
         link, node = (np.where(part[:, 1:] > 0, 0.5, part) for part in (self.problem.link, self.problem.node))
         return self.gradient(replace(self.problem, link=link, node=node))[1][self.part]
 
+    def _said(self) -> str:
+        return f"{len(self.part)} parts of a network with unreliability {self.unreliability:.6g}"
+
     def to_frame(self, by: Measure = "criticality") -> pd.DataFrame:
         """One row per part, the most important one first.
 
