@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from relparallel import __version__
 from relparallel.reproduce import NotebookError, RunnerBusyError, run_figures
 
 _ABOUT = "Performance and reliability of large-model training under parallel strategies."
@@ -29,8 +30,6 @@ worker processes; each result takes its place in one step, so the run may be sto
 and the next one goes on from there. A notebook that fails is reported with the failing cell and kept for
 inspection; the others still run. Results are the same bytes on every run, however many workers there are."""
 _FIGURES_EXAMPLES = """examples:
-  python -m relparallel plan config.json h100-80gb-dgx --gpus 512
-                                                the best strategies of a model on a cluster
   python -m relparallel figures --jobs 2
   python -m relparallel figures 21 42_reliability_of_strategies notebooks/43_joint_optimum.ipynb --force
   python -m relparallel figures --quick --output-dir OUT
@@ -78,14 +77,12 @@ _COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     options = _parser().parse_args(arguments)
+    refused = (ValueError, OSError) if options.command in ("plan", "derive", "site") else (NotebookError,)
     try:
-        return int(options.run(options))
-    except NotebookError as error:
+        return int(options.run(options) or 0)
+    except (RunnerBusyError, *refused) as error:
         print(f"relparallel {options.command}: {error}", file=sys.stderr)
-        return 2
-    except RunnerBusyError as error:
-        print(f"relparallel {options.command}: {error}", file=sys.stderr)
-        return 1
+        return 1 if isinstance(error, RunnerBusyError) else 2
     except KeyboardInterrupt:
         print("\ninterrupted; what was finished is kept and the next run goes on from there", file=sys.stderr)
         return 130
@@ -96,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m relparallel", description=_ABOUT, epilog=_EXAMPLES, formatter_class=plain
     )
+    parser.add_argument("--version", action="version", version=f"relparallel {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     figures = commands.add_parser(
         "figures",
@@ -187,40 +185,27 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def _figures(options: argparse.Namespace) -> int:
-    report = run_figures(
-        options.names,
-        root=options.root,
-        jobs=options.jobs,
-        executor=options.executor,
-        force=options.force,
-        quick=options.quick,
-        parameters=dict(options.parameters),
-        output_dir=options.output_dir,
-    )
-    return report.exit_code
+    names = ("root", "jobs", "executor", "force", "quick", "output_dir")
+    given = {name: getattr(options, name) for name in names}
+    return run_figures(options.names, parameters=dict(options.parameters), **given).exit_code
 
 
-def _plan(options: argparse.Namespace) -> int:
+def _plan(options: argparse.Namespace) -> None:
     from relparallel.planning import plan
 
     sizes = options.gpus[0] if options.gpus and len(options.gpus) == 1 else options.gpus
-    try:
-        found = plan(
-            options.model, options.clusters, gpus=sizes, global_batch=options.batch,
-            sequence=options.sequence, price=options.price, fabric=options.fabric,
-            rates=_own_rates(options.failures, options.watched), software=options.software,
-        )  # fmt: skip
-        print(found)
-        if options.why_not:
-            print(f"\n{found.why_not(options.why_not)}")
-        for path in options.save:
-            found.save(path)
-        if options.trace:
-            found.save_trace(options.trace)
-    except (ValueError, OSError) as error:
-        print(f"relparallel plan: {error}", file=sys.stderr)
-        return 2
-    return 0
+    found = plan(
+        options.model, options.clusters, gpus=sizes, global_batch=options.batch,
+        sequence=options.sequence, price=options.price, fabric=options.fabric,
+        rates=_own_rates(options.failures, options.watched), software=options.software,
+    )  # fmt: skip
+    print(found)
+    if options.why_not:
+        print(f"\n{found.why_not(options.why_not)}")
+    for path in options.save:
+        found.save(path)
+    if options.trace:
+        found.save_trace(options.trace)
 
 
 def _own_rates(path: Path | None, watched: int | None) -> object:
@@ -240,49 +225,38 @@ def _ledger(options: argparse.Namespace) -> int:
     return print_ledger(csv=options.csv)
 
 
-def _scoreboard(options: argparse.Namespace) -> int:
+def _scoreboard(options: argparse.Namespace) -> None:
     from relparallel.claims.scoreboard import report, scoreboard
 
     print(report())
     if options.csv:
         scoreboard().to_csv(options.csv, index=False, float_format="%.4g")
-    return 0
 
 
-def _derive(options: argparse.Namespace) -> int:
+def _derive(options: argparse.Namespace) -> None:
     from relparallel.derive import derive
 
-    try:
-        for path in derive():
-            print(path)
-    except ValueError as error:
-        print(f"relparallel {options.command}: {error}", file=sys.stderr)
-        return 2
-    return 0
+    print("\n".join(map(str, derive())))
 
 
-def _site(options: argparse.Namespace) -> int:
+def _site(options: argparse.Namespace) -> None:
     from relparallel.reproduce.site import build_site
 
     root = options.root or Path(__file__).resolve().parents[1]
-    for path in build_site(options.output_dir, root):
-        print(path)
-    return 0
+    print("\n".join(map(str, build_site(options.output_dir, root))))
 
 
-def _warm(options: argparse.Namespace) -> int:
+def _warm(options: argparse.Namespace) -> None:
     from relparallel.reproduce.compiling import warm
 
     warm()
-    return 0
 
 
-def _notebook(options: argparse.Namespace) -> int:
+def _notebook(options: argparse.Namespace) -> None:
     from relparallel.reproduce.template import new_notebook
 
     path = new_notebook(options.name, options.root)
     print(f"{path}\nnext: edit it, then python -m relparallel figures {path.stem.partition('_')[0]}")
-    return 0
 
 
 if __name__ == "__main__":

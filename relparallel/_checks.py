@@ -16,21 +16,30 @@ What users build is a `record`: a frozen keyword-only dataclass whose fields car
         kind: str = choice(("local", "remote"), default="local")
 
 A field with ``default=None`` also takes None. A ``__post_init__`` of the class runs after these checks, for
-what concerns several fields. Results, which only functions build, are plain frozen dataclasses.
+what concerns several fields. Results, which only functions build, are frozen dataclasses with the base
+`Result`: they say in a line what was found, and show it as a table.
 """
+
+from __future__ import annotations
 
 import dataclasses
 import math
 import operator
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any, Final, dataclass_transform
+from html import escape
+from typing import TYPE_CHECKING, Any, Final, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel._latex import latex_table
+
 MOST_BYTES: Final = 1024.0  # of one number, in any format
 MOST_DEVICES: Final = 2**24  # more than any cluster has
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def require_int(*, at_least: int | None = None, at_most: int | None = None, **named: Any) -> Any:
@@ -322,6 +331,8 @@ def record(cls: Any = None, /, *, eq: bool = True, slots: bool = True) -> Any:
             own(self)
 
     cls.__post_init__ = checked
+    if "__repr__" not in cls.__dict__:
+        cls.__repr__ = _line
     return dataclasses.dataclass(frozen=True, kw_only=True, eq=eq, slots=slots)(cls)
 
 
@@ -330,3 +341,67 @@ def _tuple_of(kind: type | tuple[type, ...], **named: Any) -> None:
     for name, values in named.items():
         for value in require_instance(tuple, **{name: values}):
             require_instance(kind, **{name: value})
+
+
+class Result:
+    """What a function found, as a line, a table, and LaTeX; a base for frozen dataclasses.
+
+    The line names the fields, arrays by their size and range; `_said` may say it in words, with unit,
+    interval and method. The table has a row for each field, unless a result has a table of its own.
+    """
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        """Keep the short line: a dataclass would show its arrays in full."""
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = _line  # type: ignore[method-assign]
+
+    def _said(self) -> str:
+        return _told(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each field."""
+        import pandas as pd
+
+        rows = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}  # type: ignore[arg-type]
+        plain = {name: value if np.isscalar(value) else _brief(value) for name, value in rows.items()}
+        return pd.Series(plain, dtype=object).to_frame("value")
+
+    def to_latex(self) -> str:
+        """The table as a ``longtable`` with ``booktabs`` rules, numbers to six digits."""
+        return latex_table(self.to_frame().to_html(float_format="{:.6g}".format))
+
+    def _repr_html_(self) -> str:
+        table = self.to_frame().to_html(float_format="{:.6g}".format, max_rows=20)
+        return f"<p>{escape(repr(self))}</p>{table}"
+
+
+_LONGEST: Final = 280  # characters of a line
+
+
+def _line(self: Any) -> str:
+    """The line of a result or of a record."""
+    said = self._said() if isinstance(self, Result) else _told(self)
+    return f"{type(self).__name__}({said if len(said) <= _LONGEST else said[: _LONGEST - 1] + '…'})"
+
+
+def _told(self: Any) -> str:
+    """Fields that differ from their defaults, by name."""
+    found = [(entry, getattr(self, entry.name)) for entry in dataclasses.fields(self) if entry.repr]
+    return ", ".join(f"{e.name}={_brief(v)}" for e, v in found if _brief(v) != _brief(e.default))
+
+
+def _brief(value: Any) -> str:
+    """A value in a few words: numbers to six digits, collections by their size where they are long."""
+    if isinstance(value, float | np.floating):
+        return f"{value:.6g}"
+    if isinstance(value, np.ndarray) and value.size > 4 and value.dtype.kind in "iuf":
+        return f"<{value.size} numbers from {value.min():.6g} to {value.max():.6g}>"
+    text = " ".join(repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value).split())
+    if len(text) <= 60 and "array(" not in text and " at 0x" not in text:
+        return text
+    if isinstance(value, str):
+        return text[:59] + "…"
+    size = f"{len(value)} " if isinstance(value, Collection) else ""
+    return f"<{size}{type(value).__name__}>"

@@ -5,7 +5,6 @@ stated tolerance, a declared *discrepancy* with its reason, *failed*, or *open* 
 Its origin says whose number it is: only *printed* and *artefact* (authors' code or data) are published.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
@@ -14,11 +13,11 @@ from typing import Any, Final, get_args
 
 import pandas as pd
 
-from relparallel._checks import require_flag, require_instance
+from relparallel._checks import require_instance
 from relparallel.claims.registry import Claim, Theorem, compute, find_claim, theorems
 from relparallel.published import PUBLISHED, Fact, Number, Origin, agrees, data_folder, facts
 
-__all__ = ["COLUMNS", "check", "ledger", "print_ledger", "summary", "systems"]
+__all__ = ["COLUMNS", "check", "ledger", "summary", "systems"]
 
 COLUMNS: Final = (
     "id", "system", "topic", "role", "origin", "value", "computed", "error", "tolerance", "status", "reason",
@@ -243,36 +242,14 @@ def belongs(row: str, system: str, names: str) -> bool:
     return any(fnmatchcase(row.lower(), pattern.strip().lower()) for pattern in patterns)
 
 
-def print_ledger(*, csv: Path | None = None, every: bool = False) -> int:
-    """Print the ledger, write it to a file on request, and say whether it holds.
-
-    Parameters
-    ----------
-    csv : Path, optional
-        File that receives all rows (written beside and moved into place).
-    every : bool
-        Print open rows too.
-
-    Returns
-    -------
-    int
-        0 if no row failed, else 1: an exit status.
-
-    Examples
-    --------
-    >>> print_ledger(csv="ledger.csv")
-    Traceback (most recent call last):
-    ...
-    TypeError: csv must be Path or NoneType, got 'ledger.csv'
-    """
-    require_instance((Path, type(None)), csv=csv)
-    require_flag(every=every)
+def print_ledger(*, csv: Path | None = None) -> int:
+    """Print the rows that are computed, write all to a file on request; return 1 if one failed, else 0."""
     frame = ledger()
-    for line in _lines(frame if every else frame[frame["status"] != "open"]):
+    for line in _lines(frame[frame["status"] != "open"]):
         print(line)  # noqa: T201
     print(f"\n{summary(frame).to_string()}\n\n{in_words(frame)}")  # noqa: T201
     if csv is not None:
-        _write(frame, csv)
+        frame.to_csv(csv, index=False, lineterminator="\n")
         print(f"\n{len(frame)} rows written to {csv}")  # noqa: T201
     return int((frame["status"] == "failed").any())
 
@@ -301,16 +278,6 @@ def _lines(frame: pd.DataFrame) -> Iterator[str]:
         yield line(name, system, row["origin"], *sides, error, tolerance, row["status"])
         if row["status"] in ("discrepancy", "failed"):
             yield f"{'':28} {row['reason']}"
-
-
-def _write(frame: pd.DataFrame, path: Path) -> None:
-    """Write the rows beside the file and move them into place, so that nobody sees half a table."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        frame.to_csv(part, index=False, lineterminator="\n")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _text(values: Sequence[Number | None]) -> str:

@@ -1,6 +1,7 @@
 """How every figure of the collection looks and is stored: one palette, two widths, direct labels, same bytes.
 
-Colours are those of Okabe and Ito, which every kind of colour vision tells apart.
+`figure` makes a sized figure, `label_line` names a curve at its end, `save` writes figures and tables, the
+same bytes on every run. Colours are those of Okabe and Ito, which all kinds of colour vision tell apart.
 """
 
 import os
@@ -11,6 +12,7 @@ from typing import Any, Final, Literal
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.collections import Collection
@@ -19,6 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._latex import latex_table
 
 __all__ = ["PALETTE", "figure", "label_line", "mark", "save"]
 
@@ -183,6 +186,16 @@ def _note(ax: Axes, x: float, y: float, text: str, offset: tuple[float, float], 
     )  # fmt: skip
 
 
+def bars(table: pd.Series, what: str, ax: Axes | None = None, *, most: int = 20) -> Axes:
+    """Draw the first rows of a table as horizontal bars, the first on top, with ``what`` under them."""
+    shown = table.head(most).iloc[::-1]
+    ax = figure(width="single", height=0.6 + 0.2 * len(shown))[1] if ax is None else ax
+    ax.barh(range(len(shown)), shown.to_numpy(), color=PALETTE["blue"], height=0.7)
+    ax.set_yticks(range(len(shown)), [str(name) for name in shown.index])
+    ax.set_xlabel(what)
+    return ax
+
+
 def _figures_folder() -> Path:
     """Folder that receives figures: ``$RELPARALLEL_FIGURES``, else ``figures`` in the checkout or here."""
     if folder := os.environ.get("RELPARALLEL_FIGURES"):
@@ -191,13 +204,14 @@ def _figures_folder() -> Path:
     return (checkout if (checkout / "notebooks").is_dir() else Path.cwd()) / "figures"
 
 
-def save(fig: Figure, name: str) -> None:
-    """Write a figure as SVG and PDF, the same bytes on every run.
+def save(thing: Figure | pd.DataFrame, name: str) -> None:
+    """Write a figure as SVG and PDF, or a table as LaTeX, the same bytes on every run.
 
     Parameters
     ----------
-    fig : Figure
-        The finished figure; its plotted data are rounded to seven significant digits first.
+    thing : Figure or DataFrame
+        A finished figure, whose plotted data are rounded to seven significant digits first, or a table, which
+        becomes ``tables/NAME.tex`` with six digits.
     name : str
         File name without suffix: notebook number, then what it shows (``42-goodput-by-recovery``).
 
@@ -209,16 +223,21 @@ def save(fig: Figure, name: str) -> None:
     ...
     ValueError: name must be lower-case letters, digits and hyphens, got 'No Spaces'
     """
-    require_instance(Figure, fig=fig)
+    require_instance((Figure, pd.DataFrame), thing=thing)
     require_instance(str, name=name)
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise ValueError(f"name must be lower-case letters, digits and hyphens, got {name!r}")
-    _round_data(fig)
     folder = _figures_folder()
+    if isinstance(thing, pd.DataFrame):
+        (folder / "tables").mkdir(parents=True, exist_ok=True)
+        shown = thing.to_html(float_format="{:.6g}".format)
+        (folder / "tables" / f"{name}.tex").write_text(latex_table(shown), encoding="utf-8")
+        return
+    _round_data(thing)
     folder.mkdir(parents=True, exist_ok=True)
     for suffix, dateless in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
         part = folder / f".{name}.{suffix}.part"
-        fig.savefig(part, format=suffix, metadata=dateless)
+        thing.savefig(part, format=suffix, metadata=dateless)
         os.replace(part, folder / f"{name}.{suffix}")
 
 

@@ -18,13 +18,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "relparallel"
 # A module imports from its own component, from lower rows, and from components named earlier in its row.
 FLOORS = [
-    ["_checks", "units", "published", "hardware", "sweep", "chain"],
+    ["_latex", "_checks", "units", "published", "hardware", "sweep", "chain", "plotting"],
     ["topology", "workload"],
     ["metrics", "parallel"],
     ["reliability", "communication"],
     ["training"],
     ["optimize"],
-    ["claims", "ledger", "derive", "plotting", "drawing", "gantt", "atlas", "planning", "reproduce"],
+    ["claims", "ledger", "derive", "drawing", "gantt", "atlas", "planning", "reproduce"],
 ]
 PLACE = {name: (row, column) for row, names in enumerate(FLOORS) for column, name in enumerate(names)}
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -33,11 +33,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 610, "claims": 4950, "communication": 3070, "derive": 680, "drawing": 1120, "hardware": 460,
-    "metrics": 2740, "optimize": 6920, "planning": 640, "parallel": 8320, "reliability": 11340,
-    "reproduce": 2070, "topology": 6480, "training": 9340, "workload": 2980, "modules": 2020,
+    "atlas": 610, "claims": 4950, "communication": 3080, "derive": 680, "drawing": 1120, "hardware": 470,
+    "metrics": 2760, "optimize": 6910, "planning": 650, "parallel": 8350, "reliability": 11340,
+    "reproduce": 2100, "topology": 6490, "training": 9370, "workload": 2980, "modules": 2160,
 }  # fmt: skip
-MOST_LINES = 63670
+MOST_LINES = 63960
 MOST_PUBLIC_NAMES = 450
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

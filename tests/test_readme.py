@@ -5,6 +5,7 @@ import re
 from inspect import isfunction
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 import relparallel
@@ -40,6 +41,35 @@ def test_the_first_page_of_help_leads_to_every_function(package):
     named = set(re.findall(r"`(\w+)`", package.__doc__))
     assert named - {"formulation"} <= set(package.__all__)
     assert {n for n in package.__all__ if isfunction(getattr(package, n))} - named <= {"in_degrees"}
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_each_of_the_ten_questions_takes_one_call(name, tmp_path, monkeypatch):
+    graph, namespace = nx.petersen_graph(), {}
+    nx.set_edge_attributes(graph, dict.fromkeys(graph.edges, 1.0), "price")
+    monkeypatch.chdir(tmp_path)
+    rows = [f"n{day},2026-01-0{day}T00:00,2026-01-0{day}T01:00,gpu" for day in (1, 5, 9)]
+    Path("log.csv").write_text("\n".join(["node,start,end,cause", *rows, ""]))
+    exec(snippet(name).partition("# Which strategy, recovery")[0], namespace)
+    namespace |= {"mtbf": 250 * 86400.0, "mttr": 86400.0, "graph": graph}
+    calls = re.findall(r"^\|[^|`]*\| `(.*)` \|$", (ROOT / name).read_text("utf-8"), re.M)
+    asked = [eval(call, namespace) for call in calls if call.startswith(("rp.", "["))]
+    assert len(asked) == 10
+    assert all(answer is not None for answer in asked)
+    assert not asked[0].fits or asked[0].needed <= asked[0].available
+
+
+OFFERED = map(relparallel.__getattr__, relparallel.__all__)
+PACKAGES = [package for package in OFFERED if hasattr(package, "__path__")]
+NO_QUESTIONS = {"claims", "derive", "reproduce"}  # asked for by the command line
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_help_of_every_package_begins_with_where_to_begin(package):
+    if package.__name__.rpartition(".")[2] not in NO_QUESTIONS:
+        assert re.match(r".+?\n\nWhere to begin, by ", package.__doc__)
+        named = set(re.findall(r"(?<!`)`(\w+)`(?!`)", package.__doc__)) - {"formulation"}
+        assert named <= set(package.__all__)
 
 
 @pytest.mark.parametrize("name", READMES)

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from relparallel._checks import Result
+
 
 class Row(NamedTuple):
     """One quantity with its bracket; the value is NaN where only the bracket is known."""
@@ -24,7 +26,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Card:
+class Card(Result):
     """All rows of one network, each quantity once."""
 
     design: str  #: what was measured
@@ -41,9 +43,8 @@ class Card:
         """Value, lower and upper end of its bracket, unit and how it is known, by quantity."""
         return pd.DataFrame(self.rows, columns=Row._fields).set_index("quantity")
 
-    def _repr_html_(self) -> str:
-        table = self.to_frame().to_html(float_format="{:,.6g}".format, na_rep="")
-        return f"<p>{self.design}</p>" + table
+    def _said(self) -> str:
+        return f"{self.design}: {len(self.rows)} quantities, each with its bracket, unit and method"
 
 
 def exactly(quantity: str, value: float, unit: str, how: str) -> Row:

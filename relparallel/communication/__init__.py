@@ -1,13 +1,12 @@
 """What training bears when it communicates less, later or in larger batches, and how messages travel.
 
-`compression` says what a compressor sends, its bits and its exact error, and `feedback` trains with
-compressed gradients. `asynchrony` lets workers wait, or not, and gives the delay of every update; `staleness`
-holds the methods that train with stale weights as linear recurrences, and says when they are stable. `batch`
-is about large batches, `linear_models` about two methods with updates of their own. `descent` runs them all,
-on gradients that each makes from another; `problems` has some to run them on.
+Where to begin, by question:
 
-`fluid` integrates congestion control and finds where it is stable; its models are in `ecn` and `congestion`.
-`transport` has closed forms of single links, and `link_sharing` what flows do to each other on a network.
+- What does a compressor send, and how wrong is it?  `top_k`, `qsgd`, ...; `CompressedGradient` trains.
+- What do old gradients do?  `delayed_descent`; until which step it is stable: `largest_stable_step`.
+- Who waits for whom?  `asynchronous_run`, `ssp_throughput`. Larger batches?  `large_batch_rates`.
+- When does congestion control oscillate?  `dcqcn`, `timely`, `dctcp`, `hpcc`.
+- What do losses, pauses and collisions cost?  `loss_goodput`, `pause_spread`, `place_flows`.
 """
 
 import lazy_loader

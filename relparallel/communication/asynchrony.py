@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_column, require_int, require_number, require_real
+from relparallel._checks import Result, require_column, require_int, require_number, require_real
 from relparallel.communication.staleness import Taps
 from relparallel.reliability import stationary_distribution
 
@@ -21,7 +21,7 @@ State = tuple[tuple[int, bool], ...]  # clocks ahead of the last worker, and whe
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AsynchronousRun:
+class AsynchronousRun(Result):
     """When every worker read the weights for each clock and finished it [s], shape (clocks, workers)."""
 
     read: NDArray[np.float64]

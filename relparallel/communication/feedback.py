@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import (
+    Result,
     require_callable,
     require_flag,
     require_instance,
@@ -26,7 +27,7 @@ class Memory(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ErrorFeedback:
+class ErrorFeedback(Result):
     """A compressor whose error is added to the next gradient, with momentum on the side of the worker.
 
     With ``momentum`` m in [0, 1): u <- m u + g, r <- r + u, C(r) is sent, r <- r - C(r); with 0 this is error
@@ -73,7 +74,7 @@ def deep_gradient_compression(epoch: int = 4, density: float = 0.001, momentum: 
 
 
 @dataclass(slots=True, eq=False)
-class CompressedGradient:
+class CompressedGradient(Result):
     """The mean of what several workers send, as a gradient for `delayed_descent`.
 
     Parameters

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_broadcast, require_choice, require_int, require_number, require_real
+from relparallel._checks import (
+    Result,
+    require_broadcast,
+    require_choice,
+    require_int,
+    require_number,
+    require_real,
+)
 from relparallel.communication.delay_equations import (
     FloatArray,
     Linear,
@@ -232,7 +239,7 @@ class FluidModel(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StabilityShare:
+class StabilityShare(Result):
     """Probabilities that a bottleneck is ``stable``, ``unstable``, or ``invalid``: without a fixed point."""
 
     stable: float

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_int, require_rng
+from relparallel._checks import Result, require_choice, require_int, require_rng
 from relparallel.metrics._paths import distances
 from relparallel.topology import as_topology, paths
 from relparallel.topology._arrays import BoolArray, IntArray, adjacency, flags
@@ -195,7 +195,7 @@ def expected_max_load(flows: int, links: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FlowPlacement:
+class FlowPlacement(Result):
     """Flows on paths: ``load`` of the busiest link [flows per cable], and the labels along the ``paths``."""
 
     load: float

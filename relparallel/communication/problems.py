@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_int, require_number, require_rng
+from relparallel._checks import Result, require_int, require_number, require_rng
 from relparallel.communication.descent import Gradient
 
 Vector = NDArray[np.float64]
@@ -14,7 +14,7 @@ Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Problem:
+class Problem(Result):
     """A model with flat weights, and data: the first half for training, the second for the test.
 
     ``evaluate`` goes from weights, inputs and labels to the mean loss, its gradient and the labels given;

@@ -1,4 +1,10 @@
-"""Accelerators, the clusters made of them, and how often their parts fail."""
+"""Accelerators, the clusters made of them, and how often their parts fail.
+
+Where to begin, by question:
+
+- Speed, memory and links?  `accelerator`, `cluster`; `accelerators` and `clusters` list them.
+- How often do parts fail?  `llama3_interruptions`; from counts of your own: `observed_rate`.
+"""
 
 import lazy_loader
 

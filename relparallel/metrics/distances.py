@@ -17,6 +17,7 @@ import numba
 import numpy as np
 
 from relparallel._checks import (
+    Result,
     require_choice,
     require_flag,
     require_int,
@@ -36,7 +37,7 @@ Endpoints = Literal["hosts", "switches", "nodes"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HopStatistics:
+class HopStatistics(Result):
     """Distances over ordered pairs of different endpoints; a pair without a path is counted apart.
 
     Parameters
@@ -95,11 +96,10 @@ class HopStatistics:
         pairs = pd.Series(dict(self.histogram)).rename_axis("hops")
         return pd.DataFrame({"pairs": pairs, "share": pairs / self.pairs})
 
-    def _repr_html_(self) -> str:
+    def _said(self) -> str:
         error = "" if self.exact else f" ± {self.standard_error:.2g} (sampled)"
         apart = f", {self.unreachable} pairs unreachable" if self.unreachable else ""
-        head = f"<p>mean {self.mean:.6g}{error} {self.hops}, diameter {self.diameter}{apart}</p>"
-        return head + self.to_frame().to_html(float_format="{:.4f}".format)
+        return f"mean {self.mean:.6g}{error} {self.hops}, diameter {self.diameter}{apart}"
 
 
 def hop_statistics(

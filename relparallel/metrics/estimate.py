@@ -3,11 +3,11 @@
 import math
 from dataclasses import dataclass
 
-from relparallel._checks import require_flag, require_instance, require_int, require_real
+from relparallel._checks import Result, require_flag, require_instance, require_int, require_real
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Estimate:
+class Estimate(Result):
     """A metric with a bracket: ``float(estimate)`` is the value.
 
     Parameters

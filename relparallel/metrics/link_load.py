@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from relparallel._checks import require_choice
+from relparallel._checks import Result, require_choice
 from relparallel.metrics._network import (
     Network,
     arcs_of,
@@ -34,7 +34,7 @@ Split = Literal["paths", "hops"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class LinkLoad:
+class LinkLoad(Result):
     """Traffic of all ordered pairs of hosts, one unit each, on every pair of joined nodes."""
 
     edges: IntArray  #: [m, 2] the joined nodes u < v
@@ -73,10 +73,9 @@ class LinkLoad:
         }
         return pd.DataFrame(found).sort_values("load", ascending=False, kind="stable", ignore_index=True)
 
-    def _repr_html_(self) -> str:
+    def _said(self) -> str:
         apart = f", {self.unreachable} pairs unreachable" if self.unreachable else ""
-        head = f"<p>{self.pairs} pairs{apart}, largest load {self.maximum:.6g}</p>"
-        return head + self.to_frame().head(10).to_html(float_format="{:.6g}".format)
+        return f"{self.pairs} pairs{apart}, largest load {self.maximum:.6g}"
 
 
 def ecmp_load(

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_flag, require_int, require_probability, require_rng
+from relparallel._checks import (
+    Result,
+    require_choice,
+    require_flag,
+    require_int,
+    require_probability,
+    require_rng,
+)
 from relparallel.metrics._network import require_hosts
 from relparallel.metrics.link_load import load_of
 from relparallel.published import facts
@@ -24,6 +31,7 @@ from relparallel.units import MINUTE
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
+    from matplotlib.axes import Axes
 
 Failing = Literal[
     "links", "nodes", "switches", "hosts", "degree", "tier", "link_load", "switch_load", "racks", "pods",
@@ -36,7 +44,7 @@ _LINKS: Final = ("links", "link_load")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Survival:
+class Survival(Result):
     """What one set of failures leaves."""
 
     pairs: float  #: share of the pairs of hosts that are joined
@@ -110,7 +118,7 @@ def _joined_pairs(t: Topology, edges: IntArray, host: IntArray, part: IntArray) 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class ResilienceCurve:
+class ResilienceCurve(Result):
     """Survival against the share of the parts that fail, in every sample."""
 
     failing: str  #: what fails, as given to `resilience_curve`
@@ -118,6 +126,17 @@ class ResilienceCurve:
     failed: IntArray  #: [points] how many of them fail
     pairs: FloatArray  #: [samples, points] of `Survival`
     accessible: FloatArray  #: [samples, points] of `Survival`
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the means with their standard errors."""
+        from relparallel.plotting import figure
+
+        ax, table = figure(width="single")[1] if ax is None else ax, self.to_frame()
+        for name in ("pairs", "accessible"):
+            ax.errorbar(table.index, table[name], yerr=table[f"{name} error"], label=name)
+        ax.set(xlabel=table.index.name, ylabel="share that is left")
+        ax.legend()
+        return ax
 
     def to_frame(self) -> pd.DataFrame:
         """Mean over the samples and its standard error, by the share that fails."""
@@ -129,9 +148,6 @@ class ResilienceCurve:
             columns[f"{name} error"] = shares.std(axis=0, ddof=1) / len(shares) ** 0.5
         share = pd.Index(self.failed / self.parts, name=f"share of {self.failing}")
         return pd.DataFrame(columns, index=share)
-
-    def _repr_html_(self) -> str:
-        return self.to_frame().to_html(float_format="{:.4f}".format)
 
 
 def resilience_curve(

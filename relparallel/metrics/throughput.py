@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_int, require_probability, require_rng
+from relparallel._checks import Result, require_choice, require_int, require_probability, require_rng
 from relparallel.metrics._network import require_hosts
 from relparallel.metrics.estimate import Estimate, exactly
 from relparallel.metrics.link_load import Split, ecmp_load, load_of
@@ -68,7 +68,7 @@ def aggregate_bottleneck_throughput(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class DegradedThroughput:
+class DegradedThroughput(Result):
     """Scenarios of one share of failures."""
 
     throughput: FloatArray  #: [samples] of the pairs that a path joins [host links]
@@ -97,9 +97,8 @@ class DegradedThroughput:
         found = {"throughput": self.throughput, "unreachable": self.unreachable}
         return pd.DataFrame(found).rename_axis("scenario")
 
-    def _repr_html_(self) -> str:
-        head = f"<p>{self.hosts} hosts, {self.estimate!r}, {self.unreachable.mean():.3%} of pairs apart</p>"
-        return head + self.to_frame().describe().to_html(float_format="{:.6g}".format)
+    def _said(self) -> str:
+        return f"{self.hosts} hosts, {self.estimate!r}, {self.unreachable.mean():.3%} of pairs apart"
 
 
 def throughput_under_failures(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import block_array, csr_array, eye_array, hstack, kron, vstack
 
-from relparallel._checks import require_instance
+from relparallel._checks import Result, require_instance
 from relparallel.optimize._common import one_number
 from relparallel.optimize._milp import least, picking
 from relparallel.optimize.network_design import LinkCost, edge_numbers
@@ -27,7 +27,7 @@ subject to  x_j is one unit of flow from the source to the target, j = 1, 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class RoutePair:
+class RoutePair(Result):
     """Two routes with the least shared risk, and among these the shortest."""
 
     routes: tuple[tuple[Any, ...], tuple[Any, ...]]  # labels of the nodes along each

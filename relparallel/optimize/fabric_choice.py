@@ -10,8 +10,8 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-from relparallel._checks import require_choice, require_instance, require_int
-from relparallel.optimize._common import one_number, shown
+from relparallel._checks import Result, require_choice, require_instance, require_int
+from relparallel.optimize._common import one_number
 from relparallel.optimize._fabric_index import REQUIREMENTS, index_bracket
 from relparallel.topology import (
     Topology,
@@ -28,7 +28,7 @@ where       u(f) is the probability that {meaning}"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class FabricChoice:
+class FabricChoice(Result):
     """Every fabric with its price and its bracket, and the cheapest that is good enough for certain.
 
     ``table`` has a row per fabric by cost: hosts, cost [USD], cost per host, lower, upper (bracket of u; NaN
@@ -82,9 +82,9 @@ class FabricChoice:
         """Return the table with the verdicts."""
         return self.table.assign(verdict=self.verdicts)
 
-    def _repr_html_(self) -> str:
+    def _said(self) -> str:
         chosen = f"{self.name}, {'proven' if self.proven else 'not proven'}" if self.name else "no fabric"
-        return shown(f"u of {self.requirement} at most {self.unavailability:g}: {chosen}", self.to_frame())
+        return f"u of {self.requirement} at most {self.unavailability:g}: {chosen}"
 
 
 def cheapest_fabric(

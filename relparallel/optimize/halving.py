@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import Result, require_instance, require_int
 from relparallel.optimize.operator_strategies import OperatorProblem, operator_plan
 from relparallel.workload import LayerGraph
 
@@ -19,7 +19,7 @@ _TENSORS = ("input", "weight", "output")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HalvedPlan:
+class HalvedPlan(Result):
     """Choice of every layer at every halving, and the bytes that halves receive, summed over all groups."""
 
     choices: tuple[tuple[str, ...], ...]
@@ -58,7 +58,7 @@ def hypar(graph: LayerGraph, levels: int) -> HalvedPlan:
     ...     parameter_bytes=[1, 99], activation_bytes=[10, 10], edges=[(0, 1)],
     ... )
     >>> hypar(graph, levels=1)
-    HalvedPlan(choices=(('data', 'model'),), volume=16.0)
+    HalvedPlan(choices=(('data', 'model'),), volume=16)
     """
     chain = require_instance(LayerGraph, graph=graph).to_chain()
     sizes = {"weight": chain.parameter_bytes, "output": chain.activation_bytes}

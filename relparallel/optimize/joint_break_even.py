@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from relparallel._checks import require_choice, require_instance
+from relparallel._checks import Result, require_choice, require_instance
 from relparallel.optimize.joint_plans import JointPlan
 from relparallel.optimize.joint_search import JointSearch, Site
 from relparallel.parallel import Strategy
@@ -19,7 +19,7 @@ MOST: Final = 1e4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BreakEven:
+class BreakEven(Result):
     """Where the fastest strategy loses its lead.
 
     The fastest strategy that keeps its state through a failure and the one that overtakes it first; failures

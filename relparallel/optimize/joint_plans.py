@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Cluster, ComponentRates
 from relparallel.optimize._joint_arguments import (
     checkpoints_of,
@@ -26,7 +26,7 @@ from relparallel.optimize._joint_arguments import (
     recoveries_of,
     sites_of,
 )
-from relparallel.optimize.joint_report import alternatives, as_row, on_each_fabric, report
+from relparallel.optimize.joint_report import alternatives, as_row, in_degrees, on_each_fabric, report
 from relparallel.optimize.joint_search import Choice, JointSearch, Site
 from relparallel.parallel import Placement, Strategy
 from relparallel.parallel.step_time import StepTime
@@ -44,7 +44,7 @@ POLICIES: Final = ("restart", "spares", "elastic")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class JointPlan:
+class JointPlan(Result):
     """The best joint choice, the proof that it is, and what speaks against the others."""
 
     strategy: Strategy
@@ -139,6 +139,11 @@ class JointPlan:
         """Return every choice that was evaluated, the best first."""
         ranked = sorted(self.search.evaluated.values(), key=lambda choice: -choice.score)
         return pd.DataFrame([as_row(self.search, choice) for choice in ranked])
+
+    def _said(self) -> str:
+        share = f"relative goodput {self.share:.2%}, nine runs of ten above {self.tenth:.2%}"
+        gained = f"{self.goodput:.4g} tokens/s"
+        return f"{in_degrees(self.strategy)}, {self.policy}, {self.spares} spare nodes: {gained}, {share}"
 
     def explain(self) -> str:
         """Say what is best, why nothing better was left out, and what the others lose."""

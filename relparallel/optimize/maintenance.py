@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from relparallel._checks import require_choice
+from relparallel._checks import Result, require_choice
 from relparallel.optimize._common import one_number
 
 FORMULATIONS: Final = {
@@ -22,7 +22,7 @@ FEW: Final = 200  # steps up to the optimum, below which they are made shorter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class MaintenancePlan:
+class MaintenancePlan(Result):
     """The interval of least cost per time, beside doing nothing."""
 
     interval: float  # T [s]; infinite where planned replacement never pays

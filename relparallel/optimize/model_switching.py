@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_real
+from relparallel._checks import Result, require_real
 from relparallel.chain import best_chains
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SwitchPlan:
+class SwitchPlan(Result):
     """Groups of layers that are sent, and computed, as one."""
 
     groups: tuple[int, ...]  # layers of each

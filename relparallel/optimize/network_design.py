@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_real
-from relparallel.optimize._common import one_number, shown
+from relparallel._checks import Result, require_real
+from relparallel.optimize._common import one_number
 from relparallel.topology import Topology
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ LinkCost = ArrayLike | Mapping[tuple[Hashable, Hashable], float] | str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class NetworkDesign:
+class NetworkDesign(Result):
     """The cheapest links that do what was asked, and the proof that nothing is cheaper."""
 
     links: tuple[tuple[Any, Any], ...]
@@ -49,10 +49,10 @@ class NetworkDesign:
 
         return pd.DataFrame(list(self.links), columns=["from", "to"])
 
-    def _repr_html_(self) -> str:
+    def _said(self) -> str:
         proof = "proven" if self.proven else f"no design below {self.bound:g}"
         reached = "" if self.unreliability is None else f", U = {self.unreliability:.6g}"
-        return shown(f"{len(self.links)} links, price {self.cost:g} ({proof}){reached}", self.to_frame())
+        return f"{len(self.links)} links, price {self.cost:g} ({proof}){reached}"
 
 
 def edge_numbers(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_real
+from relparallel._checks import Result, require_instance, require_real
 from relparallel.optimize._milp import least
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class _Load(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServingPlan:
+class ServingPlan(Result):
     """Which GPU serves which sessions."""
 
     loads: tuple[_Load, ...]

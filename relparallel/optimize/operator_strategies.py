@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from relparallel._checks import require_instance, require_int, require_real, require_rng
+from relparallel._checks import Result, require_instance, require_int, require_real, require_rng
 from relparallel.optimize._milp import least
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OperatorProblem:
+class OperatorProblem(Result):
     """Costs of the strategies of every operator, of pairs of them, and the memory that each takes.
 
     Parameters

@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
 from relparallel.optimize._ideals import FloatArray, Groups, Ideals, IntArray, Stages
 from relparallel.optimize._milp import OutOfTimeError
 from relparallel.optimize._partition_milp import chain_of_ideals, least_latency
@@ -23,7 +23,7 @@ _MOST_IDEALS: Final = 60_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Partition:
+class Partition(Result):
     """Operators on devices: accelerators first, then CPUs.
 
     ``max_load`` [s] is the largest of ``loads``, ``latency`` [s] the time of one sample alone where that was

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_indices
+from relparallel._checks import Result, require_indices
 from relparallel.training import ComponentClass
 from relparallel.workload import LayerGraph
 
@@ -24,7 +24,7 @@ class Stage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class PipelinePlan:
+class PipelinePlan(Result):
     """Stages of a pipeline in their order, and what becomes of it when devices fail."""
 
     chain: LayerGraph  # what was divided, one link for each level of the model

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import (
+    Result,
     require_choice,
     require_instance,
     require_int,
     require_probability,
     require_real,
 )
-from relparallel.optimize._common import shown
 from relparallel.optimize._multiple_choice import Options, by_programme, by_table, multisets
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ LARGEST: Final = 1e9  # amount of a resource
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class RedundancyAllocation:
+class RedundancyAllocation(Result):
     """The most reliable system within the limits, proven so."""
 
     parts: tuple[tuple[int, ...], ...]  # rows of the table for each subsystem, as often as they are bought
@@ -58,11 +58,11 @@ class RedundancyAllocation:
         index = pd.Index(self.subsystems or range(1, len(counts) + 1), name="subsystem")
         return pd.DataFrame({"parts": counts, "rows": [list(bought) for bought in self.parts]}, index=index)
 
-    def _repr_html_(self) -> str:
+    def _said(self) -> str:
         spent = ", ".join(
             f"{resource} {amount:g} of {self.limits[resource]:g}" for resource, amount in self.used.items()
         )
-        return shown(f"U = {self.unreliability:.6g}, proven by {self.method}; {spent}", self.to_frame())
+        return f"U = {self.unreliability:.6g}, proven by {self.method}; {spent}"
 
 
 def redundancy_allocation(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import Result, require_instance, require_int
 from relparallel.topology.routing import maximum_flow
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class HallViolator:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class ReplicaPlacement:
+class ReplicaPlacement(Result):
     """Holders of the copies, or the proof that there are none."""
 
     domains: Mapping[str, NDArray[np.int64]]  # by kind, number of the domain of every node, [N]

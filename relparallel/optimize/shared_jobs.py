@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import LinearNDInterpolator
 from scipy.optimize import least_squares
 
-from relparallel._checks import real, record, require_instance, require_int, require_real, whole
+from relparallel._checks import Result, real, record, require_instance, require_int, require_real, whole
 from relparallel.training import statistical_efficiency
 
 FloatArray = NDArray[np.float64]
@@ -146,7 +146,7 @@ def _measured(times: pd.DataFrame) -> tuple[FloatArray, ...]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Application:
+class Application(Result):
     """A kind of training job: seconds of its steps, worth of its batches, length."""
 
     name: str

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from relparallel._checks import require_instance, require_int, require_real, require_rng
+from relparallel._checks import Result, require_instance, require_int, require_real, require_rng
 from relparallel.optimize.shared_jobs import NODE, Application
 from relparallel.optimize.sharing_policies import POLICIES, Policy, Share, SharedJob
 from relparallel.units import DAY, HOUR
@@ -18,7 +18,7 @@ _LONGEST: Final = 1000 * DAY
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedCluster:
+class SharedCluster(Result):
     """What became of the jobs of a shared cluster: their policy, and a table by name.
 
     Its columns are ``arrival``, ``completion`` and ``time`` between them [s], ``gpu_seconds``, ``restarts``

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_real
-from relparallel.optimize._common import one_number, shown
+from relparallel._checks import Result, require_choice, require_real
+from relparallel.optimize._common import one_number
 from relparallel.optimize._multiple_choice import Options, by_programme
 from relparallel.training import shortage_probability
 
@@ -33,7 +33,7 @@ where       P_i(S) is the probability that S spares of kind i are not enough ({k
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class SparesPlan:
+class SparesPlan(Result):
     """The cheapest stock that is enough."""
 
     spares: tuple[int, ...]  # of every kind of part
@@ -48,10 +48,8 @@ class SparesPlan:
 
         return pd.DataFrame({"spares": list(self.spares), "shortage": list(self.shortage)})
 
-    def _repr_html_(self) -> str:
-        return shown(
-            f"none short with probability {self.availability:.6g}, price {self.cost:g}", self.to_frame()
-        )
+    def _said(self) -> str:
+        return f"none short with probability {self.availability:.6g}, price {self.cost:g}"
 
 
 def spares(

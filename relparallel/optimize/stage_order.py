@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_choice, require_int, require_real
+from relparallel._checks import Result, require_choice, require_int, require_real
 from relparallel.optimize._ideals import FloatArray
 from relparallel.topology import _arrays
 
@@ -21,7 +21,7 @@ _MOST_DEVICES: Final = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StageOrder:
+class StageOrder(Result):
     """Device of each stage; the route of each output to the next stage, and what it takes [s].
 
     A route of two devices that no NVLink joins goes over PCIe. ``value`` is what was minimised [s].

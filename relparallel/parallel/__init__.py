@@ -1,4 +1,13 @@
-"""How training is split over GPUs, and what the split costs."""
+"""How training is split over GPUs, and what the split costs.
+
+Where to begin, by question:
+
+- How long does a step take?  `step_time`, of one `Strategy`; of many, `evaluate` of a `StrategyGrid`.
+- Does it fit?  `memory`. Which GPU runs which rank?  `Placement`.
+- What does a pipeline wait for?  `simulate_schedule`; the best order: `best_order`.
+- What does a collective take?  `collective_time`; on the links of a network: `plan_rounds`.
+- How good are the predictions?  `measured_runs`, `cross_validate`.
+"""
 
 import lazy_loader
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_column, require_indices, require_instance
+from relparallel._checks import Result, require_column, require_indices, require_instance
 from relparallel.parallel.timeline import Timeline
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Filling:
+class Filling(Result):
     """Independent tasks in the gaps of a timeline.
 
     ``placed``: which fit, [tasks]; ``filled`` and ``idle``: seconds of each resource that they fill, and that

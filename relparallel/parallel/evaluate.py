@@ -16,7 +16,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import MOST_DEVICES, require_flag, require_instance, require_int, require_number
+from relparallel._checks import (
+    MOST_DEVICES,
+    Result,
+    require_flag,
+    require_instance,
+    require_int,
+    require_number,
+)
 from relparallel.hardware import Cluster
 from relparallel.parallel._records import Machine, calibrated_machine, model_record, step_parts
 from relparallel.parallel.calibration import Calibration
@@ -42,7 +49,7 @@ _MEMORY: Final = len(REASONS) - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Evaluation:
+class Evaluation(Result):
     """Time of a step [s], memory of the fullest GPU [bytes] and place in `REASONS` of every row of a grid."""
 
     grid: StrategyGrid
@@ -67,8 +74,9 @@ class Evaluation:
         table: pd.DataFrame = self.grid[rows].to_frame()
         return table.assign(**costs, reason=[REASONS[k] for k in self.reason[rows]])
 
-    def _repr_html_(self) -> str:
-        return f"<p>{len(self.grid):,} strategies</p>{self.counts().to_frame().to_html()}"
+    def _said(self) -> str:
+        counts = ", ".join(f"{number:,} {reason}" for reason, number in self.counts().items())
+        return f"{len(self.grid):,} strategies: {counts}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_real
+from relparallel._checks import Result, require_choice, require_real
 from relparallel.chain import best_chains
 from relparallel.units import MIB
 from relparallel.workload import LayerGraph
@@ -22,7 +22,7 @@ MERGING: Final = ("optimal", "greedy", "none", "all")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class MergedMessages:
+class MergedMessages(Result):
     """Messages in their order: tensors ``groups[i][0]`` to ``groups[i][1] - 1`` go together.
 
     ``begin`` and ``end`` [s] of every message; all is there at ``finish`` [s].

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import (
+    Result,
     require_choice,
     require_instance,
     require_real,
@@ -32,7 +33,7 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.int64], float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class GroupLinks:
+class GroupLinks(Result):
     """Bytes that every group sends over every link for each byte of a rank, in one direction each.
 
     Links of a cluster: one inside its node for every GPU, then the network of every node. Links of a

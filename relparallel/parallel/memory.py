@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
+from relparallel._checks import (
+    Result,
+    require_choice,
+    require_flag,
+    require_instance,
+    require_int,
+    require_real,
+)
 from relparallel.hardware import Cluster
 from relparallel.parallel._memory_kernel import BYTES, FRAGMENTATION, STORAGE, layer, peaks, stages
 from relparallel.parallel._records import choice_record, model_record
@@ -59,7 +66,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class StageMemory:
+class StageMemory(Result):
     """Bytes on a GPU of each pipeline stage, float64 [stages] each; the first five parts sum to `total`.
 
     ``parameters``, ``gradients`` and ``optimizer`` are the state, or this GPU's shard of it; ``activations``
@@ -121,10 +128,8 @@ class StageMemory:
         columns = {name: getattr(self, name) for name in (*BYTES, "host", "nvme", "transfer")}
         return pd.DataFrame(columns).rename_axis("stage").assign(total=self.total)
 
-    def _repr_html_(self) -> str:
-        table = self.to_frame() / GB
-        shown: str = table.loc[:, table.any()].to_html(float_format="{:.2f}".format)
-        return f"<p>{self.peak.max() / GB:.2f} GB on the largest stage; all in GB</p>{shown}"
+    def _said(self) -> str:
+        return f"{self.peak.max() / GB:.2f} GB on the largest of {len(self.peak)} stages; the table in bytes"
 
 
 def memory(

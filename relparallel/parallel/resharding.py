@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import MOST_BYTES, MOST_DEVICES, require_choice, require_int, require_number
+from relparallel._checks import MOST_BYTES, MOST_DEVICES, Result, require_choice, require_int, require_number
 from relparallel.parallel.collectives import Whole
 from relparallel.parallel.sharding import require_boxes
 from relparallel.parallel.timeline import Timeline
@@ -34,7 +34,7 @@ _Choice = tuple[int, int]  # a transfer, and its sender
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resharding:
+class Resharding(Result):
     """When every transfer between two meshes runs.
 
     ``time`` [s] until all is there; ``bound`` [s] that no order and no choice of senders can beat: the work

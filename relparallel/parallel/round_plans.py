@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_indices, require_instance, require_number
+from relparallel._checks import Result, require_flag, require_indices, require_instance, require_number
 from relparallel.parallel.collectives import Round, checked
 from relparallel.parallel.flows import Wiring
 from relparallel.topology import Topology
@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RoundPlan:
+class RoundPlan(Result):
     """Rounds of messages between nodes of a network; `plan_rounds` makes one and says what the fields are.
 
     Links are the pairs of joined nodes from the lower to the higher node, then all of them the other way.

@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_int, require_real
+from relparallel._checks import Result, require_int, require_real
 from relparallel.parallel.algorithms import in_nodes
 from relparallel.parallel.collectives import (
     Round,
@@ -31,7 +31,7 @@ from relparallel.parallel.collectives import (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Summation:
+class Summation(Result):
     """How the sum of gradients is shared out, and how long that takes."""
 
     time: float  #: until every worker has the sum [s]

@@ -23,7 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import MOST_BYTES, require_instance, require_int, require_number, require_real
+from relparallel._checks import (
+    MOST_BYTES,
+    Result,
+    require_instance,
+    require_int,
+    require_number,
+    require_real,
+)
 from relparallel.parallel.collectives import Whole, bounds
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -81,7 +88,7 @@ def shards(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Movement:
+class Movement(Result):
     """Copies of entries from the workers of one layout to those of another: a linear operator.
 
     ``source`` is the entry of the input that each entry of the output copies, both counted through all

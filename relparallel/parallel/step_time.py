@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Accelerator, Cluster
 from relparallel.parallel._kernel import PARTS, pass_times
 from relparallel.parallel._records import (
@@ -41,10 +41,11 @@ from relparallel.workload import Transformer
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StepTime:
+class StepTime(Result):
     """Time of a step [s], by what it is spent on; the parts sum to `total`.
 
     ``compute`` and ``recompute`` are the kernels of the layers on the slowest stage, and those run again;
@@ -109,19 +110,21 @@ class StepTime:
         seconds = pd.Series(self._parts()).rename_axis("part")
         return pd.DataFrame({"seconds": seconds, "share": seconds / self.total})
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the parts that take time."""
+        from relparallel.plotting import bars
+
+        seconds = self.to_frame()["seconds"]
+        return bars(seconds[seconds > 0], "time of a step [s]", ax)
+
     def explain(self) -> str:
         """Time, interval and use of the peak in a sentence; then what was assumed, and what does not fit."""
+        return "\n".join([f"{self._said()}.", *(f"{note}." for note in self.notes)])
+
+    def _said(self) -> str:
         low, high = self.interval(0.9)
         time = f"{self.total:.4g} s per step, 90 % interval {low:.4g} to {high:.4g} s, MFU {self.mfu:.1%}"
-        return "\n".join([f"{time}, {self.software}.", *(f"{note}." for note in self.notes)])
-
-    def _repr_html_(self) -> str:
-        table = self.to_frame()
-        shown = table[table["seconds"] > 0]
-        said = self.explain().replace("\n", "<br>")
-        return f"<p>{said}</p>" + shown.to_html(
-            formatters={"seconds": "{:.4g}".format, "share": "{:.1%}".format}
-        )
+        return f"{time}, {self.software}"
 
 
 def step_time(

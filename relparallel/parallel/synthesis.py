@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_column, require_flag, require_int
+from relparallel._checks import Result, require_column, require_flag, require_int
 from relparallel.parallel.timeline import Order, Timeline, play
 
 Counts = NDArray[np.int64]
@@ -20,7 +20,7 @@ _MOST_STATES: Final = 100_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BestOrder:
+class BestOrder(Result):
     """An order of passes that no other beats: its span and the bound at which the search began, in ticks.
 
     Every span from the bound on was refuted; ``states`` were visited.

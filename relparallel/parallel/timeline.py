@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import MOST_DEVICES, require_column, require_flag, require_indices
+from relparallel._checks import MOST_DEVICES, Result, require_column, require_flag, require_indices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ class Order(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Timeline:
+class Timeline(Result):
     """When every task runs on its resource, and what each resource holds meanwhile; arrays of shape (tasks,).
 
     ``start`` and ``duration`` are seconds. ``holding`` is what a task adds to its resource's holdings: a
@@ -92,6 +92,10 @@ class Timeline:
         order = np.lexsort((gains, when, self.resource))  # at equal times, release before taking
         ends = np.searchsorted(self.resource[order], np.arange(1, self.resources))
         return np.array([part.cumsum().max(initial=0.0) for part in np.split(self.holding[order], ends)])
+
+    def _said(self) -> str:
+        idle = f"idle {self.idle_fraction:.1%}"
+        return f"{len(self.start):,} tasks on {self.resources} resources, {self.makespan:.4g} s, {idle}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each task, by resource and start."""

@@ -7,7 +7,7 @@ and e are the degrees, k the experts of a token, v the chunks per stage, psi the
 from dataclasses import dataclass
 from typing import Final
 
-from relparallel._checks import require_instance
+from relparallel._checks import Result, require_instance
 from relparallel.parallel.collective_time import RINGS
 from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
@@ -17,7 +17,7 @@ Row = tuple[str, str, int, float, float]  # the fields of `Collective`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Collective:
+class Collective(Result):
     """One kind of communication that every GPU takes part in: ``payload`` bytes, so many times an iteration.
 
     The payload is the vector that is reduced, gathered or sent; of an all-to-all what a rank has.

@@ -1,6 +1,9 @@
 """Plans: which split of a model on a cluster, how fast, how reliable, and why not another.
 
-`plan` answers; `read_strategy` and `read_cluster` read what it is asked about.
+Where to begin, by question:
+
+- The best strategies?  `plan`; why not another: ``plan(...).why_not``. A cluster of a file?  `read_cluster`.
+- Moved by hand, in a notebook?  `sliders`.
 """
 
 import lazy_loader

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from relparallel._checks import require_instance, require_int, require_real
+from relparallel._checks import Result, require_instance, require_int, require_real
 from relparallel.hardware import Cluster
 from relparallel.optimize import joint
 from relparallel.optimize.joint_plans import JointPlan
@@ -49,7 +49,7 @@ _NORMAL: Final = 1.6448536269514722  # standard deviations on either side of a 9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Plan:
+class Plan(Result):
     """The best strategies of a model on one or several clusters, and the questions one asks next."""
 
     name: str  # of the model

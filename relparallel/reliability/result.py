@@ -11,6 +11,7 @@ from operator import call
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from relparallel._checks import (
+    Result,
     require_choice,
     require_flag,
     require_instance,
@@ -34,7 +35,7 @@ _Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reliability:
+class Reliability(Result):
     """Probability that the terminals can communicate, with its complement summed on its own.
 
     Parameters
@@ -156,10 +157,6 @@ class Reliability:
                 "routing": [self.routing],
             }
         )
-
-    def _repr_html_(self) -> str:
-        """The table of `to_frame`, probabilities to six digits."""
-        return str(self.to_frame().to_html(index=False, float_format="{:.6g}".format))
 
 
 def _chance(name: str, value: Any) -> Any:

@@ -23,11 +23,10 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from .execute import Failure, Outcome, Task
+from .execute import Failure, Outcome, Pool, Task
 from .notebook import NotebookError, sha256
 from .processes import DIED, PREFIX, end_kernels_of, prepare, vanish
 from .record import PACKAGE, Project, checkout_of_package
-from .schedule import Pool
 
 if TYPE_CHECKING:
     from distributed import Client

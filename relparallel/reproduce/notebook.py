@@ -75,7 +75,7 @@ def normal_form(content: dict[str, Any]) -> bytes:
 
 def code_digest(content: dict[str, Any]) -> str:
     """Return the digest of what is executed: the sources and tags of the code cells, in order."""
-    return _digest([(_joined(cell["source"]), tags(cell)) for cell in _code_cells(content)])
+    return _digest([(joined(cell["source"]), tags(cell)) for cell in _code_cells(content)])
 
 
 def outputs_digest(content: dict[str, Any]) -> str:
@@ -96,7 +96,7 @@ def tags(cell: dict[str, Any]) -> list[str]:
 
 def parameters_source(content: dict[str, Any]) -> str:
     """Return the source of the cell tagged ``parameters``; empty when there is none."""
-    return next((_joined(c["source"]) for c in _code_cells(content) if PARAMETERS_TAG in tags(c)), "")
+    return next((joined(c["source"]) for c in _code_cells(content) if PARAMETERS_TAG in tags(c)), "")
 
 
 def moved_beside_figures(content: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def moved_beside_figures(content: dict[str, Any]) -> dict[str, Any]:
     def moved(cell: dict[str, Any]) -> dict[str, Any]:
         if cell["cell_type"] != "markdown":
             return cell
-        return cell | {"source": _joined(cell["source"]).replace("../figures/", "figures/")}
+        return cell | {"source": joined(cell["source"]).replace("../figures/", "figures/")}
 
     return content | {"cells": [moved(cell) for cell in content["cells"]]}
 
@@ -118,7 +118,7 @@ def _normal_cell(cell: dict[str, Any]) -> dict[str, Any]:
     metadata = _without(cell.get("metadata", {}), _VOLATILE_CELL)
     if not metadata.get("tags", True):
         del metadata["tags"]
-    normal = cell | {"metadata": metadata, "source": _joined(cell["source"]).splitlines(keepends=True)}
+    normal = cell | {"metadata": metadata, "source": joined(cell["source"]).splitlines(keepends=True)}
     if INJECTED_TAG in tags(cell):
         normal["id"] = INJECTED_TAG
     if cell["cell_type"] == "code":
@@ -128,21 +128,22 @@ def _normal_cell(cell: dict[str, Any]) -> dict[str, Any]:
 
 def _joined_streams(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Join neighbouring pieces of a stream: where the kernel cut them depends on its clock."""
-    joined: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     for name, group in groupby(outputs, key=lambda output: output.get("name")):
         if name is None:
-            joined.extend(group)
+            found.extend(group)
         else:
-            text = "".join(_joined(piece["text"]) for piece in group)
-            joined.append({"name": name, "output_type": "stream", "text": text.splitlines(keepends=True)})
-    return joined
+            text = "".join(joined(piece["text"]) for piece in group)
+            found.append({"name": name, "output_type": "stream", "text": text.splitlines(keepends=True)})
+    return found
 
 
 def _without(metadata: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if key not in keys}
 
 
-def _joined(text: str | list[str]) -> str:
+def joined(text: str | list[str]) -> str:
+    """Return a source or an output, which a file holds as text or as its lines."""
     return text if isinstance(text, str) else "".join(text)
 
 

@@ -16,3 +16,4 @@ class Page:
     title: str
     body: str
     entries: tuple[tuple[str, str], ...] = ()  # (heading, anchor)
+    alone: bool = False  # needs no other file, and so has no search

@@ -1,7 +1,5 @@
 """What a person sees while notebooks run: a live table on a terminal, lines elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from time import monotonic
 from typing import Any, Self, TextIO
@@ -9,84 +7,63 @@ from typing import Any, Self, TextIO
 _LONGEST = 60  # part of a problem that a row shows
 
 
-def progress_on(stream: TextIO, expected: Mapping[str, float | None], current: int) -> Progress:
-    """Return the display of the notebooks that run, with the seconds each took the last time."""
-    return (LiveProgress if stream.isatty() else Progress)(stream, expected, current)
-
-
 class Progress:
-    """One line when a notebook starts and one when it ends; a context manager around the run."""
+    """A row with a clock for every notebook that runs or has run; without a terminal, a line at either end.
 
-    def __init__(self, stream: TextIO, expected: Mapping[str, float | None], current: int = 0) -> None:
-        self.stream, self.total, self.current = stream, len(expected), current
-        self.since: dict[str, float] = {}
-        self.over: dict[str, str] = {}
-
-    def __enter__(self) -> Self:
-        self._line(f"{self.total} notebooks to run, {self.current} up to date")
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        return None
-
-    def started(self, name: str) -> None:
-        """Say that a notebook has gone to a worker."""
-        self.since[name] = monotonic()
-        self._line(f"        {name} runs")
-
-    def ended(self, name: str, problem: str) -> None:
-        """Say that a notebook is done (no problem) or has failed."""
-        self.over[name] = problem
-        seconds = monotonic() - self.since[name]
-        self._line(f"[{len(self.over)}/{self.total}] {name} {problem or 'done'} ({seconds:.1f} s)")
-
-    def _line(self, text: str) -> None:
-        self.stream.write(f"{text}\n")
-        self.stream.flush()
-
-
-class LiveProgress(Progress):
-    """A row with a clock for every notebook that runs or has run, and one that counts them."""
+    Given are the seconds that each notebook took the last time, and how many need no run.
+    """
 
     def __init__(self, stream: TextIO, expected: Mapping[str, float | None], current: int = 0) -> None:
         from rich import progress
         from rich.console import Console
 
-        super().__init__(stream, expected, current)
+        self.stream, self.total, self.current = stream, len(expected), current
+        self.since: dict[str, float] = {}
+        self.over: dict[str, str] = {}
         columns = (
             progress.SpinnerColumn(finished_text=" "),
             progress.TextColumn("{task.description}", markup=False),
             progress.TimeElapsedColumn(),
             progress.TextColumn("{task.fields[note]}", markup=False),
         )
-        self.rows = progress.Progress(
-            *columns, console=Console(file=stream), refresh_per_second=4, get_time=monotonic
-        )
-        self.sum = self.rows.add_task("notebooks", total=self.total, note=self._counts())
-        self.row = {
-            name: self.rows.add_task(
-                name, start=False, visible=False, total=1, note=f"of about {seconds:.0f} s" if seconds else ""
-            )
-            for name, seconds in expected.items()
+        options: dict[str, Any] = {
+            "refresh_per_second": 4,
+            "get_time": monotonic,
+            "disable": not stream.isatty(),
         }
+        self.rows = progress.Progress(*columns, console=Console(file=stream), **options)
+        self.sum = self.rows.add_task("notebooks", total=self.total, note=self._counts())
+        notes = {name: f"of about {seconds:.0f} s" if seconds else "" for name, seconds in expected.items()}
+        hidden: dict[str, Any] = {"start": False, "visible": False, "total": 1}
+        self.row = {name: self.rows.add_task(name, note=note, **hidden) for name, note in notes.items()}
 
     def __enter__(self) -> Self:
         self.rows.start()
+        self._line(f"{self.total} notebooks to run, {self.current} up to date")
         return self
 
     def __exit__(self, *error: Any) -> None:
         self.rows.stop()
 
     def started(self, name: str) -> None:
-        """Show the notebook's row."""
+        """Say that a notebook has gone to a worker."""
+        self.since[name] = monotonic()
         self.rows.start_task(self.row[name])
         self.rows.update(self.row[name], visible=True)
+        self._line(f"        {name} runs")
 
     def ended(self, name: str, problem: str) -> None:
-        """Stop the notebook's clock."""
+        """Say that a notebook is done (no problem) or has failed."""
         self.over[name] = problem
         self.rows.update(self.row[name], completed=1, note=problem[:_LONGEST] or "done")
         self.rows.update(self.sum, advance=1, note=self._counts())
+        seconds = monotonic() - self.since[name]
+        self._line(f"[{len(self.over)}/{self.total}] {name} {problem or 'done'} ({seconds:.1f} s)")
+
+    def _line(self, text: str) -> None:
+        if self.rows.disable:
+            self.stream.write(f"{text}\n")
+            self.stream.flush()
 
     def _counts(self) -> str:
         failed = sum(map(bool, self.over.values()))

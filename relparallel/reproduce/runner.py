@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from .notebook import Notebook, NotebookError, read
+from .paper import write_paper
 from .parameters import checked
-from .progress import progress_on
-from .record import Project, checkout
-from .stores import Elsewhere, InPlace, opened
+from .progress import Progress
+from .record import Elsewhere, Project, checkout, opened
 
 if TYPE_CHECKING:
-    from .execute import Failure, Outcome
-    from .schedule import Pool
+    from .execute import Failure, Outcome, Pool
 
 _MOST_WORKERS = 8  # a kernel with the scientific stack takes some hundred megabytes
 _MOST_LINES = 15  # of a failing cell's source in the report
@@ -121,8 +120,7 @@ def run_figures(
         stale = [n for n in notebooks if force or not store.is_current(n)]
         report = Report(current=tuple(n.name for n in notebooks if n not in stale))
         if stale:
-            from .execute import Task
-            from .schedule import outcomes
+            from .execute import Task, outcomes
 
             longest_first = sorted(stale, key=lambda n: -(store.expected(n.name) or float("inf")))
             limits = {"cell_timeout": float(cell_timeout), "timeout": float(timeout)}
@@ -133,6 +131,8 @@ def run_figures(
             with _workers(executor, pool, project) as (chosen, most):
                 workers = min(jobs or most, len(tasks))
                 _run(partial(outcomes, tasks, workers, chosen), stale, store, report, stream)
+        if output_dir is None:
+            write_paper(project, _selected(project, ()))
     stream.write(report.summary(time.monotonic() - start))
     return report
 
@@ -185,13 +185,13 @@ def _named(name: str, paths: list[Path]) -> list[Path]:
 def _run(
     run: Callable[[Callable[[str], None]], Generator[tuple[str, Outcome], None, None]],
     notebooks: Sequence[Notebook],
-    store: InPlace | Elsewhere,
+    store: Project | Elsewhere,
     report: Report,
     stream: TextIO,
 ) -> None:
     """Start the run, show it, and settle each notebook as it ends."""
     by_name = {notebook.name: notebook for notebook in notebooks}
-    shown = progress_on(stream, {n: store.expected(n) for n in by_name}, len(report.current))
+    shown = Progress(stream, {n: store.expected(n) for n in by_name}, len(report.current))
     with shown, closing(run(shown.started)) as ended:
         for name, outcome in ended:
             problem = _settle(store, by_name[name], outcome)
@@ -203,7 +203,7 @@ def _run(
     report.done.sort()
 
 
-def _settle(store: InPlace | Elsewhere, notebook: Notebook, outcome: Outcome) -> str:
+def _settle(store: Project | Elsewhere, notebook: Notebook, outcome: Outcome) -> str:
     """Store what came of a notebook; return the problem, empty when there is none."""
     if outcome.failure is not None:
         kept = store.keep_failed(notebook, outcome.notebook) if outcome.notebook else None

@@ -1,6 +1,7 @@
 """Static pages of the collection: notebooks, claims beside published numbers, and the public names.
 
-Each page stands alone: formulas are MathML, pictures are inside, the search runs over an index in one script.
+Formulas are MathML, pictures and style are inside each page, the search runs over an index in one script; the
+what-if page asks for no other file.
 Building twice gives the same bytes.
 """
 
@@ -17,6 +18,7 @@ from typing import Any, Final
 from relparallel._checks import require_instance
 from relparallel.published import facts, topics
 from relparallel.reproduce.page import PARTS, Page
+from relparallel.reproduce.paper import caption
 from relparallel.reproduce.whatif import whatif_page
 
 _MATH: Final = re.compile(
@@ -25,7 +27,13 @@ _MATH: Final = re.compile(
 _COLUMNS: Final = (
     "id", "system", "quantity", "value", "computed", "unit", "tolerance", "origin", "status", "source",
 )  # fmt: skip
-_FINDING: Final = re.compile(r"^\*\*(?:Finding|Result)\.?\*\*\s*(.+)", re.S)
+
+
+_SEARCH: Final = (
+    '<input id="search" type="search" placeholder="search headings and claims" '
+    'aria-label="search headings and claims">\n<ul id="hits"></ul>'
+)
+_SCRIPTS: Final = '<script src="index.js" defer></script>\n<script src="search.js" defer></script>'
 
 
 def build_site(folder: str | PathLike[str], root: Path) -> list[Path]:
@@ -43,8 +51,7 @@ def build_site(folder: str | PathLike[str], root: Path) -> list[Path]:
     frame = (PARTS / "page.html").read_text(encoding="utf-8")
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    for name in ("search.js", "style.css"):
-        shutil.copy(PARTS / name, target / name)
+    shutil.copy(PARTS / "search.js", target / "search.js")
     shutil.copytree(root / "figures", target / "figures", ignore=shutil.ignore_patterns("*.pdf", "tables"))
     index = [
         [page.title, text, f"{page.name}.html#{anchor}"] for page in pages for text, anchor in page.entries
@@ -81,6 +88,8 @@ def _framed(frame: str, page: Page, notebooks: Sequence[Page]) -> str:
         "TITLE": html.escape(page.title), "BODY": page.body, "NOTEBOOKS": links, "STEPS": steps,
         "INSIDE": f"<h2>On this page</h2><ul>{inside}</ul>" if inside else "",
         "LANGUAGE": "zh" if page.name == "index.zh" else "en",
+        "STYLE": (PARTS / "style.css").read_text(encoding="utf-8"),
+        "SEARCH": "" if page.alone else _SEARCH, "SCRIPTS": "" if page.alone else _SCRIPTS,
     }  # fmt: skip
     return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], frame)
 
@@ -128,26 +137,8 @@ def notebook_page(path: Path, known: set[str]) -> Page:
         for output in cell.get("outputs", ()):
             picture = "image/png" in output.get("data", {})
             shown += picture
-            parts.append(_output(output, f"{number}.{shown}", _said(cells, place) if picture else ""))
+            parts.append(_output(output, f"{number}.{shown}", caption(cells, place) if picture else ""))
     return Page(name=path.stem, title=title, body="\n".join(parts), entries=tuple(entries))
-
-
-def _said(cells: Sequence[Mapping[str, Any]], place: int) -> str:
-    """What a picture shows, in words: the finding after it, else the heading or sentence before it."""
-    after = next((c for c in cells[place + 1 : place + 3] if c["cell_type"] == "markdown"), None)
-    found = _FINDING.match("".join(after["source"])) if after else None
-    if found:
-        return _plain(found[1].split("\n\n")[0])
-    before = [c for c in cells[:place] if c["cell_type"] == "markdown"]
-    said = _plain("".join(before[-1]["source"]).strip().split("\n\n")[-1]) if before else "Figure"
-    title = _plain("".join(cells[0]["source"]).split("\n")[0])
-    return said if len(said.split()) > 5 else f"{said}. {title}"
-
-
-def _plain(text: str) -> str:
-    """At most two sentences of a text, without headings and links."""
-    bare = re.sub(r"^#+ |\*\*(.*?)\*\*|\[([^\]]*)\]\([^)]*\)", lambda m: m[1] or m[2] or "", text, flags=re.M)
-    return " ".join(re.split(r"(?<=[.。])\s+", bare.replace("\n", " ").strip())[:2])
 
 
 def _highlighted(code: str) -> str:

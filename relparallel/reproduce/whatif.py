@@ -33,7 +33,7 @@ def whatif_page(grid: Grid | None = None) -> Page:
     body = (PARTS / "whatif.html").read_text(encoding="utf-8")
     script = (PARTS / "whatif.js").read_text(encoding="utf-8")
     filled = body.replace("{{GRID}}", json.dumps(known)).replace("{{SCRIPT}}", script)
-    return Page(name="whatif", title="What if?", body=filled, entries=(("What if?", "what-if"),))
+    return Page(name="whatif", title="What if?", body=filled, entries=(("What if?", "what-if"),), alone=True)
 
 
 def _entries(found: Plan) -> list[dict[str, Any]]:

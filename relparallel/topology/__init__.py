@@ -1,4 +1,12 @@
-"""How a cluster is wired: one pure function per design, and the `Topology` they return."""
+"""How a cluster is wired: one pure function per design, and the `Topology` they return.
+
+Where to begin, by question:
+
+- A design by its parameters?  `fat_tree`, `leaf_spine`, ...; the others: `names`; only counted: `describe`.
+- A network of your own?  `as_topology` of a networkx graph; `read` and `write` files of simulators.
+- What does it cost?  `bill_of_materials`. Which parts fail, and how often?  `equipped`.
+- Which way do packets take?  `paths`. Circuits that move?  `schedule_circuits`, `reconfigure`.
+"""
 
 import lazy_loader
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_flag, require_int, require_real
+from relparallel._checks import Result, require_flag, require_int, require_real
 from relparallel.topology._arrays import FloatArray, read_only
 from relparallel.topology.designs.optical import optics
 from relparallel.topology.fabric import Topology
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CircuitSchedule:
+class CircuitSchedule(Result):
     """Circuits chosen for a demand, epoch by epoch, and what they carry."""
 
     matchings: tuple[tuple[tuple[int, int], ...], ...]  #: of every epoch the pairs of groups joined

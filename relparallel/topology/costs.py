@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_real
+from relparallel._checks import Result, require_choice, require_instance, require_real
 from relparallel.published import data_folder
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import names, require_parameters, rules
@@ -41,7 +41,7 @@ _COUNTS: Final = ("switch_ports", "ocs_ports", "host_ports", "transceivers", "ca
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class UnitPrices:
+class UnitPrices(Result):
     """Price and power of one piece of everything that a bill counts.
 
     Parameters
@@ -124,7 +124,7 @@ def unit_prices(name: str = "helios2010") -> UnitPrices:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BillOfMaterials:
+class BillOfMaterials(Result):
     """What a network is built of, with its prices."""
 
     design: str
@@ -183,9 +183,8 @@ class BillOfMaterials:
         rows.loc["total"] = [np.nan, np.nan, self.cost, self.power]
         return rows.rename_axis("item")
 
-    def _repr_html_(self) -> str:
-        head = f"<p>{self.design}: {self.hosts:,} hosts, prices of {self.prices.name}</p>"
-        return head + self.to_frame().to_html(float_format="{:,.6g}".format, na_rep="")
+    def _said(self) -> str:
+        return f"{self.design}: {self.hosts:,} hosts, prices of {self.prices.name}"
 
 
 def bill_of_materials(

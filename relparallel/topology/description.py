@@ -19,7 +19,7 @@ from importlib import import_module
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from relparallel._checks import require_choice
+from relparallel._checks import Result, require_choice
 from relparallel.topology import designs
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.parts import Design
@@ -45,7 +45,7 @@ _MOST: Final = 2**26  # nodes and cables of one topology: about 10 GB of arrays
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Description:
+class Description(Result):
     """What a design promises, by closed forms.
 
     Attributes

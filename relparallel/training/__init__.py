@@ -1,9 +1,13 @@
 """What failures do to a training job, as a function of its parallel strategy.
 
-`failures` names what can fail and how often, `domains` what stops with it under a strategy, `checkpointing`
-and `recovery` what it costs to go on, `goodput` what is left, `crossover` where one choice overtakes another.
-`checkpoint_policies`, `checkpoint_kinds` and `rollback` are about several levels of checkpoints, `redundancy`
-about copies on other nodes.
+Where to begin, by question:
+
+- What fails, how often, and what stops with it?  `failure_model`, `blast_radius`, `network_impact`.
+- What is left of the speed?  `goodput`; simulated, `simulate`; in closed form, `relative_goodput`.
+- How often to write checkpoints?  `checkpoint_interval`; several levels: `Checkpointing`.
+- How many spares?  `spares_needed`. When does another strategy win?  `crossovers`, `break_even_repair`.
+- What does my log say?  `read_failure_log` of failures, `read_run_log` of one run; its laws: `fit_lifetimes`.
+  A log is taken as ``rates`` of `failure_model` and of ``rp.plan``.
 """
 
 import lazy_loader

@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_int, require_real
+from relparallel._checks import Result, require_choice, require_int, require_real
 from relparallel.training._arguments import Real, plain, require_time, require_together
 from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
 from relparallel.training.factors import best_rollback, lost_share
@@ -125,7 +125,7 @@ def availability_optimal_interval(checkpoint: Real, mtbf: Real, restart: Real) -
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EffectiveTime:
+class EffectiveTime(Result):
     """Share of the wall time that becomes saved work: its mean, and its spread over a finite run."""
 
     mean: Real  # over a long run
@@ -278,7 +278,7 @@ def _times(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class VerifiedPattern:
+class VerifiedPattern(Result):
     """Work W between two checkpoints [s], verifications n per checkpoint, and work over expected time."""
 
     interval: float

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_flag, require_instance, require_int
+from relparallel._checks import Result, require_flag, require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.training.failures import ComponentClass, behind, state_copies_lost
@@ -16,7 +16,7 @@ POLICIES: Final = ("restart", "spares", "elastic")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DropRule:
+class DropRule(Result):
     """Whether a job may go on without a failed replica, and who leaves with it."""
 
     allowed: bool  # whether every shard of the training state survives elsewhere
@@ -65,7 +65,7 @@ def drop_rule(strategy: Strategy, reshard: bool = True) -> DropRule:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BlastRadius:
+class BlastRadius(Result):
     """What stops when the worst-placed part of a class fails."""
 
     ranks: int

@@ -22,11 +22,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel._checks import Result
 from relparallel.training._arguments import Real
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Factors:
+class Factors(Result):
     """Factors of the relative goodput; those that are left out keep everything."""
 
     active: Real = 1.0

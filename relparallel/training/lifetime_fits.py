@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
+from relparallel._checks import (
+    Result,
+    require_choice,
+    require_instance,
+    require_int,
+    require_real,
+    require_rng,
+)
 from relparallel.training._arguments import require_time
 from relparallel.training.lifetimes import Lifetime
 
@@ -21,7 +28,7 @@ Times = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LifetimeFit:
+class LifetimeFit(Result):
     """A distribution fitted by maximum likelihood: log T = mu + sigma Z, T in seconds."""
 
     law: str

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import Result, require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.parallel.flows import PairFlows, Wiring
@@ -36,7 +36,7 @@ _NOISE: Final = 1e-12  # of a bandwidth: rounding, not a loss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NetworkImpact:
+class NetworkImpact(Result):
     """What every kind of network part does to one job, and the seconds of a step while everything works."""
 
     parts: tuple[NetworkPart, ...]

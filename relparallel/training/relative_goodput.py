@@ -32,6 +32,7 @@ from relparallel.training.spares import loss_probability
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 @record
@@ -124,6 +125,19 @@ class Goodput(Factors):
     spares: Any  # nodes held back
     interval: Real  # optimal work between checkpoints [s], infinite where nothing stops the whole job
     ceiling: float = 0.0  # no number of spares that was left out reaches more than this
+
+    def _said(self) -> str:
+        shares = np.ravel(self.share)
+        low, high = float(shares.min()), float(shares.max())
+        share = f"{low:.2%}" + (f" to {high:.2%} at {shares.size} repair times" if shares.size > 1 else "")
+        return f"relative goodput {share} with {self.policy}; closed form"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what each factor keeps at the first repair time."""
+        from relparallel.plotting import bars
+
+        kept = self.to_frame().iloc[0].loc["share":"degraded_nodes"]
+        return bars(100 * kept.astype(float), "kept [%]", ax)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per repair time: policy, share, its factors, spares and interval."""

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real
+from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import LONGEST, require_time
 from relparallel.training.failure_readers import CLOCKS, read_rows
 
@@ -20,7 +20,7 @@ Times = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TraceReplay:
+class TraceReplay(Result):
     """Where the time of a job went on a recorded trace, as shares of it that sum to 1."""
 
     interval: float  # work between two checkpoints [s]
@@ -84,7 +84,7 @@ def _recorded(gaps: Sequence[float] | Times) -> Times:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class SpotTrace:
+class SpotTrace(Result):
     """Size of a cluster over time.
 
     Of several sizes at one moment the last one counts from there on; each step of them is a change.

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_real
+from relparallel._checks import Result, require_real
 from relparallel.metrics import Estimate
 from relparallel.training._arguments import require_time, run_percentiles
 from relparallel.units import DAY, HOUR
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 BUCKETS: Final = (
     "productive", "checkpoint", "lost", "detection", "restart", "waiting", "degraded", "planned",
@@ -30,7 +31,7 @@ _WORDS: Final = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class GoodputReport:
+class GoodputReport(Result):
     """Share of the wall time that becomes saved work at full speed, its spread, and where the rest goes.
 
     Over a run of length T that holds many failures the productive share is nearly normal with variance
@@ -103,14 +104,26 @@ class GoodputReport:
             frame["lower"], frame["upper"] = zip(*ends, strict=True)
         return frame
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw where the time goes that is not productive."""
+        from relparallel.plotting import bars
+
+        lost = self.to_frame()["share"].drop("productive")
+        return bars(100 * lost[lost > 0], "share of the time [%]", ax)
+
+    def _said(self) -> str:
+        low, _, high = self.percentiles()
+        return (
+            f"{100 * self.mean:.2f} % of the time is productive; 90 % of runs of "
+            f"{self.horizon / DAY:.0f} days reach {100 * low:.2f} to {100 * high:.2f} %"
+        )
+
     def explain(self) -> str:
         """Say in words what is reached, where the rest goes, and which class of parts decides."""
-        low, _, high = self.percentiles()
         losses = sorted(((self.buckets[name], text) for name, text in _WORDS.items()), reverse=True)
         parts = [f"{100 * share:.2f} % {text}" for share, text in losses if share > 5e-5]
         sentences = [
-            f"{100 * self.mean:.2f} % of the time is productive; 90 % of runs of "
-            f"{self.horizon / DAY:.0f} days reach {100 * low:.2f} to {100 * high:.2f} %.",
+            f"{self._said()}.",
             f"The rest: {', '.join(parts)}." if parts else "Nothing else takes any time.",
         ]
         if "elasticity" in self.importance and len(self.importance):

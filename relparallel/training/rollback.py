@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance
+from relparallel._checks import Result, require_instance
 from relparallel.training._arguments import Real, plain, require_time, run_percentiles
 from relparallel.training._block_kernel import block_times
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
@@ -28,7 +28,7 @@ MOST: Final = 10**6  # checkpoints of one level for one of the next
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rollback:
+class Rollback(Result):
     """Share of the wall time that becomes saved work, and where the rest goes.
 
     The long-run share; its variance over a run times the length of the run [s]; work between two checkpoints

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
-from relparallel._checks import real, record, require_choice, require_int, require_real
+from relparallel._checks import Result, real, record, require_choice, require_int, require_real
 from relparallel.published import data_folder
 from relparallel.training._arguments import LONGEST, MOST_NODES, Real, plain
 from relparallel.training.failure_readers import read_lines
@@ -30,7 +30,7 @@ _DIALECTS: Final = ("events", "mlperf")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class RunLog:
+class RunLog(Result):
     """One run of training: how long its starts took, its steps, and which of them were done again."""
 
     source: str  # file that was read

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice
+from relparallel._checks import Result, require_choice
 from relparallel.training.failure_readers import read_table
 
 _COLUMNS: Final = ("dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id")
@@ -30,7 +30,7 @@ _MOST: Final = 10**7
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StragglerTrace:
+class StragglerTrace(Result):
     """Operations of a run: a row for each, with ``kind``, ``group`` of partners and its own ``seconds``."""
 
     frame: pd.DataFrame

@@ -19,7 +19,7 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.stats import binom
 
-from relparallel._checks import require_instance, require_int, require_real
+from relparallel._checks import Result, require_instance, require_int, require_real
 from relparallel.metrics import Estimate
 from relparallel.parallel import Strategy
 
@@ -135,7 +135,7 @@ def pipeline_slowdown(slow_stages: int, stages: int, micro_batches: int, factor:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SlowRanks:
+class SlowRanks(Result):
     """Slowdown of a job in which some ranks stay slow."""
 
     mean: float  # over jobs

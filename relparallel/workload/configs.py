@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import Result, require_instance, require_int
 from relparallel.workload.transformer import LatentAttention, Transformer
 
 _NAMES: Final = {
@@ -64,7 +64,7 @@ _WINDOW: Final = "attention windows of {} tokens are priced as attention to the 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ModelConfig:
+class ModelConfig(Result):
     """A model that was read from a file: its name, its sizes, and what of the file was not modelled."""
 
     name: str

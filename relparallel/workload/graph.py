@@ -15,14 +15,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_choice, require_instance, require_int
+from relparallel._checks import Result, require_choice, require_instance, require_int
 from relparallel.topology import _arrays
 
 AMOUNTS: Final = ("forward", "backward", "parameter_bytes", "activation_bytes")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Layered:
+class Layered(Result):
     """Named layers or operators joined by directed edges without cycles: what its dataclasses share."""
 
     names: tuple[str, ...]
@@ -194,11 +194,6 @@ class LayerGraph(Layered):
         work = f"{total['forward'] + total['backward']:.4g} {self.unit}"
         return (
             f"<LayerGraph {self.title}: {size}, {work}, {total['parameter_bytes']:.4g} bytes of parameters>"
-        )
-
-    def _repr_html_(self) -> str:
-        return f"<p>{repr(self)[1:-1]}</p>" + self.to_frame().to_html(
-            float_format="{:.6g}".format, max_rows=20
         )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import pandas as pd
 
-from relparallel._checks import require_choice, require_instance
+from relparallel._checks import Result, require_choice, require_instance
 from relparallel.hardware import Accelerator
 
 KINDS: Final = ("contraction", "normalisation", "element-wise")
@@ -57,7 +57,7 @@ def _of_phase(phase: str, forward: int, backward: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OperatorTable:
+class OperatorTable(Result):
     """All operators of a model, for one pass of one batch; ``element_bytes`` is the width of a number."""
 
     name: str

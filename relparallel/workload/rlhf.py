@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import Result, require_instance, require_int
 from relparallel.workload.precision import state_bytes_per_parameter
 from relparallel.workload.transformer import Transformer
 
@@ -23,7 +23,7 @@ class Phase:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MixedWorkload:
+class MixedWorkload(Result):
     """Phases that follow each other, and the bytes of the models and the cache in memory meanwhile."""
 
     phases: tuple[Phase, ...]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from relparallel._checks import (
+    Result,
     each,
     instance,
     real,
@@ -112,7 +113,7 @@ def span(entry: Dimension, sizes: Mapping[str, int]) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TileGroup:
+class TileGroup(Result):
     """Connected operators, run tile by tile of the last output.
 
     ``loads`` and ``stores`` are words from and to memory by tensor, over all tiles; ``footprint`` words on
@@ -133,7 +134,7 @@ class TileGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TileSchedule:
+class TileSchedule(Result):
     """Groups that a chain of operators is divided into."""
 
     groups: tuple[TileGroup, ...]

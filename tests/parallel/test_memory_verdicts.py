@@ -78,7 +78,7 @@ def test_tables():
     need = memory(GPT3, SPLIT, 1536)
     assert need.to_frame()["total"].tolist() == need.total.tolist()
     assert "parameters" in need._repr_html_()
-    assert "nvme" not in need._repr_html_()
+    assert "GB on the largest of" in repr(need)
 
 
 def test_a_cluster_without_accelerators_is_refused():

@@ -15,6 +15,7 @@ from relparallel.__main__ import main
             ["--jobs N", "--executor ADDRESS", "--force", "--quick", "NAME=VALUE", "--output-dir DIR", "130"],
         ),
         (["ledger", "--help"], ["--csv FILE", "held against"]),
+        (["--version"], ["relparallel 0."]),
     ],
 )
 def test_help_explains_the_commands(capsys, arguments, told):

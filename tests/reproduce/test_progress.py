@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from relparallel.reproduce.progress import LiveProgress, Progress, progress_on
+from relparallel.reproduce.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -13,7 +13,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(progress: LiveProgress) -> list[str]:
+def shown(progress: Progress) -> list[str]:
     console = Console(file=io.StringIO(), width=100)
     console.print(progress.rows.get_renderable())
     return [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
@@ -24,11 +24,6 @@ def clock(monkeypatch):
     times = {"now": 100.0}
     monkeypatch.setattr("relparallel.reproduce.progress.monotonic", lambda: times["now"])
     return times
-
-
-def test_the_stream_decides():
-    assert type(progress_on(io.StringIO(), {}, 0)) is Progress
-    assert type(progress_on(Terminal(), {}, 0)) is LiveProgress
 
 
 def test_lines_tell_what_runs_and_how_it_ended(clock):
@@ -50,7 +45,7 @@ def test_lines_tell_what_runs_and_how_it_ended(clock):
 
 
 def test_the_table_tells_what_runs_and_is_over(clock):
-    progress = LiveProgress(Terminal(), {"41_first": None, "42_second": 8.0, "43_third": None}, 5)
+    progress = Progress(Terminal(), {"41_first": None, "42_second": 8.0, "43_third": None}, 5)
     assert len(shown(progress)) == 1
     assert "0 of 3, 5 up to date" in shown(progress)[0]
     progress.started("41_first")
@@ -69,7 +64,7 @@ def test_the_table_tells_what_runs_and_is_over(clock):
 
 def test_the_terminal_is_left_in_order():
     terminal = Terminal()
-    with LiveProgress(terminal, {"41_first": None}) as progress:
+    with Progress(terminal, {"41_first": None}) as progress:
         progress.started("41_first")
         progress.ended("41_first", "")
     assert "41_first" in terminal.getvalue()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from relparallel.__main__ import main
-from relparallel.reproduce import NotebookError, RunnerBusyError, record, run_figures, stores
+from relparallel.reproduce import NotebookError, RunnerBusyError, record, run_figures
 from relparallel.reproduce.notebook import read
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -271,5 +271,5 @@ def test_failures_of_the_disk_are_reported(two, pretend, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(stores, "replace_file", full)
+    monkeypatch.setattr(record, "replace_file", full)
     assert "No space left" in two.run("41", pool=pretend.pool).failed["41_first"]

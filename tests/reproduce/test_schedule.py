@@ -6,8 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from relparallel.reproduce.execute import Outcome, Task
-from relparallel.reproduce.schedule import outcomes
+from relparallel.reproduce.execute import Outcome, Task, outcomes
 
 
 class Fragile(Executor):

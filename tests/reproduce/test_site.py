@@ -49,6 +49,14 @@ def test_no_page_asks_a_network_for_anything(built):
         assert "url(http" not in text
 
 
+def test_the_what_if_page_needs_no_other_file(built):
+    """It can be sent by mail: style, script and data are inside."""
+    page = next(path for path in built if path.stem == "whatif").read_text(encoding="utf-8")
+    assert re.findall(r"<link\b|\bsrc=|@import|url\(|\bfetch\(|XMLHttpRequest|\bimport\(", page) == []
+    assert "--ink: #1f2328" in page
+    assert "const GRID = [{" in page
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_picture_of_a_notebook_is_described_and_every_formula_converted(path):
     page = notebook_page(path, set())

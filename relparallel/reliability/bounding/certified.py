@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_int, require_real
+from relparallel._checks import Result, require_choice, require_int, require_real
 from relparallel.reliability.bounding.anytime import FIRST, anytime_bracket
 from relparallel.reliability.bounding.cut_bounds import (
     disjoint_cuts,
@@ -45,7 +45,7 @@ _ROUNDING: Final = 1e-10  # relative; more than that of the frontier DP of a nar
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bounds:
+class Bounds(Result):
     """A bracket that holds the unreliability for certain: the best of those of each method that was tried."""
 
     lower: float
@@ -68,10 +68,6 @@ class Bounds:
         return pd.DataFrame(
             [(name, low, high) for name, (low, high) in rows], columns=["method", "lower", "upper"]
         )
-
-    def _repr_html_(self) -> str:
-        """The table of `to_frame`, probabilities to six digits."""
-        return str(self.to_frame().to_html(index=False, float_format="{:.6g}".format))
 
 
 def bounds(

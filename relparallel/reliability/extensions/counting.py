@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_probability
+from relparallel._checks import Result, require_choice, require_instance, require_int, require_probability
 from relparallel.reliability.extensions.srlg import absorbed, swept
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import Compiled, compiled
@@ -75,7 +75,8 @@ def in_fractions(problem: Problem, reductions: bool, max_states: int) -> Reliabi
     if problem.groups:
         always, left, shared = absorbed(problem, problem.groups)
         found = swept(compiled(left, reductions=False), left, shared, max_states)
-        return exactly(*map(Fraction, series(always, found)), "exact")
+        works, fails = series(always, found)
+        return exactly(Fraction(works), Fraction(fails), "exact")
     given = [(q.denominator - q.numerator, q.numerator) for q in down]
     works = Fraction(weigh(problem, given, max_states, reductions), every)
     return exactly(works, 1 - works, "exact")
@@ -106,7 +107,7 @@ def _unused(structure: Compiled, slots: Sequence[Weights]) -> list[Weights]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class SurvivalSignature:
+class SurvivalSignature(Result):
     """Numbers of sets of working parts that connect the terminals, by working parts of every class.
 
     ``counts`` are exact integers, object array [M_1 + 1, ..., M_c + 1]: entry (l_1, ..., l_c) counts the sets

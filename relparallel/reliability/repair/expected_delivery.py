@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_flag, require_instance, require_int, require_real
+from relparallel._checks import Result, require_flag, require_instance, require_int, require_real
 from relparallel.metrics import survival
 from relparallel.reliability.problem import LinkChance, NodeChance, read_problem
 from relparallel.reliability.repair.likely_states import likely_states, orbits_of_sets
@@ -35,7 +35,7 @@ _MOST_UNITS: Final = 2**20  # of the smallest capacity in the largest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Performability:
+class Performability(Result):
     """Expected value and distribution of what a network delivers, between proved bounds.
 
     ``delivered`` [values] falls, with the ``probability`` of each; ``remainder`` bounds that of all states
@@ -95,9 +95,8 @@ class Performability:
             }
         )
 
-    def _repr_html_(self) -> str:
-        head = f"<p>expected value in [{self.lower:.9g}, {self.upper:.9g}] from {self.states} states</p>"
-        return head + str(self.to_frame().to_html(index=False, float_format="{:.6g}".format))
+    def _said(self) -> str:
+        return f"expected value in [{self.lower:.9g}, {self.upper:.9g}] from {self.states} states"
 
 
 def performability(

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import block_array, csr_array
 
-from relparallel._checks import instance, real, record, require_instance, require_int, whole
+from relparallel._checks import Result, instance, real, record, require_instance, require_int, whole
 from relparallel.reliability.repair.stationary import stationary_distribution
 
 FloatArray = NDArray[np.float64]
@@ -124,7 +124,7 @@ def repair_chain(parts: Sequence[RepairedParts], crews: int | None = None) -> Re
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RepairChain:
+class RepairChain(Result):
     """What a system of repaired parts does over time, from the rates between its states [1/s].
 
     ``down`` [states, classes]: parts of each class that are down, none in the first state.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numba
 
+from relparallel._checks import Result
 from relparallel.metrics import binomial_estimate
 from relparallel.reliability.result import Estimator
 
@@ -118,7 +119,7 @@ def share_interval(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class UnreliabilityEstimate:
+class UnreliabilityEstimate(Result):
     """An estimate of the unreliability with the interval that holds it with the confidence stated.
 
     ``bias_bound`` is what the interval was widened by for what samples cannot show: cuts left out
@@ -146,7 +147,3 @@ class UnreliabilityEstimate:
 
         names = ("method", "value", "lower", "upper", "relative_error", "bias_bound", "samples", "work")
         return pd.DataFrame({name: [getattr(self, name)] for name in names})
-
-    def _repr_html_(self) -> str:
-        """The table of `to_frame`, numbers to six digits."""
-        return str(self.to_frame().to_html(index=False, float_format="{:.6g}".format))

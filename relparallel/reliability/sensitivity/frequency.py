@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_int, require_real
+from relparallel._checks import Result, require_int, require_real
 from relparallel.reliability.exact import evaluate
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import Terminals, links_of, nodes_of, read_values
@@ -37,7 +37,7 @@ Times = ArrayLike | Mapping[Any, float] | str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class RepairableNetwork:
+class RepairableNetwork(Result):
     """Steady state of a network whose parts fail and are repaired; arrays have one entry per part.
 
     ``names`` are the pair of labels of a link (all its parallel cables) and the label of a node; ``birnbaum``

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice
+from relparallel._checks import Result, require_choice
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import compiled
 from relparallel.reliability.problem import FIELDS, Problem
@@ -44,6 +44,7 @@ from relparallel.topology import Topology, as_topology
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
+    from matplotlib.axes import Axes
 
 FloatArray = NDArray[np.float64]
 Gradient = Callable[[Problem], tuple[float, FloatArray]]  # U, and U(down) - U(up) of links, then nodes
@@ -58,7 +59,7 @@ _MOST: Final = 12  # groups whose states are gone through
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Importance:
+class Importance(Result):
     """Importance of parts; arrays have one entry per part, links first.
 
     Attributes
@@ -151,6 +152,9 @@ class Importance:
         link, node = (np.where(part[:, 1:] > 0, 0.5, part) for part in (self.problem.link, self.problem.node))
         return self.gradient(replace(self.problem, link=link, node=node))[1][self.part]
 
+    def _said(self) -> str:
+        return f"{len(self.part)} parts of a network with unreliability {self.unreliability:.6g}"
+
     def to_frame(self, by: Measure = "criticality") -> pd.DataFrame:
         """One row per part, the most important one first.
 
@@ -172,9 +176,12 @@ class Importance:
                 raise
         return pd.DataFrame(table | measures).iloc[ranked(measures[by])].reset_index(drop=True)
 
-    def _repr_html_(self) -> str:
-        """The table of `to_frame`, to six digits."""
-        return str(self.to_frame().to_html(index=False, float_format="{:.6g}".format))
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the parts that decide most often."""
+        from relparallel.plotting import bars
+
+        table = self.to_frame().set_index("part")["criticality"]
+        return bars(table, "chance that the part decides, given a failure", ax)
 
 
 def ranked(values: FloatArray) -> NDArray[np.int64]:

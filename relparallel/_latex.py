@@ -1,0 +1,101 @@
+"""Texts and tables of a notebook as LaTeX. Only the standard library is imported."""
+
+import re
+from html.parser import HTMLParser
+from typing import Final
+
+_TOKENS: Final = re.compile(
+    r"\$(?P<math>[^$]+)\$|`(?P<code>[^`]+)`|\*\*(?P<bold>.+?)\*\*|\*(?P<italic>[^*\n]+)\*"
+    r"|\[(?P<link>[^\]]*)\]\([^)]*\)|(?P<special>[#%&_{}~^\\$<>|])|(?P<other>[^\x00-\x7f])",
+    re.S,
+)
+_SPECIAL: Final = {
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", "–": "--", "…": r"\dots{}", "“": "``", "”": "''",
+    "×": r"\(\times\)", "·": r"\(\cdot\)", "→": r"\(\to\)", "µ": r"\(\mu\)", "±": r"\(\pm\)",
+    "≥": r"\(\ge\)", "≤": r"\(\le\)", "√": r"\(\surd\)", "°": r"\(^\circ\)", "−": r"\(-\)", "⁻": r"\(^-\)",
+    "ö": r'\"o', "λ": r"\(\lambda\)", **{digit: rf"\(^{k}\)" for k, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
+}  # fmt: skip
+_WIDE: Final = 26  # characters from which a column shares the room that the others leave
+_CHARACTER: Final = 0.0085  # of the line, that a character takes
+
+
+def latex(markdown: str) -> str:
+    """Text of a notebook as LaTeX: formulas stay, emphasis and code are set, special characters escaped."""
+
+    def put(found: re.Match[str]) -> str:
+        kind, text = found.lastgroup, found[found.lastgroup or 0]
+        match kind:
+            case "math":
+                return f"${text}$"
+            case "code":
+                return rf"\texttt{{{latex(text)}}}"
+            case "bold":
+                return rf"\textbf{{{latex(text)}}}"
+            case "italic":
+                return rf"\emph{{{latex(text)}}}"
+            case "link":
+                return latex(text)
+        return _SPECIAL.get(text, f"\\{text}" if kind == "special" else text)
+
+    return _TOKENS.sub(put, markdown)
+
+
+class _Table(HTMLParser):
+    """Rows of the one table of a text; a cell over several rows is blank in all but the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.heads, self.open = 0, False
+        self.below: dict[int, int] = {}  # rows that the cell above still covers, by column
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("th", "td"):
+            row, given = self.rows[-1], dict(attrs)
+            while self.below.get(len(row), 0):
+                self.below[len(row)] -= 1
+                row.append("")
+            self.below[len(row)] = int(given.get("rowspan") or 1) - 1
+            row += [""] * int(given.get("colspan") or 1)
+            self.open, self.place = True, len(row) - int(given.get("colspan") or 1)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open = self.open and tag not in ("th", "td")
+        self.heads = len(self.rows) if tag == "thead" else self.heads
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.rows[-1][self.place] += data
+
+
+def latex_table(shown: str) -> str:
+    """The HTML table of a notebook as a ``longtable``; numbers to the right, long texts share the room."""
+    parser = _Table()
+    parser.feed(re.sub(r"<style.*?</style>", "", shown, flags=re.S))
+    lines = [" & ".join(latex(cell.strip()) for cell in row) + r" \\" for row in parser.rows]
+    widths, sides, long = [], [], []
+    for column in zip(*parser.rows, strict=True):
+        head, body = " ".join(column[: parser.heads]), column[parser.heads :]
+        most = max(map(len, body))
+        long.append(most if most >= _WIDE else 0)
+        widths.append(0.0 if long[-1] else _CHARACTER * max(most, *map(len, head.split() or [""]), 1) + 0.004)
+        numeric = all(re.fullmatch(r"[-+−\d.,e%× ]*", cell) for cell in body)
+        sides.append("left" if numeric else "right")
+    room = 1 - 0.012 * len(widths) - sum(widths)
+    widths = [width or room * most / sum(long) for width, most in zip(widths, long, strict=True)]
+    kinds = "".join(
+        rf">{{\ragged{side}\arraybackslash}}p{{{width:.3f}\linewidth}}"
+        for side, width in zip(sides, widths, strict=True)
+    )
+    lines = [
+        r"\toprule",
+        *lines[: parser.heads],
+        r"\midrule",
+        r"\endhead",
+        *lines[parser.heads :],
+        r"\bottomrule",
+    ]
+    return "\n".join([rf"{{\scriptsize\begin{{longtable}}{{{kinds}}}", *lines, r"\end{longtable}}", ""])

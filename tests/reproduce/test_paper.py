@@ -1,0 +1,102 @@
+"""The skeleton of the paper: every file, source and table that it names exists, and LaTeX can read it."""
+
+import csv
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from relparallel._latex import latex, latex_table
+from relparallel.plotting import save
+from relparallel.reproduce.notebook import read
+from relparallel.reproduce.paper import SECTIONS, TABLES, paper
+
+ROOT = Path(__file__).parents[2]
+FIGURES = ROOT / "figures"
+NOTEBOOKS = [read(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+with (ROOT / "data" / "literature.csv").open(encoding="utf-8") as file:
+    SOURCES = list(csv.DictReader(file))
+SAVED = {path.stem for path in (FIGURES / "tables").glob("*.tex")}
+FILES = paper(NOTEBOOKS, SOURCES, SAVED)
+PAPER = FILES["paper.tex"]
+
+
+def test_what_is_committed_is_what_the_notebooks_give():
+    """``make figures`` writes both anew whenever a notebook has changed."""
+    assert {name: (FIGURES / name).read_text("utf-8") for name in FILES} == FILES
+    assert paper(NOTEBOOKS, SOURCES, SAVED) == FILES
+
+
+def test_every_figure_and_table_exists_and_each_is_shown_once():
+    drawn = re.findall(r"\\includegraphics\{([^}]*)\}", PAPER)
+    kept = {path.name for path in FIGURES.glob("*.pdf") if path.name[0] in "01234"}
+    assert sorted(drawn) == sorted(kept)
+    assert sorted(re.findall(r"\\input\{tables/([^}]*)\}", PAPER)) == sorted(
+        name for name in SAVED if name[0] in "01234"
+    )
+    assert not {name for name in SAVED if (FIGURES / f"{name}.svg").exists()}
+
+
+def test_every_source_is_in_the_bibliography_and_every_section_has_its_notebooks():
+    entries = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "data" / "references.bib").read_text("utf-8"), re.M))
+    cited = re.findall(r"\\cite\{([^}]*)\}", PAPER)
+    assert set(cited) <= entries
+    assert len(cited) == len(set(cited)) > 150
+    assert re.findall(r"\\section\{([^}]*)\}", PAPER)[:4] == list(SECTIONS.values())
+    numbers = [one.name[:2] for one in NOTEBOOKS if one.name[0] in SECTIONS]
+    assert re.findall(r"\\label\{sec:(\d\d)\}", PAPER) == numbers
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_braces_environments_and_formulas_are_closed_and_all_letters_known(name):
+    text = re.sub(r"\\[\\{}$%&#_]", "", FILES[name])
+    depth = 0
+    for mark in re.findall(r"[{}]", text):
+        depth += 1 if mark == "{" else -1
+        assert depth >= 0
+    assert depth == 0
+    assert text.count("$") % 2 == 0
+    assert sorted(re.findall(r"\\begin\{(\w+)", text)) == sorted(re.findall(r"\\end\{(\w+)", text))
+    assert sorted(set(re.findall(r"[^\x00-\x7f]", text))) == []
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_has_the_cells_that_the_notebook_shows(name):
+    """As many ampersands in every line, and a line for every row."""
+    lines = [line for line in FILES[f"tables/{name}.tex"].splitlines() if line.endswith(r" \\")]
+    assert len({len(re.findall(r"(?<!\\)&", line)) for line in lines}) == 1
+    assert len(lines) >= 3
+
+
+def test_text_becomes_latex():
+    assert latex("**50 %** of `a_b` at $x_1 < 2$, [here](there.md)") == (
+        r"\textbf{50 \%} of \texttt{a\_b} at $x_1 < 2$, here"
+    )
+    assert latex("1 × 10⁻³") == r"1 \(\times\) 10\(^-\)\(^3\)"
+
+
+def test_a_table_keeps_merged_cells_apart(tmp_path, monkeypatch):
+    frame = pd.DataFrame(
+        {"x": [1, 2, 3]}, index=pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b & c", 1)])
+    )
+    lines = latex_table(frame.to_html()).splitlines()
+    assert lines[5:8] == [r"a & 1 & 1 \\", r" & 2 & 2 \\", r"b \& c & 1 & 3 \\"]
+    monkeypatch.setenv("RELPARALLEL_FIGURES", str(tmp_path))
+    save(frame, "99-own")
+    assert (tmp_path / "tables" / "99-own.tex").read_text().splitlines() == lines
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_it_compiles(tmp_path):
+    shutil.copytree(FIGURES, tmp_path / "figures", ignore=shutil.ignore_patterns("*.svg"))
+    shutil.copytree(ROOT / "data", tmp_path / "data", ignore=shutil.ignore_patterns("*.csv"))
+    for name, text in FILES.items():
+        (tmp_path / "figures" / name).write_text(text, encoding="utf-8")
+    latex_run = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper"]
+    for command in (latex_run, ["bibtex", "paper"], latex_run, latex_run):
+        subprocess.run(command, cwd=tmp_path / "figures", check=True, capture_output=True)
+    log = (tmp_path / "figures" / "paper.log").read_text("latin-1")
+    assert "undefined" not in log
