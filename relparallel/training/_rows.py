@@ -127,25 +127,16 @@ def rows(
     most = int(load + _SPREAD * np.sqrt(load * widest)) + 8 * widest + 1  # more missing nodes than occur
     survive = [[level.survival(d.component.level) for level in levels] for d in domains]
     job = Rows(
-        rate=rate,
-        nodes=nodes,
+        rate=rate, nodes=nodes, repair=repair,
         back=np.array([recovery.goes_back(d, shape) for d in domains], np.bool_),
         survive=np.array(survive, np.float64).reshape(len(domains), len(levels)),
         detection=_column([d.component for d in domains], "detection"),
-        repair=repair,
         slowdown=_column([d.component for d in domains], "slowdown"),
-        cost=_column(levels, "cost"),
-        restart=_column(levels, "restart"),
-        delay=_column(levels, "delay"),
-        every=np.array((*chosen.every, 1), np.int64),
-        interval=float(chosen.interval),
-        speed=recovery.speed(shape, min(shape.nodes, most)),
-        total=shape.nodes,
-        spares=spares,
-        hot=recovery.hot,
-        pause=float(recovery.pause),
-        restart_fixed=float(recovery.restart),
-    )
+        cost=_column(levels, "cost"), restart=_column(levels, "restart"), delay=_column(levels, "delay"),
+        every=np.array((*chosen.every, 1), np.int64), interval=float(chosen.interval),
+        speed=recovery.speed(shape, min(shape.nodes, most)), total=shape.nodes, spares=spares,
+        hot=recovery.hot, pause=float(recovery.pause), restart_fixed=float(recovery.restart),
+    )  # fmt: skip
     if checkpointing.interval is not None or np.isinf(job.interval):
         return job
     pace = job.outside_pauses().running(recovery.waits)[1] * job.slow_parts()
