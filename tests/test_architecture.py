@@ -35,10 +35,10 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BUDGET = {
     "atlas": 670, "claims": 5000, "communication": 3220, "derive": 680, "drawing": 1150, "hardware": 460,
     "metrics": 2990, "optimize": 7550, "planning": 670, "parallel": 8930, "reliability": 11860,
-    "reproduce": 2070, "topology": 6460, "training": 10430, "workload": 3210, "modules": 2060,
+    "reproduce": 2070, "topology": 6460, "training": 9880, "workload": 3210, "modules": 2060,
 }  # fmt: skip
-MOST_LINES = 67360
-MOST_PUBLIC_NAMES = 450
+MOST_LINES = 66810
+MOST_PUBLIC_NAMES = 445
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
