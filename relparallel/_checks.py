@@ -27,6 +27,10 @@ from functools import partial
 from typing import Any, Final, dataclass_transform
 
 import numpy as np
+from numpy.typing import NDArray
+
+MOST_BYTES: Final = 1024.0  # of one number, in any format
+MOST_DEVICES: Final = 2**24  # more than any cluster has
 
 
 def require_int(*, at_least: int | None = None, at_most: int | None = None, **named: Any) -> Any:
@@ -73,6 +77,71 @@ def require_instance(kind: type | tuple[type, ...], /, **named: Any) -> Any:
 def require_rng(**named: Any) -> Any:
     """Return the named arguments if each is a ``numpy.random.Generator``."""
     return _each(named, _generator)
+
+
+def require_number(
+    *, above: float | None = None, at_least: float | None = None, below: float | None = None,
+    at_most: float | None = None, infinite: bool = False, **named: Any,
+) -> Any:  # fmt: skip
+    """Return the named arguments as floats; arrays are refused."""
+    return _each(named, _number, (above, at_least, below, at_most), infinite)
+
+
+def require_column(
+    name: str, values: Any, size: int, *, above: float | None = None, at_least: float | None = None
+) -> NDArray[np.float64]:
+    """Return float64 of shape (size,) from one number or ``size`` of them."""
+    array = np.asarray(require_real(above=above, at_least=at_least, **{name: values}))
+    if array.shape not in ((), (size,)):
+        raise ValueError(f"{name} must be one number or {size} of them, got shape {array.shape}")
+    return np.broadcast_to(array, (size,)).astype(np.float64)
+
+
+def require_indices(name: str, values: Any, below: int | None = None) -> NDArray[np.int64]:
+    """Return a list of whole numbers as int64, in [0, below) where a limit is given."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(f"{name} must be a list of integers, got {values!r}")
+    array = array.astype(np.int64)
+    if below is not None and array.size and (array.min() < 0 or array.max() >= below):
+        raise ValueError(f"{name} must be at least 0 and below {below}, got {values!r}")
+    return array
+
+
+def require_whole(*, at_least: float, at_most: float = 2.0**53, infinite: bool = False, **named: Any) -> Any:
+    """Return the named arguments, numbers or arrays, as float64 arrays of whole numbers, at most 2**53."""
+    checked = []
+    for name, value in named.items():
+        number = require_real(at_least=at_least, infinite=infinite, **{name: value})
+        finite: dict[str, Any] = {name: np.where(np.isinf(number), at_most, number)}
+        require_real(at_most=at_most, **finite)
+        if np.any(number != np.floor(number)):
+            raise ValueError(f"{name} must be whole, got {value!r}")
+        checked.append(np.asarray(number))
+    return checked[0] if len(checked) == 1 else checked
+
+
+def bare(values: Any) -> Any:
+    """Return an array of one number as a float, any other array as it is."""
+    array = np.asarray(values, dtype=np.float64)
+    return float(array) if array.ndim == 0 else array
+
+
+def require_callable(**named: Any) -> None:
+    """Refuse what cannot be called."""
+    for name, value in named.items():
+        if not callable(value):
+            raise TypeError(f"{name} must be a function, got {value!r}")
+
+
+def require_broadcast(**named: Any) -> None:
+    """Refuse arrays whose shapes do not broadcast against each other."""
+    shapes = {name: np.shape(value) for name, value in named.items()}
+    try:
+        np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        given = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"{', '.join(shapes)} must have shapes that broadcast, got {given}") from None
 
 
 def _each(named: dict[str, Any], check: Any, *allowed: Any) -> Any:
@@ -148,6 +217,13 @@ def _real(name: str, value: Any, bounds: Bounds, infinite: bool, allowed: str | 
     return float(array) if array.ndim == 0 else array
 
 
+def _number(name: str, value: Any, bounds: Bounds, infinite: bool) -> float:
+    number = _real(name, value, bounds, infinite)
+    if not isinstance(number, float):
+        raise TypeError(f"{name} must be one number, got {value!r}")
+    return number
+
+
 def _inside(
     value: float, above: float | None, at_least: float | None, below: float | None, at_most: float | None
 ) -> bool:
@@ -187,7 +263,7 @@ def whole(
 
 def real(*, default: Any = dataclasses.MISSING, **bounds: Any) -> Any:
     """Field of a `record`: one number inside the bounds of `require_real`."""
-    return _field(partial(_one_real, bounds), default)
+    return _field(partial(require_number, **bounds), default)
 
 
 def reals(*, default: Any = dataclasses.MISSING, **bounds: Any) -> Any:
@@ -247,11 +323,6 @@ def record(cls: Any = None, /, *, eq: bool = True, slots: bool = True) -> Any:
 
     cls.__post_init__ = checked
     return dataclasses.dataclass(frozen=True, kw_only=True, eq=eq, slots=slots)(cls)
-
-
-def _one_real(bounds: dict[str, Any], **named: Any) -> None:
-    """Refuse what is not one number inside the bounds."""
-    require_instance(float, **dict.fromkeys(named, require_real(**named, **bounds)))
 
 
 def _tuple_of(kind: type | tuple[type, ...], **named: Any) -> None:

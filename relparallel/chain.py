@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_flag, require_instance, require_int
 
-__all__ = ["Chains", "best_chains"]
+__all__ = ["best_chains"]
 
 FloatArray = NDArray[np.float64]
 Group = tuple[int, int, int]
@@ -23,21 +23,9 @@ Cost = Callable[[int, int, int], tuple[ArrayLike, ArrayLike]]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Chains:
-    """Least values of chains, and their groups.
+    """Least values of chains by devices, first item and item behind the last, infinite where there is none.
 
-    Parameters
-    ----------
-    values : ndarray
-        Least value by devices, first item, and item behind the last one; infinite where there is no chain.
-    last_start, last_devices : ndarray
-        Where the last group of that chain begins, and its devices.
-
-    Examples
-    --------
-    >>> times = np.array([3.0, 1.0, 2.0])
-    >>> found = best_chains(3, lambda stop, used, k: (0.0, np.cumsum(times[:stop][::-1])[::-1]), devices=2)
-    >>> found.value, found.groups()
-    (3.0, ((0, 1, 1), (1, 3, 1)))
+    ``last_start`` and ``last_devices``: where the last group of that chain begins, and its devices.
     """
 
     values: FloatArray
@@ -94,11 +82,8 @@ def best_chains(
     Notes
     -----
     ``F(m, j) = min over i < j, k <= m of max(F(m - k, i) + add, floor)``, exact because a smaller value
-    before never makes a larger one after. O(n^2 m^2), and n times that for every start.
-
-    References
-    ----------
-    Narayanan et al., "PipeDream", SOSP 2019, section 3.1.
+    before never makes a larger one after. O(n^2 m^2), and n times that for every start. Narayanan et al.,
+    "PipeDream", SOSP 2019, section 3.1.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from relparallel._checks import require_instance, require_int, require_real
-from relparallel.parallel import Timeline
+from relparallel.parallel.timeline import Timeline
 from relparallel.plotting import PALETTE
 
 __all__ = ["draw_timeline", "label_kinds"]
@@ -81,10 +81,8 @@ def label_kinds(timeline: Timeline, ax: Axes) -> None:
 
     Parameters
     ----------
-    timeline : Timeline
-        What was drawn.
-    ax : Axes
-        Where.
+    timeline, ax : Timeline, Axes
+        What was drawn, and where.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from typing import Any, Final, get_args
 import pandas as pd
 
 from relparallel._checks import require_flag, require_instance
-from relparallel.claims import Claim, Theorem, compute, find_claim, theorems
+from relparallel.claims.registry import Claim, Theorem, compute, find_claim, theorems
 from relparallel.published import PUBLISHED, Fact, Number, Origin, agrees, data_folder, facts
 
 __all__ = ["COLUMNS", "check", "ledger", "print_ledger", "summary", "systems"]

@@ -1,7 +1,6 @@
 """How every figure of the collection looks and is stored: one palette, two widths, direct labels, same bytes.
 
-`figure` makes a sized figure, `label_line` names a curve at its end, `save` writes SVG and PDF that do not
-differ between two runs. Colours are those of Okabe and Ito, which every kind of colour vision tells apart.
+Colours are those of Okabe and Ito, which every kind of colour vision tells apart.
 """
 
 import os
@@ -21,7 +20,7 @@ from matplotlib.text import Annotation
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 
-__all__ = ["PALETTE", "figure", "figures_folder", "label_line", "mark", "save", "style"]
+__all__ = ["PALETTE", "figure", "label_line", "mark", "save"]
 
 PALETTE: Final[dict[str, str]] = {
     "blue": "#0072B2",
@@ -40,15 +39,8 @@ WIDTHS: Final[dict[str, float]] = {"single": 3.35, "double": 7.0}  # inches: one
 _SIGNIFICANT: Final = 7  # digits of plotted data: last bits that differ between machines never reach a file
 
 
-def style() -> None:
-    """Set the collection's matplotlib style: small type, no box, light grid, reproducible vector output.
-
-    Examples
-    --------
-    >>> style()
-    >>> mpl.rcParams["svg.hashsalt"]
-    'relparallel'
-    """
+def _style() -> None:
+    """Set the collection's matplotlib style: small type, no box, light grid, reproducible vector output."""
     sns.set_theme(context="paper", style="ticks", palette=list(PALETTE.values()))
     mpl.rcParams.update(
         {
@@ -114,7 +106,7 @@ def figure(
     require_choice(tuple(WIDTHS), width=width)
     require_real(height=height, above=0)
     require_int(rows=rows, columns=columns, at_least=1)
-    style()
+    _style()
     return plt.subplots(rows, columns, figsize=(WIDTHS[width], height), **options)
 
 
@@ -125,16 +117,12 @@ def label_line(
 
     Parameters
     ----------
-    ax : Axes
-        Where the curve is drawn.
-    line : Line2D
-        The curve.
+    ax, line : Axes, Line2D
+        The curve, and where it is drawn.
     text : str
         Its name.
-    at : int
-        Index of the point that is labelled; the last by default.
-    offset : (float, float)
-        Shift in points.
+    at, offset : int, (float, float)
+        Index of the point that is labelled, the last by default; shift in points.
 
     Returns
     -------
@@ -162,16 +150,10 @@ def mark(
 
     Parameters
     ----------
-    ax : Axes
-        Where to draw.
-    x, y : float
-        The point, in data units.
-    text : str
-        What it is, with its value and unit.
-    offset : (float, float)
-        Shift of the text in points.
-    color : str
-        Colour of dot and text.
+    ax, x, y : Axes, float, float
+        Where to draw: the point in data units.
+    text, offset, color : str, (float, float), str
+        What it is, with its value and unit; shift of the text in points; colour of dot and text.
 
     Returns
     -------
@@ -187,47 +169,22 @@ def mark(
     require_instance(Axes, ax=ax)
     require_instance(str, text=text)
     require_real(x=x, y=y)
-    ax.plot(
-        [x],
-        [y],
-        marker="o",
-        markersize=4,
-        color=color,
-        markeredgecolor="white",
-        markeredgewidth=0.6,
-        zorder=5,
-    )
+    edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.6}
+    ax.plot([x], [y], marker="o", markersize=4, color=color, zorder=5, **edge)
     return _note(ax, x, y, text, offset, color)
 
 
 def _note(ax: Axes, x: float, y: float, text: str, offset: tuple[float, float], color: Any) -> Annotation:
     """Text at a distance from a point, on the side to which it is shifted."""
+    side = "left" if offset[0] >= 0 else "right"
     return ax.annotate(
-        text,
-        (x, y),
-        xytext=offset,
-        textcoords="offset points",
-        color=color,
-        va="center",
-        ha="left" if offset[0] >= 0 else "right",
-        fontsize=7.5,
-        annotation_clip=False,
-    )
+        text, (x, y), xytext=offset, textcoords="offset points", color=color, va="center", ha=side,
+        fontsize=7.5, annotation_clip=False,
+    )  # fmt: skip
 
 
-def figures_folder() -> Path:
-    """Folder that receives figures: ``$RELPARALLEL_FIGURES``, else ``figures`` in the checkout or here.
-
-    Returns
-    -------
-    Path
-        The folder; it may not exist yet.
-
-    Examples
-    --------
-    >>> figures_folder().name != ""
-    True
-    """
+def _figures_folder() -> Path:
+    """Folder that receives figures: ``$RELPARALLEL_FIGURES``, else ``figures`` in the checkout or here."""
     if folder := os.environ.get("RELPARALLEL_FIGURES"):
         return Path(folder)
     checkout = Path(__file__).resolve().parent.parent
@@ -257,7 +214,7 @@ def save(fig: Figure, name: str) -> None:
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise ValueError(f"name must be lower-case letters, digits and hyphens, got {name!r}")
     _round_data(fig)
-    folder = figures_folder()
+    folder = _figures_folder()
     folder.mkdir(parents=True, exist_ok=True)
     for suffix, dateless in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
         part = folder / f".{name}.{suffix}.part"

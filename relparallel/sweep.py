@@ -14,57 +14,23 @@ import numpy as np
 
 from relparallel._checks import require_instance, require_int, require_rng
 
-__all__ = ["chunk_sizes", "map_chunks", "spawn_streams"]
+__all__: list[str] = []  # how the package itself sweeps
 
 Chunk = TypeVar("Chunk")
 Part = TypeVar("Part")
 
 
 def chunk_sizes(total: int, largest: int) -> list[int]:
-    """Cut a number of samples into chunks of equal size and a rest.
-
-    Parameters
-    ----------
-    total : int
-        Samples, at least 1.
-    largest : int
-        Samples per chunk, at least 1.
-
-    Returns
-    -------
-    list of int
-        They add up to ``total``.
-
-    Examples
-    --------
-    >>> chunk_sizes(total=10, largest=4)
-    [4, 4, 2]
-    """
+    """Cut a number of samples into chunks of equal size and a rest."""
     require_int(total=total, largest=largest, at_least=1)
     full, rest = divmod(total, largest)
     return [largest] * full + ([rest] if rest else [])
 
 
 def spawn_streams(rng: np.random.Generator, count: int) -> list[np.random.Generator]:
-    """Independent random streams, one per chunk.
+    """Independent random streams, one per chunk; spawning again gives others.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        The parent; spawning again gives other streams.
-    count : int
-        How many, at least 1.
-
-    Returns
-    -------
-    list of numpy.random.Generator
-        From ``SeedSequence.spawn``: the first streams do not depend on how many there are.
-
-    Examples
-    --------
-    >>> few, many = (spawn_streams(np.random.default_rng(7), n) for n in (2, 3))
-    >>> bool(few[1].integers(10**9) == many[1].integers(10**9))
-    True
+    They come from ``SeedSequence.spawn``: the first streams do not depend on how many there are.
     """
     require_rng(rng=rng)
     require_int(count=count, at_least=1)
@@ -74,30 +40,10 @@ def spawn_streams(rng: np.random.Generator, count: int) -> list[np.random.Genera
 def map_chunks(
     function: Callable[[Chunk], Part], chunks: Iterable[Chunk], executor: Executor | None = None
 ) -> list[Part]:
-    """Apply a function to every chunk, in this process or by an executor; results in the order of chunks.
+    """Apply a function to every chunk, here or by an executor; results in the order of the chunks.
 
-    Parameters
-    ----------
-    function : callable
-        Of one chunk. A process pool has to pickle it: use a function of a module, or `functools.partial`.
-    chunks : iterable
-        What the function is applied to.
-    executor : concurrent.futures.Executor, optional
-        None works through the chunks here.
-
-    Returns
-    -------
-    list
-        One result per chunk.
-
-    Notes
-    -----
-    What a chunk raises is raised here, and chunks that have not begun are dropped.
-
-    Examples
-    --------
-    >>> map_chunks(abs, [-1, 2])
-    [1, 2]
+    A process pool has to pickle the function: use one of a module, or `functools.partial`. What a chunk
+    raises is raised here, and chunks that have not begun are dropped.
     """
     if not callable(function):
         raise TypeError(f"function must be callable, got {function!r}")

@@ -6,7 +6,6 @@ Infinity where something may last for ever, text where a name is free.
 import valid_availability
 import valid_checkpoints
 import valid_communication
-import valid_costs
 import valid_goodput
 import valid_network_failures
 import valid_planning
@@ -41,7 +40,6 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     **valid_checkpoints.MEANINGFUL,
     **valid_communication.MEANINGFUL,
     **valid_goodput.MEANINGFUL,
-    **valid_costs.MEANINGFUL,
     **valid_availability.MEANINGFUL,
     **valid_network_failures.MEANINGFUL,
     **valid_planning.MEANINGFUL,
@@ -55,5 +53,4 @@ MEANINGFUL: dict[str, dict[str, set[str]]] = {
     "workload.PartitionProblem": {"edges": {"empty"}},  # operators that need nothing from each other
     "workload.read_partition_problem": {"path": FREE},
     "workload.read_profile": {"path": FREE},
-    "workload.write_profile": {"path": FREE},
 }

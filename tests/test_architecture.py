@@ -33,12 +33,12 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 670, "claims": 5000, "communication": 3220, "derive": 680, "drawing": 1150, "hardware": 460,
-    "metrics": 2990, "optimize": 7550, "planning": 670, "parallel": 8930, "reliability": 11860,
-    "reproduce": 2070, "topology": 6460, "training": 9880, "workload": 3210, "modules": 2060,
+    "atlas": 610, "claims": 4950, "communication": 3070, "derive": 680, "drawing": 1120, "hardware": 460,
+    "metrics": 2740, "optimize": 6920, "planning": 640, "parallel": 8320, "reliability": 11340,
+    "reproduce": 2070, "topology": 6480, "training": 9310, "workload": 2980, "modules": 2020,
 }  # fmt: skip
-MOST_LINES = 66810
-MOST_PUBLIC_NAMES = 445
+MOST_LINES = 63650
+MOST_PUBLIC_NAMES = 450
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 

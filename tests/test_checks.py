@@ -41,7 +41,7 @@ class Level:
     ("bad", "said"),
     [
         ({"copies": 0}, "copies must be an integer >= 1, got 0"),
-        ({"cost": [1.0]}, "cost must be float, got array"),
+        ({"cost": [1.0]}, "cost must be one number"),
         ({"pause": 0}, "pause must be a number > 0, got 0"),
         ({"kind": "far"}, "kind must be one of 'local', 'remote', got 'far'"),
         ({"labels": ("a", 1)}, "labels must be str, got 1"),

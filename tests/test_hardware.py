@@ -1,7 +1,6 @@
 import pytest
 
 from relparallel.hardware import (
-    LEVELS,
     Cluster,
     ComponentRate,
     ComponentRates,
@@ -9,6 +8,7 @@ from relparallel.hardware import (
     llama3_interruptions,
     observed_rate,
 )
+from relparallel.hardware.cluster import LEVELS
 from relparallel.published import facts
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from relparallel import ledger as ledger_module
 from relparallel.__main__ import main
-from relparallel.claims import claims, find_claim, theorems
-from relparallel.claims.registry import Claim
+from relparallel.claims.registry import Claim, claims, find_claim, theorems
 from relparallel.ledger import COLUMNS, check, in_words, ledger, summary
 from relparallel.published import PUBLISHED, Fact, facts
 

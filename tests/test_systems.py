@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from relparallel.claims import find_claim, theorems
+from relparallel.claims.registry import find_claim, theorems
 from relparallel.ledger import ORIGINS, belongs, systems
 from relparallel.published import data_folder, facts
 

@@ -39,6 +39,7 @@ import valid_workload
 from valid_workload import Arguments, fields, model
 
 import relparallel as rp
+from relparallel.parallel.memory import PRECISIONS
 
 
 def strategy() -> Any:
@@ -220,7 +221,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     **valid_ordering.CALLS,
     **valid_schedules.CALLS,
     "parallel.Placement": lambda: fields(placement()),
-    "parallel.Precision": lambda: fields(rp.parallel.PRECISIONS["mixed"]),
+    "parallel.Precision": lambda: fields(PRECISIONS["mixed"]),
     "parallel.Strategy": lambda: fields(strategy()),
     "parallel.activation_bytes_per_layer": lambda: {
         "sequence": 32, "hidden": 64, "heads": 8, "micro_batch": 1, "tensor": 2, "context": 1,

@@ -17,9 +17,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "k": 4, **TIERS, "edge_up": 0.9, **CABLES, "host_up": 0.9, "turn": "core"
     },
     "reliability.fat_tree_pods_connected": lambda: {"k": 4, **TIERS, "core_link_up": 0.9, "pods": 3},
-    "reliability.job_connected": lambda: {
-        "k": 4, "hosts": (0, 3, 7), **TIERS, "edge_up": 0.9, **CABLES, "host_up": 0.9, "routing": "updown"
-    },
     "reliability.leaf_spine_leaves_connected": lambda: {**LEAVES, "hosts_per_leaf": 2},
     "reliability.leaf_spine_pair": lambda: {**LEAVES, "routing": "any", "same_leaf": False},
     "reliability.mean_time_to_isolation": lambda: {"mean_life": 1e6, "cut_size": 2, "cuts": 16},

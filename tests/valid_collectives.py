@@ -71,21 +71,7 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.collective_time (levels)": lambda: {
         "kind": "all_reduce", "algorithm": "blueconnect", "size": 1e6, "levels": LEVELS,
     },
-    "parallel.crossover_size": lambda: {
-        "kind": "all_reduce", "first": "tree", "second": "ring", "ranks": 16, "ranks_per_node": 8,
-        "links": links(),
-    },
     "parallel.execute": lambda: {"rounds": rp.parallel.ring_all_reduce(2, 4), "vectors": np.ones((2, 4))},
-    "parallel.group_links": placed,
-    "parallel.overlap_time": lambda: {
-        "compute": 2.0, "communication": 1.0, "compute_slowdown": 1.2, "communication_slowdown": 1.1,
-    },
-    "parallel.prefetched_timeline": lambda: {
-        "compute": [1.0, 2.0], "gather": [3.0, 1.0], "scatter": [1.0, 1.0],
-    },
-    "parallel.prefetched_time": lambda: {
-        "compute": [1.0, 2.0], "gather": [3.0, 1.0], "scatter": [1.0, 1.0],
-    },
     "parallel.ring_all_reduce": lambda: {"ranks": 2, "elements": 4},
     "parallel.rounds_time": lambda: {
         "rounds": rp.parallel.ring_all_reduce(4, 4), "ranks_per_node": 2, "links": links(),

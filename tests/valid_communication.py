@@ -29,13 +29,8 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "inputs": np.eye(4), "targets": np.ones(4), "workers": 2, "local_steps": 2, "rounds": 2,
         "rng": rng(), "regularization": 0.5, "combine": "average",
     },
-    "communication.deep_gradient_compression": lambda: {"epoch": 1, "density": 0.01, "momentum": 0.5},
     "communication.global_top_k": lambda: {"vectors": [[1.0, 2.0], [3.0, 4.0]], "kept": 1},
     "communication.golomb_bits": lambda: {"density": [0.1, 0.01]},
-    "communication.large_batch_rates": lambda: {
-        "batch": 64, "samples": 640, "epochs": 4, "base_rate": 0.1, "base_batch": 32, "warm_up": 1,
-        "drops": [2, 3],
-    },
     "communication.logistic_problem": lambda: {
         "samples": 20, "features": 3, "rng": rng(), "regularization": 0.1,
     },
@@ -53,9 +48,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     },
     "communication.terngrad": dict,
     "communication.top_k": lambda: {"density": 0.5},
-    "communication.truncated_gradient": lambda: {
-        "gradient": com.quadratic_gradient(1.0), "rate": 0.1, "gravity": 0.1, "threshold": 1.0, "every": 2,
-    },
 }  # fmt: skip
 
 MEANINGFUL = {

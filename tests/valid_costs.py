@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from valid_workload import Arguments, fields, model
+from valid_workload import Arguments, model
 
 import relparallel as rp
 
@@ -36,7 +36,6 @@ def step() -> Arguments:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "parallel.Calibration": lambda: fields(rp.parallel.calibration("a100-80gb")),
     "parallel.calibrate": lambda: {"runs": runs()},
     "parallel.calibration": lambda: {"name": "a100-80gb"},
     "parallel.cross_validate": lambda: {"runs": runs(), "by": "source"},
@@ -51,14 +50,5 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "parallel.blueconnect_time": lambda: {"size": 1e9, "levels": [(8, 1e-6, 1e11), (4, 1e-5, 1e10)]},
     "parallel.best_blueconnect_order": lambda: {"size": 1e9, "levels": [(8, 1e-6, 1e11), (4, 1e-5, 1e10)]},
     "parallel.measured_runs": lambda: {"outliers": False, "unfitted": True},
-    "parallel.software": lambda: {"name": "megatron-2022"},
     "parallel.step_time": step,
 }  # fmt: skip
-MEANINGFUL: dict[str, dict[str, set[str]]] = {
-    "parallel.Calibration": {
-        "family": {"text"},
-        "borrowed": {"text"},
-        "factors": {"empty"},
-        "scatter": {"empty"},
-    },
-}

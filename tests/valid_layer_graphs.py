@@ -20,6 +20,9 @@ PROBLEM = {
     "edges": [{"sourceId": 1, "destId": 2, "cost": 0.5}],
 }  # fmt: skip
 
+_AMOUNTS = "forward_compute_time=1, backward_compute_time=2, activation_size=4, parameter_size=8"
+PROFILE = f"node1 -- conv -- {_AMOUNTS}\nnode2 -- dense -- {_AMOUNTS}\n\tnode1 -- node2\n"
+
 
 def graph() -> Any:
     """Two measured layers."""
@@ -31,7 +34,8 @@ def graph() -> Any:
 
 def profile() -> str:
     """Path of a profile."""
-    rp.workload.write_profile(graph(), f"{FOLDER}/graph.txt")
+    with open(f"{FOLDER}/graph.txt", "w") as file:
+        file.write(PROFILE)
     return f"{FOLDER}/graph.txt"
 
 
@@ -49,5 +53,4 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "workload.PartitionProblem": lambda: fields(rp.workload.read_partition_problem(problem())),
     "workload.read_partition_problem": lambda: {"path": problem(), "time_unit": 1e-3},
     "workload.read_profile": lambda: {"path": profile(), "batch": 2, "data_loading": True},
-    "workload.write_profile": lambda: {"graph": graph(), "path": f"{FOLDER}/written.txt"},
 }  # fmt: skip

@@ -46,11 +46,6 @@ def trace() -> str:
     return log("trace.csv", head, "0,0,0,forward-compute,0,1,0", "0,0,1,forward-compute,5,1,0")
 
 
-def accounting() -> str:
-    row = "1|train|NODE_FAIL|2026-01-01T00:00:00|2026-01-01T05:00:00|n1"
-    return log("sacct.txt", "JobID|JobName|State|Start|End|NodeList", row)
-
-
 def config() -> str:
     sizes = {"n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 100, "n_positions": 32}
     return written("config.json", {"model_type": "gpt2", **sizes})
@@ -69,13 +64,11 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "planning.sliders": lambda: {"plan": rp.plan(model(), machine(), global_batch=8, limits={"tensor": 8})},
     "planning.read_cluster": lambda: {"path": machine()},
     "planning.read_strategy": lambda: {"text": "TP8 PP2"},
-    "training.read_event_log": lambda: {"path": events()},
-    "training.read_mlperf_log": lambda: {"path": results()},
-    "training.read_slurm": lambda: {"path": accounting(), "population": 4},
+    "training.read_run_log": lambda: {"path": events(), "dialect": "events"},
+    "training.read_run_log of MLPerf": lambda: {"path": results(), "dialect": "mlperf"},
     "training.read_straggler_trace": lambda: {"path": trace()},
     "workload.read_config": lambda: {"path": config(), "sequence": 8, "ignore": ["remark"]},
 }  # fmt: skip
 MEANINGFUL = {
-    "training.read_straggler_trace": {"path": {"text"}},
     "workload.read_config": {"ignore": {"empty"}},
 }

@@ -19,9 +19,6 @@ def problem() -> Any:
 
 MEANINGFUL = {"optimize.OperatorProblem": {"room": {"infinite"}}}  # nothing has to fit
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "optimize.MeshProgram": lambda: {
-        "mesh": [2, 4], "latency": [1.0, 1.0], "per_byte": [1.0, 2.0], "gather": 9.0,
-    },
     "optimize.OperatorProblem": lambda: {
         "nodes": problem().nodes, "edges": problem().edges, "memory": problem().nodes, "room": 9.0,
     },

@@ -22,13 +22,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "model": model(), "strategy": rp.parallel.Strategy(pipeline=2), "cluster": machine(),
         "global_batch": 8,
     },
-    "optimize.latency_partition": lambda: {
-        "problem": rp.workload.read_partition_problem(problem()), "accelerators": 2, "memory": 100.0,
-        "method": "milp", "seconds": 60.0,
-    },
-    "optimize.partition_loads": lambda: {
-        "problem": rp.workload.read_partition_problem(problem()), "device": [0, 1], "accelerators": 2,
-    },
     "optimize.stage_order": lambda: {
         "nvlink": [[0, 2.0], [2.0, 0]], "sizes": [1.0], "pcie": 1.0, "latency": 0.5, "pcie_latency": 0.5,
         "grouped": 1, "objective": "sum", "last": [0],

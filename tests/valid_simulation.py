@@ -1,7 +1,6 @@
 """One valid call of what `training` offers on simulation; see `valid_calls`."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,13 +11,10 @@ from relparallel.parallel import Strategy
 from relparallel.training import (
     Checkpointing,
     CheckpointLevel,
-    Fleet,
     Lifetime,
     Recovery,
     failure_model,
 )
-
-SMALL = replace(Fleet(), servers=8, standbys=2, working_pool=12, spare_pool=2, work=1e5, failure_rate=1e-6)
 
 RECORDS = pd.DataFrame({"node": [0, 3], "start": [60.0, 90.0], "end": [600.0, 100.0]})
 
@@ -28,12 +24,7 @@ def generator() -> np.random.Generator:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "training.Fleet": lambda: fields(SMALL),
     "training.Lifetime": lambda: fields(Lifetime.empirical(np.array([1.0, 3.0]))),
-    "training.fleet_failures": lambda: {
-        "lifetime": Lifetime.weibull(mean=1.0, shape=0.7), "parts": 4, "horizon": 2.0, "rng": generator(),
-        "ages": "new", "replications": 3,
-    },
     "training.simulate": lambda: {
         "model": failure_model(Cluster(nodes=8), Strategy(tensor=8, data=8)), "step_time": 5.0,
         "checkpointing": Checkpointing(levels=(CheckpointLevel(name="storage", cost=1.0, restart=60.0),)),

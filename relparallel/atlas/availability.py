@@ -1,15 +1,12 @@
 """Rows of a card for what parts that fail on their own cut off: a pair of hosts, some host, a share."""
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from relparallel.atlas.measures import hung
 from relparallel.atlas.rows import Row, exactly
-from relparallel.metrics import disjoint_path_set
 from relparallel.reliability import (
     accessible_servers,
     bounds,
@@ -23,7 +20,7 @@ from relparallel.topology._arrays import FloatArray
 from relparallel.topology.description import Description
 
 _QUANTITY, _EVERY = "host-pair unavailability", "all-host unavailability"
-_CERTIFIED, _STATES, _STEPS = 20_000, 2**10, 2**26  # cables, and the work that bounds take: below a second
+_STATES, _STEPS = 2**10, 2**24  # the work that bounds take: below a second
 _SERVERS, _QUICK = 20, 128  # sizes up to which an answer takes less than a second
 
 
@@ -39,32 +36,20 @@ class Downs:
         """Probability of every node, [n]."""
         return np.where(t.endpoint, self.server, self.switch)
 
-    def between(self, t: Topology, v: int, w: int) -> float:
-        """Probability that all parallel cables of two joined nodes are down."""
-        low, high = min(v, w), max(v, w)
-        first, last = np.searchsorted(t.edges[:, 0], [low, low + 1])
-        row = first + np.searchsorted(t.edges[first:last, 1], high)
-        return float(self.cable ** int(t.multiplicity[row]))
-
 
 def availability_rows(
     t: Topology, form: Description | None, pair: tuple[Hashable, Hashable], downs: Downs
 ) -> list[Row]:
     """Unavailability of a pair, of all hosts, and share out of reach, in closed form where there is one."""
-    ends = [t.index_of(label) for label in pair]
-    found = None if form is None else _pair_form(form, downs)
-    lower, upper = _bracket(t, ends, downs)
-    certified = found is None and lower < upper and len(t.edges) <= _CERTIFIED
-    if certified:
-        lower, upper = _closer(t, ends, downs, lower, upper)
-    if found is not None:
-        rows = [exactly(_QUANTITY, found, "probability", "closed form, any path")]
-    elif lower == upper:
-        rows = [exactly(_QUANTITY, upper, "probability", "bracket closed: cuts and paths agree")]
+    value = None if form is None else _pair_form(form, downs)
+    if value is not None:
+        rows = [exactly(_QUANTITY, value, "probability", "closed form, any path")]
     else:
-        how = "bracket: likely cuts" if certified else "bracket: cuts around both ends"
-        how += ", disjoint paths"
-        rows = [Row(_QUANTITY, upper, lower, upper, "probability", how)]
+        node = downs.nodes(t)
+        node[[t.index_of(label) for label in pair]] = 0.0
+        found = bounds(t, pair, link_down=downs.cable, node_down=node, max_states=_STATES, max_steps=_STEPS)
+        how = "bracket: likely cuts, disjoint paths"
+        rows = [Row(_QUANTITY, found.upper, found.lower, found.upper, "probability", how)]
     return rows if form is None else [*rows, *_fabric_rows(form, downs)]
 
 
@@ -112,53 +97,6 @@ def _all_of_fat_tree(k: int, downs: Downs) -> Row:
     lower, upper = _any(alone), _any([*alone, pairs])
     how = "bracket: what hosts hang on, sum over pairs of edge switches; hosts work"
     return Row(_EVERY, upper, lower, upper, "probability", how)
-
-
-def _closer(
-    t: Topology, ends: Sequence[int], downs: Downs, lower: float, upper: float
-) -> tuple[float, float]:
-    """The same with certified bounds, which know all likely cuts."""
-    node = downs.nodes(t)
-    node[list(ends)] = 0.0
-    labels = [t.labels[v] for v in ends]
-    found = bounds(t, labels, link_down=downs.cable, node_down=node, max_states=_STATES, max_steps=_STEPS)
-    return max(lower, found.lower), min(upper, found.upper)
-
-
-def _bracket(t: Topology, ends: Sequence[int], downs: Downs) -> tuple[float, float]:
-    """Unavailability from below and from above."""
-    node, leaf = downs.nodes(t), hung(t)
-    inner = [int(t.indices[t.indptr[v]]) if leaf[v] else v for v in ends]
-    series = [downs.between(t, v, w) for v, w in zip(ends, inner, strict=True) if v != w]
-    series += [float(node[w]) for w in set(inner) - set(ends)]
-    if inner[0] == inner[1]:
-        return _any(series), _any(series)
-    lower, upper = _cuts(t, inner, downs, node), _paths(t, inner, downs, node)
-    low, high = _any([*series, lower]), _any([*series, upper])
-    return min(low, high), high
-
-
-def _cuts(t: Topology, ends: Sequence[int], downs: Downs, node: FloatArray) -> float:
-    """Probability that everything around one end is down: both cuts where they share nothing, else one."""
-    around = []
-    for v, other in (ends, ends[::-1]):
-        near = t.indices[t.indptr[v] : t.indptr[v + 1]]
-        arms = near[t.transit[near] | (near == other)].tolist()
-        down = [_any([downs.between(t, v, w), 0.0 if w == other else node[w]]) for w in arms]
-        around.append((set(arms), float(np.prod(down))))
-    (first, one), (second, two) = around
-    apart = not first & second and ends[1] not in first
-    return _any([one, two]) if apart else max(one, two)
-
-
-def _paths(t: Topology, ends: Sequence[int], downs: Downs, node: FloatArray) -> float:
-    """Probability that every one of a largest set of paths without a common part is broken."""
-    broken = 1.0
-    for labels in disjoint_path_set(t, *(t.labels[v] for v in ends)):
-        path = [t.index_of(label) for label in labels]
-        cables = [downs.between(t, v, w) for v, w in pairwise(path)]
-        broken *= _any([*cables, *node[path[1:-1]]])
-    return broken
 
 
 def _any(down: Iterable[float]) -> float:

@@ -69,11 +69,9 @@ def card(
     -----
     Upper bounds of throughput hold for every routing: all cables together over the mean distance, the cut of
     the halving, the cables of a host. Shortest paths give the lower one; a linear program closes the bracket
-    where it is small. The best lower bound also proves how many cables a halving cuts. Unavailability is at
-    least that all cables or
-    neighbours around one end fail, at most that every one of a set of disjoint paths is broken; what a host
-    with one cable depends on stands in series with both; up to 20 000 cables certified bounds over the likely
-    cuts close in. Leaf-spines have a closed form in its place, fat-trees one for up-down paths.
+    where it is small. The best lower bound also proves how many cables a halving cuts. Unavailability is
+    between the certified bounds of `relparallel.reliability.bounds`. Leaf-spines have a closed form in its
+    place, fat-trees one for up-down paths.
 
     Examples
     --------

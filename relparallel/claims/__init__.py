@@ -3,15 +3,6 @@
 `registry` holds the decorators; the other modules hold claims only, 1–5 lines each.
 """
 
-from relparallel.claims.registry import (
-    Claim,
-    Theorem,
-    claims,
-    compute,
-    find_claim,
-    reproduces,
-    theorem,
-    theorems,
-)
+from relparallel.claims.registry import compute, find_claim, reproduces, theorem
 
-__all__ = ["Claim", "Theorem", "claims", "compute", "find_claim", "reproduces", "theorem", "theorems"]
+__all__ = ["compute", "find_claim", "reproduces", "theorem"]

@@ -10,18 +10,6 @@ from relparallel import metrics, topology, units
 from relparallel.topology.routing import disjoint_paths, ecmp_paths
 
 
-def hosts(t: topology.Topology) -> int:
-    return t.num_hosts
-
-
-def switches(t: topology.Topology) -> int:
-    return t.num_switches
-
-
-def links(t: topology.Topology) -> int:
-    return t.num_links
-
-
 def mean(t: topology.Topology, **options: Any) -> float:
     return metrics.hop_statistics(t, **options).mean
 

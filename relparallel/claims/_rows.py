@@ -1,11 +1,18 @@
-"""What rows on the cost of parallelism say of their model and of how it is split."""
+"""What claims read: derived tables, and what rows on the cost of parallelism say of model and strategy."""
 
 from typing import Any
 
+import pandas as pd
+
 from relparallel import parallel, workload
-from relparallel.published import Fact
+from relparallel.published import Fact, data_folder
 
 _SIZES = {"layers": "layers", "hidden": "h", "heads": "heads", "vocabulary": "vocab", "sequence": "s"}
+
+
+def derived(table: str) -> pd.DataFrame:
+    """A table of results on data that are too large to ship."""
+    return pd.read_csv(data_folder() / "derived" / f"{table}.csv")
 
 
 def model_of(fact: Fact, **others: Any) -> workload.Transformer:

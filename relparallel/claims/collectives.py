@@ -5,6 +5,8 @@ from scipy.optimize import linprog
 
 from relparallel import hardware, parallel, topology, units
 from relparallel.claims.registry import reproduces, theorem
+from relparallel.parallel.collective_time import crossover_size, overlap_time
+from relparallel.parallel.group_links import group_links
 
 _NODES = parallel.Links(
     latency=2e-6, bandwidth=230 * units.GB, network_latency=8e-6, network_bandwidth=180 * units.GB
@@ -28,9 +30,8 @@ def halving_price() -> tuple[float, float]:
     # Price of the rounds, and the closed form.
     rounds = parallel.collective("all_reduce", "halving_doubling", 64, 2**16)
     links = parallel.Links(latency=3e-6, bandwidth=1 * units.GB, network_latency=0, network_bandwidth=1)
-    return parallel.rounds_time(
-        rounds, 64, links, element_bytes=4
-    ), 12 * 3e-6 + 2 * 63 / 64 * 2**18 / units.GB
+    priced = parallel.rounds_time(rounds, 64, links, element_bytes=4)
+    return priced, 12 * 3e-6 + 2 * 63 / 64 * 2**18 / units.GB
 
 
 @theorem("THM-hierarchy-network", system="Hierarchical all-reduce")
@@ -74,7 +75,7 @@ def tree_ring_crossover() -> tuple[float, float]:
     """  # noqa: D205
     # Size found by bisection, and the formula.
     links = parallel.Links(latency=4e-6, bandwidth=100 * units.GB, network_latency=0, network_bandwidth=1)
-    found = parallel.crossover_size("all_reduce", "tree", "ring", 64, 64, links)
+    found = crossover_size("all_reduce", "tree", "ring", 64, 64, links)
     return found, 4e-6 * 100 * units.GB * (63 - 6) / (6 - 63 / 64)
 
 
@@ -86,7 +87,7 @@ def shared_network() -> tuple[float, float]:
     # Sum over t of the bandwidth of data groups, and of the shares.
     selene, degrees = hardware.cluster("a100-80gb-selene", gpus=128), (1, 2, 4, 8, 16)
     placements = [parallel.Placement(strategy=parallel.Strategy(tensor=t, data=128 // t)) for t in degrees]
-    found = sum(float(parallel.group_links(p, selene, "data").bandwidth.min()) for p in placements)
+    found = sum(float(group_links(p, selene, "data").bandwidth.min()) for p in placements)
     return found, sum(200 * units.GB / min(t, 8) for t in degrees)
 
 
@@ -95,7 +96,7 @@ def rails_apart() -> tuple[float, float]:
     """On a DGX SuperPOD no two data groups of tensor degree 8 share a link: each gets a whole rail."""
     # Largest load of a link when all eight groups communicate, and when one does.
     placement = parallel.Placement(strategy=parallel.Strategy(tensor=8, data=32))
-    found = parallel.group_links(placement, topology.dgx_superpod(1), "data")
+    found = group_links(placement, topology.dgx_superpod(1), "data")
     return float(found.load.max()), float(found.flow.max())
 
 
@@ -104,7 +105,7 @@ def overlap_worth() -> tuple[float, float]:
     """Slowed a and b times, overlapping saves nothing where 1/a + 1/b = 1, whatever the times."""
     # Overlapped times of four pairs for a = 3 and b = 3/2, and one after the other.
     work, sent = np.array([0.2, 1.0, 3.0, 7.0]), np.array([5.0, 2.0, 3.0, 0.1])
-    overlapped = parallel.overlap_time(work, sent, compute_slowdown=3, communication_slowdown=1.5)
+    overlapped = overlap_time(work, sent, compute_slowdown=3, communication_slowdown=1.5)
     return float(overlapped.sum()), float(work.sum() + sent.sum())
 
 

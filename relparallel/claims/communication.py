@@ -8,6 +8,7 @@ from scipy.special import ndtri
 
 from relparallel import communication as com, parallel
 from relparallel.claims.registry import reproduces, theorem
+from relparallel.communication import batch as large_batch, feedback, linear_models
 
 
 def _normal(*shape: int) -> np.ndarray:
@@ -99,7 +100,7 @@ _CUT = "The third number is 4**-3 = 0.015625, cut after three decimals; the seco
 @reproduces("dgc_warmup", discrepancies={"dgc_warmup": _CUT})
 def warm_up_shares(epochs: int, least: float) -> tuple[float, ...]:
     """Shares that are sent of 4**9 numbers."""
-    methods = [com.deep_gradient_compression(epoch, density=least) for epoch in range(epochs)]
+    methods = [feedback.deep_gradient_compression(epoch, density=least) for epoch in range(epochs)]
     return tuple(method.compressor.contraction(4**9) for method in methods)
 
 
@@ -179,13 +180,13 @@ def step_length_error(rate: float, smallest: float, largest: float) -> float:
 @reproduces("goyal_lr")
 def scaled_rate(batch: int, images: int, epochs: int) -> float:
     """Largest rate of the schedule."""
-    return float(com.large_batch_rates(batch, images, epochs).max())
+    return float(large_batch.large_batch_rates(batch, images, epochs).max())
 
 
 @reproduces("goyal_iters")
 def scaled_updates(batch: int, images: int, epochs: int) -> int:
     """Updates of the schedule."""
-    return com.large_batch_rates(batch, images, epochs).size
+    return large_batch.large_batch_rates(batch, images, epochs).size
 
 
 @theorem("THM-truncated-lasso", system="Truncated gradient")
@@ -193,7 +194,7 @@ def truncated_lasso() -> tuple[float, float]:
     """On an orthonormal design the truncated gradient ends at the soft-thresholded least squares."""
     # Sum of squared weights after 200 updates with pull 0.5, and of the closed form.
     best = _normal(30)
-    pull = com.truncated_gradient(lambda w, u: w - best, rate=0.5, gravity=0.5)
+    pull = linear_models.truncated_gradient(lambda w, u: w - best, rate=0.5, gravity=0.5)
     found = com.delayed_descent(pull, np.zeros(30), np.full(200, 0.5), 0)[-1]
     return float(found @ found), float(np.sum(np.maximum(np.abs(best) - 0.5, 0) ** 2))
 

@@ -53,9 +53,8 @@ def vit_parameters(layers: int, h: int, ffn: int, heads: int, patch: int, image:
 @reproduces("MODEL-SWIN-*", quantity="parameters")
 def swin_parameters(C: int, depths: str, window: int, patch: int, image: int, head_dim: int) -> float:
     """Exact count."""
-    return workload.swin(
-        C, _list(depths), window=window, patch=patch, image=image, head_size=head_dim
-    ).parameters
+    table = workload.swin(C, _list(depths), window=window, patch=patch, image=image, head_size=head_dim)
+    return table.parameters
 
 
 @reproduces("MODEL-SWIN-*", quantity="multiply-adds*")

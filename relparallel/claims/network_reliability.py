@@ -6,11 +6,10 @@ from typing import Any, Final
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 
 from relparallel import reliability, topology
+from relparallel.claims._rows import derived
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.published import data_folder
 from relparallel.reliability.frontier.compiled_sweep import compile_sweep, run_sweep
 from relparallel.reliability.frontier.ordering import link_order
 
@@ -72,7 +71,7 @@ def joining_subsets_by_size(graph: str, source: int, target: int) -> tuple[int, 
 @reproduces("NR-zoo-*")
 def real_network(network: str, n: int, m: int, link_up: float) -> float:
     """All-terminal reliability of a network of the Topology Zoo, derived from its file."""
-    table = pd.read_csv(data_folder() / "derived" / "topology_zoo.csv").set_index("network")
+    table = derived("topology_zoo").set_index("network")
     row = table.loc[network]
     if (row["nodes"], row["links"], row["link_up"]) != (n, m, link_up):
         raise ValueError(f"network must have {n} nodes and {m} links, got {row.to_dict()}")

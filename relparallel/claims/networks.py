@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from relparallel.claims.registry import reproduces
 from relparallel.published import Fact
 
 Measure = Callable[[topology.Topology], Any]
+_HOSTS, _SWITCHES, _LINKS = map(attrgetter, ("num_hosts", "num_switches", "num_links"))
 
 
 def _aspen(n: int, k: int, ftv: str | int) -> topology.Topology:
@@ -73,9 +75,9 @@ def _claim(measure: Measure) -> Callable[[Fact], Any]:
 #: What each quantity of a system measures.
 _MEASURES: Final[dict[str, dict[str, Measure]]] = {
     "fat_tree": {
-        "hosts": of.hosts,
-        "switches": of.switches,
-        "links": of.links,
+        "hosts": _HOSTS,
+        "switches": _SWITCHES,
+        "links": _LINKS,
         "host-host mean graph hops": of.mean,
         "all-node mean hops": partial(of.mean, endpoints="nodes"),
         "host diameter": of.diameter,
@@ -96,15 +98,15 @@ _MEASURES: Final[dict[str, dict[str, Measure]]] = {
     "aspen": {"S;hosts;DCC": of.aspen_counts, "hosts cut by one top-level link failure": of.aspen_hosts_cut},
     "vl2": {
         "ToR switches": lambda t: of.count(t, "tor"),
-        "links*": of.links,
+        "links*": _LINKS,
         "aggregation*": lambda t: tuple(of.count(t, kind) for kind in ("aggregation", "intermediate")),
         "edge-disjoint paths*": of.fewest_rack_paths,
         "servers per ToR; uplinks": of.rack,
     },
     "bcube": {
-        "servers": of.hosts,
-        "switches": of.switches,
-        "links": of.links,
+        "servers": _HOSTS,
+        "switches": _SWITCHES,
+        "links": _LINKS,
         "server diameter*": of.diameter,
         "mean graph hops": of.mean,
         "mean server hops": partial(of.mean, hops="servers"),
@@ -115,7 +117,7 @@ _MEASURES: Final[dict[str, dict[str, Measure]]] = {
         "ABT all-to-all*": of.bottleneck,
     },
     "dcell": {
-        "links": of.links,
+        "links": _LINKS,
         "vertex-disjoint paths*": of.node_disjoint_paths,
         "shortest-path mean, std (server hops; intra-switch*": of.mean_and_spread,
         # Some sources: the mean's standard error is below 0.01.
@@ -127,8 +129,8 @@ _MEASURES: Final[dict[str, dict[str, Measure]]] = {
         "ABT/N*": of.bottleneck_per_host,
     },
     "ficonn": {
-        "servers": of.hosts,
-        "links": of.links,
+        "servers": _HOSTS,
+        "links": _LINKS,
         "server diameter*": partial(of.diameter, hops="servers"),
         "mean server hops": partial(of.mean, hops="servers"),
         "server bisection*": of.exact_bisection,
@@ -143,12 +145,12 @@ _MEASURES: Final[dict[str, dict[str, Measure]]] = {
     },
     "DGX SuperPOD B200": {"nodes;GPUs;*": of.superpod},
     "Alibaba HPN7": {
-        "GPUs per pod": of.hosts,
+        "GPUs per pod": _HOSTS,
         "ToR (ASW) per pod": lambda t: of.count(t, "leaf"),
         "Agg (PSW) per pod": lambda t: of.count(t, "aggregation"),
         "ToR per plane*": lambda t: int(t.degrees[t.is_kind("aggregation")].min()),
         "GPU NIC port rate; ports": of.hpn_card,
-        "links*": of.links,
+        "links*": _LINKS,
         "GPU-GPU mean hops;diameter": lambda t: (of.mean(t), of.diameter(t)),
     },
     "Meta 24k RoCE": {
@@ -160,7 +162,7 @@ _MEASURES: Final[dict[str, dict[str, Measure]]] = {
         "aggregate NVLink bandwidth": lambda t: 2 * of.capacity(t, "gpu", "nvswitch") / units.TB,
     },
     "dragonfly": {
-        "terminals;routers;links": lambda t: (t.num_hosts, t.num_switches, t.num_links),
+        "terminals;routers;links": attrgetter("num_hosts", "num_switches", "num_links"),
         "terminal diameter; mean hops": lambda t: (of.diameter(t), of.mean(t)),
         "LP throughput longest matching*": of.longest_matching,
     },

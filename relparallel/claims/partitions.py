@@ -4,12 +4,12 @@ from itertools import permutations
 from typing import Final
 
 import numpy as np
-import pandas as pd
 
+from relparallel.claims._rows import derived
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.optimize import stage_order
 from relparallel.optimize.stage_order import DGX1_NVLINKS
-from relparallel.published import Fact, data_folder
+from relparallel.published import Fact
 from relparallel.units import MILLISECOND
 
 _COLUMNS: Final = {
@@ -34,7 +34,7 @@ _ORDER: Final = (
 )
 def plan_of_graph(graph: str, fact: Fact) -> float:
     """Number of ideals, or time [ms] of the plan that the row speaks of; an optimum must be proven."""
-    row = pd.read_csv(data_folder() / "derived" / "partitions.csv").set_index("graph").loc[graph]
+    row = derived("partitions").set_index("graph").loc[graph]
     column = _COLUMNS[fact.id.split("_")[1]]
     if column == "max_load" and str(row["proven"]) != "True":
         raise ValueError(f"graph must have a proven plan, got {graph!r}")
@@ -45,7 +45,7 @@ def plan_of_graph(graph: str, fact: Fact) -> float:
 @reproduces("chain_ilp_*")
 def plan_of_chain(graph: str, fact: Fact) -> float:
     """Time [ms] of the proven plan by chains of ideals, with a stage on processors or without one."""
-    row = pd.read_csv(data_folder() / "derived" / "partitions.csv").set_index("graph").loc[graph]
+    row = derived("partitions").set_index("graph").loc[graph]
     return float(str(row["max_load" if "_cpu_" in fact.id else "no_cpu"])) / MILLISECOND
 
 

@@ -7,16 +7,17 @@ import numpy as np
 import pandas as pd
 
 from relparallel import optimize, parallel
+from relparallel.claims._rows import derived
 from relparallel.claims.registry import reproduces, theorem
+from relparallel.optimize.mesh_program import MeshProgram
 from relparallel.optimize.pipelines import dapple_sum
-from relparallel.published import data_folder
 from relparallel.units import MILLISECOND
 from relparallel.workload import LayerGraph
 
 
 def _derived(table: str, **where: Any) -> pd.Series:
     """The row of a derived table."""
-    found = pd.read_csv(data_folder() / "derived" / f"{table}.csv")
+    found = derived(table)
     for column, value in where.items():
         found = found[found[column] == value]
     return found.iloc[0]
@@ -73,7 +74,7 @@ def merged_finish(profile: str, network: str) -> tuple[float, ...]:
 @reproduces("mgwfbp_greedy_opt")
 def rule_is_optimal(profiles: int, networks: int) -> int:
     """Pairs of the first profiles and published networks for which the rule ends when the optimum does."""
-    table = pd.read_csv(data_folder() / "derived" / "gradients.csv")
+    table = derived("gradients")
     ends = table.pivot_table(index=["profile", "network"], columns="way", values="finish", sort=False)
     names = ["alexnet", "vgg16", "resnet50", "resnet101", "gnmt"][:profiles]
     chosen = ends.loc[(names, list(dict.fromkeys(table["network"]))[:networks]), :]
@@ -82,7 +83,7 @@ def rule_is_optimal(profiles: int, networks: int) -> int:
 
 def mlp_problem(layers: int, batch: int, hidden: int, mesh: Any, per_byte: Any) -> optimize.OperatorProblem:
     """A training step of dense layers: forward, gradients of inputs and of weights, and the new weights."""
-    program = optimize.MeshProgram(mesh, [1.0] * len(mesh), per_byte)
+    program = MeshProgram(mesh, [1.0] * len(mesh), per_byte)
     inputs = [program.matrix(batch, hidden)]
     weights = [program.matrix(hidden, hidden) for _ in range(layers)]
     for weight in weights:
@@ -104,7 +105,7 @@ def alpa_of_dense_layers(layers: int, batch: int, hidden: int, rows: int, column
 @reproduces("alpa_ilp_attn_fwd")
 def alpa_of_attention(batch: int, sequence: int, hidden: int, devices: int) -> float:
     """Cost of the best strategies of an attention block that gathers nothing and is needed by all."""
-    program = optimize.MeshProgram((devices, 1), [1.0, 1.0], [1.0, 1.0], gather=1e8)
+    program = MeshProgram((devices, 1), [1.0, 1.0], [1.0, 1.0], gather=1e8)
     tokens = program.matrix(batch * sequence, hidden)
     heads = [program.product(tokens, program.matrix(hidden, hidden)) for _ in range(3)]
     program.whole(program.product(program.together(*heads), program.matrix(hidden, hidden)))
@@ -123,7 +124,7 @@ _STRAIGHT: Final = "48 layers fill no straight pipeline of 64 stages here; their
 )
 def alpa_run(gpus: int, method: str) -> float:
     """TFLOP/s per GPU of the fastest strategy, times the one factor that is fitted to all runs of GPT."""
-    table = pd.read_csv(data_folder() / "derived" / "alpa_runs.csv")
+    table = derived("alpa_runs")
     factor = float((table["measured"] / table["predicted"]).median())
     row = table[(table["gpus"] == gpus) & (table["method"] == method)].iloc[0]
     return factor * float(row["predicted"])

@@ -21,25 +21,13 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A function bound to the published rows whose id, system and quantity match its patterns.
+    """A function bound to the published rows whose id, system and quantity match its patterns."""
 
-    Attributes
-    ----------
-    function : callable
-        From inputs of a row to its value (or its tuple of values) in the row's unit.
-    ids : tuple of str
-        Patterns of ids; one has to match.
-    system, quantity : str
-        Patterns of the row's system and quantity.
-    discrepancies : mapping of str to str
-        Ids that are known not to reproduce, each with the reason.
-    """
-
-    function: Function
-    ids: tuple[str, ...]
+    function: Function  # from inputs of a row to its value (or its tuple of values) in the row's unit
+    ids: tuple[str, ...]  # patterns; one has to match
     system: str = "*"
     quantity: str = "*"
-    discrepancies: Mapping[str, str] = field(default_factory=dict)
+    discrepancies: Mapping[str, str] = field(default_factory=dict)  # ids that do not reproduce, and why
 
     def covers(self, fact: Fact) -> bool:
         """Whether the row is one of this claim's."""
@@ -49,20 +37,12 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Theorem:
-    """A statement checked by two independent computations where nothing checkable is published.
-
-    Attributes
-    ----------
-    id, system, statement : str
-        Unique name, the system it speaks of, and the theorem in one sentence.
-    function : callable
-        Without arguments; returns (computed, expected), two numbers.
-    """
+    """A statement checked by two independent computations where nothing checkable is published."""
 
     id: str
-    system: str
-    statement: str
-    function: Callable[[], tuple[Number, Number]]
+    system: str  # of which it speaks
+    statement: str  # in one sentence
+    function: Callable[[], tuple[Number, Number]]  # computed and expected
 
 
 _CLAIMS: list[Claim] = []
@@ -148,35 +128,13 @@ def _load() -> None:
 
 
 def claims() -> tuple[Claim, ...]:
-    """All claims on published rows.
-
-    Returns
-    -------
-    tuple of Claim
-        In the order of definition.
-
-    Examples
-    --------
-    >>> len(claims()) > 0
-    True
-    """
+    """All claims on published rows, in the order of definition."""
     _load()
     return tuple(claim for claim in _CLAIMS if claim.function.__module__.startswith("relparallel."))
 
 
 def theorems() -> tuple[Theorem, ...]:
-    """All theorems of the ledger.
-
-    Returns
-    -------
-    tuple of Theorem
-        In the order of definition.
-
-    Examples
-    --------
-    >>> all(t.id.startswith("THM-") for t in theorems())
-    True
-    """
+    """All theorems of the ledger, in the order of definition."""
     _load()
     return tuple(t for t in _THEOREMS if t.function.__module__.startswith("relparallel."))
 

@@ -1,4 +1,4 @@
-"""Published reliabilities of whole fabrics: closed forms, each beside the frontier DP where it fits."""
+"""Reliabilities of whole fabrics: closed forms and lumping, each beside the frontier DP where it fits."""
 
 import math
 from typing import Any, Literal
@@ -9,6 +9,10 @@ from scipy.integrate import quad
 from relparallel import reliability, topology
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact
+from relparallel.reliability.lumped.lumping import lumped
+from relparallel.reliability.problem import read_problem
+from relparallel.reliability.sensitivity.class_importance import class_importance
+from relparallel.reliability.sensitivity.importance import importance
 
 
 @reproduces("NR-ftsw-*")
@@ -55,7 +59,7 @@ def _programme(k: int, core_up: float, aggregation_up: float, core_link_up: floa
 
 @theorem("THM-reliability-closed-form", system="fat-tree")
 def closed_form_equals_programme() -> tuple[float, float]:
-    """The epidemic closed form for pods and the frontier DP on the k=6 fabric give the same U."""
+    """The closed form for pods and the frontier DP on the k=6 fabric give the same U."""
     # Switch failures, links perfect.
     return reliability.fat_tree_pods_connected(6, 0.9, 0.85).unreliability, _programme(6, 0.9, 0.85, 1.0)
 
@@ -69,7 +73,7 @@ def partitions_equal_programme() -> tuple[float, float]:
 
 @theorem("THM-reliability-leaf-spine", system="leaf-spine")
 def leaves_equal_programme() -> tuple[float, float]:
-    """The outbreak closed form for leaves and the frontier DP agree on 16 x 8 switches."""
+    """The closed form for leaves and the frontier DP agree on 16 x 8 switches."""
     # Spines and cables fail.
     fabric = topology.leaf_spine(16, 8, 1)
     nodes = np.where(fabric.is_kind("spine"), 0.999, 1.0)
@@ -84,10 +88,9 @@ def job_equals_programme() -> tuple[float, float]:
     fabric, hosts = topology.fat_tree(4), (0, 1, 5, 8, 10)
     core = fabric.is_kind("core")
     nodes = np.select([core, fabric.is_kind("aggregation"), fabric.endpoint], [0.9, 0.85, 0.95], 1.0)
-    exact = reliability.evaluate(fabric, hosts, np.where(core[fabric.edges].any(axis=1), 0.8, 1.0), nodes)
-    return reliability.job_connected(
-        4, hosts, 0.9, 0.85, 1.0, 0.8, host_up=0.95
-    ).unreliability, exact.unreliability
+    asked = fabric, hosts, np.where(core[fabric.edges].any(axis=1), 0.8, 1.0), nodes
+    closed, exact = (reliability.evaluate(*asked, method=name) for name in ("closed_form", "exact"))  # type: ignore[arg-type]
+    return closed.unreliability, exact.unreliability
 
 
 @theorem("THM-reliability-burtin-pittel", system="Couto et al. arXiv 1510.02735")
@@ -126,3 +129,43 @@ def dcell_is_best_for_switches() -> tuple[float, float]:
     """DCell is best for switch failures: half as many cuts of two switches as a BCube."""
     # One cut of two switches for two servers of a DCell_1, two for two servers of a BCube_1.
     return _shorter("switches")
+
+
+def _lumped(fabric: topology.Topology, link_up: Any, node_up: Any) -> float:
+    """Unreliability of all hosts by symmetry."""
+    found = lumped(fabric, read_problem(fabric, "all", link_up, node_up))
+    if found is None:
+        raise ValueError(f"fabric must have a symmetry that is known, got {fabric!r}")
+    return found.unreliability
+
+
+@theorem("THM-reliability-lumping", system="fat-tree")
+def lumping_equals_programme() -> tuple[float, float]:
+    """Lumped by the symmetry of its cores, the k=4 fat-tree with all parts failing has the same U."""
+    # Switches of each tier, links of each kind.
+    fabric = topology.fat_tree(4)
+    node = np.array([1.0, 0.98, 0.9, 0.95])[fabric.tier]
+    link = np.array([1.0, 1.0, 0.93, 0.97])[fabric.tier[fabric.edges].max(axis=1)]
+    found = _lumped(fabric, link, node)
+    return found, reliability.evaluate(fabric, "all", link, node, method="exact").unreliability
+
+
+@theorem("THM-reliability-lumping-switches", system="fat-tree")
+def lumping_equals_closed_form() -> tuple[float, float]:
+    """Where only switches fail, lumping the k=6 fat-tree and the closed form agree on U."""
+    # Cores and aggregation switches.
+    closed = reliability.fat_tree_pods_connected(6, 0.9, 0.85)
+    fabric = topology.fat_tree(6)
+    return _lumped(fabric, 1.0, np.array([1.0, 1.0, 0.85, 0.9])[fabric.tier]), closed.unreliability
+
+
+@theorem("THM-importance-classes", system="Importance measures")
+def classes_equal_the_sweep_back() -> tuple[float, float]:
+    """A class's share of the derivative of the lumped sum is Birnbaum's measure of each part."""
+    # One core of the k=4 fat-tree with all parts failing: by classes, and by the sweep back.
+    fabric = topology.fat_tree(4)
+    problem = read_problem(fabric, "all", 0.97, np.array([0.999, 0.98, 0.9, 0.95])[fabric.tier])
+    core = len(problem.edges) + int(np.flatnonzero(fabric.is_kind("core"))[0])
+    swept = importance(problem, fabric)
+    (row,) = np.flatnonzero(swept.part == core)
+    return float(class_importance(fabric, problem)[1][core]), float(swept.birnbaum[row])

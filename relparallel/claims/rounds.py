@@ -9,6 +9,7 @@ from scipy.stats import binom
 
 from relparallel import parallel, topology, units, workload
 from relparallel.claims.registry import reproduces, theorem
+from relparallel.parallel.collective_time import crossover_size
 from relparallel.parallel.round_plans import RoundPlan
 from relparallel.parallel.server_rounds import gpu_hierarchical_server_rounds, hierarchical_server_rounds
 from relparallel.published import Fact
@@ -69,7 +70,7 @@ def recursive_doubling_until() -> tuple[float, float]:
     """Swapping whole vectors beats halving and doubling below alpha B log2 n/(log2 n - 2 (n - 1)/n) bytes."""
     # Size found by bisection for 64 ranks, and the formula.
     links = parallel.Links(latency=4e-6, bandwidth=100 * units.GB, network_latency=0, network_bandwidth=1)
-    found = parallel.crossover_size("all_reduce", "recursive_doubling", "halving_doubling", 64, 64, links)
+    found = crossover_size("all_reduce", "recursive_doubling", "halving_doubling", 64, 64, links)
     return found, 4e-6 * 100 * units.GB * 6 / (6 - 2 * 63 / 64)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from relparallel import parallel
 from relparallel.claims.registry import reproduces, theorem
+from relparallel.parallel.timeline import Timeline
 from relparallel.published import Fact
 
 _ZERO_BUBBLE = "zero-bubble zb.py heuristic"
@@ -22,7 +23,7 @@ def _chunks(name: str) -> int:
     return 2 if name in ("zb_v", "v_half", "v_min") else 1
 
 
-def _longest_stage(timeline: parallel.Timeline) -> float:
+def _longest_stage(timeline: Timeline) -> float:
     """Time from the start of a stage's first pass to the end of its last, on the longest stage."""
     begin = np.full(timeline.resources, np.inf)
     np.minimum.at(begin, timeline.resource, timeline.start)
@@ -169,9 +170,8 @@ def eager_hides() -> tuple[float, float]:
 def one_forward_one_backward_optimal() -> tuple[float, float]:
     """No order of 4 stages, 8 micro-batches and undivided passes beats 1F1B under its memory."""
     # Span by exhaustive search, and simulated.
-    return float(parallel.best_order(4, 8, most_in_flight=4).span), parallel.simulate_schedule(
-        "1f1b", 4, 8
-    ).makespan
+    best = parallel.best_order(4, 8, most_in_flight=4)
+    return float(best.span), parallel.simulate_schedule("1f1b", 4, 8).makespan
 
 
 @theorem("THM-zero-bubble-synthesis", system="Schedule synthesis")

@@ -10,12 +10,13 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from relparallel.claims._rows import derived
 from relparallel.claims.memory import bloom_memory, bloom_rows
 from relparallel.hardware import cluster
-from relparallel.parallel import PRECISIONS, memory
+from relparallel.parallel import memory
 from relparallel.parallel.measured_runs import Run, measured_runs, refused_runs
-from relparallel.parallel.memory import RESERVE, StageMemory
-from relparallel.published import data_folder, facts
+from relparallel.parallel.memory import PRECISIONS, RESERVE, StageMemory
+from relparallel.published import facts
 from relparallel.units import GB
 
 _WAYS: Final = {
@@ -46,7 +47,7 @@ def scoreboard() -> pd.DataFrame:
     the nearest run, the median (`cross_validate`). Peers: another model with its author's calibration,
     Calculon, as published.
     """
-    table = pd.read_csv(data_folder() / "derived" / "calibration_errors.csv")
+    table = derived("calibration_errors")
     table = table[table["way"].isin(_WAYS)].assign(used=table["way"].map(_WAYS))
     table = table[(table["way"] != "unfitted") | (table["source"] != "all")]
     seen = (table["way"] == "unfitted") & table["source"].str.fullmatch("Megatron-Bridge MoE, G?B200")
@@ -57,7 +58,7 @@ def scoreboard() -> pd.DataFrame:
 
 def _blind() -> pd.DataFrame:
     """Errors recorded before rows of a source were fitted at all; B200 and GB200 by the H100's parameters."""
-    rows = pd.read_csv(data_folder() / "derived" / "blind_errors.csv")
+    rows = derived("blind_errors")
     rows["size"] = rows["error"].abs()
     rows["within"] = rows["measured"].between(rows["low"], rows["high"])
     return _summary(rows).assign(used="blind")[_COLUMNS]
@@ -99,7 +100,7 @@ def checks() -> pd.DataFrame:
 
     Pairs as in `strategy_order`; beside those of the MFU of the nearest run.
     """
-    table = pd.read_csv(data_folder() / "derived" / "prediction_checks.csv")
+    table = derived("prediction_checks")
     table[["mean", "largest"]] *= 100
     table["used"] = table["way"].map(_WAYS)
     return table[["check", "family", "source", "used", "rows", "mean", "largest"]]
@@ -145,7 +146,7 @@ def _memory(run: Run) -> StageMemory:
 def notes() -> list[str]:
     """What to know beside the errors: parameters strained or without evidence, and rows left aside."""
     said = ["llm-analysis asks for the share of the peak rate and predicts none: constant MFU stands for it"]
-    table = pd.read_csv(data_folder() / "derived" / "parameter_evidence.csv")
+    table = derived("parameter_evidence")
     for family, own in table.groupby("family"):
         kinds = {
             "at their bound": own["at_bound"],

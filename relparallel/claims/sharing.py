@@ -6,15 +6,17 @@ import numpy as np
 import pandas as pd
 
 from relparallel import hardware, optimize, workload
+from relparallel.claims._rows import derived
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.published import Fact, data_folder
+from relparallel.published import Fact
 from relparallel.units import MILLISECOND
+from relparallel.workload.tiles import tile_group
 
 
 @reproduces("pollux_*_w6", system="Pollux simulator")
 def mean_completion(workload: str, policy: str) -> float:
     """Mean time of a replay, from ``data/derived/shared_clusters.csv``."""
-    table = pd.read_csv(data_folder() / "derived" / "shared_clusters.csv").set_index(["workload", "policy"])
+    table = derived("shared_clusters").set_index(["workload", "policy"])
     return float(table["mean"][workload, policy])
 
 
@@ -173,7 +175,7 @@ def streamed_words() -> tuple[float, float]:
         "X0": float((image > 0).mean())
     }
     tile = {"d": 2, "y": 1, "x": 6}
-    return workload.tile_group(layers, tile, density=density, stream="y").words, float(moved)
+    return tile_group(layers, tile, density=density, stream="y").words, float(moved)
 
 
 @theorem("THM-tile-data-movement", system="WELDER")
@@ -184,7 +186,7 @@ def connected_as_fused() -> tuple[float, float]:
     wide = {"t": 12, "u": 20}
     bias = workload.TileOperator(name="bias", writes="fb[t,u]", reads=("f[t,u]", "b1[u]"), sizes=wide)
     relu = workload.TileOperator(name="relu", writes="fr[t,u]", reads=("fb[t,u]",), sizes=wide)
-    found = workload.tile_group([bias, relu], {"t": 3, "u": 20}, stream="t")
+    found = tile_group([bias, relu], {"t": 3, "u": 20}, stream="t")
     return found.words, float(workload.words_moved(part, ["relu"]).sum())
 
 

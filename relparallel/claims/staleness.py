@@ -9,8 +9,7 @@ from scipy.optimize import minimize
 
 from relparallel import communication, parallel
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.communication.recurrence import Taps, companion_matrix, spectral_radius
-from relparallel.communication.staleness import compensated_taps
+from relparallel.communication.staleness import Taps, companion_matrix, compensated_taps, spectral_radius
 from relparallel.published import Fact, facts
 
 

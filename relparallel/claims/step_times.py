@@ -1,11 +1,9 @@
 """Published rates of training, predicted by `step_time`, and its errors beside those of another model."""
 
-import pandas as pd
-
 from relparallel import hardware, parallel, units
-from relparallel.claims._rows import model_of, strategy_of
+from relparallel.claims._rows import derived, model_of, strategy_of
 from relparallel.claims.registry import reproduces, theorem
-from relparallel.published import Fact, data_folder, facts
+from relparallel.published import Fact, facts
 
 _ONE_ADAPTER = (
     "predicted with the whole network of a node; all six published rates of ZeRO-3 agree with 17 to 26 GB/s "
@@ -36,7 +34,7 @@ def closer_than_calculon() -> tuple[int, int]:
     left-out source, with one factor, is smaller.
     """  # noqa: D205
     # Sources on which the prediction is closer, and sources compared.
-    table = pd.read_csv(data_folder() / "derived" / "calibration_errors.csv")
+    table = derived("calibration_errors")
     ours = table[table["way"] == "left_out_one_factor"].set_index("source")["mean"]
     closer = [100 * ours[source] < float(facts()[row].value_text) for source, row in _CALCULON.items()]
     return sum(closer), len(_CALCULON)

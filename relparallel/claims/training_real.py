@@ -9,6 +9,7 @@ from functools import cache
 import pandas as pd
 
 from relparallel import training, units
+from relparallel.claims._rows import derived
 from relparallel.claims.registry import reproduces, theorem
 from relparallel.published import Fact, data_folder
 
@@ -119,7 +120,7 @@ def _system(name: str) -> str:
 @cache
 def _table() -> pd.Series:
     """Derived values by subject and quantity."""
-    table = pd.read_csv(data_folder() / "derived" / "failure_replays.csv")
+    table = derived("failure_replays")
     return table.set_index(["subject", "quantity"])["value"]
 
 

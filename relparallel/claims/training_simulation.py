@@ -4,19 +4,21 @@ import numpy as np
 
 from relparallel import training, units
 from relparallel.claims.registry import reproduces
+from relparallel.training.fleet import Fleet
+from relparallel.training.lifetimes import fleet_failures
 
 
 @reproduces("AIR-001")
 def fleet_without_failures() -> float:
     """Hours of a simulated job on servers that never fail and are there at once."""
-    fleet = training.Fleet(failure_rate=0.0, selection=0.0)
+    fleet = Fleet(failure_rate=0.0, selection=0.0)
     return fleet.simulate(replications=2, rng=np.random.default_rng(0)).mean_total_time.value / units.HOUR
 
 
 @reproduces("AIR-003")
-def fleet_failures() -> float:
+def failures_of_a_fleet() -> float:
     """Failures of the fleet in closed form."""
-    return training.Fleet().expected_failures
+    return Fleet().expected_failures
 
 
 _FEW_RUNS = (
@@ -43,4 +45,4 @@ def first_failure_of_new_parts(k: float, n: int) -> float:
 def failures_of_new_parts(k: float, n: int) -> float:
     """Mean failures in the first 5 % of a mean life."""
     law, rng = training.Lifetime.weibull(mean=1.0, shape=k), np.random.default_rng(0)
-    return float(training.fleet_failures(law, n, 0.05, rng, ages="new", replications=200).mean())
+    return float(fleet_failures(law, n, 0.05, rng, ages="new", replications=200).mean())

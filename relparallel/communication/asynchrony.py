@@ -12,9 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_int, require_real
-from relparallel.communication.recurrence import Taps
-from relparallel.parallel._arguments import require_column, require_number
+from relparallel._checks import require_column, require_int, require_number, require_real
+from relparallel.communication.staleness import Taps
 from relparallel.reliability import stationary_distribution
 
 _MOST_STATES: Final = 5_000  # of the Markov chain: some seconds
@@ -110,10 +109,8 @@ def ssp_throughput(
 
     Parameters
     ----------
-    workers : int
-        P, at least 1.
-    staleness : int or None
-        Bound s, at least 0; None for no bound.
+    workers, staleness : int, int or None
+        P, at least 1; bound s, at least 0, or None for no bound.
     rates : array_like
         Clocks per second of a worker that does not wait, above 0: one for all, or one for each.
     failure_rate, repair_rate : float
@@ -194,18 +191,17 @@ def asynchronous_taps(rate: float, workers: int, curvature: float = 1.0) -> Taps
 
     Parameters
     ----------
-    rate, curvature : float
-        The step a and the second derivative c, above 0.
-    workers : int
-        P, at least 1, that neither wait nor differ (ASP, Hogwild!).
+    rate, workers, curvature : float, int, float
+        The step a, above 0; P workers that neither wait nor differ (ASP, Hogwild!); the second derivative c,
+        above 0.
 
     Returns
     -------
     mapping of int to float
         For `largest_stable_step`. Every update is that of any worker with the same probability, so a delay is
-        d with probability (1 - 1/P)**d / P, and the mean weights obey
-        w(t+1) - w(t) = (1 - 1/P)(w(t) - w(t-1)) - a c w(t)/P: asynchrony acts as momentum. Stable below
-        2 (2 P - 1)/c; single runs diverge earlier. Mitliagkas et al., "Asynchrony begets Momentum", 2016.
+        d with probability (1 - 1/P)**d / P, and the mean weights obey w(t+1) - w(t) = (1 - 1/P)(w(t) -
+        w(t-1)) - a c w(t)/P: asynchrony acts as momentum. Stable below 2 (2 P - 1)/c; single runs diverge
+        earlier. Mitliagkas et al., "Asynchrony begets Momentum", 2016.
 
     Examples
     --------

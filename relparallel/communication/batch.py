@@ -6,10 +6,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import real, record, require_int, require_real
+from relparallel._checks import real, record, require_callable, require_int, require_number, require_real
 from relparallel.communication.descent import Gradient
-from relparallel.communication.recurrence import require_callable
-from relparallel.parallel._arguments import require_number
 
 Vector = NDArray[np.float64]
 _EPSILON: Final = 1e-8  # of Adam
@@ -19,29 +17,10 @@ def large_batch_rates(
     batch: int, samples: int, epochs: int, *, base_rate: float = 0.1, base_batch: int = 256,
     warm_up: int = 5, drops: ArrayLike = (30, 60, 80),
 ) -> Vector:  # fmt: skip
-    """Return the learning rate of every update under linear scaling with a gradual warm-up.
+    """Learning rate of every update under linear scaling with a gradual warm-up.
 
-    Parameters
-    ----------
-    batch, samples, epochs : int
-        Samples of an update and of the data set, and times it is gone through; each at least 1.
-    base_rate, base_batch : float, int
-        A rate above 0 and the batch that it suits.
-    warm_up : int
-        Epochs in which the rate rises from ``base_rate``.
-    drops : array_like
-        Epochs at which it falls to a tenth.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (epochs * samples // batch,), up to base_rate * batch/base_batch. Goyal et al., 2017,
-        sections 2.1, 2.2 and 5.1.
-
-    Examples
-    --------
-    >>> large_batch_rates(512, samples=2560, epochs=8, warm_up=2)[::5].round(2).tolist()
-    [0.1, 0.15, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2]
+    ``epochs * samples // batch`` rates, up to base_rate * batch/base_batch after ``warm_up`` epochs; from
+    each of the epochs ``drops`` on a tenth of it. Goyal et al., 2017, sections 2.1, 2.2 and 5.1.
     """
     size, data, rounds = require_int(batch=batch, samples=samples, epochs=epochs, at_least=1)
     base, rise = require_number(base_rate=base_rate, above=0), require_int(warm_up=warm_up, at_least=0)

@@ -17,6 +17,9 @@ from relparallel.communication.fluid import FluidModel, grown, marked_share
 class Timely(FluidModel):
     """TIMELY: senders follow the gradient of the round-trip time; it has no fixed point.
 
+    ECN or Delay, section 4.1. Rates grow at g <= 0, also at g = 0, where the queue stands still. Mittal et
+    al., "TIMELY", SIGCOMM 2015.
+
     Parameters
     ----------
     flows, rate, feedback_delay : float or array_like
@@ -27,11 +30,6 @@ class Timely(FluidModel):
         Seg, after which a rate is updated, and MTU [bytes].
     low, high, shortest : float or array_like
         T_low, T_high and D_minRTT [s].
-
-    Notes
-    -----
-    ECN or Delay, section 4.1. Rates grow at g <= 0, also at g = 0, where the queue stands still: there is no
-    fixed point. Mittal et al., "TIMELY", SIGCOMM 2015.
 
     Examples
     --------
@@ -81,15 +79,9 @@ class Timely(FluidModel):
 class PatchedTimely(Timely):
     """Patched TIMELY: the rate falls with the queue itself, in proportion to a weight of the gradient.
 
-    Parameters
-    ----------
-    slope : float or array_like
-        Of the weight w = 1/2 + slope g, cut at 0 and 1; the other fields are those of `timely`.
-
-    Notes
-    -----
-    ECN or Delay, section 4.3, with its fixed point q = N delta q'/(beta C) + q' with q' = C T_low.
-    The paper and its runs have slope 2; the published margins (model "published") were computed with 1/2.
+    Its weight is w = 1/2 + ``slope`` g, cut at 0 and 1; the other fields are those of `timely`. ECN or Delay,
+    section 4.3, with its fixed point q = N delta q'/(beta C) + q' with q' = C T_low. The paper and its runs
+    have slope 2; the published margins (model "published") were computed with 1/2.
 
     Examples
     --------
@@ -146,23 +138,18 @@ def _timely(p: Any, now: Any, past: Any, middle: Any) -> Any:
 class Hpcc(FluidModel):
     """HPCC: senders set their window from the load that switches report.
 
+    W' = (W (eta/U - 1) + W_AI)/T with the load U = min(1, sum W/(C T)) + q/(C T): a step of Euler's method of
+    length T is the update of the paper, W <- W eta/U + W_AI. At a load of 1 the model has a kink, and no
+    linearisation. Li et al., "HPCC", SIGCOMM 2019, eq. 2 and 4, without stages and average.
+
     Parameters
     ----------
-    flows, rate, feedback_delay : float or array_like
-        N >= 1; C [bytes/s]; by how much the reported load is late [s].
-    round_trip : float or array_like
-        T, without a queue [s].
+    flows, rate, feedback_delay, round_trip : float or array_like
+        N >= 1; C [bytes/s]; by how much the reported load is late, and T without a queue [s].
     target : float or array_like
         eta, the load that is aimed at.
     increase : float or array_like, optional
         W_AI [bytes]; by default C T (1 - eta)/N, with which the load is 1 and the queue empty.
-
-    Notes
-    -----
-    W' = (W (eta/U - 1) + W_AI)/T with the load U = min(1, sum W/(C T)) + q/(C T): a step of
-    Euler's method of length T is the update of the paper, W <- W eta/U + W_AI. At a load of 1 the model has a
-    kink, and no linearisation. Li et al., "HPCC", SIGCOMM
-    2019, eq. 2 and 4, without stages and average.
 
     Examples
     --------
@@ -223,22 +210,18 @@ class Hpcc(FluidModel):
 class Dctcp(FluidModel):
     """DCTCP: windows shrink in proportion to the share of marked packets.
 
+    W' = (1 - W alpha p/2)/R, alpha' = g (p - alpha)/R, with R = round_trip + q/C. Alizadeh, Javanmard and
+    Prabhakar, "Analysis of DCTCP", SIGMETRICS 2011, with a ramp where theirs has a step, which has no fixed
+    point.
+
     Parameters
     ----------
-    flows, rate, feedback_delay : float or array_like
-        N >= 1; C [bytes/s]; by how much marks are late, beside the queue [s].
+    flows, rate, feedback_delay, round_trip : float or array_like
+        N >= 1; C [bytes/s]; by how much marks are late, beside the queue, and R without a queue [s].
     packet, kmin, kmax : float or array_like
         Size of a packet, both ends of the marking ramp [bytes].
     pmax, gain : float or array_like
         Marking probability at ``kmax``; g of the average alpha of marks.
-    round_trip : float or array_like
-        Round-trip time without a queue [s].
-
-    Notes
-    -----
-    W' = (1 - W alpha p/2)/R, alpha' = g (p - alpha)/R, with R = round_trip + q/C. Alizadeh, Javanmard and
-    Prabhakar, "Analysis of DCTCP", SIGMETRICS 2011, with a ramp where theirs has a step, which has no fixed
-    point.
 
     Examples
     --------

@@ -6,9 +6,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_int, require_real, require_rng
-from relparallel.communication.recurrence import LONGEST_DELAY, require_broadcast, require_callable
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import (
+    require_broadcast,
+    require_callable,
+    require_int,
+    require_number,
+    require_real,
+    require_rng,
+)
+from relparallel.communication.staleness import LONGEST_DELAY
 
 Gradient: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], ArrayLike]
 
@@ -22,8 +28,8 @@ def delayed_descent(
     Parameters
     ----------
     gradient : callable
-        From the forward and the backward weights to the gradient, all of the shape of ``start``; it is
-        called once for every update and may draw its own noise.
+        From the forward and the backward weights to the gradient, all of the shape of ``start``; it is called
+        once for every update and may draw its own noise.
     start : array_like
         Weights before the first update, which passes from before it read too.
     rates : array_like
@@ -37,17 +43,15 @@ def delayed_descent(
     Returns
     -------
     numpy.ndarray
-        float64, shape (updates + 1, ...): w(t+1) = w(t) - rate(t) gradient(w(t-f), u(t)), where u(t) is
-        w(t-b), less (f - b) v(t) where corrected, and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). What
-        diverges for long ends in infinite values or NaN. Yang et al., "PipeMare", MLSys 2021.
+        float64, shape (updates + 1, ...): w(t+1) = w(t) - rate(t) gradient(w(t-f), u(t)), with u(t) and v(t)
+        of `delayed_taps`. What diverges for long ends in infinite values or NaN. Yang et al., "PipeMare",
+        MLSys 2021.
 
     Examples
     --------
-    >>> for step in (0.99, 1.01):
-    ...     path = delayed_descent(quadratic_gradient(1.0), 1.0, np.full(2000, step), forward_delay=1)
-    ...     bool(np.abs(path[-100:]).max() < 1)
+    >>> path = delayed_descent(quadratic_gradient(1.0), 1.0, np.full(2000, 0.99), forward_delay=1)
+    >>> bool(np.abs(path[-100:]).max() < 1)  # steps of 1 and more diverge
     True
-    False
     """
     require_callable(gradient=gradient)
     first = np.asarray(require_real(start=start))
@@ -72,10 +76,8 @@ def quadratic_gradient(
     curvature, discrepancy : array_like
         Second derivative c >= 0, and D >= 0: how much the gradient depends on the difference of forward and
         backward weights; one for all weights or one for each.
-    noise : float
-        Standard deviation of what is added to every component, at least 0.
-    rng : numpy.random.Generator, optional
-        Needed where ``noise`` is above 0.
+    noise, rng : float, numpy.random.Generator, optional
+        Standard deviation of what is added to every component, at least 0, and what draws it.
 
     Returns
     -------
@@ -105,10 +107,8 @@ def least_squares_gradient(
     ----------
     inputs, targets : array_like
         Shapes (samples, weights) and (samples,).
-    batch : int
-        Samples of an update, drawn without replacement.
-    rng : numpy.random.Generator
-        Draws them.
+    batch, rng : int, numpy.random.Generator
+        Samples of an update, drawn without replacement, and what draws them.
 
     Returns
     -------
@@ -121,11 +121,7 @@ def least_squares_gradient(
     >>> gradient(np.array([3.0]), np.array([3.0])).tolist()
     [5.0]
     """
-    x, y = (np.asarray(values) for values in require_real(inputs=inputs, targets=targets))
-    if x.ndim != 2:
-        raise ValueError(f"inputs must have shape (samples, weights), got shape {x.shape}")
-    if y.shape != x.shape[:1]:
-        raise ValueError(f"targets must have shape {x.shape[:1]}, got shape {y.shape}")
+    x, y = require_samples(inputs, targets)
     size = require_int(batch=batch, at_least=1, at_most=len(x))
     require_rng(rng=rng)
 
@@ -134,6 +130,16 @@ def least_squares_gradient(
         return np.asarray(x[rows].T @ (x[rows] @ forward - y[rows]) / size)
 
     return gradient
+
+
+def require_samples(inputs: ArrayLike, targets: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Inputs of shape (samples, weights) and targets of shape (samples,), or why they are none."""
+    x, y = (np.asarray(values) for values in require_real(inputs=inputs, targets=targets))
+    if x.ndim != 2:
+        raise ValueError(f"inputs must have shape (samples, weights), got shape {x.shape}")
+    if y.shape != x.shape[:1]:
+        raise ValueError(f"targets must have shape {x.shape[:1]}, got shape {y.shape}")
+    return x, y
 
 
 def _descend(

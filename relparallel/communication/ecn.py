@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from relparallel._checks import reals, record
+from relparallel._checks import reals, record, require_number
 from relparallel.communication.delay_equations import FloatArray, Linear, bisected, split_modes
 from relparallel.communication.fluid import FluidModel, grown, marked_share, shaped
-from relparallel.parallel._arguments import require_number
 
 
 @record(eq=False)
@@ -22,16 +21,13 @@ class Dcqcn(FluidModel):
     ----------
     flows, rate, feedback_delay : float or array_like
         N >= 1; C [bytes/s]; tau* [s].
-    increase : float or array_like
-        R_AI [bytes/s].
-    packet, kmin, kmax, byte_counter : float or array_like
-        Size of a packet, both ends of the marking ramp, and the counter B of rate increases [bytes].
-    pmax, gain : float or array_like
-        Marking probability at ``kmax``; g of the average alpha of marks.
+    increase, packet, kmin, kmax, byte_counter : float or array_like
+        R_AI [bytes/s]; size of a packet, both ends of the marking ramp, and the counter B of rate increases
+        [bytes].
+    pmax, gain, recovery : float or array_like
+        Marking probability at ``kmax``; g of the average alpha of marks; F steps of fast recovery.
     cnp_interval, alpha_interval, timer : float or array_like
         tau, tau' and T [s].
-    recovery : float or array_like
-        F steps of fast recovery.
 
     Notes
     -----
@@ -178,16 +174,10 @@ def _terms(p: Any, marking: Any, rate: Any, expanded: bool = False) -> Any:
 class DcqcnPlus(Dcqcn):
     """DCQCN+: periods and steps follow the number of flows that share a bottleneck.
 
-    Parameters
-    ----------
-    reference : float or array_like
-        Number of flows up to which the parameters are those of `dcqcn`, whose other fields these are.
-
-    Notes
-    -----
-    With more flows tau, tau' and T grow with N/reference, and R_AI falls with it: all that a flow does takes
-    as many packets as before, and the marking probability no longer depends on N. The scaling is the idea
-    of the paper in its simplest form, not its tables. Gao et al., "DCQCN+", ICNP 2018.
+    With more flows than ``reference`` tau, tau' and T grow with N/reference, and R_AI falls with it: all that
+    a flow does takes as many packets as before, and the marking probability no longer depends on N. The other
+    fields are those of `dcqcn`. The scaling is the idea of the paper in its simplest form, not its tables.
+    Gao et al., "DCQCN+", ICNP 2018.
 
     Examples
     --------

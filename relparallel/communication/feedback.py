@@ -6,11 +6,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_instance, require_int, require_rng
+from relparallel._checks import (
+    require_callable,
+    require_flag,
+    require_instance,
+    require_int,
+    require_number,
+    require_rng,
+)
 from relparallel.communication.compression import Compressor, Message, global_top_k, top_k
 from relparallel.communication.descent import Gradient
-from relparallel.communication.recurrence import require_callable
-from relparallel.parallel._arguments import require_number
 
 
 class Memory(NamedTuple):
@@ -24,18 +29,9 @@ class Memory(NamedTuple):
 class ErrorFeedback:
     """A compressor whose error is added to the next gradient, with momentum on the side of the worker.
 
-    Parameters
-    ----------
-    compressor : Compressor
-        C.
-    momentum : float
-        m in [0, 1): u <- m u + g, r <- r + u, C(r) is sent, r <- r - C(r). With 0 this is error feedback.
-    masking : bool
-        Whether the velocity becomes 0 where a number was sent.
-
-    References
-    ----------
-    Seide et al., Interspeech 2014 (feedback). Lin et al., ICLR 2018, section 3 (momentum, masking).
+    With ``momentum`` m in [0, 1): u <- m u + g, r <- r + u, C(r) is sent, r <- r - C(r); with 0 this is error
+    feedback. ``masking``: whether the velocity u becomes 0 where a number was sent. Seide et al., Interspeech
+    2014 (feedback). Lin et al., ICLR 2018, section 3 (momentum, masking).
 
     Examples
     --------
@@ -67,24 +63,9 @@ class ErrorFeedback:
 
 
 def deep_gradient_compression(epoch: int = 4, density: float = 0.001, momentum: float = 0.9) -> ErrorFeedback:
-    """Return Deep Gradient Compression in an epoch of its warm-up.
+    """Deep Gradient Compression in an epoch of its warm-up, with momentum correction and masking.
 
-    Parameters
-    ----------
-    epoch : int
-        From 0 on: 4**-(epoch + 1) of the gradients are sent, but at least ``density``.
-    density, momentum : float
-        Share after the warm-up, in (0, 1]; momentum of the workers, in [0, 1).
-
-    Returns
-    -------
-    ErrorFeedback
-        With momentum correction and masking. Lin et al., ICLR 2018, section 3.
-
-    Examples
-    --------
-    >>> deep_gradient_compression(epoch=0).compressor.name
-    'top-k(0.25)'
+    4**-(epoch + 1) of the gradients are sent, but at least ``density``. Lin et al., ICLR 2018, section 3.
     """
     share = 4.0 ** -(require_int(epoch=epoch, at_least=0, at_most=500) + 1)
     least = require_number(density=density, above=0, at_most=1)
@@ -101,10 +82,8 @@ class CompressedGradient:
         As in `delayed_descent`; called once for every worker, each time with a batch of its own.
     method : Compressor or ErrorFeedback
         What each worker sends; residuals are remembered, so every run needs a new object.
-    workers : int
-        At least 1.
-    rng : numpy.random.Generator, optional
-        Needed where the compressor is random.
+    workers, rng : int, numpy.random.Generator, optional
+        At least 1; needed where the compressor is random.
     kept : int, optional
         With it the messages are added up by `global_top_k`, and a worker takes back what that leaves out.
 

@@ -5,10 +5,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_int, require_real, require_rng
-from relparallel.communication.descent import Gradient
-from relparallel.communication.recurrence import require_callable
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import (
+    require_callable,
+    require_choice,
+    require_int,
+    require_number,
+    require_rng,
+)
+from relparallel.communication.descent import Gradient, require_samples
 
 Vector = NDArray[np.float64]
 
@@ -18,26 +22,9 @@ def truncated_gradient(
 ) -> Gradient:
     """Return a gradient whose updates pull small weights to zero, for `delayed_descent` with a constant rate.
 
-    Parameters
-    ----------
-    gradient : callable
-        As in `delayed_descent`.
-    rate, gravity, threshold : float
-        The rate a of that descent, above 0; the pull g, and the largest magnitude that feels it, at least 0.
-    every : int
-        Updates K between two truncations, each by a g K; at least 1.
-
-    Returns
-    -------
-    callable
-        (w - T1(w - a gradient))/a. With K = 1 and no threshold: proximal descent on the loss + g |w|_1.
-        Langford et al., JMLR 2009, section 3.3.
-
-    Examples
-    --------
-    >>> pull = truncated_gradient(lambda w, u: w - np.array([1.0, 0.2]), rate=1.0, gravity=0.3)
-    >>> pull(np.zeros(2), np.zeros(2)).tolist()
-    [-0.7, 0.0]
+    (w - T1(w - a gradient))/a with the rate a of that descent: at every K-th update weights up to the
+    threshold move by a g K towards zero. With K = 1 and no threshold: proximal descent on the loss + g |w|_1.
+    Langford et al., JMLR 2009, section 3.3.
     """
     require_callable(gradient=gradient)
     a = require_number(rate=rate, above=0)
@@ -92,15 +79,11 @@ def cocoa(
     Examples
     --------
     >>> x = np.random.default_rng(0).normal(size=(64, 8))
-    >>> run = cocoa(x, x.sum(axis=1), workers=4, local_steps=64, rounds=90, rng=np.random.default_rng(0))
+    >>> run = cocoa(x, x.sum(axis=1), 4, 64, 90, rng=np.random.default_rng(0))
     >>> bool(run.primal[-1] - run.dual[-1] < 1e-6)
     True
     """
-    x, y = (np.asarray(values) for values in require_real(inputs=inputs, targets=targets))
-    if x.ndim != 2:
-        raise ValueError(f"inputs must have shape (samples, weights), got shape {x.shape}")
-    if y.shape != x.shape[:1]:
-        raise ValueError(f"targets must have shape {x.shape[:1]}, got shape {y.shape}")
+    x, y = require_samples(inputs, targets)
     K = require_int(workers=workers, at_least=1, at_most=len(x))
     steps, count = require_int(local_steps=local_steps, rounds=rounds, at_least=1)
     scale = 1 / (require_number(regularization=regularization, above=0) * len(x))

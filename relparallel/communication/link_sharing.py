@@ -129,12 +129,10 @@ def pause_spread(
 
     Parameters
     ----------
-    topology : Topology or networkx.Graph
-        At most 1024 hosts.
+    topology, alive : Topology or networkx.Graph, bool array [n + m], optional
+        As of `buffer_cycle`.
     target : hashable
         Label of the host that takes nothing any more, while all others send to it.
-    alive : bool array [n + m], optional
-        Which nodes, then which rows of ``edges``, work.
 
     Returns
     -------

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_int, require_rng
+from relparallel._checks import require_int, require_number, require_rng
 from relparallel.communication.descent import Gradient
-from relparallel.parallel._arguments import require_number
 
 Vector = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -60,10 +59,8 @@ def logistic_problem(
     ----------
     samples, features : int
         Of the training data, as many samples again for the test; each at least 1.
-    rng : numpy.random.Generator
-        Draws the data.
-    regularization : float
-        l > 0 of l |w|**2/2.
+    rng, regularization : numpy.random.Generator, float
+        Draws the data; l > 0 of l |w|**2/2.
 
     Returns
     -------

@@ -1,4 +1,8 @@
-"""Training with stale weights: how long a pipeline delays them, what that costs, and PipeMare's two remedies.
+"""Training with stale weights as linear recurrences with delays: when they are stable, and what remedies do.
+
+A recurrence x(t+1) = sum over d of A_d x(t-d) is a mapping from delays d to coefficients A_d, numbers or
+square blocks: its taps. A method with a step is a function from the step to its taps; momentum, averages
+and predictions of weights are further components of x.
 
 On a quadratic of curvature c, delayed descent is w(t+1) = w(t) - a g(t). PipeMare reads other weights in the
 forward than in the backward pass, and g(t) = (c + D) w(t - f) - D w(t - b) with delays f >= b [updates] and
@@ -6,14 +10,90 @@ the discrepancy D. Delays count the updates between those weights and the ones t
 `relparallel.parallel.weight_delay` counts one more, the gradient's own.
 """
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_int, require_real
-from relparallel.communication.recurrence import LONGEST_DELAY, Taps, require_broadcast
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import (
+    bare,
+    require_broadcast,
+    require_callable,
+    require_flag,
+    require_instance,
+    require_int,
+    require_number,
+    require_real,
+)
+
+Taps: TypeAlias = Mapping[int, ArrayLike]
+LONGEST_DELAY: Final = 4096  # the companion matrix is dense
+_GROWTH: Final = 1.25  # from one step that is tried to the next
+_TRIES: Final = 200
+
+
+def companion_matrix(taps: Taps) -> NDArray[np.float64]:
+    """Return the matrix that moves the last states of a recurrence with delays one step on."""
+    delays, blocks = _checked(taps)
+    size = blocks.shape[1]
+    matrix = np.eye(size * (max(delays) + 1), k=-size)
+    for delay, block in zip(delays, blocks, strict=True):
+        matrix[:size, size * delay : size * (delay + 1)] = block
+    return matrix
+
+
+def spectral_radius(taps: Taps) -> float:
+    """Return by which factor a recurrence with delays grows per step in the long run; O((k n)**3)."""
+    return float(np.abs(np.linalg.eigvals(companion_matrix(taps))).max())
+
+
+def largest_stable_step(method: Callable[[float], Taps], smallest: float = 1e-6) -> float:
+    """Return the step at which a method stops being stable.
+
+    Parameters
+    ----------
+    method : callable
+        From a step above 0 to the taps of the recurrence.
+    smallest : float
+        A step above 0 at which the method is stable.
+
+    Returns
+    -------
+    float
+        Where the spectral radius crosses 1 from below: steps grow by a quarter until one is unstable, then
+        Brent's method. A narrower unstable window below that may be missed.
+
+    Examples
+    --------
+    >>> round(largest_stable_step(lambda step: {0: 1.0, 2: -step}), 9)
+    0.618033989
+    """
+    from scipy.optimize import brentq
+
+    require_callable(method=method)
+    low = require_number(smallest=smallest, above=0)
+    if spectral_radius(method(low)) >= 1:
+        raise ValueError(f"smallest must be a stable step, got {smallest!r}")
+    for _ in range(_TRIES):
+        high = low * _GROWTH
+        if spectral_radius(method(high)) > 1:
+            return float(brentq(lambda step: spectral_radius(method(step)) - 1, low, high, xtol=1e-15 * high))
+        low = high
+    raise ValueError(f"method must be unstable at some step, got a stable one up to {low:g}")
+
+
+def _checked(taps: Taps) -> tuple[list[int], NDArray[np.float64]]:
+    """The delays and their blocks, shape (delays, k, k)."""
+    require_instance(Mapping, taps=taps)
+    if not taps:
+        raise ValueError("taps must hold at least one delay, got an empty mapping")
+    delays = [require_int(taps=delay, at_least=0, at_most=LONGEST_DELAY) for delay in taps]
+    blocks = [np.atleast_2d(require_real(taps=block)) for block in taps.values()]
+    shapes = {block.shape for block in blocks}
+    if len(shapes) > 1 or len({*blocks[0].shape}) > 1 or blocks[0].ndim > 2:
+        raise ValueError(f"taps must be numbers or square blocks of one shape, got shapes {sorted(shapes)}")
+    return delays, np.array(blocks)
 
 
 def pipeline_delays(stages: int, micro_batches: int = 1) -> NDArray[np.float64]:
@@ -60,8 +140,7 @@ def stable_step(delay: ArrayLike, curvature: ArrayLike = 1.0) -> Any:
     """
     lags, c = require_real(delay=delay, at_least=0), require_real(curvature=curvature, above=0)
     require_broadcast(delay=lags, curvature=c)
-    step = 2 / c * np.sin(np.pi / (4 * np.asarray(lags) + 2))
-    return float(step) if np.ndim(step) == 0 else step
+    return bare(2 / c * np.sin(np.pi / (4 * np.asarray(lags) + 2)))
 
 
 def correction_decay(gap: ArrayLike, remainder: float = 0.135) -> Any:
@@ -85,8 +164,7 @@ def correction_decay(gap: ArrayLike, remainder: float = 0.135) -> Any:
     0.6062
     """
     between = require_real(gap=gap, above=0)
-    decay = require_number(remainder=remainder, above=0, below=1) ** (1 / np.asarray(between))
-    return float(decay) if np.ndim(decay) == 0 else decay
+    return bare(require_number(remainder=remainder, above=0, below=1) ** (1 / np.asarray(between)))
 
 
 def rescheduled_rate(
@@ -129,12 +207,11 @@ def delayed_taps(
 
     Parameters
     ----------
-    rate, curvature : float
-        The step a and the second derivative c, above 0.
+    rate, curvature, discrepancy : float
+        The step a and the second derivative c, above 0; D >= 0: how much the gradient depends on the
+        difference of forward and backward weights.
     forward_delay, backward_delay : int
         Updates f and b by which the weights of the forward and of the backward pass are old.
-    discrepancy : float
-        D >= 0: how much the gradient depends on the difference of the two.
     decay : float, optional
         With it the backward weights are corrected; in [0, 1), as `correction_decay` gives it.
 
@@ -146,16 +223,14 @@ def delayed_taps(
 
     Notes
     -----
-    w(t+1) = w(t) - a ((c + D) w(t-f) - D u(t)) with u(t) = w(t-b). With the correction
-    u(t) = w(t-b) - (f - b) v(t) and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)).
-    Without it the largest stable step is below 2/(D (f - b)) and `stable_step`. The correction raises it
-    where b = 0; where b > 0 and f - b = 1 it can lower it. Yang et al., "PipeMare", MLSys 2021, lemma 2 and
-    technique 2.
+    w(t+1) = w(t) - a ((c + D) w(t-f) - D u(t)) with u(t) = w(t-b). With the correction u(t) = w(t-b) - (f -
+    b) v(t) and v(t+1) = decay v(t) + (1 - decay)(w(t+1) - w(t)). Without it the largest stable step is below
+    2/(D (f - b)) and `stable_step`. The correction raises it where b = 0; where b > 0 and f - b = 1 it can
+    lower it. Yang et al., "PipeMare", MLSys 2021, lemma 2 and technique 2.
 
     Examples
     --------
     >>> from functools import partial
-    >>> from relparallel.communication import largest_stable_step
     >>> stale = partial(delayed_taps, forward_delay=10, backward_delay=6, discrepancy=5.0)
     >>> round(largest_stable_step(stale), 5)
     0.03807

@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_choice, require_probability, require_real
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import bare, require_choice, require_number, require_probability, require_real
 
 _FIBRE: Final = 4.76e-9  # s per metre of cable
 _HEADERS: Final = {
@@ -42,7 +41,7 @@ def pfc_headroom(rate: ArrayLike, length: ArrayLike, mtu: float = 9216.0, respon
     """
     speed, cable = require_real(rate=rate, above=0), require_real(length=length, at_least=0)
     packet, late = require_number(mtu=mtu, above=0), require_number(response=response, at_least=0)
-    return _plain(2 * np.asarray(speed) * np.asarray(cable) * _FIBRE + 2 * packet + late)
+    return bare(2 * np.asarray(speed) * np.asarray(cable) * _FIBRE + 2 * packet + late)
 
 
 def credit_rate(
@@ -52,12 +51,10 @@ def credit_rate(
 
     Parameters
     ----------
-    buffer : array_like
-        Of the receiver, for one lane [bytes].
+    buffer, packet : array_like, float
+        Of the receiver, for one lane, and of one packet [bytes].
     rate, length : float
         Of the link [bytes/s] and of the cable [m].
-    packet : float
-        Bytes.
     response : float
         Seconds from the last byte of a packet to the return of its credit.
 
@@ -75,7 +72,7 @@ def credit_rate(
     speed, size = require_number(rate=rate, packet=packet, above=0)
     cable, late = require_number(length=length, response=response, at_least=0)
     credits = np.floor(np.asarray(require_real(buffer=buffer, at_least=0)) / size)
-    return _plain(np.minimum(speed, credits * size / (size / speed + 2 * cable * _FIBRE + late)))
+    return bare(np.minimum(speed, credits * size / (size / speed + 2 * cable * _FIBRE + late)))
 
 
 def packet_efficiency(payload: ArrayLike, transport: str = "rocev2") -> Any:
@@ -100,7 +97,7 @@ def packet_efficiency(payload: ArrayLike, transport: str = "rocev2") -> Any:
     (0.9804, 0.7574)
     """
     size = np.asarray(require_real(payload=payload, above=0))
-    return _plain(size / (size + _HEADERS[require_choice(tuple(_HEADERS), transport=transport)]))
+    return bare(size / (size + _HEADERS[require_choice(tuple(_HEADERS), transport=transport)]))
 
 
 def loss_goodput(loss: ArrayLike, window: ArrayLike, recovery: str = "selective") -> Any:
@@ -108,10 +105,9 @@ def loss_goodput(loss: ArrayLike, window: ArrayLike, recovery: str = "selective"
 
     Parameters
     ----------
-    loss : array_like
-        Probability that a packet is lost, independently.
-    window : array_like
-        W packets in flight, at least 1: the bandwidth-delay product.
+    loss, window : array_like
+        Probability that a packet is lost, independently; W packets in flight, at least 1: the bandwidth-delay
+        product.
     recovery : {"selective", "go_back_n"}
         IRN sends again what was lost; RoCE goes back, and all W packets behind a loss are sent again.
 
@@ -128,8 +124,8 @@ def loss_goodput(loss: ArrayLike, window: ArrayLike, recovery: str = "selective"
     p, size = np.asarray(require_probability(loss=loss)), np.asarray(require_real(window=window, at_least=1))
     kept = 1 - p
     if require_choice(("selective", "go_back_n"), recovery=recovery) == "selective":
-        return _plain(kept + 0 * size)
-    return _plain(kept / (kept + p * size))
+        return bare(kept + 0 * size)
+    return bare(kept / (kept + p * size))
 
 
 def incast_goodput(
@@ -142,10 +138,8 @@ def incast_goodput(
     ----------
     block, rate, timeout : float
         S [bytes], C [bytes/s], and the time RTO that a sender waits after it lost its last packets [s].
-    senders : array_like
-        N.
-    window, buffer : float
-        What each sends at first, and what the switch can hold [bytes].
+    senders, window, buffer : array_like, float, float
+        N, what each sends at first, and what the switch can hold [bytes].
 
     Returns
     -------
@@ -161,9 +155,4 @@ def incast_goodput(
     size, speed, first = require_number(block=block, rate=rate, window=window, above=0)
     wait, room = require_number(timeout=timeout, buffer=buffer, at_least=0)
     collapsed = np.asarray(require_real(senders=senders, at_least=1)) * first > room
-    return _plain(np.where(collapsed, size / (size / speed + wait), speed))
-
-
-def _plain(values: Any) -> Any:
-    """A Python number in place of an array without axes."""
-    return float(values) if np.ndim(values) == 0 else values
+    return bare(np.where(collapsed, size / (size / speed + wait), speed))

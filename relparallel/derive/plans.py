@@ -53,24 +53,23 @@ def _pipeline_table(paths: Sequence[Path]) -> pd.DataFrame:
     for path in profiles:
         name = path.parent.name
         graph = read_profile(path)
-        total, digest = graph.totals, _digest(path)
         for setting in _PIPELINES[name]:
             pairs = [level.split("@") for level in setting.split() if "@" in level]
             levels = [(int(devices), float(bandwidth)) for devices, bandwidth in pairs]
             plan = optimize.pipedream(graph, levels, straight="straight" in setting)
-            rows.append((name, setting, plan, total, digest))
+            rows.append((name, setting, plan, graph.totals, digest(path)))
     bert = read_profile(dapple, batch=2)
     for count in (4, 16):
         parts = {x: getattr(bert, x) * 32 / count for x in ("forward", "backward", "activation_bytes")}
         plan = optimize.dapple(replace(bert, **parts), 2, 8, count)
         rows.append(
-            ("bert-48", f"2x8, 64 sequences in {count} micro-batches", plan, bert.totals, _digest(dapple))
+            ("bert-48", f"2x8, 64 sequences in {count} micro-batches", plan, bert.totals, digest(dapple))
         )
     columns = ["profile", "levels", "seconds", "stages", "work", "parameter_bytes", "input_sha256"]
     return pd.DataFrame([
         (name, levels, f"{plan.time:.12g}", " ".join(f"{s.start}-{s.stop}x{s.devices}" for s in plan.stages),
-         f"{total['forward'] + total['backward']:.12g}", f"{total['parameter_bytes']:.12g}", digest)
-        for name, levels, plan, total, digest in rows
+         f"{total['forward'] + total['backward']:.12g}", f"{total['parameter_bytes']:.12g}", source)
+        for name, levels, plan, total, source in rows
     ], columns=columns)  # fmt: skip
 
 
@@ -85,7 +84,7 @@ def _gradient_table(paths: Sequence[Path]) -> pd.DataFrame:
             ways["horovod"] = parallel.fuse_gradients(graph, **link)
             for way, found in ways.items():
                 end = f"{found.finish:.10g}"
-                rows.append((path.parent.name, network, way, len(found.groups), end, _digest(path)))
+                rows.append((path.parent.name, network, way, len(found.groups), end, digest(path)))
     columns = ["profile", "network", "way", "messages", "finish", "input_sha256"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -106,7 +105,7 @@ def _alpa_table(paths: Sequence[Path]) -> pd.DataFrame:
                 layers=layers, hidden=hidden, heads=heads, vocabulary=_WORDS, sequence=_SEQUENCE
             )
             predicted, strategy = _fastest(model, gpus, _METHODS[method])
-            rows.append((gpus, method, measured, predicted, strategy, _digest(paths[0])))
+            rows.append((gpus, method, measured, predicted, strategy, digest(paths[0])))
     columns = ["gpus", "method", "measured", "predicted", "strategy", "input_sha256"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -129,8 +128,9 @@ def _fastest(model: Transformer, gpus: int, limits: Mapping[str, Any]) -> tuple[
     return flops / seconds / gpus / TFLOP, shown
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def digest(*paths: Path) -> str:
+    """Of input files."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 _PROFILES: Final = "data/pipedream-profiles/{}/graph.txt"

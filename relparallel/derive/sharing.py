@@ -1,7 +1,7 @@
 """Replays of a shared cluster, and goodput fitted to measured steps, as derived tables."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from itertools import product
 from pathlib import Path
@@ -12,6 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel import optimize
+from relparallel.derive.plans import digest
+from relparallel.optimize.shared_jobs import (
+    Application,
+    read_application,
+    read_shared_jobs,
+    statistical_goodput_fit,
+)
 from relparallel.units import HOUR
 
 _APPLICATIONS: Final[Mapping[str, dict[str, int]]] = {
@@ -22,11 +29,10 @@ _FOLDS: Final = 5
 _SHARING: Final = ("tiresias", "optimus", "pollux", "elastic")
 
 
-def sharing_tables(folder: Path, digest: Callable[[Path], str]) -> dict[str, pd.DataFrame]:
+def sharing_tables(folder: Path) -> dict[str, pd.DataFrame]:
     """Replays of the workloads of Pollux's artefact, and the goodput fitted to its measured steps."""
     applications = {
-        name: optimize.read_application(folder / "traces" / name, **how)
-        for name, how in _APPLICATIONS.items()
+        name: read_application(folder / "traces" / name, **how) for name, how in _APPLICATIONS.items()
     }
     fits = pd.DataFrame([_fit_row(app) for app in applications.values()])
     inputs = [folder / "traces" / name / "placements.csv" for name in applications]
@@ -44,11 +50,11 @@ def sharing_tables(folder: Path, digest: Callable[[Path], str]) -> dict[str, pd.
 
 
 def _hit_row(
-    path: Path, policy: str, hours: int, seed: int, applications: Mapping[str, optimize.Application]
+    path: Path, policy: str, hours: int, seed: int, applications: Mapping[str, Application]
 ) -> dict[str, object]:
     """Mean completion time [s] where a node fails every so many hours and is away for one on average."""
     run = optimize.share_cluster(
-        optimize.read_shared_jobs(path), applications, policy, node_rate=1 / (hours * HOUR), repair=HOUR,
+        read_shared_jobs(path), applications, policy, node_rate=1 / (hours * HOUR), repair=HOUR,
         rng=np.random.default_rng(seed),
     )  # fmt: skip
     return {
@@ -58,10 +64,10 @@ def _hit_row(
 
 
 def _shared_row(
-    path: Path, policy: str, applications: Mapping[str, optimize.Application], folder: Path
+    path: Path, policy: str, applications: Mapping[str, Application], folder: Path
 ) -> dict[str, object]:
     """Mean completion time [s] beside the published one, and how many jobs end at the published second."""
-    run = optimize.share_cluster(optimize.read_shared_jobs(path), applications, policy)
+    run = optimize.share_cluster(read_shared_jobs(path), applications, policy)
     row: dict[str, object] = {"workload": path.stem, "policy": policy, "jobs": len(run.jobs)}
     row |= {"mean": str(run.mean_time), "restarts": int(run.jobs["restarts"].sum())}
     summary = folder / "results-jobload" / f"{policy}-1.0" / "summary.json"
@@ -73,14 +79,14 @@ def _shared_row(
     return row
 
 
-def _fit_row(app: optimize.Application) -> dict[str, object]:
+def _fit_row(app: Application) -> dict[str, object]:
     """Parameters of the step time, its errors [root mean square of the logarithm], and the job's length."""
     assert app.measured is not None
     model, rows = app.model, app.measured
     placed = rows.groupby(["num_nodes", "num_replicas"]).ngroup() % _FOLDS
     fold = placed.where(rows["num_replicas"] > 1)  # a single GPU is in every fit
     left = [
-        _log_error(optimize.statistical_goodput_fit(rows[fold != i], noise=1.0, batch=1), rows[fold == i])
+        _log_error(statistical_goodput_fit(rows[fold != i], noise=1.0, batch=1), rows[fold == i])
         for i in range(_FOLDS)
     ]
     errors = [np.sqrt(np.mean(part**2)) for part in (_log_error(model, rows), np.concatenate(left))]

@@ -4,7 +4,6 @@
 Each row says from which input it was computed (sha256), so that a reader can tell whether it is still true.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -20,12 +19,15 @@ from numpy.typing import NDArray
 
 from relparallel import communication, optimize, training
 from relparallel.derive.calibrations import calibration_tables
-from relparallel.derive.plans import PLAN_TABLES
+from relparallel.derive.plans import PLAN_TABLES, digest
 from relparallel.derive.sharing import sharing_tables
+from relparallel.optimize.partition import latency_partition, partition_loads
 from relparallel.parallel.measured_runs import measured_runs
 from relparallel.published import data_folder
 from relparallel.reliability import evaluate
 from relparallel.topology.formats import read
+from relparallel.training.failure_readers import read_lanl
+from relparallel.training.replay import best_replay, read_spot_trace, replay_gaps, replay_sizes
 from relparallel.units import DAY, GBIT, HOUR, KB, MICROSECOND, MINUTE
 from relparallel.workload import read_partition_problem
 
@@ -71,18 +73,16 @@ def derive(folder: Path | None = None) -> list[Path]:
     traces = [_input(f"{_SPOT}-{zone}.csv") for zone in _ZONES]
     target.mkdir(parents=True, exist_ok=True)
     written = derive_calibration(target)
-    replays = [_lanl_table(record).assign(input_sha256=_digest(record))]
-    replays += [_spot_table(path).assign(input_sha256=_digest(path)) for path in traces]
+    replays = [_lanl_table(record).assign(input_sha256=digest(record))]
+    replays += [_spot_table(path).assign(input_sha256=digest(path)) for path in traces]
     written.append(_write(pd.concat(replays), target / "failure_replays.csv"))
-    networks = _zoo_table(zoo).assign(input_sha256=_digest(zoo))
+    networks = _zoo_table(zoo).assign(input_sha256=digest(zoo))
     written.append(_write(networks, target / "topology_zoo.csv"))
     margins = sorted(_input(_MARGINS).parent.glob("*.txt"))
     written.append(_write(_margin_table(margins), target / "congestion_margins.csv"))
     graphs = sorted(placements.glob("*-inputs/*/*.json"))
     written.append(_write(_partition_table(graphs, placements), target / "partitions.csv"))
-    written += [
-        _write(table, target / f"{name}.csv") for name, table in sharing_tables(shared, _digest).items()
-    ]
+    written += [_write(table, target / f"{name}.csv") for name, table in sharing_tables(shared).items()]
     return written + [
         _write(table([_input(name) for name in names]), target / f"{title}.csv")
         for title, (table, names) in PLAN_TABLES.items()
@@ -93,9 +93,9 @@ def derive_calibration(target: Path) -> list[Path]:
     """Write the tables that need shipped data alone: calibrations, their errors, evidence and checks."""
     data = data_folder()
     inputs = "measured_runs.csv", "published/parallelism-cost.csv", "priors.csv", "software.csv"
-    digest = _digest(*(data / name for name in inputs))
+    of_inputs = digest(*(data / name for name in inputs))
     return [
-        _write(table.assign(input_sha256=digest), target / f"{name}.csv")
+        _write(table.assign(input_sha256=of_inputs), target / f"{name}.csv")
         for name, table in calibration_tables(measured_runs()).items()
     ]
 
@@ -105,11 +105,11 @@ def _lanl_table(path: Path) -> pd.DataFrame:
 
     Replays have checkpoints of 60 s and restarts of 600 s. Distributions are fitted to positive times.
     """
-    every = training.read_lanl(path)
+    every = read_lanl(path)
     system = pd.Series(every.node).str.partition("-")[0]
     rows = [("lanl", name, value) for name, value in _record(every, system.nunique()).items()]
     for number in system.value_counts().index[:5]:
-        log = training.read_lanl(path, int(number))
+        log = read_lanl(path, int(number))
         rows += [(f"lanl {number}", name, value) for name, value in _system(log).items()]
     return pd.DataFrame(rows, columns=["subject", "quantity", "value"])
 
@@ -156,7 +156,7 @@ def _margin_table(files: list[Path]) -> pd.DataFrame:
         row = {"table": name, "rows": off.size, "largest": off.max(), "median": np.median(off)}
         if not bound:
             row |= {"valid": valid.sum(), "contradicted": (valid & (model.stable() != (published > 0))).sum()}
-        rows.append(row | {"input_sha256": _digest(path)})
+        rows.append(row | {"input_sha256": digest(path)})
     table = pd.DataFrame(rows).astype({"valid": "Int64", "contradicted": "Int64"})
     return table[[*table.columns.drop("input_sha256"), "input_sha256"]]
 
@@ -171,9 +171,9 @@ def _partition_table(graphs: list[Path], folder: Path) -> pd.DataFrame:
             "accelerators": problem.accelerators,
         }  # fmt: skip
         if name.startswith("latency"):
-            row["greedy_latency"] = optimize.latency_partition(problem, method="greedy").latency
+            row["greedy_latency"] = latency_partition(problem, method="greedy").latency
             if len(problem) <= _SMALL:
-                least = optimize.latency_partition(problem)
+                least = latency_partition(problem)
                 row |= {"latency": least.latency, "bound": least.bound, "proven": least.proven}
         else:
             best = optimize.throughput_partition(problem)
@@ -183,7 +183,7 @@ def _partition_table(graphs: list[Path], folder: Path) -> pd.DataFrame:
             for method in ("line", "blocks"):
                 row[method] = optimize.throughput_partition(problem, method=method).max_load
             row["experts"] = _experts_load(path, folder / "human-experts" / f"{path.stem}_expert.json")
-        rows.append(row | {"input_sha256": _digest(path)})
+        rows.append(row | {"input_sha256": digest(path)})
     table = pd.DataFrame(rows).astype({"ideals": "Int64"})
     return table[[*table.columns.drop("input_sha256"), "input_sha256"]]
 
@@ -195,7 +195,7 @@ def _experts_load(path: Path, split: Path) -> float:
     problem, devices = read_partition_problem(path), json.loads(split.read_text())["fpgas"]
     where = {node: place for place, device in enumerate(devices) for node in device["nodes"]}
     ids = sorted(node["id"] for node in json.loads(path.read_text())["nodes"])
-    return float(optimize.partition_loads(problem, [where[i] for i in ids], problem.accelerators).max())
+    return float(partition_loads(problem, [where[i] for i in ids], problem.accelerators).max())
 
 
 def _spot_table(path: Path) -> pd.DataFrame:
@@ -205,14 +205,14 @@ def _spot_table(path: Path) -> pd.DataFrame:
     Elastic jobs pause for 30 s at a change of size, jobs that restart for 600 s.
     """
     zone = next(name for name in _ZONES if path.name.endswith(f"{name}.csv"))
-    trace = training.read_spot_trace(path, _ZONES[zone])
+    trace = read_spot_trace(path, _ZONES[zone])
     nodes = int(trace.size.max())
     counts = {"preemptions": trace.preemptions, "nodes lost": trace.nodes_lost, "mean size": trace.mean_size}
     speeds, pause = {"restart": _speed("restart", nodes, nodes)}, {"restart": 600.0}
     for size in (size for size in range(1, nodes) if nodes % size == 0):
         for policy in _GOING_ON:
             speeds[f"{policy} {size}"], pause[f"{policy} {size}"] = _speed(policy, nodes, size), 30.0
-    table = training.replay_sizes(trace, nodes, speeds, pause)
+    table = replay_sizes(trace, nodes, speeds, pause)
     counts |= {f"throughput of {name}": share for name, share in table[["policy", "throughput"]].to_numpy()}
     rows = [(f"spot {zone}", name, value) for name, value in counts.items()]
     return pd.DataFrame(rows, columns=["subject", "quantity", "value"])
@@ -245,7 +245,7 @@ def _system(log: training.FailureLog) -> dict[str, float]:
     gaps = log.gaps()
     mean, checkpoint, restart = float(gaps.mean()), 60.0, 600.0
     young = float(training.checkpoint_interval(checkpoint, mean, "young"))
-    best = training.best_replay(gaps, checkpoint, restart)
+    best = best_replay(gaps, checkpoint, restart)
     fits = {fit.law: fit for fit in training.fit_lifetimes(gaps)}
     return {
         "nodes": log.population, "failures": len(log.start), "gaps": len(gaps), "mean gap h": mean / HOUR,
@@ -253,7 +253,7 @@ def _system(log: training.FailureLog) -> dict[str, float]:
         "weibull shape": fits["weibull"].parameters["shape"],
         **{f"distance {law}": fit.distance for law, fit in fits.items()},
         "young interval s": young,
-        "replay": training.replay_gaps(gaps, young, checkpoint, restart).productive,
+        "replay": replay_gaps(gaps, young, checkpoint, restart).productive,
         "formula": float(training.effective_training_time_ratio(mean, young, checkpoint, restart).mean),
         "best replay": best.productive, "best interval s": best.interval,
     }  # fmt: skip
@@ -266,11 +266,6 @@ def _input(name: str) -> Path:
     if not given or not path.is_file():
         raise ValueError(f"RELPARALLEL_DATA must name a folder that holds {name}, got {given!r}")
     return path
-
-
-def _digest(*paths: Path) -> str:
-    """Digest of input files."""
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def _write(table: pd.DataFrame, path: Path) -> Path:

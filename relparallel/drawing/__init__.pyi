@@ -1,5 +1,4 @@
 from .abridged import abridge as abridge
-from .gallery import gallery as gallery
 from .layouts import positions as positions
-from .picture import draw_topology as draw_topology
+from .picture import draw_topology as draw_topology, gallery as gallery
 from .splits import draw_split as draw_split

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int
-from relparallel.drawing.tier_layout import is_nvswitch, is_tiered
+from relparallel.drawing.grids import is_nvswitch, is_tiered
 from relparallel.topology import Topology, as_topology
 
 IntArray = NDArray[np.int64]

@@ -1,14 +1,18 @@
-"""Layouts of networks whose nodes are points of a grid: torus, HammingMesh, HyperX."""
+"""Layouts in rows and on grids: tiers, tori, HammingMesh, HyperX, a BCube; and circles within circles."""
 
 import math
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.drawing.shapes import Points, circle, fans
+from relparallel.drawing.shapes import Points, circle, fans, spread, turned
 from relparallel.topology import Topology
+from relparallel.topology.designs.server_centric import dcell_servers, ficonn_servers
 
+_STEP: Final = 2.2  # between two rows of tiers, in distances of hosts
+_BELOW: Final = -1.1  # the row of NVSwitches, below the GPUs that they join
 _SLANT: Final = (0.5, 0.34)  # of the second dimension of a torus of three, which is drawn as sheets
 _PITCH: Final = 2.2  # between switches of a HyperX
 
@@ -97,3 +101,105 @@ def hyperx(t: Topology) -> Points:
     away = np.full(centres.shape, [math.sqrt(0.5), -math.sqrt(0.5)])
     home = np.repeat(switches, t.num_hosts // switches.size)
     return np.concatenate([fans(centres, away, home), centres])
+
+
+def bcube(t: Topology) -> Points:
+    """BCube_0 and BCube_1 as a table of servers; higher levels as rows of switches above the servers."""
+    n, k = (int(t.meta.parameters[name]) for name in ("n", "k"))
+    servers = np.arange(n ** (k + 1))
+    if k > 1:
+        across = servers + 0.8 * (servers // n)
+        rows = [np.column_stack([across, np.zeros(servers.size)])]
+        per_level = n**k
+        for level in range(k + 1):
+            x = spread(-0.5, across[-1] + 0.5, per_level)
+            rows.append(np.column_stack([x, np.full(per_level, (level + 1) * across[-1] / (2 * k + 1))]))
+        return np.concatenate(rows)
+    column, row = servers % n, -(servers // n)
+    ends = np.arange(n**k)
+    heads = [np.column_stack([np.full(ends.size, -1.3), -ends])]
+    heads += [np.column_stack([ends, np.full(ends.size, 1.3)])] * k
+    return np.concatenate([np.column_stack([column, row]), *heads]).astype(np.float64)
+
+
+def mdcube(t: Topology) -> Points:
+    """Containers on a grid: the last dimension to the right, all others downwards."""
+    container, dims = bcube(t), t.meta.parameters["dims"]
+    pitch = 1.25 * np.ptp(container, axis=0) + 1
+    parts = np.split(container, [t.num_hosts // math.prod(dims)])
+    row, column = np.divmod(np.arange(math.prod(dims)), dims[-1])
+    corner = np.column_stack([column * pitch[0], -row * pitch[1]])[:, None]
+    return np.concatenate([(corner + part).reshape(-1, 2) for part in parts])
+
+
+def copies(t: Topology) -> Points:
+    """Copies of a DCell or FiConn on circles within circles, each switch in the middle of its servers."""
+    n = int(t.meta.parameters["n"])
+    points, radius = circle(n, 1.0), 1.0
+    for size, larger in pairwise(sizes(t)):
+        parts = larger // size
+        ring = radius * 1.5 / math.sin(math.pi / parts)
+        points = np.concatenate([turned(points, i / parts) + p for i, p in enumerate(circle(parts, ring))])
+        radius += ring
+    return np.concatenate([points, points.reshape(-1, n, 2).mean(axis=1)])
+
+
+def sizes(t: Topology) -> list[int]:
+    """Servers of a copy of every level of a DCell or FiConn."""
+    n, k = (int(t.meta.parameters[name]) for name in ("n", "k"))
+    return list((dcell_servers if t.meta.name == "dcell" else ficonn_servers)(n, k))
+
+
+def cells(t: Topology) -> NDArray[np.int64]:
+    """Cell of the lowest level in which a node of a DCell or FiConn stands."""
+    node = np.arange(t.num_nodes)
+    return np.where(t.endpoint, node // int(t.meta.parameters["n"]), node - t.num_hosts)
+
+
+def levels(t: Topology) -> NDArray[np.int64]:
+    """Level of every cable: of its switch in a BCube, of the copies that it joins in a DCell or FiConn."""
+    if t.meta.name == "bcube":
+        return np.asarray(t.tier[t.edges].max(axis=1) - 1)
+    ends = np.where(t.endpoint[t.edges], t.edges, t.edges[:, :1])  # a switch belongs to its servers
+    apart = [ends[:, 0] // size != ends[:, 1] // size for size in sizes(t)]
+    return np.asarray(np.sum(apart, axis=0, dtype=np.int64))
+
+
+def is_nvswitch(t: Topology) -> NDArray[np.bool_]:
+    """NVSwitches: they join the GPUs of a domain from below, as rails do from above."""
+    return np.array([kind == "nvswitch" for kind in t.kinds])[t.node_kind]
+
+
+def is_tiered(t: Topology) -> bool:
+    """Whether tiers are rows: hosts below, switches above, and no cables within the highest tier."""
+    if t.endpoint.all() or t.tier[t.endpoint].any():
+        return False
+    return not (t.tier[t.edges] == t.tier.max()).all(axis=1).any()
+
+
+def tier_layout(t: Topology) -> Points:
+    """Tiers as rows; a node stands above the middle of what hangs below it in its pod."""
+    row = _rows(t)
+    across, left = np.zeros(t.num_nodes), -0.5
+    for pod in np.unique(t.pod[t.endpoint]):
+        inside = [np.flatnonzero((t.pod == pod) & (row == level)) for level in np.unique(row)]
+        hosts = int(np.count_nonzero(t.endpoint & (t.pod == pod)))
+        width = max([float(hosts), *(len(nodes) / 2 for nodes in inside)])
+        for nodes in inside:
+            across[nodes] = spread(left, left + width, len(nodes))
+        left += width + 0.8
+    first, last = t.hosts[0], t.hosts[-1]
+    middle, shared = (across[first] + across[last]) / 2, t.pod < 0
+    for level in np.unique(row[shared]):
+        nodes = np.flatnonzero(shared & (row == level))
+        half = max(across[last] - across[first], len(nodes) / 2) / 2
+        across[nodes] = spread(middle - half, middle + half, len(nodes))
+    return np.column_stack([across, row])
+
+
+def _rows(t: Topology) -> Points:
+    """Height of every node."""
+    below = is_nvswitch(t) & (t.tier < t.tier.max())
+    row: Points = np.full(t.num_nodes, _BELOW)
+    row[~below] = _STEP * np.unique(t.tier[~below], return_inverse=True)[1]
+    return row

@@ -11,32 +11,31 @@ from matplotlib.patches import Circle, FancyBboxPatch, Patch, Polygon
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
-from relparallel.drawing import grids, groups, recursive
+from relparallel.drawing import grids, groups
 from relparallel.drawing.shapes import Points
-from relparallel.drawing.tier_layout import is_tiered, tier_layout
 from relparallel.topology import Topology, as_topology
 from relparallel.topology.description import rules
 
 _LAYOUTS: Final[Mapping[str, Callable[[Topology], Points]]] = {
-    "bcube": recursive.bcube,
+    "bcube": grids.bcube,
     "boards": grids.boards,
     "circles": groups.circles,
-    "copies": recursive.copies,
+    "copies": grids.copies,
     "groups": groups.groups,
     "hyperx": grids.hyperx,
-    "mdcube": recursive.mdcube,
+    "mdcube": grids.mdcube,
     "planes": groups.planes,
     "ring": grids.ring,
     "rings_of_subgroups": groups.rings_of_subgroups,
     "spokes": groups.spokes,
     "star": groups.groups,
-    "tiers": tier_layout,
+    "tiers": grids.tier_layout,
     "torus": grids.torus,
 }
 _BOXES: Final = ("boards", "mdcube", "tiers")
 _DISCS: Final[Mapping[str, Callable[[Topology], NDArray[np.int64]]]] = {
     "circles": lambda t: t.pod,
-    "copies": recursive.cells,
+    "copies": grids.cells,
     "groups": lambda t: t.pod,
     "planes": groups.clusters,
     "rings_of_subgroups": lambda t: t.pod,
@@ -71,7 +70,7 @@ def layout(t: Topology) -> str:
     """Layout that the design names; rows where it names none and has tiers, else a ring or a star."""
     rule = rules().get(t.meta.name)
     named = "tiers" if rule is None else rule.layout
-    if named != "tiers" or (is_tiered(t) and not (t.meta.name == "nvl72" and t.num_switches < 2)):
+    if named != "tiers" or (grids.is_tiered(t) and not (t.meta.name == "nvl72" and t.num_switches < 2)):
         return named
     return "ring" if t.endpoint.all() else "star"
 

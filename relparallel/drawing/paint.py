@@ -6,10 +6,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel.drawing.grids import wraps
+from relparallel.drawing.grids import is_nvswitch, levels, wraps
 from relparallel.drawing.groups import clusters
-from relparallel.drawing.recursive import levels
-from relparallel.drawing.tier_layout import is_nvswitch
 from relparallel.plotting import PALETTE
 from relparallel.topology import Topology
 

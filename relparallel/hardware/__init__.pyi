@@ -1,5 +1,5 @@
 from .accelerators import Accelerator as Accelerator, accelerator as accelerator, accelerators as accelerators
-from .cluster import LEVELS as LEVELS, Cluster as Cluster, cluster as cluster, clusters as clusters
+from .cluster import Cluster as Cluster, cluster as cluster, clusters as clusters
 from .rates import (
     ComponentRate as ComponentRate,
     ComponentRates as ComponentRates,

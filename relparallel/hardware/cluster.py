@@ -105,10 +105,8 @@ def cluster(name: str, gpus: int) -> Cluster:
 
     Parameters
     ----------
-    name : str
-        One of `clusters`.
-    gpus : int
-        GPUs: less than a node, or whole nodes.
+    name, gpus : str, int
+        One of `clusters`, and its GPUs: less than a node, or whole nodes.
 
     Returns
     -------

@@ -1,6 +1,5 @@
 from .bisection import bisection as bisection
 from .concurrent_flow import concurrent_flow as concurrent_flow
-from .curves import resilience_curve as resilience_curve
 from .cuts import (
     disjoint_path_set as disjoint_path_set,
     edge_connectivity as edge_connectivity,
@@ -8,9 +7,12 @@ from .cuts import (
 )
 from .distances import HopStatistics as HopStatistics, hop_statistics as hop_statistics
 from .estimate import Estimate as Estimate, binomial_estimate as binomial_estimate
-from .field_studies import field_losses as field_losses
 from .link_load import ecmp_load as ecmp_load
-from .resilience import survival as survival
+from .resilience import (
+    field_losses as field_losses,
+    resilience_curve as resilience_curve,
+    survival as survival,
+)
 from .throughput import (
     aggregate_bottleneck_throughput as aggregate_bottleneck_throughput,
     throughput_under_failures as throughput_under_failures,

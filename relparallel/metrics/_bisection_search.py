@@ -4,8 +4,92 @@ Hosts move so that the halves stay within two of each other, switches move freel
 once, best gain first, and goes back to the cheapest halving that it met.
 """
 
+import math
+from collections.abc import Iterator
+from typing import Final
+
 import numba
 import numpy as np
+
+from relparallel.topology import Topology
+from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, parts
+
+_DENSE: Final = 1200  # nodes up to which eigenvectors are found
+
+
+def cheapest_halving(t: Topology) -> int:
+    """Cables between the halves of the best halving found."""
+    n, (u, v) = t.num_nodes, t.edges.T
+    cables = np.tile(t.multiplicity, 2)[np.argsort(np.concatenate([u * n + v, v * n + u]))]
+    passes = 20 if len(t.edges) < 10**5 else 4
+    halvings = (_placed(t, order) for order in _orders(t))
+    return min(int(_refine(t.indptr, t.indices, cables, t.endpoint, side, passes)) for side in halvings)
+
+
+def _orders(t: Topology) -> Iterator[IntArray]:
+    """Orders of the hosts whose first half is worth trying: numbered, boxes, spectral, by distance."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    yield t.hosts
+    yield from (t.hosts[order] for order in _boxes(_shape(t), t.num_hosts))
+    if t.num_nodes <= _DENSE:
+        for mode in _modes(t).T[1:4]:
+            yield t.hosts[np.argsort(mode, kind="stable")]
+    if not len(t.edges):
+        return
+    graph = csr_array((np.ones(t.indices.size, dtype=np.int8), t.indices, t.indptr), shape=(t.num_nodes,) * 2)
+    starts = int(np.clip(10**5 // len(t.edges), 1, 12))
+    for start in t.hosts[np.linspace(0, t.num_hosts - 1, starts).astype(np.int64)]:
+        found = breadth_first_order(graph, start, return_predecessors=False).astype(np.int64)
+        near = found[t.endpoint[found]]
+        yield np.concatenate([near, np.setdiff1d(t.hosts, near)])
+
+
+def _boxes(shape: tuple[int, ...], hosts: int) -> Iterator[IntArray]:
+    """Orders that fill a box of equal shares of all lengths, and one whose sides but the first are whole."""
+    if math.prod(shape) == hosts and len(shape) > 1:
+        place = np.array(np.unravel_index(np.arange(hosts), shape)) + 1
+        sides = np.ceil(np.array(shape) * 0.5 ** (1 / len(shape)))
+        sides[0] = hosts / 2 / sides[1:].prod()
+        for box in (np.array(shape), sides):
+            yield np.lexsort([*place, np.max(place / box[:, None], axis=0)])
+
+
+def _shape(t: Topology) -> tuple[int, ...]:
+    """Lengths of the array in which the hosts of a design are numbered, where its lines meet at switches."""
+    own = t.meta.parameters
+    if t.meta.name == "bcube":
+        return (int(own["n"]),) * (int(own["k"]) + 1)
+    rails = {"dgx_superpod": 8, "hpn7": 8, "nvl72": 72, "rail_only": int(own.get("gpus_per_domain", 8))}
+    return (t.num_hosts // rails.get(t.meta.name, 1), rails.get(t.meta.name, 1))
+
+
+def _placed(t: Topology, order: IntArray) -> BoolArray:
+    """Sides of all nodes: the first half of the hosts on one, every switch with most of what it joins."""
+    from scipy.sparse import csr_array
+
+    position = np.zeros(t.num_nodes)
+    position[order] = np.where(np.arange(order.size) < order.size // 2, 1.0, -1.0)
+    degree = np.maximum(np.diff(t.indptr), 1)
+    ones = np.ones(t.indices.size)
+    joined = csr_array((ones, t.indices, t.indptr), shape=(t.num_nodes,) * 2)
+    for _ in range(8):
+        position = np.where(t.endpoint, position, (joined @ position) / degree)
+    return position < 0
+
+
+def _modes(t: Topology) -> FloatArray:
+    """Eigenvectors of the Laplacian matrix on the hosts, the switches eliminated; slow ones first."""
+    (u, v), part = t.edges.T, parts(t.edges, t.num_nodes)
+    laplacian = np.diag(t.degrees.astype(np.float64))
+    np.subtract.at(laplacian, (np.concatenate([u, v]), np.concatenate([v, u])), np.tile(t.multiplicity, 2))
+    h, s = t.hosts, t.switches[np.isin(part[t.switches], part[t.hosts])]
+    inner = laplacian[np.ix_(h, h)]
+    if s.size:
+        outer = laplacian[np.ix_(h, s)]
+        inner = inner - outer @ np.linalg.solve(laplacian[np.ix_(s, s)], outer.T)
+    return np.asarray(np.linalg.eigh((inner + inner.T) / 2)[1])
 
 
 @numba.njit(cache=True)
@@ -84,7 +168,7 @@ def _pass(indptr, indices, cables, endpoint, side, widest):  # type: ignore[no-u
 
 
 @numba.njit(cache=True)
-def refine(indptr, indices, cables, endpoint, side, passes):  # type: ignore[no-untyped-def]
+def _refine(indptr, indices, cables, endpoint, side, passes):  # type: ignore[no-untyped-def]
     """Improve ``side``, which halves the hosts, in place until a pass finds nothing; returns cables cut."""
     cut, widest = 0, 0
     for v in range(side.size):

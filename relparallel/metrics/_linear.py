@@ -16,6 +16,7 @@ import numpy as np
 
 from relparallel.metrics._demand import Problem
 from relparallel.topology._arrays import FloatArray, IntArray
+from relparallel.topology.symmetry import refine_colours
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -99,33 +100,9 @@ def _cells(problem: Problem, root: int) -> IntArray:
     net = problem.net
     own = np.arange(net.weight.size) == root
     start = np.column_stack([problem.node_class, own, net.weight])
-    cell = np.unique(start, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
-    while True:
-        finer = _refined(problem, cell)
-        if finer.max() == cell.max():
-            return cell
-        cell = finer
-
-
-def _refined(problem: Problem, cell: IntArray) -> IntArray:
-    """Cells whose nodes had the same cell and as many arcs of every class into every cell."""
-    from scipy.sparse import coo_array
-
-    net, size = problem.net, int(cell.max()) + 1
-    _, kind = np.unique(problem.arc_class * size + cell[net.head], return_inverse=True)
-    _, kind = np.unique(kind * size + cell[net.tail], return_inverse=True)
-    number = coo_array(
-        (np.ones(kind.size, dtype=np.int64), (net.tail, kind)), shape=(cell.size, kind.max() + 1)
-    ).tocsr()
-    number.sum_duplicates()
-    finer, most = cell, int(number.data.max()) + 1
-    degree, seen = np.diff(number.indptr), number.indices.astype(np.int64) * most + number.data + most
-    for column in range(int(degree.max())):
-        has = np.flatnonzero(degree > column)
-        code = np.zeros(cell.size, dtype=np.int64)
-        code[has] = seen[number.indptr[has] + column]
-        finer = np.unique(finer * (code.max() + 1) + code, return_inverse=True)[1].astype(np.int64)
-    return finer
+    up = net.tail < net.head
+    ends = np.column_stack([net.tail, net.head])[up]
+    return refine_colours(ends, start, problem.arc_class[up], problem.arc_class[net.reverse[up]])[0]
 
 
 def _conservation(block: Commodity) -> csr_array:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 
 from relparallel.topology import Topology, as_topology
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, flags
+from relparallel.topology.symmetry import first_twins
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -132,42 +132,6 @@ def _arcs(t: Topology, cables: IntArray) -> tuple[IntArray, IntArray, FloatArray
     number = np.tile(cables[living].astype(np.float64), 2)
     capacity = number * np.tile(t.capacity[living] / link_capacity(t), 2)
     return tail[order], head[order], number[order], capacity[order]
-
-
-@numba.njit(cache=True)
-def first_twins(indptr, arcs, kind, candidates):  # type: ignore[no-untyped-def]
-    """First candidate of the same kind with the same rows of ``arcs``, for every candidate; else the node.
-
-    A hash table of these rows, O(m): equal keys only say where to look, rows are compared in full.
-    """
-    size = 2
-    while size < 2 * kind.size:
-        size *= 2
-    table, first = np.full(size, -1, dtype=np.int64), np.arange(kind.size)
-    for v in np.flatnonzero(candidates):
-        key = np.uint64(0)
-        for arc in range(indptr[v], indptr[v + 1]):
-            for column in range(arcs.shape[1]):
-                mixed = np.uint64(arcs[arc, column] + 1) * np.uint64(0x9E3779B97F4A7C15)
-                key += mixed ^ (mixed >> np.uint64(29))
-        slot = np.int64((key ^ (key >> np.uint64(32))) & np.uint64(size - 1))
-        while table[slot] >= 0 and not _alike(v, table[slot], indptr, arcs, kind):
-            slot = (slot + 1) % size
-        if table[slot] < 0:
-            table[slot] = v
-        first[v] = table[slot]
-    return first
-
-
-@numba.njit(cache=True)
-def _alike(v, w, indptr, arcs, kind):  # type: ignore[no-untyped-def]
-    """Whether two nodes are of one kind and have the same rows."""
-    ahead = indptr[w] - indptr[v]
-    same = kind[v] == kind[w] and indptr[v + 1] + ahead == indptr[w + 1]
-    for arc in range(indptr[v], indptr[v + 1]):
-        for column in range(arcs.shape[1]):
-            same = same and arcs[arc, column] == arcs[arc + ahead, column]
-    return same
 
 
 def switch_level(t: Topology) -> Network:

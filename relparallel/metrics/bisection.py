@@ -1,24 +1,22 @@
 """Fewest cables between two halves of the hosts, the switches being free to stand on either side.
 
-Letters of the papers: ``N`` hosts, ``L`` Laplacian matrix, ``B`` bisection.
+Letters of the papers: ``N`` hosts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from relparallel._checks import require_choice
-from relparallel.metrics._bisection_bounds import DENSE, modes, second_eigenvalue, up_down_bound
-from relparallel.metrics._bisection_search import refine
+from relparallel.metrics._bisection_search import cheapest_halving
 from relparallel.metrics._network import require_hosts
 from relparallel.metrics.estimate import Estimate, exactly
 from relparallel.metrics.link_load import ecmp_load
 from relparallel.topology import Topology, orbits
-from relparallel.topology._arrays import BoolArray, IntArray, parts
+from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, levels, parts
 from relparallel.topology.conformance import as_built
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ Method = Literal["auto", "exact", "bracket"]
 
 _SMALL: Final = 48  # hosts and, times six, nodes and joined pairs: the integer program takes about a second
 _BRANCHES: Final = 2000  # nodes of the search tree before "auto" gives up
-_VISITS: Final = 3 * 10**8  # arcs that the routing may look at
+_VISITS: Final = 10**9  # arcs that the routing may look at
 _SLACK: Final = 1e-6  # relative rounding error that a bound may carry, far below the step of one cable
 
 
@@ -53,17 +51,25 @@ def bisection(topology: Topology | nx.Graph[Any], *, method: Method = "auto") ->
 
     Notes
     -----
-    Lower bounds: N/4 times the second smallest eigenvalue of L with the switches eliminated (Schur
-    complement; in large networks by the Lanczos method, less the residual); ceil(N/2) floor(N/2) over the
-    load of the busiest cable when every ordered pair of hosts sends one unit over its shortest paths; and, in
-    trees, floor(N/2) over that load when every host sends one unit to all top switches alike. Upper bound:
-    moves after Fiduccia and Mattheyses from several starts. Integer program: one variable per node and joined
-    pair, hosts 0 or 1, at least the lower bound and less than the upper.
+    Lower bounds: ceil(N/2) floor(N/2) over the load of the busiest cable when every ordered pair of hosts
+    sends one unit over its shortest paths; and, in trees, floor(N/2) over that load when every host sends one
+    unit to all top switches alike. Upper bound: moves after Fiduccia and Mattheyses from several starts.
+    Integer program: one variable per node and joined pair, hosts 0 or 1, at least the lower bound and less
+    than the upper.
+
+    The second bound: every node splits what it has evenly over its cables towards the top. If each top switch
+    gets the same share from every host, the smaller half A of the hosts can send one unit each to the other
+    half B by way of the top: up as all hosts do, down the same way backwards. No cable then carries more than
+    the busiest does with all hosts sending, L, in either direction, so that at least A/L cables lie between
+    the halves. Hosts that meet at switches with no way up, such as those of NVLink, first spread what they
+    send over all hosts there, and what they receive comes the same way: a host sends 2 units at most to these
+    switches, and takes 2 at most.
 
     References
     ----------
-    Fiduccia, Mattheyses, "A linear-time heuristic for improving network partitions", DAC 1982; Mohar, "The
-    Laplacian spectrum of graphs", 1991; Leighton, Rao, "Multicommodity max-flow min-cut theorems", 1999.
+    Fiduccia, Mattheyses, "A linear-time heuristic for improving network partitions", DAC 1982; Leighton, Rao,
+    "Multicommodity max-flow min-cut theorems", 1999; Valiant, "A scheme for fast parallel communication",
+    SIAM J. Computing 1982.
 
     Examples
     --------
@@ -73,8 +79,8 @@ def bisection(topology: Topology | nx.Graph[Any], *, method: Method = "auto") ->
     """
     t = require_hosts(topology)
     require_choice(("auto", "exact", "bracket"), method=method)
-    upper = _upper(t)
-    lower = _lower(t, upper)
+    upper = cheapest_halving(t)
+    lower = _lower(t)
     form = as_built(t) if method == "auto" else None
     if form is not None and form.bisection is not None and lower <= form.bisection <= upper:
         return exactly(form.bisection, "closed form")
@@ -88,14 +94,10 @@ def bisection(topology: Topology | nx.Graph[Any], *, method: Method = "auto") ->
     return Estimate(value=upper, lower=lower, upper=upper, method="bounds and local search", exact=False)
 
 
-def _lower(t: Topology, upper: int) -> int:
+def _lower(t: Topology) -> int:
     """Largest of the proved bounds, rounded up to a whole cable."""
-    routed = _routed(t)
-    cheap = t.num_nodes <= DENSE or not t.transit[t.hosts].any()
-    half, n = t.num_hosts // 2, t.num_hosts
-    spectral = second_eigenvalue(t) * half * (n - half) / n if cheap or routed < upper / 2 else 0.0
     joined = np.unique(parts(t.edges, t.num_nodes)[t.hosts]).size == 1  # a cable lies between any two halves
-    return math.ceil(max(float(joined), up_down_bound(t), routed, spectral) * (1 - _SLACK) - _SLACK)
+    return math.ceil(max(float(joined), _up_down(t), _routed(t)) * (1 - _SLACK) - _SLACK)
 
 
 def _routed(t: Topology) -> float:
@@ -117,66 +119,78 @@ def _sources(t: Topology) -> int:
     return min(alike, np.unique(t.indices[t.indptr[t.hosts]]).size)
 
 
-def _upper(t: Topology) -> int:
-    """Cables between the halves of the best halving found."""
-    n, (u, v) = t.num_nodes, t.edges.T
-    cables = np.tile(t.multiplicity, 2)[np.argsort(np.concatenate([u * n + v, v * n + u]))]
-    passes = 20 if len(t.edges) < 10**5 else 4
-    halvings = (_placed(t, order) for order in _orders(t))
-    return min(int(refine(t.indptr, t.indices, cables, t.endpoint, side, passes)) for side in halvings)
+def _up_down(t: Topology) -> float:
+    """Bound by traffic up to the top switches, 0 where hosts reach the top switches in different shares."""
+    tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
+    level = levels(t.edges, t.endpoint)
+    reaches, up = _upwards(tail, head, level)
+    if level.max() == 0 or not reaches[t.hosts].all():
+        return 0.0
+    group, inner = _groups(t, reaches)
+    cables = np.tile(t.multiplicity, 2)[up].astype(np.float64)
+    tail, head = tail[up], head[up]
+    number = np.bincount(tail, weights=cables, minlength=t.num_nodes)
+    alike = np.array_equal(number[t.hosts], number[group[t.hosts]])
+    if not alike or np.unique(_shares(group[tail], head, cables, level)[group[t.hosts]]).size > 1:
+        return 0.0
+    return t.num_hosts // 2 / max(inner, _busiest(t.endpoint.astype(np.float64), tail, head, cables, level))
 
 
-def _orders(t: Topology) -> Iterator[IntArray]:
-    """Orders of the hosts whose first half is worth trying: numbered, boxes, spectral, by distance."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
-
-    yield t.hosts
-    yield from (t.hosts[order] for order in _boxes(_shape(t), t.num_hosts))
-    if t.num_nodes <= DENSE:
-        for mode in modes(t)[1].T[1:4]:
-            yield t.hosts[np.argsort(mode, kind="stable")]
-    if not len(t.edges):
-        return
-    graph = csr_array((np.ones(t.indices.size, dtype=np.int8), t.indices, t.indptr), shape=(t.num_nodes,) * 2)
-    starts = int(np.clip(10**5 // len(t.edges), 1, 12))
-    for start in t.hosts[np.linspace(0, t.num_hosts - 1, starts).astype(np.int64)]:
-        found = breadth_first_order(graph, start, return_predecessors=False).astype(np.int64)
-        near = found[t.endpoint[found]]
-        yield np.concatenate([near, np.setdiff1d(t.hosts, near)])
-
-
-def _boxes(shape: tuple[int, ...], hosts: int) -> Iterator[IntArray]:
-    """Orders that fill a box of equal shares of all lengths, and one whose sides but the first are whole."""
-    if math.prod(shape) == hosts and len(shape) > 1:
-        place = np.array(np.unravel_index(np.arange(hosts), shape)) + 1
-        sides = np.ceil(np.array(shape) * 0.5 ** (1 / len(shape)))
-        sides[0] = hosts / 2 / sides[1:].prod()
-        for box in (np.array(shape), sides):
-            yield np.lexsort([*place, np.max(place / box[:, None], axis=0)])
+def _groups(t: Topology, reaches: BoolArray) -> tuple[IntArray, float]:
+    """First host of the group in which each host spreads its traffic, and the load of a cable there."""
+    own, cables = np.arange(t.num_nodes), t.multiplicity.astype(np.float64)
+    inside = t.endpoint[t.edges].any(axis=1) & ~reaches[t.edges].all(axis=1)
+    if not inside.any():
+        return own, 0.0
+    ends, part = t.edges[inside].T, parts(t.edges[inside], t.num_nodes)
+    hosts = np.bincount(part, weights=t.endpoint)
+    switch = np.where(t.endpoint[ends[0]], ends[1], ends[0])
+    met = np.bincount(switch, minlength=t.num_nodes)[switch]
+    if np.unique(cables[inside]).size > 1 or not np.array_equal(met, hosts[part[switch]]):
+        return own, 0.0  # not every host at every switch, by as many cables
+    first = np.full(hosts.size, t.num_nodes)
+    np.minimum.at(first, part[t.hosts], t.hosts)
+    least = np.bincount(np.concatenate(ends), weights=np.tile(cables[inside], 2), minlength=t.num_nodes)[
+        t.hosts
+    ]
+    return np.where(t.endpoint, first[part], own), 2.0 / float(least[least > 0].min())
 
 
-def _shape(t: Topology) -> tuple[int, ...]:
-    """Lengths of the array in which the hosts of a design are numbered, where its lines meet at switches."""
-    own = t.meta.parameters
-    if t.meta.name == "bcube":
-        return (int(own["n"]),) * (int(own["k"]) + 1)
-    rails = {"dgx_superpod": 8, "hpn7": 8, "nvl72": 72, "rail_only": int(own.get("gpus_per_domain", 8))}
-    return (t.num_hosts // rails.get(t.meta.name, 1), rails.get(t.meta.name, 1))
+def _upwards(tail: IntArray, head: IntArray, level: IntArray) -> tuple[BoolArray, IntArray]:
+    """Nodes from which a way leads up to the top level, and the arcs of these ways."""
+    top = int(level.max())
+    rising = np.flatnonzero((level[head] == level[tail] + 1) & (level[tail] >= 0))
+    reaches = level == top
+    for depth in range(top - 1, -1, -1):
+        below = rising[level[tail[rising]] == depth]
+        reaches[tail[below[reaches[head[below]]]]] = True
+    return reaches, rising[reaches[head[rising]]]
 
 
-def _placed(t: Topology, order: IntArray) -> BoolArray:
-    """Sides of all nodes: the first half of the hosts on one, every switch with most of what it joins."""
-    from scipy.sparse import csr_array
+def _shares(tail: IntArray, head: IntArray, cables: FloatArray, level: IntArray) -> IntArray:
+    """Class of every node: in one class all have cables to the same classes, at the top each is alone."""
+    kind = np.where(level == level.max(), np.arange(level.size), -1)
+    for depth in range(int(level.max()) - 1, -1, -1):
+        arcs = np.flatnonzero(level[tail] == depth)
+        arcs = arcs[np.lexsort((cables[arcs], kind[head[arcs]], tail[arcs]))]
+        node, start = np.unique(tail[arcs], return_index=True)
+        above = np.column_stack([kind[head[arcs]], cables[arcs].astype(np.int64)])
+        known: dict[bytes, int] = {}
+        for v, rows in zip(node.tolist(), np.split(above, start[1:]), strict=True):
+            kind[v] = known.setdefault(rows.tobytes(), v)
+    return kind
 
-    position = np.zeros(t.num_nodes)
-    position[order] = np.where(np.arange(order.size) < order.size // 2, 1.0, -1.0)
-    degree = np.maximum(np.diff(t.indptr), 1)
-    ones = np.ones(t.indices.size)
-    joined = csr_array((ones, t.indices, t.indptr), shape=(t.num_nodes,) * 2)
-    for _ in range(8):
-        position = np.where(t.endpoint, position, (joined @ position) / degree)
-    return position < 0
+
+def _busiest(sent: FloatArray, tail: IntArray, head: IntArray, cables: FloatArray, level: IntArray) -> float:
+    """Load of the busiest cable when every host sends one unit up."""
+    number = np.bincount(tail, weights=cables, minlength=sent.size)
+    load = 0.0
+    for depth in range(int(level.max())):
+        arcs = np.flatnonzero(level[tail] == depth)
+        each = sent[tail[arcs]] / number[tail[arcs]]
+        load = max(load, float(each.max()))
+        sent = sent + np.bincount(head[arcs], weights=each * cables[arcs], minlength=sent.size)
+    return load
 
 
 def _solved(t: Topology, lower: int, upper: int, branches: int | None) -> tuple[int, int]:

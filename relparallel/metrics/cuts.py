@@ -12,7 +12,7 @@ from relparallel._checks import require_choice
 from relparallel.metrics.estimate import Estimate, exactly
 from relparallel.topology import Topology, as_topology
 from relparallel.topology._arrays import IntArray
-from relparallel.topology.routing import disjoint_paths, node_index
+from relparallel.topology.routing import disjoint_paths, ends_of, flow_of_paths
 from relparallel.topology.symmetry import orbits
 
 if TYPE_CHECKING:
@@ -138,15 +138,9 @@ def disjoint_path_set(
     >>> disjoint_path_set(nx.cycle_graph(5), 0, 2)
     [[0, 1, 2], [0, 4, 3, 2]]
     """
-    from scipy.sparse.csgraph import maximum_flow
-
-    t = as_topology(topology, name="topology")
-    require_choice(("ends", "nodes"), share=share)
-    s, d = node_index(t, "source", source), node_index(t, "target", target)
-    if s == d:
-        raise ValueError(f"target must differ from source, got {target!r} for both")
-    found = maximum_flow(_arcs(t, s, d, share), s + t.num_nodes, d, method="dinic")
-    paths = sorted(_walks(found.flow, s + t.num_nodes, d, t.num_nodes), key=len)
+    t, s, d = ends_of(topology, source, target)
+    sent = flow_of_paths(t, s, d, require_choice(("ends", "nodes"), share=share)).sent
+    paths = sorted(_walks(sent, s, d, t.num_nodes), key=len)
     return [[t.labels[v] for v in path] for path in paths]
 
 
@@ -156,27 +150,6 @@ def _both(source: Hashable | None, target: Hashable | None) -> tuple[Hashable, H
         name, other = ("source", "target") if source is None else ("target", "source")
         raise ValueError(f"{name} must be a node where {other} is one, got None")
     return source, target
-
-
-def _arcs(t: Topology, s: int, d: int, share: Share) -> csr_array[Any, Any]:
-    """Capacities: node v is entered at v and left at v + n; between them at most one path, or any number."""
-    from scipy.sparse import csr_array
-
-    n, most = t.num_nodes, int(t.multiplicity.sum())
-    tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
-    cables = np.tile(t.multiplicity, 2) if share == "nodes" else np.ones(tail.size, dtype=np.int64)
-    forwards = t.transit.copy()
-    forwards[[s, d]] = False
-    inner = np.flatnonzero(forwards)
-    through = np.full(inner.size, most if share == "nodes" else 1)
-    usable = (forwards[tail] | (tail == s)) & (forwards[head] | (head == d))
-    rows = np.concatenate([tail[usable] + n, inner])
-    columns = np.concatenate([head[usable], inner + n])
-    arcs = csr_array((np.concatenate([cables[usable], through]), (rows, columns)), shape=(2 * n, 2 * n))
-    return csr_array(
-        (arcs.data.astype(np.int32), arcs.indices.astype(np.int32), arcs.indptr.astype(np.int32)),
-        shape=arcs.shape,
-    )
 
 
 def _walks(flow: csr_array[Any, Any], s: int, d: int, n: int) -> Iterator[list[int]]:
@@ -197,7 +170,7 @@ def _walks(flow: csr_array[Any, Any], s: int, d: int, n: int) -> Iterator[list[i
             else:
                 place[v % n] = len(path)
                 path.append(v % n)
-            if v == d:
+            if v % n == d:
                 break
             v = onward[v].pop()
         yield path
@@ -205,8 +178,6 @@ def _walks(flow: csr_array[Any, Any], s: int, d: int, n: int) -> Iterator[list[i
 
 def _fewest_nodes(t: Topology) -> int:
     """Fewest nodes whose loss separates two others."""
-    from scipy.sparse.csgraph import maximum_flow
-
     n = t.num_nodes
     if n < 2:
         raise ValueError(f"topology must have at least two nodes, got {t!r}")
@@ -220,8 +191,7 @@ def _fewest_nodes(t: Topology) -> int:
     for a, b in chain(((v, w) for w in _far(t, v)), _neighbour_pairs(t, v)):
         if fewest == 1:
             break
-        found = maximum_flow(_arcs(t, a, b, "ends"), a + n, b, method="dinic")
-        fewest = min(fewest, int(found.flow_value))
+        fewest = min(fewest, flow_of_paths(t, a, b, "ends").value)
     return fewest
 
 

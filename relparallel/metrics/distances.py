@@ -23,9 +23,9 @@ from relparallel._checks import (
     require_rng,
 )
 from relparallel.metrics._bfs import count_levels
-from relparallel.metrics._network import first_twins
 from relparallel.topology import Topology, as_topology, orbits
 from relparallel.topology._arrays import BoolArray, IntArray
+from relparallel.topology.symmetry import first_twins
 
 if TYPE_CHECKING:
     import networkx as nx

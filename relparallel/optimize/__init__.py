@@ -11,15 +11,14 @@ Where to begin, by what is bought:
 - Where to keep copies of checkpoints: `place_replicas`.
 - How to split and run a training job: `best_stage_layers`, `joint` (of strategies whose speed is computed, or
   was measured), `break_even_rate`.
-- Which device runs which operators: `throughput_partition`, `latency_partition`, and `partition_loads` of any
-  plan. Which device of a server runs which stage: `stage_order`.
-- Who gets which GPUs of a shared cluster: `share_cluster`, on applications that were measured
-  (`read_application` and `read_shared_jobs`) or fitted (`statistical_goodput_fit`, `modelled_application`).
+- Which device runs which operators: `throughput_partition`. Which device of a server runs which stage:
+  `stage_order`.
+- Who gets which GPUs of a shared cluster: `share_cluster`, on applications of a `modelled_application`.
 - How many GPUs answer requests in time: `nexus`. How a model is sent to a GPU: `switch_plan`, and
   `switching_time` of any grouping.
 - Which layers each stage of a pipeline has, and on how many devices: `pipedream`, `dapple`, `alpa`, `stanza`.
-- Which strategy each operator has: `operator_plan` and `anneal_plan` of an `OperatorProblem`, which a
-  `MeshProgram` of matrix products makes; by halving devices: `hypar`, `tofu`.
+- Which strategy each operator has: `operator_plan` and `anneal_plan` of an `OperatorProblem`; by halving
+  devices: `hypar`, `tofu`.
 
 Most results carry the ``formulation`` that was solved, or ``explain()`` themselves, and have ``to_frame()``.
 """

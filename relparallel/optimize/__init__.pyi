@@ -1,9 +1,5 @@
 from .disjoint_routes import disjoint_routes as disjoint_routes
 from .fabric_choice import cheapest_fabric as cheapest_fabric
-from .goodput_fit import (
-    StatisticalGoodput as StatisticalGoodput,
-    statistical_goodput_fit as statistical_goodput_fit,
-)
 from .halving import hypar as hypar, tofu as tofu
 from .joint_break_even import break_even_rate as break_even_rate
 from .joint_plans import joint as joint
@@ -12,7 +8,6 @@ from .maintenance import (
     inspection_interval as inspection_interval,
     replacement_interval as replacement_interval,
 )
-from .mesh_program import MeshProgram as MeshProgram
 from .model_switching import switch_plan as switch_plan, switching_time as switching_time
 from .nexus import nexus as nexus
 from .operator_strategies import (
@@ -20,9 +15,7 @@ from .operator_strategies import (
     anneal_plan as anneal_plan,
     operator_plan as operator_plan,
 )
-from .partition import partition_loads as partition_loads, throughput_partition as throughput_partition
-from .partition_latency import latency_partition as latency_partition
-from .pipeline_plan import PipelinePlan as PipelinePlan
+from .partition import throughput_partition as throughput_partition
 from .pipelines import alpa as alpa, dapple as dapple, pipedream as pipedream, stanza as stanza
 from .redundancy_allocation import (
     redundancy_allocation as redundancy_allocation,
@@ -31,10 +24,8 @@ from .redundancy_allocation import (
 from .reliable_network import reliable_network as reliable_network
 from .replica_placement import ReplicaPlacement as ReplicaPlacement, place_replicas as place_replicas
 from .shared_jobs import (
-    Application as Application,
+    StatisticalGoodput as StatisticalGoodput,
     modelled_application as modelled_application,
-    read_application as read_application,
-    read_shared_jobs as read_shared_jobs,
 )
 from .sharing import share_cluster as share_cluster
 from .spare_parts import spares as spares

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from relparallel.reliability.bounding.cut_bounds import near_minimum_cuts, rest_bound, union_bracket
 from relparallel.reliability.frontier.decomposition import Bracket, combine
@@ -54,9 +56,6 @@ def pair_classes(t: Topology) -> tuple[IntArray, IntArray]:
 
     Hosts on the same switches are interchangeable; so are racks that can be proved to be.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     twin, first = _twins(t)
     size = np.bincount(twin)
     racks = len(first)
@@ -135,9 +134,6 @@ def _by_planes(network: _Network, terminals: IntArray) -> Bracket:
     They forward in the lower bound. In one plane the upper one adds the probability that no switch above all
     their leaves has all its cables: where one has, nobody needs a host on the way.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     edges, link, node, mute = network
     if not (mute & (np.bincount(edges.ravel(), minlength=node.size) > 1)).any():
         return _joined(network, terminals)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
-from relparallel.hardware import Cluster, ComponentRates
+from relparallel.hardware import Cluster
 from relparallel.optimize.joint_network import Wiring, network_price, part_rates
 from relparallel.optimize.joint_search import Site
 from relparallel.optimize.joint_strategies import (
@@ -21,16 +21,15 @@ from relparallel.optimize.joint_strategies import (
 from relparallel.parallel import Placement, Strategy
 from relparallel.topology import Topology
 from relparallel.training import (
-    RATES,
     Checkpointing,
     CheckpointLevel,
-    FailureLog,
     FailureModel,
     Recovery,
     checkpoint_time,
     published_network_rates,
 )
 from relparallel.training._arguments import require_rate, require_time
+from relparallel.training.failure_model import rate_table
 from relparallel.training.network_parts import parts_of
 from relparallel.training.recovery_policies import RECOVERY_POLICIES
 from relparallel.units import GB
@@ -245,12 +244,9 @@ def sites_of(
 def _failures(rates: Any, cluster: Cluster, wired: bool) -> FailureModel:
     """What fails on the nodes of a job, no strategy placed; parts of a network replace that of a table."""
     cluster = replace(cluster, accelerator=None)  # what fails is a matter of counts
-    rates = rates.classes() if isinstance(rates, FailureLog) else rates
-    if isinstance(rates, tuple):
-        return FailureModel(classes=rates, cluster=cluster)
-    if isinstance(rates, str):
-        rates = RATES[require_choice(tuple(RATES), rates=rates)]()
-    table: ComponentRates = require_instance(ComponentRates, rates=rates)
+    table = rate_table(rates)
+    if isinstance(table, tuple):
+        return FailureModel(classes=table, cluster=cluster)
     if wired:
         table = replace(table, causes=tuple(row for row in table.causes if row.category != "network"))
     return FailureModel.from_rates(table, cluster)

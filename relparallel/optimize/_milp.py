@@ -67,6 +67,13 @@ def least(
     return rounded, low
 
 
+def picking(columns: NDArray[Any], width: int) -> Any:
+    """A row for each entry, 1 in that column."""
+    from scipy.sparse import csr_array
+
+    return csr_array((np.ones(len(columns)), (np.arange(len(columns)), columns)), shape=(len(columns), width))
+
+
 @contextmanager
 def _silent() -> Iterator[None]:
     """Keep what the solver prints past Python out of sight: a line of HiGHS that no option turns off."""

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import block_array, csr_array, diags_array, eye_array, kron
 
 from relparallel.optimize._ideals import FloatArray, Groups, IntArray, Stages
-from relparallel.optimize._milp import OutOfTimeError, least
+from relparallel.optimize._milp import OutOfTimeError, least, picking
 from relparallel.workload.partition_problems import PartitionProblem
 
 Block = tuple[list[Any], FloatArray]  # rows of all variables, by kind, and what they must not exceed
@@ -52,11 +52,11 @@ def _throughput(
     loads = np.where(cpu[:, None], groups.cpu, groups.accelerator) / below
     paid = kron(groups.costs[None] / below, diags_array((~cpu).astype(float)))
     # Each output pays on a stage that holds one of its ends and not the next of the circle of all.
-    parted = kron(_pick(here, n) - _pick(beyond, n), step)
+    parted = kron(picking(here, n) - picking(beyond, n), step)
     blocks: list[Block] = [
         *_chain(groups, levels),
         ([_on_levels(loads, step), paid, -np.ones((stages, 1))], -_at_end(loads)),
-        ([parted, -kron(_pick(owner, m), eye_array(stages)), None], np.zeros(owner.size * stages)),
+        ([parted, -kron(picking(owner, m), eye_array(stages)), None], np.zeros(owner.size * stages)),
     ]
     held = np.where(cpu[:, None], 0.0, np.where(groups.banned > 0, 2.0, groups.memory / max(room, 1.0)))
     blocks.append(([_on_levels(held, step), None, None], min(room, 1.0) - _at_end(held)))
@@ -78,8 +78,8 @@ def least_latency(
     """
     n, size, levels = groups.size, len(problem), 2 * k
     step = kron(eye_array(k), np.array([[-1.0, 1.0]]))  # on accelerator i: y[2i+1] - y[2i]
-    member, (maker, user) = _pick(groups.member, n), problem.edges.T
-    made, used, one = _pick(maker, size), _pick(user, size), eye_array(k)
+    member, (maker, user) = picking(groups.member, n), problem.edges.T
+    made, used, one = picking(maker, size), picking(user, size), eye_array(k)
     on, any_on = kron(member, step), kron(member, step.sum(axis=0)[None])
     enters = kron((used - made) @ member, step)
     cpu, cost = problem.cpu_time / below, kron(problem.transfer_time[None] / below, one)
@@ -114,16 +114,11 @@ def _chain(groups: Groups, levels: int) -> list[Block]:
     """Y rises from level to level, and falls along edges."""
     maker, user = np.array(list(groups.order.edges), dtype=np.int64).reshape(-1, 2).T
     rise = eye_array(levels - 1, levels) - eye_array(levels - 1, levels, k=1)
-    fall = _pick(user, groups.size) - _pick(maker, groups.size)
+    fall = picking(user, groups.size) - picking(maker, groups.size)
     return [
         ([kron(matrix, rows)], np.zeros(matrix.shape[0] * rows.shape[0]))
         for matrix, rows in ((eye_array(groups.size), rise), (fall, eye_array(levels)))
     ]
-
-
-def _pick(columns: IntArray, width: int) -> Any:
-    """A row for each entry, 1 in that column."""
-    return csr_array((np.ones(len(columns)), (np.arange(len(columns)), columns)), shape=(len(columns), width))
 
 
 def _on_levels(table: FloatArray, step: Any) -> Any:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import Any, Final
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import block_array, csr_array, eye_array, hstack, kron, vstack
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import require_instance
 from relparallel.optimize._common import one_number
-from relparallel.optimize._milp import least
+from relparallel.optimize._milp import least, picking
 from relparallel.optimize.network_design import LinkCost, edge_numbers
 from relparallel.topology import Topology, as_topology
-
-if TYPE_CHECKING:
-    import networkx as nx
-    from scipy.sparse import csr_array
 
 Groups = Mapping[Any, Sequence[tuple[Hashable, Hashable]]]
 FORMULATION: Final = """first minimise  sum_g r_g w_g, then  sum_e c_e (x_e1 + x_e2) without raising it
@@ -29,34 +28,13 @@ subject to  x_j is one unit of flow from the source to the target, j = 1, 2
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RoutePair:
-    """Two routes with the least shared risk, and among these the shortest.
+    """Two routes with the least shared risk, and among these the shortest."""
 
-    Parameters
-    ----------
-    routes : tuple of two tuples of labels
-        Nodes along each.
-    shared : tuple
-        Risk groups that break both: names of groups, or pairs of labels for single links.
-    risk : float
-        Sum of their risks.
-    cost : float
-        Of both routes.
-    formulation : str
-        The programme that was solved.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> pair = disjoint_routes(nx.cycle_graph(4), 0, 2)
-    >>> pair.routes, pair.shared
-    (((0, 1, 2), (0, 3, 2)), ())
-    """
-
-    routes: tuple[tuple[Any, ...], tuple[Any, ...]]
-    shared: tuple[Any, ...]
-    risk: float
-    cost: float
-    formulation: str = field(repr=False)
+    routes: tuple[tuple[Any, ...], tuple[Any, ...]]  # labels of the nodes along each
+    shared: tuple[Any, ...]  # what breaks both: names of groups, pairs of labels for single links
+    risk: float  # sum of theirs
+    cost: float  # of both routes
+    formulation: str = field(repr=False)  # the programme that was solved
 
     @property
     def disjoint(self) -> bool:
@@ -86,10 +64,8 @@ def disjoint_routes(
         Links that one event (a cut duct, a lost feed) takes together.
     cost : str, float, array [m] or mapping
         Length of every link.
-    risk : Mapping of name to float, optional
-        Probability or weight of every group, 1 where left out.
-    link_risk : float
-        Of every single link.
+    risk, link_risk : Mapping of name to float, float, optional
+        Probability or weight of every group, 1 where left out, and of every single link.
 
     Returns
     -------
@@ -147,8 +123,6 @@ def _groups(
     topology: Topology, groups: Any, risk: Any, link_risk: Any
 ) -> tuple[list[Any], csr_array, NDArray[np.float64]]:
     """Name, links [groups, m] and weight of every group, those of single links last."""
-    from scipy.sparse import csr_array, vstack
-
     given = {} if groups is None else require_instance(Mapping, groups=groups)
     known = {} if risk is None else require_instance(Mapping, risk=risk)
     if not set(known) <= set(given):
@@ -169,8 +143,11 @@ def _groups(
     member = csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(given), m))
     weights = [one_number("risk", known.get(name, 1.0), at_least=0, at_most=1e9) for name in given]
     names = [*given, *((topology.labels[u], topology.labels[v]) for u, v in topology.edges.tolist())]
-    eye = csr_array((np.ones(m), (np.arange(m), np.arange(m))), shape=(m, m))
-    return names, csr_array(vstack([member, eye])), np.array([*weights, *([single] * m)], dtype=np.float64)
+    return (
+        names,
+        csr_array(vstack([member, eye_array(m)])),
+        np.array([*weights, *([single] * m)], dtype=np.float64),
+    )
 
 
 def _solve(
@@ -178,8 +155,6 @@ def _solve(
     weights: NDArray[np.float64],
 ) -> NDArray[np.float64]:  # fmt: skip
     """Flows of both routes by arc, groups of both routes, shared groups: least risk, then least cost."""
-    from scipy.sparse import block_diag, csr_array, hstack, vstack
-
     n, m, g = topology.num_nodes, len(topology.edges), len(weights)
     arcs = np.concatenate([topology.edges, topology.edges[:, ::-1]])
     turn = np.arange(2 * m)
@@ -189,17 +164,14 @@ def _solve(
     supply = np.zeros(n)
     supply[list(ends)] = 1.0, -1.0
     touch = member.tocoo()
-    used = csr_array((np.ones(touch.nnz), (np.arange(touch.nnz), touch.row)), shape=(touch.nnz, g))
-    link = csr_array((np.ones(touch.nnz), (np.arange(touch.nnz), touch.col)), shape=(touch.nnz, m))
-    one = hstack([link, link])
-    eye = csr_array((np.ones(g), (np.arange(g), np.arange(g))), shape=(g, g))
-    rows = vstack(
-        [
-            hstack([block_diag([balance, balance]), csr_array((2 * n, 3 * g))]),
-            hstack([block_diag([-one, -one]), block_diag([used, used]), csr_array((2 * touch.nnz, g))]),
-            hstack([csr_array((g, 4 * m)), -eye, -eye, eye]),
-        ]
-    )
+    used, link, eye = picking(touch.row, g), picking(touch.col, m), eye_array(g)
+    twice = partial(kron, eye_array(2))  # for both routes
+    blocks: list[list[Any]] = [
+        [twice(balance), None, None],
+        [-twice(hstack([link, link])), twice(used), None],
+        [None, -hstack([eye, eye]), eye],
+    ]
+    rows: Any = block_array(blocks)
     lower = np.r_[supply, supply, np.zeros(2 * touch.nnz), -np.ones(g)]
     upper = np.r_[supply, supply, np.full(2 * touch.nnz + g, np.inf)]
     danger = np.r_[np.zeros(4 * m + 2 * g), weights]
@@ -220,9 +192,5 @@ def _solve(
 def _walk(topology: Topology, flow: NDArray[np.float64], start: int, stop: int) -> tuple[Any, ...]:
     """Labels along the arcs that carry the flow."""
     arcs = np.concatenate([topology.edges, topology.edges[:, ::-1]])[flow > 0.5]
-    then = dict(arcs.tolist())
-    path = [start]
-    while path[-1] != stop:
-        require_int(step=len(path), at_most=topology.num_nodes)
-        path.append(then[path[-1]])
+    path = nx.shortest_path(nx.DiGraph(arcs.tolist()), start, stop)
     return tuple(topology.labels[v] for v in path)

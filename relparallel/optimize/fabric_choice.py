@@ -1,21 +1,14 @@
-"""The cheapest fabric of a catalogue that gives its hosts an availability, and why the others are not it.
-
-========  ============================================================  =====================
-letter    meaning                                                       argument
-========  ============================================================  =====================
-N         hosts that are needed                                         ``hosts``
-u         unavailability: what it is of says the requirement            ``requirement``
-u0        its largest admitted value                                    ``unavailability``
-========  ============================================================  =====================
-"""
+"""The cheapest fabric of a catalogue that gives its hosts an availability, and why the others are not it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import networkx as nx
 import numpy as np
+import pandas as pd
 
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.optimize._common import one_number, shown
@@ -29,9 +22,6 @@ from relparallel.topology import (
     unit_prices,
 )
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 FORMULATION: Final = """minimise    cost(f)                      over the {designs} fabrics f of the catalogue
 subject to  hosts(f) >= {hosts},  u(f) <= {unavailability:g}
 where       u(f) is the probability that {meaning}"""
@@ -41,24 +31,8 @@ where       u(f) is the probability that {meaning}"""
 class FabricChoice:
     """Every fabric with its price and its bracket, and the cheapest that is good enough for certain.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        A row per fabric by cost: hosts, cost [USD], cost per host, lower, upper (bracket of u; not a number
-        where a fabric is too small).
-    hosts : int
-        Hosts that are needed.
-    unavailability : float
-        Largest admitted u.
-    requirement : {"pair", "job", "all", "share"}
-        What u is.
-
-    Examples
-    --------
-    >>> import relparallel as rp
-    >>> choice = cheapest_fabric({"one spine": rp.topology.leaf_spine(4, 1, 4)}, 16, 0.01)
-    >>> choice.name, choice.at(1e-9).name
-    ('one spine', None)
+    ``table`` has a row per fabric by cost: hosts, cost [USD], cost per host, lower, upper (bracket of u; NaN
+    where a fabric is too small).
     """
 
     table: pd.DataFrame
@@ -69,8 +43,6 @@ class FabricChoice:
     @property
     def verdicts(self) -> pd.Series[str]:
         """What is said of every fabric, in the order of cost."""
-        import pandas as pd
-
         large = (self.table["hosts"] >= self.hosts).to_numpy()
         good = large & (self.table["upper"] <= self.unavailability).to_numpy()
         bad = (self.table["lower"] > self.unavailability).to_numpy()
@@ -165,8 +137,6 @@ def cheapest_fabric(
     >>> choice.name, choice.proven
     ('2 spines', True)
     """
-    import pandas as pd
-
     if not require_instance(Mapping, catalogue=catalogue):
         raise ValueError("catalogue must hold at least one fabric, got none")
     require_int(hosts=hosts, at_least=2)
@@ -187,8 +157,6 @@ def _row(
     given: Any, hosts: int, requirement: str, prices: UnitPrices, mtbf: Any, mttr: Any
 ) -> tuple[float, ...]:
     """Hosts, cost, cost per host and bracket of one fabric."""
-    import networkx as nx
-
     fabric = as_topology(require_instance((Topology, nx.Graph), catalogue=given), name="catalogue")
     if fabric.num_hosts < 2:
         raise ValueError(f"catalogue must hold fabrics with two hosts or more, got {fabric!r}")

@@ -77,10 +77,8 @@ def tofu(graph: LayerGraph, levels: int) -> HalvedPlan:
 
     Parameters
     ----------
-    graph : LayerGraph
-        Layers with bytes of parameters and outputs, each taken for a product of its input and its parameters.
-    levels : int
-        Halvings; 2^levels devices.
+    graph, levels : LayerGraph, int
+        As for `hypar`; each layer is taken for a product of its input and its parameters.
 
     Returns
     -------

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from relparallel._checks import require_choice, require_instance
 from relparallel.optimize.joint_plans import JointPlan
@@ -69,8 +70,6 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     >>> found.nodes, found.other_nodes, abs(found.rate / found.closed_rate - 1) < 0.01
     (8, 4, True)
     """
-    from scipy.optimize import brentq
-
     search: JointSearch = require_instance(JointPlan, plan=plan).search
     require_choice(tuple(search.recoveries), policy="elastic")
     name = plan.checkpoint if checkpoint is None else checkpoint
@@ -83,13 +82,23 @@ def break_even_rate(plan: JointPlan, checkpoint: str | None = None) -> BreakEven
     recovery = search.recoveries["elastic"]
     left = recovery.repair * math.exp(-recovery.pause / max(recovery.repair, 1.0))  # outside pauses
     closed = _closed(site, units, first, left)
-    other, node_rate = int(np.argmin(closed)), site.failures.node_rate
-    rate = math.inf
+    other, place = int(np.argmin(closed)), search.sites.index(site)
+
+    def lead(log_scale: float) -> float:
+        """Score of the fastest over the best of all others, minus 1, at a multiple of all rates."""
+        asked = search.at(math.exp(log_scale))
+        mine = asked.choice(place, first, "elastic", name)
+        best = asked.best(
+            lambda one, row: one is asked.sites[place] and row != first and bool(np.isfinite(units[row])),
+            ("elastic",), (name,),
+        )  # fmt: skip
+        return 1.0 if best is None or mine is None else mine.score / best.score - 1
+
     if math.isfinite(closed[other]):
-        lead = _Lead(search, search.sites.index(site), units, first, name)
-        rate = node_rate * math.exp(brentq(lead, math.log(LEAST), math.log(MOST), xtol=1e-14))
+        root = brentq(lead, math.log(LEAST), math.log(MOST), xtol=1e-14)
+        rate = site.failures.node_rate * math.exp(root)
     else:
-        other = first
+        other, rate = first, math.inf
     return BreakEven(
         fastest=site.fastest.grid[first], other=site.fastest.grid[other], rate=rate,
         closed_rate=float(closed[other]), nodes=int(units[first]), other_nodes=int(units[other]),
@@ -105,17 +114,13 @@ def _units(site: Site) -> NDArray[np.float64]:
     for row in np.flatnonzero(kinds[:, 4] == 0).tolist():
         degrees = tuple(kinds[row].tolist())
         if degrees not in known:
-            known[degrees] = _touched(site, row)
+            try:
+                shape = JobShape.of(site.fastest.placement(row), site.failures.cluster)
+                known[degrees] = float(shape.nodes_per_replica)
+            except ValueError:
+                known[degrees] = math.inf
         found[row] = known[degrees]
     return found
-
-
-def _touched(site: Site, row: int) -> float:
-    """Nodes of a replica, from the placement itself."""
-    try:
-        return float(JobShape.of(site.fastest.placement(row), site.failures.cluster).nodes_per_replica)
-    except ValueError:
-        return math.inf
 
 
 def _closed(site: Site, units: NDArray[np.float64], first: int, repair: float) -> NDArray[np.float64]:
@@ -125,25 +130,3 @@ def _closed(site: Site, units: NDArray[np.float64], first: int, repair: float) -
     able = np.isfinite(units) & (less > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(able, np.expm1(later / less) / repair, math.inf))
-
-
-@dataclass(frozen=True, slots=True)
-class _Lead:
-    """Score of the fastest strategy over the best of all others, minus 1, at a multiple of all rates."""
-
-    search: JointSearch
-    place: int
-    units: NDArray[np.float64]
-    first: int
-    checkpoint: str
-
-    def __call__(self, log_scale: float) -> float:
-        asked = self.search.at(math.exp(log_scale))
-        mine = asked.choice(self.place, self.first, "elastic", self.checkpoint)
-        best = asked.best(
-            lambda site, row: asked.sites.index(site) == self.place
-            and row != self.first
-            and bool(np.isfinite(self.units[row])),
-            ("elastic",), (self.checkpoint,),
-        )  # fmt: skip
-        return 1.0 if best is None or mine is None else mine.score / best.score - 1

@@ -18,11 +18,10 @@ from relparallel.parallel import Placement, Strategy
 from relparallel.parallel.evaluate import Pricing, _totals
 from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology
-from relparallel.topology.costs import fittings
-from relparallel.topology.prices import unit_prices
-from relparallel.training import ComponentClass, NetworkImpact, NetworkPart
-from relparallel.training.network_failures import WiredJob
-from relparallel.training.network_parts import parts_of
+from relparallel.topology.costs import fittings, unit_prices
+from relparallel.training import ComponentClass
+from relparallel.training.network_failures import NetworkImpact, WiredJob
+from relparallel.training.network_parts import NetworkPart, parts_of
 from relparallel.units import GBIT
 
 _PORT: Final = 400 * GBIT  # what a port, cable and transceiver of the price list "ndr2024" carry

@@ -3,25 +3,15 @@
 A planner that looks at speed alone takes the strategy with the largest throughput T. What becomes progress is
 T times the share that failures leave, and that share depends on the strategy as well: on the nodes that stop
 together, on the copies of the training state, on the nodes that are left for spares.
-
-========  ======================================================  ========================
-axis      choices                                                 how
-========  ======================================================  ========================
-order     rank orders                                             enumeration
-strategy  rows of `StrategyGrid` that keep the rules and fit      enumeration, dominance
-          or those whose speed was measured                       enumeration
-spares    nodes that strategies leave free                        enumeration
-recovery  policies                                                enumeration
-levels    sets of checkpoint levels, and where their copies lie   enumeration
-interval  work between two checkpoints                            closed form (`rollback`)
-========  ======================================================  ========================
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pandas as pd
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.hardware import Cluster, ComponentRates
@@ -38,16 +28,14 @@ from relparallel.optimize._joint_arguments import (
 )
 from relparallel.optimize.joint_report import alternatives, as_row, on_each_fabric, report
 from relparallel.optimize.joint_search import Choice, JointSearch, Site
-from relparallel.parallel import Placement, StepTime, Strategy
+from relparallel.parallel import Placement, Strategy
+from relparallel.parallel.step_time import StepTime
 from relparallel.parallel.strategy import DEGREES
 from relparallel.topology import Topology
 from relparallel.training import Checkpointing, FailureLog, Recovery
 from relparallel.training._arguments import require_time
 from relparallel.units import DAY
 from relparallel.workload import Transformer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 JOINT_OBJECTIVES: Final = ("goodput", "cost", "p10")
 """Tokens per second that become progress; money per token; tokens per second with probability 0.9."""
@@ -57,39 +45,21 @@ POLICIES: Final = ("restart", "spares", "elastic")
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class JointPlan:
-    """The best joint choice, the proof that it is, and what speaks against the others.
-
-    Parameters
-    ----------
-    strategy, cluster, spares : Strategy, Cluster, int
-        How the job is split; all nodes that are paid for; those of them that the strategy leaves free.
-    policy, checkpoint : str
-        Recovery and checkpoints by name.
-    interval, every : float, tuple of int
-        Work between two checkpoints of the first level [s], and checkpoints of a level per one of the next.
-    throughput : float
-        Without failures [tokens/s].
-    share, tenth : float
-        Of the throughput that becomes progress: mean, and tenth percentile over the horizon.
-    counts : pandas.Series
-        Strategies by fate; they sum to all that there are.
-    search, choice : object
-        The question that was asked and what has been evaluated; the best choice in it.
-    """
+    """The best joint choice, the proof that it is, and what speaks against the others."""
 
     strategy: Strategy
-    cluster: Cluster
-    spares: int
+    cluster: Cluster  # all nodes that are paid for
+    spares: int  # those of them that the strategy leaves free
     policy: str
     checkpoint: str
-    interval: float
-    every: tuple[int, ...]
-    throughput: float
-    share: float
-    tenth: float
-    counts: pd.Series
-    search: JointSearch = field(repr=False)
-    choice: Choice = field(repr=False)
+    interval: float  # work between two checkpoints of the first level [s]
+    every: tuple[int, ...]  # checkpoints of a level per one of the next
+    throughput: float  # without failures [tokens/s]
+    share: float  # of the throughput that becomes progress
+    tenth: float  # tenth percentile of that share over the horizon
+    counts: pd.Series  # strategies by fate; they sum to all that there are
+    search: JointSearch = field(repr=False)  # the question that was asked, and what has been evaluated
+    choice: Choice = field(repr=False)  # the best in it
 
     @property
     def fabric(self) -> str:
@@ -167,8 +137,6 @@ class JointPlan:
 
     def to_frame(self) -> pd.DataFrame:
         """Return every choice that was evaluated, the best first."""
-        import pandas as pd
-
         ranked = sorted(self.search.evaluated.values(), key=lambda choice: -choice.score)
         return pd.DataFrame([as_row(self.search, choice) for choice in ranked])
 
@@ -226,18 +194,15 @@ def joint(
     global_batch : int, optional
         Sequences of a step; one for each GPU of the largest cluster where omitted.
     policies : sequence of str or Recovery
-        Recovery policies to choose from, by name (with ``repair``, ``restart`` and ``pause``) or in full.
+        Recovery policies to choose from, by name or in full.
     checkpoints : Checkpointing or Mapping of str to Checkpointing, optional
         Levels to choose from, by name. Where omitted, storage that writes 57.5 GB/s (BLOOM).
     spares : int or sequence of int, optional
         Nodes to hold back; strategies fill the others. Where omitted, every number up to 5 % of the nodes for
         which the rules leave a strategy; with ``measured``, every number of whole replicas.
-    repair : float
-        Mean time until a failed node is back [s].
-    restart : float
-        Fixed part of a restart, besides reading the checkpoint [s].
-    pause : float
-        Standstill of a job that goes on without going back [s].
+    repair, restart, pause : float
+        Of policies by name: mean time until a failed node is back, fixed part of a restart besides reading
+        the checkpoint, and standstill of a job that goes on without going back [s].
     price : float or sequence of float, optional
         Of a GPU and second, network included; one for each cluster. For the objective "cost".
     horizon : float
@@ -269,15 +234,16 @@ def joint(
 
     Notes
     -----
-    Exact within the closed form of `goodput`. Every row of the grid is asked, and its fate is counted. Of
+    Exact within the closed form of `goodput`: rank orders, strategies, spares, policies and levels are
+    enumerated, the interval is its closed optimum. Every row of the grid is asked, its fate is counted. Of
     strategies that failures cannot tell apart the fastest is kept (dominance, see `fastest_of_each_kind`);
     kinds are evaluated by falling upper bound until the bound is below the best score (`JointSearch.best`).
     A network changes the time of every strategy (`step_time`) before any is left out. What its parts do when
     they fail depends on the strategy, only takes time, and is asked of those alone that could be the best if
     none failed (`network_impact`).
 
-    The interval is the closed optimum. All nodes that a strategy leaves free are spares: more spares never
-    cost anything on a given budget. O(rows that keep the rules), then O(classes + k) for a kind.
+    All nodes that a strategy leaves free are spares: more spares never cost anything on a given budget.
+    O(rows that keep the rules), then O(classes + k) for a kind.
 
     References
     ----------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from relparallel._checks import require_instance
 from relparallel.optimize.joint_search import Choice, JointSearch, Site
@@ -11,9 +13,6 @@ from relparallel.optimize.joint_strategies import DEGREES
 from relparallel.parallel import Strategy
 from relparallel.training.factors import FACTORS
 from relparallel.units import DAY, MINUTE
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 AXES = ("policy", "checkpoint", "spares", *DEGREES, "copies", "cluster", "network")
 
@@ -74,8 +73,6 @@ def _name(search: JointSearch, site: Site) -> str:
 
 def alternatives(search: JointSearch, best: Choice) -> pd.DataFrame:
     """Best choice with another value of each axis, and what it loses."""
-    import pandas as pd
-
     chosen, found = as_row(search, best), []
     for axis in AXES[:-1]:
         found.append((axis, _without(search, axis, chosen[axis])))
@@ -118,8 +115,6 @@ def _without(search: JointSearch, axis: str, value: Any) -> Choice | None:
 
 def on_each_fabric(search: JointSearch) -> pd.DataFrame:
     """Best choice on every fabric."""
-    import pandas as pd
-
     rows = []
     for fabric in dict.fromkeys(site.fabric for site in search.sites):
         one = _on(search, fabric)

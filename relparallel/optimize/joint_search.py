@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from relparallel.hardware import Cluster
 from relparallel.optimize.joint_network import Wiring
 from relparallel.optimize.joint_strategies import Fastest
-from relparallel.parallel import StepTime
+from relparallel.parallel.step_time import StepTime
 from relparallel.training import Checkpointing, FailureModel, Recovery
 from relparallel.training.factors import best_rollback
 from relparallel.training.goodput import SteadyState, most_running, steady_state
@@ -35,6 +35,10 @@ class Site:
     weight: float
     fabric: str = ""
     wiring: Wiring | None = None
+
+    def placed(self, row: int) -> FailureModel:
+        """Failures under one of the strategies, the network without parts."""
+        return replace(self.failures, placement=self.fastest.placement(row))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,7 +145,7 @@ class JointSearch:
                 seen = self._state(place, 0, policy, checkpoint, bare=True)
                 reached = np.maximum(reached, 0.0 if seen is None else seen.share * (1 + 1e-12))
                 continue
-            running = most_running(_placed(site, 0), recovery, site.spares, cases[:, 0].tolist())
+            running = most_running(site.placed(0), recovery, site.spares, cases[:, 0].tolist())
             kept = [self._most_kept(site, recovery, checkpoint, bool(single)) for single in cases[:, 1]]
             reached = np.maximum(reached, np.multiply(running, kept))
         return np.asarray(reached[case.ravel()])
@@ -188,7 +192,7 @@ class JointSearch:
         key = (place, kind if bare else row, policy, checkpoint)
         if key not in self._states:
             held = 0 if policy == "restart" else site.spares
-            model = _placed(site, row) if bare else self._wired(place, row)
+            model = site.placed(row) if bare else self.model(place, row)
             self._states[key] = steady_state(model, self.checkpoints[checkpoint], recovery, held)
         return self._states[key]
 
@@ -213,21 +217,14 @@ class JointSearch:
             objective=self.objective,
         )  # fmt: skip
 
-    def model(self, site: Site, row: int) -> FailureModel:
-        """Failures of a site under one of its strategies, those of the parts of its network too."""
-        model = _placed(site, row)
-        if site.wiring is None or model.placement is None:
-            return model
-        parts = site.wiring.classes(model.placement.strategy, site.fastest.grid.choices[row : row + 1])
-        return replace(model, classes=model.classes + parts)
-
-    def _wired(self, place: int, row: int) -> FailureModel:
-        """The same, once for a row."""
+    def model(self, place: int, row: int) -> FailureModel:
+        """Failures of a site under one of its strategies, with those of its network; once for each."""
         if (place, row) not in self._models:
-            self._models[place, row] = self.model(self.sites[place], row)
+            site = self.sites[place]
+            model = site.placed(row)
+            if site.wiring is not None and model.placement is not None:
+                choices = site.fastest.grid.choices[row : row + 1]
+                parts = site.wiring.classes(model.placement.strategy, choices)
+                model = replace(model, classes=model.classes + parts)
+            self._models[place, row] = model
         return self._models[place, row]
-
-
-def _placed(site: Site, row: int) -> FailureModel:
-    """Failures of a site under one of its strategies, its network without parts."""
-    return replace(site.failures, placement=site.fastest.placement(row))

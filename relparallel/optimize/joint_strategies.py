@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
@@ -33,9 +34,6 @@ from relparallel.parallel.strategy import DEGREES as ORDER
 from relparallel.topology import Topology
 from relparallel.training import JobShape
 from relparallel.workload import Transformer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DEGREES: Final = ("tensor", "pipeline", "data", "context")
 """Degrees: with the levels at which a failure takes the last copy of a shard, all that failures can see."""
@@ -182,8 +180,6 @@ def fastest_of_each_kind(
     checkpoint and number of spares, and may be left out. Between equally fast ones less memory wins, then the
     earlier row. O(rows that keep the rules).
     """
-    import pandas as pd
-
     costs = pricing(model, cluster, global_batch, **options)
     choices, large, asked = rule_keeping(
         cluster.gpus, model, global_batch, cluster.gpus_per_node, limits,
@@ -235,8 +231,6 @@ def measured_strategies(
     measured: Mapping[Placement, float], cluster: Cluster, tokens: int, whole: bool
 ) -> Fastest:
     """Strategies of measured speed [tokens/s] on a cluster, the speed in proportion to the replicas."""
-    import pandas as pd
-
     found = []
     for number, (placement, throughput) in enumerate(measured.items()):
         fewer = with_fewer_replicas(placement, cluster)
@@ -322,8 +316,6 @@ def _first_of_each(
     columns: list[Any], time: NDArray[np.float64], memory: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """Fastest row of each combination of the columns, the fastest of all first."""
-    import pandas as pd
-
     if time.size == 0:
         return np.empty(0, dtype=np.int64)
     codes = [np.searchsorted(np.sort(pd.unique(column)), column) for column in columns]

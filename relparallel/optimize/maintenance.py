@@ -1,15 +1,4 @@
-"""When to replace a part before it fails, and how often to look whether it has.
-
-========  ============================================================  =====================
-letter    meaning                                                       argument
-========  ============================================================  =====================
-b, eta    shape and scale of a Weibull life [s]                         ``shape``, ``scale``
-c_p       price of a planned replacement                                ``planned``
-c_f       price of a failure (or of a repair that leaves the part old)  ``failure``
-T         interval [s]
-H, M      cumulated hazard (T/eta)^b; expected renewals in T
-========  ============================================================  =====================
-"""
+"""When to replace a part before it fails, and how often to look whether it has."""
 
 import math
 from dataclasses import dataclass, field
@@ -34,30 +23,12 @@ FEW: Final = 200  # steps up to the optimum, below which they are made shorter
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class MaintenancePlan:
-    """The interval of least cost per time, beside doing nothing.
+    """The interval of least cost per time, beside doing nothing."""
 
-    Parameters
-    ----------
-    interval : float
-        T [s]; infinite where planned replacement never pays.
-    cost_rate : float
-        Cost per second at this interval.
-    unplanned : float
-        Cost per second without any plan.
-    formulation : str
-        What was minimised.
-
-    Examples
-    --------
-    >>> plan = replacement_interval(shape=2.0, scale=1e7, planned=1.0, failure=10.0)
-    >>> round(plan.interval / 1e7, 3), plan.cost_rate < plan.unplanned
-    (0.336, True)
-    """
-
-    interval: float
-    cost_rate: float
-    unplanned: float
-    formulation: str = field(repr=False)
+    interval: float  # T [s]; infinite where planned replacement never pays
+    cost_rate: float  # per second at this interval
+    unplanned: float  # cost per second without any plan
+    formulation: str = field(repr=False)  # what was minimised
 
 
 def replacement_interval(
@@ -67,14 +38,10 @@ def replacement_interval(
 
     Parameters
     ----------
-    shape : float
-        b of the Weibull distribution, from 0.1 to 50; a part ages if it is above 1.
-    scale : float
-        eta [s].
-    planned : float
-        Price c_p of a planned replacement.
-    failure : float
-        Price c_f of a failure, of a minimal repair under that policy.
+    shape, scale : float
+        b of the Weibull distribution, from 0.1 to 50 (a part ages if it is above 1), and eta [s].
+    planned, failure : float
+        Prices c_p of a planned replacement, c_f of a failure, or of a minimal repair under that policy.
     policy : {"age", "block", "minimal"}
         Replace at an age; at fixed times and at failures; at fixed times with minimal repair in between.
 
@@ -178,12 +145,9 @@ def inspection_interval(rate: float, inspection: float, downtime: float) -> Main
 
     Parameters
     ----------
-    rate : float
-        Failures per second of a part whose failure nobody sees.
-    inspection : float
-        Price c_i of one look, which also renews the part.
-    downtime : float
-        Cost c_d per second that the part is down unseen.
+    rate, inspection, downtime : float
+        Failures per second of a part whose failure nobody sees; price c_i of one look, which also renews the
+        part; cost c_d per second that it is down unseen.
 
     Returns
     -------

@@ -23,27 +23,16 @@ _ROWS, _COLUMNS, _SUMMED = 0, 1, 2
 class MeshProgram:
     """A program of matrix products whose strategies `problem` has; each method returns an operator's number.
 
-    Parameters
-    ----------
-    mesh : sequence of int
-        Devices along each axis.
-    latency, per_byte : sequence of float
-        A collective of M bytes along an axis of n devices costs ``latency + f (n - 1)/n M per_byte``, f being
-        2 for a sum that every device gets and 1 for gathering.
-    gather : float, optional
-        Cost of any gathering instead.
-
-    References
-    ----------
-    Zheng et al., "Alpa", OSDI 2022, section 4.1 and tables 1-3.
+    ``mesh`` has the devices along each axis. A collective of M bytes along an axis of n devices costs
+    ``latency + f (n - 1)/n M per_byte``, f being 2 for a sum that every device gets and 1 for gathering, or
+    ``gather`` where it is given (Zheng et al., "Alpa", OSDI 2022, section 4.1 and tables 1-3).
 
     Examples
     --------
     A product whose second matrix is too large to move, with the result needed by all:
 
     >>> program = MeshProgram((4,), latency=[0.0], per_byte=[1.0])
-    >>> out = program.product(program.matrix(2, 512), program.matrix(512, 4))
-    >>> _ = program.whole(out)
+    >>> _ = program.whole(program.product(program.matrix(2, 512), program.matrix(512, 4)))
     >>> from relparallel.optimize import operator_plan
     >>> operator_plan(program.problem())[1]  # a gathering of the result: 3/4 of 2 x 4 x 4 bytes
     24.0

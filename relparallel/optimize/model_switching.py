@@ -14,21 +14,11 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchPlan:
-    """Groups of layers that are sent, and computed, as one.
+    """Groups of layers that are sent, and computed, as one."""
 
-    Attributes
-    ----------
-    groups : tuple of int
-        Layers of every group.
-    time : float
-        Until the last layer has computed [s].
-    bound : float
-        What no grouping goes below [s].
-    """
-
-    groups: tuple[int, ...]
-    time: float
-    bound: float
+    groups: tuple[int, ...]  # layers of each
+    time: float  # until the last layer has computed [s]
+    bound: float  # what no grouping goes below [s]
 
 
 def switching_time(
@@ -38,10 +28,8 @@ def switching_time(
 
     Parameters
     ----------
-    send, compute : array
-        Seconds of every layer.
-    groups : sequence of int
-        Layers of every group.
+    send, compute, groups : array, array, sequence of int
+        Seconds of every layer; layers of every group.
     per_send, per_group : float
         Seconds that a group adds to sending and to computing.
 
@@ -77,8 +65,7 @@ def switch_plan(send: ArrayLike, compute: ArrayLike, *, per_send: float, per_gro
 
     Parameters
     ----------
-    send, compute : array
-    per_send, per_group : float
+    send, compute, per_send, per_group : array, array, float, float
         As for `switching_time`.
 
     Returns

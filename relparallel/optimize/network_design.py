@@ -22,38 +22,15 @@ LinkCost = ArrayLike | Mapping[tuple[Hashable, Hashable], float] | str
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class NetworkDesign:
-    """The cheapest links that do what was asked, and the proof that nothing is cheaper.
-
-    Parameters
-    ----------
-    links : tuple of pairs of labels
-        What is bought.
-    cost : float
-        Of the links, in the unit of their prices.
-    bound : float
-        Cost that no design can go below: the optimum of the last relaxation.
-    unreliability : float, optional
-        Of the design, where it was asked for.
-    connectivity : int, optional
-        Edge or node connectivity that was asked for.
-    rows : int
-        Inequalities that the last relaxation held.
-    formulation : str
-        The programme that was solved.
-
-    Examples
-    --------
-    >>> NetworkDesign(links=(("A", "B"),), cost=3.0, bound=3.0, rows=1, formulation="minimise ...").proven
-    True
-    """
+    """The cheapest links that do what was asked, and the proof that nothing is cheaper."""
 
     links: tuple[tuple[Any, Any], ...]
     cost: float
-    bound: float
-    unreliability: float | None = None
-    connectivity: int | None = None
-    rows: int
-    formulation: str = field(repr=False)
+    bound: float  # no design goes below: the optimum of the last relaxation
+    unreliability: float | None = None  # where it was asked for
+    connectivity: int | None = None  # edge or node connectivity that was asked for
+    rows: int  # inequalities that the last relaxation held
+    formulation: str = field(repr=False)  # the programme that was solved
 
     @property
     def proven(self) -> bool:

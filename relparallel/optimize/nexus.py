@@ -49,21 +49,11 @@ class _Load(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ServingPlan:
-    """Which GPU serves which sessions.
-
-    Attributes
-    ----------
-    loads : tuple
-        Sessions and duty cycle of every GPU.
-    optimum : int or None
-        Fewest GPUs for the same saturated GPUs and unsplit rests; None where nobody looked.
-    bound : float
-        GPUs without which the rates cannot be served, however requests are split.
-    """
+    """Which GPU serves which sessions."""
 
     loads: tuple[_Load, ...]
-    optimum: int | None
-    bound: float
+    optimum: int | None  # fewest GPUs for the same saturated GPUs and unsplit rests; None: nobody looked
+    bound: float  # GPUs without which the rates cannot be served, however requests are split
 
     @property
     def gpus(self) -> int:
@@ -89,12 +79,9 @@ def nexus(
 
     Parameters
     ----------
-    latencies : mapping of str to sequence of float
-        By session, seconds of a batch of 1, 2, ... requests, growing.
-    objectives : mapping of str to float
-        Most seconds from a request to its answer.
-    rates : mapping of str to float
-        Requests per second.
+    latencies, objectives, rates : mapping of str to sequence of float, to float, to float
+        By session: growing seconds of a batch of 1, 2, ... requests; most seconds from a request to its
+        answer; requests per second.
 
     Returns
     -------

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
 
 from relparallel._checks import require_instance, require_int, require_real, require_rng
 from relparallel.optimize._milp import least
@@ -115,8 +116,6 @@ def operator_plan(problem: OperatorProblem, *, seconds: float = 600.0) -> tuple[
     >>> operator_plan(two)
     ((1, 1), 2.0)
     """
-    from scipy.sparse import coo_array
-
     require_instance(OperatorProblem, problem=problem)
     require_real(seconds=seconds, above=0)
     first = np.cumsum([0, *(costs.size for costs in problem.nodes)])

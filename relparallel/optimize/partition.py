@@ -8,12 +8,14 @@ that can still beat the best plan known are followed: first that of the operator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_instance, require_int, require_real
+from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.optimize._ideals import FloatArray, Groups, Ideals, IntArray, Stages
-from relparallel.optimize._partition_milp import chain_of_ideals
+from relparallel.optimize._milp import OutOfTimeError
+from relparallel.optimize._partition_milp import chain_of_ideals, least_latency
 from relparallel.topology import _arrays
 from relparallel.workload.partition_problems import PartitionProblem
 
@@ -46,38 +48,10 @@ class Partition:
 
 
 def partition_loads(problem: PartitionProblem, device: ArrayLike, accelerators: int) -> FloatArray:
-    """Return the seconds that each device works and sends for one sample.
+    """Seconds that each device works and sends for one sample; from ``accelerators`` on they are CPUs.
 
-    Parameters
-    ----------
-    problem : PartitionProblem
-        Operators and what their transfers take.
-    device : array_like of int
-        Device of each operator; from ``accelerators`` on they are CPUs.
-    accelerators : int
-        Number of accelerators.
-
-    Returns
-    -------
-    ndarray
-        Load of every device [s]. An accelerator also pays the transfer of each output that leaves it, once,
-        and of each output that it needs from elsewhere, once; CPUs pay no transfers.
-
-    References
-    ----------
-    Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020.
-
-    Examples
-    --------
-    >>> from relparallel.workload.partition_problems import PartitionProblem
-    >>> two = PartitionProblem(
-    ...     names=("a", "b"), edges=[(0, 1)], accelerator_time=[2, 3], cpu_time=[9, 9], transfer_time=[1, 0],
-    ...     memory_bytes=[1, 1], colour=[0, 1],
-    ...     is_backward=[False] * 2, supported=[True] * 2, accelerators=2, cpus=0,
-    ...     accelerator_memory=4,
-    ... )
-    >>> partition_loads(two, [0, 1], accelerators=2).tolist()
-    [3.0, 4.0]
+    An accelerator also pays the transfer of each output that leaves it, once, and of each output that it
+    needs from elsewhere, once; CPUs pay no transfers (Tarnawski et al., NeurIPS 2020).
     """
     require_instance(PartitionProblem, problem=problem)
     require_int(accelerators=accelerators, at_least=0)
@@ -151,8 +125,7 @@ def throughput_partition(
     require_int(accelerators=k, cpus=c, at_least=0)
     require_real(memory=room, at_least=0)
     require_real(seconds=seconds, above=0)
-    if method not in ("auto", "ideals", "milp", "line", "blocks"):
-        raise ValueError(f"method must be auto, ideals, milp, line or blocks, got {method!r}")
+    require_choice(("auto", "ideals", "milp", "line", "blocks"), method=method)
     groups = Groups.of(problem, blocks=method == "blocks")
     groups.require_room(problem, k, c, room)
     line = Ideals(groups, groups.line()).best_chain(k, c, room, np.inf)
@@ -181,10 +154,10 @@ def _partition(
     device = np.full(len(problem), -1)
     for place, held in stages:
         device[np.isin(groups.member, held)] = place
-    return priced(problem, device, [place for place, _ in stages], k, bound, ideals=ideals)
+    return _priced(problem, device, [place for place, _ in stages], k, bound, ideals=ideals)
 
 
-def priced(
+def _priced(
     problem: PartitionProblem, device: IntArray, used: list[int], k: int, bound: float, **extra: Any
 ) -> Partition:
     """The plan with these devices in the order of the pipeline, its loads taken anew."""
@@ -194,3 +167,67 @@ def priced(
         stages=tuple(tuple(names[device == place].tolist()) for place in used), stage_devices=tuple(used),
         device=device, loads=loads, **extra,
     )  # fmt: skip
+
+
+def latency_partition(
+    problem: PartitionProblem,
+    *,
+    accelerators: int | None = None,
+    memory: float | None = None,
+    method: str = "milp",
+    seconds: float = 600.0,
+) -> Partition:
+    """Return the contiguous piece of each accelerator that gets one sample through the soonest.
+
+    There are as many CPU cores as operators can use at once. An accelerator starts when all its inputs are
+    there and hands on its outputs when all its work is done; an operator on a CPU starts when its inputs are
+    there. The integer programme puts the pieces of accelerators and the operators between them on a chain of
+    ideals (Tarnawski et al., section 4); where ``seconds`` are over, it reports the plan of "greedy", which
+    fills one accelerator after the other in a topological order, and a bound.
+    """
+    require_instance(PartitionProblem, problem=problem)
+    k = problem.accelerators if accelerators is None else accelerators
+    room = problem.accelerator_memory if memory is None else memory
+    require_int(accelerators=k, at_least=0)
+    require_real(memory=room, at_least=0)
+    require_real(seconds=seconds, above=0)
+    require_choice(("milp", "greedy"), method=method)
+    groups = Groups.of(problem, leaves=False)
+    device, bound = _greedy(groups, k, room), 0.0
+    unit = _latency(problem, device, k)
+    if method == "milp" and k and unit:
+        try:
+            better, bound = least_latency(problem, groups, k, room, unit, seconds)
+            device = device if better is None else better
+        except OutOfTimeError as late:
+            bound = max(late.bound * unit, 0.0)
+    used = [d for d in range(k + 1) if (device == d).any()]
+    return _priced(problem, device, used, k, float(bound), latency=_latency(problem, device, k))
+
+
+def _latency(problem: PartitionProblem, device: IntArray, k: int) -> float:
+    """When the last operator is done: accelerators as one, operators on CPUs one by one."""
+    loads = partition_loads(problem, device, k)
+    node = [int(d) if d < k else k + v for v, d in enumerate(device)]
+    joined: nx.DiGraph[int] = nx.DiGraph()
+    joined.add_nodes_from(node)
+    joined.add_edges_from((node[u], node[v]) for u, v in problem.edges.tolist() if node[u] != node[v])
+    done: dict[int, float] = {}
+    for x in nx.topological_sort(joined):
+        takes = loads[x] if x < k else problem.cpu_time[x - k]
+        done[x] = max((done[y] for y in joined.predecessors(x)), default=0.0) + float(takes)
+    return max(done.values())
+
+
+def _greedy(groups: Groups, k: int, room: float) -> IntArray:
+    """Fill one accelerator after the other along a line; what is too large goes to CPUs."""
+    device, at, free = np.full(groups.member.size, k), 0, room
+    for v in nx.topological_sort(groups.line()):
+        if groups.memory[v] > room or groups.banned[v] or at >= k:
+            continue
+        if groups.memory[v] > free:
+            at, free = at + 1, room
+        if at < k:
+            device[groups.member == v] = at
+            free -= groups.memory[v]
+    return device

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel.parallel._arguments import require_indices
+from relparallel._checks import require_indices
 from relparallel.training import ComponentClass
 from relparallel.workload import LayerGraph
 
@@ -25,26 +25,15 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PipelinePlan:
-    """Stages of a pipeline in their order, and what becomes of it when devices fail.
+    """Stages of a pipeline in their order, and what becomes of it when devices fail."""
 
-    Parameters
-    ----------
-    chain : LayerGraph
-        What was divided, one link for each level of the model.
-    stages : tuple of Stage
-        They take the devices 0, 1, ... in turn.
-    seconds, once : tuple of ndarray
-        Of every stage on 0, 1, ..., all its devices: what bounds the rate of micro-batches, and what a step
-        with a flush pays besides, such as sums of gradients. What has no device left never ends.
-    micro_batches : int, optional
-        Of a step that ends with a flush; None where there is no flush.
-    """
-
-    chain: LayerGraph
-    stages: tuple[Stage, ...]
+    chain: LayerGraph  # what was divided, one link for each level of the model
+    stages: tuple[Stage, ...]  # they take the devices 0, 1, ... in turn
+    # Of every stage on 0, 1, ..., all its devices: what bounds the rate of micro-batches, and what a step
+    # with a flush pays besides, such as sums of gradients. What has no device left never ends.
     seconds: tuple[FloatArray, ...]
     once: tuple[FloatArray, ...]
-    micro_batches: int | None = None
+    micro_batches: int | None = None  # of a step that ends with a flush; None where there is no flush
 
     @property
     def devices(self) -> int:

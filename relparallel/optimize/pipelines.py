@@ -91,12 +91,8 @@ def dapple(graph: LayerGraph, machines: int, gpus: int, micro_batches: int) -> P
 
     Parameters
     ----------
-    graph : LayerGraph
-        Measured layers, in seconds, of one micro-batch.
-    machines, gpus : int
-        Machines, and GPUs in each of them.
-    micro_batches : int
-        Of a step.
+    graph, machines, gpus, micro_batches : LayerGraph, int, int, int
+        Layers in seconds of one micro-batch; machines, and GPUs in each of them; micro-batches of a step.
 
     Returns
     -------
@@ -138,14 +134,12 @@ def alpa(graph: LayerGraph, seconds: ArrayLike, micro_batches: int) -> PipelineP
 
     Parameters
     ----------
-    graph : LayerGraph
-        Measured layers, in seconds.
+    graph, micro_batches : LayerGraph, int
+        Measured layers, in seconds; micro-batches of a step.
     seconds : array_like
         Of links i to j - 1 of its chain on k devices for one micro-batch, shape [devices + 1, n + 1, n + 1]
         by k, i and j; infinite where k is no shape of a mesh or the stage does not fit. `operator_plan` finds
         them.
-    micro_batches : int
-        Of a step.
 
     Returns
     -------
@@ -193,12 +187,9 @@ def stanza(graph: LayerGraph, workers: int, bandwidth: float) -> PipelinePlan:
 
     Parameters
     ----------
-    graph : LayerGraph
-        Measured layers, in seconds, of the mini-batch of one worker.
-    workers : int
-        Number of workers; a step trains as many mini-batches.
-    bandwidth : float
-        Of a worker [bytes/s].
+    graph, workers, bandwidth : LayerGraph, int, float
+        Layers in seconds of the mini-batch of one worker; workers, and a step trains as many mini-batches;
+        bandwidth of one [bytes/s].
 
     Returns
     -------

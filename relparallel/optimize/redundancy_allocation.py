@@ -1,16 +1,4 @@
-"""Redundancy allocation: which parts, and how many of each, make a series of subsystems most reliable.
-
-========  ============================================================  =====================
-letter    meaning                                                       argument
-========  ============================================================  =====================
-i         subsystem; the system works if all of them do                 column ``subsystem``
-o         a multiset of at most ``most`` parts of subsystem i
-q_io      probability that fewer than ``needed`` parts of o work
-a_ior     what o takes of resource r                                    column named r
-b_r       limit of resource r                                           ``limits[r]``
-x_io      1 if subsystem i is o
-========  ============================================================  =====================
-"""
+"""Redundancy allocation: which parts, and how many of each, make a series of subsystems most reliable."""
 
 from __future__ import annotations
 
@@ -41,40 +29,16 @@ LARGEST: Final = 1e9  # amount of a resource
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RedundancyAllocation:
-    """The most reliable system within the limits, proven so.
+    """The most reliable system within the limits, proven so."""
 
-    Parameters
-    ----------
-    parts : tuple of tuple of int
-        For every subsystem the rows of the component table that are bought, each as often as it is bought.
-    reliability, unreliability : float
-        Of the system, the second as its own sum.
-    used, limits : Mapping of str to float
-        Amount of every resource.
-    options : int
-        Multisets that no other multiset of the subsystem dominates: binary variables of the programme.
-    method : {"table", "milp"}
-        What proved it.
-    subsystems : tuple, optional
-        Their names in the component table; 1, 2, ... where omitted.
-
-    Examples
-    --------
-    >>> import relparallel as rp
-    >>> table = rp.published.component_table("fyffe")
-    >>> best = redundancy_allocation(table, cost_limit=130, weight_limit=191)
-    >>> best.used
-    {'cost': 130.0, 'weight': 191.0}
-    """
-
-    parts: tuple[tuple[int, ...], ...]
+    parts: tuple[tuple[int, ...], ...]  # rows of the table for each subsystem, as often as they are bought
     reliability: float
-    unreliability: float
-    used: Mapping[str, float]
+    unreliability: float  # its own sum
+    used: Mapping[str, float]  # amount of every resource
     limits: Mapping[str, float]
-    options: int
+    options: int  # multisets that no other of the subsystem dominates: binary variables of the programme
     method: str
-    subsystems: tuple[Hashable, ...] = ()
+    subsystems: tuple[Hashable, ...] = ()  # their names; 1, 2, ... where omitted
 
     @property
     def formulation(self) -> str:
@@ -117,10 +81,8 @@ def redundancy_allocation(
     ----------
     components : pandas.DataFrame
         A row per part that can be bought, with columns subsystem, reliability and one per resource.
-    cost_limit, weight_limit : float, optional
-        Limits of the resources ``cost`` and ``weight``.
-    limits : Mapping of str to float, optional
-        Limits of any resources by column.
+    cost_limit, weight_limit, limits : float, float, Mapping of str to float, optional
+        Limits of the resources ``cost`` and ``weight``, and of any by column.
     needed : int or sequence of int
         Working parts k that a subsystem needs, of all or of each in the order of the table.
     most : int
@@ -179,18 +141,10 @@ def redundancy_allocations(
 
     Parameters
     ----------
-    components : pandas.DataFrame
-        As in `redundancy_allocation`, like all other arguments.
-    cost_limit, weight_limit : float or array, optional
-        Limits; arrays broadcast.
-    limits : Mapping of str to float or array, optional
-        Limits of any resources.
-    needed : int or sequence of int
-        Working parts that a subsystem needs.
-    most : int
-        Largest number of parts of a subsystem; where one has as many, a larger number may find better.
-    method : {"table", "milp"}
-        One table for all, or one programme each.
+    components, needed, most, method : pandas.DataFrame, int or sequence of int, int, str
+        As for `redundancy_allocation`; "table" fills one table for all limits, "milp" solves each alone.
+    cost_limit, weight_limit, limits : float or array, or Mapping of str to them, optional
+        As there; arrays broadcast.
 
     Returns
     -------

@@ -1,15 +1,7 @@
 """The cheapest network that is reliable enough, out of candidate links with prices and failures.
 
-========  ============================================================  =====================
-letter    meaning                                                       argument
-========  ============================================================  =====================
-E         candidate links                                               ``candidates``
-c_e       price of link e                                               ``cost``
-d_e       probability that link e is down                               1 - ``link_up``
-U(Y)      probability that the links Y do not connect the terminals
-U0        largest admitted unreliability                                ``unreliability``
-x_e       1 if link e is bought
-========  ============================================================  =====================
+E are candidate links with prices c_e that are down with probabilities d_e, x_e = 1 where e is bought; U(Y) is
+the probability that the links Y do not connect the terminals, U0 its largest admitted value.
 """
 
 from __future__ import annotations
@@ -21,12 +13,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from relparallel._checks import require_int
 from relparallel.optimize._common import one_number
 from relparallel.optimize._milp import OutOfTimeError, least
-from relparallel.optimize._reached import credits
 from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
 from relparallel.reliability import evaluate
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
@@ -73,10 +65,8 @@ def reliable_network(
         Probability that a link or a node is up, as `relparallel.reliability.evaluate`.
     cost : str, float, array [m] or mapping
         Price of every link, by attribute, in the order of the links, or by pair of labels.
-    max_rounds : int
-        Relaxations after which the best network is returned with the bound that was reached.
-    max_seconds : float
-        Time after which it is, s.
+    max_rounds, max_seconds : int, float
+        Relaxations, and time [s], after which the best network is returned with the bound that was reached.
 
     Returns
     -------
@@ -268,6 +258,69 @@ def _lacking(problem: Problem, prices: FloatArray, oracle: Oracle, chosen: Mask,
         return np.array(found)
     bits, down = int((1 << problem.terminals).sum()), np.ascontiguousarray(problem.link[:, 1])
     for root in problem.terminals.tolist():
-        failure, share = credits(problem.edges, down, chosen, problem.node, bits, root)
+        failure, share = _credits(problem.edges, down, chosen, problem.node, bits, root)
         found.append(np.minimum(problem.link[:, 0] * share / (failure - target), 1.0))
     return np.array(found)
+
+
+@njit(cache=True)
+def _credits(edges, down, bought, node, terminals, root):  # type: ignore[no-untyped-def]
+    """Probability of failure, and for every link the share of it across which the link would lead.
+
+    ``edges[m, 2]``, ``down[m]``, ``bought[m]``, ``node[n, 2]`` (up, down), ``terminals`` as a bit mask. In a
+    failed state the root reaches S; the state stays failed unless a link from S to a node that is up is
+    added and is up. 3^(n-1) steps for the probabilities that S is connected.
+    """
+    n = node.shape[0]
+    full = 1 << n
+    inside = np.zeros(full)  # sum of log d over bought links within a set
+    pair = np.zeros((n, n))
+    for e in range(edges.shape[0]):
+        if bought[e]:
+            cost = np.log(max(down[e], 1e-250))
+            pair[edges[e, 0], edges[e, 1]] += cost
+            pair[edges[e, 1], edges[e, 0]] += cost
+    for s in range(1, full):
+        low = 0
+        while not (s >> low) & 1:
+            low += 1
+        rest = s & (s - 1)
+        inside[s] = inside[rest]
+        for v in range(low + 1, n):
+            if (rest >> v) & 1:
+                inside[s] += pair[low, v]
+    connected = np.zeros(full)
+    bit = 1 << root
+    failure = node[root, 1]
+    share = np.zeros(edges.shape[0])
+    shut = np.empty(n)
+    for s in range(1, full):
+        if not s & bit:
+            continue
+        others = s & ~bit
+        parted = 0.0
+        part = (others - 1) & others
+        while others:  # every proper subset that holds the root
+            t = part | bit
+            parted += connected[t] * np.exp(inside[s] - inside[t] - inside[s & ~t])
+            if part == 0:
+                break
+            part = (part - 1) & others
+        connected[s] = max(1.0 - parted, 0.0)
+        if terminals & ~s == 0:
+            continue
+        mass = connected[s]
+        for v in range(n):
+            if (s >> v) & 1:
+                mass *= node[v, 0]
+            else:
+                apart = np.exp(inside[s | (1 << v)] - inside[s])
+                closed = node[v, 1] + node[v, 0] * apart
+                mass *= closed
+                shut[v] = node[v, 0] * apart / closed if closed > 0 else 0.0
+        failure += mass
+        for e in range(edges.shape[0]):
+            u, v = edges[e, 0], edges[e, 1]
+            if not bought[e] and (s >> u) & 1 != (s >> v) & 1:
+                share[e] += mass * (shut[v] if (s >> u) & 1 else shut[u])
+    return failure, share

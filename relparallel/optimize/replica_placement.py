@@ -1,14 +1,4 @@
-"""Which node keeps a copy of which checkpoint: never one that falls with its owner.
-
-========  ============================================================  ====================
-letter    meaning                                                       argument
-========  ============================================================  ====================
-N         nodes                                                         (length of a domain)
-m         copies of each node's shard besides its own                   ``copies``
-b         copies that a node has room for                               ``room``
-A         a set of owners                                               (the violator)
-========  ============================================================  ====================
-"""
+"""Which node keeps a copy of which checkpoint: never one that falls with its owner."""
 
 from __future__ import annotations
 
@@ -20,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_int
-from relparallel.optimize._common import near_side
+from relparallel.topology.routing import maximum_flow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,30 +23,13 @@ MOST_CLASSES = 2048  # nodes with the same domains are one class; the network ha
 class HallViolator:
     """Why no placement exists: owners that need more copies than the others have room for.
 
-    Parameters
-    ----------
-    owners : int64 array
-        The set A of nodes.
-    needed : int
-        Copies that they need, m |A|.
-    room : int
-        Copies that all nodes together can take from them.
-
-    Notes
-    -----
     A node j takes at most min(b, number of owners in A that may use it). That the sum over j is below m |A|
     refutes every placement; it is Hall's condition for b-matchings, and the minimum cut of the network.
-
-    Examples
-    --------
-    >>> found = place_replicas({"rack": [0, 0, 0, 1]}, copies=1)
-    >>> found.violator.owners.tolist(), found.violator.needed, found.violator.room
-    ([0, 1, 2], 3, 1)
     """
 
-    owners: NDArray[np.int64]
-    needed: int
-    room: int
+    owners: NDArray[np.int64]  # the set A
+    needed: int  # copies, m |A|
+    room: int  # copies that all nodes together can take from them
 
     def __str__(self) -> str:
         first = ", ".join(map(str, self.owners[:6].tolist())) + (", ..." if self.owners.size > 6 else "")
@@ -68,25 +41,10 @@ class HallViolator:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ReplicaPlacement:
-    """Holders of the copies, or the proof that there are none.
+    """Holders of the copies, or the proof that there are none."""
 
-    Parameters
-    ----------
-    domains : Mapping of str to int64 array [N]
-        Number of the domain of every node, by kind.
-    holders : int64 array [N, m], optional
-        Nodes that keep the copies of each node.
-    violator : HallViolator, optional
-        Why not; one of the two is given.
-
-    Examples
-    --------
-    >>> place_replicas({"rack": [0, 0, 1, 1], "power": [0, 1, 0, 1]}).holders.ravel().tolist()
-    [3, 2, 1, 0]
-    """
-
-    domains: Mapping[str, NDArray[np.int64]]
-    holders: NDArray[np.int64] | None = None
+    domains: Mapping[str, NDArray[np.int64]]  # by kind, number of the domain of every node, [N]
+    holders: NDArray[np.int64] | None = None  # nodes that keep the copies of each node, [N, m]
     violator: HallViolator | None = None
 
     @property
@@ -198,19 +156,15 @@ def _flow(
     apart: NDArray[np.bool_], sizes: NDArray[np.int64], copies: int, room: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Largest number of copies from class to class, and the owners before the minimum cut."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_flow
-
     count = len(sizes)
     start, stop = np.nonzero(apart)
-    tail = np.r_[np.zeros(count), 1 + start, 1 + count + np.arange(count)].astype(np.int32)
-    head = np.r_[1 + np.arange(count), 1 + count + stop, np.full(count, 2 * count + 1)].astype(np.int32)
+    tail = np.r_[np.zeros(count), 1 + start, 1 + count + np.arange(count)]
+    head = np.r_[1 + np.arange(count), 1 + count + stop, np.full(count, 2 * count + 1)]
     most = np.r_[copies * sizes, sizes[start] * sizes[stop], room * sizes]
-    most = np.minimum(most, copies * sizes.sum()).astype(np.int32)  # no arc carries more than all copies
-    network = csr_array((most, (tail, head)), shape=(2 * count + 2, 2 * count + 2))
-    flow = maximum_flow(network, 0, 2 * count + 1).flow
-    reached = near_side(network, flow, 0)
-    return flow[1 : count + 1, count + 1 : -1].toarray().astype(np.int64), reached[1 : count + 1]
+    most = np.minimum(most, copies * sizes.sum())  # no arc carries more than all copies
+    found = maximum_flow(tail, head, most, 2 * count + 2, 0, 2 * count + 1)
+    copied = found.sent[1 : count + 1, count + 1 : -1].toarray().astype(np.int64)
+    return copied, found.near_side(0)[1 : count + 1]
 
 
 def _dealt(flow: NDArray[np.int64], member: NDArray[np.int64], copies: int) -> NDArray[np.int64]:

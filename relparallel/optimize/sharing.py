@@ -19,15 +19,10 @@ _LONGEST: Final = 1000 * DAY
 
 @dataclass(frozen=True, kw_only=True)
 class SharedCluster:
-    """What became of the jobs of a shared cluster.
+    """What became of the jobs of a shared cluster: their policy, and a table by name.
 
-    Attributes
-    ----------
-    policy : str
-        Who shared it.
-    jobs : DataFrame
-        By name: ``arrival``, ``completion`` and ``time`` between them [s], ``gpu_seconds``, ``restarts`` and
-        ``failures``.
+    Its columns are ``arrival``, ``completion`` and ``time`` between them [s], ``gpu_seconds``, ``restarts``
+    and ``failures``.
     """
 
     policy: str
@@ -61,9 +56,9 @@ def share_cluster(
     Parameters
     ----------
     jobs : DataFrame
-        From `read_shared_jobs`: ``name``, ``time``, ``application``, ``num_replicas``, ``batch_size``.
+        ``name``, ``time`` of arrival [s], ``application``, ``num_replicas`` (GPUs asked for), ``batch_size``.
     applications : mapping of str to Application
-        By the names that the jobs use.
+        By the names that the jobs use, see `modelled_application`.
     policy : {"tiresias", "optimus", "pollux", "elastic"} or callable
         Tiresias gives a job all GPUs that it asks for or none, Optimus and Pollux as many as shorten the
         rest, Pollux with a batch of its own choice, elastic training equal numbers. A callable takes the

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from relparallel.optimize._multiple_choice import Options, by_table
 from relparallel.optimize.shared_jobs import Application, FloatArray
 from relparallel.units import HOUR
 
@@ -156,23 +157,14 @@ def _saved(job: SharedJob, gpus: int) -> float:
 def pollux(jobs: Sequence[SharedJob], gpus: int) -> Shares:
     """GPUs of the largest power mean (p = -1) of the speed-ups over an equal share, restarts counted.
 
-    The mean is a sum over jobs, so a dynamic programme over the GPUs that are left finds the best numbers,
-    where the published scheduler draws at random (Qiao et al., OSDI 2021, equations 11 to 13).
+    The mean is a sum over jobs, so the best numbers are a multiple choice of jobs that share the GPUs, where
+    the published scheduler draws at random (Qiao et al., OSDI 2021, equations 11 to 13).
     """
-    if not gpus:
-        return dict.fromkeys(jobs, 0)
-    fair = -(-gpus // len(jobs))
-    best, choices = np.zeros(gpus + 1), []
-    order = np.arange(gpus + 1)
-    for job in jobs:
-        cost = _regret(job, gpus, fair)
-        table = np.where(order[:, None] >= order, best[order[:, None] - order] + cost, np.inf)
-        choices.append(table.argmin(axis=1))
-        best = table.min(axis=1)
-    shares, left = {}, gpus
-    for job, choice in zip(reversed(jobs), reversed(choices), strict=True):
-        shares[job] = int(choice[left])
-        left -= shares[job]
+    costs = [_regret(job, gpus, -(-gpus // len(jobs))) for job in jobs]
+    gains = [-cost[np.isfinite(cost)] for cost in costs]
+    options = [Options(np.arange(float(gain.size))[:, None], gain) for gain in gains]
+    (picks,) = by_table(options, np.array([[float(gpus)]]), ("gpus",))
+    shares = dict(zip(reversed(jobs), reversed(picks), strict=True))
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 

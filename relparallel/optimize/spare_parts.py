@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import require_choice, require_real
 from relparallel.optimize._common import one_number, shown
-from relparallel.optimize._milp import least
+from relparallel.optimize._multiple_choice import Options, by_programme
 from relparallel.training import shortage_probability
 
 if TYPE_CHECKING:
@@ -34,33 +34,13 @@ where       P_i(S) is the probability that S spares of kind i are not enough ({k
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class SparesPlan:
-    """The cheapest stock that is enough.
+    """The cheapest stock that is enough."""
 
-    Parameters
-    ----------
-    spares : tuple of int
-        Of every kind of part.
-    shortage : tuple of float
-        Probability that they are not enough, by kind.
-    availability : float
-        Probability that all of them are enough.
-    cost : float
-        Of all spares.
-    formulation : str
-        The programme that was solved.
-
-    Examples
-    --------
-    >>> plan = spares(count=2048, mtbf=2.3e7, lead=86400.0, availability=0.999)
-    >>> plan.spares, round(plan.availability, 5)
-    ((18,), 0.99959)
-    """
-
-    spares: tuple[int, ...]
-    shortage: tuple[float, ...]
-    availability: float
-    cost: float
-    formulation: str = field(repr=False)
+    spares: tuple[int, ...]  # of every kind of part
+    shortage: tuple[float, ...]  # probability that they are not enough, by kind
+    availability: float  # probability that all of them are enough
+    cost: float  # of all spares
+    formulation: str = field(repr=False)  # the programme that was solved
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per kind of part."""
@@ -87,16 +67,11 @@ def spares(
 
     Parameters
     ----------
-    count : int or array [i]
-        Parts in use.
-    mtbf : float or array [i]
-        Mean time between failures of one part [s].
-    lead : float or array [i]
-        Mean time until a failed part is replaced or repaired [s].
+    count, mtbf, lead, price : float or array [i]
+        Parts in use; mean time between failures of one, and until a failed one is replaced or repaired [s];
+        price of a spare.
     availability : float
         Least probability that no kind is short, in (0, 1).
-    price : float or array [i]
-        Of one spare.
     kind : {"shelf", "cold", "hot"}
         Parts on a shelf for a fleet that goes on failing, or spares of a job that waits (cold), or spares
         that run and fail themselves (hot).
@@ -206,16 +181,11 @@ def _enough(part: tuple[float, ...], kind: str, allowed: float) -> int:
 
 def _cheapest(short: list[FloatArray], floors: list[int], prices: FloatArray, wanted: float) -> list[int]:
     """Stock of every kind: one level each, least cost, enough together."""
-    from scipy.sparse import block_diag, csr_array, vstack
-
     if len(short) == 1:
         return [floors[0] + int(np.argmax(short[0] <= 1 - wanted))]
-    cost = np.concatenate([c * np.arange(levels.size) for c, levels in zip(prices, short, strict=True)])
-    gain = np.concatenate([np.log1p(-levels) for levels in short]) / -math.log(wanted)
-    rows = vstack([block_diag([np.ones((1, levels.size)) for levels in short]), csr_array(gain[None])])
-    ones = np.ones(len(short))
-    x, _ = least(cost, rows, np.r_[ones, -1.0], np.r_[ones, np.inf])
-    if x is None:
-        raise RuntimeError("no stock is enough although equal shares are")
-    start = np.cumsum([0, *(levels.size for levels in short[:-1])])
-    return [int(o) for o in np.flatnonzero(x) - start + np.array(floors)]
+    options = [
+        Options(use=np.log1p(-levels)[:, None] / math.log(wanted), gain=-price * np.arange(levels.size))
+        for price, levels in zip(prices.tolist(), short, strict=True)
+    ]
+    (picks,) = by_programme(options, np.ones((1, 1)), ("shortage",))
+    return [low + pick for low, pick in zip(floors, picks, strict=True)]

@@ -52,12 +52,11 @@ def stage_order(
         Bandwidth between devices [B/s], shape [n, n], symmetric, 0 where no NVLink is; n <= 16.
     sizes : array_like
         Bytes that each stage but the last sends for a micro-batch, fewer than n of them.
-    pcie : float
-        Bandwidth between any two devices through the host [B/s].
-    latency, pcie_latency : float
-        Seconds of a transfer over one NVLink, and of a call over PCIe.
-    grouped : int
-        Micro-batches that share a call over PCIe.
+    pcie, pcie_latency, grouped : float, float, int
+        Bandwidth between any two devices through the host [B/s], seconds of a call, and micro-batches that
+        share one.
+    latency : float
+        Seconds of a transfer over one NVLink.
     objective : {"sum", "bottleneck"}
         All transfers of a micro-batch one after another, or the longest one, which bounds the throughput, and
         of such orders the one of least sum.

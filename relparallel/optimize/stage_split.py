@@ -24,14 +24,8 @@ def best_stage_layers(
 
     Parameters
     ----------
-    model : Transformer
-        What is trained.
-    strategy : Strategy
-        How it is split; any schedule but Chimera, whose stages come in pairs.
-    cluster : Cluster
-        With an accelerator and the bandwidth of its network.
-    global_batch : int
-        Sequences of a step.
+    model, strategy, cluster, global_batch : Transformer, Strategy, Cluster, int
+        As for `step_time`; any schedule but Chimera, whose stages come in pairs.
     **options
         Of `evaluate`: software, precision, calibrated, storage, dropout, reserve.
 

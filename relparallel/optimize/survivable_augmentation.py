@@ -1,31 +1,21 @@
 """The cheapest links that make a network survive any k - 1 failures of links, or of nodes.
 
-========  ============================================================  =====================
-letter    meaning                                                       argument
-========  ============================================================  =====================
-G         what is there                                                 ``network``
-E         candidate links                                               ``candidates``
-k         connectivity wanted                                           ``connectivity``
-c_e       price of link e                                               ``cost``
-delta(S)  links with one end in the set S of nodes
-========  ============================================================  =====================
+G is what is there, E are candidate links with prices c_e, delta(S) links with one end in a set S of nodes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int
-from relparallel.optimize._common import near_side
 from relparallel.optimize._milp import least
 from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
 from relparallel.topology import as_topology
-
-if TYPE_CHECKING:
-    import networkx as nx
+from relparallel.topology.routing import maximum_flow
 
 UNIT: Final = 2**20  # of a flow: fractions of links as integers
 FORMULATIONS: Final = {
@@ -87,8 +77,6 @@ def survivable_augmentation(
     >>> design.links, design.cost
     (((0, 2), (3, 1)), 4.0)
     """
-    import networkx as nx
-
     require_instance(nx.Graph, network=network, candidates=candidates)
     wanted = require_int(connectivity=connectivity, at_least=1, at_most=100)
     require_choice(tuple(FORMULATIONS), kind=kind)
@@ -145,25 +133,19 @@ def _broken(
     count: int, edges: NDArray[np.int64], amount: NDArray[np.float64], wanted: int, kind: str
 ) -> list[tuple[NDArray[np.bool_], int]]:
     """Links across cuts that hold too little, and how many have to cross them."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_flow
-
     split = count if kind == "node" else 0
     inner = np.arange(split)  # node v enters at v and leaves at v + split
     tail = np.r_[edges[:, 0] + split, edges[:, 1] + split, inner]
     head = np.r_[edges[:, 1], edges[:, 0], inner + split]
     size = np.r_[amount, amount, np.ones(split)]
-    network = csr_array(
-        (np.round(size * UNIT).astype(np.int32), (tail, head)), shape=(count + split, count + split)
-    )
     found = {}
     for source in range(wanted if split else 1):
         for sink in range(count):
             if sink == source:
                 continue
-            flow = maximum_flow(network, source + split, sink)
-            if flow.flow_value < (wanted - 1e-4) * UNIT:
-                reached = near_side(network, flow.flow, source + split)
+            flow = maximum_flow(tail, head, np.round(size * UNIT), count + split, source + split, sink)
+            if flow.value < (wanted - 1e-4) * UNIT:
+                reached = flow.near_side(source + split)
                 crossing, need = _cut(edges, reached, split, wanted, source, sink)
                 found[crossing.tobytes(), need] = (crossing, need)
     return list(found.values())

@@ -1,34 +1,32 @@
 from .bubbles import fill_bubbles as fill_bubbles
-from .calibration import Calibration as Calibration, calibration as calibration, software as software
+from .calibration import calibration as calibration
 from .collective_time import (
     COLLECTIVES as COLLECTIVES,
     collective as collective,
     collective_time as collective_time,
+    fastest_algorithm as fastest_algorithm,
 )
 from .collectives import (
     Links as Links,
     bytes_sent as bytes_sent,
+    exchange_rounds as exchange_rounds,
     execute as execute,
+    expert_tokens as expert_tokens,
     ring_all_reduce as ring_all_reduce,
     rounds_time as rounds_time,
 )
 from .evaluate import evaluate as evaluate
-from .experts import exchange_rounds as exchange_rounds, expert_tokens as expert_tokens
 from .fitting import calibrate as calibrate, cross_validate as cross_validate, errors as errors
-from .fusion import (
-    fuse_gradients as fuse_gradients,
-    merge_gradients as merge_gradients,
-)
+from .fusion import fuse_gradients as fuse_gradients, merge_gradients as merge_gradients
 from .grid import StrategyGrid as StrategyGrid
-from .group_links import group_links as group_links
 from .levels import (
     best_blueconnect_order as best_blueconnect_order,
     blueconnect_time as blueconnect_time,
+    discover_groups as discover_groups,
     level_rounds_time as level_rounds_time,
 )
-from .locality import discover_groups as discover_groups
 from .measured_runs import measured_runs as measured_runs
-from .memory import PRECISIONS as PRECISIONS, Precision as Precision, memory as memory
+from .memory import Precision as Precision, memory as memory
 from .memory_forms import (
     activation_bytes_per_layer as activation_bytes_per_layer,
     model_state_bytes as model_state_bytes,
@@ -36,34 +34,22 @@ from .memory_forms import (
 )
 from .nccl import nccl_times as nccl_times
 from .ordering import fluid_bound as fluid_bound, order as order, tune_partition as tune_partition
-from .overlap import (
-    overlap_time as overlap_time,
-    prefetched_time as prefetched_time,
-    prefetched_timeline as prefetched_timeline,
-)
-from .resharding import Resharding as Resharding, reshard as reshard
+from .resharding import reshard as reshard
 from .round_plans import plan_rounds as plan_rounds
 from .schedules import simulate_schedule as simulate_schedule
-from .selection import crossover_size as crossover_size, fastest_algorithm as fastest_algorithm
-from .servers import (
+from .server_rounds import (
     byteps_time as byteps_time,
     server_time as server_time,
     superstep_time as superstep_time,
 )
-from .sharding import (
-    Movement as Movement,
-    mesh_product as mesh_product,
-    movement as movement,
-    shards as shards,
-)
+from .sharding import mesh_product as mesh_product, movement as movement, shards as shards
 from .steady_state import (
     bubble_fraction as bubble_fraction,
     iteration_period as iteration_period,
     weight_delay as weight_delay,
     weight_versions as weight_versions,
 )
-from .step_time import StepTime as StepTime, step_time as step_time
+from .step_time import step_time as step_time
 from .strategy import Placement as Placement, Strategy as Strategy
 from .synthesis import best_order as best_order
-from .timeline import Timeline as Timeline
 from .volume import strategy_collectives as strategy_collectives

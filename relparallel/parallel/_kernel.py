@@ -11,10 +11,10 @@ from typing import Any, Final
 import numba
 import numpy as np
 
-from relparallel.parallel._bubble_kernel import bubble_time
 from relparallel.parallel._memory_kernel import counted_ends
-from relparallel.parallel._transfer_kernel import exchange, gather, in_node, send
+from relparallel.parallel.collective_time import one_ring, rings_in_rings
 from relparallel.parallel.schedules import SCHEDULES
+from relparallel.parallel.steady_state import bubble_time
 
 MODEL: Final = np.dtype((np.record, [(name, np.float64) for name in (
     "layers", "hidden", "heads", "kv_heads", "head", "ffn", "matrices", "vocabulary", "sequence",
@@ -65,6 +65,62 @@ _CAST_BYTES: Final = 4.0  # per operand of a product in fp8: bf16 read, fp8 writ
 _STATE_BYTES: Final = 28.0  # per parameter: Adam reads and writes moments, master copy and gradient
 
 
+_one_ring: Any = numba.njit(cache=True)(one_ring)
+_rings_in_rings: Any = numba.njit(cache=True)(rings_in_rings)
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def gather(size: Any, ranks: Any, inside: Any, ring: Any, h: Any) -> Any:
+    """Reduce-scatter or all-gather of a vector among ranks of which some share a node, the cheapest way.
+
+    The forms of `collective_time` with calibrated links, whose latencies are counted on their own. Over
+    several nodes, two levels save network and use it later. The halves of an all-reduce have the rounds of a
+    tree between nodes if those are fewer, either half alone goes round the ``ring``: NCCL has no tree for it.
+    """
+    if ranks <= 1:
+        return 0.0
+    near = size / (h.node_link * h.link_share)
+    if ranks <= inside:
+        return _one_ring(ranks, 0.0, near, 0.0, 0.0) + h["round"] * (1 + 0.25 * ranks) / 2
+    nodes = np.ceil(ranks / inside)
+    far = size * h.node / inside / (h.network * h.network_share)  # as many groups leave the node at once
+    moved = min(_one_ring(ranks, 0.0, near, 0.0, far), _rings_in_rings(inside, nodes, 0.0, near, 0.0, far))
+    return moved + h["round"] / 2 + (nodes - 1 if ring else min(nodes - 1, np.ceil(np.log2(nodes)))) * h.hop
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def in_node(h: Any, stride: Any, ranks: Any) -> Any:
+    """Ranks of a group that share a node, where neighbours in the group are so many GPUs apart."""
+    return min(max(h.node / stride, 1.0), ranks)
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def exchange(size: Any, ranks: Any, inside: Any, copies: Any, h: Any) -> Any:
+    """All-to-all of what each rank holds, in the node and out of it at once.
+
+    A dispatcher that knows nodes sends a token once to each node that has some of its experts: to
+    k (1 - (1 - 1/k)^a) of k nodes where a experts are drawn.
+    """
+    if ranks <= 1:
+        return 0.0
+    near = size * (inside - 1) / ranks / (h.node_link * h.link_share)
+    if ranks <= inside:
+        return near + h["round"] * (1 + 0.25 * ranks) / 2
+    far = size * (ranks - inside) / ranks * h.node / (h.network * h.network_share)
+    if h.node_dispatch > 0:
+        nodes = ranks / inside
+        far *= nodes * (1 - (1 - 1 / nodes) ** copies) / copies
+    return max(near, far) + h["round"] / 2 + h.hop
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def send(size: Any, apart: Any, h: Any) -> Any:
+    """Transfer to a GPU so many GPUs further on, while all others of the node do the same."""
+    if apart < h.node:
+        return size / (h.node_link * h.link_share) + h["round"] / 2
+    return size * h.node / (h.network * h.network_share) + h.hop
+
+
 @numba.njit(cache=True)  # type: ignore[misc]
 def _longer(x: Any, y: Any) -> Any:
     """Time of two things that overlap: the longer one, rounded off where they are about equal."""
@@ -90,10 +146,8 @@ def _linear(n: Any, columns: Any, depth: Any, batch: Any, peak: Any, h: Any) -> 
     """Forward and backward product of a layer with weights [depth, columns]."""
     rate = peak * h.gemm
     forward = _gemm(n, columns, depth, batch, rate, h.depth, h)
-    back = _gemm(n, depth, columns, batch, rate, h.depth, h) + _gemm(
-        depth, columns, n, batch, rate, h.depth, h
-    )
-    return forward, back
+    back = _gemm(n, depth, columns, batch, rate, h.depth, h)
+    return forward, back + _gemm(depth, columns, n, batch, rate, h.depth, h)
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -119,16 +173,8 @@ def _feed_forward(n: Any, width: Any, matrices: Any, depth: Any, batch: Any, h: 
     """Forward and backward time of the matrices and the activation function between them."""
     up, up_back = _linear(n, (matrices - 1) * width, depth, batch, h.weight_peak, h)
     down, down_back = _linear(n, depth, width, batch, h.weight_peak, h)
-    between = (
-        n
-        * width
-        * batch
-        * (matrices - 1)
-        * _GELU_BYTES
-        * h.traffic
-        * h.elementwise
-        / (h.memory_bandwidth * h.hbm)
-    )
+    moved = n * width * batch * (matrices - 1) * _GELU_BYTES * h.traffic * h.elementwise
+    between = moved / (h.memory_bandwidth * h.hbm)
     return up + down + between, up_back + down_back + between
 
 
@@ -199,9 +245,8 @@ def _moved(model: Any, h: Any, s: Any, core: Any) -> Any:
     experts = 0.0
     if model.mixture > 0:
         exchanged = hidden * (split / t) * model.active * h.data_slow
-        experts = (
-            2 * model.mixture * exchange(exchanged, s.expert, in_node(h, split, s.expert), model.active, h)
-        )
+        together = in_node(h, split, s.expert)
+        experts = 2 * model.mixture * exchange(exchanged, s.expert, together, model.active, h)
     return tensor, context, experts
 
 
@@ -236,9 +281,8 @@ def _gradients(model: Any, h: Any, s: Any, gathered: Any, forward: Any, backward
     if s.zero_stage >= 2:  # the first and the last layer have nothing to hide behind; copies are kept equal
         sharing = 1.0 * s.shard * s.context
         again = copies / sharing
-        equal = gather(
-            dense * h.gradient_bytes / sharing, again, in_node(h, s.tensor * sharing, again), False, h
-        )
+        together = in_node(h, s.tensor * sharing, again)
+        equal = gather(dense * h.gradient_bytes / sharing, again, together, False, h)
         if expert > 0:
             sharing = max(sharing * whole / s.expert, 1.0)
             again = copies * whole / (s.expert * sharing)

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from relparallel._checks import require_int
-from relparallel.parallel._arguments import MOST_DEVICES
+from relparallel._checks import MOST_DEVICES, require_int
 from relparallel.parallel.collectives import (
     Round,
     Whole,

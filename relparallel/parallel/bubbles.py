@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_instance
-from relparallel.parallel._arguments import require_column, require_indices
+from relparallel._checks import require_column, require_indices, require_instance
 from relparallel.parallel.timeline import Timeline
 
 
@@ -31,20 +30,16 @@ def fill_bubbles(timeline: Timeline, resource: ArrayLike, duration: ArrayLike) -
     ----------
     timeline : Timeline
         The schedule; its gaps lie between 0 and its makespan.
-    resource : array_like of int
-        Resource of each independent task, shape (tasks,).
-    duration : array_like
-        Seconds of each task, which runs without a break, shape (tasks,) or one for all, above 0.
+    resource, duration : array_like of int, array_like
+        Resource of each independent task, and its seconds, one for all or one for each, above 0; it runs
+        without a break.
 
     Returns
     -------
     Filling
-        The tasks that fit: no choice fills more seconds of any resource.
-
-    Notes
-    -----
-    A multiple subset sum problem for each resource, solved to optimality as an integer program (HiGHS; a gap
-    may be overfilled by 1e-7 of the longest one). Osawa et al., "PipeFisher", MLSys 2023.
+        The tasks that fit: no choice fills more seconds of any resource. A multiple subset sum problem for
+        each resource, solved to optimality as an integer program (HiGHS; a gap may be overfilled by 1e-7 of
+        the longest one). Osawa et al., "PipeFisher", MLSys 2023.
 
     Examples
     --------

@@ -65,17 +65,11 @@ class Prior:
 class Calibration:
     """Parameters of one kind of accelerator, with the scatter of what they predict.
 
-    Parameters
-    ----------
-    family : str
-        Accelerators that share them: the part of the name before the memory size.
-    values, factors : Mapping of str to float
-        One for each parameter of `priors`, and the time of each software beside the parameters' time.
-    borrowed : str
-        Family whose runs the parameters come from, where no run on this one was measured.
-    scatter : Mapping of str to Mapping of float to float
-        For steps that wait for ``kernels`` and for those that wait for the ``host``, and for either with
-        software that is ``unseen``: level to bound of abs(log(predicted / measured)), from left-out runs.
+    Accelerators of a ``family`` share them: the part of the name before the memory size. ``values`` has one
+    for each parameter of `priors`, ``factors`` the time of each software beside the parameters' time;
+    ``borrowed`` is the family whose runs they come from, where no run on this one was measured. ``scatter``,
+    for steps that wait for ``kernels`` and for those that wait for the ``host``, and for either with software
+    that is ``unseen``: level to bound of abs(log(predicted / measured)), from left-out runs.
     """
 
     family: str = instance(str)
@@ -158,23 +152,7 @@ def softwares() -> tuple[str, ...]:
 
 
 def software(name: str) -> Software:
-    """Generation of training software of that name.
-
-    Parameters
-    ----------
-    name : str
-        One of `softwares`.
-
-    Returns
-    -------
-    Software
-        What it does.
-
-    Examples
-    --------
-    >>> software("llm-foundry-2023").flash_attention
-    True
-    """
+    """Generation of training software of that name, one of `softwares`."""
     return _softwares()[require_choice(softwares(), name=name)]
 
 

@@ -1,9 +1,9 @@
-"""How long a collective takes, by every algorithm, and which one is best: closed forms on two levels.
+"""How long an all-reduce takes, by every algorithm, and which one is best: closed forms on two levels.
 
 n ranks with g in each of k = n/g nodes reduce a vector of N bytes; a and B are latency and bandwidth inside a
 node, A and C those of a node's network. Every form is what `rounds_time` says of the rounds where n divides
-N, but for the double tree and a chain over several nodes, of which the form is an upper bound. A form stands
-under ``@form(kind, algorithm)``.
+N, but for the double tree, of which the form is an upper bound. A form stands under ``@form(kind,
+algorithm)``; collectives without one are priced by their rounds.
 """
 
 import inspect
@@ -14,16 +14,22 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_choice, require_instance, require_real
+from relparallel._checks import (
+    MOST_DEVICES,
+    bare,
+    require_choice,
+    require_instance,
+    require_number,
+    require_real,
+    require_whole,
+)
 from relparallel.parallel import algorithms, server_rounds
-from relparallel.parallel._arguments import MOST_DEVICES, bare, require_number, require_whole
 from relparallel.parallel.collectives import COLLECTIVES as COLLECTIVES, Links, Round
 from relparallel.parallel.levels import best_blueconnect_order, blueconnect_time, require_levels
 
 RINGS: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
 """Times that a collective passes round a ring, with n - 1 of n parts each."""
 _LARGEST: Final = 1e18  # bytes of a vector
-_NO_LIMIT: Final = 1e60  # bytes/s of links that are not used
 _MOST_PIECES: Final = 2.0**20
 
 Form = Callable[[Any, Any, Any, Links], Any]
@@ -96,9 +102,9 @@ def collective_time(
     Parameters
     ----------
     kind, algorithm : str
-        A key of ``FORMS`` ("all_reduce", "all_to_all" ...), and one of ``FORMS[kind]``.
+        A key of ``FORMS`` ("all_reduce", "reduce_scatter", "all_gather"), and one of ``FORMS[kind]``.
     size : array_like
-        Bytes N of the whole vector; of an all-to-all, bytes that one rank has for all.
+        Bytes N of the whole vector.
     ranks, ranks_per_node : array_like of int
         Ranks n, and how many share a node: a divisor of n.
     links : Links
@@ -117,13 +123,12 @@ def collective_time(
     With x = max(a + N/(n B), A + N/(n C)), without the first if g = 1 and the second if k = 1:
 
     - ring: all-reduce 2 (n - 1) x, all-gather and reduce-scatter half of it;
-    - tree: all-reduce 2 log2 g (a + N/B) + 2 log2 k (A + N/C), broadcast half of it;
+    - tree: 2 log2 g (a + N/B) + 2 log2 k (A + N/C);
     - halving_doubling: 2 log2 g a + 2 (g - 1)/g N/B + 2 log2 k A + 2 (k - 1)/k N/C for powers of two;
-    - hierarchical: 2 (g - 1)(a + N/(g B)) + 2 (k - 1)(A + N/(k C));
+    - hierarchical: 2 (g - 1)(a + N/(g B)) + 2 (k - 1)(A + N/(k C)), the others half of it;
     - double_tree: 2 (D + p - 1)(a + N/(p B)) with the best number p of pieces; over nodes between a
       reduce-scatter and an all-gather inside them, if there are several;
-    - recursive_doubling: log2 g (a + N/B) + log2 k (A + g N/C) for powers of two;
-    - chain: (n + p - 2)(a + N/(p B)).
+    - recursive_doubling: log2 g (a + N/B) + log2 k (A + g N/C) for powers of two.
 
     Thakur, Rabenseifner and Gropp 2005. Chan et al., "Collective communication", 2007.
 
@@ -193,15 +198,11 @@ def _ring(rounds: int) -> Form:
     return form
 
 
-def _tree(rounds: int) -> Form:
-    """Whole vectors, once for each level of the tree."""
-
-    def form(size: Any, n: Any, g: Any, links: Links) -> Any:
-        near = np.ceil(np.log2(g)) * (links.latency + size / links.bandwidth)
-        far = np.ceil(np.log2(n / g)) * (links.network_latency + size / links.network_bandwidth)
-        return rounds * (near + far)
-
-    return form
+def _tree(size: Any, n: Any, g: Any, links: Links) -> Any:
+    """Whole vectors, up and down every level of the tree."""
+    near = np.ceil(np.log2(g)) * (links.latency + size / links.bandwidth)
+    far = np.ceil(np.log2(n / g)) * (links.network_latency + size / links.network_bandwidth)
+    return 2 * (near + far)
 
 
 def _hierarchical(rounds: int) -> Form:
@@ -244,111 +245,102 @@ def _swapped(size: Any, ranks: Any, latency: Any, bandwidth: Any) -> Any:
 @form("double_tree", "all_reduce")
 def _double_tree(size: Any, n: Any, g: Any, links: Links) -> Any:
     """Two trees over the ranks of one node, or over nodes, with rings inside these."""
-    one = 2 * _pipelined(size, np.ceil(np.log2(n)), [(links.latency, links.bandwidth)])
+    one = 2 * _pipelined(size, np.ceil(np.log2(n)), links.latency, links.bandwidth)
     depth = np.ceil(np.log2(n / g))
-    far = 2 * _pipelined(size, depth, [(links.network_latency, links.network_bandwidth)])
+    far = 2 * _pipelined(size, depth, links.network_latency, links.network_bandwidth)
     return np.where(n > g, far + _hierarchical(2)(size, g, g, links), one)
 
 
-@form("chain", "broadcast")
-def _chain(size: Any, n: Any, g: Any, links: Links) -> Any:
-    """Pieces from rank to rank; every round as slow as the slowest link."""
-    levels = [
-        (np.where(g > 1, links.latency, 0.0), np.where(g > 1, links.bandwidth, _NO_LIMIT)),
-        (np.where(n > g, links.network_latency, 0.0), np.where(n > g, links.network_bandwidth, _NO_LIMIT)),
-    ]
-    return _pipelined(size, n - 1, levels)
-
-
-@form("hierarchical", "all_to_all")
-def _all_to_all_hierarchical(size: Any, n: Any, g: Any, links: Links) -> Any:
-    """Messages of n/g chunks inside, then g ranks with g chunks each between nodes."""
-    near = (g - 1) * (links.latency + size / g / links.bandwidth)
-    far = (n / g - 1) * (links.network_latency + g * g * size / n / links.network_bandwidth)
-    return near + far
-
-
-@form("direct", "all_to_all")
-def _all_to_all_direct(size: Any, n: Any, g: Any, links: Links) -> Any:
-    """In the round to the rank d places on, min(d, n - d, g) messages leave every node."""
-    near = links.latency + size / n / links.bandwidth
-    chunk = size / n / links.network_bandwidth
-    mixed = 2 * _sum_of_larger(g - 1, near, 0.0 * near, links.network_latency, chunk)
-    far = (n - 1 - 2 * (g - 1)) * (links.network_latency + g * chunk)
-    return np.where(n > g, mixed + far, (n - 1) * near)
-
-
-@form("ring", "all_to_all")
-def _all_to_all_ring(size: Any, n: Any, g: Any, links: Links) -> Any:
-    """One chunk less in every round, to the next rank."""
-    none = (np.zeros_like(size / n), 0.0 * size / n)
-    near = (links.latency, size / n / links.bandwidth)
-    far = (links.network_latency, size / n / links.network_bandwidth)
-    return _sum_of_larger(
-        n - 1,
-        *(np.where(g > 1, x, y) for x, y in zip(near, none, strict=True)),
-        *(np.where(n > g, x, y) for x, y in zip(far, none, strict=True)),
-    )
-
-
-@form("bruck", "reduce_scatter", "all_gather")
-def _bruck(size: Any, n: Any, g: Any, links: Links) -> Any:
-    """In round j, min(2^j, n - 2^j) chunks to the rank 2^j places back."""
-    seconds: Any = 0.0
-    for level in range(int(np.max(n) - 1).bit_length()):
-        reach = np.clip(np.minimum(2.0**level, n - 2.0**level), 0, None)
-        sent = reach * size / n
-        near = np.where((reach < g) & (g > 1), links.latency + sent / links.bandwidth, 0.0)
-        out = np.minimum(reach, g) * sent
-        far = np.where(n > g, links.network_latency + out / links.network_bandwidth, 0.0)
-        seconds = seconds + np.where(2.0**level < n, np.maximum(near, far), 0.0)
-    return seconds
-
-
-def _pipelined(size: Any, depth: Any, levels: Sequence[tuple[Any, Any]]) -> Any:
-    """Time of depth + p - 1 rounds of size/p bytes at the slowest level, for the best whole p.
-
-    The best p is sqrt((depth - 1) beta N/alpha) on one level; on several, the best of one or where the levels
-    are equally fast, since the time of each is convex in p.
-    """
-    candidates = [np.asarray(1.0)]
-    for latency, bandwidth in levels:
-        ideal = np.sqrt(_over((depth - 1).clip(0) * size, latency * bandwidth))
-        candidates += [np.floor(ideal), np.ceil(ideal)]
-    if len(levels) == 2:
-        (a, b), (c, d) = levels
-        even = _over(size * (1 / d - 1 / b), a - c)
-        candidates += [np.floor(even), np.ceil(even)]
+def _pipelined(size: Any, depth: Any, latency: Any, bandwidth: Any) -> Any:
+    """Time of depth + p - 1 rounds of size/p bytes with the best whole p, sqrt((depth - 1) beta N/alpha)."""
+    scale = np.asarray(latency * bandwidth, dtype=np.float64)
+    share = (depth - 1).clip(0) * size / np.where(scale > 0, scale, 1.0)
+    ideal = np.sqrt(np.where(scale > 0, share, _MOST_PIECES))
 
     def time(pieces: Any) -> Any:
         p = np.clip(pieces, 1.0, _MOST_PIECES)
-        slowest = np.max(np.broadcast_arrays(*(a + size / p / b for a, b in levels)), axis=0)
-        return np.where(depth > 0, (depth + p - 1) * slowest, 0.0)
+        return np.where(depth > 0, (depth + p - 1) * (latency + size / p / bandwidth), 0.0)
 
-    return np.min(np.broadcast_arrays(*map(time, candidates)), axis=0)
-
-
-def _over(above: Any, below: Any) -> Any:
-    """Quotient; very large where nothing is below."""
-    below = np.asarray(below, dtype=np.float64)
-    return np.where(below != 0, above / np.where(below != 0, below, 1.0), _MOST_PIECES).clip(0)
-
-
-def _sum_of_larger(count: Any, p: Any, q: Any, r: Any, s: Any) -> Any:
-    """Sum of max(p + q j, r + s j) over j = 1 ... count: two arithmetic series that meet once."""
-    meet = np.floor(np.where(q != s, (r - p) / np.where(q != s, q - s, 1.0), 0.0))
-    first = np.clip(meet, 0, count)  # up to here the one with the smaller slope is larger
-    flat, steep = np.where(q < s, p, r), np.where(q < s, r, p)
-    low, high = np.minimum(q, s), np.maximum(q, s)
-    flat, steep = np.where(q == s, np.maximum(p, r), flat), np.where(q == s, np.maximum(p, r), steep)
-    triangle = first * (first + 1) / 2
-    return flat * first + low * triangle + steep * (count - first) + high * (
-        count * (count + 1) / 2 - triangle
-    )  # fmt: skip
+    return np.minimum(time(np.floor(ideal)), time(np.ceil(ideal)))
 
 
 for _kind, _passes in RINGS.items():
     form("ring", _kind)(_ring(_passes))
     form("hierarchical", _kind)(_hierarchical(_passes))
-form("tree", "all_reduce")(_tree(2))
-form("tree", "broadcast")(_tree(1))
+form("tree", "all_reduce")(_tree)
+
+
+def fastest_algorithm(kind: str, size: float, ranks: int, ranks_per_node: int, links: Links) -> str:
+    """Choose the algorithm of a collective as a communication library does: by size and ranks.
+
+    Parameters
+    ----------
+    kind, size, ranks, ranks_per_node, links : str, float, int, int, Links
+        As of `collective_time`, one number each.
+
+    Returns
+    -------
+    str
+        The one of ``FORMS[kind]`` with the least `collective_time`, the first of several. Thakur,
+        Rabenseifner and Gropp 2005, section 5 (switching by size and by whether n is a power of two).
+
+    Examples
+    --------
+    >>> links = Links(latency=5e-6, bandwidth=1e9, network_latency=0, network_bandwidth=1e9)
+    >>> [fastest_algorithm("all_reduce", size, 48, 48, links) for size in (1e2, 1e4, 1e9)]
+    ['recursive_doubling', 'halving_doubling', 'ring']
+    """
+    require_number(size=size, ranks=ranks, ranks_per_node=ranks_per_node)
+    require_choice(tuple(FORMS), kind=kind)
+    times = {
+        name: float(collective_time(kind, name, size, ranks, ranks_per_node, links)) for name in FORMS[kind]
+    }
+    return min(times, key=times.__getitem__)
+
+
+def crossover_size(
+    kind: str, first: str, second: str, ranks: int, ranks_per_node: int, links: Links
+) -> float:
+    """Bytes from which on the second of two algorithms is faster: the last change of sign from 1 byte on.
+
+    0 where the second is never slower, infinite where it is never faster.
+    """
+    from scipy.optimize import brentq
+
+    require_number(ranks=ranks, ranks_per_node=ranks_per_node)
+
+    def gain(exponent: Any) -> Any:
+        times = [
+            collective_time(kind, name, 2.0**exponent, ranks, ranks_per_node, links)
+            for name in (first, second)
+        ]
+        return times[0] - times[1]
+
+    require_form(kind, first=first)
+    require_form(kind, second=second)
+    grid = np.linspace(0, 50, 501)
+    faster = gain(grid) > 0
+    if not faster[-1]:
+        return np.inf
+    slower = np.flatnonzero(~faster)
+    if slower.size == 0:
+        return 0.0
+    return float(2.0 ** brentq(gain, grid[slower[-1]], grid[slower[-1] + 1]))
+
+
+def overlap_time(
+    compute: ArrayLike, communication: ArrayLike, *, compute_slowdown: ArrayLike = 1.0,
+    communication_slowdown: ArrayLike = 1.0,
+) -> Any:  # fmt: skip
+    """Seconds of a computation X and a communication Y that start together and take a and b times longer.
+
+    Of the stretched times x = a X and y = b Y the shorter ends first, and the rest of the other runs at full
+    speed, x + (y - x)/b or y + (x - y)/a. To overlap is no slower than one after the other exactly if 1/a +
+    1/b >= 1. Miao et al., "Galvatron", VLDB 2022.
+    """
+    x, y = require_real(compute=compute, communication=communication, at_least=0)
+    a, b = require_real(
+        compute_slowdown=compute_slowdown, communication_slowdown=communication_slowdown, at_least=1
+    )
+    first = np.minimum(a * x, b * y)
+    return bare(first + np.maximum(x - first / a, y - first / b))

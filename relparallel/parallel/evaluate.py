@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import require_flag, require_instance, require_int
+from relparallel._checks import MOST_DEVICES, require_flag, require_instance, require_int, require_number
 from relparallel.hardware import Cluster
-from relparallel.parallel._arguments import MOST_DEVICES, require_number
 from relparallel.parallel._records import Machine, calibrated_machine, model_record, step_parts
 from relparallel.parallel.calibration import Calibration
 from relparallel.parallel.feasibility import FEASIBLE, REASONS, broken_rules, first_broken
 from relparallel.parallel.grid import StrategyGrid
+from relparallel.parallel.group_links import degrees_of, slowdowns
 from relparallel.parallel.memory import (
     RESERVE,
     Precision,
@@ -31,7 +31,6 @@ from relparallel.parallel.memory import (
     peak_memory,
     storage_record,
 )
-from relparallel.parallel.slowdowns import degrees_of, slowdowns
 from relparallel.parallel.step_time import StepTime, step_of
 from relparallel.parallel.strategy import DEGREES
 from relparallel.sweep import map_chunks

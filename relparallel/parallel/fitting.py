@@ -63,19 +63,18 @@ def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
 
     Parameters
     ----------
-    runs : sequence of Run
-        On accelerators of one family, of at least two groups.
-    by : {"source", "software"}
-        What is left out at a time: a set of measurements, or all runs of a generation of software.
+    runs, by : sequence of Run, {"source", "software"}
+        On accelerators of one family; what is left out at a time: a set of measurements, or all runs of a
+        generation of software. At least two groups.
 
     Returns
     -------
     pandas.DataFrame
         Indexed by run; source, group, regime, ``seen``: whether other runs had the same software; errors
         (predicted over measured - 1): ``raw``, without any row of the group, ``one_factor``, after the
-        group's median ratio is divided out, and of two baselines, ``constant``: the median share of the
-        peak rate of the other runs, and ``nearest``: that of the run at the least ``distance``, Euclidean
-        between the logarithms of sizes and degrees, and 1 for another recomputation or number format.
+        group's median ratio is divided out, and of two baselines, ``constant``: the median share of the peak
+        rate of the other runs, and ``nearest``: that of the run at the least ``distance``, Euclidean between
+        the logarithms of sizes and degrees, and 1 for another recomputation or number format.
 
     Examples
     --------

@@ -38,18 +38,6 @@ class MergedMessages:
         return float(self.end[-1])
 
 
-def gradients_of(graph: LayerGraph) -> FloatArray:
-    """When the gradients of each layer with parameters are ready in a backward pass, and their bytes, [n, 2].
-
-    Layers run in the opposite of their topological order; time is counted from the start of the pass [s].
-    """
-    if graph.unit != "s":
-        raise ValueError(f"graph must hold seconds, got {graph!r}")
-    order = graph.order[::-1]
-    ready, size = np.cumsum(graph.backward[order]), graph.parameter_bytes[order]
-    return np.column_stack((ready, size))[size > 0]
-
-
 def merge_gradients(
     gradients: LayerGraph | ArrayLike, *, latency: float, bandwidth: float, method: str = "optimal"
 ) -> MergedMessages:
@@ -73,11 +61,8 @@ def merge_gradients(
     -----
     ``F(j) = min over i of max(F(i), ready_j) + latency + (S_j - S_i)/bandwidth`` (`best_chains`), S being
     sums of bytes. The rule merges the next gradient when it is ready before the message can begin, or so soon
-    after that waiting costs less than another latency.
-
-    References
-    ----------
-    Shi, Chu and Li, "MG-WFBP", INFOCOM 2019, equations 7-8 and algorithm 1.
+    after that waiting costs less than another latency. Shi, Chu and Li, "MG-WFBP", INFOCOM 2019, equations
+    7-8 and algorithm 1.
 
     Examples
     --------
@@ -125,11 +110,8 @@ def fuse_gradients(
     Returns
     -------
     MergedMessages
-        Groups and their times from the start of the backward pass.
-
-    References
-    ----------
-    Sergeev and Del Balso, "Horovod", 2018; docs/tensor-fusion.rst.
+        Groups and their times from the start of the backward pass. Sergeev and Del Balso, "Horovod", 2018;
+        docs/tensor-fusion.rst.
 
     Examples
     --------
@@ -156,8 +138,17 @@ def fuse_gradients(
 
 
 def _tensors(gradients: LayerGraph | ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Seconds at which each tensor is ready, and its bytes."""
-    given = gradients_of(gradients) if isinstance(gradients, LayerGraph) else gradients
+    """Seconds from the start of the backward pass at which each tensor is ready, and its bytes.
+
+    Layers of a graph run in the opposite of their topological order; those without parameters send nothing.
+    """
+    given: ArrayLike = gradients  # type: ignore[assignment]
+    if isinstance(gradients, LayerGraph):
+        if gradients.unit != "s":
+            raise ValueError(f"gradients must be a graph that holds seconds, got {gradients!r}")
+        order = gradients.order[::-1]
+        size = gradients.parameter_bytes[order]
+        given = np.column_stack((np.cumsum(gradients.backward[order]), size))[size > 0]
     rows = np.asarray(require_real(gradients=given, at_least=0), dtype=float)
     if rows.ndim != 2 or rows.shape[1:] != (2,) or not len(rows) or (np.diff(rows[:, 0]) < 0).any():
         raise ValueError(

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int
-from relparallel.parallel._arguments import MOST_DEVICES
+from relparallel._checks import MOST_DEVICES, require_choice, require_instance, require_int
 from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES
 from relparallel.parallel.strategy import ENDS, RECOMPUTE, Strategy

@@ -1,8 +1,4 @@
-"""Which links the groups of a placement use, how full these are, and how fast each group is.
-
-All groups of one degree communicate at once, as they do in training: groups that leave a node together
-share its network. Ranks take the GPUs of a `Cluster` in order, or the hosts of a `Topology` in order.
-"""
+"""Which links the groups of a placement use, how fast each group is, and how much slower than by default."""
 
 from __future__ import annotations
 
@@ -12,19 +8,21 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_instance, require_real
+from relparallel._checks import (
+    require_choice,
+    require_instance,
+    require_real,
+)
 from relparallel.hardware import Cluster
 from relparallel.metrics._network import arcs_of, require_alive
-from relparallel.parallel._arguments import require_indices, require_number
-from relparallel.parallel.collective_time import RINGS, one_ring
 from relparallel.parallel.flows import Wiring, sparse_rows
-from relparallel.parallel.strategy import Placement
+from relparallel.parallel.strategy import DEGREES, Placement, Strategy
 from relparallel.topology import Topology
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-DEGREES: Final = ("tensor", "context", "data", "pipeline", "shard", "expert")
+KINDS: Final = (*DEGREES, "shard", "expert")
 """Kinds of groups of a placement."""
 PATTERNS: Final = ("ring", "chain", "all_to_all")
 """Who sends to whom in a group: the next rank and the last to the first; the next; all to all others."""
@@ -56,55 +54,7 @@ class GroupLinks:
     @property
     def bandwidth(self) -> Floats:
         """At which the ranks of a group send while all groups do [bytes/s]; 0 where it is torn apart."""
-        return self._slowest((self.load / _positive(self.capacity))[self.flow.indices])
-
-    @property
-    def alone(self) -> Floats:
-        """At which the ranks of a group send while the others are silent [bytes/s]."""
-        return self._slowest(self.flow.data / _positive(self.capacity[self.flow.indices]))
-
-    @property
-    def bottleneck(self) -> NDArray[np.int64]:
-        """Slowest link of every group, [groups]; -1 for a group that sends nothing."""
-        busy = self.load / _positive(self.capacity)
-        found = np.full(len(self.groups), -1)
-        for group in np.flatnonzero(np.diff(self.flow.indptr)):
-            links = self.flow.indices[self.flow.indptr[group] : self.flow.indptr[group + 1]]
-            found[group] = links[np.argmax(busy[links])]
-        return found
-
-    def crossing(self, links: ArrayLike) -> NDArray[np.bool_]:
-        """Which groups send anything over any of these links, bool [groups]."""
-        chosen = np.zeros(self.capacity.size)
-        chosen[require_indices("links", links, self.capacity.size)] = 1.0
-        return np.asarray(self.flow @ chosen > 0)
-
-    def time(self, kind: str, size: float, *, latency: float = 0.0, launch: float = 0.0) -> Floats:
-        """Seconds of one collective in every group, all at once; infinite for a group that is torn apart.
-
-        A sum or gathering goes round a ring, "send" along a chain: launch + r (n - 1)(alpha + N/(n B)) at the
-        bandwidth B of the group, r = 2 for an all-reduce.
-        """
-        fits = {"send": "chain", "all_to_all": "all_to_all"}
-        require_choice((*RINGS, *fits), kind=kind)
-        if self.pattern != fits.get(kind, "ring"):
-            raise ValueError(
-                f"kind must be one that a pattern {self.pattern!r} carries, got {kind!r}, "
-                f"which needs {fits.get(kind, 'ring')!r}"
-            )
-        require_number(size=size, latency=latency, launch=launch, at_least=0)
-        ranks = self.groups.shape[1]
-        if ranks == 1:
-            return np.zeros(len(self.groups))
-        bandwidth = self.bandwidth
-        whole = np.where(bandwidth > 0, size / _positive(bandwidth), np.inf)
-        if kind == "send":
-            return launch + latency + whole
-        ring: Floats = one_ring(ranks, latency, whole, 0.0, 0.0)
-        return launch + RINGS.get(kind, 1) * ring
-
-    def _slowest(self, busy: Floats) -> Floats:
-        """Bytes per second of every group from the seconds per byte of its links."""
+        busy = (self.load / _positive(self.capacity))[self.flow.indices]
         row = np.repeat(np.arange(len(self.groups)), np.diff(self.flow.indptr))
         worst = np.zeros(len(self.groups))
         np.maximum.at(worst, row, busy)
@@ -116,41 +66,16 @@ def group_links(
     placement: Placement, network: Cluster | Topology, degree: str, *, pattern: str = "ring",
     alive: ArrayLike | None = None,
 ) -> GroupLinks:  # fmt: skip
-    """Map all groups of a degree to the links that they use.
+    """Map all groups of a degree, one of `KINDS`, to the links that they use by one of `PATTERNS`.
 
-    Parameters
-    ----------
-    placement : Placement
-        Which GPU runs which rank.
-    network : Cluster or Topology
-        With at least as many GPUs or hosts as the strategy needs.
-    degree : {"tensor", "context", "data", "pipeline", "shard", "expert"}
-        Which groups.
-    pattern : {"ring", "chain", "all_to_all"}
-        Who sends to whom.
-    alive : array_like, optional
-        What works. Of a topology, bool [n + m]: nodes, then rows of ``edges``. Of a cluster, the share of
-        each link, [gpus + nodes]: links of GPUs, then networks of nodes.
-
-    Returns
-    -------
-    GroupLinks
-        What each group sends over each link. On a topology traffic takes all shortest paths of what lives
-        equally (ECMP); what loses its path moves to others, and slows who is there. Narayanan et al., SC
-        2021, section 3.
-
-    Examples
-    --------
-    >>> from relparallel.hardware import cluster
-    >>> from relparallel.parallel import Strategy
-    >>> placement = Placement(strategy=Strategy(tensor=8, data=4))
-    >>> found = group_links(placement, cluster("a100-80gb-selene", gpus=32), "data")
-    >>> float(found.bandwidth[0])  # eight groups share the 200 GB/s of a node
-    25000000000.0
+    ``alive``: what works. Of a topology, bool [n + m]: nodes, then rows of ``edges``. Of a cluster, the share
+    of each link, [gpus + nodes]: links of GPUs, then networks of nodes. On a topology traffic takes all
+    shortest paths of what lives equally (ECMP); what loses its path moves to others, and slows who is there.
+    Narayanan et al., SC 2021, section 3.
     """
     require_instance(Placement, placement=placement)
     require_instance((Cluster, Topology), network=network)
-    require_choice(DEGREES, degree=degree)
+    require_choice(KINDS, degree=degree)
     require_choice(PATTERNS, pattern=pattern)
     there = network.gpus if isinstance(network, Cluster) else network.num_hosts
     if placement.strategy.gpus > there:
@@ -225,3 +150,77 @@ def _on_topology(groups: NDArray[np.int64], pairs: Pairs, network: Topology, ali
 def _positive(values: Floats) -> Floats:
     """The values, and a very small number in place of 0."""
     return np.where(values > 0, values, 1e-200)
+
+
+def communicating(strategy: Strategy) -> dict[str, str]:
+    """Degrees whose groups have more than one rank, each with its pattern of messages."""
+    return {
+        name: "chain" if name == "pipeline" else "ring" for name in DEGREES if getattr(strategy, name) > 1
+    }
+
+
+def placement_slowdowns(
+    strategy: Strategy, cluster: Cluster, placement: Placement | None, network: Topology | None,
+    alive: ArrayLike | None,
+) -> dict[str, float]:  # fmt: skip
+    """Bandwidth of the groups of each degree in the default placement, over that which they have."""
+    usual = Placement(strategy=strategy)
+    chosen = usual if placement is None else require_instance(Placement, placement=placement)
+    if chosen.strategy != strategy:
+        raise ValueError(f"placement must place the strategy {strategy}, got one of {chosen.strategy}")
+    wired = cluster if network is None else require_instance(Topology, network=network)
+    if chosen == usual and network is None and alive is None:
+        return {}
+    return {degree: _slowdown(chosen, cluster, wired, degree, alive) for degree in communicating(strategy)}
+
+
+def _slowdown(
+    placement: Placement, cluster: Cluster, wired: Cluster | Topology, degree: str,
+    alive: ArrayLike | None = None,
+) -> float:  # fmt: skip
+    """Least bandwidth of the groups of a degree on a cluster, over that which they have, all at once."""
+    usual, pattern = Placement(strategy=placement.strategy), communicating(placement.strategy)[degree]
+    had = group_links(usual, cluster, degree, pattern=pattern).bandwidth.min()
+    has = group_links(placement, wired, degree, pattern=pattern, alive=alive).bandwidth.min()
+    if has == 0:
+        name = "network" if alive is None else "alive"
+        raise ValueError(f"{name} must leave the {degree} groups joined, got one that is torn apart")
+    return float(had / has)
+
+
+def degrees_of(choices: NDArray[Any]) -> NDArray[np.int64]:
+    """Tensor, pipeline, data and context degrees that occur, [k, 4] in lexicographic order."""
+    columns = [choices[name].astype(np.int64) for name in ("tensor", "pipeline", "data", "context")]
+    return np.unique(np.column_stack(columns), axis=0)
+
+
+def slowdowns(
+    degrees: NDArray[np.int64], cluster: Cluster, network: Cluster | Topology,
+    order: tuple[str, ...] = DEGREES,
+) -> list[dict[str, float]]:  # fmt: skip
+    """Bandwidth of the groups of each degree on a cluster over that on a network, for each row of degrees.
+
+    On the network ranks are dealt out in an order; the ranks of a group are equally far apart, so two degrees
+    whose groups have as many ranks at the same distances have the same groups. O(distinct groups x GPUs x
+    cables).
+    """
+    known: dict[tuple[int, int, int, str], float] = {}
+    found: list[dict[str, float]] = []
+    for tensor, pipeline, data, context in degrees.tolist():
+        strategy = Strategy(tensor=tensor, pipeline=pipeline, data=data, context=context)
+        usual, apart = _distances(strategy, DEGREES), _distances(strategy, order)
+        found.append({})
+        for degree, pattern in communicating(strategy).items():
+            key = (usual[degree], apart[degree], getattr(strategy, degree), pattern)
+            if key not in known:
+                known[key] = _slowdown(Placement(strategy=strategy, order=order), cluster, network, degree)
+            found[-1][degree] = known[key]
+    return found
+
+
+def _distances(strategy: Strategy, order: tuple[str, ...]) -> dict[str, int]:
+    """How far apart two neighbours of a group of each degree are where ranks are dealt out in an order."""
+    found, apart = {}, 1
+    for degree in order:
+        found[degree], apart = apart, apart * getattr(strategy, degree)
+    return found

@@ -1,4 +1,4 @@
-"""All-reduces over several levels of links: their rounds, their price, and the best factors of the ranks."""
+"""All-reduces over several levels of links: rounds, price, the best factors; and which machines are close."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import partial
 from itertools import chain
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_int, require_real
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import require_int, require_number, require_real
 from relparallel.parallel.algorithms import between_nodes, in_nodes
 from relparallel.parallel.collectives import (
     Round,
@@ -70,10 +70,7 @@ def blueconnect_time(size: float, levels: Sequence[tuple[int, float, float]]) ->
     float
         Sum over levels of 2 ((p_i - 1) a_i + (p_i - 1)/p_i S_i / b_i), where S_i shrinks by p_i from level to
         level: the slower a level, the later it should come (`best_blueconnect_order`). One level is the ring.
-
-    References
-    ----------
-    Cho et al., MLSys 2019, section 3.
+        Cho et al., MLSys 2019, section 3.
 
     Examples
     --------
@@ -122,13 +119,12 @@ def level_rounds_time(
 
     Parameters
     ----------
-    rounds : iterable of Round
-        Messages, round by round; ranks are numbered level by level, the innermost fastest.
+    rounds, element_bytes : iterable of Round, float
+        Messages, round by round; ranks are numbered level by level, the innermost fastest. Bytes of one
+        element, above 0.
     levels : sequence of (ranks, latency, bandwidth)
         From the innermost: how many units of the level below one of the level joins; latency [s] and
         bandwidth [bytes/s] of one rank to ranks that no inner level joins to it.
-    element_bytes : float
-        Bytes of one element, above 0.
 
     Returns
     -------
@@ -137,7 +133,6 @@ def level_rounds_time(
 
     Examples
     --------
-    >>> from relparallel.parallel import ring_all_reduce
     >>> level_rounds_time(ring_all_reduce(4, 400), [(2, 0.0, 1e3), (2, 1.0, 1e2)])
     12.0
     """
@@ -170,3 +165,44 @@ def require_levels(levels: Sequence[tuple[int, float, float]]) -> list[tuple[int
     if not (1 <= len(known) <= 64 and whole and valid):
         raise ValueError(f"levels must be {allowed}, got {levels!r:.80}")
     return known
+
+
+def discover_groups(probes: ArrayLike, groups: int | None = None) -> NDArray[np.int64]:
+    """Find groups of machines, such as racks, by the latencies between them.
+
+    Parameters
+    ----------
+    probes : array_like [machines, machines]
+        Measured latencies [s]; the diagonal is not read, both directions of a pair count.
+    groups : int, optional
+        How many groups; where omitted, as many as stand before the largest ratio of two merging distances.
+
+    Returns
+    -------
+    numpy.ndarray of int [machines]
+        Number of each machine's group, in the order of first members. Average linkage merges the closest
+        groups first, O(machines^2 log machines). Noise below half of the step between two levels of distance
+        cannot part a rack or join two. Luo et al., "PLink: discovering and exploiting datacenter network
+        locality", MLSys 2020, section 3.
+
+    Examples
+    --------
+    >>> discover_groups([[0, 1, 5, 5], [1, 0, 5, 5], [5, 5, 0, 1.2], [5, 5, 1, 0]]).tolist()
+    [0, 0, 1, 1]
+    """
+    from scipy.cluster.hierarchy import average, fcluster
+    from scipy.spatial.distance import squareform
+
+    measured = np.asarray(require_real(probes=probes, at_least=0))
+    n = len(measured) if measured.ndim == 2 else 0
+    if n < 2 or measured.shape != (n, n):
+        raise ValueError(f"probes must be [machines, machines], at least two, got shape {measured.shape}")
+    both = (measured + measured.T) / 2
+    np.fill_diagonal(both, 0.0)
+    tree = average(squareform(both, checks=False))
+    if groups is None:
+        height = np.maximum(tree[:, 2], np.finfo(float).tiny)
+        groups = n - 1 - int(np.argmax(height[1:] / height[:-1])) if n > 2 else 2
+    label = fcluster(tree, require_int(groups=groups, at_least=1, at_most=n), criterion="maxclust")
+    _, first, number = np.unique(label, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[number], dtype=np.int64)

@@ -62,18 +62,11 @@ class Verdict:
 class StageMemory:
     """Bytes on a GPU of each pipeline stage, float64 [stages] each; the first five parts sum to `total`.
 
-    Parameters
-    ----------
-    parameters, gradients, optimizer : numpy.ndarray
-        The state, or this GPU's shard of it.
-    activations : numpy.ndarray
-        Kept for the backward pass of all micro-batches in flight, with what one layer computes again.
-    buffers : numpy.ndarray
-        Held for a moment: gathered parameters, gradients before they are scattered, logits.
-    setup : numpy.ndarray
-        Held before training starts, if that is more.
-    host, nvme, transfer : numpy.ndarray
-        Moved away from the GPU, and between the GPU and its host in a step, both ways.
+    ``parameters``, ``gradients`` and ``optimizer`` are the state, or this GPU's shard of it; ``activations``
+    are kept for the backward pass of all micro-batches in flight, with what one layer computes again;
+    ``buffers`` are held for a moment: gathered parameters, gradients before they are scattered, logits.
+    ``setup`` is held before training starts, if that is more; ``host`` and ``nvme`` are moved away from the
+    GPU, ``transfer`` between the GPU and its host in a step, both ways.
     """
 
     parameters: NDArray[np.float64]

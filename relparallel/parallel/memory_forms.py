@@ -10,8 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_flag, require_instance, require_int, require_real
-from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, bare, require_whole
+from relparallel._checks import (
+    MOST_BYTES,
+    MOST_DEVICES,
+    bare,
+    require_choice,
+    require_flag,
+    require_instance,
+    require_int,
+    require_real,
+    require_whole,
+)
 from relparallel.parallel._memory_kernel import FLIGHT_RULES, flight, layer_bytes, state_bytes
 from relparallel.parallel.schedules import SCHEDULES, TABLE
 from relparallel.parallel.strategy import RECOMPUTE, Strategy
@@ -55,21 +64,6 @@ def model_state_bytes(
         for z in range(4)
     ]
     return bare(np.choose(stage.astype(np.int64), np.broadcast_arrays(*held)))
-
-
-def zero_communication_bytes(
-    parameters: ArrayLike, data: ArrayLike, zero_stage: ArrayLike, *, element_bytes: float = 2
-) -> Any:
-    """Bytes that data parallelism makes each GPU send per iteration.
-
-    Reduce-scatter of the gradients and all-gather of the parameters, psi (N_d - 1)/N_d elements each;
-    stage 3 gathers twice. Rajbhandari et al., "ZeRO", SC 2020, section 7.
-    """
-    psi = require_real(parameters=parameters, above=0)
-    ranks = require_whole(data=data, at_least=1, infinite=True)
-    stage = require_whole(zero_stage=zero_stage, at_least=0, at_most=3)
-    require_real(element_bytes=element_bytes, above=0, at_most=MOST_BYTES)
-    return bare(psi * element_bytes * (1 - 1 / ranks) * np.where(stage == 3, 3.0, 2.0))
 
 
 def activation_bytes_per_layer(
@@ -134,10 +128,9 @@ def stage_activation_bytes(model: Transformer, strategy: Strategy, micro_batches
 
     Parameters
     ----------
-    model, strategy : Transformer, Strategy
-        The model, whose layers are dealt out evenly; degrees, micro-batch, recomputation and schedule.
-    micro_batches : int
-        Micro-batches m of one iteration, at least 1.
+    model, strategy, micro_batches : Transformer, Strategy, int
+        The model, whose layers are dealt out evenly; degrees, micro-batch, recomputation and schedule; m of
+        one iteration, at least 1.
 
     Returns
     -------

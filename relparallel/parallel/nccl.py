@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from relparallel._checks import require_choice, require_int
-from relparallel.parallel._arguments import require_number
+from relparallel._checks import require_choice, require_int, require_number
 from relparallel.published import facts
 from relparallel.units import GB, MICROSECOND
 
@@ -61,14 +60,11 @@ def nccl_times(
     -----
     Latency of a ring: base + 2 (n - N) max(inside, overhead) + 2 (N - 1) net, without overhead on one node;
     of a tree: base + 2 ((n/N - 1) inside + floor(log2 N) net). Bandwidth of a ring: n/(2 (n - 1)) of the bus,
-    for LL of min(limit, bus/2), for LL128 of min(0.92 bus, channels limit); of a tree: half of
-    min(0.92 bus, channels limit), for LL the 3.8th part, for LL128 7/9 on one node and 120/128 on several.
-    In ``time`` a tree has a measured share of it by size; "ring", "simple" between nodes has 1.9 times the
-    latency before Ampere and 1.4 since, from 64 bytes for each channel and rank on.
-
-    References
-    ----------
-    NVIDIA, NCCL 2.30.7, ``src/graph/tuning.cc``; the shares of trees from release 2.20.
+    for LL of min(limit, bus/2), for LL128 of min(0.92 bus, channels limit); of a tree: half of min(0.92 bus,
+    channels limit), for LL the 3.8th part, for LL128 7/9 on one node and 120/128 on several. In ``time`` a
+    tree has a measured share of it by size; "ring", "simple" between nodes has 1.9 times the latency before
+    Ampere and 1.4 since, from 64 bytes for each channel and rank on. NVIDIA, NCCL 2.30.7,
+    ``src/graph/tuning.cc``; the shares of trees from release 2.20.
 
     Examples
     --------

@@ -15,8 +15,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
-from relparallel.parallel._arguments import require_indices, require_number
+from relparallel._checks import (
+    require_choice,
+    require_indices,
+    require_instance,
+    require_int,
+    require_number,
+    require_real,
+    require_rng,
+)
 from relparallel.parallel.fusion import MergedMessages
 from relparallel.parallel.timeline import Timeline, simulate_timeline
 from relparallel.workload.graph import LayerGraph
@@ -70,17 +77,13 @@ def order(
         - "tic", "tac": by the operators that wait for each tensor (TicTac, MLSys 2019, algorithms 2 and 3).
     network : array_like
         Latency a [s] and bandwidth B [bytes/s] of the network, or of each hop [hops, 2].
-    partition : float, optional
-        Most bytes of a message; larger ones are cut.
-    credit : int, optional
-        Messages that a hop takes before the first of them has arrived. More hide the latency, but what is
-        taken cannot be overtaken. 1 by default.
+    partition, credit : float, int, optional
+        Most bytes of a message; larger ones are cut. Messages that a hop takes before the first of them has
+        arrived, 1 by default: more hide the latency, but what is taken cannot be overtaken.
     groups : MergedMessages, optional
         Tensors that are sent together, none before its time (`merge_gradients`, `fuse_gradients`).
-    loss, timeout : float
-        Losses per byte on a hop, and seconds by which each of them delays a message.
-    rng : numpy.random.Generator, optional
-        Draws the losses.
+    loss, timeout, rng : float, float, numpy.random.Generator, optional
+        Losses per byte on a hop, seconds by which each of them delays a message, and what draws them.
 
     Returns
     -------

@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relparallel._checks import require_choice, require_int
-from relparallel.parallel._arguments import MOST_BYTES, MOST_DEVICES, require_number
+from relparallel._checks import MOST_BYTES, MOST_DEVICES, require_choice, require_int, require_number
 from relparallel.parallel.collectives import Whole
 from relparallel.parallel.sharding import require_boxes
 from relparallel.parallel.timeline import Timeline
@@ -38,15 +37,10 @@ _Choice = tuple[int, int]  # a transfer, and its sender
 class Resharding:
     """When every transfer between two meshes runs.
 
-    Parameters
-    ----------
-    time, bound : float
-        Seconds until all is there, and seconds that no order and no choice of senders can beat: the work of
-        the busiest receiver, or of a set of senders for what only they hold.
-    proven : bool
-        Whether no faster order exists.
-    timeline : Timeline
-        Kinds "send" and "receive", of each transfer (``item``) on each of its hosts, the senders first.
+    ``time`` [s] until all is there; ``bound`` [s] that no order and no choice of senders can beat: the work
+    of the busiest receiver, or of a set of senders for what only they hold; ``proven``: whether no faster
+    order exists. ``timeline``: kinds "send" and "receive", of each transfer (``item``) on each of its hosts,
+    the senders first.
     """
 
     time: float
@@ -80,11 +74,8 @@ def reshard(
     Returns
     -------
     Resharding
-        Time, its lower bound and the timeline.
-
-    References
-    ----------
-    Zhuang et al., "On optimizing the communication of model parallelism", MLSys 2023, sections 3.1 and 3.2.
+        Time, its lower bound and the timeline. Zhuang et al., "On optimizing the communication of model
+        parallelism", MLSys 2023, sections 3.1 and 3.2.
 
     Examples
     --------

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_instance
-from relparallel.parallel._arguments import require_indices, require_number
+from relparallel._checks import require_flag, require_indices, require_instance, require_number
 from relparallel.parallel.collectives import Round, checked
 from relparallel.parallel.flows import Wiring
 from relparallel.topology import Topology
@@ -127,15 +126,11 @@ def plan_rounds(
     ----------
     rounds : iterable of Round
         Messages, round by round, at least one round.
-    network : Topology
-        Links with their bandwidths.
-    nodes : array_like of int [ranks], optional
-        Node of every rank, hosts or switches; the hosts in order where omitted. Ranks that share a node reach
-        each other without the network.
-    element_bytes : float
-        Bytes of one element, above 0.
-    latency : float
-        Of every round [s].
+    network, nodes : Topology, array_like of int [ranks], optional
+        Links with their bandwidths; node of every rank, hosts or switches, the hosts in order where omitted.
+        Ranks that share a node reach each other without the network.
+    element_bytes, latency : float
+        Bytes of one element, above 0, and seconds of every round.
     streamed : bool
         Whether the vector is cut into so many pieces that all rounds go on at once.
     stand_in : array_like of int [ranks], optional
@@ -148,10 +143,7 @@ def plan_rounds(
     RoundPlan
         With ``load(failed=())`` of every link [bytes], ``time(failed=())`` [s] and ``slowdown(failed=())``. A
         round takes latency + max over links of bytes/bandwidth, a stream the same of the bytes of all rounds.
-
-    References
-    ----------
-    Al-Fares et al., SIGCOMM 2008, section 3 (equal shares of all shortest paths).
+        Al-Fares et al., SIGCOMM 2008, section 3 (equal shares of all shortest paths).
 
     Examples
     --------

@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_int
-from relparallel.parallel._arguments import require_column, require_number
+from relparallel._checks import require_choice, require_column, require_int, require_number
 from relparallel.parallel.timeline import Order, Timeline, Turns, Whole, play
 
 _MOST_PASSES: Final = 2**24  # more would not fit into memory

@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_instance, require_int, require_real
-from relparallel.parallel._arguments import MOST_BYTES, require_number
+from relparallel._checks import MOST_BYTES, require_instance, require_int, require_number, require_real
 from relparallel.parallel.collectives import Whole, bounds
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -53,11 +52,8 @@ def shards(
     Returns
     -------
     numpy.ndarray
-        Box of each worker, from its first entry to the one behind its last, [workers, dimensions, 2].
-
-    References
-    ----------
-    Shazeer et al., "Mesh-TensorFlow", NeurIPS 2018, section 3.
+        Box of each worker, from its first entry to the one behind its last, [workers, dimensions, 2]. Shazeer
+        et al., "Mesh-TensorFlow", NeurIPS 2018, section 3.
 
     Examples
     --------
@@ -88,12 +84,8 @@ def shards(
 class Movement:
     """Copies of entries from the workers of one layout to those of another: a linear operator.
 
-    Parameters
-    ----------
-    source : numpy.ndarray
-        Entry of the input that each entry of the output copies, both counted through all workers.
-    inputs, outputs : tuple of tuple of int
-        Shape of what each worker holds before and after.
+    ``source`` is the entry of the input that each entry of the output copies, both counted through all
+    workers; ``inputs`` and ``outputs`` are the shapes of what each worker holds before and after.
     """
 
     source: Whole
@@ -194,11 +186,8 @@ def mesh_product(
     -------
     MeshProduct
         Every worker multiplies its boxes; where a dimension that is summed over is split, the products are
-        partial, and an all-reduce over its mesh dimension completes the output.
-
-    References
-    ----------
-    Shazeer et al., NeurIPS 2018, sections 3 and 4.
+        partial, and an all-reduce over its mesh dimension completes the output. Shazeer et al., NeurIPS 2018,
+        sections 3 and 4.
 
     Examples
     --------

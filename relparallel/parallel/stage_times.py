@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_int
-from relparallel.parallel._arguments import require_indices
+from relparallel._checks import require_indices, require_int
 from relparallel.parallel._kernel import PARTS, pass_times
 from relparallel.parallel._memory_kernel import counted_ends
 from relparallel.parallel._records import step_parts

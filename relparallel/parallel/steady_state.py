@@ -1,12 +1,13 @@
 """What a pipeline schedule costs once it runs: idle time per iteration, and the weights that it keeps."""
 
+from typing import Any, Final
+
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int
-from relparallel.parallel._arguments import require_number
-from relparallel.parallel._bubble_kernel import bubble_time
-from relparallel.parallel.schedules import SCHEDULES, TABLE, pass_seconds, require_size
+from relparallel._checks import require_instance, require_int, require_number
+from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, TABLE, pass_seconds, require_size
 from relparallel.parallel.timeline import Timeline
 
 
@@ -80,10 +81,9 @@ def iteration_period(timeline: Timeline, micro_batches: int) -> float:
 
     Parameters
     ----------
-    timeline : Timeline
-        A pipeline that ran at least three iterations; it fills during the first half of them.
-    micro_batches : int
-        Micro-batches m of an iteration, at least 1.
+    timeline, micro_batches : Timeline, int
+        A pipeline that ran at least three iterations of m micro-batches; it fills during the first half of
+        them.
 
     Returns
     -------
@@ -93,11 +93,9 @@ def iteration_period(timeline: Timeline, micro_batches: int) -> float:
     Examples
     --------
     >>> from relparallel.parallel import simulate_schedule
-    >>> for name in ("1f1b", "zb_2p", "pipedream"):
-    ...     iteration_period(simulate_schedule(name, 4, 8, iterations=4), micro_batches=8)
-    33.0
-    24.0
-    24.0
+    >>> runs = [simulate_schedule(name, 4, 8, iterations=4) for name in ("1f1b", "zb_2p", "pipedream")]
+    >>> [iteration_period(run, micro_batches=8) for run in runs]
+    [33.0, 24.0, 24.0]
     """
     require_instance(Timeline, timeline=timeline)
     require_int(micro_batches=micro_batches, at_least=1)
@@ -115,23 +113,20 @@ def iteration_period(timeline: Timeline, micro_batches: int) -> float:
 def weight_versions(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
     """Return how many versions of its weights each stage needs at once.
 
-    Every backward pass uses the weights of its forward pass, and all micro-batches of one update read the
-    newest version that is there when the first of them starts.
-
     Parameters
     ----------
-    timeline : Timeline
-        A simulated pipeline.
-    per_update : int
-        Micro-batches whose gradients make one update of the weights: 1 in PipeDream and PipeMare, m where
-        an iteration makes one.
+    timeline, per_update : Timeline, int
+        A simulated pipeline, and micro-batches whose gradients make one update of the weights: 1 in PipeDream
+        and PipeMare, m where an iteration makes one.
 
     Returns
     -------
     numpy.ndarray
-        int64, shape (stages,); 1 for a schedule that flushes. PipeDream: p - i on stage i (Narayanan et al.,
-        SOSP 2019, section 3.3). PipeDream-2BW with m >= p: 2, on the last stage 1 (ICML 2021, section 3.1).
-        PipeMare keeps 1 all the same, and lets the versions differ by `weight_delay`. O(k^2) for k updates.
+        int64, shape (stages,); 1 for a schedule that flushes. Every backward pass uses the weights of its
+        forward pass, and all micro-batches of one update read the newest version that is there when the first
+        of them starts. PipeDream: p - i on stage i (Narayanan et al., SOSP 2019, section 3.3). PipeDream-2BW
+        with m >= p: 2, on the last stage 1 (ICML 2021, section 3.1). PipeMare keeps 1 all the same, and lets
+        the versions differ by `weight_delay`. O(k^2) for k updates.
 
     Examples
     --------
@@ -147,10 +142,8 @@ def weight_delay(timeline: Timeline, per_update: int) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    timeline : Timeline
-        A simulated pipeline.
-    per_update : int
-        Micro-batches whose gradients make one update of the weights.
+    timeline, per_update : Timeline, int
+        As of `weight_versions`.
 
     Returns
     -------
@@ -187,3 +180,44 @@ def _most_alive(updates: NDArray[np.float64], read: NDArray[np.int64]) -> int:
     dies = updates.copy()
     np.maximum.at(dies, read, updates)
     return int(((born <= born[:, None]) & (dies > born[:, None])).sum(axis=1).max())
+
+
+_NO_FLUSH: Final = tuple(SCHEDULES.index(name) for name in ASYNCHRONOUS)
+_ZB_H1, _ZB_2P, _ZB_V, _V_HALF, _V_MIN, _CHIMERA = (
+    SCHEDULES.index(name) for name in ("zb_h1", "zb_2p", "zb_v", "v_half", "v_min", "chimera")
+)
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def bubble_time(schedule: Any, p: Any, m: Any, v: Any, forward: Any, back: Any, weight: Any) -> Any:
+    """Time that a stage waits in a step, of seconds per micro-batch: forward, input gradients, weights.
+
+    For few micro-batches too: each one more fills a gap of the first one's way down and up. With V-Half and
+    V-Min, unequal passes cost time with every micro-batch. Where ``weight <= back`` and
+    ``forward <= back + 2 weight``, that is what the simulator finds, at most a pass too much with Chimera and
+    ZB-V, to two with the other V.
+    """
+    if schedule in _NO_FLUSH or p == 1:
+        return 0.0
+    alone, apart = (p - 1) * (forward + back), abs(back - forward)
+    if schedule == _ZB_H1:
+        return alone - min(forward, weight) * (min(m, p) - 1)
+    if schedule == _ZB_2P:
+        return alone - min(forward, weight, (forward + back) / 2) * (min(m, 2 * p - 1) - 1)
+    if schedule == _ZB_V:
+        down = min(forward, (forward + back) / 2)
+        left = max(back - weight, forward - weight, (back - forward) / 2)
+        return alone - down * (min(m, p) - 1) - (forward + back - down - left) * max(min(m, 2 * p - 1) - p, 0)
+    if schedule == _V_HALF:
+        saved = max(weight - apart, weight / 2) / 2 * (p - 1)
+        return alone - min(saved, weight * (m - 1)) + (m - 1) * max(apart - weight / 2, 0.0)
+    if schedule == _V_MIN:
+        uneven = 3 * max(forward, back, weight) - forward - back - weight
+        return alone + (m - 1) * (uneven if p > 2 else max(uneven / 2, (forward + back) / 2 - weight))
+    if schedule == _CHIMERA:  # a lone micro-batch of one end leaves the way of its partner empty
+        behind, pairs = back + weight, m + m % 2
+        units = -(-pairs // p)
+        uneven = max(forward, behind) + (units - 1) * abs(behind - forward)
+        short = (units * p - pairs) * min(forward, behind) + m % 2 * (forward + behind)
+        return (p - 2) * uneven + short
+    return (p - 1) * (forward + back + weight) / v

@@ -25,8 +25,8 @@ from relparallel.parallel._records import (
 )
 from relparallel.parallel.calibration import HOST_BOUND, Calibration, untried
 from relparallel.parallel.feasibility import require_feasible
+from relparallel.parallel.group_links import placement_slowdowns
 from relparallel.parallel.memory import StageMemory, Verdict, layers_on_stages, memory
-from relparallel.parallel.slowdowns import placement_slowdowns
 from relparallel.parallel.stage_times import (
     Rows,
     dealt_layers,
@@ -47,29 +47,17 @@ if TYPE_CHECKING:
 class StepTime:
     """Time of a step [s], by what it is spent on; the parts sum to `total`.
 
-    Parameters
-    ----------
-    compute, recompute : float
-        Kernels of the layers, forward and backward, on the slowest stage, and those run again.
-    launch, head : float
-        Waiting for the host to launch kernels; output layer, loss and what a micro-batch costs besides
-        layers.
-    tensor, context, expert, pipeline : float
-        Communication inside the layers that nothing hides, and transfers between stages.
-    pipeline_bubble : float
-        Waiting for the first and the last micro-batch.
-    data : float
-        Gradients (and sharded parameters) on their way between replicas, as far as nothing hides it.
-    optimizer, overhead : float
-        Update of the parameters, and what a step costs besides all that.
-    log_errors : tuple of (float, float)
-        Level, and bound of abs(log(predicted / measured)) that held for that share of runs.
-    software, mfu : str, float
-        Generation of training software; model FLOP/s over the peak of the GPUs that the strategy uses.
-    memory : Verdict, optional
-        Whether the largest stage fits.
-    notes : tuple of str
-        What was assumed, and what speaks against the number.
+    ``compute`` and ``recompute`` are the kernels of the layers on the slowest stage, and those run again;
+    ``launch`` is waiting for the host to launch kernels; ``head`` is output layer, loss and what a
+    micro-batch costs besides layers. ``tensor``, ``context``, ``expert`` and ``pipeline`` are communication
+    inside the layers that nothing hides, and transfers between stages; ``pipeline_bubble`` is waiting for the
+    first and the last micro-batch. ``data`` are gradients (and sharded parameters) on their way between
+    replicas, as far as nothing hides it; ``optimizer`` is the update of the parameters, ``overhead`` what a
+    step costs besides all that.
+
+    ``log_errors`` are levels, each with the bound of abs(log(predicted / measured)) that held for that share
+    of runs. ``mfu``: model FLOP/s over the peak of the GPUs that the strategy uses. ``memory``: whether the
+    largest stage fits. ``notes``: what was assumed, and what speaks against the number.
     """
 
     compute: float

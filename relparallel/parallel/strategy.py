@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import choice, flag, instance, record, require_int, whole
-from relparallel.parallel._arguments import MOST_DEVICES
+from relparallel._checks import MOST_DEVICES, choice, flag, instance, record, require_int, whole
 from relparallel.parallel.schedules import SCHEDULES, schedule_problem
 
 RECOMPUTE: Final = ("none", "selective", "full")

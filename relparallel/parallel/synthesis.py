@@ -12,8 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag, require_int
-from relparallel.parallel._arguments import require_column
+from relparallel._checks import require_column, require_flag, require_int
 from relparallel.parallel.timeline import Order, Timeline, play
 
 Counts = NDArray[np.int64]

@@ -16,8 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_flag
-from relparallel.parallel._arguments import MOST_DEVICES, require_column, require_indices
+from relparallel._checks import MOST_DEVICES, require_column, require_flag, require_indices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,19 +44,9 @@ class Order(NamedTuple):
 class Timeline:
     """When every task runs on its resource, and what each resource holds meanwhile; arrays of shape (tasks,).
 
-    Parameters
-    ----------
-    resources : int
-        Number of resources.
-    resource : numpy.ndarray
-        Resource of each task, int64.
-    start, duration : numpy.ndarray
-        Seconds, float64.
-    holding : numpy.ndarray
-        What a task adds to its resource's holdings, float64: a positive amount from its start on, a negative
-        one from its end on.
-    kind, item, part : numpy.ndarray
-        Name of each task's kind, and what it works on: micro-batch and model chunk in a pipeline.
+    ``start`` and ``duration`` are seconds. ``holding`` is what a task adds to its resource's holdings: a
+    positive amount from its start on, a negative one from its end on. ``kind``, ``item`` and ``part`` name
+    the task's kind and what it works on: micro-batch and model chunk in a pipeline.
     """
 
     resources: int

@@ -4,5 +4,4 @@ from .inputs import (
     read_cluster as read_cluster,
     read_strategy as read_strategy,
 )
-from .plans import Plan as Plan, plan as plan
-from .widgets import sliders as sliders
+from .plans import plan as plan, sliders as sliders

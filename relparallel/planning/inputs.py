@@ -14,6 +14,7 @@ import numpy as np
 
 from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster, accelerator, cluster as named_cluster, clusters
+from relparallel.optimize import in_degrees
 from relparallel.parallel import Strategy
 from relparallel.topology import Topology, rail_only
 from relparallel.training import redundant_fabric
@@ -45,10 +46,8 @@ def notation(strategy: Strategy) -> str:
     >>> notation(Strategy(tensor=8, pipeline=16, data=128, zero_stage=1))
     'TP8 PP16 CP1 DP128 EP1, v=1, ZeRO-1'
     """
-    require_instance(Strategy, strategy=strategy)
-    degrees = " ".join(f"{letters}{getattr(strategy, name)}" for letters, name in _LETTERS.items())
     sharded = f", ZeRO-{strategy.zero_stage}" if strategy.zero_stage else ""
-    return f"{degrees}, v={strategy.virtual_stages}{sharded}"
+    return f"{in_degrees(strategy)} EP{strategy.expert}, v={strategy.virtual_stages}{sharded}"
 
 
 def read_strategy(text: str) -> Strategy:

@@ -9,12 +9,15 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
 from relparallel._checks import require_instance, require_int, require_real
 from relparallel.hardware import Cluster
@@ -34,11 +37,10 @@ from relparallel.planning.inputs import (
     usual_batch,
 )
 from relparallel.topology.formats._text import write
-from relparallel.units import DAY, GB, MINUTE
+from relparallel.units import DAY, GB, HOUR, MINUTE
 from relparallel.workload import Transformer
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 FRAMEWORKS: Final[Mapping[str, Any]] = {"schedule": ("1f1b", "interleaved_1f1b")}
@@ -48,34 +50,16 @@ _NORMAL: Final = 1.6448536269514722  # standard deviations on either side of a 9
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Plan:
-    """The best strategies of a model on one or several clusters, and the questions one asks next.
+    """The best strategies of a model on one or several clusters, and the questions one asks next."""
 
-    Parameters
-    ----------
-    name : str
-        Of the model.
-    model, global_batch : Transformer, int
-        What is trained, and the sequences of a step.
-    found : tuple of JointPlan
-        The joint optimum on each cluster, in the order in which they were given.
-    price : float, optional
-        Of a GPU-hour, in any currency.
-    strategies : int
-        Rows of the table for each cluster.
-    notes : tuple of str
-        What was assumed.
-    question : Mapping
-        Arguments of `joint`, for what is asked later.
-    """
-
-    name: str
+    name: str  # of the model
     model: Transformer
-    global_batch: int
-    found: tuple[JointPlan, ...]
-    price: float | None
-    strategies: int
-    notes: tuple[str, ...]
-    question: Mapping[str, Any] = field(repr=False)
+    global_batch: int  # sequences of a step
+    found: tuple[JointPlan, ...]  # the joint optimum on each cluster, in the order in which they were given
+    price: float | None  # of a GPU-hour, in any currency
+    strategies: int  # rows of the table for each cluster
+    notes: tuple[str, ...]  # what was assumed
+    question: Mapping[str, Any] = field(repr=False)  # arguments of `joint`, for what is asked later
 
     @property
     def best(self) -> JointPlan:
@@ -96,8 +80,6 @@ class Plan:
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each strategy, the best of each cluster first; the units stand in the names."""
-        import pandas as pd
-
         rows = [row for one in self.found for row in self._rows(one)]
         table = pd.DataFrame(rows)
         return table if self.price is not None else table.drop(columns="cost of 1e9 tokens")
@@ -362,3 +344,38 @@ def _costs(one: JointPlan, choice: Choice) -> Any:
     costs = one.search.sites[choice.site].fastest.costs
     assert costs is not None  # no speed was measured
     return costs
+
+
+def sliders(plan: Plan) -> Any:
+    """Show sliders over the failure rate and the repair time of a plan, and a sentence that follows them.
+
+    Parameters
+    ----------
+    plan : Plan
+        What `plan` found.
+
+    Returns
+    -------
+    ipywidgets.Widget or str
+        The sliders; how to install them where ipywidgets is missing.
+
+    Examples
+    --------
+    >>> shown = sliders(plan)  # doctest: +SKIP
+    """
+    require_instance(Plan, plan=plan)
+    if find_spec("ipywidgets") is None:
+        return "pip install 'relparallel[sliders]' shows sliders here"
+    widgets = import_module("ipywidgets")
+
+    def told(scale: float, hours: float) -> str:
+        """Say the best choice at other failure rates and another repair time."""
+        best = plan.best.at(scale=scale, repair=hours * HOUR)
+        return (
+            f"{best.goodput * DAY / 1e9:.4g}e9 tokens a day, relative goodput {best.share:.2%}: "
+            f"{best.policy}, checkpoint every {best.interval / MINUTE:.1f} min, {best.spares} spare nodes"
+        )
+
+    rate = widgets.FloatLogSlider(value=1.0, base=10, min=-1, max=1.5, description="failures x")
+    repair = widgets.FloatLogSlider(value=24.0, base=10, min=-1, max=2.5, description="repair [h]")
+    return widgets.interactive(told, scale=rate, hours=repair)

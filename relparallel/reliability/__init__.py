@@ -8,9 +8,9 @@ Where to begin, by question:
 - The same wiring with other parts?  `polynomial`, `survival_signature`.
 - Parts that share a conduit or a feed?  ``evaluate(..., groups=[(members, chance), ...])``.
 - A bracket for certain, or an interval to 1 %?  `bounds`, `estimate`; methods compared: `estimator_table`.
-- A fat-tree or leaf-spine by its numbers?  `fat_tree_pair`, `job_connected`,
-  `fat_tree_pods_connected`, `leaf_spine_pair`, `leaf_spine_leaves_connected`,
-  and the share of servers that is reached: `accessible_servers`.
+- A fat-tree or leaf-spine by its numbers?  `fat_tree_pair`, `fat_tree_pods_connected`,
+  `leaf_spine_pair`, `leaf_spine_leaves_connected`, and the share of servers that is
+  reached: `accessible_servers`.
 - How much bandwidth do failures leave?  `performability`, and in closed form
   `leaf_spine_pair_bandwidth`.
 - From MTBF and MTTR to a chance, k of n included?  `availability`, `unavailability`.

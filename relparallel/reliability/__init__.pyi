@@ -1,13 +1,12 @@
-from .bounding.certified import Bounds as Bounds, bounds as bounds
-from .closed_forms.capacity_forms import leaf_spine_pair_bandwidth as leaf_spine_pair_bandwidth
+from .bounding.certified import bounds as bounds
 from .closed_forms.fat_tree_forms import (
     fat_tree_pair as fat_tree_pair,
     fat_tree_pods_connected as fat_tree_pods_connected,
 )
-from .closed_forms.job_forms import job_connected as job_connected
 from .closed_forms.leaf_spine_forms import (
     leaf_spine_leaves_connected as leaf_spine_leaves_connected,
     leaf_spine_pair as leaf_spine_pair,
+    leaf_spine_pair_bandwidth as leaf_spine_pair_bandwidth,
 )
 from .closed_forms.survivability import (
     accessible_servers as accessible_servers,
@@ -16,7 +15,7 @@ from .closed_forms.survivability import (
 )
 from .exact import evaluate as evaluate
 from .extensions.counting import polynomial as polynomial, survival_signature as survival_signature
-from .repair.expected_delivery import Performability as Performability, performability as performability
+from .repair.expected_delivery import performability as performability
 from .repair.markov_availability import RepairedParts as RepairedParts, repair_chain as repair_chain
 from .repair.stationary import stationary_distribution as stationary_distribution
 from .repair.steady_state import (

@@ -126,7 +126,7 @@ def _by_method(question: Question, method: str) -> Reliability:
     """Bounds, or samples."""
     if method == "bounds":
         return _bounded(question)
-    return _crudely_sampled(question) if method == "monte_carlo" else _estimated(question, method)
+    return _estimated(question, method)
 
 
 def _from_the_most_exact(question: Question) -> Iterator[Attempt]:
@@ -156,6 +156,7 @@ def _by_form(question: Question) -> Reliability:
 
 def _up_and_down(question: Question, method: str) -> Reliability:
     """Over paths that go up and then down: by a closed form, or by the sweep, whole or truncated."""
+    from relparallel.reliability.closed_forms.form_recognition import bound_pairs
     from relparallel.reliability.extensions.updown import bound_updown, solve_updown
 
     asked = question.graph, question.problem
@@ -167,6 +168,7 @@ def _up_and_down(question: Question, method: str) -> Reliability:
     any_path = partial(_bounded, question)  # fewer paths cannot be more reliable
     bounds = [
         Attempt("bounds", partial(bound_updown, *asked)),
+        Attempt("pairs", lambda: bound_pairs(as_topology(question.graph), question.problem)),
         Attempt(
             "any path", lambda: bracketed(any_path().lower, 1.0, "updown", "no better than over any path")
         ),
@@ -216,26 +218,20 @@ def _bounded_by_pairs(question: Question) -> Reliability:
 
 
 def _estimated(question: Question, method: Estimator | str) -> Reliability:
-    """An estimate with its interval; what only crude sampling can treat is sampled crudely."""
+    """An estimate with its interval, which never errs more often than stated with "monte_carlo"."""
     from relparallel.reliability.sampling.estimation import estimate_problem
 
+    plain, samples = method == "monte_carlo", question.samples
     found = estimate_problem(
-        question.problem, method, require_rng(rng=question.rng), question.rtol,  # type: ignore[arg-type]
-        question.confidence, question.samples, executor=question.executor,
+        question.problem, "crude" if plain else method, require_rng(rng=question.rng), question.rtol,  # type: ignore[arg-type]
+        question.confidence, 100_000 if plain and samples is None else samples, executor=question.executor,
+        cautious=plain,
     )  # fmt: skip
     return Reliability(
         reliability=1 - found.value, unreliability=found.value, lower=found.lower, upper=found.upper,
-        method=found.method, routing="any", samples=found.samples,  # type: ignore[arg-type]
+        method=method if plain else found.method, routing="any", samples=found.samples,  # type: ignore[arg-type]
         reason=f"{found.method}, {found.samples} samples, relative error {found.relative_error:.1e}",
     )  # fmt: skip
-
-
-def _crudely_sampled(question: Question) -> Reliability:
-    """Shares of sampled states, with an interval that never errs more often than stated."""
-    from relparallel.reliability.sampling.monte_carlo import estimate
-
-    samples = 100_000 if question.samples is None else question.samples
-    return estimate(question.problem, samples, question.confidence, question.rng, question.executor)
 
 
 def _by_symmetry(question: Question) -> Reliability | None:
@@ -311,7 +307,7 @@ def with_importance(found: Reliability, question: Question) -> Reliability:
     """The result, which can tell how important every part is if it is exact over any path."""
 
     def parts(*, perfect: bool) -> Importance:
-        from relparallel.reliability.sensitivity.gradient import importance
+        from relparallel.reliability.sensitivity.importance import importance
 
         asked = question.problem, question.graph, question.reductions, question.max_states
         return importance(*asked, perfect=perfect)

@@ -6,6 +6,10 @@ up-probability beside it. The arithmetic is generic: floats or `fractions.Fracti
 
 from typing import Any, Final
 
+import numpy as np
+
+from relparallel._checks import require_probability
+
 Chance = tuple[Any, Any]  # (up, down) of one independent part
 
 CERTAIN: Final[Chance] = (1, 0)
@@ -28,3 +32,11 @@ def parallel(*parts: Chance) -> Chance:
     """Chance that at least one part is up."""
     down, up = series(*((q, p) for p, q in parts))
     return up, down
+
+
+def single_probabilities(**named: Any) -> tuple[float, ...]:
+    """The named arguments, each of them one probability."""
+    for name, value in named.items():
+        if np.ndim(require_probability(**{name: value})):
+            raise TypeError(f"{name} must be one probability, got an array of shape {np.shape(value)}")
+    return tuple(map(float, named.values()))

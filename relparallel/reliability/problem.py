@@ -329,29 +329,36 @@ def _attribute(attributes: Mapping[str, Any]) -> Callable[[str, str], Any]:
 def read_chances(parts: Parts, up: Any, down: Any) -> NDArray[Any]:
     """Chances [count, 2] from the one of two arguments that the caller gave."""
     if down is None:
-        values = _read(parts, f"{parts.name}_up", up, 1)
+        values = read_values(parts, f"{parts.name}_up", up, 1)
         return np.column_stack([values, 1 - values])
     if not np.isscalar(up) or up != 1.0:
         raise ValueError(f"{parts.name}_up must be left at 1.0 where {parts.name}_down is given, got {up!r}")
-    values = _read(parts, f"{parts.name}_down", down, 0)
+    values = read_values(parts, f"{parts.name}_down", down, 0)
     return np.column_stack([1 - values, values])
 
 
-def _read(parts: Parts, argument: str, given: Any, rest: int) -> NDArray[Any]:
-    """Probability of every part; ``rest`` where a mapping says nothing."""
-    if isinstance(given, str):
-        return _spread(argument, parts.column(argument, given), parts.length)
+def read_values(
+    parts: Parts, argument: str, given: Any, rest: float, read: Callable[[str, Any], Any] | None = None
+) -> NDArray[Any]:
+    """A number for every part, by default a probability; ``rest`` where a mapping says nothing."""
+    read = read or _probabilities
     if isinstance(given, Mapping):
         named = {}
         for name, value in given.items():
             i = parts.row(argument, name)
             if i in named:
                 raise ValueError(f"{argument} must name every {parts.name} once, got {name!r} a second time")
-            named[i] = read_number(argument, value)
-        return _spread(argument, [named.get(i, rest) for i in range(parts.length)], parts.length)
-    values = _spread(argument, given, parts.length)
-    if np.ndim(given) == 0 or parts.given is None:
-        return values
+            if np.ndim(value):
+                raise TypeError(f"{argument} must give one number each, got {value!r}")
+            named[i] = read(argument, value)
+        return _listed([named.get(i, rest) for i in range(parts.length)])
+    values = read(argument, parts.column(argument, given) if isinstance(given, str) else given)
+    if np.ndim(values) == 0:
+        return _listed([values] * parts.length)
+    if values.shape != (parts.length,):
+        raise ValueError(f"{argument} must be one number or {parts.length}, got shape {values.shape}")
+    if isinstance(given, str) or parts.given is None:
+        return np.asarray(values)
     order = [parts.row(argument, ends) for ends in parts.given()]
     if len(order) > parts.length:
         raise ValueError(
@@ -360,21 +367,20 @@ def _read(parts: Parts, argument: str, given: Any, rest: int) -> NDArray[Any]:
     return np.asarray(values[np.argsort(order)])
 
 
-def _spread(argument: str, values: Any, length: int) -> NDArray[Any]:
-    """One probability for all, or one each."""
-    if length == 0 and np.shape(values) == (0,):
-        return np.empty(0)
-    if np.ndim(values) == 0:
-        values = read_number(argument, values)
-        return _fractions([values] * length) if isinstance(values, Fraction) else np.full(length, values)
-    numbers = isinstance(values, np.ndarray) and values.dtype != object
-    if not numbers and any(map(_is_fraction, values)):
-        chances: NDArray[Any] = _fractions(read_number(argument, value) for value in values)
-    else:
-        chances = np.asarray(require_probability(**{argument: values}))
-    if chances.shape != (length,):
-        raise ValueError(f"{argument} must be one probability or {length}, got shape {chances.shape}")
-    return chances
+def _listed(values: Sequence[Any]) -> NDArray[Any]:
+    """Numbers as an array: of fractions where some are."""
+    return _fractions(values) if any(map(_is_fraction, values)) else np.array(values, dtype=np.float64)
+
+
+def _probabilities(argument: str, given: Any) -> Any:
+    """One probability, or an array of them."""
+    if np.ndim(given) == 0:
+        return read_number(argument, given)
+    if not len(given) or (isinstance(given, np.ndarray) and given.dtype != object):
+        return np.asarray(require_probability(**{argument: given})) if len(given) else np.empty(0)
+    if any(map(_is_fraction, given)):
+        return _fractions(read_number(argument, value) for value in given)
+    return np.asarray(require_probability(**{argument: given}))
 
 
 def read_number(argument: str, value: Any) -> Any:

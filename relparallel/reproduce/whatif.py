@@ -6,7 +6,8 @@ The script in the page evaluates the formulas of `training.relative_goodput`; a 
 import json
 from typing import Any
 
-from relparallel.planning import Plan, plan, read_strategy
+from relparallel.planning import plan, read_strategy
+from relparallel.planning.plans import Plan
 from relparallel.reproduce.page import PARTS, Page
 from relparallel.units import DAY
 

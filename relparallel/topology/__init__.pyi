@@ -1,6 +1,10 @@
 from .circuits import circuit_demand as circuit_demand, schedule_circuits as schedule_circuits
 from .conformance import check as check
-from .costs import bill_of_materials as bill_of_materials
+from .costs import (
+    UnitPrices as UnitPrices,
+    bill_of_materials as bill_of_materials,
+    unit_prices as unit_prices,
+)
 from .description import Description as Description, describe as describe, names as names
 from .designs.direct import hammingmesh as hammingmesh, torus as torus, tpu_v4 as tpu_v4
 from .designs.finite_geometry import polarfly as polarfly, slim_fly as slim_fly
@@ -17,7 +21,6 @@ from .equipment import equipped as equipped, mean_lives as mean_lives, mean_repa
 from .fabric import Topology as Topology, as_topology as as_topology
 from .formats import read as read, write as write
 from .parts import Design as Design, SharedRisk as SharedRisk
-from .prices import UnitPrices as UnitPrices, unit_prices as unit_prices
 from .risks import racks as racks, with_power_domains as with_power_domains
 from .routing import paths as paths
 from .symmetry import orbits as orbits

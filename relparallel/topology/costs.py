@@ -7,31 +7,120 @@ says which links are optical, the others are copper without transceivers. The fi
 c-Through rack to the circuit switches are counted whatever circuits are set up. Links of an NVSwitch stay
 inside the machine that is bought as one piece: they are counted, not priced. The letters of the Helios study:
 ``w`` channels (wavelengths) of one fibre.
+
+A price list names an item once for each quantity. An item without a published price is left out, and a
+network that needs it cannot be billed by that list.
 """
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance
+from relparallel._checks import require_choice, require_instance, require_real
+from relparallel.published import data_folder
 from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import names, require_parameters, rules
 from relparallel.topology.designs.optical import HYBRID, WAVELENGTHS, optics, uplinks
 from relparallel.topology.fabric import Topology, as_topology
-from relparallel.topology.prices import ITEMS, UnitPrices, unit_prices
 
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
+ITEMS: Final = ("switch port", "ocs port", "host port", "transceiver", "cable")
 _COUNTS: Final = ("switch_ports", "ocs_ports", "host_ports", "transceivers", "cables")  # in the same order
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnitPrices:
+    """Price and power of one piece of everything that a bill counts.
+
+    Parameters
+    ----------
+    name : str
+        Of the list; the shipped ones stand in ``data/devices.csv`` with the source of every number.
+    cost : Mapping of str to float
+        Of one switch port, ocs port, host port, transceiver and cable [USD]; an item without a price is left
+        out.
+    power : Mapping of str to float
+        Of the same [W].
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> list_2010 = unit_prices("helios2010")
+    >>> cheaper = replace(list_2010, name="own", cost={**list_2010.cost, "switch port": 100.0})
+    >>> cheaper.cost["switch port"], list_2010.cost["switch port"]
+    (100.0, 500.0)
+    """
+
+    name: str
+    cost: Mapping[str, float]
+    power: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        require_instance(str, name=self.name)
+        for field in ("cost", "power"):
+            given = require_instance(Mapping, **{field: getattr(self, field)})
+            if not given or not set(given) <= set(ITEMS):
+                raise ValueError(f"{field} must price {', '.join(ITEMS)}, got {', '.join(map(str, given))}")
+            checked = {
+                item: require_real(**{field: given[item]}, at_least=0) for item in ITEMS if item in given
+            }
+            object.__setattr__(self, field, checked)
+
+
+@cache
+def price_rows() -> pd.DataFrame:
+    """Every row of the shipped price lists."""
+    import pandas as pd
+
+    with (data_folder() / "devices.csv").open(newline="", encoding="utf-8") as file:
+        return pd.DataFrame(list(csv.DictReader(file)))
+
+
+def unit_prices(name: str = "helios2010") -> UnitPrices:
+    """Shipped price list of that name.
+
+    Parameters
+    ----------
+    name : {"helios2010", "ndr2024"}, optional
+        10 Gbit/s equipment of 2010, as in the Helios study; or 400 Gbit/s InfiniBand of 2024 by street prices
+        and data sheets, without a price of optical circuit switches. Compare designs by a list, do not order
+        by it.
+
+    Returns
+    -------
+    UnitPrices
+        Cost [USD] and power [W] of every item.
+
+    References
+    ----------
+    Farrington et al., "Helios: a hybrid electrical/optical switch architecture for modular data centers",
+    SIGCOMM 2010. "H100 Freakonomics: the economical tiers of H100's", 2024, and its spreadsheet.
+
+    Examples
+    --------
+    >>> unit_prices().power["switch port"], unit_prices("ndr2024").cost["switch port"]
+    (12.5, 562.5)
+    """
+    rows = price_rows()
+    require_choice(sorted(set(rows["prices"])), name=name)
+    own = rows[rows["prices"] == name]
+    table = {
+        quantity: dict(zip(part["item"], part["value"].astype(float), strict=True))
+        for quantity, part in own.groupby("quantity")
+    }
+    return UnitPrices(name=name, cost=table["cost"], power=table["power"])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,11 +141,6 @@ class BillOfMaterials:
     def counts(self) -> dict[str, int]:
         """Pieces of every item that is priced."""
         return {item: getattr(self, name) for item, name in zip(ITEMS, _COUNTS, strict=True)}
-
-    @property
-    def ports(self) -> int:
-        """Ports of the network: those of its packet and circuit switches."""
-        return self.switch_ports + self.ocs_ports
 
     @property
     def cost(self) -> float:

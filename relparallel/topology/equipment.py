@@ -17,9 +17,15 @@ from relparallel._checks import require_instance, require_real
 from relparallel.hardware import ComponentRates, llama3_interruptions
 from relparallel.published import facts
 from relparallel.topology._arrays import FloatArray
-from relparallel.topology.costs import fittings, require_priced
+from relparallel.topology.costs import (
+    ITEMS,
+    UnitPrices,
+    fittings,
+    price_rows,
+    require_priced,
+    unit_prices,
+)
 from relparallel.topology.fabric import Topology, as_topology
-from relparallel.topology.prices import ITEMS, UnitPrices, price_rows, unit_prices
 from relparallel.units import MICROSECOND, MINUTE, MONTH
 
 if TYPE_CHECKING:

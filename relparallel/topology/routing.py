@@ -6,21 +6,22 @@ are labels of hosts. None of the routes looks at failures or load.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise, repeat
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from relparallel._checks import require_choice, require_instance, require_rng
-from relparallel.topology._arrays import IntArray
+from relparallel.topology._arrays import BoolArray, levels
 from relparallel.topology.designs.server_centric import copy_cable, dcell_servers, ficonn_servers
 from relparallel.topology.fabric import Topology, as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
+    from scipy.sparse import csr_array
 
 Path = tuple[Hashable, ...]  # of labels
 Walk = tuple[int, ...]  # of indices
@@ -125,8 +126,10 @@ def vl2_route(topology: Topology, source: Hashable, target: Hashable, *, rng: np
 
 def ecmp_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable) -> tuple[Path, ...]:
     """All shortest paths between two nodes, by one breadth-first search from the target."""
-    t, s, d = _ends(topology, source, target)
-    away = _distances(t, d)
+    t, s, d = ends_of(topology, source, target)
+    usable = t.transit.copy()
+    usable[[s, d]] = True
+    away = levels(t.edges[usable[t.edges].all(axis=1)], np.arange(t.num_nodes) == d)
 
     def closer(v: int) -> list[int]:
         return [w for w in _neighbours(t, v) if away[w] == away[v] - 1] if away[v] > 0 else []
@@ -136,7 +139,7 @@ def ecmp_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Has
 
 def up_down_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable) -> tuple[Path, ...]:
     """All paths that go up a tier with every link and then down, over every common ancestor."""
-    t, s, d = _ends(topology, source, target)
+    t, s, d = ends_of(topology, source, target)
     descents: dict[int, list[Walk]] = {}
     for walk in _climbs(t, d):
         descents.setdefault(walk[-1], []).append(walk[-2::-1])
@@ -151,14 +154,14 @@ def _servers(topology: Topology, design: str, source: Hashable, target: Hashable
     t: Topology = require_instance(Topology, topology=topology)
     if t.meta.name != design:
         raise ValueError(f"topology must be built by {design}, got {t!r}")
-    _, *ends = _ends(t, source, target)
+    _, *ends = ends_of(t, source, target)
     for name, label, end in zip(("source", "target"), (source, target), ends, strict=True):
         if not t.endpoint[end]:
             raise ValueError(f"{name} must be a server of {t!r}, got {label!r}")
     return ends[0], ends[1]
 
 
-def _ends(
+def ends_of(
     topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable
 ) -> tuple[Topology, int, int]:
     """Topology, and the indices of two different nodes."""
@@ -218,20 +221,6 @@ def _above(t: Topology, v: int) -> list[int]:
     return [w for w in _neighbours(t, v) if t.tier[w] > t.tier[v]]
 
 
-def _distances(t: Topology, start: int) -> IntArray:
-    """Links from a node to every other over nodes that forward; -1 where there is no path."""
-    away = np.full(t.num_nodes, -1)
-    away[start] = 0
-    queue = deque([start])
-    while queue:
-        v = queue.popleft()
-        for w in _neighbours(t, v) if t.transit[v] or v == start else ():
-            if away[w] < 0:
-                away[w] = away[v] + 1
-                queue.append(w)
-    return away
-
-
 def _walks(walk: Walk, onward: Callable[[int], list[int]]) -> Iterator[Walk]:
     """The walk and all its continuations, depth first."""
     yield walk
@@ -259,23 +248,61 @@ def _listed(t: Topology, walks: Iterable[Walk]) -> tuple[Path, ...]:
     return tuple(tuple(t.labels[v] for v in walk) for walk in found)
 
 
-def disjoint_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable) -> int:
-    """Largest number of paths from source to target that share no cable: a maximum flow (Menger)."""
+class Flow(NamedTuple):
+    """A largest flow: how many units, over which arcs, of which capacities."""
+
+    value: int
+    sent: csr_array
+    arcs: csr_array
+
+    def near_side(self, source: int) -> BoolArray:
+        """Nodes on the near side of the minimum cut that it leaves."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import breadth_first_order
+
+        left = csr_array(self.arcs - self.sent)
+        left.data = np.maximum(left.data, 0)
+        left.eliminate_zeros()
+        near = np.zeros(left.shape[0], dtype=np.bool_)
+        near[breadth_first_order(left, source, return_predecessors=False)] = True
+        return near
+
+
+def maximum_flow(
+    tail: ArrayLike, head: ArrayLike, units: ArrayLike, nodes: int, source: int, target: int
+) -> Flow:
+    """Largest flow over arcs of whole capacities (Dinic); parallel arcs add up."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_flow
 
-    t = as_topology(topology, name="topology")
-    s, d = node_index(t, "source", source), node_index(t, "target", target)
-    if s == d:
-        raise ValueError(f"target must differ from source, got {target!r} for both")
+    ends = np.asarray(tail, dtype=np.int32), np.asarray(head, dtype=np.int32)
+    arcs = csr_array((np.asarray(units, dtype=np.int32), ends), shape=(nodes, nodes))
+    found = maximum_flow(arcs, source, target, method="dinic")
+    return Flow(int(found.flow_value), found.flow, arcs)
+
+
+def flow_of_paths(t: Topology, s: int, d: int, share: str) -> Flow:
+    """Flow of paths from node s to d that share no cable, or, where they share ``"ends"`` alone, no node.
+
+    In the second case, node v is entered at v + n and left at v.
+    """
+    n, split = t.num_nodes, share == "ends"
     tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
-    cables = np.tile(t.multiplicity, 2).astype(np.int32)
+    cables = np.ones(tail.size, dtype=np.int64) if split else np.tile(t.multiplicity, 2)
     forwards = t.transit.copy()
-    forwards[[s, d]] = True
-    usable = forwards[tail] & forwards[head]
-    arcs = csr_array((cables[usable], (tail[usable], head[usable])), shape=(t.num_nodes,) * 2)
-    arcs.indices, arcs.indptr = arcs.indices.astype(np.int32), arcs.indptr.astype(np.int32)
-    return int(maximum_flow(arcs, s, d, method="dinic").flow_value)
+    forwards[[s, d]] = False
+    usable = (forwards[tail] | (tail == s)) & (forwards[head] | (head == d))
+    tail, head, cables = tail[usable], head[usable], cables[usable]
+    if not split:
+        return maximum_flow(tail, head, cables, n, s, d)
+    inner = np.flatnonzero(forwards)
+    tail, head = np.concatenate([tail, inner + n]), np.concatenate([head + n, inner])
+    return maximum_flow(tail, head, np.concatenate([cables, np.ones(inner.size)]), 2 * n, s, d + n)
+
+
+def disjoint_paths(topology: Topology | nx.Graph[Any], source: Hashable, target: Hashable) -> int:
+    """Largest number of paths from source to target that share no cable: a maximum flow (Menger)."""
+    return flow_of_paths(*ends_of(topology, source, target), "nodes").value
 
 
 def node_index(topology: Topology, name: str, label: Hashable) -> int:

@@ -148,9 +148,47 @@ def neighbour_classes(
     edges: IntArray, node_colours: ArrayLike, edge_colours: ArrayLike | None = None
 ) -> IntArray:
     """Class of every node, [n]: one colour and the same neighbours over edges of the same colours (twins)."""
-    arcs, label = _arcs(edges, edge_colours, None)
-    own = _words(node_colours)
-    return _numbered(_mixed(own + _gathered(arcs, _mixed(_words(arcs[0]) ^ label), own.size)))
+    (tail, head), label = _arcs(edges, edge_colours, None)
+    own, order = _words(node_colours), np.lexsort((label, head, tail))
+    starts = np.searchsorted(tail[order], np.arange(own.size + 1))
+    rows = np.column_stack([head, label.view(np.int64)])[order]
+    return _numbered(first_twins(starts, rows, own.view(np.int64), np.ones(own.size, dtype=np.bool_)))
+
+
+@numba.njit(cache=True)
+def first_twins(indptr, arcs, kind, candidates):  # type: ignore[no-untyped-def]
+    """First candidate of the same kind with the same rows of ``arcs``, for every candidate; else the node.
+
+    A hash table of these rows, O(m): equal keys only say where to look, rows are compared in full.
+    """
+    size = 2
+    while size < 2 * kind.size:
+        size *= 2
+    table, first = np.full(size, -1, dtype=np.int64), np.arange(kind.size)
+    for v in np.flatnonzero(candidates):
+        key = np.uint64(0)
+        for arc in range(indptr[v], indptr[v + 1]):
+            for column in range(arcs.shape[1]):
+                mixed = np.uint64(arcs[arc, column] + 1) * np.uint64(0x9E3779B97F4A7C15)
+                key += mixed ^ (mixed >> np.uint64(29))
+        slot = np.int64((key ^ (key >> np.uint64(32))) & np.uint64(size - 1))
+        while table[slot] >= 0 and not _alike(v, table[slot], indptr, arcs, kind):
+            slot = (slot + 1) % size
+        if table[slot] < 0:
+            table[slot] = v
+        first[v] = table[slot]
+    return first
+
+
+@numba.njit(cache=True)
+def _alike(v, w, indptr, arcs, kind):  # type: ignore[no-untyped-def]
+    """Whether two nodes are of one kind and have the same rows."""
+    ahead = indptr[w] - indptr[v]
+    same = kind[v] == kind[w] and indptr[v + 1] + ahead == indptr[w + 1]
+    for arc in range(indptr[v], indptr[v + 1]):
+        for column in range(arcs.shape[1]):
+            same = same and arcs[arc, column] == arcs[arc + ahead, column]
+    return same
 
 
 @_once

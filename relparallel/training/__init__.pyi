@@ -32,20 +32,17 @@ from .domains import (
 )
 from .failure_logs import FailureLog as FailureLog
 from .failure_model import (
-    RATES as RATES,
     failure_model as failure_model,
     joint_loss_rate as joint_loss_rate,
     published_network_rates as published_network_rates,
 )
-from .failure_readers import read_failure_log as read_failure_log, read_lanl as read_lanl
-from .failures import ComponentClass as ComponentClass, Domain as Domain, FailureModel as FailureModel
-from .fleet import Fleet as Fleet
+from .failure_readers import read_failure_log as read_failure_log
+from .failures import ComponentClass as ComponentClass, FailureModel as FailureModel
 from .goodput import goodput as goodput
 from .job_shape import JobShape as JobShape
 from .lifetime_fits import fit_lifetimes as fit_lifetimes
-from .lifetimes import Lifetime as Lifetime, fleet_failures as fleet_failures
-from .network_failures import NetworkImpact as NetworkImpact, network_impact as network_impact
-from .network_parts import NetworkPart as NetworkPart
+from .lifetimes import Lifetime as Lifetime
+from .network_failures import network_impact as network_impact
 from .optical import (
     rewired as rewired,
     slice_availability as slice_availability,
@@ -64,18 +61,11 @@ from .redundancy import (
 )
 from .redundant_fabrics import redundant_fabric as redundant_fabric
 from .relative_goodput import Job as Job, relative_goodput as relative_goodput
-from .replay import (
-    best_replay as best_replay,
-    read_spot_trace as read_spot_trace,
-    replay_gaps as replay_gaps,
-    replay_sizes as replay_sizes,
-)
 from .rollback import rollback as rollback
 from .run_logs import (
-    RunLog as RunLog,
-    read_event_log as read_event_log,
-    read_mlperf_log as read_mlperf_log,
-    read_slurm as read_slurm,
+    read_run_log as read_run_log,
+    start_up_law as start_up_law,
+    start_ups as start_ups,
 )
 from .simulate import simulate as simulate
 from .spares import (
@@ -83,7 +73,6 @@ from .spares import (
     spares_law as spares_law,
     spares_needed as spares_needed,
 )
-from .start_up import start_up_law as start_up_law, start_ups as start_ups
 from .straggler_traces import read_straggler_trace as read_straggler_trace
 from .stragglers import (
     noise_slowdown as noise_slowdown,

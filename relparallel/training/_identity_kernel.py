@@ -7,24 +7,15 @@ O(log nodes).
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from relparallel.training._compiled import njit_bare
-from relparallel.training._job_kernel import (
-    PLANNED,
-    Tables,
-    advance,
-    clear,
-    speed_left,
-    strike,
-)  # fmt: skip
+from relparallel.training._job_kernel import BARE, PLANNED, Tables, advance, clear, speed_left, strike
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 DOWN, ACTIVE, FREE = 0, 1, 2
-UP, HEAD, READY, LIVES, REPAIRS, NEXT, SINGLE = range(
-    7
-)  # counters: active nodes, pool, sizes of heaps, record
+UP, HEAD, READY, LIVES, REPAIRS, NEXT, COUNTERS = range(7)  # active nodes, pool, sizes of heaps, record
 
 
 class Nodes(NamedTuple):
@@ -41,14 +32,14 @@ class Nodes(NamedTuple):
     law: Floats  # kind, scale, exponent of lives; the same of repairs of mean 1
     observed: Floats  # lives where they are observed ones
     mends: Floats  # repairs of mean 1 where they are observed ones
-    single: Floats  # [row] cumulated share of rows that take one node
-    group: Floats  # [row] rate of rows that take more nodes or none
+    single: Floats  # [row + 1] cumulated share of rows that take one node
+    group: Floats  # [works, row + 1] cumulated rate of rows that take more nodes or none; less while it waits
     begin: Floats  # [record]
     finish: Floats  # [record]
     node: Integers  # [record]
 
 
-@njit_bare
+@njit(**BARE)
 def _push(keys: Floats, names: Integers, size: int, key: float, name: int) -> None:
     """Add an entry to a heap of ``size`` entries."""
     place = size
@@ -58,7 +49,7 @@ def _push(keys: Floats, names: Integers, size: int, key: float, name: int) -> No
     keys[place], names[place] = key, name
 
 
-@njit_bare
+@njit(**BARE)
 def _replace(keys: Floats, names: Integers, size: int, key: float, name: int) -> None:
     """Put an entry in the place of the first one."""
     place, child = 0, 1
@@ -72,13 +63,13 @@ def _replace(keys: Floats, names: Integers, size: int, key: float, name: int) ->
     keys[place], names[place] = key, name
 
 
-@njit_bare
+@njit(**BARE)
 def _drop(keys: Floats, names: Integers, size: int) -> None:
     """Remove the first entry; ``size`` counts what is left."""
     _replace(keys, names, size, keys[size], names[size])
 
 
-@njit_bare
+@njit(**BARE)
 def _draw(rng: Any, kind: float, scale: float, exponent: float, observed: Floats) -> float:
     """A life: Weibull, lognormal or an observed one."""
     if kind == 0.0:
@@ -89,7 +80,7 @@ def _draw(rng: Any, kind: float, scale: float, exponent: float, observed: Floats
     return float(scale * observed[min(int(rng.random() * observed.size), observed.size - 1)])
 
 
-@njit_bare
+@njit(**BARE)
 def _tidy(running: float, nodes: Nodes) -> None:
     """Throw out entries of nodes that were taken out before their life ended."""
     count = nodes.tally
@@ -101,7 +92,7 @@ def _tidy(running: float, nodes: Nodes) -> None:
         _drop(nodes.lives, nodes.owner, count[LIVES])
 
 
-@njit_bare
+@njit(**BARE)
 def _enter(name: int, running: float, nodes: Nodes) -> None:
     """A node begins to run: what is left of its life becomes its end."""
     count = nodes.tally
@@ -117,7 +108,7 @@ def _enter(name: int, running: float, nodes: Nodes) -> None:
     count[LIVES] += 1
 
 
-@njit_bare
+@njit(**BARE)
 def _return(name: int, running: float, tables: Tables, nodes: Nodes) -> None:
     """A node is back: it runs if one is missing, else it is a spare."""
     count = nodes.tally
@@ -132,7 +123,7 @@ def _return(name: int, running: float, tables: Tables, nodes: Nodes) -> None:
         _enter(name, running, nodes)
 
 
-@njit_bare
+@njit(**BARE)
 def _leave(name: int, running: float, nodes: Nodes, tables: Tables) -> bool:
     """A node goes down; a spare takes its place. True if it was one of the job's."""
     count, hit = nodes.tally, nodes.role[name] == ACTIVE
@@ -160,30 +151,22 @@ def _leave(name: int, running: float, nodes: Nodes, tables: Tables) -> bool:
     return True
 
 
-@njit_bare
-def _mend_later(rng: Any, row: int, name: int, now: float, nodes: Nodes, tables: Tables) -> None:
-    """Put the end of a repair into its heap."""
-    wait = _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) / tables.repair[row]
-    _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], now + wait, name)
-    nodes.tally[REPAIRS] += 1
-
-
-@njit_bare
+@njit(**BARE)
 def _end_of_life(rng: Any, now: float, running: float, nodes: Nodes, tables: Tables) -> int:
     """The first life ends; the node will be new after its repair. Its row, or -1 - row for a spare."""
-    name, row = nodes.owner[0], 0
-    draw = rng.random() if nodes.single.size > 1 else 0.0
-    while nodes.single[row] <= draw and row < nodes.single.size - 1:
-        row += 1
+    name = nodes.owner[0]
+    row = _which(nodes.single, rng.random()) if nodes.single.size > 2 else 0
     nodes.tally[LIVES] -= 1
     _drop(nodes.lives, nodes.owner, nodes.tally[LIVES])
     hit = _leave(name, running, nodes, tables)
     nodes.end[name] = _draw(rng, nodes.law[0], nodes.law[1], nodes.law[2], nodes.observed)
-    _mend_later(rng, row, name, now, nodes, tables)
+    wait = _draw(rng, nodes.law[3], nodes.law[4], nodes.law[5], nodes.mends) / tables.repair[row]
+    _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], now + wait, name)
+    nodes.tally[REPAIRS] += 1
     return row if hit else -1 - row
 
 
-@njit_bare
+@njit(**BARE)
 def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, tables: Tables) -> bool:
     """A part that is no node fails; its group of nodes is down until one repair is over."""
     width, hit = tables.nodes[row], bool(tables.nodes[row] == 0)
@@ -201,7 +184,7 @@ def _outage(rng: Any, row: int, now: float, running: float, nodes: Nodes, tables
     return hit
 
 
-@njit_bare
+@njit(**BARE)
 def _record(running: float, nodes: Nodes, tables: Tables) -> bool:
     """The next recorded failure: the node is down until its recorded end."""
     record = nodes.tally[NEXT]
@@ -211,10 +194,10 @@ def _record(running: float, nodes: Nodes, tables: Tables) -> bool:
         return False
     _push(nodes.repairs, nodes.part, nodes.tally[REPAIRS], nodes.finish[record], name)
     nodes.tally[REPAIRS] += 1
-    return _leave(name, running, nodes, tables)
+    return bool(_leave(name, running, nodes, tables))
 
 
-@njit_bare
+@njit(**BARE)
 def _repaired(running: float, nodes: Nodes, tables: Tables, under: Integers) -> None:
     """The first repair ends."""
     name = nodes.part[0]
@@ -226,37 +209,16 @@ def _repaired(running: float, nodes: Nodes, tables: Tables, under: Integers) -> 
         _return(name, running, tables, nodes)
 
 
-@njit_bare
-def _group_rate(row: int, works: bool, nodes: Nodes, tables: Tables) -> float:
-    """Failures per second of a row that is no single node; what is left of them while the job waits."""
-    awake = tables.hot if tables.nodes[row] > 0 else tables.slowdown[row] > 1.0
-    return float(nodes.group[row]) if works or awake else 0.0
+@njit(**BARE)
+def _which(cumulated: Floats, draw: float) -> int:
+    """The row that a draw below the last cumulated rate falls on."""
+    row = 0
+    while row < cumulated.size - 2 and cumulated[row + 1] <= draw:
+        row += 1
+    return row
 
 
-@njit_bare
-def _group_rates(works: bool, nodes: Nodes, tables: Tables) -> float:
-    """Failures per second of all rows that are no single nodes."""
-    total = 0.0
-    for row in range(nodes.group.size):
-        total += _group_rate(row, works, nodes, tables)
-    return total
-
-
-@njit_bare
-def _group_row(rng: Any, works: bool, nodes: Nodes, tables: Tables) -> int:
-    """Which of the rows that are no single nodes fails."""
-    last, draw = 0, rng.random() * _group_rates(works, nodes, tables)
-    for row in range(nodes.group.size):
-        rate = _group_rate(row, works, nodes, tables)
-        if rate > 0.0:
-            last = row
-            draw -= rate
-            if draw < 0.0:
-                break
-    return last
-
-
-@njit_bare
+@njit(**BARE)
 def run_identities(
     rng: Any, tables: Tables, nodes: Nodes, window: float, found: Floats, counts: Integers, blame: Floats,
     times: Floats, places: Integers, marks: Floats, spent: Floats, under: Integers,
@@ -264,7 +226,7 @@ def run_identities(
     """As `run_counts`; the last row is that of recorded failures where there are any."""
     times[2], count, now, running, place, stopped = tables.interval, nodes.tally, 0.0, 0.0, 0, False
     share, toggle = tables.speed[0], tables.every
-    working, waiting = _group_rates(True, nodes, tables), _group_rates(False, nodes, tables)
+    waiting, working = nodes.group[0, -1], nodes.group[1, -1]
     hazard = rng.standard_exponential()
     while place < found.shape[0]:
         alive = not stopped and (tables.hot or share > 0.0)
@@ -305,7 +267,7 @@ def run_identities(
             counts[tables.rate.size - 1, 0] += 1
             cause = tables.rate.size - 1 if _record(running, nodes, tables) else -1
         else:
-            hazard, row = rng.standard_exponential(), _group_row(rng, works, nodes, tables)
+            hazard, row = rng.standard_exponential(), _which(nodes.group[int(works)], rng.random() * others)
             counts[row, 0] += 1
             under[row] += tables.nodes[row] == 0
             cause = row if _outage(rng, row, now, running, nodes, tables) else -1
@@ -321,7 +283,7 @@ def new_nodes(
     """Nodes with the lives that remain to them: those of the job first, then the spares."""
     size, single, load = tables.size, tables.nodes == 1, float((tables.rate / tables.repair).sum())
     own = np.where(single, tables.rate, 0.0)
-    role, end, count = np.full(total, FREE), remaining.copy(), np.zeros(SINGLE, np.int64)
+    role, end, count = np.full(total, FREE), remaining.copy(), np.zeros(COUNTERS, np.int64)
     role[:size] = ACTIVE
     running = np.argsort(end[: total if tables.hot else size], kind="stable")  # a sorted array is a heap
     count[[UP, READY, LIVES]] = size, total - size, running.size
@@ -331,10 +293,13 @@ def new_nodes(
     pool[: total - size] = np.arange(size, total)
     space = total + int(load + 20 * load**0.5) + 1000
     groups = np.where(single, 0.0, tables.rate) * np.where(tables.nodes > 1, total / size, 1.0)
+    awake = np.where(tables.nodes > 0, tables.hot, tables.slowdown > 1.0)
+    shares = np.vstack([own / max(own.sum(), 1e-300), groups * awake, groups])
+    cumulated = np.cumsum(np.pad(shares, ((0, 0), (1, 0))), axis=1)
     return Nodes(
         role=role, end=end, pool=pool, tally=count, lives=lives, owner=owner,
         repairs=np.full(space, np.inf), part=np.zeros(space, np.int64),
         law=np.concatenate([life[0], repair[0]]), observed=life[1], mends=repair[1],
-        single=np.cumsum(own) / max(own.sum(), 1e-300), group=groups,
+        single=cumulated[0], group=cumulated[1:],
         begin=record[0], finish=record[1], node=record[2],
     )  # fmt: skip

@@ -1,20 +1,22 @@
 """The job inside a simulation: where it stands, what a failure does, which bucket each second goes to.
 
-Both simulations drive it: ``advance`` lets time pass without events, ``strike`` lets a failure hit.
+Both simulations drive it: ``advance`` lets time pass without events, ``strike`` lets a failure hit. The one
+on counts stands below: exponential failures of all rows superposed, exponential repairs, no identities; an
+event costs O(rows), however many nodes there are.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from relparallel.training._compiled import njit_bare, njit_inline
-
+BARE: Final[dict[str, Any]] = {"cache": True, "error_model": "numpy", "_nrt": False}
+"""Loops that make no array do without counts of references, which cost more than the loops here."""
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-BUCKETS = ("productive", "checkpoint", "lost", "detection", "restart", "waiting", "degraded", "planned")
-PRODUCTIVE, CHECKPOINT, LOST, DETECTION, RESTART, WAITING, DEGRADED, PLANNED = range(8)
+PRODUCTIVE, CHECKPOINT, LOST, DETECTION, RESTART, WAITING, DEGRADED, PLANNED = range(8)  # `report.BUCKETS`
 TIMES = 6  # of the job: detection left, restart left, left of segment or checkpoint, work done, paid, clock
 STILL, BACK, LEFT, DONE, PAID, CLOCK = range(TIMES)
 PLACES = 4  # of the job: writing (or computing), place in the pattern, level it comes back from, last cause
@@ -54,7 +56,7 @@ def new_marks(levels: int) -> Floats:
     return marks
 
 
-@njit_inline
+@njit(**BARE, inline="always")
 def _settle(level: int, clock: float, tables: Tables, marks: Floats) -> None:
     """A checkpoint whose delay is over is durable."""
     if clock - marks[level, 6] >= tables.delay[level]:
@@ -63,7 +65,7 @@ def _settle(level: int, clock: float, tables: Tables, marks: Floats) -> None:
         marks[level, 6] = np.inf
 
 
-@njit_bare
+@njit(**BARE)
 def _written(done: float, paid: float, clock: float, tables: Tables, places: Integers, marks: Floats) -> None:
     """A checkpoint is finished, a copy for all lower levels too; the next segment begins."""
     highest, places[PATTERN] = tables.pattern[places[PATTERN]], (places[PATTERN] + 1) % tables.pattern.size
@@ -74,7 +76,7 @@ def _written(done: float, paid: float, clock: float, tables: Tables, places: Int
         _settle(level, clock, tables, marks)
 
 
-@njit_inline
+@njit(**BARE, inline="always")
 def advance(
     time: float, share: float, tables: Tables, times: Floats, places: Integers, marks: Floats,
     spent: Floats, blame: Floats,
@@ -97,18 +99,13 @@ def advance(
         _run(time, share, tables, times, places, marks, spent)
 
 
-@njit_bare
+@njit(**BARE)
 def _run(
     time: float, share: float, tables: Tables, times: Floats, places: Integers, marks: Floats, spent: Floats
 ) -> None:
     """Compute and write checkpoints for a time without events."""
-    left, done, paid, clock, writing = (
-        times[LEFT],
-        times[DONE],
-        times[PAID],
-        times[CLOCK],
-        places[WRITING] == 1,
-    )
+    left, done, paid, clock = times[LEFT], times[DONE], times[PAID], times[CLOCK]
+    writing = places[WRITING] == 1
     gained, wrote, idled = 0.0, 0.0, 0.0  # small numbers beside those of the whole run
     plain = marks.shape[0] == 1 and tables.delay[0] == 0.0
     while time > 0.0:
@@ -149,7 +146,7 @@ def _run(
     places[WRITING] = 1 if writing else 0
 
 
-@njit_bare
+@njit(**BARE)
 def _go_back(
     level: int, tables: Tables, times: Floats, places: Integers, marks: Floats, spent: Floats, blame: Floats
 ) -> None:
@@ -176,7 +173,7 @@ def _go_back(
     places[WRITING], times[LEFT] = 0, tables.interval
 
 
-@njit_bare
+@njit(**BARE)
 def strike(
     rng: Any, row: int, tables: Tables, times: Floats, places: Integers, marks: Floats, spent: Floats,
     blame: Floats, counts: Integers,
@@ -203,13 +200,13 @@ def strike(
     places[LEVEL] = level
 
 
-@njit_inline
+@njit(**BARE, inline="always")
 def count_missing(down: int, tables: Tables) -> int:
     """Nodes that the job lacks when so many are down."""
     return min(max(down - tables.spares, 0), tables.size)
 
 
-@njit_inline
+@njit(**BARE, inline="always")
 def slowest(under: Integers, tables: Tables) -> float:
     """Largest slowdown of the parts under repair."""
     factor = 1.0
@@ -219,14 +216,14 @@ def slowest(under: Integers, tables: Tables) -> float:
     return factor
 
 
-@njit_inline
+@njit(**BARE, inline="always")
 def speed_left(missing: int, under: Integers, tables: Tables) -> float:
     """Share of the full speed with nodes missing and parts degraded; the last speed stands for more nodes."""
     speed, factor = float(tables.speed[min(missing, tables.speed.size - 1)]), slowest(under, tables)
     return speed if factor == 1.0 else speed / factor
 
 
-@njit_bare
+@njit(**BARE)
 def failure_rates(tables: Tables) -> tuple[float, float, float]:
     """Failures per second with all up: of rows that take nodes, that slow the job, and of the others."""
     own, slow, other = 0.0, 0.0, 0.0
@@ -240,7 +237,7 @@ def failure_rates(tables: Tables) -> tuple[float, float, float]:
     return own, slow, other
 
 
-@njit_inline
+@njit(**BARE, inline="always")
 def pick_row(draw: float, up: float, waiting: bool, tables: Tables) -> int:
     """Which row a failure belongs to; ``draw`` is uniform below the rate of those that can fail now."""
     last = 0
@@ -254,9 +251,90 @@ def pick_row(draw: float, up: float, waiting: bool, tables: Tables) -> int:
     return last
 
 
-@njit_bare
+@njit(**BARE)
 def clear(row: Floats, spent: Floats) -> None:
     """Move what was spent into the row of its window."""
     for bucket in range(spent.size):
         row[bucket] += spent[bucket]
         spent[bucket] = 0.0
+
+
+@njit(**BARE, inline="always")
+def _repaired(draw: float, under: Integers, tables: Tables) -> int:
+    """Which row's part is repaired; ``draw`` is uniform below the rate of all repairs."""
+    last = 0
+    for row in range(under.size):
+        if under[row] > 0:
+            last = row
+            draw -= under[row] * tables.repair[row]
+            if draw < 0.0:
+                break
+    return last
+
+
+@njit(**BARE, inline="always")
+def _repairs(under: Integers, tables: Tables) -> tuple[float, float]:
+    """Repairs that end per second with a crew for each, and the share of parts that have one."""
+    total, parts = 0.0, 0
+    for row in range(under.size):
+        total += under[row] * tables.repair[row]
+        parts += under[row]
+    return total, tables.crews / parts if parts > tables.crews else 1.0
+
+
+@njit(**BARE, inline="always")
+def _can_fail(down: int, waiting: bool, tables: Tables) -> float:
+    """Nodes that can fail, as a share of those of the job."""
+    if tables.hot:
+        return max(tables.size + tables.spares - down, 0) / tables.size
+    return 0.0 if waiting else 1.0 - count_missing(down, tables) / tables.size
+
+
+@njit(**BARE)
+def run_counts(
+    rng: Any, tables: Tables, window: float, found: Floats, counts: Integers, blame: Floats,
+    times: Floats, places: Integers, marks: Floats, spent: Floats, under: Integers,
+) -> None:  # fmt: skip
+    """Fill ``found`` [window, bucket] (seconds), ``counts`` by row: failures, interruptions, last level."""
+    times[2] = tables.interval
+    down, now, place, stopped, share, mending = 0, 0.0, 0, False, tables.speed[0], 0.0
+    crewed, up, toggle = 1.0, _can_fail(0, share == 0.0, tables), tables.every
+    own, slow, other = failure_rates(tables)
+    failing = own * up + slow + (other if share > 0.0 else 0.0)
+    while place < found.shape[0]:
+        rate = (0.0 if stopped else failing) + mending * crewed
+        step = rng.standard_exponential() / rate if rate > 0.0 else np.inf
+        end = min(window, toggle)
+        event = now + step < end
+        step = step if event else end - now
+        if stopped:
+            spent[PLANNED] += step
+            times[5] += step
+        else:
+            advance(step, share, tables, times, places, marks, spent, blame)
+        now = now + step if event else end
+        if not event:
+            if now >= toggle:
+                stopped = not stopped
+                toggle = now + (tables.planned if stopped else tables.every)
+            if now >= window:
+                clear(found[place], spent)
+                place, now, toggle = place + 1, 0.0, toggle - window
+            continue
+        draw = rng.random() * rate - mending * crewed
+        if draw < 0.0:
+            row = _repaired((draw + mending * crewed) / crewed, under, tables)
+            under[row] -= 1
+            down -= tables.nodes[row]
+        else:
+            row = pick_row(draw, up, share == 0.0, tables)
+            under[row] += tables.nodes[row] > 0 or tables.slowdown[row] > 1.0
+            counts[row, 0] += 1
+            down += tables.nodes[row]
+            inside = not tables.hot or tables.nodes[row] == 0 or rng.random() * up < 1.0
+            if inside and share > 0.0 and (tables.back[row] or tables.nodes[row] > 0):
+                strike(rng, row, tables, times, places, marks, spent, blame, counts)
+        share = speed_left(count_missing(down, tables), under, tables)
+        up = _can_fail(down, share == 0.0, tables)
+        failing = own * up + slow + (other if share > 0.0 else 0.0)
+        mending, crewed = _repairs(under, tables)

@@ -123,6 +123,8 @@ def rows(
     repair = np.array(
         [recovery.repair if d.component.repair is None else d.component.repair for d in domains], np.float64
     )
+    load, widest = float(rate @ (nodes * repair)), int(nodes.max(initial=1))
+    most = int(load + _SPREAD * np.sqrt(load * widest)) + 8 * widest + 1  # more missing nodes than occur
     survive = [[level.survival(d.component.level) for level in levels] for d in domains]
     job = Rows(
         rate=rate,
@@ -137,7 +139,7 @@ def rows(
         delay=_column(levels, "delay"),
         every=np.array((*chosen.every, 1), np.int64),
         interval=float(chosen.interval),
-        speed=recovery.speed(shape, _most_missing(rate, nodes, repair, shape.nodes)),
+        speed=recovery.speed(shape, min(shape.nodes, most)),
         total=shape.nodes,
         spares=spares,
         hot=recovery.hot,
@@ -162,14 +164,6 @@ def _missing(domains: Sequence[Domain], recovery: Recovery, shape: JobShape) -> 
 
 def _column(entries: Sequence[Any], name: str) -> NDArray[np.float64]:
     return np.array([getattr(entry, name) for entry in entries], dtype=np.float64)
-
-
-def _most_missing(
-    rate: NDArray[np.float64], nodes: NDArray[np.int64], repair: NDArray[np.float64], total: int
-) -> int:
-    """More missing nodes than occur: the mean, many standard deviations, and the widest failure eightfold."""
-    load, widest = float(rate @ (nodes * repair)), int(nodes.max(initial=1))
-    return min(total, int(load + _SPREAD * np.sqrt(load * widest)) + 8 * widest + 1)
 
 
 def causes_of(model: FailureModel, recovery: Recovery, shape: JobShape | None = None) -> tuple[Cause, ...]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_instance, require_int
+from relparallel._checks import require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement
 from relparallel.parallel.group_links import groups_of
 from relparallel.training._rows import Rows, rows
 from relparallel.training.checkpoint_policies import Checkpointing
-from relparallel.training.failures import Domain, FailureModel, groups_per_part
+from relparallel.training.failures import ComponentClass, FailureModel, groups_per_part
 from relparallel.training.recovery_policies import Recovery
 from relparallel.units import DAY
 
@@ -22,24 +21,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def groups_behind(placement: Placement, cluster: Cluster, level: str) -> dict[str, int]:
-    """Count the groups of a strategy that the worst-placed part of a level has ranks of.
+def groups_behind(placement: Placement, cluster: Cluster, part: ComponentClass) -> dict[str, int]:
+    """Groups with a rank behind the worst-placed part of a class, or a GPU that a counted part cuts off.
 
-    Notes
-    -----
-    Expert groups are runs of ``expert`` ranks along data and context. Sorting the groups behind every part,
-    O(GPUs log GPUs) for each kind of group.
-
-    References
-    ----------
-    Rank order: Narayanan et al. 2021, section 3.2.
+    Expert groups are runs of ``expert`` ranks along data and context (rank order of Narayanan et al. 2021,
+    section 3.2). O(GPUs log GPUs) for each kind of group.
     """
-    require_instance(Placement, placement=placement)
-    require_instance(Cluster, cluster=cluster)
-    placement.strategy.for_gpus(cluster.gpus)
-    width = cluster.gpus_per_part(level)
+    counted = part.parts is not None
+    width = len(part.gpus) if counted else cluster.gpus_per_part(part.level)
+    groups = {
+        "tensor groups": placement.tensor_groups, "stages": placement.stages, "replicas": placement.replicas,
+        "expert groups": groups_of(placement, "expert"), "shard groups": placement.shard_groups,
+    }  # fmt: skip
     return {"ranks": width} | {
-        name: int(groups_per_part(groups, width).max()) for name, groups in _groups(placement).items()
+        name: int(
+            np.isin(found, part.gpus).any(axis=1).sum() if counted else groups_per_part(found, width).max()
+        )
+        for name, found in groups.items()
     }
 
 
@@ -50,14 +48,8 @@ def consequences(
 
     Parameters
     ----------
-    model : FailureModel
-        With a placement.
-    checkpointing : Checkpointing
-        What can be gone back to.
-    recovery : Recovery
-        What the job does after a failure.
-    spares : int
-        Nodes held back.
+    model, checkpointing, recovery, spares : FailureModel, Checkpointing, Recovery, int
+        As for `goodput`.
 
     Returns
     -------
@@ -94,16 +86,23 @@ def consequences(
     place = model.placement
     assert place is not None  # its rows would have refused
     domains = [domain for domain in model.domains if domain.rate > 0]
-    behind = _behind(place, model.cluster, domains)
-    reading = _level_read(job)
+    known: dict[Any, dict[str, int]] = {}  # one for each level, and for each set of GPUs
+    parts = [d.component for d in domains]
+    places = [part.level if part.parts is None else part.gpus for part in parts]
+    for key, part in zip(places, parts, strict=True):
+        known[key] = known.get(key) or groups_behind(place, model.cluster, part)
+    behind = [known[key] for key in places]
+    gone = np.cumprod(np.column_stack([np.ones(job.rate.size), 1 - job.survive[:, :-1]]), axis=1)
+    reading = gone * job.survive  # probability that a failure reads a level: the first that survives, [i, l]
+    missing = np.maximum(job.nodes - job.spares, 0) if recovery.waits else job.nodes
     lost = np.where(job.back, (reading * _since_point(job)).sum(axis=1), 0.0)
     restart = job.restart_fixed + reading @ job.restart
-    stops = np.array([domain.component.stops for domain in domains], dtype=np.bool_)
+    stops = np.array([part.stops for part in parts], dtype=np.bool_)
     stopped = stops * (job.detection + np.where(job.back, restart, job.pause))
-    names = pd.Index([domain.component.name for domain in domains], name="class")
+    names = pd.Index([part.name for part in parts], name="class")
     harm = {
-        "level": [d.component.level for d in domains],
-        "effect": [d.component.effect for d in domains],
+        "level": [part.level for part in parts],
+        "effect": [part.effect for part in parts],
         "parts": [d.parts for d in domains],
         "per day": job.rate * DAY,
         **{key: [found[key] for found in behind] for key in (behind[0] if behind else {})},
@@ -112,43 +111,9 @@ def consequences(
         "goes back": job.back,
         "work lost / s": lost,
         "stopped / s": stopped,
-        "speed after": _speed_after(job, recovery),
+        "speed after": job.speed[np.minimum(missing, job.speed.size - 1)] / job.slowdown,
     }
     return pd.DataFrame(harm, index=names)
-
-
-def _groups(placement: Placement) -> dict[str, NDArray[np.int64]]:
-    """All kinds of groups, GPUs of one in a row."""
-    return {
-        "tensor groups": placement.tensor_groups,
-        "stages": placement.stages,
-        "replicas": placement.replicas,
-        "expert groups": groups_of(placement, "expert"),
-        "shard groups": placement.shard_groups,
-    }
-
-
-def _behind(placement: Placement, cluster: Cluster, domains: Sequence[Domain]) -> list[dict[str, int]]:
-    """`groups_behind` of every domain; of counted parts, groups with one of the GPUs that they cut off."""
-    parts = [d.component for d in domains]
-    levels = {entry.level for entry in parts if entry.parts is None}
-    known = {level: groups_behind(placement, cluster, level) for level in levels}
-    listed = {
-        entry.gpus: {"ranks": len(entry.gpus)} | {
-            name: int(np.isin(groups, entry.gpus).any(axis=1).sum())
-            for name, groups in _groups(placement).items()
-        }
-        for entry in parts
-        if entry.parts is not None
-    }  # fmt: skip
-    return [known[entry.level] if entry.parts is None else listed[entry.gpus] for entry in parts]
-
-
-def _level_read(job: Rows) -> NDArray[np.float64]:
-    """Probability that a failure reads a level: the first that survives, [i, l]."""
-    gone = np.cumprod(np.column_stack([np.ones(job.rate.size), 1 - job.survive[:, :-1]]), axis=1)
-    read: NDArray[np.float64] = gone * job.survive
-    return read
 
 
 def _since_point(job: Rows) -> NDArray[np.float64]:
@@ -160,9 +125,3 @@ def _since_point(job: Rows) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):
         mean: NDArray[np.float64] = 1 / rate - apart / np.expm1(rate * apart)
     return mean
-
-
-def _speed_after(job: Rows, recovery: Recovery) -> NDArray[Any]:
-    """Share of the throughput until the repair, when the job runs again."""
-    missing = np.maximum(job.nodes - job.spares, 0) if recovery.waits else job.nodes
-    return np.asarray(job.speed[np.minimum(missing, job.speed.size - 1)] / job.slowdown)

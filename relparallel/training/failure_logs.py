@@ -118,12 +118,9 @@ class FailureLog:
 
     def classes(self) -> tuple[ComponentClass, ...]:
         """Classes of a failure model: nodes that stop, at the rate and with the mean repair of each cause."""
-        watched = self.watched - float(self.start[0])
-        if watched <= 0:
-            raise ValueError(f"start must hold failures at two moments, got {len(self.start)} row(s)")
         return tuple(
             ComponentClass(
-                name=str(cause), level="node", rate=int(hit.sum()) / (self.population * watched),
+                name=str(cause), level="node", rate=self.rate * int(hit.sum()) / len(hit),
                 repair=float(self.repairs[hit].mean()),
             )
             for cause in np.unique(self.cause)
@@ -211,7 +208,7 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
     if records.columns.duplicated().any():
         twice = records.columns[records.columns.duplicated()][0]
         raise ValueError(f"records must have every column once, got {twice!r} twice")
-    table = records[list(COLUMNS)].apply(_numbers)
+    table = records[list(COLUMNS)].map(_number).astype(np.float64)
     _refuse_row(records, table.isna().any(axis=1) | (table.abs() == np.inf).any(axis=1), "numbers")
     _refuse_row(records, ~table["node"].isin(range(nodes)), f"nodes in 0 … {nodes - 1}")
     _refuse_row(records, table["start"] < 0, "starts >= 0")
@@ -222,12 +219,8 @@ def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:
     return records
 
 
-def _numbers(column: pd.Series) -> pd.Series:
-    """The same numbers as float64, NaN for anything else."""
-    return column.map(_number).astype(np.float64)
-
-
 def _number(entry: Any) -> float:
+    """The number as a float, NaN for anything else."""
     return float(entry) if isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_)) else np.nan
 
 

@@ -3,25 +3,22 @@
 Published runs count only where a count or a rate is given with the parts and the time that it belongs to.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
-from types import MappingProxyType
 from typing import Any, Final
 
 from relparallel._checks import require_choice, require_instance, require_int
 from relparallel.hardware import Cluster, ComponentRate, ComponentRates, llama3_interruptions
 from relparallel.parallel import Placement, Strategy
 from relparallel.parallel.round_plans import RoundPlan
-from relparallel.published import Fact, facts
+from relparallel.published import facts, shipped_rows
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate, require_time
 from relparallel.training.failure_logs import FailureLog
 from relparallel.training.failures import ComponentClass, FailureModel
 from relparallel.training.network_failures import NetworkImpact, network_bounds, network_impact, plan_impact
 from relparallel.training.network_parts import outside
-from relparallel.units import DAY
+from relparallel.units import DAY, HOUR
 from relparallel.workload import Transformer
 
 HARDWARE: Final = "hardware"
@@ -53,8 +50,8 @@ def failure_model(
     strategy, placement : Strategy, Placement, optional
         How it is split, filling the cluster, and which GPU runs which rank (the default order).
     rates : str, ComponentRates, FailureLog or tuple of ComponentClass
-        One of `RATES`, a failure table, a failure log (`FailureLog.classes`), or the classes themselves; the
-        last two count nothing of the network.
+        A published table ("llama3", "rsc1", "rsc2", "opt175b", "bloom", "glm130b", "mpt7b"), a table, a log
+        (`FailureLog.classes`), or the classes themselves; the last two count nothing of the network.
     workload, global_batch : Transformer, int, optional
         What is trained, and sequences of a step: the slowdown of a part is that of the step
         (`network_impact`). Without it a bound, 1/(share of bandwidth left to the groups that lose most).
@@ -98,12 +95,12 @@ def failure_model(
     place = Placement(strategy=strategy) if placement is None else placement
     if require_instance(Placement, placement=place).strategy != strategy:
         raise ValueError(f"placement must place the strategy {strategy}, got one of {place.strategy}")
-    rates = rates.classes() if isinstance(rates, FailureLog) else rates
-    table = None if isinstance(rates, tuple) else _table(rates)
-    if table is None:
-        base = FailureModel(classes=rates, cluster=home, placement=place)  # type: ignore[arg-type]
+    known = rate_table(rates)
+    table = None if isinstance(known, tuple) else known
+    if isinstance(known, tuple):
+        base = FailureModel(classes=known, cluster=home, placement=place)
     else:
-        base = FailureModel.from_rates(table, home, place)
+        base = FailureModel.from_rates(known, home, place)
     if isinstance(topology, Cluster):
         extras = {"workload": workload, "cluster": cluster, "global_batch": global_batch,
                   "network_rates": network_rates, "repair": repair, "plan": plan}  # fmt: skip
@@ -112,10 +109,9 @@ def failure_model(
                 raise ValueError(f"{name} must be left out unless topology is a Topology, got {value!r}")
         return base
     impact = _impact(workload, place, home, global_batch, topology, plan)
-    names = [part.name for part in impact.parts]
-    times: dict[str, Any] = dict.fromkeys(names, repair)
+    times: dict[str, Any] = dict.fromkeys((part.name for part in impact.parts), repair)
     if isinstance(repair, Mapping):
-        times = _by_part(repair, "repair", names, topology)
+        times = _by_part(repair, "repair", [*times], topology)
     by_part = _rates_by_part(network_rates, table, impact, topology, home)
     parts = tuple(
         replace(
@@ -214,79 +210,25 @@ def _cluster(topology: Any, gpus: int, given: Any) -> Cluster:
     return given or Cluster(nodes=gpus // node, gpus_per_node=node)
 
 
-def _table(rates: Any) -> ComponentRates:
-    """A failure table by name, or as given."""
-    if isinstance(rates, str):
-        return RATES[require_choice(tuple(RATES), rates=rates)]()
-    return require_instance(ComponentRates, rates=rates)  # type: ignore[no-any-return]
+def rate_table(rates: Any) -> ComponentRates | tuple[ComponentClass, ...]:
+    """A failure table by name or as given, or the classes of a log or as given.
 
-
-def _fact(row: str) -> Fact:
-    return facts("training-reliability")[row]
-
-
-def _numbers(row: str, pattern: str) -> tuple[float, ...]:
-    """Numbers in what a row says about its circumstances."""
-    found = re.search(pattern, _fact(row).inputs_text)
-    assert found is not None  # the rows are shipped with the package
-    return tuple(float(number) for number in found.groups())
-
-
-def _one_cause(
-    row: str, cause: str, category: str, events: float, parts: float, days: float
-) -> ComponentRates:
-    """A table of one cause."""
-    level = "gpu" if category == "GPU" else "node"
-    entry = ComponentRate(
-        cause=cause, category=category, level=level, events=round(events), components=round(parts),
-        duration=days * DAY,
+    By name: Llama-3 (18 causes); RSC-1 and RSC-2 of Meta, OPT-175B, GLM-130B and MPT-7B (all hardware of a
+    node together); BLOOM (GPUs). Only Llama-3 has published failures of the job's software with their number.
+    """
+    if isinstance(rates, FailureLog):
+        return rates.classes()
+    if not isinstance(rates, str):
+        return require_instance((ComponentRates, tuple), rates=rates)  # type: ignore[no-any-return]
+    rows = {row["name"]: row for row in shipped_rows("failure_tables.csv")}
+    if require_choice(("llama3", *rows), rates=rates) == "llama3":
+        return llama3_interruptions()
+    row = rows[rates]
+    cause = ComponentRate(
+        cause=row["cause"], category=row["category"], level=row["level"], events=int(row["events"]),
+        components=int(row["components"]), duration=float(row["hours"]) * HOUR,
     )  # fmt: skip
-    return ComponentRates(source=_fact(row).source, causes=(entry,))
-
-
-def _per_thousand_node_days(row: str) -> ComponentRates:
-    """A published rate per 1,000 node-days, as the count in 100,000 node-days."""
-    return _one_cause(row, "Hardware of a node", HARDWARE, 100 * float(_fact(row).value_text), 1000, 100)
-
-
-def _bloom() -> ComponentRates:
-    nodes = int(_fact("BLM-001").inputs["nodes"])
-    return _one_cause("BLM-003", "GPU", "GPU", float(_fact("BLM-003").value_text), nodes * _NODE, 7)
-
-
-def _glm130b() -> ComponentRates:
-    first, last = re.findall(r"(?:\d{4}-)?(\d\d-\d\d \d\d:\d\d)", _fact("GLM-002").inputs_text)[:2]
-    year = _fact("GLM-002").inputs_text[:4]
-    begin, end = (datetime.strptime(f"{year}-{when}", "%Y-%m-%d %H:%M") for when in (first, last))
-    events, nodes = float(_fact("GLM-002").value_text), float(_fact("GLM-001").value_text.split("/")[0])
-    return _one_cause("GLM-002", "Node", HARDWARE, events, nodes, (end - begin).total_seconds() / DAY)
-
-
-def _mpt7b() -> ComponentRates:
-    nodes, days, events = _numbers("MPT-001", r"(\d+) nodes\), ([\d.]+) days, (\d+) hardware failures")
-    return _one_cause("MPT-001", "Hardware of a node", HARDWARE, events, nodes, days)
-
-
-def _opt175b() -> ComponentRates:
-    counted = r"(\d+) manual \+ (\d+) automatic; (\d+) instances x (\d+) d"
-    manual, automatic, nodes, days = _numbers("OPTM-007", counted)
-    return _one_cause("OPTM-007", "Hardware of a node", HARDWARE, manual + automatic, nodes, days)
-
-
-RATES: Final[Mapping[str, Callable[[], ComponentRates]]] = MappingProxyType(
-    {
-        "llama3": llama3_interruptions,
-        "rsc1": lambda: _per_thousand_node_days("RSC-001"),
-        "rsc2": lambda: _per_thousand_node_days("RSC-002"),
-        "opt175b": _opt175b,
-        "bloom": _bloom,
-        "glm130b": _glm130b,
-        "mpt7b": _mpt7b,
-    }
-)
-"""Failure tables by name: Llama-3 (18 causes), Meta's clusters RSC-1 and RSC-2, OPT-175B, GLM-130B and MPT-7B
-(all hardware of a node together), BLOOM (GPUs). No job of any but Llama-3 has published failures of its
-software with their number."""
+    return ComponentRates(source=facts("training-reliability")[row["fact"]].source, causes=(cause,))
 
 
 def published_network_rates() -> dict[str, float]:

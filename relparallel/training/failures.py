@@ -25,7 +25,8 @@ from relparallel._checks import (
     require_int,
     whole,
 )
-from relparallel.hardware import LEVELS, Cluster, ComponentRates
+from relparallel.hardware import Cluster, ComponentRates
+from relparallel.hardware.cluster import LEVELS
 from relparallel.parallel import Placement
 from relparallel.training._arguments import FASTEST, LONGEST
 from relparallel.units import DAY, HOUR

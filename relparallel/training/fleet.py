@@ -35,9 +35,7 @@ class FleetStudy:
     """Replications of a job on a fleet."""
 
     failures: NDArray[np.int64]  # of each replication
-    buckets: (
-        pd.DataFrame
-    )  # seconds of work, recovery, selection, preemption and stall; they add up to its length
+    buckets: pd.DataFrame  # seconds of each of `BUCKETS`; they add up to its length
 
     @property
     def total_time(self) -> NDArray[np.float64]:
@@ -59,53 +57,27 @@ class FleetStudy:
 class Fleet:
     """A job and the servers it may use; the defaults are those of AIReSim.
 
-    Parameters
-    ----------
-    servers, standbys, working_pool, spare_pool : int
-        Servers J that the job needs; further ones that it keeps ready, at least 1; all that are there for it,
-        at least J + standbys; servers that do other work and can be pre-empted.
-    work : float
-        Length of the job without failures [s].
-    failure_rate, bad_share, bad_factor : float
-        Failures lam per second of a good server that works for the job; share of bad servers at the
-        beginning; their further failures, in units of lam.
-    recovery, selection, preemption : float
-        Standstill after a failure, at a host selection, and for each spare [s].
-    automatic_repair, manual_repair : float
-        Mean times of the two repairs, exponential [s].
-    to_manual, automatic_fails, manual_fails : float
-        Probabilities that the automatic repair hands a server on, and that a repair leaves a bad server bad.
-    diagnosed, misdiagnosed : float
-        Probability that a failure sends a server to repair, and that it is another one of the job's servers.
-
-    References
-    ----------
     AIReSim, github.com/karthikp-ubc/airesim, parameters of its table 1.
-
-    Examples
-    --------
-    >>> round(Fleet().expected_failures)
-    11170
     """
 
-    servers: int = whole(at_least=1, at_most=MOST_SERVERS, default=4096)
-    work: float = real(at_least=SHORTEST, at_most=LONGEST, default=256 * DAY)
-    standbys: int = whole(at_least=1, at_most=MOST_SERVERS, default=16)
-    working_pool: int = 4160
-    spare_pool: int = whole(at_least=0, at_most=MOST_SERVERS, default=200)
-    failure_rate: float = real(at_least=0, at_most=FASTEST, default=0.01 / DAY)
-    bad_share: float = real(at_least=0, at_most=1, default=0.15)
-    bad_factor: float = real(at_least=0, at_most=1e6, default=5.0)
-    recovery: float = real(at_least=0, at_most=LONGEST, default=20 * MINUTE)
-    selection: float = real(at_least=0, at_most=LONGEST, default=3 * MINUTE)
-    preemption: float = real(at_least=0, at_most=LONGEST, default=20 * MINUTE)
-    automatic_repair: float = real(at_least=SHORTEST, at_most=LONGEST, default=120 * MINUTE)
-    manual_repair: float = real(at_least=SHORTEST, at_most=LONGEST, default=2 * DAY)
-    to_manual: float = real(at_least=0, at_most=1, default=0.80)
-    automatic_fails: float = real(at_least=0, at_most=1, default=0.40)
+    servers: int = whole(at_least=1, at_most=MOST_SERVERS, default=4096)  # that the job needs, J
+    work: float = real(at_least=SHORTEST, at_most=LONGEST, default=256 * DAY)  # without failures [s]
+    standbys: int = whole(at_least=1, at_most=MOST_SERVERS, default=16)  # kept ready
+    working_pool: int = 4160  # all that are there for the job
+    spare_pool: int = whole(at_least=0, at_most=MOST_SERVERS, default=200)  # can be pre-empted
+    failure_rate: float = real(at_least=0, at_most=FASTEST, default=0.01 / DAY)  # lam of good ones [1/s]
+    bad_share: float = real(at_least=0, at_most=1, default=0.15)  # of servers, at the beginning
+    bad_factor: float = real(at_least=0, at_most=1e6, default=5.0)  # f, their further failures in lam
+    recovery: float = real(at_least=0, at_most=LONGEST, default=20 * MINUTE)  # standstill of a failure [s]
+    selection: float = real(at_least=0, at_most=LONGEST, default=3 * MINUTE)  # of a host selection [s]
+    preemption: float = real(at_least=0, at_most=LONGEST, default=20 * MINUTE)  # for each spare [s]
+    automatic_repair: float = real(at_least=SHORTEST, at_most=LONGEST, default=120 * MINUTE)  # mean [s]
+    manual_repair: float = real(at_least=SHORTEST, at_most=LONGEST, default=2 * DAY)  # mean [s]
+    to_manual: float = real(at_least=0, at_most=1, default=0.80)  # handed on by the automatic repair
+    automatic_fails: float = real(at_least=0, at_most=1, default=0.40)  # leaves a bad server bad
     manual_fails: float = real(at_least=0, at_most=1, default=0.20)
-    diagnosed: float = real(at_least=0, at_most=1, default=1.0)
-    misdiagnosed: float = real(at_least=0, at_most=1, default=0.0)
+    diagnosed: float = real(at_least=0, at_most=1, default=1.0)  # that a failure sends a server to repair
+    misdiagnosed: float = real(at_least=0, at_most=1, default=0.0)  # and that it is another of the job's
 
     def __post_init__(self) -> None:
         require_int(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
-from relparallel.parallel import StepTime
+from relparallel.parallel.step_time import StepTime
 from relparallel.training._arguments import require_time
 from relparallel.training._rows import STANDING, Rows, rows, shape_of
 from relparallel.training.checkpoint_policies import Cause, Checkpointing

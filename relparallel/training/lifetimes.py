@@ -35,19 +35,6 @@ Ages: TypeAlias = Any  # "stationary", "new" or an array of ages [s]
 class Lifetime:
     """Distribution of the life of a part; made by `exponential`, `weibull`, `lognormal` or `empirical`.
 
-    Parameters
-    ----------
-    kind : {0, 1, 2}
-        Weibull (exponential included), lognormal, or drawn from observed lives.
-    mean : float
-        Mean life m [s].
-    shape : float
-        Weibull shape k, or sigma of the logarithm; 1 where lives are observed ones.
-    lives : numpy.ndarray
-        Observed lives [s], sorted; empty for the other distributions.
-
-    Notes
-    -----
     Weibull: S(t) = exp(-(t/s)^k), m = s Gamma(1 + 1/k). Lognormal: S(t) = Phi((mu - ln t)/sigma),
     m = exp(mu + sigma^2/2). O(1) per life, with observed lives O(log of their number).
 
@@ -58,9 +45,9 @@ class Lifetime:
     """
 
     kind: int = whole(at_least=WEIBULL, at_most=EMPIRICAL)
-    mean: float = real(at_least=SHORTEST, at_most=LONGEST)
-    shape: float = real(above=0.0, at_most=100.0, default=1.0)
-    lives: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
+    mean: float = real(at_least=SHORTEST, at_most=LONGEST)  # m [s]
+    shape: float = real(above=0.0, at_most=100.0, default=1.0)  # Weibull's k, or sigma of the logarithm
+    lives: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)  # observed [s]
 
     def __post_init__(self) -> None:
         lives = np.empty(0)
@@ -211,34 +198,10 @@ def fleet_failures(
     ages: Ages = "stationary",
     replications: int = 100,
 ) -> NDArray[np.int64]:
-    """Count the failures of parts that are replaced at once by new ones.
+    """Failures of parts that are replaced at once by new ones, in each of some repetitions.
 
-    Parameters
-    ----------
-    lifetime, parts : Lifetime, int
-        Distribution of the life of a part, and how many run.
-    horizon : float
-        Time watched [s].
-    rng, replications : numpy.random.Generator, int
-        Source of randomness; independent repetitions.
-    ages : {"stationary", "new"} or array
-        State of the fleet at the beginning; array: one age per part [s].
-
-    Returns
-    -------
-    numpy.ndarray
-        Failures, shape (replications,); n horizon / m on average from the stationary state, whatever the
-        distribution. O(failures).
-
-    References
-    ----------
-    Cox, "Renewal Theory", 1962, chapters 4 and 5.
-
-    Examples
-    --------
-    >>> life, rng = Lifetime.weibull(mean=100.0, shape=0.7), np.random.default_rng(1)
-    >>> bool(abs(fleet_failures(life, 256, 60.0, rng).mean() - 153.6) < 5)
-    True
+    From the stationary state n horizon / m on average, whatever the distribution (Cox, "Renewal Theory",
+    1962, chapters 4 and 5). O(failures).
     """
     require_instance(Lifetime, lifetime=lifetime)
     require_int(parts=parts, replications=replications, at_least=1, at_most=MOST_PARTS)

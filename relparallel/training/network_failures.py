@@ -19,9 +19,8 @@ from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.parallel.flows import PairFlows, Wiring
-from relparallel.parallel.group_links import group_links, groups_of
+from relparallel.parallel.group_links import communicating, group_links, groups_of
 from relparallel.parallel.round_plans import RoundPlan
-from relparallel.parallel.slowdowns import communicating
 from relparallel.parallel.step_time import slowed_step
 from relparallel.topology import Topology
 from relparallel.training._arguments import require_rate
@@ -48,8 +47,7 @@ class NetworkImpact:
         import pandas as pd
 
         rows = [
-            (part.name, part.count, part.effect, len(part.stopped), part.slowdown, part.slowest, part.left)
-            for part in self.parts
+            (p.name, p.count, p.effect, len(p.stopped), p.slowdown, p.slowest, p.left) for p in self.parts
         ]
         columns = ["part", "count", "effect", "GPUs cut off", "slowdown", "slowest groups", "bandwidth left"]
         return pd.DataFrame(rows, columns=columns)
@@ -264,7 +262,9 @@ class WiredJob:
             if abs(bandwidth - has[degree]) > _NOISE * has[degree]:
                 has[degree] = bandwidth
         if apart.size:
-            return NetworkPart(name=part.name, count=1, stopped=self.gpus_of(apart), left=0.0)
+            first = np.searchsorted(self.network.hosts, apart)[:, None] * self.share
+            gpus = np.sort((first + np.arange(self.share)).ravel())
+            return NetworkPart(name=part.name, count=1, stopped=tuple(gpus.tolist()), left=0.0)
         left = {degree: min(has[degree] / self.usual[degree], 1.0) for degree in has if has[degree] < np.inf}
         slowest = min(left, key=left.__getitem__, default="")
         share = left.get(slowest, 1.0)
@@ -272,12 +272,6 @@ class WiredJob:
         return NetworkPart(
             name=part.name, count=1, slowdown=slowdown, slowest=slowest if share < 1 else "", left=share
         )
-
-    def gpus_of(self, nodes: Ints) -> tuple[int, ...]:
-        """GPUs of the job at some hosts."""
-        place = np.searchsorted(self.network.hosts, nodes)
-        gpus = np.sort((place[:, None] * self.share + np.arange(self.share)).ravel())
-        return tuple(gpus.tolist())
 
     def harm(self, part: NetworkPart) -> tuple[Any, ...]:
         """What tells two kinds of one name apart."""

@@ -4,81 +4,39 @@ A checkpointed job lives through the gaps between recorded failures; an elastic 
 cluster of spot instances had. Nothing is drawn at random.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import LONGEST, require_time
 from relparallel.training.failure_readers import CLOCKS, read_rows
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 Times = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceReplay:
-    """Where the time of a job went on a recorded trace, as shares of it.
+    """Where the time of a job went on a recorded trace, as shares of it that sum to 1."""
 
-    Parameters
-    ----------
-    interval : float
-        Work between two checkpoints [s].
-    productive, checkpoint, lost, restart : float
-        Saved work; checkpoints; work that a failure undid; restarts. They sum to 1.
-
-    Examples
-    --------
-    >>> replay_gaps([1000.0, 250.0], interval=100.0, checkpoint=10.0, restart=50.0).productive
-    0.72
-    """
-
-    interval: float
-    productive: float
+    interval: float  # work between two checkpoints [s]
+    productive: float  # saved work
     checkpoint: float
-    lost: float
+    lost: float  # work that a failure undid
     restart: float
 
 
 def replay_gaps(
     gaps: Sequence[float] | Times, interval: float, checkpoint: float, restart: float
 ) -> TraceReplay:
-    """Run a job with checkpoints through recorded times between failures.
+    """Run a job with checkpoints through recorded times between failures, positive [s].
 
-    Parameters
-    ----------
-    gaps : array
-        Times between failures, positive [s].
-    interval : float
-        Work between two checkpoints W [s].
-    checkpoint, restart : float
-        Standstill of one checkpoint C and of one restart R [s].
-
-    Returns
-    -------
-    TraceReplay
-        Shares of the whole time.
-
-    Notes
-    -----
-    A gap g holds floor((g - R) / (W + C)) whole segments, none if g < R; the rest is lost. O(n).
-
-    References
-    ----------
-    The accounting of Daly 2006 on whole segments, without his distribution of failures.
-
-    Examples
-    --------
-    >>> replay_gaps([3600.0], interval=600.0, checkpoint=60.0, restart=300.0).lost
-    0.0
+    A gap g holds floor((g - R) / (W + C)) whole segments, none if g < R; the rest is lost (the accounting of
+    Daly 2006 on whole segments, without his distribution of failures). O(n).
     """
     recorded = _recorded(gaps)
     require_time(positive=True, single=True, interval=interval)
@@ -95,30 +53,11 @@ def replay_gaps(
 
 
 def best_replay(gaps: Sequence[float] | Times, checkpoint: float, restart: float) -> TraceReplay:
-    """Find the checkpoint interval that would have been best on a recorded trace: hindsight, exact.
+    """Replay at the checkpoint interval that would have been best on a recorded trace: hindsight, exact.
 
-    Parameters
-    ----------
-    gaps : array
-        Times between failures, positive [s].
-    checkpoint, restart : float
-        C, positive, and R [s].
-
-    Returns
-    -------
-    TraceReplay
-        The replay at the best interval.
-
-    Notes
-    -----
     A gap holds its k-th segment while W <= (g - R)/k - C =: b. Saved work is W times the number of such
     bounds at or above W, so its maximum lies at a bound: the j-th largest one saves j b_j. There are at most
     sum(g)/C bounds; O(b log b) for b of them.
-
-    Examples
-    --------
-    >>> best_replay([1000.0, 250.0], checkpoint=10.0, restart=50.0).interval  # doctest: +ELLIPSIS
-    179.99...
     """
     recorded = _recorded(gaps)
     require_time(single=True, checkpoint=checkpoint, restart=restart)
@@ -130,8 +69,10 @@ def best_replay(gaps: Sequence[float] | Times, checkpoint: float, restart: float
     number = np.arange(most.sum()) - np.repeat(np.cumsum(most) - most, most) + 1
     bounds = np.sort(np.repeat(room, most) / number - checkpoint)[::-1]
     best = float(bounds[np.argmax(bounds * np.arange(1, len(bounds) + 1))])
+    if best <= 0:
+        raise ValueError(f"gaps must leave room for work, got a best interval of {best:g} s")
     # The bound itself: rounding must not push the last segment out of its gap.
-    return replay_gaps(recorded, float(best * (1 - 1e-12)), checkpoint, restart) if best > 0 else _none(best)
+    return replay_gaps(recorded, float(best * (1 - 1e-12)), checkpoint, restart)
 
 
 def _recorded(gaps: Sequence[float] | Times) -> Times:
@@ -142,34 +83,15 @@ def _recorded(gaps: Sequence[float] | Times) -> Times:
     return recorded
 
 
-def _none(best: float) -> TraceReplay:
-    raise ValueError(f"gaps must leave room for work, got a best interval of {best:g} s")
-
-
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class SpotTrace:
     """Size of a cluster over time.
 
-    Parameters
-    ----------
-    time : array [n]
-        Moments of change [s], in order; the last one ends the trace.
-    size : array of int [n]
-        Nodes from this moment on.
-
-    Notes
-    -----
     Of several sizes at one moment the last one counts from there on; each step of them is a change.
-
-    Examples
-    --------
-    >>> trace = SpotTrace(time=[0.0, 60.0, 180.0], size=[8, 6, 7])
-    >>> trace.preemptions, trace.nodes_lost, trace.mean_size
-    (1, 2, 6.666666666666667)
     """
 
-    time: Times
-    size: NDArray[np.int64]
+    time: Times  # moments of change [s], in order; the last one ends the trace
+    size: NDArray[np.int64]  # nodes from this moment on
 
     def __post_init__(self) -> None:
         time = np.atleast_1d(require_real(time=self.time, at_least=-LONGEST, at_most=LONGEST))
@@ -178,16 +100,15 @@ class SpotTrace:
             raise ValueError(
                 f"size must have one entry for each time {self.time!r:.60}, got {self.size!r:.60}"
             )
-        for name, column in (("time", time), ("size", size)):
-            if (bad := column < 0).any():
-                row = int(bad.argmax())
-                raise ValueError(f"{name} must be at least 0, got {column[row]:g} in row {row + 1}")
-        if (late := np.diff(time) < 0).any():
-            row = int(late.argmax()) + 1
-            raise ValueError(f"time must not go back, got {time[row]:g} s in row {row + 1}")
-        if (part := size % 1 > 0).any():
-            row = int(part.argmax())
-            raise ValueError(f"size must be whole numbers of nodes, got {size[row]:g} in row {row + 1}")
+        for wrong, name, column, wanted in (
+            (time < 0, "time", time, "at least 0"),
+            (size < 0, "size", size, "at least 0"),
+            (np.diff(time, prepend=-np.inf) < 0, "time", time, "no earlier than the one before"),
+            (size % 1 > 0, "size", size, "whole numbers of nodes"),
+        ):
+            if wrong.any():
+                row = int(wrong.argmax())
+                raise ValueError(f"{name} must be {wanted}, got {column[row]:g} in row {row + 1}")
         object.__setattr__(self, "time", time)
         object.__setattr__(self, "size", size.astype(np.int64))
 
@@ -209,35 +130,11 @@ class SpotTrace:
 
 
 def read_spot_trace(path: str | PathLike[str], clock: str = "s") -> SpotTrace:
-    r"""Read a trace of the size of a cluster of spot instances: time and size, without a header.
+    """Trace of the size of a cluster of spot instances: time and size, without a header.
 
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    clock : {"s", "min", "h", "d"}
-        Unit of its times.
-
-    Returns
-    -------
-    SpotTrace
-        All rows of the file.
-
-    References
-    ----------
-    Thorpe et al., "Bamboo: Making Preemptible Instances Resilient for Affordable Training of Large DNNs",
-    NSDI 2023.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "trace.csv"
-    >>> _ = path.write_text("0,8\n1.5,7\n2,8\n")
-    >>> read_spot_trace(path, clock="h").time.tolist()
-    [0.0, 5400.0, 7200.0]
+    Times in a unit: s, min, h or d. Format of Thorpe et al., "Bamboo: Making Preemptible Instances Resilient
+    for Affordable Training of Large DNNs", NSDI 2023.
     """
-    import pandas as pd
-
     require_choice(tuple(CLOCKS), clock=clock)
     table = pd.DataFrame(read_rows(path), dtype=str)
     read = table.apply(pd.to_numeric, errors="coerce")
@@ -256,44 +153,14 @@ def replay_sizes(
     speeds: Mapping[str, Sequence[float] | Times],
     pause: Mapping[str, float] | None = None,
 ) -> pd.DataFrame:
-    """Throughput that recovery policies reach on a trace of the size of a cluster.
+    """Throughput that recovery policies reach on a trace of the size of a cluster (Thorpe et al., section 6).
 
-    Parameters
-    ----------
-    trace : SpotTrace
-        The record.
-    nodes : int
-        Nodes of the whole job; more of them are idle.
-    speeds : mapping of str to array
-        For each policy the share of full throughput with 0, 1, ... nodes missing (`Recovery.speed`); zero
-        beyond the last entry.
-    pause : mapping of str to float, optional
-        For each policy the standstill after a change of size [s]: it goes back to a checkpoint, or forms
-        pipelines anew. Zero where not named.
-
-    Returns
-    -------
-    pandas.DataFrame
-        For each policy: throughput as share of that of the whole job all the time; throughput per node and
-        time that the trace offers, in the same unit; share of time without progress, and in pauses.
-
-    Notes
-    -----
-    A pause ends early when the next change comes; changes among sizes of at least ``nodes`` cost nothing.
-    O(rows) for each policy.
-
-    References
-    ----------
-    Thorpe et al., NSDI 2023, section 6.
-
-    Examples
-    --------
-    >>> trace = SpotTrace(time=[0.0, 60.0, 120.0], size=[4, 3, 4])
-    >>> replay_sizes(trace, 4, {"stop": [1.0], "drop": [1.0, 0.5, 0.5]}, {"drop": 6.0})["throughput"].tolist()
-    [0.5, 0.725]
+    ``speeds``: for each policy the share of full throughput with 0, 1, ... nodes missing (`Recovery.speed`);
+    zero beyond the last entry. ``pause``: the standstill after a change of size [s], zero where not named; it
+    ends early when the next change comes, and changes among sizes of at least ``nodes`` cost nothing.
+    A row for each policy: throughput as share of that of the whole job all the time; throughput per node and
+    time that the trace offers, in the same unit; share of time without progress, and in pauses.
     """
-    import pandas as pd
-
     require_instance(SpotTrace, trace=trace)
     require_int(nodes=nodes, at_least=1, at_most=10**7)
     if not isinstance(speeds, Mapping) or not speeds:

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
-from relparallel.parallel import StepTime
+from relparallel.parallel.step_time import StepTime
 from relparallel.sweep import map_chunks, spawn_streams
 from relparallel.training._arguments import require_single, require_time
-from relparallel.training._count_kernel import run_counts
 from relparallel.training._identity_kernel import new_nodes, run_identities
-from relparallel.training._job_kernel import PLACES, TIMES, Tables, new_marks
+from relparallel.training._job_kernel import PLACES, TIMES, Tables, new_marks, run_counts
 from relparallel.training._rows import Rows, rows
 from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.failure_logs import check_records
@@ -77,16 +76,8 @@ def simulate(
 
     Parameters
     ----------
-    model : FailureModel
-        What fails, with a placement.
-    step_time : StepTime or float
-        Time of a step with everything up [s].
-    checkpointing : Checkpointing
-        What can be gone back to; an open interval is the optimal one.
-    recovery : Recovery
-        What the job does after a failure.
-    spares : int
-        Nodes held back.
+    model, step_time, checkpointing, recovery, spares : FailureModel, StepTime, Checkpointing, Recovery, int
+        As for `goodput`.
     years : float
         Simulated time, shared by the replications; whole horizons are simulated.
     rng : numpy.random.Generator
@@ -103,16 +94,10 @@ def simulate(
         Repairs that go on at once, on counts; parts share them evenly. As many as needed where omitted.
     records : pandas.DataFrame, optional
         Failures to replay besides those of the model: columns node, start and end [s].
-    planned : float
-        Share of the time in planned stops, once a week; nothing fails meanwhile.
-    tokens_per_step : float, optional
-        Tokens of a global batch.
-    horizon : float
-        Length of the runs that the percentiles are for [s].
-    replications : int
-        Independent repetitions, at least 2.
-    executor : concurrent.futures.Executor, optional
-        Where the replications run; it does not change the result.
+    planned, tokens_per_step, horizon : float
+        As for `goodput`. Planned stops come once a week; nothing fails meanwhile.
+    replications, executor : int, concurrent.futures.Executor
+        Independent repetitions, at least 2, and where they run, which does not change the result.
 
     Returns
     -------
@@ -145,7 +130,7 @@ def simulate(
     >>> bool(0.9 < report.mean < 0.92)
     True
     """
-    _check(step_time, years, level, planned, horizon, replications)
+    step = _check(step_time, years, level, planned, horizon, replications)
     _check_level(level, ages, crews, {"lifetimes": lifetimes, "repairs": repairs, "records": records})
     require_rng(rng=rng)
     if tokens_per_step is not None:
@@ -161,26 +146,29 @@ def simulate(
         raise ValueError(
             f"years must be >= {replications * horizon / YEAR:g} for {replications} horizons, got {years!r}"
         )
+    rate = float(table.rate[table.nodes == 1].sum()) / table.total
+    life = (lifetimes or Lifetime.exponential(1.0)).scaled(min(1 / max(rate, 1e-300), LONGEST_LIFE))
     run = _Run(
         tables=_tables(table, crews, planned), window=float(horizon), windows=windows, skipped=skipped,
-        lifetime=_node_life(table, lifetimes) if level == "identity" else None,
-        repair=(repairs or Lifetime.exponential(1.0)).scaled(1.0), ages=ages, record=record,
+        lifetime=life if level == "identity" else None, ages=ages, record=record,
+        repair=(repairs or Lifetime.exponential(1.0)).scaled(1.0),
     )  # fmt: skip
     found = map_chunks(partial(_replicate, run), spawn_streams(rng, replications), executor)
-    return _report(found, run, model, names, table, _seconds(step_time), spares, tokens_per_step)
+    return _report(found, run, model, names, table, step, spares, tokens_per_step)
 
 
-def _check(step_time: Any, years: Any, level: Any, planned: Any, horizon: Any, replications: Any) -> None:
-    """Refuse what is out of range."""
+def _check(step_time: Any, years: Any, level: Any, planned: Any, horizon: Any, replications: Any) -> float:
+    """Refuse what is out of range; seconds of a step."""
     require_instance((StepTime, float, int), step_time=step_time)
-    seconds = step_time.total if isinstance(step_time, StepTime) else step_time
-    require_time(step_time=seconds, positive=True)
+    step_time = step_time.total if isinstance(step_time, StepTime) else step_time
+    seconds = float(require_time(step_time=step_time, positive=True))
     require_single(years=years, horizon=horizon, planned=planned)
     require_real(years=years, above=0.0, at_most=1e9)
     require_choice(SIMULATION_LEVELS, level=level)
     require_time(horizon=horizon, positive=True)
     require_int(replications=replications, at_least=2, at_most=10**6)
     require_real(planned=planned, at_least=0.0, below=1.0)
+    return seconds
 
 
 def _check_level(level: str, ages: Any, crews: Any, laws: dict[str, Any]) -> None:
@@ -196,11 +184,6 @@ def _check_level(level: str, ages: Any, crews: Any, laws: dict[str, Any]) -> Non
             raise ValueError(f"crews must be left out unless level is 'count', got {crews!r}")
 
 
-def _seconds(step_time: StepTime | float) -> float:
-    """Time of a step."""
-    return float(step_time.total if isinstance(step_time, StepTime) else step_time)
-
-
 def _with_records(
     table: Rows, names: list[str], records: pd.DataFrame | None, back: bool
 ) -> tuple[Rows, list[str], tuple[Floats, Floats, Integers]]:
@@ -213,9 +196,8 @@ def _with_records(
     for name, values in longer.items():
         longer[name] = values.astype(getattr(table, name).dtype)
     survive = np.vstack([table.survive.reshape(-1, table.cost.size), np.ones((1, table.cost.size))])
-    columns = (checked[name].to_numpy() for name in ("start", "end", "node"))
-    start, end, node = columns
-    record = (start.astype(np.float64), end.astype(np.float64), node.astype(np.int64))
+    start, end = (checked[name].to_numpy(dtype=np.float64) for name in ("start", "end"))
+    record = (start, end, checked["node"].to_numpy(dtype=np.int64))
     return replace(table, **longer, survive=survive), [*names, "record"], record
 
 
@@ -240,13 +222,6 @@ def _tables(table: Rows, crews: int | None, planned: float) -> Tables:
         crews=float("inf") if crews is None else float(crews),
         every=(1 - planned) * WEEK if planned else float("inf"), planned=planned * WEEK,
     )  # fmt: skip
-
-
-def _node_life(table: Rows, lifetimes: Lifetime | None) -> Lifetime:
-    """Distribution of the life of a node, with the mean of the model."""
-    rate = float(table.rate[table.nodes == 1].sum()) / table.total
-    law = Lifetime.exponential(1.0) if lifetimes is None else lifetimes
-    return law.scaled(min(1 / rate, LONGEST_LIFE) if rate > 0 else LONGEST_LIFE)
 
 
 def _replicate(run: _Run, rng: np.random.Generator) -> Outcome:

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice
-from relparallel.training.failure_readers import read_rows
+from relparallel.training.failure_readers import read_table
 
 _COLUMNS: Final = ("dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id")
 _PARTNERS: Final = {
@@ -80,7 +80,13 @@ class StragglerTrace:
     @cached_property
     def _steps(self) -> list[tuple[list[list[list[int]]], dict[int, list[int]]]]:
         """Of every step: what each worker posts, one after another, and the partners of every operation."""
-        return [(list(_posts(rows)), _partners(rows)) for _, rows in self.frame.groupby("step")]
+        return [
+            (
+                list(_posts(rows)),
+                {place: list(same) for same in rows.groupby("group").groups.values() for place in same},
+            )
+            for _, rows in self.frame.groupby("step")
+        ]
 
 
 def read_straggler_trace(path: str | PathLike[str]) -> StragglerTrace:
@@ -113,22 +119,17 @@ def read_straggler_trace(path: str | PathLike[str]) -> StragglerTrace:
     >>> trace.without_delays, trace.ideal
     (4.0, 3.0)
     """
-    head, *rows = read_rows(path)
-    if missing := [name for name in _COLUMNS if name not in head]:
-        raise ValueError(f"path must have the columns {', '.join(_COLUMNS)}, got no {missing[0]} in {path}")
-    if not 0 < len(rows) <= _MOST:
-        raise ValueError(f"path must hold 1 to {_MOST:,} operations, got {len(rows):,} in {path}")
-    frame = pd.DataFrame(rows, columns=head)[list(_COLUMNS)]
-    for name in _COLUMNS:
-        if name != "optype":
-            numbers = pd.to_numeric(frame[name], errors="coerce")
-            bad = ~np.isfinite(numbers) | ((numbers < 0) & (name == "duration"))
-            if bad.any():
-                line = int(bad.to_numpy().argmax())
-                raise ValueError(
-                    f"path must hold numbers, got {name} {frame[name][line]!r:.40} in row {line + 1}"
-                )
-            frame[name] = numbers
+    frame = read_table(path, _COLUMNS)
+    if not 0 < len(frame) <= _MOST:
+        raise ValueError(f"path must hold 1 to {_MOST:,} operations, got {len(frame):,} in {path}")
+    numbers = frame.drop(columns="optype").apply(pd.to_numeric, errors="coerce")
+    bad = ~np.isfinite(numbers)
+    bad["duration"] |= numbers["duration"] < 0
+    if bad.any(axis=None):
+        row, column = np.argwhere(bad.to_numpy())[0]
+        name = numbers.columns[column]
+        raise ValueError(f"path must hold numbers, got {name} {frame[name][row]!r:.40} in row {row + 1}")
+    frame[numbers.columns] = numbers
     frame["end"] = frame["start_ts"] + frame["duration"]
     frame["kind"] = frame["optype"].str.replace(r"-(send|recv)$", "-pp-comm", regex=True)
     frame["group"] = pd.factorize(pd.Series([_group(row) for row in frame.itertuples()], dtype=object))[0]
@@ -166,12 +167,6 @@ def _posts(rows: pd.DataFrame) -> Iterator[list[list[int]]]:
                 posts.append([place])
             last = start
         yield posts
-
-
-def _partners(rows: pd.DataFrame) -> dict[int, list[int]]:
-    """Places of the operations of the group of each operation."""
-    members = rows.groupby("group").groups
-    return {place: list(places) for places in members.values() for place in places}
 
 
 def _replay(

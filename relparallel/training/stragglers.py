@@ -28,18 +28,12 @@ LAWS: Final = {"normal": stats.norm(), "exponential": stats.expon()}
 
 
 def expected_maximum(count: int, law: Any = "normal") -> float:
-    """Expected largest of n independent draws.
+    """Expected largest of n independent draws (David, Nagaraja, "Order statistics", 2003, section 3.1).
 
-    Notes
-    -----
     E = int Q(e^{-e^{-g}/n}) e^{-g - e^{-g}} dg over all g, Q being the quantile: the uniform level of the
     largest is the n-th root of one uniform level, here that of a Gumbel variable, which is smooth for any
     distribution. Adaptive quadrature, absolute error about 1e-9. sqrt(2 ln n) is 11 to 43 % too large for
     n = 16,384 to 8; an exponential distribution has the harmonic number H_n.
-
-    References
-    ----------
-    David, Nagaraja, "Order statistics", 3rd edition, 2003, section 3.1.
     """
     n = require_int(count=count, at_least=1, at_most=10**12)
     return _moment(n, _law(law), 1)
@@ -57,10 +51,8 @@ def noise_slowdown(
         micro-batch, replicas once in a step.
     variation : float
         Standard deviation over mean of a section of one rank.
-    micro_batches : int
-        Of a step, m.
-    sections : int
-        Of a micro-batch on a stage: collectives of its tensor-parallel groups.
+    micro_batches, sections : int
+        Of a step, m; of a micro-batch on a stage: collectives of its tensor-parallel groups.
     law : {"normal", "exponential"} or frozen scipy.stats law
         Shape of the noise, taken at mean 0 and standard deviation 1.
 
@@ -116,26 +108,17 @@ def pipeline_slowdown(slow_stages: int, stages: int, micro_batches: int, factor:
 
     Parameters
     ----------
-    slow_stages, stages : int
-        j of p.
-    micro_batches : int
-        Of a step, m.
+    slow_stages, stages, micro_batches : int
+        j of p; micro-batches of a step, m.
     factor : float
         Time of a slow stage over that of another, s, at least 1.
 
     Returns
     -------
     float
-        ((m - 1) max + sum of all stages)/(m + p - 1).
-
-    Notes
-    -----
-    A flow shop with equal jobs: the slowest stage works without a break, the others add their time once. Of a
-    pipeline that is flushed, forward and backward in one.
-
-    References
-    ----------
-    Narayanan et al., SC 2021, section 2.2: (m + p - 1) micro-batch times for equal stages.
+        ((m - 1) max + sum of all stages)/(m + p - 1) (Narayanan et al., SC 2021, section 2.2, for equal
+        stages): a flow shop with equal jobs, whose slowest stage works without a break while the others add
+        their time once. Of a pipeline that is flushed, forward and backward in one.
 
     Examples
     --------
@@ -153,27 +136,12 @@ def pipeline_slowdown(slow_stages: int, stages: int, micro_batches: int, factor:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlowRanks:
-    """Slowdown of a job in which some ranks stay slow.
+    """Slowdown of a job in which some ranks stay slow."""
 
-    Parameters
-    ----------
-    mean, std : float
-        Of the slowdown, over jobs.
-    hit : float
-        Probability that any rank is slow.
-    single : float
-        Slowdown by exactly one slow rank.
-
-    Examples
-    --------
-    >>> slow_ranks(Strategy(data=64), probability=0.0, factor=1.1, micro_batches=4).mean
-    1.0
-    """
-
-    mean: float
+    mean: float  # over jobs
     std: float
-    hit: float
-    single: float
+    hit: float  # probability that any rank is slow
+    single: float  # slowdown by exactly one slow rank
 
 
 def slow_ranks(strategy: Strategy, probability: float, factor: float, micro_batches: int) -> SlowRanks:
@@ -184,27 +152,20 @@ def slow_ranks(strategy: Strategy, probability: float, factor: float, micro_batc
     strategy : Strategy
         A slow rank slows its tensor- and context-parallel group, that is its stage; the slowest replica
         decides.
-    probability : float
-        That a rank is slow, q.
-    factor : float
-        Its time over that of another rank, s, at least 1.
-    micro_batches : int
-        Of a step, m.
+    probability, factor, micro_batches : float, float, int
+        That a rank is slow, q; its time over that of another rank, s, at least 1; of a step, m.
 
     Returns
     -------
     SlowRanks
-        Mean and standard deviation over jobs.
+        Mean and standard deviation over jobs, chance of any slow rank, slowdown by one.
 
     Notes
     -----
     A stage is slow with Q = 1 - (1 - q)^(t c). Slow stages J of the worst replica: P(J <= j) = P(Bin(p, Q) <=
     j)^D; `pipeline_slowdown` of J is averaged, O(p). Unlike noise this does not average out over steps: the
-    standard deviation stays. Drawn anew in every step the mean would be the same.
-
-    References
-    ----------
-    Le Scao et al., "BLOOM", chronicles of the training: one slow GPU of 384 cost 5 to 6 % (row BLM-006).
+    standard deviation stays. Drawn anew in every step the mean would be the same. One slow GPU of 384 cost
+    BLOOM 5 to 6 % (Le Scao et al., row BLM-006).
 
     Examples
     --------

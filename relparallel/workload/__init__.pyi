@@ -1,4 +1,4 @@
-from .configs import ModelConfig as ModelConfig, read_config as read_config
+from .configs import read_config as read_config
 from .data_movement import (
     ENCODER_FUSION as ENCODER_FUSION,
     break_even_sram as break_even_sram,
@@ -11,6 +11,7 @@ from .decoder import operators as operators
 from .encoders import (
     bert as bert,
     encoder_decoder as encoder_decoder,
+    recurrent as recurrent,
     swin as swin,
     t5 as t5,
     vision_transformer as vision_transformer,
@@ -26,15 +27,10 @@ from .precision import (
     lost_gradients as lost_gradients,
     state_bytes_per_parameter as state_bytes_per_parameter,
 )
-from .profiles import read_profile as read_profile, write_profile as write_profile
+from .profiles import read_profile as read_profile
 from .published_graphs import layer_graph as layer_graph, layer_graphs as layer_graphs
-from .recurrent import recurrent as recurrent
 from .rlhf import rlhf as rlhf
-from .tile_operators import TileOperator as TileOperator
-from .tiles import (
-    tile_group as tile_group,
-    tile_schedule as tile_schedule,
-)
+from .tiles import TileOperator as TileOperator, tile_schedule as tile_schedule
 from .transformer import (
     LatentAttention as LatentAttention,
     Transformer as Transformer,

@@ -4,6 +4,7 @@ A function here makes one operator or the few operators of a block. Sizes are wh
 often a forward pass repeats it, each time with parameters of its own unless ``copies`` says otherwise.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from relparallel.workload.operators import Operator
@@ -43,12 +44,7 @@ def linear(
     """Product of activations with a k x n matrix of weights, or rows spread evenly over experts."""
     core = matmul(name, m, n, k, batch=experts, times=times)
     stored = (times if copies is None else copies) * experts
-    return Operator(
-        name=name, kind=core.kind, m=m, n=n, k=k, batch=experts, times=times, weights=stored * n * k,
-        parameters=stored * n * (k + bias), forward_flops=core.forward_flops,
-        backward_flops=core.backward_flops, forward_elements=core.forward_elements,
-        backward_elements=core.backward_elements,
-    )  # fmt: skip
+    return replace(core, weights=stored * n * k, parameters=stored * n * (k + bias))
 
 
 def pointwise(name: str, what: str, m: int, n: int, *, times: int = 1, parameters: int = 0) -> Operator:

@@ -159,11 +159,6 @@ class LayerGraph(Layered):
         crossing: _arrays.FloatArray = np.maximum(np.cumsum(change)[:-1], 0.0)
         return crossing
 
-    def stored_bytes(self, places: ArrayLike | None = None) -> _arrays.FloatArray:
-        """Bytes of all outputs made in each stage, which a backward pass without recomputation needs."""
-        place = self._places(places)
-        return sums(place, self.activation_bytes, int(place.max()) + 1)
-
     def to_chain(self, places: ArrayLike | None = None) -> LayerGraph:
         """Merge the layers of each level, or of each given stage, into one link of a chain.
 
@@ -174,71 +169,19 @@ class LayerGraph(Layered):
         links = int(place.max()) + 1
         unused = np.bincount(self.edges[:, 0], minlength=len(self)) == 0
         results = self.activation_bytes[unused & (place == links - 1)].sum()
+        members = [self.order[place[self.order] == link] for link in range(links)]
+        sums: dict[str, Any] = {name: np.bincount(place, getattr(self, name), links) for name in AMOUNTS[:3]}
         steps = np.arange(links - 1)
         return LayerGraph(
-            **self._summed(place, links),
+            names=tuple("+".join(self.names[v] for v in group) for group in members),
+            kinds=tuple("+".join(dict.fromkeys(self.kinds[v] for v in group)) for group in members),
             activation_bytes=np.append(self.cut_bytes(place), results),
-            edges=np.column_stack((steps, steps + 1)),
-        )
-
-    def merge(self, groups: ArrayLike) -> LayerGraph:
-        """Merge the layers of each group (numbers >= 0), and groups that need each other, into one.
-
-        The strongly connected components of the quotient graph become the new layers, in the order of their
-        first layers (the contraction of Tarnawski et al. 2020). ``activation_bytes`` counts the outputs that
-        another group uses or nothing uses. O(n + m).
-        """
-        given = _arrays.integers("groups", groups, len(self), per="names")
-        group = _components(given, self.edges)
-        outer = group[self.edges[:, 0]] != group[self.edges[:, 1]]
-        pairs = np.unique(group[self.edges[outer]], axis=0)
-        leaves = np.bincount(self.edges[:, 0], minlength=len(self)) == 0
-        leaves[self.edges[outer, 0]] = True
-        count = int(group.max()) + 1
-        return LayerGraph(
-            **self._summed(group, count),
-            activation_bytes=sums(group, self.activation_bytes * leaves, count),
-            edges=pairs,
-        )
-
-    def join_idle_ends(self) -> LayerGraph:
-        """Merge every layer without work that has one edge with the layer at its other end.
-
-        An input or an unused output can always stand beside its one neighbour, yet each of them doubles the
-        ideals around it: 3,310,714 of GNMT-16 become 17,914 (Tarnawski et al. 2020). O(n + m).
-        """
-        degree = np.bincount(self.edges.ravel(), minlength=len(self))
-        idle = (degree == 1) & (self.forward + self.backward == 0)
-        group = np.arange(len(self))
-        makers, users = self.edges.T
-        group[users[idle[users]]] = makers[idle[users]]
-        first = idle[makers] & ~idle[users]
-        group[makers[first]] = users[first]
-        return self.merge(group)
+            edges=np.column_stack((steps, steps + 1)), unit=self.unit, batch=self.batch, title=self.title,
+            **sums,
+        )  # fmt: skip
 
     def _places(self, places: ArrayLike | None) -> _arrays.IntArray:
         return self.levels if places is None else _stages(places, self.edges, self.names)
-
-    def _summed(self, place: _arrays.IntArray, count: int) -> dict[str, Any]:
-        """All fields of groups 0 ... count - 1 of layers but their edges and outputs."""
-        members: list[list[int]] = [[] for _ in range(count)]
-        for layer in self.order.tolist():
-            members[place[layer]].append(layer)
-        return {
-            **{name: sums(place, getattr(self, name), count) for name in AMOUNTS[:3]},
-            "names": tuple("+".join(self.names[v] for v in group) for group in members),
-            "kinds": tuple("+".join(dict.fromkeys(self.kinds[v] for v in group)) for group in members),
-            **{name: getattr(self, name) for name in ("unit", "batch", "title")},
-        }
-
-    def to_networkx(self) -> nx.DiGraph[int]:
-        """Layers as nodes 0 ... n - 1 with all their fields, edges with the bytes that they carry."""
-        graph: nx.DiGraph[int] = nx.DiGraph(title=self.title, unit=self.unit, batch=self.batch)
-        for layer, row in enumerate(self.to_frame().to_dict("records")):
-            graph.add_node(layer, **{str(key): value for key, value in row.items()})
-        for maker, user in self.edges.tolist():
-            graph.add_edge(maker, user, bytes=float(self.activation_bytes[maker]))
-        return graph
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each layer: name, kind, the four amounts and level."""
@@ -259,11 +202,6 @@ class LayerGraph(Layered):
         )
 
 
-def sums(groups: _arrays.IntArray, amounts: _arrays.FloatArray, count: int) -> _arrays.FloatArray:
-    """Sum of the amounts in each of the groups 0 ... count - 1."""
-    return np.bincount(groups, amounts, count).astype(np.float64)
-
-
 def _stages(places: ArrayLike, edges: _arrays.IntArray, names: tuple[str, ...]) -> _arrays.IntArray:
     """Check a stage for each layer: every one up to the last is used, and none falls along an edge."""
     place = _arrays.integers("places", places, len(names), per="names")
@@ -274,16 +212,3 @@ def _stages(places: ArrayLike, edges: _arrays.IntArray, names: tuple[str, ...]) 
         maker, user = (names[layer] for layer in back[0])
         raise ValueError(f"places must not fall along an edge, got {place.tolist()}: {maker} -> {user}")
     return place
-
-
-def _components(groups: _arrays.IntArray, edges: _arrays.IntArray) -> _arrays.IntArray:
-    """Strongly connected components of the quotient by groups, numbered by their first layer [n]."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    _, group = np.unique(groups, return_inverse=True)
-    ends, count = group[edges], int(group.max()) + 1
-    quotient = coo_array((np.ones(len(edges)), (ends[:, 0], ends[:, 1])), shape=(count, count))
-    _, label = connected_components(quotient.tocsr(), connection="strong")
-    _, first, found = np.unique(label[group], return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(first))[found], dtype=np.int64)

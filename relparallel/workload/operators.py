@@ -92,14 +92,6 @@ class OperatorTable:
             require_choice(KINDS, kind=kind)
         return sum(count(row) for row in self.operators if kind in (None, row.kind))
 
-    def shares(self) -> pd.DataFrame:
-        """Return FLOPs and bytes of training by class of operator, as shares of the whole."""
-        parts = {"flops": self.flops, "bytes": self.bytes}
-        return pd.DataFrame(
-            {name: [part("training", kind) / part() for kind in KINDS] for name, part in parts.items()},
-            index=pd.Index(KINDS, name="class"),
-        )
-
     def to_frame(self) -> pd.DataFrame:
         """Return the table: sizes, counts, FLOPs, bytes and FLOPs per byte of every operator."""
         frame = pd.DataFrame([self._line(row) for row in self.operators])

@@ -19,7 +19,7 @@ from relparallel._checks import require_int, require_real
 from relparallel.topology import _arrays
 from relparallel.topology.formats import _text
 from relparallel.units import MILLISECOND
-from relparallel.workload.graph import Layered, LayerGraph, sums
+from relparallel.workload.graph import Layered
 
 _TOP: Final = ("maxSizePerFPGA", "maxFPGAs", "maxCPUs")
 _NODE: Final = ("id", "supportedOnFpga", "cpuLatency", "fpgaLatency", "isBackwardNode", "size")
@@ -57,41 +57,6 @@ class PartitionProblem(Layered):
             supported=_arrays.flags("supported", self.supported, n, "names"),
         )
 
-    def to_layer_graph(self, bandwidth: float) -> LayerGraph:
-        """Merge what must share a device into the layers of a forward pass.
-
-        A layer for each colour of the forward pass (colours that need each other merged), with the backward
-        operators of that colour as its backward work. ``bandwidth`` times ``transfer_time`` gives the bytes
-        of outputs; ``parameter_bytes`` holds all the memory of both, since the file does not part weights
-        from outputs.
-        """
-        require_real(bandwidth=bandwidth, above=0)
-        forward = np.flatnonzero(~self.is_backward)
-        alone = self.is_backward & ~np.isin(self.colour, self.colour[forward])
-        if alone.any():
-            raise ValueError(
-                "colour must join each backward operator to a forward one to make layers, "
-                f"got {self.names[int(np.argmax(alone))]!r} alone"
-            )
-        # The first forward operator of each colour carries the backward work and memory of that colour.
-        colours, first = np.unique(self.colour[forward], return_index=True)
-        carrier = forward[first][np.searchsorted(colours, self.colour)]
-        owner = np.where(self.is_backward, carrier, np.arange(len(self)))
-        backward = sums(owner, self.accelerator_time * self.is_backward, len(self))
-        memory = sums(owner, self.memory_bytes, len(self))
-        number = np.cumsum(~self.is_backward) - 1
-        inside = ~self.is_backward[self.edges].any(axis=1)
-        return LayerGraph(
-            names=tuple(self.names[v] for v in forward),
-            kinds=("operator",) * len(forward),
-            forward=self.accelerator_time[forward],
-            backward=backward[forward],
-            parameter_bytes=memory[forward],
-            activation_bytes=bandwidth * self.transfer_time[forward],
-            edges=number[self.edges[inside]],
-            unit="s",
-        ).merge(self.colour[forward])
-
 
 def read_partition_problem(
     path: str | os.PathLike[str], *, time_unit: float = MILLISECOND
@@ -108,27 +73,19 @@ def read_partition_problem(
     Returns
     -------
     PartitionProblem
-        Operators ordered by id. One without a colour gets a colour of its own.
-
-    Notes
-    -----
-    The published files charge a tensor its bytes over 2 GiB/s, in ms as the nodes, but the layer graphs
-    of the throughput inputs a thousandth of it; the published objectives are of the files as they stand.
+        Operators ordered by id. One without a colour gets a colour of its own. The published files charge a
+        tensor its bytes over 2 GiB/s, in ms as the nodes, but the layer graphs of the throughput inputs a
+        thousandth of it; the published objectives are of the files as they stand.
 
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> node = {"supportedOnFpga": 1, "cpuLatency": 9, "fpgaLatency": 2, "isBackwardNode": 0, "size": 8}
-    >>> nodes = [{"id": 1, "name": "a"} | node, {"id": 7, "name": "b"} | node]
-    >>> edges = [{"sourceId": 1, "destId": 7, "cost": 0.5}]
     >>> sizes = {"maxSizePerFPGA": 100, "maxFPGAs": 2, "maxCPUs": 1}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "graph.json"
-    ...     _ = path.write_text(json.dumps(sizes | {"nodes": nodes, "edges": edges}))
-    ...     problem = read_partition_problem(path)
-    >>> problem.names, problem.transfer_time.tolist(), problem.edges.tolist()
-    (('a', 'b'), [0.0005, 0.0], [[0, 1]])
+    >>> path = Path(tempfile.mkdtemp()) / "graph.json"
+    >>> _ = path.write_text(json.dumps(sizes | {"nodes": [{"id": 1, "name": "a"} | node], "edges": []}))
+    >>> read_partition_problem(path).cpu_time.round(3).tolist()
+    [0.009]
     """
     require_real(time_unit=time_unit, above=0)
     source = _text.require_path(path=path)

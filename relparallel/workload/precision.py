@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import (
+    MOST_BYTES,
     flag,
     real,
     record,
@@ -47,7 +48,6 @@ class NumberFormat:
         return float((2 - 2.0**-self.mantissa_bits) * 2.0 ** (2 ** (self.exponent_bits - 1) - 1))
 
 
-_MOST_BYTES: Final = 1024.0  # of one number, in any format
 FORMATS: Final = {
     "fp32": NumberFormat(exponent_bits=8, mantissa_bits=23),
     "bf16": NumberFormat(exponent_bits=8, mantissa_bits=7),
@@ -77,15 +77,15 @@ class Precision:
         Of a logit: kept for the backward pass, and besides while the loss is computed.
     """
 
-    parameter_bytes: float = real(default=2.0, at_least=0, at_most=_MOST_BYTES)
-    gradient_bytes: float = real(default=2.0, at_least=0, at_most=_MOST_BYTES)
-    optimizer_bytes: float = real(default=12.0, at_least=0, at_most=_MOST_BYTES)
-    gathered_bytes: float = real(default=2.0, at_least=0, at_most=_MOST_BYTES)
+    parameter_bytes: float = real(default=2.0, at_least=0, at_most=MOST_BYTES)
+    gradient_bytes: float = real(default=2.0, at_least=0, at_most=MOST_BYTES)
+    optimizer_bytes: float = real(default=12.0, at_least=0, at_most=MOST_BYTES)
+    gathered_bytes: float = real(default=2.0, at_least=0, at_most=MOST_BYTES)
     bucket: float = real(default=0.0, at_least=0, at_most=1e15)
     sharded_storage: bool = flag(default=False)
-    setup_bytes: float = real(default=0.0, at_least=0, at_most=_MOST_BYTES)
-    logit_bytes: float = real(default=4.0, at_least=0, at_most=_MOST_BYTES)
-    loss_bytes: float = real(default=6.0, at_least=0, at_most=_MOST_BYTES)
+    setup_bytes: float = real(default=0.0, at_least=0, at_most=MOST_BYTES)
+    logit_bytes: float = real(default=4.0, at_least=0, at_most=MOST_BYTES)
+    loss_bytes: float = real(default=6.0, at_least=0, at_most=MOST_BYTES)
 
 
 PRECISIONS: Final[Mapping[str, Precision]] = {
@@ -159,10 +159,9 @@ def lost_gradients(
 
     Parameters
     ----------
-    scale : float or array
-        Factor S on the loss, and so on every gradient.
-    mean, deviation : float
-        Of the decimal logarithm of their magnitudes, which is normal.
+    scale, mean, deviation : float or array, float, float
+        Factor S on the loss, and so on every gradient; mean and standard deviation of the decimal logarithm
+        of their magnitudes, which is normal.
     number : NumberFormat
         What holds them.
 

@@ -1,42 +1,122 @@
 """Operators on tiles: what moves between memory and chip when operators are connected, or run one by one.
 
-The tile of the last output decides the tile of everything before it.
+An operator is a loop nest over tensors whose indices are axes, or sums of axes with factors. A tensor is
+written ``C[m,n]``; sums slide: a convolution reads ``X[c,2y+r,2x+s]``. The tile of the last output decides
+the tile of everything before it.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from relparallel._checks import require_flag, require_instance, require_int, require_real
+from relparallel._checks import (
+    each,
+    instance,
+    real,
+    record,
+    require_flag,
+    require_instance,
+    require_int,
+    require_real,
+)
 from relparallel.chain import best_chains
 from relparallel.hardware import Accelerator
-from relparallel.workload.tile_operators import TileOperator, span
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_TENSOR: Final = re.compile(r"(\w+)\[([^\[\]]*)\]")
+_TERM: Final = re.compile(r"(\d*)([a-z]\w*)")
+Dimension = tuple[tuple[int, str], ...]
+
+
+class _Tensor(NamedTuple):
+    name: str
+    dimensions: tuple[Dimension, ...]
+
+
+def _tensor(name: str, text: str, sizes: Mapping[str, int]) -> _Tensor:
+    """Read ``X[c,2y+r]``."""
+    outside = _TENSOR.fullmatch(text)
+    terms = (
+        [[_TERM.fullmatch(term) for term in entry.split("+")] for entry in outside[2].split(",")]
+        if outside
+        else []
+    )
+    if outside is None or not all(term and term[2] in sizes for entry in terms for term in entry):
+        raise ValueError(f"{name} must be written as X[c,2y+r] with axes of {sorted(sizes)}, got {text!r}")
+    read = tuple(tuple((int(t[1] or 1), t[2]) for t in entry if t) for entry in terms)
+    return _Tensor(outside[1], read)
+
+
+@record(eq=False, slots=False)
+class TileOperator:
+    """A loop nest that writes one tensor.
+
+    Parameters
+    ----------
+    name : str
+    writes : str
+        The tensor it makes, ``"C[m,n]"``; its axes are the ones that are tiled.
+    reads : tuple of str
+        The tensors it needs, ``("A[m,k]", "B[k,n]")``.
+    sizes : mapping of str to int
+        Extent of every axis.
+    flops : float
+        Operations of a point of the nest.
+
+    Examples
+    --------
+    >>> TileOperator(name="row sums", writes="S[m]", reads=("A[m,k]",), sizes={"m": 64, "k": 32}).axes
+    ('m',)
+    """
+
+    name: str = instance(str)
+    writes: str = instance(str)
+    reads: tuple[str, ...] = each(str)
+    sizes: Mapping[str, int] = instance(Mapping)
+    flops: float = real(at_least=0, default=2.0)
+
+    def __post_init__(self) -> None:
+        for axis, size in self.sizes.items():
+            require_int(**{f"sizes[{axis!r}]": size}, at_least=1)
+        if self.inputs and any(len(entry) > 1 or entry[0][0] > 1 for entry in self.output.dimensions):
+            raise ValueError(f"writes must have single axes, got {self.writes!r}")
+
+    @property
+    def output(self) -> _Tensor:
+        """What it writes."""
+        return _tensor("writes", self.writes, self.sizes)
+
+    @property
+    def inputs(self) -> tuple[_Tensor, ...]:
+        """What it reads, read from its text."""
+        return tuple(_tensor("reads", text, self.sizes) for text in self.reads)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Axes of the output."""
+        return tuple(entry[0][1] for entry in self.output.dimensions)
+
+
+def span(entry: Dimension, sizes: Mapping[str, int]) -> int:
+    """Entries that a sliding index runs over."""
+    return 1 + sum(factor * (sizes[axis] - 1) for factor, axis in entry)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TileGroup:
     """Connected operators, run tile by tile of the last output.
 
-    Attributes
-    ----------
-    operators : tuple of str
-    tile : mapping of str to int
-        Of the last output.
-    loads, stores : mapping of str to float
-        Words that come from and go to memory by tensor, over all tiles.
-    footprint : float
-        Words on the chip at a time.
-    flops : float
-        Operations, what is computed twice counted twice.
+    ``loads`` and ``stores`` are words from and to memory by tensor, over all tiles; ``footprint`` words on
+    the chip at a time; ``flops`` count what is computed twice twice.
     """
 
     operators: tuple[str, ...]
@@ -54,12 +134,7 @@ class TileGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class TileSchedule:
-    """Groups that a chain of operators is divided into.
-
-    Attributes
-    ----------
-    groups : tuple of TileGroup
-    """
+    """Groups that a chain of operators is divided into."""
 
     groups: tuple[TileGroup, ...]
 
@@ -88,50 +163,18 @@ class TileSchedule:
 
 
 def tile_group(
-    operators: Sequence[TileOperator],
-    tile: Mapping[str, int],
-    *,
-    kept: Sequence[str] = (),
-    density: Mapping[str, float] | None = None,
-    stream: str | None = None,
-    chunk: int = 16,
-) -> TileGroup:
+    operators: Sequence[TileOperator], tile: Mapping[str, int], *, kept: Sequence[str] = (),
+    density: Mapping[str, float] | None = None, stream: str | None = None, chunk: int = 16,
+) -> TileGroup:  # fmt: skip
     """What connected operators move, hold and compute with one tile of the last output.
 
-    Parameters
-    ----------
-    operators : sequence of TileOperator
-        Each but the last writes what a later one reads.
-    tile : mapping of str to int
-        Size of the tile on each axis of the last output.
-    kept : sequence of str
-        Tensors made inside that somebody needs outside.
-    density : mapping of str to float, optional
-        Words that an entry of a sparse tensor takes on average, its coordinates included; 1 by default.
-    stream : str, optional
-        Axis of the last output along which tiles follow each other: what was read stays until no tile needs
-        it, and what does not depend on the axis is read once. Input-stationary, output-stationary pipelining.
-    chunk : int, optional
-        Entries of a summed axis on the chip at a time, without ``stream``; two chunks are held.
-
-    Returns
-    -------
-    TileGroup
-        Tiles propagate backwards: an axis t wide under a stride s and a window r needs s (t - 1) + r entries.
-        Edge tiles count as whole ones. A pointwise
-        operator writes in place of what only it reads.
-
-    References
-    ----------
-    Shi et al., "Welder", OSDI 2023, section 3. Yang et al., "ISOSceles", HPCA 2023, section 3.
-
-    Examples
-    --------
-    >>> gemm = TileOperator(name="product", writes="C[m,n]", reads=("A[m,k]", "B[k,n]"),
-    ...                     sizes=dict(m=4096, n=4096, k=4096))
-    >>> found = tile_group([gemm], {"m": 128, "n": 256})
-    >>> found.words, found.footprint
-    (822083584.0, 45056.0)
+    Each operator but the last writes what a later one reads; somebody needs the ``kept`` tensors outside.
+    Along an axis of the last output that is a ``stream``, tiles follow each other: what was read stays until
+    no tile needs it, and what does not depend on the axis is read once. Without one, ``chunk`` entries of a
+    summed axis are on the chip at a time, and the chunk after them. Tiles propagate backwards: an axis t wide
+    under a stride s and a window r needs s (t - 1) + r entries. Edge tiles count as whole ones. A pointwise
+    operator writes in place of what only it reads. Shi et al., "Welder", OSDI 2023, section 3. Yang et al.,
+    "ISOSceles", HPCA 2023, section 3.
     """
     weight, last = _checked(operators, density), operators[-1]
     require_instance((list, tuple), kept=kept)
@@ -243,14 +286,9 @@ def _needs(
 
 
 def tile_schedule(
-    operators: Sequence[TileOperator],
-    memory: float,
-    *,
-    density: Mapping[str, float] | None = None,
-    stream: bool = False,
-    chunk: int = 16,
-    connect: bool = True,
-) -> TileSchedule:
+    operators: Sequence[TileOperator], memory: float, *, density: Mapping[str, float] | None = None,
+    stream: bool = False, chunk: int = 16, connect: bool = True,
+) -> TileSchedule:  # fmt: skip
     """Connect operators and choose tiles so that least is moved and all fits on the chip.
 
     Parameters
@@ -259,22 +297,19 @@ def tile_schedule(
     memory : float
         Words that the chip holds.
     density : mapping of str to float, optional
-        As for `tile_group`.
+        Words that an entry of a sparse tensor takes on average, its coordinates included; 1 by default.
     stream : bool, optional
         Whether tiles follow each other along the second axis of every output, one row at a time.
     chunk : int, optional
-        As for `tile_group`.
+        Entries of a summed axis on the chip at a time, without ``stream``; two chunks are held.
     connect : bool, optional
         Whether operators may be connected; each is a group of its own otherwise.
 
     Returns
     -------
     TileSchedule
-        No division into consecutive groups with tiles of powers of two, or whole axes, moves less.
-
-    References
-    ----------
-    Shi et al., "Welder", OSDI 2023, section 4.
+        No division into consecutive groups with tiles of powers of two, or whole axes, moves less. Shi et
+        al., "Welder", OSDI 2023, section 4.
 
     Examples
     --------

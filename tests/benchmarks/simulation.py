@@ -29,6 +29,7 @@ from relparallel import training
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
 from relparallel.published import facts
+from relparallel.training.fleet import Fleet
 from relparallel.units import DAY
 
 OUTPUT = Path(__file__).resolve().parents[2] / "data" / "benchmarks" / "simulation.csv"
@@ -54,7 +55,7 @@ def simulated(years: float, **options: object) -> float:
 
 def studied(replications: int) -> float:
     """Mean failures of AIReSim's default study."""
-    study = training.Fleet().simulate(replications=replications, rng=np.random.default_rng(1))
+    study = Fleet().simulate(replications=replications, rng=np.random.default_rng(1))
     return study.mean_failures.value
 
 

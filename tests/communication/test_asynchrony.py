@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel import communication as com
-from relparallel.communication.recurrence import spectral_radius
+from relparallel.communication.staleness import spectral_radius
 
 few = settings(max_examples=40, deadline=None)
 clocks = st.integers(1, 40)

@@ -8,6 +8,8 @@ from hypothesis import given, settings, strategies as st
 
 from relparallel import communication as com, training
 from relparallel.communication import logistic_problem, network_problem
+from relparallel.communication.batch import large_batch_rates
+from relparallel.communication.linear_models import truncated_gradient
 
 few = settings(max_examples=50, deadline=None)
 seeds = st.integers(0, 500)
@@ -26,7 +28,7 @@ def moved(rule: com.UpdateRule, gradients: np.ndarray, start: np.ndarray, rate=0
 
 @given(batch=st.integers(16, 4096), epochs=st.integers(1, 12), rise=st.integers(0, 6))
 def test_rates_rise_to_the_scaled_rate_and_never_beyond(batch, epochs, rise):
-    rates = com.large_batch_rates(batch, 8192, epochs, base_batch=64, warm_up=rise, drops=[100])
+    rates = large_batch_rates(batch, 8192, epochs, base_batch=64, warm_up=rise, drops=[100])
     top = 0.1 * batch / 64
     assert rates.size == epochs * 8192 // batch
     if rates.size:
@@ -43,7 +45,7 @@ def test_a_large_batch_with_the_scaled_rate_is_many_small_ones_while_the_gradien
     small = moved(com.UpdateRule(), g, np.zeros(5), rate=0.1)[-1]
     large = moved(com.UpdateRule(), g.mean(axis=0, keepdims=True), np.zeros(5), rate=0.8)[-1]
     assert large == pytest.approx(small)
-    rates = com.large_batch_rates(256, 25_600, 90)
+    rates = large_batch_rates(256, 25_600, 90)
     assert rates[[0, 2999, 3000, 6000, 8000]] == pytest.approx([0.1, 0.1, 0.01, 0.001, 0.0001])
 
 
@@ -129,7 +131,7 @@ def test_the_samples_of_a_batch_are_those_of_polluxs_efficiency(share, noise):
 def test_truncation_is_that_of_its_definition(seed, gravity, limit, every):
     g, w, rate = normal(8, 6, seed=seed), normal(6, seed=seed + 1), 0.3
     rows = iter(g)
-    pull = com.truncated_gradient(lambda a, b: next(rows), rate, gravity, limit, every)
+    pull = truncated_gradient(lambda a, b: next(rows), rate, gravity, limit, every)
     path = com.delayed_descent(pull, w, np.full(8, rate), 0)
     for i, gradient in enumerate(g, 1):
         w = w - rate * gradient
@@ -145,7 +147,7 @@ def test_truncation_is_that_of_its_definition(seed, gravity, limit, every):
 def test_without_a_threshold_it_ends_at_the_optimum_of_the_lasso(seed, gravity):
     x, y = normal(30, 5, seed=seed), normal(30, seed=seed + 1)
     rate = 1 / np.linalg.eigvalsh(x.T @ x / 30).max()
-    pull = com.truncated_gradient(lambda w, u: x.T @ (x @ w - y) / 30, rate, gravity)
+    pull = truncated_gradient(lambda w, u: x.T @ (x @ w - y) / 30, rate, gravity)
     w = com.delayed_descent(pull, np.zeros(5), np.full(3000, rate), 0)[-1]
     slope = x.T @ (x @ w - y) / 30
     assert np.all(np.abs(slope) <= gravity + 1e-6)

@@ -10,8 +10,14 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from relparallel import communication as com, parallel
-from relparallel.communication.coders import elias_lengths, golomb_lengths, golomb_parameter
-from relparallel.communication.compression import Compressor, Message
+from relparallel.communication.compression import (
+    Compressor,
+    Message,
+    elias_lengths,
+    golomb_lengths,
+    golomb_parameter,
+)
+from relparallel.communication.feedback import deep_gradient_compression
 from relparallel.workload import lost_gradients
 
 few = settings(max_examples=60, deadline=None)
@@ -263,7 +269,7 @@ def test_masking_clears_the_velocity_that_was_sent():
     assert memory.velocity.tolist() == [0.0, 1.0]
     _, memory = method.send([0.0, 0.0], memory)  # 0.9 of the velocity, and 1 that was kept
     assert memory.velocity.tolist() == [0.0, 0.0]
-    assert com.deep_gradient_compression().masking
+    assert deep_gradient_compression().masking
 
 
 def test_signs_alone_end_on_the_wrong_side_and_feedback_mends_it():

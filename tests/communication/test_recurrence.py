@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.communication import correction_decay, delayed_taps, largest_stable_step, stable_step
-from relparallel.communication.recurrence import companion_matrix, spectral_radius
-from relparallel.communication.staleness import compensated_taps
+from relparallel.communication.staleness import companion_matrix, compensated_taps, spectral_radius
 
 delays = st.integers(0, 24)
 curvatures = st.floats(0.02, 50)

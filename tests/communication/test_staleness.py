@@ -19,7 +19,7 @@ from relparallel.communication import (
     rescheduled_rate,
     stable_step,
 )
-from relparallel.communication.recurrence import companion_matrix
+from relparallel.communication.staleness import companion_matrix
 from relparallel.parallel import simulate_schedule, weight_delay
 
 

@@ -7,9 +7,9 @@ from hypothesis import given, strategies as st
 
 from relparallel.metrics import hop_statistics
 from relparallel.metrics._bfs import SOURCES, WORDS, count_levels
-from relparallel.metrics._network import first_twins
 from relparallel.metrics.distances import _subgraph
 from relparallel.topology import Topology, bcube, fat_tree, leaf_spine, torus
+from relparallel.topology.symmetry import first_twins
 
 seeds = st.integers(0, 10**6)
 marks = st.lists(st.booleans(), min_size=20, max_size=20)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.metrics import bisection
+from relparallel.metrics._bisection_search import _modes
 from relparallel.topology import (
     Topology,
     bcube,
@@ -14,6 +15,7 @@ from relparallel.topology import (
     describe,
     fat_tree,
     ficonn,
+    jellyfish,
     leaf_spine,
     rail_only,
     torus,
@@ -167,3 +169,20 @@ def test_large_networks_have_brackets_of_what_can_be_proved():
 def test_bad_arguments_are_named(arguments, error):
     with pytest.raises((TypeError, ValueError), match=error):
         bisection(**{"topology": fat_tree(4)} | arguments)
+
+
+def test_the_slow_modes_eliminate_the_switches():
+    """Placed by its neighbours, every switch leaves the vector of the hosts as smooth as it can be."""
+    t = leaf_spine(3, 2, 4)
+    laplacian = nx.laplacian_matrix(nx.Graph(t.edges.tolist()), nodelist=range(t.num_nodes)).toarray()
+    x, s = np.zeros(t.num_nodes), t.switches
+    x[t.hosts] = _modes(t)[:, 1]
+    x[s] = np.linalg.lstsq(laplacian[np.ix_(s, s)], -laplacian[s] @ x, rcond=None)[0]
+    found = laplacian @ x
+    assert np.abs(found[s]).max() < 1e-9
+    assert found[t.hosts] == pytest.approx((x @ found) * x[t.hosts], abs=1e-9)
+
+
+def test_a_large_network_without_symmetry_has_a_bound():
+    found = bisection(jellyfish(600, 8, 5, rng=np.random.default_rng(1)))
+    assert 0.2 * found.upper < found.lower < found.upper

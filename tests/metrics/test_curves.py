@@ -9,7 +9,7 @@ from valid_calls import CALLS
 
 import relparallel as rp
 from relparallel.metrics import resilience_curve
-from relparallel.metrics.curves import Failing, _busiest_first, _load_of_links, _load_of_nodes
+from relparallel.metrics.resilience import Failing, _busiest_first, _load_of_links, _load_of_nodes
 from relparallel.topology import (
     SharedRisk,
     Topology,

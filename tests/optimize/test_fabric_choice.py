@@ -9,7 +9,6 @@ import pytest
 import relparallel as rp
 from relparallel.optimize import cheapest_fabric, fabric_choice
 from relparallel.optimize._fabric_index import connection_bracket, index_bracket, pair_classes
-from relparallel.reliability.lumped.lumping import fat_tree_connected
 from relparallel.topology import Topology, as_topology, equipped
 
 FABRICS = {f"{s} spines": rp.topology.leaf_spine(4, s, 4) for s in (1, 2, 4)} | {
@@ -61,8 +60,7 @@ def test_closed_forms_and_lumping_agree():
         32, 8, **parts, host_up=cable, hosts_per_leaf=32
     ).unreliability
     pair = rp.reliability.leaf_spine_pair(32, 8, **parts, host_up=cable).unreliability
-    names = ("core_up", "aggregation_up", "edge_up", "core_link_up", "edge_link_up", "host_link_up")
-    tree = fat_tree_connected(4, **dict(zip(names, [switch] * 3 + [cable] * 3, strict=True)))
+    tree = rp.reliability.evaluate(fat, "all", cable, np.where(fat.endpoint, 1.0, switch))
     for t, requirement, exact in (
         (leaf, "all", closed),
         (leaf, "pair", pair),

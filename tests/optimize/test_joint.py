@@ -265,7 +265,7 @@ def test_the_report_of_goodput_gives_the_same_share():
     for policy in search.recoveries:
         choice = search.choice(0, plan.choice.row, policy, "storage")
         report = goodput(
-            search.model(site, choice.row), float(site.fastest.time[choice.row]),
+            search.model(choice.site, choice.row), float(site.fastest.time[choice.row]),
             search.checkpoints["storage"], search.recoveries[policy],
         )  # fmt: skip
         assert choice.state.share == pytest.approx(report.mean, rel=1e-12)

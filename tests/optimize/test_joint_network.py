@@ -23,7 +23,7 @@ from joint_brute_force import (
 from relparallel.optimize import joint
 from relparallel.parallel import Placement, StrategyGrid, evaluate, step_time
 from relparallel.topology import Design, Topology
-from relparallel.topology.prices import unit_prices
+from relparallel.topology.costs import unit_prices
 from relparallel.training import (
     ComponentClass,
     FailureModel,
@@ -162,7 +162,7 @@ def test_a_network_replaces_the_network_of_a_failure_table_and_says_what_others_
     machine = replace(SELENE, nodes=4)
     wiring = {f"{n} planes": redundant_fabric(servers=4, planes=n, servers_per_leaf=2) for n in (1, 2)}
     plan = joint(GPT, machine, "llama3", global_batch=24, limits=PLAIN, spares=0, network=wiring)
-    model = plan.search.model(plan.search.sites[plan.choice.site], plan.choice.row)
+    model = plan.search.model(plan.choice.site, plan.choice.row)
     names = [c.name for c in model.classes]
     assert not any("witch" in name for name in names[: len(plan.search.sites[0].failures.classes)])
     assert {"nic-leaf cable", "leaf-spine cable"} & set(names)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.optimize import MeshProgram, OperatorProblem, anneal_plan, hypar, operator_plan, tofu
+from relparallel.optimize import OperatorProblem, anneal_plan, hypar, operator_plan, tofu
+from relparallel.optimize.mesh_program import MeshProgram
 from relparallel.workload import LayerGraph
 
 

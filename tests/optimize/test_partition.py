@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relparallel.optimize import latency_partition, partition_loads, throughput_partition
+from relparallel.optimize import throughput_partition
+from relparallel.optimize.partition import latency_partition, partition_loads
 from relparallel.workload import read_partition_problem
 from relparallel.workload.partition_problems import PartitionProblem
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relparallel.optimize import reliable_network
-from relparallel.optimize._reached import credits
+from relparallel.optimize.reliable_network import _credits
 from relparallel.reliability import evaluate
 
 
@@ -126,7 +126,7 @@ def test_failures_by_what_the_root_reaches_add_up_to_the_unreliability(seed):
     chances = dict(zip(map(tuple, edges.tolist()), np.where(bought, up, 0.0), strict=True))
     exact = evaluate(graph, (0, 3, 5), chances, node).unreliability
     bits = sum(1 << t for t in (0, 3, 5))
-    found, share = credits(edges, 1 - up, bought, np.column_stack([node, 1 - node]), bits, 0)
+    found, share = _credits(edges, 1 - up, bought, np.column_stack([node, 1 - node]), bits, 0)
     # The terminals' own failures are inside: a terminal that is down is not reached.
     assert found == pytest.approx(exact, rel=1e-10)
     assert ((share >= 0) & (share <= found)).all()

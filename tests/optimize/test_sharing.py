@@ -10,14 +10,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.optimize import (
-    StatisticalGoodput,
-    modelled_application,
-    read_application,
-    read_shared_jobs,
-    share_cluster,
-    statistical_goodput_fit,
-)
+from relparallel.optimize import StatisticalGoodput, modelled_application, share_cluster
+from relparallel.optimize.shared_jobs import read_application, read_shared_jobs, statistical_goodput_fit
 from relparallel.optimize.sharing_policies import POLICIES, SharedJob, _regret, pollux, tiresias
 from relparallel.units import DAY, HOUR
 

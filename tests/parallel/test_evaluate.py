@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from relparallel.hardware import Cluster, accelerator, cluster
-from relparallel.parallel import PRECISIONS, StrategyGrid, evaluate, memory
+from relparallel.parallel import StrategyGrid, evaluate, memory
 from relparallel.parallel._kernel import PARTS
 from relparallel.parallel.calibration import software as known_software
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.feasibility import REASONS
+from relparallel.parallel.memory import PRECISIONS
 from relparallel.parallel.schedules import SCHEDULES
 from relparallel.parallel.step_time import step_time
 from relparallel.workload import Transformer

@@ -5,11 +5,11 @@ from hypothesis import given, settings, strategies as st
 
 from relparallel.hardware import cluster
 from relparallel.parallel import Strategy, bubble_fraction, iteration_period, simulate_schedule
-from relparallel.parallel._bubble_kernel import bubble_time
 from relparallel.parallel._kernel import pass_times
 from relparallel.parallel._records import choice_record, machine_record, model_record
 from relparallel.parallel.calibration import calibration, software
 from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, V_SHAPED
+from relparallel.parallel.steady_state import bubble_time
 from relparallel.workload import transformer, transformers
 
 # Qi et al., ICLR 2024, table 1; Li and Hoefler, SC 2021, table 2.

@@ -10,13 +10,11 @@ import relparallel as rp
 from relparallel.parallel import (
     Strategy,
     activation_bytes_per_layer,
-    bytes_sent,
     model_state_bytes,
     simulate_schedule,
     stage_activation_bytes,
 )
-from relparallel.parallel.collectives import ring_all_gather, ring_reduce_scatter
-from relparallel.parallel.memory_forms import micro_batches_in_flight, zero_communication_bytes
+from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.workload import Transformer
 
 counts = st.integers(1, 6)
@@ -59,21 +57,6 @@ def test_megatrons_distributed_optimiser_is_zero_stage_one(precision, plain, fix
     sizes = dict(zip(("parameter_bytes", "gradient_bytes", "optimizer_bytes"), precision, strict=True))
     assert model_state_bytes(1, d, 0, **sizes) == plain
     assert model_state_bytes(1, d, 1, **sizes) == fixed + shared / d
-
-
-@given(ranks=st.integers(1, 12), elements=st.integers(1, 50))
-def test_zero_moves_what_executed_rings_move(ranks, elements):
-    scatter, gather = (
-        bytes_sent(ring(ranks, ranks * elements), ranks).max()
-        for ring in (ring_reduce_scatter, ring_all_gather)
-    )
-    volume = zero_communication_bytes(ranks * elements, ranks, [0, 1, 2, 3])
-    assert volume == pytest.approx([scatter + gather] * 3 + [scatter + 2 * gather], rel=1e-12)
-
-
-def test_zero_volume_tends_to_two_and_three_elements_per_parameter():
-    assert zero_communication_bytes(1, np.inf, [2, 3], element_bytes=1).tolist() == [2, 3]
-    assert zero_communication_bytes(1, 1, 3) == 0
 
 
 def activations(s: int, b: int, h: int, a: int) -> dict[str, int]:
@@ -151,14 +134,6 @@ def test_bad_arguments_of_model_state_bytes_are_refused(name, bad):
     if bad != 1.5 or name in ("data", "zero_stage"):
         with pytest.raises((TypeError, ValueError), match=name):
             model_state_bytes(**STATES | {name: bad})
-
-
-@pytest.mark.parametrize("name", [*STATES, "element_bytes"])
-@pytest.mark.parametrize("bad", BAD)
-def test_bad_arguments_of_zero_communication_bytes_are_refused(name, bad):
-    if bad != 1.5 or name in ("data", "zero_stage"):
-        with pytest.raises((TypeError, ValueError), match=name):
-            zero_communication_bytes(**STATES | {name: bad})
 
 
 @pytest.mark.parametrize("name", [*LAYER, "sequence_parallel", "recompute"])

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, strategies as st
 from valid_ordering import chain
 
-from relparallel.parallel import order, overlap_time, prefetched_time, prefetched_timeline
+from relparallel.parallel import order
+from relparallel.parallel.collective_time import overlap_time
 
 times = st.floats(0, 10)
 slowdowns = st.floats(1, 4)
-layers = st.lists(st.tuples(*[st.integers(0, 9)] * 3), min_size=1, max_size=9)
+layers = st.lists(st.tuples(*[st.integers(0, 9)] * 2), min_size=1, max_size=9)
 
 
 def by_events(x: float, y: float, a: float, b: float) -> float:
@@ -57,7 +58,7 @@ def test_without_slowdown_the_longer_one_counts():
 
 @given(layers=layers)
 def test_buckets_take_as_long_as_the_simulation(layers):
-    work, sent, _ = np.array(layers, dtype=float).T
+    work, sent = np.array(layers, dtype=float).T
     graph = chain(0 * work, work[::-1], sent[::-1])
     assert bucketed_time(work, sent) == pytest.approx(order(graph, network=(0.0, 1.0)).makespan)
 
@@ -69,26 +70,7 @@ def test_equal_buckets_have_a_shorter_form(count, work, sent):
 
 
 @given(layers=layers)
-def test_prefetching_takes_as_long_as_the_simulation(layers):
-    work, got, back = np.array(layers, dtype=float).T
-    for scatter in (back, 0.0):
-        simulated = prefetched_timeline(work, got, scatter).makespan
-        assert prefetched_time(work, got, scatter) == pytest.approx(simulated)
-
-
-@given(layers=layers)
-def test_prefetching_never_holds_more_than_two_layers(layers):
-    work, got, back = np.array(layers, dtype=float).T
-    run = prefetched_timeline(work, got, back)
-    kind = {name: run.kind == name for name in ("compute", "gather")}
-    gathered, done = run.start[kind["gather"]], run.finish[kind["compute"]]
-    assert (gathered[2:] >= done[:-2]).all()
-
-
-@given(layers=layers)
 def test_what_must_be_done_bounds_every_rule(layers):
-    work, sent, back = np.array(layers, dtype=float).T
-    found = prefetched_time(work, sent, back)
-    assert max(work.sum(), (sent + back).sum()) <= found <= work.sum() + (sent + back).sum()
+    work, sent = np.array(layers, dtype=float).T
     found = bucketed_time(work, sent)
     assert max(work.sum() + sent[-1], work[0] + sent.sum()) <= found <= work.sum() + sent.sum()

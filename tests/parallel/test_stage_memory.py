@@ -10,7 +10,6 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from relparallel.parallel import (
-    PRECISIONS,
     Precision,
     Strategy,
     activation_bytes_per_layer,
@@ -21,7 +20,7 @@ from relparallel.parallel import (
 from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel._memory_kernel import FLIGHT_RULES
 from relparallel.parallel._records import choice_record, model_record
-from relparallel.parallel.memory import peak_memory, storage_record
+from relparallel.parallel.memory import PRECISIONS, peak_memory, storage_record
 from relparallel.parallel.memory_forms import micro_batches_in_flight
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.parallel.strategy import RECOMPUTE

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.parallel import Timeline
-from relparallel.parallel.timeline import simulate_timeline
+from relparallel.parallel.timeline import Timeline, simulate_timeline
 
 
 @st.composite

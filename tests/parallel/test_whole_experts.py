@@ -12,12 +12,12 @@ from relparallel.parallel import (
     Strategy,
     StrategyGrid,
     evaluate,
-    group_links,
     memory,
     step_time,
     strategy_collectives,
 )
 from relparallel.parallel.calibration import calibration
+from relparallel.parallel.group_links import group_links
 from relparallel.parallel.stage_times import dealt_layers
 from relparallel.workload import Transformer, transformer
 

@@ -8,8 +8,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from relparallel.reliability import Bounds, bounds, evaluate
+from relparallel.reliability import bounds, evaluate
 from relparallel.reliability.bounding.anytime import run_truncated
+from relparallel.reliability.bounding.certified import Bounds
 from relparallel.reliability.bounding.cut_bounds import near_minimum_cuts
 from relparallel.reliability.frontier.compiled_sweep import run_sweep
 from relparallel.reliability.frontier.decomposition import into_blocks

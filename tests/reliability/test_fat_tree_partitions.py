@@ -1,4 +1,4 @@
-"""Failing core cables: against the frontier DP, all states, outbreaks, and the lattice itself."""
+"""Failing core cables: against the frontier DP, all states, components, and the lattice itself."""
 
 from fractions import Fraction
 from itertools import combinations, product
@@ -10,7 +10,7 @@ import pytest
 
 from relparallel.reliability import evaluate, fat_tree_pods_connected
 from relparallel.reliability.closed_forms.fat_tree_forms import pods_apart
-from relparallel.reliability.closed_forms.random_graph_connectivity import binomial_weights, row_set_together
+from relparallel.reliability.lumped.interchangeable_nodes import bipartite_connected
 from relparallel.topology import fat_tree
 
 CHANCES = [(0.9, 0.85, 0.8), (1.0, 1.0, 0.8), (0.3, 0.4, 0.6), (0.999, 0.99, 0.9999), (0.02, 0.9, 0.05)]
@@ -65,7 +65,7 @@ def test_two_groups_of_four_pods_by_all_states():
 
 @pytest.mark.parametrize("k", [6, 10, 16])
 @pytest.mark.parametrize("aggregation", [0.3, 0.9, 0.999])
-def test_perfect_cables_are_the_outbreaks_of_groups(k, aggregation):
+def test_perfect_cables_are_components_of_pods_and_groups(k, aggregation):
     for terminals in (2, k // 2, k):
         together, lower, upper = pods_apart(k, 0.7, aggregation, 1.0, terminals)
         closed = fat_tree_pods_connected(k, 0.7, aggregation, pods=terminals)
@@ -75,12 +75,12 @@ def test_perfect_cables_are_the_outbreaks_of_groups(k, aggregation):
 
 @pytest.mark.parametrize("k", [6, 12])
 @pytest.mark.parametrize("cable", [0.1, 0.6, 0.99])
-def test_perfect_aggregation_is_one_outbreak_over_all_cores(k, cable):
+def test_perfect_aggregation_leaves_pods_and_single_cores(k, cable):
     """Without failures of aggregation switches, all h^2 cores meet all pods on their own."""
     cores = (k // 2) ** 2
-    exact = binomial_weights(cores, (0.9, 1 - 0.9)) @ row_set_together(k, cores, (cable, 1 - cable), k)
+    exact = bipartite_connected((k, 0), (0, cores), (cable, 1 - cable), (1.0, 0.0), (0.9, 1 - 0.9))
     closed = fat_tree_pods_connected(k, 0.9, 1.0, cable)
-    assert (closed.reliability, closed.unreliability) == pytest.approx(tuple(exact), rel=1e-12)
+    assert (closed.reliability, closed.unreliability) == pytest.approx(exact, rel=1e-12)
 
 
 def set_partitions(n):

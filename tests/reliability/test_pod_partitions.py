@@ -117,20 +117,20 @@ def by_enumeration(key, terminals, others):
     ("switches", "terminals", "others"), [(2, 2, 0), (3, 2, 0), (2, 1, 1), (3, 1, 1), (3, 0, 2), (1, 2, 1)]
 )
 def test_agreement_is_the_sum_over_all_states(switches, terminals, others):
-    table = agreement(switches, terminals, others, EDGE, MISS)
+    table = agreement(switches, terminals, others, EDGE, MISS, MISS)
     for key, chance in table.items():
         assert chance == by_enumeration(key, terminals, others), key
 
 
 def test_perfect_links_join_all_switches_of_a_pod():
-    table = agreement(4, 4, 0, Fraction(1), Fraction(0))
+    table = agreement(4, 4, 0, Fraction(1), Fraction(0), Fraction(0))
     assert {key: chance for key, chance in table.items() if chance} == {
         ((coloured,), free, 0): 1 for coloured in range(1, 5) for free in range(5 - coloured)
     }
 
 
 def test_power_sums_give_the_sum_over_distinct_colours():
-    table = agreement(3, 2, 1, EDGE, MISS)
+    table = agreement(3, 2, 1, EDGE, MISS, MISS)
     weights = power_sum_weights(table)
     chance = [[Fraction(1, 2 + s + 3 * c) for c in range(3)] for s in range(3)]  # of switch s for colour c
     direct = lumped = Fraction(0)

@@ -62,8 +62,8 @@ def test_a_loop_is_refused():
 @pytest.mark.parametrize(
     ("kind", "given", "message"),
     [
-        ("link_up", {(0, 1): [0.5, 0.5]}, "link_up must give one probability each"),
-        ("node_up", {0: [0.5]}, "node_up must give one probability each"),
+        ("link_up", {(0, 1): [0.5, 0.5]}, "link_up must give one number each"),
+        ("node_up", {0: [0.5]}, "node_up must give one number each"),
         ("link_up", {(0, 1): 0.5, (1, 0): 0.5}, r"link_up must name every link once, got \(1, 0\)"),
     ],
 )

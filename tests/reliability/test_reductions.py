@@ -1,11 +1,10 @@
 from fractions import Fraction
-from math import prod
 
 import networkx as nx
 import pytest
 
+from relparallel.reliability.extensions.counting import weigh
 from relparallel.reliability.frontier.decomposition import compiled
-from relparallel.reliability.frontier.reductions import play_any
 from relparallel.reliability.probability import parallel, series
 from relparallel.reliability.problem import read_problem
 
@@ -27,11 +26,10 @@ def test_series_parallel_networks_reduce_to_nothing(graph, terminals, by_enumera
     problem = read_problem(graph, terminals, 0.5, 0.5)
     structure = compiled(problem)
     assert structure.width == 0
-    chances = [(up, 1 - up)] * (structure.links + structure.nodes)
-    slots = play_any(structure.tape, chances, structure.slots)
+    weights = [(up, 1 - up)] * (structure.links + structure.nodes)
     links = [(u, v, up) for u, v in problem.edges.tolist()]
     exact = by_enumeration(links, dict.fromkeys(range(len(graph)), up), problem.terminals, set(range(99)))
-    assert prod(slots[i][0] for i in structure.required) == exact
+    assert weigh(problem, weights, 1) == exact
 
 
 def test_series_and_parallel_are_dual():

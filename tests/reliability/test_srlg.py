@@ -12,7 +12,7 @@ from relparallel.reliability.extensions.srlg import conditioned, read_groups, so
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import compiled
 from relparallel.reliability.problem import read_problem
-from relparallel.reliability.sensitivity import gradient as sensitivity
+from relparallel.reliability.sensitivity import importance as sensitivity
 from relparallel.topology import SharedRisk, leaf_spine
 
 
@@ -79,8 +79,7 @@ def test_both_routes_agree_with_enumeration(question):
 
 def by_sweep(problem, groups):
     """Both masses by the programme that keeps the groups in its states."""
-    given = [*map(tuple, problem.link.tolist()), *map(tuple, problem.node.tolist())]
-    return swept(compiled(problem, reductions=False), given, groups, 10**6)
+    return swept(compiled(problem, reductions=False), problem, groups, 10**6)
 
 
 @settings(max_examples=30)

@@ -13,11 +13,10 @@ import relparallel as rp
 from relparallel.reliability import (
     accessible_servers,
     evaluate,
-    job_connected,
     mean_time_to_isolation,
     smallest_cuts,
 )
-from relparallel.topology import bcube, dcell, describe, leaf_spine, orbits
+from relparallel.topology import bcube, dcell, describe, fat_tree, leaf_spine, orbits
 
 
 def mean_over_pairs(fabric, server, switch, cable):
@@ -50,12 +49,15 @@ def test_ratio_is_the_mean_over_all_pairs(form, fabric, ups):
     assert closed.reliability + closed.unreliability == pytest.approx(1.0, abs=1e-14)
 
 
-def test_a_fat_tree_is_the_mean_over_the_pairs_of_its_jobs():
+def test_a_fat_tree_is_the_mean_over_its_pairs():
     server, switch, cable = 0.97, 0.9, 0.95
-    ups = (switch, switch, switch, cable, cable, server * cable)
-    jobs = [job_connected(4, (0, other), *ups, routing="updown").unreliability for other in range(1, 16)]
+    fabric = fat_tree(4)
+    nodes = np.where(fabric.endpoint, server, switch)
+    pairs = [
+        evaluate(fabric, (0, other), cable, nodes, routing="updown").unreliability for other in range(1, 16)
+    ]
     closed = accessible_servers(describe("fat_tree", k=4), server, switch, cable)
-    assert closed.unreliability == pytest.approx(np.mean(jobs), rel=1e-12)
+    assert closed.unreliability == pytest.approx(np.mean(pairs), rel=1e-12)
     assert closed.routing == "updown"
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relparallel.reliability import evaluate
-from relparallel.reliability.closed_forms.random_graph_connectivity import row_set_together, rows_together
+from relparallel.reliability.closed_forms.random_graph_connectivity import sides_connected
 from relparallel.reliability.lumped.interchangeable_nodes import (
     bipartite_connected,
     complete_connected,
@@ -103,19 +103,52 @@ def test_complete_bipartite_graphs_against_the_programme(rows, columns):
             assert found.reliability == pytest.approx(exact.reliability, rel=1e-12)
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 7), (16, 8), (8, 16), (30, 30)])
+def sides(rows, columns, q):
+    """Chances in fractions that all nodes of two sides, and that all rows, are connected, after Gilbert."""
+
+    @cache
+    def whole(r, c):
+        """That all are connected: else the component of the first row is smaller."""
+        return 1 - sum(
+            comb(r - 1, i - 1) * comb(c, j) * whole(i, j) * q ** (i * (c - j) + j * (r - i))
+            for i in range(1, r + 1)
+            for j in range(c + 1)
+            if (i, j) != (r, c)
+        )
+
+    @cache
+    def alone(r, c, some):
+        """That the component of a row lacks one of ``some`` rows."""
+        return sum(
+            whole(i, j) * q ** (i * (c - j) + j * (r - i)) * comb(c, j)
+            * (comb(r - 1, i - 1) - (comb(r - some, i - some) if i >= some else 0))
+            for i in range(1, r + 1)
+            for j in range(c + 1)
+        )  # fmt: skip
+
+    return 1 - whole(rows, columns), alone
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 7), (8, 4), (4, 8), (9, 9)])
 @pytest.mark.parametrize("down", [0.1, 0.5, 0.9, 1e-9])
-def test_two_sides_by_components_and_by_epidemics(rows, columns, down):
-    """By the sizes of one component, and step by step from one terminal; some rows, and all nodes."""
+def test_two_sides_by_components_in_fractions(rows, columns, down):
+    """Some rows, and all nodes."""
     link, certain, some = (1 - down, down), (1.0, 0.0), max(rows // 2, 1)
+    apart, alone = sides(rows, columns, Fraction(down))
     found = bipartite_connected((some, rows - some), (0, columns), link, certain, certain)
-    assert found == pytest.approx(row_set_together(rows, columns, link, some)[columns], rel=1e-13, abs=0)
-    worth = np.zeros((rows, columns + 1, 2))
-    worth[:, :, 1] = 1.0
-    worth[0, 0] = 1.0, 0.0
-    table = rows_together(rows, columns, link, worth)[rows - 1]
+    lacks = alone(rows, columns, some)
+    assert found == pytest.approx((float(1 - lacks), float(lacks)), rel=1e-13, abs=0)
     found = bipartite_connected((rows, 0), (columns, 0), link, certain, certain)
-    assert found == pytest.approx(table[columns], rel=1e-13, abs=0)
+    assert found == pytest.approx((float(1 - apart), float(apart)), rel=1e-13, abs=0)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [((2, 3), 4), ((5, 0), 3), ((1, 4), 2), ((30, 10), 20)])
+@pytest.mark.parametrize("ups", [(0.9, 0.8, 0.7), (0.01, 0.5, 0.3), (1.0, 0.5, 0.6), (1 - 1e-9, 1.0, 0.999)])
+def test_two_sides_with_and_without_the_compiler(rows, columns, ups):
+    link, row, column = ((up, 1 - up) for up in ups)
+    found = sides_connected(rows, columns, link, column, row)
+    compiled = bipartite_connected(rows, (0, columns), link, row, column)
+    assert found == pytest.approx(compiled, rel=1e-13, abs=0)
 
 
 def test_the_largest_networks_of_twins():

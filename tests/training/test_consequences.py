@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.hardware import LEVELS, Cluster
+from relparallel.hardware import Cluster
+from relparallel.hardware.cluster import LEVELS
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
     Checkpointing,
@@ -44,7 +45,8 @@ def test_groups_are_those_with_a_rank_behind_the_part(t, p, c, e, level):
     strategy = Strategy(tensor=t, pipeline=p, context=c, data=8, expert=e, zero_stage=1, shard=4)
     cluster = Cluster(nodes=2 * t * p * c, gpus_per_node=4, nodes_per_switch=2, nodes_per_rack=2 * p)
     place = Placement(strategy=strategy)
-    found, width = groups_behind(place, cluster, level), cluster.gpus_per_part(level)
+    part = ComponentClass(name="part", level=level, rate=0.0)
+    found, width = groups_behind(place, cluster, part), cluster.gpus_per_part(level)
     parts = [set(range(i * width, (i + 1) * width)) for i in range(cluster.parts(level))]
     for name, groups in {
         "tensor groups": place.tensor_groups, "stages": place.stages, "replicas": place.replicas,

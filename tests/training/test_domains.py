@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.hardware import LEVELS, Cluster
+from relparallel.hardware import Cluster
+from relparallel.hardware.cluster import LEVELS
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import (
     ComponentClass,

@@ -5,7 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relparallel.training import FailureLog, read_failure_log, read_lanl
+from relparallel.training import FailureLog, read_failure_log
+from relparallel.training.failure_readers import read_lanl
 
 HEAD = "node,start,end,cause\n"
 

@@ -4,7 +4,8 @@ from itertools import permutations
 import pytest
 from hypothesis import given, strategies as st
 
-from relparallel.hardware import LEVELS, Cluster, llama3_interruptions
+from relparallel.hardware import Cluster, llama3_interruptions
+from relparallel.hardware.cluster import LEVELS
 from relparallel.parallel import Placement, Strategy
 from relparallel.training import ComponentClass, FailureModel, blast_radius
 

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from relparallel.training import Fleet
+from relparallel.training.fleet import Fleet
 from relparallel.units import DAY
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from relparallel.training import Lifetime, fleet_failures
+from relparallel.training.lifetimes import Lifetime, fleet_failures
 
 RNG = np.random.default_rng(5)
 LAWS = {

@@ -15,8 +15,8 @@ from relparallel.topology import (
     rail_only,
     tpu_v4,
 )
-from relparallel.training import FailureModel, NetworkPart, network_impact, redundant_fabric
-from relparallel.training.network_parts import parts_of
+from relparallel.training import FailureModel, network_impact, redundant_fabric
+from relparallel.training.network_parts import NetworkPart, parts_of
 from relparallel.workload import Transformer
 
 GPT = Transformer(layers=8, hidden=1024, heads=16, vocabulary=51200, sequence=1024)

@@ -14,13 +14,13 @@ from relparallel.training import (
     Checkpointing,
     CheckpointLevel,
     ComponentClass,
-    Domain,
     FailureModel,
     JobShape,
     Recovery,
     drop_rule,
     goodput,
 )
+from relparallel.training.failures import Domain
 
 
 @dataclass

@@ -11,14 +11,10 @@ from relparallel.training import (
     FailureModel,
     JobShape,
     Recovery,
-    best_replay,
     effective_training_time_ratio,
-    read_spot_trace,
-    replay_gaps,
-    replay_sizes,
     simulate,
 )
-from relparallel.training.replay import SpotTrace
+from relparallel.training.replay import SpotTrace, best_replay, read_spot_trace, replay_gaps, replay_sizes
 from relparallel.units import YEAR
 
 
@@ -94,7 +90,7 @@ def test_sizes_are_counted_as_steps():
     trace = SpotTrace(time=[0.0, 0.0, 10.0, 10.0, 30.0, 40.0], size=[0, 8, 7, 5, 6, 6])
     assert (trace.preemptions, trace.nodes_lost, trace.mean_size) == (2, 3, (80 + 100 + 60) / 40)
     for time, size, said in (
-        ([0.0, 5.0, 4.0], [1, 1, 1], "time must not go back, got 4 s in row 3"),
+        ([0.0, 5.0, 4.0], [1, 1, 1], "time must be no earlier than the one before, got 4 in row 3"),
         ([0.0, 5.0], [1, 1.5], "size must be whole numbers of nodes, got 1.5 in row 2"),
         ([0.0, -5.0], [1, 1], "time must be at least 0, got -5 in row 2"),
         ([0.0, 5.0], [1, -1], "size must be at least 0, got -1 in row 2"),

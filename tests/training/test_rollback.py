@@ -3,7 +3,7 @@ import pytest
 from rollback_simulation import renewal_cumulants, simulated
 from scipy.special import exprel
 
-import relparallel as rp
+from relparallel.hardware.cluster import LEVELS
 from relparallel.training import (
     Cause,
     Checkpointing,
@@ -12,8 +12,6 @@ from relparallel.training import (
     effective_training_time_ratio,
     rollback,
 )
-
-LEVELS = rp.hardware.LEVELS
 
 
 def random_job(rng, levels=None):

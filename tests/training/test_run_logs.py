@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from relparallel.training import read_event_log, read_mlperf_log, read_slurm
+from relparallel.training import read_failure_log, read_run_log
 
 DATA = os.environ.get("RELPARALLEL_DATA")
 LOGS = sorted((Path(DATA) / "data/mlperf-training/logs").glob("*result_0.txt.gz")) if DATA else []
@@ -31,7 +31,7 @@ def blocks() -> dict[str, list[float]]:
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name[:14])
 def test_start_ups_and_blocks_of_mlperf_logs_are_those_of_the_published_tables(path):
     name = path.name[:14]
-    log = read_mlperf_log(path)
+    log = read_run_log(path, "mlperf")
     rows = csv.DictReader((Path(DATA) / "data/mlperf-training/startup.csv").read_text().splitlines())
     (published,) = {float(r["seconds"]) for r in rows if r["id"] == name and r["run"] == "0"}
     assert log.start_ups[0] == pytest.approx(published, abs=0.051)
@@ -66,7 +66,7 @@ def test_a_run_that_was_made_is_read_back(tmp_path_factory, lengths, back, step,
             count, time = count + 1, time + step
             made = max(made, count)
     lines.append({"job_end_time": time})
-    log = read_event_log(written(tmp_path_factory.mktemp("run"), lines))
+    log = read_run_log(written(tmp_path_factory.mktemp("run"), lines))
     assert log.start_ups == pytest.approx([start] * len(lengths))
     # The last step of a start that broke off has no end.
     assert log.steps.size == sum(lengths) - (len(lengths) - 1)
@@ -82,7 +82,7 @@ def test_what_each_loss_takes_and_what_the_run_gains_without_it(tmp_path):
         {"job_start_time": 210},
         *({"step_start_time": 260 + 3 * k, "step_count": 40 + k} for k in range(9)),
     ]
-    log = read_event_log(written(tmp_path, lines))
+    log = read_run_log(written(tmp_path, lines))
     table = log.what_if()
     assert (table["faster"] >= 0).all()
     assert table.loc["starts", "seconds"] == pytest.approx(150)
@@ -103,7 +103,7 @@ def test_what_each_loss_takes_and_what_the_run_gains_without_it(tmp_path):
 ])  # fmt: skip
 def test_a_torn_or_hostile_event_log_is_refused_with_its_line(tmp_path, lines, said):
     with pytest.raises(ValueError, match=said):
-        read_event_log(written(tmp_path, lines))
+        read_run_log(written(tmp_path, lines))
 
 
 @pytest.mark.parametrize(("lines", "said"), [
@@ -113,7 +113,7 @@ def test_a_torn_or_hostile_event_log_is_refused_with_its_line(tmp_path, lines, s
 ])  # fmt: skip
 def test_a_torn_mlperf_log_is_refused_with_its_line(tmp_path, lines, said):
     with pytest.raises(ValueError, match=said):
-        read_mlperf_log(written(tmp_path, lines))
+        read_run_log(written(tmp_path, lines), "mlperf")
 
 
 def test_accounting_of_slurm_gives_failures_and_the_time_until_the_job_ran_again(tmp_path):
@@ -126,11 +126,53 @@ def test_accounting_of_slurm_gives_failures_and_the_time_until_the_job_ran_again
         "3|other|COMPLETED|2026-01-01T06:00:00|2026-01-01T09:30:00|n9",
         "4|train|CANCELLED by 7|2026-01-01T10:00:00|2026-01-02T00:00:00|n[1-64]",
     ]
-    log = read_slurm(written(tmp_path, lines), population=64)
+    log = read_failure_log(written(tmp_path, lines), population=64, dialect="slurm")
     assert log.cause.tolist() == ["NODE_FAIL", "FAILED"]
     assert log.repairs.tolist() == [3600.0, 3600.0]
     assert np.isclose(log.watched, 86400.0)
-    with pytest.raises(ValueError, match="6 fields in every line, got 2 in line 2"):
-        read_slurm(written(tmp_path, [head, "1|train"]), population=64)
+    with pytest.raises(ValueError, match="6 fields in every row, got 2 in row 1"):
+        read_failure_log(written(tmp_path, [head, "1|train"]), population=64, dialect="slurm")
     with pytest.raises(ValueError, match="must have the columns JobID"):
-        read_slurm(written(tmp_path, ["a|b"]), population=64)
+        read_failure_log(written(tmp_path, ["a|b"]), population=64, dialect="slurm")
+    for broken in ([head], [head, lines[5]]):
+        with pytest.raises(ValueError, match="must hold a job that broke, got"):
+            read_failure_log(written(tmp_path, broken), population=64, dialect="slurm")
+
+
+def event(cycle: int, name: str, second: int, node: str = "n1") -> str:
+    """A line of the launcher, behind what its log manager puts in front."""
+    front = "2026-01-01 00:00:00,123 [INFO] [n1] [workload:0(0) infra:0(0)] profiling.py:90 "
+    time = f"2026-01-01 00:{second // 60:02d}:{second % 60:02d}.250 UTC"
+    return f"{front}  - Cycle: {cycle} Event: {name} Node: {node} Rank: None Time: {time}"
+
+
+RESTARTS = [
+    event(0, "rendezvous_started", 0),
+    event(0, "worker_start_completed", 60),
+    "2026-01-01 00:00:00,123 [INFO] [n1] [workload:0(0) infra:0(0)] launcher.py:1 Training started",
+    event(1, "failure_detected", 600, "n7"),
+    event(1, "failure_detected", 602),
+    event(1, "worker_start_completed", 660),
+    event(1, "worker_start_completed", 662, "n7"),
+    event(2, "failure_detected", 700),
+    event(3, "failure_detected", 760),
+    event(3, "worker_start_completed", 800),
+    event(4, "failure_detected", 900),
+]
+
+
+def test_a_launcher_tells_when_a_failure_was_seen_and_when_all_workers_ran_again(tmp_path):
+    log = read_failure_log(written(tmp_path, RESTARTS), population=8, dialect="nvrx")
+    assert log.node.tolist() == ["n7", "n1", "n1", "n1"]
+    assert log.start.tolist() == [600.0, 700.0, 760.0, 900.0]
+    assert log.repairs.tolist() == [62.0, 100.0, 40.0, 0.0]  # the second cycle never came up, the third did
+    assert log.notes[0] == "1 broken jobs did not run again: back at once"
+
+
+@pytest.mark.parametrize("letters", [1, 4, 20, 40])
+def test_a_torn_line_of_a_launcher_is_refused_with_its_number(tmp_path, letters):
+    torn = [*RESTARTS[:5], RESTARTS[5][:-letters], *RESTARTS[6:]]
+    with pytest.raises(ValueError, match="path must hold whole events, got line 6"):
+        read_failure_log(written(tmp_path, torn), population=8, dialect="nvrx")
+    with pytest.raises(ValueError, match="must hold a job that broke, got 0"):
+        read_failure_log(written(tmp_path, ["Training started"]), population=8, dialect="nvrx")

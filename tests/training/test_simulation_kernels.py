@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from relparallel.training import effective_training_time_ratio
-from relparallel.training._count_kernel import run_counts
 from relparallel.training._identity_kernel import new_nodes, run_identities
-from relparallel.training._job_kernel import PLACES, TIMES, Tables, new_marks
+from relparallel.training._job_kernel import PLACES, TIMES, Tables, new_marks, run_counts
 from relparallel.training.lifetimes import Lifetime
 from relparallel.training.spares import loss_probability
 

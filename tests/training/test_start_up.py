@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relparallel.training import Job, relative_goodput, start_up_law, start_ups
-from relparallel.training.start_up import StartUp
+from relparallel.training.run_logs import StartUp
 
 DAY = 86400.0
 SIZES = np.array([64, 96, 512, 768, 1024, 1280])

@@ -9,12 +9,10 @@ import pytest
 
 from relparallel.hardware import Cluster, cluster, llama3_interruptions
 from relparallel.parallel import Placement, Strategy, step_time
-from relparallel.parallel.group_links import group_links
-from relparallel.parallel.slowdowns import communicating
+from relparallel.parallel.group_links import communicating, group_links
 from relparallel.published import facts
 from relparallel.topology import fat_tree, leaf_spine
 from relparallel.training import (
-    RATES,
     Checkpointing,
     CheckpointLevel,
     ComponentClass,
@@ -28,6 +26,7 @@ from relparallel.training import (
     redundant_fabric,
     simulate,
 )
+from relparallel.training.failure_model import rate_table
 from relparallel.training.network_parts import outside, parts_of
 from relparallel.units import DAY, HOUR
 from relparallel.workload import Transformer
@@ -96,7 +95,7 @@ def test_domains_are_what_all_parts_lost_one_by_one_add_up_to(name, order):
         network, SPLIT, place, workload=GPT, cluster=HOME, global_batch=64, network_rates=rates, repair=HOUR
     )
     found = Counter()
-    for domain in model.domains[len(RATES["llama3"]().causes) - 2 :]:  # without the network and the cards
+    for domain in model.domains[len(rate_table("llama3").causes) - 2 :]:  # without the network and the cards
         part = domain.component
         key = (
             part.name,
@@ -185,14 +184,14 @@ def test_tables_are_what_was_published_of_a_node():
              "mpt7b": "MPT-7B 7.66", "opt175b": "OPT 14.1"}  # fmt: skip
     for name, words in shown.items():
         assert words in text
-        table = RATES[name]()
+        table = rate_table(name)
         nodes = Cluster(nodes=2048)
         total = sum(row.rate * nodes.parts(row.level) for row in table.causes if name != "llama3")
         total = total or table.events / (54 * DAY)
         digits = len(words.split(".")[1])
         assert round(1000 * DAY * total / 2048, digits) == pytest.approx(float(words.split()[-1]))
         assert table.source
-    log = RATES["glm130b"]().causes[0]
+    log = rate_table("glm130b").causes[0]
     assert (log.events, log.components, log.duration / HOUR) == (10, 96, 53 * 24 + 20)
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from relparallel.hardware import accelerator
-from relparallel.workload import TileOperator, tile_group, tile_schedule
+from relparallel.workload import TileOperator, tile_schedule
+from relparallel.workload.tiles import tile_group
 
 SIDE = st.sampled_from([4, 8, 16])
 

@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import (
-    require_choice,
-    require_int,
-    require_real,
-)
+from relparallel._checks import require_choice, require_int, require_real
 from relparallel.reliability.bounding.anytime import FIRST, anytime_bracket
 from relparallel.reliability.bounding.cut_bounds import (
     disjoint_cuts,
@@ -50,22 +46,7 @@ _ROUNDING: Final = 1e-10  # relative; more than that of the frontier DP of a nar
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """A bracket that holds the unreliability for certain, and those of each method that was tried.
-
-    Parameters
-    ----------
-    lower, upper : float
-        lower <= U <= upper.
-    method : str
-        What was asked for.
-    tried : dict of str to (float, float)
-        Lower and upper bound of every method that ran; the best of each are ``lower`` and ``upper``.
-
-    Examples
-    --------
-    >>> Bounds(lower=0.1, upper=0.11, method="disjoint", tried={"disjoint": (0.1, 0.11)}).gap
-    0.0999...
-    """
+    """A bracket that holds the unreliability for certain: the best of those of each method that was tried."""
 
     lower: float
     upper: float
@@ -110,18 +91,12 @@ def bounds(
 
     Parameters
     ----------
-    graph : Topology or networkx.Graph or networkx.MultiGraph
-        The network. Every node of a networkx graph is a host and forwards.
-    terminals : {"all", "switches", "nodes"} or collection of labels
-        Nodes that must be connected.
-    link_up, node_up : float, array, mapping or str
-        Probability that a cable or a node is up, as for `evaluate`.
+    graph, terminals, link_up, node_up, link_down, node_down : as in `evaluate`
+        The network, what must be connected, and the chances.
     method : {"auto", "anytime", "bonferroni", "subgraph", "disjoint"}
         "bonferroni": likely cuts and a bound on all others; "anytime": the frontier DP with its likeliest
         states; "disjoint": cuts, and packed trees, that share nothing; "subgraph": an upper bound from a
         narrow part of the network. "auto" adds one method after the other until the bracket is tight.
-    link_down, node_down : as link_up and node_up, optional
-        Failure probabilities instead, for parts so good that 1 - up has lost digits.
     rtol : float, optional
         Relative width of the bracket to aim at.
     max_states : int, optional

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from relparallel.reliability.bounding.cuts import MAX_STEPS, TINY, CutFamily, find_cuts, karger_tail
 from relparallel.reliability.frontier.decomposition import Bracket
 from relparallel.reliability.problem import Problem
+from relparallel.topology._arrays import parts as connected
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -159,15 +160,8 @@ def _disjoint(order, starts, parts, most):  # type: ignore[no-untyped-def]
 
 def _groups(cuts: CutFamily, parts: int) -> IntArray:
     """The component of every cut."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     owner = np.repeat(np.arange(len(cuts)), cuts.sizes)
-    size = len(cuts) + parts
-    graph = coo_array((np.ones(len(owner)), (owner, len(cuts) + cuts.parts)), shape=(size, size))
-    _, found = connected_components(graph, directed=False)
-    _, group = np.unique(found[: len(cuts)], return_inverse=True)
-    return group.astype(np.int64)
+    return connected(np.column_stack([owner, len(cuts) + cuts.parts]), len(cuts) + parts)[: len(cuts)]
 
 
 def _one_group(members: IntArray, cuts: CutFamily, down: FloatArray) -> Bracket:

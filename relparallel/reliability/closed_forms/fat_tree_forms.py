@@ -29,10 +29,12 @@ from functools import cache
 from operator import mul
 from typing import Final, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from relparallel._checks import require_choice, require_int
-from relparallel.reliability.closed_forms._arguments import half_radix, single_probabilities
-from relparallel.reliability.closed_forms.random_graph_connectivity import binomial_weights, row_set_together
-from relparallel.reliability.probability import CERTAIN, Chance, parallel, part, series
+from relparallel.reliability.closed_forms.random_graph_connectivity import sides_connected
+from relparallel.reliability.probability import CERTAIN, Chance, parallel, part, series, single_probabilities
 from relparallel.reliability.result import Reliability, exactly
 
 Turn = Literal["core", "aggregation", "edge"]
@@ -65,11 +67,9 @@ def fat_tree_pods_connected(
 
     Notes
     -----
-    Perfect cables: a group connects its pods if one of its h cores is up, g = 1 - (1 - c)^h. With j groups
-    alive, pods and groups are the two sides of a random bipartite graph whose edges, the aggregation
-    switches, are up with probability a, so U = sum_j C(h, j) g^j (1 - g)^(h-j) V(j), V(j) the probability
-    that the pods are not together; `random_graph_connectivity` finds it in O(k^4) operations,
-    without a subtraction.
+    Perfect cables: a group connects its pods if one of its h cores is up, g = 1 - (1 - c)^h. Pods and groups
+    are the two sides of a random bipartite graph whose edges, the aggregation switches, are up with
+    probability a: a sum over the components of one pod, O(k^4) operations without a subtraction.
 
     Failing cables: U = sum_b (-1)^b (b - 2)! sum_t N(t) (T(t) - 1) Phi(t)^h over the partitions t of the k
     pods into b >= 2 blocks. N(t) counts the ways to form them, T(t) is the expected number of blocks that
@@ -105,10 +105,9 @@ def pods_together(k: int, c: float, a: float, m: float, terminals: int) -> Brack
         return Bracket(0.0, 1.0, 1.0)
     if m < 1.0:
         return pods_apart(k, c, a, m, terminals)
-    h = k // 2
-    groups = binomial_weights(h, parallel(*[part(c)] * h))
-    together, apart = groups @ row_set_together(k, h, part(a), terminals)
-    return Bracket(min(float(together), 1.0), min(float(apart), 1.0), min(float(apart), 1.0))
+    group = parallel(*[part(c)] * (k // 2))
+    together, apart = sides_connected((terminals, k - terminals), k // 2, part(a), group)
+    return Bracket(together, apart, apart)
 
 
 def fat_tree_pair(
@@ -218,14 +217,11 @@ class Group:
 
     def _touched(self, s: int) -> list[list[int]]:
         """Chance that s pods touch i given cores of j, and no other of them, over i!; reversed in i."""
-        return [[max(x, 0) for x in row] for row in self.exactly([row[s] for row in self.missed])]
-
-    def exactly(self, missed: list[int]) -> list[list[int]]:
-        """The same from the chance to miss m given cores, or from a derivative of it."""
+        missed = [row[s] for row in self.missed]
 
         def touched(i: int, rest: int) -> int:
             total: int = sum((-1) ** r * math.comb(i, r) * missed[rest + r] for r in range(i + 1))
-            return total // math.factorial(i)
+            return max(total // math.factorial(i), 0)
 
         return [[touched(i, j - i) for i in range(j, -1, -1)] for j in range(self.h + 1)]
 
@@ -367,3 +363,34 @@ def digits_alone(k: int, c: float, a: float, link: float) -> int:
 def _inside(x: Fraction) -> float:
     """Nearest number in [0, 1]."""
     return float(min(max(x, Fraction(0)), Fraction(1)))
+
+
+def fat_tree_pod_bandwidth(
+    k: int, core_up: float, aggregation_up: float, core_link_up: float = 1.0
+) -> NDArray[np.float64]:
+    """Distribution of the core links' worth of bandwidth between two pods.
+
+    Notes
+    -----
+    A group carries nothing unless both its aggregation switches are up, then Bin(h, c m^2) units: the sum of
+    h = k/2 independent groups, a convolution of positive terms, O(h^4).
+    """
+    from scipy.stats import binom
+
+    require_int(k=k, at_least=4)
+    single_probabilities(core_up=core_up, aggregation_up=aggregation_up, core_link_up=core_link_up)
+    h = half_radix(k, at_most=200)
+    one = aggregation_up**2 * binom.pmf(np.arange(h + 1), h, core_up * core_link_up**2)
+    one[0] += (1 - aggregation_up) * (1 + aggregation_up)
+    total = np.ones(1)
+    for _ in range(h):
+        total = np.convolve(total, one)
+    return total
+
+
+def half_radix(k: int, at_most: int = 256) -> int:
+    """Switches per group of a k-ary fat-tree."""
+    require_int(k=k, at_least=2, at_most=at_most)
+    if k % 2:
+        raise ValueError(f"k must be an even integer in [2, {at_most}], got {k}")
+    return k // 2

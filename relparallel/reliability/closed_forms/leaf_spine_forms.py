@@ -1,21 +1,18 @@
 """Closed forms for leaf-spine fabrics: two tiers of switches, every leaf joined to every spine.
 
 Leaves and working spines are the two sides of a random bipartite graph whose edges are the cables between
-them; `random_graph_connectivity` gives the chance that the leaves of a job are in one component.
+them; `sides_connected` gives the chance that the leaves of a job are in one component.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_int
-from relparallel.reliability.closed_forms._arguments import single_probabilities
-from relparallel.reliability.closed_forms.random_graph_connectivity import (
-    binomial_weights,
-    row_set_together,
-    rows_together,
-)
-from relparallel.reliability.probability import Chance, parallel, part, series
+from relparallel.reliability.closed_forms.random_graph_connectivity import sides_connected
+from relparallel.reliability.probability import Chance, parallel, part, series, single_probabilities
 from relparallel.reliability.result import Reliability, Routing, exactly
 
+FloatArray = NDArray[np.float64]
 _MOST = 256
 
 
@@ -49,8 +46,8 @@ def leaf_spine_leaves_connected(
 
     Notes
     -----
-    U = sum_j C(S, j) s^j (1-s)^(S-j) V(j), V(j) the probability that L leaves are not all together when j
-    spines are up. L leaves and their hosts stand in series with this. O(L^2 S^2) operations.
+    The sum over the components of one leaf, in a random bipartite graph whose columns, the spines, fail too.
+    L leaves and their hosts stand in series with this. O(L^2 S^2) operations.
 
     Examples
     --------
@@ -63,10 +60,9 @@ def leaf_spine_leaves_connected(
     s, l, e, v = single_probabilities(  # noqa: E741
         spine_up=spine_up, link_up=link_up, leaf_up=leaf_up, host_up=host_up
     )
-    alive = binomial_weights(spines, part(s))
-    core = alive @ row_set_together(leaves, spines, part(l), leaves)
+    core = sides_connected((leaves, 0), spines, part(l), part(s))
     ends = series(_all(part(e), leaves), _all(part(v), leaves * hosts_per_leaf))
-    return exactly(*series((core[0], core[1]), ends), "closed_form")
+    return exactly(*series(core, ends), "closed_form")
 
 
 def leaf_spine_pair(
@@ -103,8 +99,8 @@ def leaf_spine_pair(
     Notes
     -----
     Up-down, with l and s the up-probabilities of a cable and a spine: R = e^2 v^2 (1 - (1 - s l^2)^S). By
-    any path, the second leaf is the one that an outbreak from the first has to hit; the leaves
-    between them are up with probability e. O(L^2 S^2) operations.
+    any path, the sum over the components of the first leaf; the leaves between the two are up with
+    probability e. O(L^2 S^2) operations.
 
     Examples
     --------
@@ -127,17 +123,8 @@ def leaf_spine_pair(
     if routing == "updown":
         middle = parallel(*[series(part(s), part(l), part(l))] * spines)
     else:
-        middle = _leaf_reached(leaves, spines, part(s), part(l), part(e))
+        middle = sides_connected((2, leaves - 2), spines, part(l), part(s), part(e))
     return exactly(*series(hosts, part(e), middle), "closed_form", routing)
-
-
-def _leaf_reached(leaves: int, spines: int, spine: Chance, link: Chance, leaf: Chance) -> Chance:
-    """Chance that a path joins two leaves that are up; the other leaves fail and relay."""
-    ends = np.tile([0.0, 1.0], (leaves - 1, 1))
-    start = rows_together(leaves - 1, spines, link, ends, caught=np.array([1.0, 0.0]))
-    others = binomial_weights(leaves - 2, leaf)
-    up, down = np.einsum("s,t,stb->b", others, binomial_weights(spines, spine), start)
-    return float(up), float(down)
 
 
 def _all(chance: Chance, count: int) -> Chance:
@@ -149,3 +136,34 @@ def _all(chance: Chance, count: int) -> Chance:
         return 0.0, 1.0
     logarithm = count * float(np.log1p(-down) if down < 0.5 else np.log(up))
     return float(np.exp(logarithm)), float(-np.expm1(logarithm))
+
+
+def leaf_spine_pair_bandwidth(spines: int, spine_up: float, link_up: float = 1.0) -> FloatArray:
+    """Distribution of the uplinks' worth of bandwidth between two leaves that are up.
+
+    Parameters
+    ----------
+    spines : int
+        S, 1 to 100,000; each is joined to every leaf by one link.
+    spine_up, link_up : float, optional
+        Probability that a spine, and that a link, is up.
+
+    Returns
+    -------
+    float array [S + 1]
+        Probability of 0, 1, ..., S units of one link.
+
+    Notes
+    -----
+    A spine carries one unit when it and both its links are up: Bin(S, s l^2).
+
+    Examples
+    --------
+    >>> leaf_spine_pair_bandwidth(2, 0.9).round(6).tolist()
+    [0.01, 0.18, 0.81]
+    """
+    require_int(spines=spines, at_least=1, at_most=100_000)
+    single_probabilities(spine_up=spine_up, link_up=link_up)
+    from scipy.stats import binom
+
+    return np.asarray(binom.pmf(np.arange(spines + 1), spines, spine_up * link_up**2))

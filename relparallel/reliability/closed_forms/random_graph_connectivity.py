@@ -1,15 +1,7 @@
-"""Outbreaks in random graphs whose vertices are alike: who is connected, by sums of positive terms only.
+"""Connectivity of random bipartite graphs whose vertices are alike, without the compiler.
 
-An infected vertex infects each neighbour across a link that is up; the outbreak that starts in one vertex
-ends when it holds the component of that vertex. All that matters on the way is how many vertices are still
-healthy and how many fell ill last: of n healthy ones, each escapes x infected ones with probability
-``down ** x``. Nothing is ever subtracted from one, so a probability of 1e-95 keeps its digits.
-
-References
-----------
-Gilbert, "Random graphs", Annals of Mathematical Statistics 30, 1959: the probability of connectedness.
-Lefevre and Picard, "A non-standard family of polynomials and the final size distribution of Reed-Frost
-epidemic processes", Advances in Applied Probability 22, 1990.
+The sums are those of `interchangeable_nodes`, as arrays: every term is a product of probabilities, and a
+probability of 1e-95 keeps its digits.
 """
 
 import math
@@ -19,65 +11,41 @@ from numpy.typing import NDArray
 
 from relparallel.reliability.probability import Chance
 
-FloatArray = NDArray[np.float64]
+
+def sides_connected(
+    rows: tuple[int, int], columns: int, link: Chance, column: Chance, row: Chance = (1.0, 0.0)
+) -> Chance:
+    """Chance that the terminals are connected: the first of two numbers of rows; other rows and columns fail.
+
+    The sum over the component of one terminal. O(rows^2 columns^2) operations.
+    """
+    (terminals, others), n = rows, sum(rows)
+    ways = [np.array([float(math.comb(m, i)) for i in range(m + 1)]) for m in range(max(n, columns) + 1)]
+    hit, joined = _hits(columns, link), np.zeros((n + 1, columns + 1))
+    miss = link[1] ** np.arange(n * columns + 1.0)
+    joined[0, 1:2] = joined[1, 0] = 1.0
+    for r in range(1, n + 1):
+        i = np.arange(r)[:, None]
+        for c in range(1, columns + 1):  # one row apart: a second vertex, a column, has i rows and j columns
+            j = np.arange(1, c + 1)
+            mass = joined[:r, 1 : c + 1] * joined[r - i, c - j] * miss[i * (c - j) + j * (r - 1 - i)]
+            joined[r, c] = ways[r - 1] @ mass @ (ways[c - 1] * hit[1 : c + 1])
+    s, h, g = np.ogrid[1 : terminals + 1, : others + 1, : columns + 1]
+    mass = ways[terminals - 1][:, None, None] * _shares(ways[others], row[0])[:, None] * joined[s + h, g]
+    mass = mass * (row[1] + row[0] * miss[g]) ** (others - h) * _shares(ways[columns], column[0])
+    mass = mass * (column[1] + column[0] * miss[s + h]) ** (columns - g) * miss[g * (terminals - s)]
+    up, down = float(mass[-1].sum()), float(mass[:-1].sum())
+    return (1.0 - down, down) if down < up else (up, 1.0 - up)
 
 
-def binomial_weights(n: int, chance: Chance) -> FloatArray:
-    """Probability that j = 0..n of n independent parts are up, [n + 1]."""
-    up, down = chance
-    return np.array([math.comb(n, j) * up**j * down ** (n - j) for j in range(n + 1)], dtype=np.float64)
+def _shares(ways: NDArray[np.float64], up: float) -> NDArray[np.float64]:
+    """Chance that j = 0, 1, ... vertices are up, whatever the others are."""
+    return ways * up ** np.arange(len(ways))
 
 
-def hit_table(n: int, most: int, chance: Chance) -> FloatArray:
-    """Row x = 0..most: how many of n vertices at least one of x infected ones hits, [most + 1, n + 1]."""
-    up, down = map(float, chance)
-    x, count = np.arange(most + 1)[:, None], np.arange(n + 1)
+def _hits(most: int, link: Chance) -> NDArray[np.float64]:
+    """Chance that one of k = 0..most links is up."""
+    up, down = map(float, link)
     with np.errstate(divide="ignore", invalid="ignore"):  # log(0) where a hit is certain
         logarithm = np.log1p(-up) if up < 0.5 else np.log(down)
-        hit = np.where(x > 0, -np.expm1(x * logarithm), 0.0)
-    ways = np.array([float(math.comb(n, i)) for i in count])
-    return np.asarray(ways * hit**count * (down**x) ** (n - count))
-
-
-def terminals_missed(rows: int, terminals: int) -> FloatArray:
-    """Chance that all (and that not all) of ``terminals`` rows fell ill, by healthy rows s, [rows, 2].
-
-    One terminal started the outbreak, the others are any of the ``rows - 1`` remaining rows.
-    """
-    total = math.comb(rows - 1, terminals - 1)
-    caught = [math.comb(rows - 1 - s, terminals - 1) for s in range(rows)]
-    return np.array([(ways / total, (total - ways) / total) for ways in caught])
-
-
-def rows_together(
-    rows: int, columns: int, link: Chance, worth: FloatArray, caught: FloatArray | None = None
-) -> FloatArray:
-    """Expected worth of an outbreak in a random bipartite graph, from one row with s and t healthy others.
-
-    Notes
-    -----
-    ``below[s, t, y]`` and ``above[s, x]`` (of the current t) are the expected worth with y columns or x rows
-    infected last; with nobody infected last the outbreak is over. O(rows^2 columns^2) times B.
-    """
-    start = np.empty((rows, columns + 1, worth.shape[-1]))
-    below = np.zeros((rows, columns + 1, columns + 1, worth.shape[-1]))
-    below[:, :, 0] = worth if worth.ndim == 3 else worth[:, None]
-    hit_rows = np.zeros((rows, columns + 1, rows))
-    for s in range(rows):
-        hit_rows[s, :, : s + 1] = hit_table(s, columns, link)
-    aim, z = hit_table(1, columns, link), np.arange(rows)
-    rest = np.maximum(z[:, None] - z, 0)
-    for t in range(columns + 1):
-        y = np.arange(t + 1)
-        above = np.tensordot(below[:, t - y, y], hit_table(t, rows, link), axes=(1, 1)).transpose(0, 2, 1)
-        below[:, t, 1:] = hit_rows[:, 1:] @ above[rest, z]
-        if caught is not None:
-            below[:, t, 1:] = aim[1:, :1] * below[:, t, 1:] + aim[1:, 1:] * caught
-        start[:, t] = above[:, 1]
-    return start
-
-
-def row_set_together(rows: int, columns: int, link: Chance, terminals: int) -> FloatArray:
-    """Chance that ``terminals`` of all ``rows`` are connected by j = 0..columns columns, [columns + 1, 2]."""
-    start = rows_together(rows, columns, link, terminals_missed(rows, terminals))
-    return np.asarray(start[rows - 1])
+        return np.where(np.arange(most + 1) > 0, -np.expm1(np.arange(most + 1) * logarithm), 0.0)

@@ -15,12 +15,13 @@ from typing import Final, Literal
 import numpy as np
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real
-from relparallel.reliability.closed_forms._arguments import single_probabilities
 from relparallel.reliability.closed_forms.fat_tree_forms import Turn, fat_tree_pair
 from relparallel.reliability.closed_forms.leaf_spine_forms import leaf_spine_pair
 from relparallel.reliability.exact import evaluate
+from relparallel.reliability.probability import single_probabilities
 from relparallel.reliability.result import Reliability, bracketed, exactly
-from relparallel.topology import Description, Topology, bcube, dcell
+from relparallel.topology import Description, bcube, dcell
+from relparallel.topology.symmetry import orbits
 
 Classes = list[tuple[int, Reliability]]
 
@@ -48,9 +49,9 @@ def accessible_servers(
 
     Notes
     -----
-    The mean over the classes of pairs: same edge switch, same pod and other pod; same leaf and other leaf; in
-    a DCell_1 the six ways in which two servers and their partners can lie; in a BCube_k the number of levels
-    in which two servers differ. O(1) pairs at any size.
+    The mean over the classes of pairs: same edge switch, same pod and other pod; same leaf and other leaf.
+    Two servers of a bcube or dcell have no closed form: one pair of each class, an orbit of the symmetries
+    that keep a server, goes to `evaluate`. O(1) pairs at any size.
 
     Examples
     --------
@@ -103,47 +104,24 @@ def _leaf_spine(form: Description, server: float, switch: float, link: float) ->
     return [(hosts - 1, here), ((leaves - 1) * hosts, away)]
 
 
-def _bcube(form: Description, server: float, switch: float, link: float) -> Classes:
-    """Server 0 with one that differs in so many levels."""
-    n, levels = form.parameters["n"], form.parameters["k"] + 1
-    counts = {
-        sum(n**level for level in range(differ)): math.comb(levels, differ) * (n - 1) ** differ
-        for differ in range(1, levels + 1)
-    }
-    return _in_network(bcube(n, levels - 1), counts, server, switch, link)
-
-
-def _dcell(form: Description, server: float, switch: float, link: float) -> Classes:
-    """Server 0 of cell 0, whose partner is server 0 of cell 1."""
-    n = form.parameters["n"]
-    counts = {
-        1: n - 1,  # same cell
-        n: 1,  # the partner
-        n + 1: n - 1,  # the partner's cell
-        2 * n: n - 1,  # another cell, own partner in cell 0
-        2 * n + 1: n - 1,  # another cell, own partner in cell 1
-        2 * n + 2: (n - 1) * (n - 2),  # another cell, own partner in a fourth
-    }
-    return _in_network(dcell(n, 1), counts, server, switch, link)
-
-
-def _in_network(
-    network: Topology, counts: dict[int, int], server: float, switch: float, link: float
-) -> Classes:
-    """Server 0 with one of each class of others, exactly or with certified bounds."""
+def _by_orbits(form: Description, server: float, switch: float, link: float) -> Classes:
+    """Server 0 with one of each set of servers that symmetries which keep it carry into each other."""
+    network = {"bcube": bcube, "dcell": dcell}[form.design](**form.parameters)
     node = np.where(network.endpoint, server, switch)
+    orbit = orbits(network, np.arange(network.num_nodes) == 0)[network.hosts]
+    _, first, counts = np.unique(orbit, return_index=True, return_counts=True)
     return [
         (count, evaluate(network, (0, other), link, node, max_seconds=_SECONDS))
-        for other, count in counts.items()
-        if count and other < network.num_hosts
+        for other, count in zip(network.hosts[first].tolist(), counts.tolist(), strict=True)
+        if other
     ]
 
 
 _CLASSES: Final[dict[str, Callable[[Description, float, float, float], Classes]]] = {
     "fat_tree": _fat_tree,
     "leaf_spine": _leaf_spine,
-    "bcube": _bcube,
-    "dcell": _dcell,
+    "bcube": _by_orbits,
+    "dcell": _by_orbits,
 }
 
 

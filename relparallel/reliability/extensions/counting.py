@@ -1,11 +1,11 @@
 """Count instead of weigh: the mass of success in whole numbers, by additions and multiplications only.
 
-Every independent part has two weights, for up and for down, that need not add up to one: numerators over a
-common denominator give exact fractions; powers of a variable give counts by the number of working parts. Then
-a part that is up multiplies the mass by the variable of its class. A polynomial is one integer: coefficient j
-in the j-th group of bytes (Kronecker substitution), the variables of further classes so far apart that they
-do not overlap. The tape of reductions is played without its division: a terminal between two others
-leaves a link whose weights omit the case that both its links are down, in which the system fails anyway.
+Every independent part has two weights, for up and for down, that need not add up to one: powers of a
+variable give counts by the number of working parts. A part that is up multiplies the mass by the variable of
+its class. A polynomial is one integer: coefficient j in the j-th group of bytes (Kronecker substitution), the
+variables of further classes so far apart that they do not overlap. The tape of reductions is played without
+its division: a terminal between two others leaves a link whose weights omit the case that both its links are
+down, in which the system fails anyway.
 """
 
 from __future__ import annotations
@@ -70,14 +70,12 @@ def in_fractions(problem: Problem, reductions: bool, max_states: int) -> Reliabi
     require_relays(problem)
     down = [*problem.link[:, 1].tolist(), *problem.node[:, 1].tolist()]
     every = prod(q.denominator for q in down)
-    mass = every.bit_length() // 8 + 1
-    max_states = min(max_states, _STATES, max(_ROOM // (2 * mass + _STATE), 1))
+    room = max(_ROOM // (2 * (every.bit_length() // 8 + 1) + _STATE), 1)
+    max_states = min(max_states, _STATES, room)
     if problem.groups:
         always, left, shared = absorbed(problem, problem.groups)
-        chances = [*map(tuple, left.link.tolist()), *map(tuple, left.node.tolist())]
-        found = swept(compiled(left, reductions=False), chances, shared, max_states)
-        works, fails = map(Fraction, series(always, found))
-        return exactly(works, fails, "exact")
+        found = swept(compiled(left, reductions=False), left, shared, max_states)
+        return exactly(*map(Fraction, series(always, found)), "exact")
     given = [(q.denominator - q.numerator, q.numerator) for q in down]
     works = Fraction(weigh(problem, given, max_states, reductions), every)
     return exactly(works, 1 - works, "exact")
@@ -111,32 +109,12 @@ def _unused(structure: Compiled, slots: Sequence[Weights]) -> list[Weights]:
 class SurvivalSignature:
     """Numbers of sets of working parts that connect the terminals, by working parts of every class.
 
-    Parameters
-    ----------
-    classes : tuple of hashable
-        Names of the c classes.
-    counts : object array [M_1 + 1, ..., M_c + 1]
-        Exact integers: entry (l_1, ..., l_c) counts the sets with l_i of the M_i parts of class i.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> ring = survival_signature(nx.cycle_graph(4))
-    >>> ring.counts.tolist(), ring.sizes
-    ([0, 0, 0, 4, 1], (4,))
+    ``counts`` are exact integers, object array [M_1 + 1, ..., M_c + 1]: entry (l_1, ..., l_c) counts the sets
+    with l_i of the M_i parts of class i.
     """
 
     classes: tuple[Hashable, ...]
     counts: NDArray[Any]
-
-    def __post_init__(self) -> None:
-        require_instance(tuple, classes=self.classes)
-        require_instance(np.ndarray, counts=self.counts)
-        if self.counts.ndim != len(self.classes) or self.counts.dtype != object:
-            raise ValueError(
-                f"counts must be an object array with {len(self.classes)} axes, one per class, "
-                f"got {self.counts.dtype} of shape {self.counts.shape}"
-            )
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -155,21 +133,10 @@ class SurvivalSignature:
         return np.asarray(self.counts / self.sets, dtype=np.float64)
 
     def reliability(self, up: Any) -> Reliability:
-        """Reliability where all parts of a class are up with the same probability.
+        """Reliability where all parts of a class are up with the same probability, one for all or by class.
 
-        Parameters
-        ----------
-        up : float or Mapping of class to float
-            Probability that a part is up; `fractions.Fraction` gives exact fractions.
-
-        Returns
-        -------
-        Reliability
-            Both sums have positive terms only: full relative accuracy.
-
-        Notes
-        -----
-        R = sum over l of counts[l] * prod_i p_i^{l_i} (1 - p_i)^{M_i - l_i}.
+        R = sum over l of counts[l] * prod_i p_i^{l_i} (1 - p_i)^{M_i - l_i}: sums of positive terms only, and
+        `fractions.Fraction` gives exact fractions.
 
         Examples
         --------
@@ -203,13 +170,11 @@ def survival_signature(
 
     Parameters
     ----------
-    graph : Topology or networkx.Graph or networkx.MultiGraph
-        The network.
+    graph, terminals : as in `evaluate`
+        Terminals must be up and connected.
     classes : {"links", "nodes", "both", "kinds"} or Mapping of part to class
         All cables, all nodes, these two; or nodes by kind and cables by the kinds of their ends. A mapping
         names nodes by label and links by pair of labels; the parts that it leaves out never fail.
-    terminals : {"all", "switches", "nodes"} or collection of labels
-        Nodes that must be up and connected.
     max_states : int, optional
         Largest layer of the sweep.
 
@@ -280,14 +245,10 @@ def polynomial(
 
     Parameters
     ----------
-    graph : Topology or networkx.Graph or networkx.MultiGraph
-        The network, m links (parallel cables counted singly) and n nodes.
-    terminals : {"all", "switches", "nodes"} or collection of labels
-        Nodes that must be up and connected.
+    graph, terminals, max_states : as in `survival_signature`
+        The network has m links (parallel cables counted singly) and n nodes.
     parts : {"links", "nodes"}
         What fails; the others never do. Where both fail, see `survival_signature` with classes "both".
-    max_states : int, optional
-        Largest layer of the sweep.
 
     Returns
     -------

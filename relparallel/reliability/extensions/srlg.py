@@ -22,7 +22,6 @@ from relparallel._checks import require_instance
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import Compiled, compiled
 from relparallel.reliability.frontier.generic_sweep import MAX_SLOTS, Risks, moves, sweep
-from relparallel.reliability.frontier.reductions import play_any
 from relparallel.reliability.probability import CERTAIN, Chance, series
 from relparallel.reliability.problem import Group, Problem, read_number
 from relparallel.reliability.result import Reliability, exactly
@@ -207,8 +206,7 @@ def solve_groups(
         try:
             plain = compiled(problem, reductions=False)
             most = min(max_states, _STATES, max(int(min(budget / 200, _STATES)), 1))
-            given = [*map(tuple, problem.link.tolist()), *map(tuple, problem.node.tolist())]
-            up, down = swept(plain, given, shared, most)
+            up, down = swept(plain, problem, shared, most)
             return summed_up(always, Known(up, down, 0.0, down), "any", structure.width)
         except NotExactError:
             pass
@@ -253,13 +251,12 @@ def conditioned(
     return mixed(groups, answer, evaluations)
 
 
-def swept(
-    structure: Compiled, given: Sequence[Chance], groups: Sequence[Group], max_states: int
-) -> tuple[Any, Any]:
-    """Sweep once with the groups in the state."""
+def swept(structure: Compiled, problem: Problem, groups: Sequence[Group], max_states: int) -> tuple[Any, Any]:
+    """Sweep once with the groups in the state, through a network without reductions."""
     if not structure.connected:
         return 0, 1
-    slots = play_any(structure.tape, given, structure.slots)
+    slots = [*map(tuple, problem.link.tolist()), *map(tuple, problem.node.tolist())]
+    slots += [CERTAIN] * (structure.slots - len(slots))
     required = series(*(slots[i] for i in structure.required.tolist()))
     if not len(structure.widths):
         return required

@@ -187,7 +187,8 @@ def sweep(steps, chances, max_states, max_visits):  # type: ignore[no-untyped-de
     for r in range(len(steps)):  # plain loops compile faster than expressions of arrays
         for part in range(3):
             free[r, part] = chances[r, 2 * part + 1] > 0.0
-    sums, peak, total, _, _ = forth(steps, chances, free, True, False, max_states, max_visits)
+    lean, traced = free.ndim == 2, free.ndim == 0  # literals would compile what is called with them once more
+    sums, peak, total, _, _ = forth(steps, chances, free, lean, traced, max_states, max_visits)
     return sums[0] + sums[1], sums[2] + sums[3], peak, total
 
 
@@ -201,7 +202,7 @@ def forth(steps, chances, free, lean, traced, max_states, max_visits):  # type: 
     here.view(np.float64)[1] = 1.0
     table, bits, buffer, origin = (
         np.full(64, -1, np.int32),
-        5,
+        np.int64(5),
         np.empty(64, np.uint64),
         np.empty(8 * _BATCH, np.int64),
     )

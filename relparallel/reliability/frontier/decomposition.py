@@ -6,7 +6,7 @@ falls into blocks, and in which order the frontier DP sweeps through each of the
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numba
 import numpy as np
@@ -98,48 +98,40 @@ class Compiled:
             return Outcome(0.0, 1.0, 0, 0, 0, 0)
         require_fit(self.width)
         most = fitting(max_states)
+        found = self.outcome(link, node, most, max_visits)
+        require_fit(self.width, found.peak, most, found.states, max_visits)
+        return found
+
+    def outcome(self, link: FloatArray, node: FloatArray, max_states: int, max_visits: int) -> Outcome:
+        """The same, stopped where a layer is too large."""
         structure = self.tape, self.required, self.steps, self.parts, self.starts, self.slots
-        up, down, peak, states = _evaluate(*structure, link, node, most, max_visits)
-        require_fit(self.width, peak, most, states, max_visits)
+        up, down, peak, states = _evaluate(*structure, link, node, max_states, max_visits)
         return Outcome(up, down, peak, states, self.width, len(self.steps))
 
 
 def compiled(problem: Problem, reductions: bool = True, ordered: bool = True) -> Compiled:
     """Take a network apart: reductions, blocks, orders and sweeps."""
     m, n = len(problem.link), len(problem.node)
-    connected, slots, tape, required, steps, parts, starts, widths = decompose(problem, reductions, ordered)
+    found = _blocks(problem.edges, n, problem.terminals, reductions)
+    connected, slots, tape, required, ends, links, nodes, terminal, starts, shares = found
+    steps, parts, widths = np.empty((len(ends), 9), np.int64), np.empty((len(ends), 3), np.int64), []
+    for k, share in enumerate(shares.tolist() if ordered else [0.0] * len(shares)):
+        (i, first), (j, end) = starts[k : k + 2].tolist()
+        block = ends[i:j], links[i:j], nodes[first:end], terminal[first:end]
+        steps[i:j], parts[i:j], width = _block_sweep(*block, share)
+        widths.append(width)
     return Compiled(
         connected=connected, links=m, nodes=n, slots=slots, tape=tape, required=required,
-        steps=steps, parts=parts, starts=starts, widths=np.array(widths, np.int64),
+        steps=steps, parts=parts, starts=starts[:, 0], widths=np.array(widths, np.int64),
     )  # fmt: skip
 
 
 def solved(problem: Problem, reductions: bool, max_states: int, max_visits: int = ANY) -> Outcome:
-    """Reliability of a network whose structure is not asked for again."""
-    connected, slots, tape, required, steps, parts, starts, widths = decompose(problem, reductions)
-    width = max(widths, default=0)
-    if not connected or width > MAX_LIVE:
-        return Outcome(0.0, 1.0, 0, 0, width, len(steps))
-    structure = tape, required, steps, parts, starts, slots
-    up, down, peak, states = _evaluate(*structure, problem.link, problem.node, max_states, max_visits)
-    return Outcome(up, down, peak, states, width, len(steps))
-
-
-def decompose(problem: Problem, reductions: bool = True, ordered: bool = True) -> tuple[Any, ...]:
-    """Everything in `Compiled` but the numbers of links and nodes, in its order."""
-    found = _blocks(problem.edges, len(problem.node), problem.terminals, reductions)
-    connected, slots, tape, required, ends, links, nodes, terminal, starts, shares = found
-    if len(starts) == 2:
-        steps, parts, width = _block_sweep(ends, links, nodes, terminal, shares[0] if ordered else 0.0)
-        return connected, slots, tape, required, steps, parts, starts[:, 0], [width]
-    steps, parts, widths = np.empty((len(ends), 9), np.int64), np.empty((len(ends), 3), np.int64), []
-    for (i, first), (j, end), share in zip(
-        starts[:-1].tolist(), starts[1:].tolist(), shares.tolist(), strict=True
-    ):
-        block = ends[i:j], links[i:j], nodes[first:end], terminal[first:end]
-        steps[i:j], parts[i:j], width = _block_sweep(*block, share if ordered else 0.0)
-        widths.append(width)
-    return connected, slots, tape, required, steps, parts, starts[:, 0], widths
+    """Reliability of a network whose structure is not asked for again; it may be too wide, or stop early."""
+    found = compiled(problem, reductions)
+    if not found.connected or found.width > MAX_LIVE:
+        return Outcome(0.0, 1.0, 0, 0, found.width, len(found.steps))
+    return found.outcome(problem.link, problem.node, max_states, max_visits)
 
 
 def _block_sweep(

@@ -21,15 +21,13 @@ networks", SIAM Journal on Computing 14, 1985. Hopcroft and Tarjan, "Algorithm 4
 graph manipulation", Communications of the ACM 16, 1973.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.reliability.frontier.states import njit_borrowing
-from relparallel.reliability.probability import CERTAIN, Chance, parallel, series
 
 SERIES: Final = np.int64(0)  # plain numbers would compile what is called with them once more
 PARALLEL: Final = np.int64(1)
@@ -233,23 +231,6 @@ def play(rows, chances):  # type: ignore[no-untyped-def]
             up = up_a * up_b / some if some > 0.0 else 0.0  # down, as it stays if only one of them comes up
             down = (up_a * down_b + down_a * up_b) / some if some > 0.0 else 1.0
         chances[made, 0], chances[made, 1] = up, down
-
-
-def play_any(rows: NDArray[np.int64], given: Sequence[Chance], slots: int) -> list[Chance]:
-    """Fill the slots with chances of any kind of number, such as `fractions.Fraction`."""
-    chances: list[Any] = [*given, *[CERTAIN] * (slots - len(given))]
-    for code, made, a, b, c in rows.tolist():
-        one, two, three = chances[a], chances[b], chances[c] if c >= 0 else CERTAIN
-        if code == SERIES:
-            chances[made] = series(one, two, three)
-            continue
-        chances[made] = parallel(one, two)
-        if code == BOTH:
-            some = chances[made][0]
-            (up_a, down_a), (up_b, down_b) = one, two
-            mixed = up_a * down_b + down_a * up_b
-            chances[made] = (up_a * up_b / some, mixed / some) if some else (0, 1)
-    return chances
 
 
 @numba.njit(cache=True)

@@ -22,7 +22,6 @@ from typing import Final
 
 import numpy as np
 
-from relparallel._checks import require_instance, require_int, require_probability
 from relparallel.reliability.lumped.arithmetic import (
     Exact,
     Floats,
@@ -42,7 +41,7 @@ from relparallel.reliability.lumped.pod_partitions import (
     power_sum_weights,
 )
 from relparallel.reliability.lumped.pod_sums import Outside, Uplinks, signed_ways
-from relparallel.reliability.probability import CERTAIN, Chance, part, series
+from relparallel.reliability.probability import CERTAIN, Chance, series
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability, exactly
 from relparallel.topology import Topology
@@ -74,36 +73,12 @@ def match_small_fabric(topology: Topology, problem: Problem) -> Match | None:
     return match if count_layouts(planes, cores) <= _MOST_LAYOUTS * math.factorial(planes) else None
 
 
-def fat_tree_connected(
-    k: int,
-    core_up: float = 1.0,
-    aggregation_up: float = 1.0,
-    edge_up: float = 1.0,
-    core_link_up: float = 1.0,
-    edge_link_up: float = 1.0,
-    host_up: float = 1.0,
-    host_link_up: float = 1.0,
-) -> Reliability:
-    """Probability that all hosts of a k-ary fat-tree are up and can communicate while everything fails.
-
-    Notes
-    -----
-    See the module `lumping`. With k = 8 the partitions of 16 cores fall into 286 878
-    layouts, with the live cores outside of blocks 1.8e6 terms of 34 products; their list is made once.
-    """
-    require_int(k=k)
-    if k not in (2, 4, 6, 8):
-        raise ValueError(f"k must be 2, 4, 6 or 8, got {k}: the states of larger fabrics are too many")
-    edge = _chance(edge_up=edge_up)
-    host, host_link = _chance(host_up=host_up), _chance(host_link_up=host_link_up)
-    half, aggregation = k // 2, _chance(aggregation_up=aggregation_up)
-    links = _chance(core_link_up=core_link_up), _chance(edge_link_up=edge_link_up)
-    fabric = Fabric(half, half, 1, _chance(core_up=core_up), (Pods(k, half, 0, aggregation, *links),))
-    return terminals_connected(fabric, series(*[edge] * (k * half), *[host, host_link] * (k * half**2)))
-
-
 def terminals_connected(fabric: Fabric, own: Chance = CERTAIN) -> Reliability:
-    """Probability that the terminal edge switches of at least two pods are joined, and that ``own`` is up."""
+    """Probability that the terminal edge switches of at least two pods are joined, and that ``own`` is up.
+
+    The partitions of the 16 cores of a k=8 fat-tree fall into 286 878 layouts, with the live cores outside of
+    blocks 1.8e6 terms of 34 products; their list is made once.
+    """
     if sum(pods.copies for pods in fabric.terminal_pods) < 2:
         raise ValueError(f"pods must hold terminals in two pods or more, got {fabric.pods}")
     tree, cut = floors(fabric)
@@ -114,12 +89,6 @@ def terminals_connected(fabric: Fabric, own: Chance = CERTAIN) -> Reliability:
     total = connected(fabric, scale, terms)
     states = sum(len(group.ways) * len(outside) for group, outside in _groups(fabric))
     return exactly(*series(scale.chance(total), own), "exact", states=states)
-
-
-def _chance(**named: float) -> Chance:
-    """The named argument, one probability, as a chance."""
-    up: float = require_instance(float, **{name: require_probability(**named) for name in named})
-    return part(up)
 
 
 def floors(fabric: Fabric) -> tuple[Fraction, Fraction]:

@@ -160,7 +160,7 @@ def _orders(lines: IntArray) -> IntArray:
 
 
 Key = tuple[tuple[int, ...], int, int]  # switches of each colour, free switches, idle switches
-Table = dict[Key, Exact]  # fractions, or duals
+Table = dict[Key, Exact]  # fractions
 
 
 def agreement(
@@ -169,7 +169,7 @@ def agreement(
     others: int,
     edge_up: Exact,
     link_down: Exact,
-    other_down: Exact | None = None,
+    other_down: Exact,
 ) -> Table:
     """Probability that a pod agrees with a split of the cores, by the states of its aggregation switches.
 
@@ -178,7 +178,7 @@ def agreement(
     Each colour c gathers t_c terminals, n_c other edge switches and f_c free switches, all joined to it; no
     link crosses between two colours or to the rest. Sum over all ways to gather, product over the colours.
     """
-    inside = _Inside(terminals, others, (link_down, link_down if other_down is None else other_down))
+    inside = _Inside(terminals, others, (link_down, other_down))
     chances = {
         up: math.comb(others, up) * edge_up**up * (1 - edge_up) ** (others - up)
         for up in ([others] if edge_up == 1 else range(others + 1))
@@ -220,7 +220,7 @@ class _Inside:
 
     def __init__(self, terminals: int, others: int, miss: tuple[Exact, Exact]) -> None:
         self._terminals, self._others = terminals, others
-        self._apart = cache(lambda t, n: _power(miss[0], t) * _power(miss[1], n))  # so many links all down
+        self._apart = cache(lambda t, n: miss[0] ** t * miss[1] ** n)  # so many links all down
         self._joined, self._gathered = cache(self._find_joined), cache(self._find_gathered)
         self._alike = miss[0] == miss[1]
 
@@ -279,8 +279,3 @@ class _Inside:
                 ]
                 apart += self._joined(root, j, (t, n)) * self._apart(*cuts) * ways
         return 1 - apart
-
-
-def _power(x: Exact, n: int) -> Exact:
-    """x^n, to the power 0 the number 1 and not a dual."""
-    return x**n if n else 1

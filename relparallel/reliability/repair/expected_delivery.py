@@ -6,19 +6,21 @@ looked at could change an expectation by at most their probability times the ran
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_flag, require_instance, require_int, require_real
+from relparallel.metrics import survival
 from relparallel.reliability.problem import LinkChance, NodeChance, read_problem
 from relparallel.reliability.repair.likely_states import likely_states, orbits_of_sets
-from relparallel.reliability.repair.measures import Measure, flow_measure, pairs_measure
 from relparallel.topology import Topology, as_topology
-from relparallel.topology.routing import node_index
+from relparallel.topology._arrays import parts
+from relparallel.topology.routing import maximum_flow, node_index
 from relparallel.topology.symmetry import symmetries_that_keep
 
 if TYPE_CHECKING:
@@ -28,33 +30,17 @@ if TYPE_CHECKING:
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Measure = Callable[[Topology, BoolArray], float]
+_MOST_UNITS: Final = 2**20  # of the smallest capacity in the largest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Performability:
     """Expected value and distribution of what a network delivers, between proved bounds.
 
-    Parameters
-    ----------
-    delivered : float array [values]
-        Different values of the measure in the states that were looked at, falling.
-    probability : float array [values]
-        Probability of each.
-    remainder : float
-        Bound on the probability of all other states.
-    worst, best : float
-        No state delivers less or more.
-    states : int
-        States that were measured, one of each set of symmetric ones.
-    sets : int
-        States that they stand for.
-
-    Examples
-    --------
-    >>> found = Performability(delivered=np.array([2.0, 1.0]), probability=np.array([0.75, 0.125]),
-    ...                        remainder=0.125, worst=0.0, best=2.0, states=2, sets=3)
-    >>> found.lower, found.upper, found.at_least(2.0)
-    (1.625, 1.875, (0.75, 0.875))
+    ``delivered`` [values] falls, with the ``probability`` of each; ``remainder`` bounds that of all states
+    that were not looked at; no state delivers less than ``worst`` or more than ``best``. ``states`` were
+    measured, one of each set of symmetric ones, and stand for ``sets``.
     """
 
     delivered: FloatArray
@@ -87,15 +73,7 @@ class Performability:
         return (self.lower + self.upper) / 2
 
     def at_least(self, threshold: float) -> tuple[float, float]:
-        """Bounds on the probability that at least so much is delivered.
-
-        Examples
-        --------
-        >>> import networkx as nx
-        >>> found = performability(nx.path_graph(2), "max_flow", link_up=0.5, sources=[0], targets=[1])
-        >>> found.at_least(1.0)
-        (0.5, 0.5)
-        """
+        """Bounds on the probability that at least so much is delivered."""
         require_instance(float, threshold=require_real(threshold=threshold))
         seen = float(self.probability[self.delivered >= threshold].sum())
         open_ended = self.remainder if self.worst < threshold <= self.best else 0.0
@@ -289,3 +267,47 @@ def _marks(
             raise ValueError(f"{name} must be one or more nodes, each named once, got {labels!r}")
         marks[nodes] = mark
     return marks
+
+
+def pairs_measure(t: Topology) -> Measure:
+    """Share of the ordered pairs of hosts that a path joins, from connected parts where these decide."""
+    neighbours = np.bincount(t.edges.ravel(), minlength=t.num_nodes)
+    if t.num_hosts < 2 or (~t.transit & (neighbours > 1)).any():
+        return lambda topology, alive: survival(topology, alive).pairs
+    n = t.num_nodes
+
+    def joined(topology: Topology, alive: BoolArray) -> float:
+        kept = alive[n:] & alive[topology.edges].all(axis=1)
+        hosts = np.bincount(parts(topology.edges[kept], n)[topology.endpoint & alive[:n]])
+        return float(hosts @ (hosts - 1) / (topology.num_hosts * (topology.num_hosts - 1)))
+
+    return joined
+
+
+def flow_measure(t: Topology, marks: IntArray) -> Measure:
+    """Largest flow between marked nodes as a function of the state, in smallest capacities."""
+    n = t.num_nodes
+    cable = [
+        Fraction(float(c)).limit_denominator(10**6) if c < 1e6 else Fraction(round(c)) for c in t.capacity
+    ]
+    smallest = min(cable, default=Fraction(1))
+    shares = [(c / smallest).limit_denominator(64) for c in cable]
+    parts = int(np.lcm.reduce([share.denominator for share in shares])) if shares else 1
+    units = np.array([int(share * parts) for share in shares], dtype=np.int64) * t.multiplicity
+    if units.sum() > _MOST_UNITS**2 or units.max(initial=0) > _MOST_UNITS or parts > _MOST_UNITS:
+        raise ValueError(f"graph must have capacities with a common unit, got {np.unique(t.capacity)[:4]}")
+    forwards = t.transit | (marks > 0)
+    ends = np.array([n, n + 1])
+    outer = np.minimum(units.sum() + 1, 2**30)
+
+    def flow(topology: Topology, alive: BoolArray) -> float:
+        node = alive[:n] & forwards
+        keep = alive[n:] & node[topology.edges].all(axis=1)
+        u, v = topology.edges[keep].T
+        start, goal = (np.flatnonzero(node & (marks == mark)) for mark in (1, 2))
+        tail = np.concatenate([u, v, np.full(start.size, ends[0]), goal])
+        head = np.concatenate([v, u, start, np.full(goal.size, ends[1])])
+        amount = np.concatenate([np.tile(units[keep], 2), np.full(start.size + goal.size, outer)])
+        return maximum_flow(tail, head, amount, n + 2, n, n + 1).value / parts
+
+    return flow

@@ -7,6 +7,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from relparallel.topology._arrays import parts
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 _ROUNDING = 1e-14  # of the sum of the probabilities, more than enough
@@ -42,9 +44,6 @@ def orbits_of_sets(sets: IntArray, permutations: IntArray) -> IntArray:
     An image is looked up by a sum of random words of its parts and then compared, so a clash of sums can
     split an orbit and never joins two. O(N w log N) per permutation.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     count = len(sets)
     words = np.random.default_rng(0).integers(2**63, size=permutations.shape[1] + 1, dtype=np.uint64)
     key = words[sets].sum(axis=1)
@@ -57,9 +56,7 @@ def orbits_of_sets(sets: IntArray, permutations: IntArray) -> IntArray:
         same = np.flatnonzero((rows[place] == np.sort(image, axis=1)).all(axis=1))
         here.append(same)
         there.append(place[same])
-    start, end = np.concatenate(here), np.concatenate(there)
-    joined = coo_array((np.ones(start.size, dtype=np.int8), (start, end)), shape=(count, count))
-    return np.asarray(connected_components(joined.tocsr(), directed=False)[1], dtype=np.int64)
+    return parts(np.column_stack([np.concatenate(here), np.concatenate(there)]), count)
 
 
 @numba.njit(cache=True)

@@ -125,16 +125,9 @@ def repair_chain(parts: Sequence[RepairedParts], crews: int | None = None) -> Re
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RepairChain:
-    """What a system of repaired parts does over time, from the rates between its states.
+    """What a system of repaired parts does over time, from the rates between its states [1/s].
 
-    Parameters
-    ----------
-    parts : tuple of RepairedParts
-        The classes.
-    down : int array [states, classes]
-        Parts of each class that are down, state by state; none in the first state.
-    generator : scipy.sparse.csr_array
-        Rates from row to column [1/s]; the diagonal makes rows sum to 0.
+    ``down`` [states, classes]: parts of each class that are down, none in the first state.
 
     Examples
     --------

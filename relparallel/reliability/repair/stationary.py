@@ -53,7 +53,8 @@ def stationary_distribution(generator: csr_array | FloatArray) -> FloatArray:
     wide = int(np.abs(row - column).max(initial=1))
     if states * float(wide) ** 2 > _MOST_WORK:
         return _by_factors(row, column, rate, states)
-    band = _banded(row, column, rate, states, wide)
+    band = np.zeros((states, 2 * wide + 1))  # column j - i + wide of row i is the rate from i to j
+    np.add.at(band, (row, column - row + wide), rate)
     if not _eliminated(band, wide):
         raise ValueError("generator must lead from every state to one before it, got one that does not")
     found = _substituted(band, wide)
@@ -73,15 +74,6 @@ def _entries(generator: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Floa
     if rate.size:
         require_real(generator=rate, at_least=0)
     return table.row[off], table.col[off], rate, table.shape[0]
-
-
-def _banded(
-    row: NDArray[np.int64], column: NDArray[np.int64], rate: FloatArray, states: int, wide: int
-) -> FloatArray:
-    """Rates as a band: column j - i + wide of row i is the rate from i to j."""
-    band = np.zeros((states, 2 * wide + 1))
-    np.add.at(band, (row, column - row + wide), rate)
-    return band
 
 
 def _by_factors(

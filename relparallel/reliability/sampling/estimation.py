@@ -59,19 +59,13 @@ def estimate(
 
     Parameters
     ----------
-    graph : Topology or networkx.Graph or networkx.MultiGraph
-        The network; this and what follows as for `relparallel.reliability.evaluate`.
-    terminals : {"all", "switches", "nodes"} or collection of labels
-        Nodes that must be connected.
-    link_up, node_up : float, array, mapping or str
-        Probability that a cable or a node is up.
+    graph, terminals, link_up, node_up, link_down, node_down : as in `evaluate`
+        The network, what must be connected, and the chances.
     method : {"auto", "crude", "permutation", "splitting", "recursive", "zero_variance", "karp_luby"}
         "auto" takes "karp_luby" where a short search for cuts leaves so little out that ``rtol`` is reached;
         else that with the least relative variance times work in a short trial.
     rng : numpy.random.Generator
         Source of all randomness.
-    link_down, node_down : as link_up and node_up, optional
-        Failure probabilities instead, for parts so good that 1 - up has lost digits.
     rtol : float, optional
         Half-width of the interval over the value to aim for, inside (0, 1).
     confidence : float, optional
@@ -131,8 +125,13 @@ def estimate_problem(
     samples: int | None = None,
     max_work: float = 2e9,
     executor: Executor | None = None,
+    *,
+    cautious: bool = False,
 ) -> UnreliabilityEstimate:
-    """Estimate the unreliability of a problem that has been read; arguments as for `estimate`."""
+    """Estimate the unreliability of a problem that has been read; arguments as for `estimate`.
+
+    ``cautious``: the interval of crude samples never errs more often than stated.
+    """
     if method == "karp_luby":
         return karp_luby(problem, rng=rng, rtol=rtol, confidence=confidence, samples=samples)
     if method == "auto":
@@ -156,8 +155,10 @@ def estimate_problem(
         pilot = draw(sampler, min(sampler.pilot, most), rng, executor)
         samples, spent = _needed(sampler, pilot, rtol, confidence, max_work), spent + pilot.work
     drawn = draw(sampler, samples, rng, executor)
-    bracket = share_interval if sampler.method == "crude" else mean_interval
-    mean, lower, upper, bias = bracket(drawn, confidence)
+    if sampler.method == "crude":
+        mean, lower, upper, bias = share_interval(drawn, confidence, cautious)
+    else:
+        mean, lower, upper, bias = mean_interval(drawn, confidence)
     failed, alive = sampler.failed, sampler.alive
     return UnreliabilityEstimate(
         value=min(failed + alive * mean, 1.0),
@@ -242,20 +243,12 @@ def estimator_table(
 
     Parameters
     ----------
-    graph : Topology or networkx.Graph or networkx.MultiGraph
-        The network; this and what follows as for `relparallel.reliability.evaluate`.
-    terminals : {"all", "switches", "nodes"} or collection of labels
-        Nodes that must be connected.
-    link_up, node_up : float, array, mapping or str
-        Probability that a cable or a node is up.
-    rng : numpy.random.Generator
-        Source of all randomness.
+    graph, terminals, link_up, node_up, rng, confidence : as in `estimate`
+        The network and the interval.
     methods : tuple or list of str, optional
         One or more estimators other than "auto".
     samples : int, optional
         Samples per estimator, two or more.
-    confidence : float, optional
-        Inside (0, 1).
 
     Returns
     -------

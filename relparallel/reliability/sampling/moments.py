@@ -100,13 +100,15 @@ def _before_transformation(value: float, skewness: float, n: int) -> float:
     return 3 * (math.cbrt(1 + skewness * (value - skewness / (6 * n))) - 1) / skewness
 
 
-def share_interval(moments: Moments, confidence: float) -> tuple[float, float, float, float]:
-    """Share of failures with Wilson's interval, or that of Clopper and Pearson where there are few."""
+def share_interval(
+    moments: Moments, confidence: float, cautious: bool = False
+) -> tuple[float, float, float, float]:
+    """Share of failures with Wilson's interval; that of Clopper and Pearson for few, or to be cautious."""
     from scipy.special import ndtri
 
     n, mean = moments.samples, moments.mean
     failures = round(mean * n)
-    if min(failures, n - failures) < _FEW:
+    if cautious or min(failures, n - failures) < _FEW:
         exact = binomial_estimate(failures, n, confidence)
         return mean, min(exact.lower, mean), max(exact.upper, mean), 0.0
     z = float(ndtri((1 + confidence) / 2))
@@ -121,14 +123,6 @@ class UnreliabilityEstimate:
 
     ``bias_bound`` is what the interval was widened by for what samples cannot show: cuts left out
     ("karp_luby"), or values too rare to be drawn; ``work`` counts elementary steps, pilot runs included.
-
-    Examples
-    --------
-    >>> found = UnreliabilityEstimate(
-    ...     value=2e-9, lower=1.9e-9, upper=2.1e-9, method="splitting", confidence=0.95
-    ... )
-    >>> round(found.relative_error, 6)
-    0.05
     """
 
     value: float

@@ -3,48 +3,17 @@
 Sixty-four samples share a machine word: bit b of a link's word says whether the link is up in sample b.
 """
 
-from concurrent.futures import Executor
-from functools import partial
-
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_rng
-from relparallel.metrics import binomial_estimate
 from relparallel.reliability.bounding.cuts import rows_of
 from relparallel.reliability.problem import Problem
-from relparallel.reliability.result import Reliability
-from relparallel.sweep import chunk_sizes, map_chunks, spawn_streams
 
 _BLOCK = 8  # words handled together
-_CHUNK = 2**15  # samples per chunk and random stream: a constant, so that answers do not depend on workers
 
 Words = NDArray[np.uint64]
 Chunk = tuple[int, np.random.Generator]
-
-
-def estimate(
-    problem: Problem,
-    samples: int,
-    confidence: float,
-    rng: np.random.Generator | None,
-    executor: Executor | None,
-) -> Reliability:
-    """Estimate the unreliability, with an interval that holds it at least as often as stated."""
-    sizes = chunk_sizes(samples, _CHUNK)
-    chunks = zip(sizes, spawn_streams(require_rng(rng=rng), len(sizes)), strict=True)
-    failures = sum(map_chunks(partial(count_failures, problem), chunks, executor))
-    share = binomial_estimate(failures, samples, confidence)
-    return Reliability(
-        reliability=(samples - failures) / samples,
-        unreliability=share.value,
-        lower=share.lower,
-        upper=share.upper,
-        method="monte_carlo",
-        routing="any",
-        samples=samples,
-    )
 
 
 def count_failures(problem: Problem, chunk: Chunk) -> int:

@@ -227,7 +227,7 @@ def _splitting(network: Network, rng: np.random.Generator, max_work: float) -> _
     one = _LEVELS * float(len(network.down)) * len(network.around)  # a sweep may relabel for every part
     states = int(min(max(PILOT_SHARE * max_work / 20 / one, 64), _STATES))
     _require_work("splitting", 64 * one, max_work)
-    levels = pilot_levels(network, rng, states)
+    levels = pilot_levels(network, network.rate, states, rng)
     return sample_splitting, (levels,), 2**11, 2**11, int(states * len(levels) * len(network.down))
 
 

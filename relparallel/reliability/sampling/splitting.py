@@ -24,16 +24,9 @@ import numba
 import numpy as np
 
 from relparallel.reliability.sampling.moments import with_sample
-from relparallel.reliability.sampling.sampling_network import FloatArray, Network
 
 _FACTOR: Final = 2  # offspring per state: the states at the next level are about as many
 _MOST_LEVELS: Final = 1100  # 2^-1100 is below the smallest float
-
-
-def pilot_levels(network: Network, rng: np.random.Generator, states: int = 512) -> FloatArray:
-    """Levels at which about half of the states go on, by adaptive splitting, whose own estimate is biased."""
-    levels: FloatArray = _pilot(network, network.rate, states, rng)
-    return levels
 
 
 @numba.njit(cache=True)
@@ -165,8 +158,8 @@ def _time_connected(network, times, root, held):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _pilot(network, rate, count, rng):  # type: ignore[no-untyped-def]
-    """Levels of an adaptive run; see `pilot_levels`."""
+def pilot_levels(network, rate, count, rng):  # type: ignore[no-untyped-def]
+    """Levels at which about half of the states go on, by adaptive splitting, whose own estimate is biased."""
     states, reached, space = np.empty((count, len(rate))), np.empty(count), _space(network)
     levels, depth = np.empty(_MOST_LEVELS), 0
     for i in range(count):

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from relparallel._checks import require_int, require_real
 from relparallel.reliability.exact import evaluate
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
-from relparallel.reliability.problem import Parts, Terminals, links_of, nodes_of
+from relparallel.reliability.problem import Terminals, links_of, nodes_of, read_values
 from relparallel.reliability.sensitivity.importance import Importance
 from relparallel.topology import Topology, as_topology
 
@@ -40,22 +40,9 @@ Times = ArrayLike | Mapping[Any, float] | str
 class RepairableNetwork:
     """Steady state of a network whose parts fail and are repaired; arrays have one entry per part.
 
-    Attributes
-    ----------
-    availability, unavailability : float
-        Share of the time in which the terminals are connected, and in which they are not.
-    frequency : float
-        Failures of the system per second.
-    names : list
-        Pair of labels of a link (all its parallel cables), label of a node.
-    mtbf, mttr : float64[P]
-        Times of the parts [s].
-    birnbaum : float64[P]
-        Chance that a part decides.
-    shares : float64[P]
-        Failures of the system per second that are failures of this part.
-    by_mtbf, by_mttr : float64[P]
-        Derivatives of the unavailability by the times of a part [1/s]: at most and at least 0.
+    ``names`` are the pair of labels of a link (all its parallel cables) and the label of a node; ``birnbaum``
+    is the chance that a part decides, ``shares`` the failures of the system per second that are failures of
+    this part, ``by_mtbf`` and ``by_mttr`` the derivatives of the unavailability by its times [1/s].
     """
 
     availability: float
@@ -107,10 +94,8 @@ def failure_frequency(
 
     Parameters
     ----------
-    graph : Topology or networkx.Graph or networkx.MultiGraph
-        The network, as for `relparallel.reliability.evaluate`.
-    terminals : {"all", "switches", "nodes"} or collection of labels
-        Nodes that must be connected.
+    graph, terminals, max_states : as in `evaluate`
+        The network, and what must be connected.
     link_mtbf : float, array [m], mapping or str
         Mean time from the end of a repair to the next failure of a cable [s], above 0: one for all, one per
         link (rows of ``Topology.edges``, or the order of ``graph.edges``), by pair of labels (infinite if
@@ -119,8 +104,6 @@ def failure_frequency(
         Mean time to repair a cable [s], at least 0: needed for every link that fails.
     node_mtbf, node_mttr : float, array [n], mapping or str, optional
         Likewise of a node, by label.
-    max_states : int, optional
-        Largest layer of the frontier DP.
 
     Returns
     -------
@@ -179,9 +162,9 @@ def _times(
     kinds = links_of(topology, graph), nodes_of(topology)
     life, repair = list[FloatArray](), list[FloatArray]()
     for parts, lives, repairs in zip(kinds, mtbf, mttr, strict=True):
-        life.append(_read(parts, "mtbf", lives, np.inf, {"above": 0.0, "infinite": True}))
+        life.append(read_values(parts, f"{parts.name}_mtbf", lives, np.inf, _life))
         given: Times = {} if repairs is None else repairs
-        repair.append(_read(parts, "mttr", given, np.nan, {"at_least": 0.0}))
+        repair.append(read_values(parts, f"{parts.name}_mttr", given, np.nan, _repair))
         bare = np.flatnonzero(np.isfinite(life[-1]) & np.isnan(repair[-1]))
         if bare.size:
             ends = topology.edges[bare[0]].tolist() if parts.name == "link" else bare[:1].tolist()
@@ -193,26 +176,12 @@ def _times(
     return np.concatenate(life), np.nan_to_num(np.concatenate(repair))
 
 
-def _read(parts: Parts, time: str, given: Times, rest: float, bounds: Any) -> FloatArray:
-    """Time of every part; ``rest`` where a mapping says nothing."""
-    argument, found = f"{parts.name}_{time}", np.full(parts.length, rest)
-    if isinstance(given, Mapping):
-        for name, value in given.items():
-            own: dict[str, Any] = {argument: value}
-            found[parts.row(argument, name)] = require_real(**bounds, **own)
-        return found
-    values: Any = parts.column(argument, given) if isinstance(given, str) else given
-    times = np.asarray(require_real(**bounds, **{argument: values}))
-    if times.ndim and times.shape != (parts.length,):
-        raise ValueError(f"{argument} must be one time or {parts.length}, got shape {times.shape}")
-    if times.ndim == 0 or isinstance(given, str) or parts.given is None:
-        return np.broadcast_to(times, (parts.length,))
-    order = [parts.row(argument, ends) for ends in parts.given()]
-    if len(order) > parts.length:
-        raise ValueError(
-            f"{argument} must be a number, a mapping or a name for parallel edges, got {given!r}"
-        )
-    return np.asarray(times[np.argsort(order)])
+def _life(argument: str, given: Any) -> Any:
+    return require_real(above=0.0, infinite=True, **{argument: given})  # type: ignore[arg-type]
+
+
+def _repair(argument: str, given: Any) -> Any:
+    return require_real(at_least=0.0, **{argument: given})
 
 
 def _rows(topology: Topology, parts: Importance) -> NDArray[np.int64]:

@@ -111,7 +111,8 @@ def _wanted(tape, given, chances):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True)
 def there_and_back(steps, chances, free, lean, gain, max_states):  # type: ignore[no-untyped-def]
     """Success and failure mass, the largest layer; fills in the derivative by the three parts of each row."""
-    sums, peak, _, targets, masses = forth(steps, chances, free, lean, True, max_states, ANY)
+    traced = free.ndim == 2  # a literal would compile the sweep once more
+    sums, peak, _, targets, masses = forth(steps, chances, free, lean, traced, max_states, np.int64(ANY))
     success, failure = sums[0] + sums[1], sums[2] + sums[3]
     if peak > max_states:
         return 0.0, 1.0, peak

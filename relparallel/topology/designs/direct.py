@@ -1,8 +1,7 @@
 """Direct networks: the nodes themselves are the switches, or most of them.
 
 ``dims`` are the lengths k_1..k_d of the dimensions; ``a``, ``b`` the columns and rows of a board of a
-HammingMesh, ``x``, ``y`` those of boards. Every cable has 400 Gbit/s and no modelled latency
-(``dataclasses.replace`` sets others).
+HammingMesh, ``x``, ``y`` those of boards.
 """
 
 import math
@@ -103,11 +102,12 @@ def _tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Descript
     return replace(_torus(lengths), parameters={"dims": lengths, "cubes": chosen})
 
 
-def _tpu_v4_moves(dims: Sequence[int], cubes: Sequence[int] | None = None) -> list[IntArray]:
-    return _torus_moves(dims)
-
-
-@design(closed_form=_tpu_v4, symmetries=_tpu_v4_moves, layout="torus", paper="jouppi2023tpuv4")
+@design(
+    closed_form=_tpu_v4,
+    symmetries=lambda dims, cubes: _torus_moves(dims),
+    layout="torus",
+    paper="jouppi2023tpuv4",
+)
 def tpu_v4(dims: Sequence[int], cubes: Sequence[int] | None = None) -> Topology:
     """TPU v4 slice: a three-dimensional torus of cubes of 4 x 4 x 4 chips, joined by optical switches.
 

@@ -1,7 +1,6 @@
 """Networks of diameter two from finite fields: almost as many switches as any graph of the degree can have.
 
-Letters of the papers: ``q`` size of the field, ``p`` servers per switch; 4w + delta is q. Every cable has 400
-Gbit/s and no modelled latency (``dataclasses.replace`` sets others).
+Letters of the papers: ``q`` size of the field, ``p`` servers per switch; 4w + delta is q.
 """
 
 from collections.abc import Iterator

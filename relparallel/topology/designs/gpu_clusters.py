@@ -73,11 +73,13 @@ def _rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -
     return _described(rails, NVLink(gpus_per_domain), 2 if domains > 1 and gpus_per_domain > 1 else 1)
 
 
-def _rail_only_moves(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> list[IntArray]:
-    return _rail_moves(_rail_only(domains, gpus_per_domain, switch_ports).nodes, domains, gpus_per_domain)
-
-
-@design(closed_form=_rail_only, symmetries=_rail_only_moves, paper="wang2024railonly")
+@design(
+    closed_form=_rail_only,
+    symmetries=lambda domains, gpus_per_domain, switch_ports: _rail_moves(
+        _rail_only(domains, gpus_per_domain, switch_ports).nodes, domains, gpus_per_domain
+    ),
+    paper="wang2024railonly",
+)
 def rail_only(domains: int, gpus_per_domain: int = 8, switch_ports: int = 64) -> Topology:
     """Rail-only network: GPU r of every NVLink domain is on rail r, and no switch joins two rails.
 
@@ -116,11 +118,13 @@ def _nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Description:
     return _described(rails, nvlink, nvlink.chips * nvlink.links + (racks > 1))
 
 
-def _nvl72_moves(racks: int = 1, nvswitch_detail: bool = False) -> list[IntArray]:
-    return _rail_moves(_nvl72(racks, nvswitch_detail).nodes, racks, _TRAY_GPUS)
-
-
-@design(closed_form=_nvl72, symmetries=_nvl72_moves, paper="nvidia2025gb200")
+@design(
+    closed_form=_nvl72,
+    symmetries=lambda racks, nvswitch_detail: _rail_moves(
+        _nvl72(racks, nvswitch_detail).nodes, racks, _TRAY_GPUS
+    ),
+    paper="nvidia2025gb200",
+)
 def nvl72(racks: int = 1, nvswitch_detail: bool = False) -> Topology:
     """NVL72 racks: 72 GPUs in one NVLink domain, and four rails between racks.
 

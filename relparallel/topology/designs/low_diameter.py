@@ -2,8 +2,7 @@
 
 Letters of the papers: ``p`` servers per switch, ``a`` switches of a Dragonfly's group and ``h`` cables of
 each to other groups; ``l`` leaves and ``s`` spines of a group of Dragonfly+; ``dims`` and ``k`` lengths and
-cables per pair of a HyperX, ``t`` its servers per switch. Every cable has 400 Gbit/s and no modelled latency
-(``dataclasses.replace`` sets others).
+cables per pair of a HyperX, ``t`` its servers per switch.
 """
 
 import math

@@ -102,11 +102,11 @@ def _vl2(d_a: int, d_i: int) -> Description:
     )
 
 
-def _vl2_moves(d_a: int, d_i: int) -> list[IntArray]:
-    return _three_tier_moves(d_a // 2, d_i // 2, d_a // 2, SERVERS_PER_TOR)
-
-
-@design(closed_form=_vl2, symmetries=_vl2_moves, paper="greenberg2009vl2")
+@design(
+    closed_form=_vl2,
+    symmetries=lambda d_a, d_i: _three_tier_moves(d_a // 2, d_i // 2, d_a // 2, SERVERS_PER_TOR),
+    paper="greenberg2009vl2",
+)
 def vl2(d_a: int, d_i: int) -> Topology:
     """VL2: racks of 20 servers on two aggregation switches, each of which meets every intermediate switch.
 

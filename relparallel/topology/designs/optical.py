@@ -50,12 +50,13 @@ def _helios(
     )
 
 
-def _helios_moves(pods: int, hosts_per_pod: int, **shares: Any) -> list[IntArray]:
-    core = uplinks(pods, hosts_per_pod, **shares)[0]
-    return leaf_spine_moves(pods, core, hosts_per_pod)
-
-
-@design(closed_form=_helios, symmetries=_helios_moves, paper="farrington2010helios")
+@design(
+    closed_form=_helios,
+    symmetries=lambda pods, hosts_per_pod, **shares: leaf_spine_moves(
+        pods, uplinks(pods, hosts_per_pod, **shares)[0], hosts_per_pod
+    ),
+    paper="farrington2010helios",
+)
 def helios(
     pods: int, hosts_per_pod: int, electrical: float, optical: float, wavelengths: int = WAVELENGTHS
 ) -> Topology:
@@ -116,12 +117,14 @@ def _c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: in
     )
 
 
-def _c_through_moves(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> list[IntArray]:
-    sizes = {"pod": aggregations, "rack": racks_per_aggregation, "host": hosts_per_rack, "core": 1}
-    return nested("pod rack host, pod rack, pod, core", **sizes)
-
-
-@design(closed_form=_c_through, symmetries=_c_through_moves, paper="wang2010cthrough")
+@design(
+    closed_form=_c_through,
+    symmetries=lambda aggregations, racks_per_aggregation, hosts_per_rack: nested(
+        "pod rack host, pod rack, pod, core",
+        pod=aggregations, rack=racks_per_aggregation, host=hosts_per_rack, core=1,
+    ),
+    paper="wang2010cthrough",
+)  # fmt: skip
 def c_through(aggregations: int, racks_per_aggregation: int, hosts_per_rack: int) -> Topology:
     """Packet part of c-Through: a plain tree of one core, aggregation and top-of-rack switches.
 

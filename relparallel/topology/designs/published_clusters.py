@@ -151,13 +151,14 @@ def _hpn7(segments: int = 15) -> Description:
     )
 
 
-def _hpn7_moves(segments: int = 15) -> list[IntArray]:
-    layout = "segment host rail, segment host, segment rail plane, plane switch"
-    sizes = {"segment": segments, "host": _HPN_HOSTS, "rail": _GPUS, "plane": _HPN_PLANES}
-    return nested(layout, **sizes, switch=_HPN_AGGREGATION)
-
-
-@design(closed_form=_hpn7, symmetries=_hpn7_moves, paper="qian2024hpn")
+@design(
+    closed_form=_hpn7,
+    symmetries=lambda segments: nested(
+        "segment host rail, segment host, segment rail plane, plane switch",
+        segment=segments, host=_HPN_HOSTS, rail=_GPUS, plane=_HPN_PLANES, switch=_HPN_AGGREGATION,
+    ),
+    paper="qian2024hpn",
+)  # fmt: skip
 def hpn7(segments: int = 15) -> Topology:
     """One pod of Alibaba's HPN 7.0: rails on two planes, and one tier of aggregation for all.
 

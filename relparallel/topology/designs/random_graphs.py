@@ -1,8 +1,7 @@
 """Networks of randomly joined switches: as short as any of their degree, and grown switch by switch.
 
 Letters of the papers: ``n`` switches of ``k`` ports, ``r`` of them to other switches (Jellyfish); ``d`` the
-degree and ``k`` the order of the lift (Xpander); ``p`` servers per switch. Every cable has 400 Gbit/s and no
-modelled latency (``dataclasses.replace`` sets others).
+degree and ``k`` the order of the lift (Xpander); ``p`` servers per switch.
 """
 
 import numpy as np

@@ -1,7 +1,6 @@
 """Switch-centric (Clos) networks: only switches forward, hosts hang at the leaves.
 
-Letters of the papers: ``k`` ports per switch of the fat-tree and of F10's AB fat-tree. Every cable
-has 400 Gbit/s and no modelled latency (``dataclasses.replace`` sets others).
+Letters of the papers: ``k`` ports per switch of the fat-tree and of F10's AB fat-tree.
 """
 
 import numpy as np
@@ -11,6 +10,8 @@ from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import Description, design, planned
 from relparallel.topology.designs._shared import blocks, flat, nested, rolls, tiered
 from relparallel.topology.fabric import Topology
+
+_HALVES = ("edge", "host", "above", "core")  # of which there are k/2
 
 
 def _fat_tree(k: int) -> Description:
@@ -28,12 +29,13 @@ def _fat_tree(k: int) -> Description:
     )
 
 
-def _fat_tree_moves(k: int) -> list[IntArray]:
-    layout, half = "pod edge host, pod edge, pod above, above core", k // 2
-    return nested(layout, pod=k, edge=half, host=half, above=half, core=half)
-
-
-@design(closed_form=_fat_tree, symmetries=_fat_tree_moves, paper="alfares2008fattree")
+@design(
+    closed_form=_fat_tree,
+    symmetries=lambda k: nested(
+        "pod edge host, pod edge, pod above, above core", pod=k, **dict.fromkeys(_HALVES, k // 2)
+    ),
+    paper="alfares2008fattree",
+)
 def fat_tree(k: int) -> Topology:
     """Three-tier fat-tree of k-port switches: k pods, each with k/2 edge and k/2 aggregation switches.
 

@@ -40,7 +40,7 @@ def read(path: str | os.PathLike[str], format: str = "graphml", **options: Any) 
         GraphML of this package or of another tool, or the topology file of SimAI.
     **options
         ``strict=False`` also reads a network in several parts, a GraphML file with cables from a node to
-        itself (they are left out), or a SimAI file that `lint_simai` finds fault with. SimAI:
+        itself (they are left out), or a SimAI file with faults that its simulator passes over. SimAI:
         ``gpus_forward=True`` where GPUs pass traffic on between NVLink and network.
 
     Returns

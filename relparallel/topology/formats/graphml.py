@@ -41,14 +41,11 @@ def write_graphml(topology: Topology | nx.Graph[Any], path: str | os.PathLike[st
 
     t = as_topology(topology, name="topology")
     target = _text.require_path(path=path)
-    graph = t.to_networkx()
     kind, ids = _ids(list(t.labels))
-    plain: nx.Graph[str] = nx.Graph()
-    for name, (_, data) in zip(ids, graph.nodes(data=True), strict=True):
-        plain.add_node(name, **_attributes(data, f"node {name}"))
-    position = dict(zip(t.labels, ids, strict=True))
-    for u, v, data in graph.edges(data=True):
-        plain.add_edge(position[u], position[v], **_attributes(data, f"edge ({u}, {v})"))
+    plain = nx.relabel_nodes(t.to_networkx(), dict(zip(t.labels, ids, strict=True)))
+    for *owner, data in [*plain.nodes(data=True), *plain.edges(data=True)]:
+        named = f"node {owner[0]}" if len(owner) == 1 else f"edge ({', '.join(owner)})"
+        data.update({name: _scalar(value, f"{name} of {named}") for name, value in data.items()})
     head = {
         "design": (t.meta.name, dict(t.meta.parameters), t.meta.paper),
         "kinds": t.kinds,
@@ -56,7 +53,7 @@ def write_graphml(topology: Topology | nx.Graph[Any], path: str | os.PathLike[st
         "labels": kind,
         "attributes": dict(t.graph_attributes),
     }
-    plain.graph[_OURS] = _literal(head, "the graph")
+    plain.graph = {_OURS: _literal(head, "the graph")}
     file = BytesIO()
     nx.write_graphml_xml(plain, file, prettyprint=True)
     _text.write(target, file.getvalue())
@@ -138,13 +135,9 @@ def _ids(labels: list[Hashable]) -> tuple[str, list[str]]:
     return "literal", [_literal(label, f"label {label!r}").removeprefix(_LITERAL) for label in labels]
 
 
-def _attributes(data: Mapping[str, Any], owner: str) -> dict[str, Any]:
-    """Attributes as GraphML can hold them."""
-    return {name: _scalar(value, f"{name} of {owner}") for name, value in data.items()}
-
-
 def _scalar(value: Any, owner: str) -> bool | int | float | str:
-    bare = value.item() if isinstance(value, np.generic) else value
+    """The value as GraphML can hold it."""
+    bare = _bare(value)
     if isinstance(bare, bool | int | float) or (isinstance(bare, str) and _is_plain(bare)):
         return bare
     return _literal(bare, owner)

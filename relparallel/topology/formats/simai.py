@@ -1,4 +1,4 @@
-"""Topology files of SimAI, read with a lint for the mistakes that its generators and users make, and written.
+"""Topology files of SimAI, read and written, without the mistakes that its generators and users make.
 
 Grammar, words separated by blanks::
 
@@ -8,7 +8,8 @@ Grammar, words separated by blanks::
 
 Ids run from 0 to nodes - 1; those not listed are GPUs, and GPU i is in server i // gpus_per_server. Rates are
 written as ``400Gbps``, delays as ``0.0005ms``. The simulator reads as many cables as the first line says and
-ignores the rest without a word, and it says nothing of a switch that no GPU hangs at: the lint does.
+ignores the rest without a word, and it says nothing of a switch that no GPU hangs at; a strict reading
+refuses both (aliyun/SimAI #51, #57 and #81).
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from relparallel.topology.parts import Design
 
 if TYPE_CHECKING:
     import networkx as nx
-    import pandas as pd
 
 _CORRECT = "correct the line"
 
@@ -61,32 +61,10 @@ def read_simai(path: str | os.PathLike[str], *, strict: bool = True, gpus_forwar
     """Topology of a SimAI file."""
     require_flag(strict=strict, gpus_forward=gpus_forward)
     file = _parsed(_text.require_path(path=path))
-    faults = list(_faults(file)) if strict else []
-    if faults:
-        line, _, wrong, remedy = faults[0]
-        more = f" (and {len(faults) - 1} more: lint_simai shows all)" if len(faults) > 1 else ""
-        raise _text.malformed(file.path, line, wrong + more, f"{remedy}, or read with strict=False")
+    faults = [f"line {line}: {wrong}; {remedy}" for line, wrong, remedy in sorted(_faults(file))]
+    if strict and faults:
+        raise ValueError(f"{file.path}, " + ", or read with strict=False\n".join([*faults, ""]).rstrip())
     return _topology(file, gpus_forward)
-
-
-def lint_simai(path: str | os.PathLike[str]) -> pd.DataFrame:
-    r"""Faults of a SimAI file that its simulator would pass over in silence.
-
-    Notes
-    -----
-    Rules: *link count* (the first line says another number than there are), *idle ToR* (a switch without GPUs
-    below that is listed before all its neighbours, as a bottom switch is), *unconnected node*, *server size*
-    (GPUs do not fill whole servers), *split server* (GPUs of one server at different NVSwitches), *unequal
-    parallel cables*, *several parts* (the network falls apart).
-
-    References
-    ----------
-    aliyun/SimAI #51 and #57 (link count), #81 (idle ToRs).
-    """
-    import pandas as pd
-
-    rows = sorted(_faults(_parsed(_text.require_path(path=path))))
-    return pd.DataFrame(rows, columns=["line", "rule", "fault", "remedy"])
 
 
 def write_simai(
@@ -166,40 +144,37 @@ def _cable(path: Path, line: int, words: list[str], nodes: int) -> tuple[int, in
     u, v = sorted(_count(path, line, word, 0, nodes - 1) for word in words[:2])
     if u == v:
         raise _text.malformed(path, line, f"node {u} is joined to itself", "join two different nodes")
+    rate, delay, error = words[2:]
     try:
-        capacity, latency, error_rate = (
-            _text.read_rate(words[2]),
-            _text.read_delay(words[3]),
-            float(words[4]),
-        )
-    except ValueError as error:
-        raise _text.malformed(path, line, str(error), _CORRECT) from None
+        capacity, latency, error_rate = _text.read_rate(rate), _text.read_delay(delay), float(error)
+    except ValueError as refused:
+        raise _text.malformed(path, line, str(refused), _CORRECT) from None
     if not 0 <= error_rate <= 1:
         raise _text.malformed(path, line, f"expected an error rate in [0, 1], got {words[4]}", _CORRECT)
     return u, v, capacity, latency, error_rate, line
 
 
-def _faults(file: _File) -> Iterator[tuple[int, str, str, str]]:
-    """Line, rule, fault and remedy of everything that the simulator would not complain about."""
+def _faults(file: _File) -> Iterator[tuple[int, str, str]]:
+    """Line, fault and remedy of everything that the simulator would not complain about."""
     found = len(file.ends)
     if file.links != found:
         wrong = f"the first line promises {file.links} links, the file has {found}"
-        yield 1, "link count", wrong, f"write {found} as the fifth number"
+        yield 1, wrong, f"write {found} as the fifth number"
     if file.gpus.size % file.per_server:
         wrong = f"{file.gpus.size} GPUs do not fill servers of {file.per_server}"
-        yield 1, "server size", wrong, "correct the number of nodes or of GPUs per server"
+        yield 1, wrong, "correct the number of nodes or of GPUs per server"
     degree = np.bincount(file.ends.ravel(), minlength=file.nodes)
     for node in np.flatnonzero(degree == 0).tolist():
-        yield 2, "unconnected node", f"node {node} has no cable", "add its cables or remove the node"
+        yield 2, f"node {node} has no cable", "add its cables or remove the node"
     for switch in _idle(file, degree):
         wrong = f"switch {switch} is a bottom switch without GPUs"
-        yield 2, "idle ToR", wrong, "attach GPUs to it or remove it"
+        yield 2, wrong, "attach GPUs to it or remove it"
     yield from _split_servers(file)
     yield from _unequal(file)
     found = np.unique(parts(file.ends, file.nodes)[degree > 0]).size
     if found > 1:
         wrong = f"the network falls into {found} parts"
-        yield 1, "several parts", wrong, "add the cables that join them"
+        yield 1, wrong, "add the cables that join them"
 
 
 def _idle(file: _File, degree: IntArray) -> list[int]:
@@ -213,22 +188,20 @@ def _idle(file: _File, degree: IntArray) -> list[int]:
     return sorted(bottom.tolist())
 
 
-def _split_servers(file: _File) -> Iterator[tuple[int, str, str, str]]:
+def _split_servers(file: _File) -> Iterator[tuple[int, str, str]]:
     """Servers whose GPUs hang at different NVSwitches."""
-    near: dict[int, set[int]] = {gpu: set() for gpu in file.gpus.tolist()}
-    inside = set(file.nvswitches.tolist())
-    for u, v in file.ends.tolist():
-        for a, b in ((u, v), (v, u)):
-            if a in near and b in inside:
-                near[a].add(b)
-    for server in range(-(-file.gpus.size // file.per_server)):
-        members = file.gpus[server * file.per_server : (server + 1) * file.per_server].tolist()
-        if any(near[gpu] != near[members[0]] for gpu in members):
+    both = np.concatenate([file.ends, file.ends[:, ::-1]])
+    inside = both[np.isin(both[:, 1], file.nvswitches)].tolist()
+    near: dict[int, set[int]] = {gpu: set() for gpu in range(file.nodes)}
+    for gpu, nvswitch in inside:
+        near[gpu].add(nvswitch)
+    for members in np.split(file.gpus, np.arange(file.per_server, file.gpus.size, file.per_server)):
+        if any(near[gpu] != near[members[0]] for gpu in members.tolist()):
             wrong = f"GPUs {members[0]} to {members[-1]} of one server hang at different NVSwitches"
-            yield 2, "split server", wrong, "join them to the same NVSwitches"
+            yield 2, wrong, "join them to the same NVSwitches"
 
 
-def _unequal(file: _File) -> Iterator[tuple[int, str, str, str]]:
+def _unequal(file: _File) -> Iterator[tuple[int, str, str]]:
     """Cables that differ from an earlier one between the same nodes."""
     first: dict[tuple[int, ...], tuple[tuple[float, ...], int]] = {}
     table = np.column_stack([file.capacity, file.latency, file.error_rate]).tolist()
@@ -236,12 +209,12 @@ def _unequal(file: _File) -> Iterator[tuple[int, str, str, str]]:
         known, where = first.setdefault(tuple(pair), (tuple(values), line))
         if known != tuple(values):
             wrong = f"the cable {pair[0]} {pair[1]} differs from the one on line {where}"
-            yield line, "unequal parallel cables", wrong, "give both the same rate, delay and error rate"
+            yield line, wrong, "give both the same rate, delay and error rate"
 
 
 def _topology(file: _File, gpus_forward: bool) -> Topology:
     """GPUs, NVSwitches and switches, with the cables merged that join the same nodes."""
-    for line, _, wrong, remedy in _unequal(file):
+    for line, wrong, remedy in _unequal(file):
         raise _text.malformed(file.path, line, wrong, remedy)
     order = np.concatenate([file.gpus, file.nvswitches, file.switches])
     number = np.empty(file.nodes, dtype=np.int64)
