@@ -106,16 +106,12 @@ def checkpoint_interval(checkpoint: Real, mtbf: Real, method: str = "exact") -> 
     s = np.sqrt(2 * checkpoint / mtbf)
     if method == "young":
         return plain(mtbf * s)
-    return (
-        mtbf * np.where(s < 2, s - s**2 / 3 + s**3 / 36, 1.0)[()]
-    )  # Daly 2006, eq. 37: W = M from C = 2M on
+    return mtbf * np.where(s < 2, s - s**2 / 3 + s**3 / 36, 1.0)[()]  # Daly 2006, eq. 37
 
 
 def availability_optimal_interval(checkpoint: Real, mtbf: Real, restart: Real) -> Real:
     """Time between checkpoints that maximises a first-order availability, restart included.
 
-    References
-    ----------
     Saxena et al., arXiv:2410.18124, 2024.
     """
     checkpoint, restart = require_time(checkpoint=checkpoint, restart=restart)
@@ -174,8 +170,6 @@ def expected_segment_time(
 ) -> Real:
     """Mean wall time to finish one interval of work and its checkpoint, failures included.
 
-    References
-    ----------
     Daly 2006 (the complete wall-clock model). Herault and Robert, "Fault-Tolerance Techniques for
     High-Performance Computing", 2015.
     """

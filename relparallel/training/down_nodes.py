@@ -222,11 +222,7 @@ class NodeChain:
         return float(chance[speed == 0].sum()), float(chance[speed > 0, 1].sum()), float(chance[:, 0] @ speed)
 
     def transient(self, times: Real) -> Array:
-        """Return the mean throughput at times [s] after a start with all nodes up, one share per time.
-
-        The exponential of the generator times a vector (Al-Mohy and Higham, SIAM J. Sci. Comput. 33(2),
-        2011).
-        """
+        """Return the mean throughput at times [s] after a start with all nodes up, one share per time."""
         from scipy.sparse.linalg import expm_multiply
 
         when = np.atleast_1d(require_time(times=times))

@@ -1,19 +1,4 @@
-"""Factors of the relative goodput, each written once; the goodput is their product.
-
-==============  =====================================================================================
-factor          what is kept
-==============  =====================================================================================
-active          nodes that the job is laid out for, over those that are paid for (spares stand by)
-scheduled       time outside planned pauses
-availability    of it, time in which the job has nodes enough to run
-recovery        of it, time outside pauses after failures that need no rollback
-rollback        of it, what checkpoints, work done again, detection and restarts leave
-degraded_nodes  mean speed with nodes missing
-degraded_parts  mean speed with slow parts: the slowest of them sets the pace
-==============  =====================================================================================
-
-Every factor is a number, or an array that broadcasts over candidates.
-"""
+"""Factors of the relative goodput, each written once; the goodput is their product."""
 
 from dataclasses import dataclass, fields
 from math import prod
@@ -28,15 +13,15 @@ from relparallel.training._arguments import Real
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Factors(Result):
-    """Factors of the relative goodput; those that are left out keep everything."""
+    """What is kept: numbers, or arrays that broadcast over candidates; what is left out keeps everything."""
 
-    active: Real = 1.0
-    scheduled: Real = 1.0
-    availability: Real = 1.0
-    recovery: Real = 1.0
-    rollback: Real = 1.0
-    degraded_nodes: Real = 1.0
-    degraded_parts: Real = 1.0
+    active: Real = 1.0  # nodes that the job is laid out for, over those that are paid for (spares stand by)
+    scheduled: Real = 1.0  # time outside planned pauses
+    availability: Real = 1.0  # of it, time in which the job has nodes enough to run
+    recovery: Real = 1.0  # of it, time outside pauses after failures that need no rollback
+    rollback: Real = 1.0  # of it, what checkpoints, work done again, detection and restarts leave
+    degraded_nodes: Real = 1.0  # mean speed with nodes missing
+    degraded_parts: Real = 1.0  # mean speed with slow parts: the slowest of them sets the pace
 
     @property
     def share(self) -> Any:

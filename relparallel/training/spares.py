@@ -135,11 +135,10 @@ def spares_needed(
     >>> spares_needed(nodes=2048, node_rate=3.79e-3, repair=1.0, shortage=1e-3, crews=10)
     27
     """
-    require_int(nodes=nodes, at_least=1, at_most=MOST_NODES)
-    require_choice(KINDS, kind=kind)
     require_single(shortage=shortage, node_rate=node_rate, repair=repair)
     allowed = float(require_probability(shortage=shortage))
-    down = float(require_rate(node_rate=node_rate)) * float(require_time(repair=repair))
+    shortage_probability(nodes, 0, node_rate, repair, kind, crews)  # refuses bad arguments
+    down = node_rate * repair
     if allowed < 1e-300:
         raise ValueError(f"shortage must be a number >= 1e-300 and <= 1, got {shortage!r}")
     if nodes * down > LARGEST_LOAD:
@@ -150,9 +149,9 @@ def spares_needed(
     def enough(spares: int) -> bool:
         return bool(shortage_probability(nodes, spares, node_rate, repair, kind, crews) <= allowed)
 
-    low, high = -1, 1
+    low, high = -1, 0
     while not enough(high):
-        low, high = high, 2 * high
+        low, high = high, 2 * high + 1
     return 1 + low + bisect_left(range(low + 1, high), True, key=enough)
 
 
