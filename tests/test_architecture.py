@@ -34,10 +34,10 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 670, "claims": 5000, "communication": 3070, "derive": 680, "drawing": 1150, "hardware": 460,
-    "metrics": 2990, "optimize": 7550, "planning": 670, "parallel": 8350, "reliability": 11860,
+    "metrics": 2990, "optimize": 7550, "planning": 670, "parallel": 8310, "reliability": 11860,
     "reproduce": 2070, "topology": 6460, "training": 10430, "workload": 2980, "modules": 2070,
 }  # fmt: skip
-MOST_LINES = 66390
+MOST_LINES = 66350
 MOST_PUBLIC_NAMES = 422
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
