@@ -6,6 +6,7 @@ other in a circle can stand still for ever.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import comb
 from typing import TYPE_CHECKING, Any, Final
@@ -15,16 +16,12 @@ from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_choice, require_int, require_rng
 from relparallel.metrics._paths import distances
-from relparallel.topology import as_topology, paths
+from relparallel.topology import Topology, as_topology, paths
 from relparallel.topology._arrays import BoolArray, IntArray, adjacency, flags
 from relparallel.topology.routing import node_index
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
     import networkx as nx
-
-    from relparallel.topology import Topology
 
 _MOST_HOSTS: Final = 1024  # of networks whose buffers are compared pair by pair
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pandas as pd
 
 from relparallel._checks import choice, flag, instance, real, record, require_flag, whole
 from relparallel.hardware import Cluster, accelerator, accelerators, cluster
@@ -14,9 +16,6 @@ from relparallel.parallel.strategy import Strategy
 from relparallel.published import Fact, facts, shipped_rows
 from relparallel.units import GBIT, GIB, MILLISECOND, TFLOP
 from relparallel.workload import Transformer, transformer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @record
@@ -124,8 +123,6 @@ def measured_runs(*, outliers: bool = False, unfitted: bool = False) -> tuple[Ru
 
 def refused_runs() -> pd.DataFrame:
     """Published rows that no strategy can say, by run, with the reason."""
-    import pandas as pd
-
     rows = {row["id"]: (row["source"], row["accelerator"]) for row in shipped_rows("measured_runs.csv")}
     rows |= {name: ("Megatron-Bridge", str(fact.inputs.get("system"))) for name, fact in _timed().items()}
     refused = [(name, *rows[name], said) for name, said in _every().items() if isinstance(said, str)]

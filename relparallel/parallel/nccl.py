@@ -7,16 +7,14 @@ NVLS, CollNet, and what channels of a tree cannot carry by LL128 are left out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
 from relparallel._checks import require_choice, require_int, require_number
 from relparallel.published import facts
 from relparallel.units import GB, MICROSECOND
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PROTOCOLS: Final = ("ll", "ll128", "simple")
 ARCHITECTURES: Final = ("volta", "ampere", "hopper", "blackwell")
@@ -72,8 +70,6 @@ def nccl_times(
     >>> found.index[0], round(float(1e6 * found.loc[("ring", "simple"), "latency"]), 3)
     (('ring', 'simple'), 131.6)
     """
-    import pandas as pd
-
     require_number(size=size, at_least=1)
     n, many = require_int(ranks=ranks, at_least=2), require_int(nodes=nodes, at_least=1)
     if n % many:

@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from relparallel._checks import (
     Result,
@@ -29,9 +30,6 @@ from relparallel._checks import (
 )
 from relparallel.chain import best_chains
 from relparallel.hardware import Accelerator
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _TENSOR: Final = re.compile(r"(\w+)\[([^\[\]]*)\]")
 _TERM: Final = re.compile(r"(\d*)([a-z]\w*)")
@@ -146,8 +144,6 @@ class TileSchedule(Result):
 
     def steps(self, accelerator: Accelerator, element_bytes: float = 2.0, peak: str = "bf16") -> pd.DataFrame:
         """Allocate, LoadTiles, ComputeTiles and StoreTiles of every group: bytes, FLOPs, seconds."""
-        import pandas as pd
-
         require_instance(Accelerator, accelerator=accelerator)
         require_real(element_bytes=element_bytes, above=0, at_most=64)
         rate, speed = accelerator.memory_bandwidth, accelerator.peak[peak]
