@@ -1,4 +1,4 @@
-"""What the choices share: one number checked, the near side of a minimum cut, a headline above a table."""
+"""What the choices share: one number checked, and a headline above a table."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relparallel._checks import require_real
 
 if TYPE_CHECKING:
     import pandas as pd
-    from scipy.sparse import csr_array
 
 
 def one_number(name: str, value: Any, **bounds: float) -> float:
@@ -21,19 +19,6 @@ def one_number(name: str, value: Any, **bounds: float) -> float:
     if np.ndim(checked):
         raise TypeError(f"{name} must be one number, got {value!r}")
     return float(checked)
-
-
-def near_side(network: csr_array, flow: csr_array, source: int) -> NDArray[np.bool_]:
-    """Nodes on the near side of the minimum cut that a maximum flow leaves."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
-
-    left = csr_array(network - flow)
-    left.data = np.maximum(left.data, 0)
-    left.eliminate_zeros()
-    near = np.zeros(network.shape[0], dtype=np.bool_)
-    near[breadth_first_order(left, source, return_predecessors=False)] = True
-    return near
 
 
 def shown(headline: str, table: pd.DataFrame) -> str:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from relparallel._checks import require_instance, require_int
-from relparallel.optimize._common import near_side
-
-if TYPE_CHECKING:
-    import pandas as pd
+from relparallel.optimize.network_design import near_side
 
 MOST_NODES = 10**5
 MOST_CLASSES = 2048  # nodes with the same domains are one class; the network has their square of arcs
@@ -67,8 +65,6 @@ class ReplicaPlacement:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per node: its domains and the nodes that keep its copies."""
-        import pandas as pd
-
         table = pd.DataFrame(dict(self.domains)).rename_axis("node")
         if self.holders is None:
             return table

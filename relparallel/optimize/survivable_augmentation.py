@@ -14,9 +14,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from relparallel._checks import require_choice, require_instance, require_int
-from relparallel.optimize._common import near_side
 from relparallel.optimize._milp import least
-from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
+from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers, near_side
 from relparallel.topology import as_topology
 
 UNIT: Final = 2**20  # of a flow: fractions of links as integers
