@@ -34,11 +34,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 670, "claims": 4940, "communication": 3220, "derive": 680, "drawing": 1120, "hardware": 460,
-    "metrics": 2990, "optimize": 6950, "planning": 640, "parallel": 8930, "reliability": 11860,
+    "metrics": 2990, "optimize": 6930, "planning": 640, "parallel": 8930, "reliability": 11860,
     "reproduce": 2070, "topology": 6460, "training": 10430, "workload": 3210, "modules": 2020,
 }  # fmt: skip
-MOST_LINES = 66590
-MOST_PUBLIC_NAMES = 450
+MOST_LINES = 66560
+MOST_PUBLIC_NAMES = 431
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
