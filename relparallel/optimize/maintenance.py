@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import gammainc, lambertw
 
 from relparallel._checks import Result, require_choice
 from relparallel.optimize._common import one_number
@@ -90,9 +92,6 @@ def replacement_interval(
 
 def _age(b: float, c_p: float, c_f: float) -> tuple[float, float]:
     """Optimum age in scales, and its cost per scale."""
-    from scipy.optimize import brentq
-    from scipy.special import gammainc
-
     if b <= 1 or c_f <= c_p:
         return math.inf, math.inf
 
@@ -170,8 +169,6 @@ def inspection_interval(rate: float, inspection: float, downtime: float) -> Main
     >>> round(plan.interval), round((2 * 50 / 1e-7) ** 0.5)
     (31656, 31623)
     """
-    from scipy.special import lambertw
-
     lam = one_number("rate", rate, above=0, at_most=1e6)
     c_i = one_number("inspection", inspection, above=0, at_most=1e15)
     c_d = one_number("downtime", downtime, above=0, at_most=1e15)

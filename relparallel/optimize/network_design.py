@@ -1,21 +1,21 @@
-"""What a network design is made of: candidate links with their prices, and the links that are bought."""
+"""What a network design is made of: candidate links and their prices, links that are bought, minimum cuts."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import networkx as nx
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
 
 from relparallel._checks import Result, require_real
 from relparallel.optimize._common import one_number
 from relparallel.topology import Topology
-
-if TYPE_CHECKING:
-    import networkx as nx
-    import pandas as pd
 
 LinkCost = ArrayLike | Mapping[tuple[Hashable, Hashable], float] | str
 
@@ -39,14 +39,10 @@ class NetworkDesign(Result):
 
     def to_networkx(self) -> nx.Graph[Any]:
         """Return what is bought as a graph."""
-        import networkx as nx
-
         return nx.Graph(list(self.links))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per link."""
-        import pandas as pd
-
         return pd.DataFrame(list(self.links), columns=["from", "to"])
 
     def _said(self) -> str:
@@ -87,3 +83,13 @@ def _found(argument: str, given: Mapping[Any, Any], topology: Topology, pair: li
         if ends in given:
             return one_number(argument, given[ends], at_least=0)
     raise ValueError(f"{argument} must give every link a number, got none for {(u, v)!r}")
+
+
+def near_side(network: csr_array, flow: csr_array, source: int) -> NDArray[np.bool_]:
+    """Nodes on the near side of the minimum cut that a maximum flow leaves."""
+    left = csr_array(network - flow)
+    left.data = np.maximum(left.data, 0)
+    left.eliminate_zeros()
+    near = np.zeros(network.shape[0], dtype=np.bool_)
+    near[breadth_first_order(left, source, return_predecessors=False)] = True
+    return near

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_instance, require_real
 from relparallel.optimize._milp import least
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FloatArray = NDArray[np.float64]
 _MOST: Final = 12  # sessions whose sets are looked through
@@ -62,8 +60,6 @@ class ServingPlan(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """One row for every session of every GPU: batch, duty cycle and worst latency [s], share of time."""
-        import pandas as pd
-
         rows = [
             {"gpu": gpu, "session": s.name, "batch": s.batches(load.duty), "duty": load.duty,
              "worst": load.duty + s.latency[s.batches(load.duty) - 1], "busy": load.busy}

@@ -10,8 +10,9 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import networkx as nx
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -24,9 +25,6 @@ from relparallel.reliability import evaluate
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.problem import LinkChance, NodeChance, Problem, Terminals, read_problem
 from relparallel.topology import Topology, as_topology
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 FloatArray = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_instance, require_int
 from relparallel.topology.routing import maximum_flow
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_NODES = 10**5
 MOST_CLASSES = 2048  # nodes with the same domains are one class; the network has their square of arcs
@@ -65,8 +63,6 @@ class ReplicaPlacement(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per node: its domains and the nodes that keep its copies."""
-        import pandas as pd
-
         table = pd.DataFrame(dict(self.domains)).rename_axis("node")
         if self.holders is None:
             return table

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from importlib.util import find_spec
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
@@ -21,8 +20,7 @@ import pandas as pd
 
 from relparallel._checks import Result, require_instance, require_int, require_real
 from relparallel.hardware import Cluster
-from relparallel.optimize import joint
-from relparallel.optimize.joint_plans import JointPlan
+from relparallel.optimize.joint_plans import JointPlan, joint
 from relparallel.optimize.joint_report import as_row
 from relparallel.optimize.joint_search import Choice
 from relparallel.parallel import Strategy, memory, step_time
@@ -364,9 +362,10 @@ def sliders(plan: Plan) -> Any:
     >>> shown = sliders(plan)  # doctest: +SKIP
     """
     require_instance(Plan, plan=plan)
-    if find_spec("ipywidgets") is None:
+    try:
+        widgets = import_module("ipywidgets")
+    except ImportError:
         return "pip install 'relparallel[sliders]' shows sliders here"
-    widgets = import_module("ipywidgets")
 
     def told(scale: float, hours: float) -> str:
         """Say the best choice at other failure rates and another repair time."""
