@@ -61,20 +61,9 @@ _MOST: Final = 12  # groups whose states are gone through
 class Importance:
     """Importance of parts; arrays have one entry per part, links first.
 
-    Attributes
-    ----------
-    problem : Problem
-        Chances of all links and nodes.
-    labels : sequence of hashable
-        Names of the nodes.
-    part : int64[P]
-        Rows of the parts: link 0..m-1 of the problem, then its nodes.
-    unreliability : float
-        U.
-    birnbaum : float64[P]
-        U(part down) - U(part up), with digits of its own where it is small beside U; 0 where it has none.
-    gradient : callable
-        Unreliability and Birnbaum's measure of all parts of the same network with other probabilities.
+    ``part`` are their rows: links 0..m-1 of the problem, then its nodes, which ``labels`` name. ``birnbaum``
+    is U(part down) - U(part up), with digits of its own where it is small beside U, and 0 where it has none;
+    ``gradient`` gives U and Birnbaum's measure of all parts with other probabilities.
     """
 
     problem: Problem
