@@ -34,11 +34,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 670, "claims": 5000, "communication": 3220, "derive": 680, "drawing": 1150, "hardware": 460,
-    "metrics": 2990, "optimize": 7550, "planning": 670, "parallel": 8930, "reliability": 11860,
+    "metrics": 2990, "optimize": 7550, "planning": 670, "parallel": 8930, "reliability": 11320,
     "reproduce": 2070, "topology": 6460, "training": 10430, "workload": 3210, "modules": 2060,
 }  # fmt: skip
-MOST_LINES = 67360
-MOST_PUBLIC_NAMES = 450
+MOST_LINES = 66830
+MOST_PUBLIC_NAMES = 446
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 

@@ -75,7 +75,8 @@ def in_fractions(problem: Problem, reductions: bool, max_states: int) -> Reliabi
     if problem.groups:
         always, left, shared = absorbed(problem, problem.groups)
         found = swept(compiled(left, reductions=False), left, shared, max_states)
-        return exactly(*map(Fraction, series(always, found)), "exact")
+        works, fails = series(always, found)
+        return exactly(Fraction(works), Fraction(fails), "exact")
     given = [(q.denominator - q.numerator, q.numerator) for q in down]
     works = Fraction(weigh(problem, given, max_states, reductions), every)
     return exactly(works, 1 - works, "exact")
