@@ -34,10 +34,10 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 670, "claims": 5000, "communication": 3220, "derive": 680, "drawing": 1150, "hardware": 460,
-    "metrics": 2990, "optimize": 7550, "planning": 670, "parallel": 8930, "reliability": 11320,
+    "metrics": 2990, "optimize": 7550, "planning": 670, "parallel": 8930, "reliability": 11340,
     "reproduce": 2070, "topology": 6460, "training": 10430, "workload": 3210, "modules": 2060,
 }  # fmt: skip
-MOST_LINES = 66830
+MOST_LINES = 66850
 MOST_PUBLIC_NAMES = 446
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

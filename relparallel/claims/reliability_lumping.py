@@ -7,7 +7,7 @@ from relparallel.claims.registry import theorem
 from relparallel.reliability.lumped.lumping import lumped
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sensitivity.class_importance import class_importance
-from relparallel.reliability.sensitivity.importance import importance
+from relparallel.reliability.sensitivity.gradient import importance
 
 
 @theorem("THM-reliability-lumping", system="fat-tree")

@@ -303,7 +303,7 @@ def with_importance(found: Reliability, question: Question) -> Reliability:
     """The result, which can tell how important every part is if it is exact over any path."""
 
     def parts(*, perfect: bool) -> Importance:
-        from relparallel.reliability.sensitivity.importance import importance
+        from relparallel.reliability.sensitivity.gradient import importance
 
         asked = question.problem, question.graph, question.reductions, question.max_states
         return importance(*asked, perfect=perfect)
