@@ -12,7 +12,7 @@ from relparallel.published import Fact
 from relparallel.reliability.lumped.lumping import lumped
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sensitivity.class_importance import class_importance
-from relparallel.reliability.sensitivity.importance import importance
+from relparallel.reliability.sensitivity.gradient import importance
 
 
 @reproduces("NR-ftsw-*")
@@ -131,14 +131,6 @@ def dcell_is_best_for_switches() -> tuple[float, float]:
     return _shorter("switches")
 
 
-def _lumped(fabric: topology.Topology, link_up: Any, node_up: Any) -> float:
-    """Unreliability of all hosts by symmetry."""
-    found = lumped(fabric, read_problem(fabric, "all", link_up, node_up))
-    if found is None:
-        raise ValueError(f"fabric must have a symmetry that is known, got {fabric!r}")
-    return found.unreliability
-
-
 @theorem("THM-reliability-lumping", system="fat-tree")
 def lumping_equals_programme() -> tuple[float, float]:
     """Lumped by the symmetry of its cores, the k=4 fat-tree with all parts failing has the same U."""
@@ -146,8 +138,9 @@ def lumping_equals_programme() -> tuple[float, float]:
     fabric = topology.fat_tree(4)
     node = np.array([1.0, 0.98, 0.9, 0.95])[fabric.tier]
     link = np.array([1.0, 1.0, 0.93, 0.97])[fabric.tier[fabric.edges].max(axis=1)]
-    found = _lumped(fabric, link, node)
-    return found, reliability.evaluate(fabric, "all", link, node, method="exact").unreliability
+    found = lumped(fabric, read_problem(fabric, "all", link, node))
+    exact = reliability.evaluate(fabric, "all", link, node, method="exact")
+    return found.unreliability, exact.unreliability  # type: ignore[union-attr]
 
 
 @theorem("THM-reliability-lumping-switches", system="fat-tree")
@@ -156,7 +149,8 @@ def lumping_equals_closed_form() -> tuple[float, float]:
     # Cores and aggregation switches.
     closed = reliability.fat_tree_pods_connected(6, 0.9, 0.85)
     fabric = topology.fat_tree(6)
-    return _lumped(fabric, 1.0, np.array([1.0, 1.0, 0.85, 0.9])[fabric.tier]), closed.unreliability
+    problem = read_problem(fabric, "all", 1.0, np.array([1.0, 1.0, 0.85, 0.9])[fabric.tier])
+    return lumped(fabric, problem).unreliability, closed.unreliability  # type: ignore[union-attr]
 
 
 @theorem("THM-importance-classes", system="Importance measures")

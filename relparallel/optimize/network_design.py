@@ -10,8 +10,6 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from relparallel._checks import Result, require_real
 from relparallel.optimize._common import one_number
@@ -83,13 +81,3 @@ def _found(argument: str, given: Mapping[Any, Any], topology: Topology, pair: li
         if ends in given:
             return one_number(argument, given[ends], at_least=0)
     raise ValueError(f"{argument} must give every link a number, got none for {(u, v)!r}")
-
-
-def near_side(network: csr_array, flow: csr_array, source: int) -> NDArray[np.bool_]:
-    """Nodes on the near side of the minimum cut that a maximum flow leaves."""
-    left = csr_array(network - flow)
-    left.data = np.maximum(left.data, 0)
-    left.eliminate_zeros()
-    near = np.zeros(network.shape[0], dtype=np.bool_)
-    near[breadth_first_order(left, source, return_predecessors=False)] = True
-    return near

@@ -27,4 +27,3 @@ from .repair.steady_state import (
 from .result import Reliability as Reliability
 from .sampling.estimation import estimate as estimate, estimator_table as estimator_table
 from .sensitivity.frequency import failure_frequency as failure_frequency
-from .sensitivity.importance import Importance as Importance

@@ -59,19 +59,6 @@ def first_that_fits(attempts: Iterable[Attempt]) -> Reliability:
     return found
 
 
-def exact_within(problem: Problem, reductions: bool, max_states: int, max_seconds: float) -> Reliability:
-    """Run the frontier DP if neither its memory nor its time, 50 ns a state, can exceed a limit."""
-    most, visits = fitting(max_states), max(int(min(max_seconds / STATE_SECONDS, ANY)), 1)
-    found = solved(problem, reductions, most, visits)
-    try:
-        require_fit(found.width, found.peak, most, found.states, visits)
-    except NotExactError as why:
-        limits = f"{visits} states take up to {max_seconds:g} s, width {found.width}"
-        raise NotExactError(f"{str(why).partition(';')[0]}; {limits}") from why
-    work = f"{found.states} states in {found.layers} layers, {found.peak} at most in one"
-    return exactly(*found[:2], "exact", width=found.width, states=found.states, reason=work)
-
-
 _BOUND_STATES, _BOUND_STEPS = 2**16, 10**7  # per layer, and links to look at per second that may be spent
 _MOST_STEPS = 2**62
 _MOST_LINKS = 2**17  # of a plain graph in which to look for a fabric
@@ -243,9 +230,18 @@ def _by_symmetry(question: Question) -> Reliability | None:
 
 
 def _exactly_within_budget(question: Question) -> Reliability:
-    """The frontier DP if it fits memory and time."""
+    """The frontier DP if neither its memory nor its time, 50 ns a state, can exceed a limit."""
     require_relays(question.problem)
-    return exact_within(question.problem, question.reductions, question.max_states, question.max_seconds)
+    most, seconds = fitting(question.max_states), question.max_seconds
+    visits = max(int(min(seconds / STATE_SECONDS, ANY)), 1)
+    found = solved(question.problem, question.reductions, most, visits)
+    try:
+        require_fit(found.width, found.peak, most, found.states, visits)
+    except NotExactError as why:
+        limits = f"{visits} states take up to {seconds:g} s, width {found.width}"
+        raise NotExactError(f"{str(why).partition(';')[0]}; {limits}") from why
+    work = f"{found.states} states in {found.layers} layers, {found.peak} at most in one"
+    return exactly(*found[:2], "exact", width=found.width, states=found.states, reason=work)
 
 
 def _tight(question: Question, found: Reliability) -> bool:
@@ -307,7 +303,7 @@ def with_importance(found: Reliability, question: Question) -> Reliability:
     """The result, which can tell how important every part is if it is exact over any path."""
 
     def parts(*, perfect: bool) -> Importance:
-        from relparallel.reliability.sensitivity.importance import importance
+        from relparallel.reliability.sensitivity.gradient import importance
 
         asked = question.problem, question.graph, question.reductions, question.max_states
         return importance(*asked, perfect=perfect)

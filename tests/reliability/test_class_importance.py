@@ -11,7 +11,7 @@ from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import compiled
 from relparallel.reliability.problem import read_problem
 from relparallel.reliability.sensitivity.class_importance import class_importance
-from relparallel.reliability.sensitivity.importance import importance
+from relparallel.reliability.sensitivity.gradient import importance
 from relparallel.reliability.sensitivity.reverse_pass import gradient
 from relparallel.topology import Topology, as_topology, fat_tree, leaf_spine, three_tier
 

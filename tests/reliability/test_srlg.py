@@ -12,7 +12,7 @@ from relparallel.reliability.extensions.srlg import conditioned, read_groups, so
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.frontier.decomposition import compiled
 from relparallel.reliability.problem import read_problem
-from relparallel.reliability.sensitivity import importance as sensitivity
+from relparallel.reliability.sensitivity import gradient as sensitivity
 from relparallel.topology import SharedRisk, leaf_spine
 
 

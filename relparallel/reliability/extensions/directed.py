@@ -1,5 +1,6 @@
 """Directed networks, whose arcs work one way: the frontier DP of what reaches what.
 
+Exact answers only, by the generic sweep: no bounds, no samples and no importance of directed networks.
 Arcs are decided one after the other. A state keeps, for every live node, which live nodes it reaches, and for
 every terminal that has left, the live nodes that reach it: the source, which is live from the first to the
 last arc, must reach one of them. Sets that contain another such set are implied by it. What the source
@@ -9,7 +10,6 @@ reaches already needs no relations of its own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -44,38 +44,29 @@ def read_arcs(
     """Check the arguments of `evaluate` for a directed graph; parallel arcs become one, loops none."""
     if not isinstance(graph, nx.Graph) or not graph.is_directed():
         raise TypeError(f"graph must be a directed networkx graph, got {graph!r}")
+    if isinstance(terminals, str):
+        raise ValueError(f"terminals must name the source, and then the others, got {terminals!r}")
+    require_instance((tuple, list, range, np.ndarray), terminals=terminals)
     index = {label: v for v, label in enumerate(graph)}
-    chosen = _terminals(index, terminals)
+    chosen = [index.get(label, -1) for label in terminals]
+    if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
+        raise ValueError(f"terminals must be one or more distinct nodes of the graph, got {terminals!r}")
     arcs, records = list(graph.edges()), [data for *_, data in graph.edges(data=True)]
-    merged = dict.fromkeys(arcs)
-    place = {arc: i for i, arc in enumerate(merged)}
     links = read_chances(_parts("link", arcs, records), *link)
-    nodes = read_chances(_parts("node", list(index), list(dict(graph.nodes(data=True)).values())), *node)
-    chances: list[Any] = [None] * len(place)
-    for arc, chance in zip(arcs, links.tolist(), strict=True):
-        before = chances[place[arc]]
-        chances[place[arc]] = chance if before is None else parallel(before, chance)
-    kept = [i for arc, i in place.items() if arc[0] != arc[1]]
+    nodes = read_chances(_parts("node", list(index), [data for _, data in graph.nodes(data=True)]), *node)
+    merged: dict[tuple[int, int], Chance] = {}
+    for (u, v), chance in zip(arcs, links.tolist(), strict=True):
+        if u != v:
+            merged[index[u], index[v]] = parallel(merged.get((index[u], index[v]), (0, 1)), chance)
     found = Problem(
-        edges=np.array([(index[u], index[v]) for u, v in merged if u != v], np.int64).reshape(-1, 2),
-        link=np.array([chances[i] for i in kept], dtype=links.dtype).reshape(-1, 2),
+        edges=np.array(list(merged), np.int64).reshape(-1, 2),
+        link=np.array(list(merged.values()), dtype=links.dtype).reshape(-1, 2),
         node=nodes,
         terminals=np.array(chosen),
         transit=np.ones(len(index), dtype=np.bool_),
         directed=True,
     )
     return of_one_kind(found)
-
-
-def _terminals(index: Mapping[Hashable, int], terminals: Terminals) -> list[int]:
-    """Indices of the terminals, the source first."""
-    if isinstance(terminals, str):
-        raise ValueError(f"terminals must name the source, and then the others, got {terminals!r}")
-    require_instance((tuple, list, range, np.ndarray), terminals=terminals)
-    chosen = [index.get(label, -1) for label in terminals]
-    if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
-        raise ValueError(f"terminals must be one or more distinct nodes of the graph, got {terminals!r}")
-    return chosen
 
 
 def _parts(name: str, labels: list[Any], records: Sequence[Mapping[str, Any]]) -> Parts:
@@ -103,8 +94,7 @@ class State(NamedTuple):
     into: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(NamedTuple):
     """Slots that nodes enter with their chances, arcs (from, to, chance), slots that leave.
 
     ``targets`` are the live terminals after the arcs, ``pending`` the number of those still to enter.
@@ -137,20 +127,17 @@ def _useful_arcs(problem: Problem) -> dict[tuple[int, int], Chance]:
     """Arcs on ways between terminals; none where these are not connected even if all parts work."""
     source, *targets = problem.terminals.tolist()
     usable = (problem.link[:, 0] > 0) & (problem.node[:, 0] > 0)[problem.edges].all(axis=1)
-    rows = np.flatnonzero(usable).tolist()
-    graph: nx.DiGraph[int] = nx.DiGraph([tuple(problem.edges[row].tolist()) for row in rows])
+    graph: nx.DiGraph[int] = nx.DiGraph(problem.edges[usable].tolist())
     graph.add_nodes_from([source, *targets])
-    after = nx.descendants(graph, source)
+    after = {source, *nx.descendants(graph, source)}
     if not after.issuperset(targets):
         return {}
-    before = set(targets).union(*(nx.ancestors(graph, v) for v in targets))
-    sole = targets[0] if len(targets) == 1 else -1
-    found = {}
-    for row in rows:
-        u, v = problem.edges[row].tolist()
-        if (u in after or u == source) and v in before and v != source and u != sole:
-            found[u, v] = tuple(problem.link[row].tolist())
-    return found
+    before, end = set(targets).union(*(nx.ancestors(graph, v) for v in targets)), targets[-1]
+    return {
+        (u, v): tuple(chance)
+        for (u, v), chance in zip(problem.edges[usable].tolist(), problem.link[usable].tolist(), strict=True)
+        if u in after and v in before and v != source and (u != end or len(targets) > 1)
+    }
 
 
 def _steps(problem: Problem, chance: Mapping[tuple[int, int], Chance]) -> tuple[list[_Step], int]:
