@@ -8,28 +8,12 @@ from relparallel._checks import require_flag, require_instance, require_int, req
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """A metric with a bracket: ``float(estimate)`` is the value.
-
-    Parameters
-    ----------
-    value, lower, upper : float
-        The value and numbers that bracket it; all three are equal where the value is exact. Infinity is
-        allowed.
-    method : str
-        How the value was found.
-    exact : bool
-        Whether the value is exact.
-
-    Examples
-    --------
-    >>> float(Estimate(value=3, lower=3, upper=3, method="maximum flow", exact=True))
-    3.0
-    """
+    """A metric with a bracket: ``float(estimate)`` is the value. Infinity is allowed."""
 
     value: float
-    lower: float
-    upper: float
-    method: str
+    lower: float  #: equal to the value where that is exact
+    upper: float  #: the same
+    method: str  #: how the value was found
     exact: bool
 
     def __post_init__(self) -> None:
