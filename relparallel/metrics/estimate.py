@@ -45,22 +45,8 @@ def exactly(value: float, method: str) -> Estimate:
 
 
 def binomial_estimate(successes: int, trials: int, confidence: float) -> Estimate:
-    """Share of successes, with the interval of Clopper and Pearson (1934).
+    """Share of successes in independent trials, with the interval of Clopper and Pearson (1934).
 
-    Parameters
-    ----------
-    successes, trials : int
-        Of independent trials, at least one; at most all succeed.
-    confidence : float
-        How often the interval holds the probability, at least; between 0 and 1.
-
-    Returns
-    -------
-    Estimate
-        Not exact: lower and upper are the interval.
-
-    Examples
-    --------
     >>> binomial_estimate(9, 10, 0.95)
     Estimate(0.9 in [0.554984, 0.997471], 10 samples, 95 % interval)
     """

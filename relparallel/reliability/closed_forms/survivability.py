@@ -20,7 +20,8 @@ from relparallel.reliability.closed_forms.fat_tree_forms import Turn, fat_tree_p
 from relparallel.reliability.closed_forms.leaf_spine_forms import leaf_spine_pair
 from relparallel.reliability.exact import evaluate
 from relparallel.reliability.result import Reliability, bracketed, exactly
-from relparallel.topology import Description, Topology, bcube, dcell
+from relparallel.topology import Topology, bcube, dcell
+from relparallel.topology.description import Description
 
 Classes = list[tuple[int, Reliability]]
 

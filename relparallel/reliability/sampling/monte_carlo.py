@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel._checks import require_rng
-from relparallel.metrics import binomial_estimate
+from relparallel.metrics.estimate import binomial_estimate
 from relparallel.reliability.bounding.cuts import rows_of
 from relparallel.reliability.problem import Problem
 from relparallel.reliability.result import Reliability
