@@ -33,12 +33,12 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 670, "claims": 5000, "communication": 3220, "derive": 680, "drawing": 1150, "hardware": 460,
-    "metrics": 2990, "optimize": 7550, "planning": 670, "parallel": 8930, "reliability": 11860,
-    "reproduce": 2070, "topology": 6460, "training": 10430, "workload": 3210, "modules": 2060,
+    "atlas": 610, "claims": 5000, "communication": 3220, "derive": 680, "drawing": 1150, "hardware": 460,
+    "metrics": 2650, "optimize": 7520, "planning": 670, "parallel": 8930, "reliability": 11850,
+    "reproduce": 2070, "topology": 6450, "training": 10430, "workload": 3210, "modules": 2060,
 }  # fmt: skip
-MOST_LINES = 67360
-MOST_PUBLIC_NAMES = 450
+MOST_LINES = 66920
+MOST_PUBLIC_NAMES = 446
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
