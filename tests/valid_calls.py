@@ -170,7 +170,6 @@ CALLS: dict[str, Callable[[], Arguments]] = {
         "topology": nx.cycle_graph(5), "hops": "links", "endpoints": "hosts", "sources": 2,
         "rng": np.random.default_rng(1), "symmetry": False,
     },
-    "metrics.binomial_estimate": lambda: {"successes": 3, "trials": 7, "confidence": 0.95},
     "metrics.bisection": lambda: {"topology": nx.cycle_graph(6), "method": "auto"},
     "metrics.disjoint_path_set": lambda: {
         "topology": nx.cycle_graph(5), "source": 0, "target": 2, "share": "ends",

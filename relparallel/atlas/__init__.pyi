@@ -1,3 +1,2 @@
 from .cards import card as card
 from .catalogue import designs as designs
-from .rows import Row as Row

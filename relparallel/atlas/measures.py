@@ -11,13 +11,13 @@ import numpy as np
 from relparallel.atlas.rows import Row, between, exactly
 from relparallel.metrics import (
     Estimate,
-    HopStatistics,
     concurrent_flow,
     ecmp_load,
     edge_connectivity,
     hop_statistics,
 )
 from relparallel.metrics._network import link_capacity
+from relparallel.metrics.distances import HopStatistics
 from relparallel.topology import Topology, bill_of_materials, orbits
 from relparallel.topology._arrays import BoolArray, FloatArray
 from relparallel.topology.description import Description

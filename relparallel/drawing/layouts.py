@@ -11,6 +11,7 @@ from matplotlib.patches import Circle, FancyBboxPatch, Patch, Polygon
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
+from relparallel._checks import require_choice
 from relparallel.drawing import grids, groups
 from relparallel.drawing.shapes import Points
 from relparallel.topology import Topology, as_topology
@@ -63,7 +64,7 @@ def positions(topology: Topology | nx.Graph[Any]) -> Points:
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
     """
     t = as_topology(topology, name="topology")
-    return _LAYOUTS[layout(t)](t)
+    return _LAYOUTS[require_choice(_LAYOUTS, **{f"layout in the @design of {t.meta.name}": layout(t)})](t)
 
 
 def layout(t: Topology) -> str:

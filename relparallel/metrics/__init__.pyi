@@ -5,8 +5,8 @@ from .cuts import (
     edge_connectivity as edge_connectivity,
     vertex_connectivity as vertex_connectivity,
 )
-from .distances import HopStatistics as HopStatistics, hop_statistics as hop_statistics
-from .estimate import Estimate as Estimate, binomial_estimate as binomial_estimate
+from .distances import hop_statistics as hop_statistics
+from .estimate import Estimate as Estimate
 from .link_load import ecmp_load as ecmp_load
 from .resilience import (
     field_losses as field_losses,

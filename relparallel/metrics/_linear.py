@@ -49,20 +49,16 @@ def commodities(problem: Problem, most: int) -> list[Commodity]:
 def solve(problem: Problem, blocks: list[Commodity]) -> tuple[float, FloatArray]:
     """Throughput by interior points with crossover, and the price of every arc."""
     from scipy.optimize import linprog
-    from scipy.sparse import csr_array, hstack
+    from scipy.sparse import block_diag, csr_array, hstack
 
     rows = int(problem.arc_class.max()) + 1
     capacity = np.bincount(problem.arc_class, weights=problem.net.capacity, minlength=rows)
     kept = [_conservation(block) for block in blocks]
     used = [_uses(block, rows) for block in blocks]
-    sizes = [block.tail.size for block in blocks]
-    offset = np.cumsum([0, *sizes])
-    equal = _stacked(
-        kept, offset, np.concatenate([np.delete(block.demand, block.source) for block in blocks])
-    )
+    received = np.concatenate([np.delete(block.demand, block.source) for block in blocks])
+    equal = hstack([block_diag(kept, format="csr"), csr_array(-received[:, None])], format="csc")
     within = hstack([*used, csr_array((rows, 1))], format="csc")
-    cost = np.zeros(offset[-1] + 1)
-    cost[-1] = -1.0
+    cost = np.append(np.zeros(equal.shape[1] - 1), -1.0)
     found = linprog(  # type: ignore[call-overload]
         cost,
         A_ub=within,
@@ -124,17 +120,3 @@ def _uses(block: Commodity, rows: int) -> csr_array:
     arcs = np.arange(block.tail.size)
     width = np.full(arcs.size, block.scale)
     return coo_array((width, (block.row, arcs)), shape=(rows, arcs.size)).tocsr()
-
-
-def _stacked(kept: list[csr_array], offset: IntArray, received: FloatArray) -> csr_array:
-    """Conservation of all roots, block by block, and the throughput in the last column."""
-    from scipy.sparse import coo_array, csr_array, hstack
-
-    parts = [part.tocoo() for part in kept]
-    below = np.cumsum([0, *(part.shape[0] for part in parts)])
-    row = np.concatenate([part.coords[0] + start for part, start in zip(parts, below[:-1], strict=True)])
-    column = np.concatenate([part.coords[1] + start for part, start in zip(parts, offset[:-1], strict=True)])
-    data = np.concatenate([part.data for part in parts])
-    flows = coo_array((data, (row, column)), shape=(int(below[-1]), int(offset[-1]))).tocsr()
-    whole: csr_array = hstack([flows, csr_array(-received[:, None])], format="csc")
-    return whole

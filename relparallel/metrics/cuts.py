@@ -42,8 +42,7 @@ def edge_connectivity(
     Notes
     -----
     One maximum flow (Dinic) for a pair. For the whole, one flow from a forwarding node to every other is
-    enough: what is not separated from it is joined through it. The smallest degree is an upper bound; where
-    it is 1 and the network is connected no flow is needed.
+    enough: what is not separated from it is joined through it.
 
     Examples
     --------
@@ -127,10 +126,6 @@ def disjoint_path_set(
     -----
     Paths of an integral maximum flow (Dinic); their number is the largest possible, their total length need
     not be the smallest.
-
-    References
-    ----------
-    Menger, "Zur allgemeinen Kurventheorie", Fundamenta Mathematicae 1927.
 
     Examples
     --------

@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numba
 import numpy as np
 
-from relparallel._checks import (
-    Result,
-    require_choice,
-    require_flag,
-    require_int,
-    require_rng,
-)
+from relparallel._checks import Result, require_choice, require_flag, require_int, require_rng
 from relparallel.metrics._bfs import count_levels
 from relparallel.topology import Topology, as_topology, orbits
 from relparallel.topology._arrays import BoolArray, IntArray
@@ -38,33 +32,13 @@ Endpoints = Literal["hosts", "switches", "nodes"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HopStatistics(Result):
-    """Distances over ordered pairs of different endpoints; a pair without a path is counted apart.
+    """Distances over ordered pairs of different endpoints; a pair without a path is counted apart."""
 
-    Parameters
-    ----------
-    histogram : Mapping of int to int
-        Ordered pairs at each distance.
-    unreachable : int
-        Ordered pairs that no path joins; mean, std and diameter are of the other pairs.
-    hops : {"links", "servers"}
-        What a hop is.
-    exact : bool
-        False where the sources are a sample; then ``diameter`` is a lower bound.
-    standard_error : float
-        Of the mean; 0 where it is exact.
-
-    Examples
-    --------
-    >>> found = {1: 4, 2: 2}
-    >>> HopStatistics(histogram=found, unreachable=0, hops="links", exact=True, standard_error=0.0).pairs
-    6
-    """
-
-    histogram: Mapping[int, int]
-    unreachable: int
-    hops: Hops
-    exact: bool
-    standard_error: float
+    histogram: Mapping[int, int]  #: ordered pairs at each distance
+    unreachable: int  #: ordered pairs that no path joins; mean, std and diameter are of the others
+    hops: Hops  #: what a hop is
+    exact: bool  #: False where the sources are a sample; then ``diameter`` is a lower bound
+    standard_error: float  #: of the mean; 0 where it is exact
 
     @property
     def pairs(self) -> int:

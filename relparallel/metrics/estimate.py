@@ -8,28 +8,12 @@ from relparallel._checks import Result, require_flag, require_instance, require_
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate(Result):
-    """A metric with a bracket: ``float(estimate)`` is the value.
-
-    Parameters
-    ----------
-    value, lower, upper : float
-        The value and numbers that bracket it; all three are equal where the value is exact. Infinity is
-        allowed.
-    method : str
-        How the value was found.
-    exact : bool
-        Whether the value is exact.
-
-    Examples
-    --------
-    >>> float(Estimate(value=3, lower=3, upper=3, method="maximum flow", exact=True))
-    3.0
-    """
+    """A metric with a bracket: ``float(estimate)`` is the value. Infinity is allowed."""
 
     value: float
-    lower: float
-    upper: float
-    method: str
+    lower: float  #: equal to the value where that is exact
+    upper: float  #: the same
+    method: str  #: how the value was found
     exact: bool
 
     def __post_init__(self) -> None:
@@ -61,22 +45,8 @@ def exactly(value: float, method: str) -> Estimate:
 
 
 def binomial_estimate(successes: int, trials: int, confidence: float) -> Estimate:
-    """Share of successes, with the interval of Clopper and Pearson (1934).
+    """Share of successes in independent trials, with the interval of Clopper and Pearson (1934).
 
-    Parameters
-    ----------
-    successes, trials : int
-        Of independent trials, at least one; at most all succeed.
-    confidence : float
-        How often the interval holds the probability, at least; between 0 and 1.
-
-    Returns
-    -------
-    Estimate
-        Not exact: lower and upper are the interval.
-
-    Examples
-    --------
     >>> binomial_estimate(9, 10, 0.95)
     Estimate(0.9 in [0.554984, 0.997471], 10 samples, 95 % interval)
     """

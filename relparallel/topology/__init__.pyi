@@ -5,7 +5,7 @@ from .costs import (
     bill_of_materials as bill_of_materials,
     unit_prices as unit_prices,
 )
-from .description import Description as Description, describe as describe, names as names
+from .description import describe as describe, names as names
 from .designs.direct import hammingmesh as hammingmesh, torus as torus, tpu_v4 as tpu_v4
 from .designs.finite_geometry import polarfly as polarfly, slim_fly as slim_fly
 from .designs.gpu_clusters import nvl72 as nvl72, rail_only as rail_only

@@ -91,7 +91,8 @@ def schedule_circuits(
     Returns
     -------
     CircuitSchedule
-        Matchings, what they carry, and what remains.
+        Matchings, what they carry, and what remains (Farrington et al., SIGCOMM 2010, section 4; Wang et al.,
+        SIGCOMM 2010, section 3.3).
 
     Notes
     -----
@@ -100,10 +101,6 @@ def schedule_circuits(
     Where a pod has several circuits, each circuit switch in turn takes the best matching of what the ones
     before it leave. A longer hold time loses less of the time to rewiring, hold/(hold + reconfiguration),
     but keeps circuits whose demand has run dry.
-
-    References
-    ----------
-    Farrington et al., SIGCOMM 2010, section 4 (matching, hold time); Wang et al., SIGCOMM 2010, section 3.3.
 
     Examples
     --------
@@ -151,11 +148,8 @@ def circuit_demand(topology: Topology, waiting: ArrayLike) -> FloatArray:
     Returns
     -------
     float array [groups, groups]
-        Sums over the hosts of each pair of groups, zero on the diagonal: that traffic needs no circuit.
-
-    References
-    ----------
-    Wang et al., SIGCOMM 2010, section 4.1.
+        Sums over the hosts of each pair of groups, zero on the diagonal: that traffic needs no circuit (Wang
+        et al., SIGCOMM 2010, section 4.1).
 
     Examples
     --------
@@ -175,21 +169,17 @@ def circuit_demand(topology: Topology, waiting: ArrayLike) -> FloatArray:
 
 def _serve_heaviest(waiting: FloatArray, most: float, directed: bool) -> list[tuple[int, int]]:
     """Match the groups that have most for each other, and take what one circuit each carries from it."""
-    weight = np.minimum(waiting, most)
-    pairs = _heaviest_assignment(weight) if directed else _heaviest_matching(weight)
-    i, j = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    for ends in ((i, j),) if directed else ((i, j), (j, i)):
-        waiting[ends] -= np.minimum(waiting[ends], most)
-    return pairs
-
-
-def _heaviest_assignment(weight: FloatArray) -> list[tuple[int, int]]:
-    """Pairs (from, to) of largest total weight, every group once on either side."""
     from scipy.optimize import linear_sum_assignment
 
-    i, j = linear_sum_assignment(weight, maximize=True)
-    used = weight[i, j] > 0
-    return list(zip(i[used].tolist(), j[used].tolist(), strict=True))
+    weight = np.minimum(waiting, most)
+    if directed:
+        i, j = linear_sum_assignment(weight, maximize=True)
+        i, j = np.array([i, j])[:, weight[i, j] > 0]
+    else:
+        i, j = np.array(_heaviest_matching(weight), dtype=np.int64).reshape(-1, 2).T
+    for ends in ((i, j),) if directed else ((i, j), (j, i)):
+        waiting[ends] -= np.minimum(waiting[ends], most)
+    return list(zip(i.tolist(), j.tolist(), strict=True))
 
 
 def _heaviest_matching(weight: FloatArray) -> list[tuple[int, int]]:

@@ -46,43 +46,18 @@ _MOST: Final = 2**26  # nodes and cables of one topology: about 10 GB of arrays
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Description(Result):
-    """What a design promises, by closed forms.
+    """What a design promises, by closed forms; None where no closed form is known."""
 
-    Attributes
-    ----------
-    design : str
-        Name of the builder.
-    parameters : Mapping
-        Its arguments.
-    nodes : Mapping of str to int
-        Number of nodes of each kind. The first kind are the hosts.
-    degrees : Mapping of str to int or tuple of int
-        Cables at each node of a kind; where they differ, every number that occurs, ascending.
-    links : int
-        Cables.
-    diameter : int or None
-        Largest distance of two hosts [links]; None where no closed form is known (DCell).
-    diameter_bound : int or None
-        Upper bound of it; equal to it where it is known; None where there is none (random graphs).
-    mean_hops : float or None
-        Mean distance of two different hosts [links]; None where no closed form is known or there is one host.
-    bisection : int or None
-        Fewest cables between two halves of the hosts; None where no closed form is known.
-    host_connectivity : int or None
-        Fewest cable-disjoint paths between two hosts; 0 where there is one host, None where no closed form is
-        known.
-    """
-
-    design: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    nodes: Mapping[str, int]
-    degrees: Mapping[str, int | tuple[int, ...]]
-    links: int
-    diameter: int | None = None
-    diameter_bound: int | None = None
-    mean_hops: float | None = None
-    bisection: int | None = None
-    host_connectivity: int | None = None
+    design: str = ""  #: name of the builder
+    parameters: Mapping[str, Any] = field(default_factory=dict)  #: its arguments
+    nodes: Mapping[str, int]  #: number of nodes of each kind; the first kind are the hosts
+    degrees: Mapping[str, int | tuple[int, ...]]  #: cables at a node of a kind, or every number that occurs
+    links: int  #: cables
+    diameter: int | None = None  #: largest distance of two hosts [links]
+    diameter_bound: int | None = None  #: upper bound of it, where it is known equal to it
+    mean_hops: float | None = None  #: mean distance of two different hosts [links]; None of one host
+    bisection: int | None = None  #: fewest cables between two halves of the hosts
+    host_connectivity: int | None = None  #: fewest cable-disjoint paths between two hosts; 0 of one host
 
     @property
     def hosts(self) -> int:

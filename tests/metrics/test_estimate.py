@@ -3,7 +3,8 @@ import math
 import pytest
 from scipy.stats import binomtest
 
-from relparallel.metrics import Estimate, binomial_estimate
+from relparallel.metrics import Estimate
+from relparallel.metrics.estimate import binomial_estimate
 
 
 def test_an_estimate_is_its_value():

@@ -13,11 +13,11 @@ from relparallel.metrics import (
     concurrent_flow,
     throughput_under_failures,
 )
-from relparallel.metrics._approximate import bracket, routed
 from relparallel.metrics._demand import all_to_all, longest_matching, permutation
 from relparallel.metrics._linear import commodities, solve
 from relparallel.metrics._network import switch_level
 from relparallel.metrics._paths import distances
+from relparallel.metrics.concurrent_flow import bracket, routed
 from relparallel.topology import (
     Design,
     as_topology,

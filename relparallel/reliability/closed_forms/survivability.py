@@ -20,7 +20,8 @@ from relparallel.reliability.closed_forms.leaf_spine_forms import leaf_spine_pai
 from relparallel.reliability.exact import evaluate
 from relparallel.reliability.probability import single_probabilities
 from relparallel.reliability.result import Reliability, bracketed, exactly
-from relparallel.topology import Description, bcube, dcell
+from relparallel.topology import bcube, dcell
+from relparallel.topology.description import Description
 from relparallel.topology.symmetry import orbits
 
 Classes = list[tuple[int, Reliability]]

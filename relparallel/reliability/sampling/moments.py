@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numba
 
 from relparallel._checks import Result
-from relparallel.metrics import binomial_estimate
+from relparallel.metrics.estimate import binomial_estimate
 from relparallel.reliability.result import Estimator
 
 if TYPE_CHECKING:
