@@ -62,7 +62,8 @@ def build_site(folder: str | PathLike[str], root: Path) -> list[Path]:
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     shutil.copy(PARTS / "search.js", target / "search.js")
-    shutil.copytree(root / "figures", target / "figures", ignore=shutil.ignore_patterns("*.pdf", "*.tex", "tables"))
+    left = shutil.ignore_patterns("*.pdf", "*.tex", "tables")
+    shutil.copytree(root / "figures", target / "figures", ignore=left)
     index = [
         [page.title, text, f"{page.name}.html#{anchor}"] for page in pages for text, anchor in page.entries
     ]
