@@ -35,9 +35,9 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BUDGET = {
     "atlas": 610, "claims": 4940, "communication": 3070, "derive": 680, "drawing": 1120, "hardware": 470,
     "metrics": 2670, "optimize": 6890, "planning": 650, "parallel": 8350, "reliability": 11330,
-    "reproduce": 2100, "topology": 6460, "training": 9340, "workload": 2980, "modules": 2160,
+    "reproduce": 2060, "topology": 6460, "training": 9340, "workload": 2980, "modules": 2160,
 }  # fmt: skip
-MOST_LINES = 63750
+MOST_LINES = 63710
 MOST_PUBLIC_NAMES = 450
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

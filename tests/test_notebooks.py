@@ -186,4 +186,4 @@ def test_it_runs_in_quick_mode(notebook, tmp_path, monkeypatch, capsys):
     """In this process, which holds what other tests have compiled; the runner has tests of its own."""
     run_quickly(notebook, tmp_path, monkeypatch)
     assert capsys.readouterr().err == ""
-    assert {path.suffix for path in tmp_path.iterdir()} == {".svg", ".pdf"}
+    assert {path.suffix for path in tmp_path.iterdir() if path.is_file()} == {".svg", ".pdf"}

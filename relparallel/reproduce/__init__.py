@@ -1,10 +1,10 @@
 """The runner: re-execute stale notebooks through papermill and regenerate their figures, byte for byte.
 
-``python -m relparallel figures`` is its command line; `run_figures` is the same from Python.
+``python -m relparallel figures`` is its command line; ``run_figures`` is the same from Python.
 """
 
-from .notebook import NotebookError
-from .record import RunnerBusyError
-from .runner import run_figures
+from .notebook import NotebookError as NotebookError
+from .record import RunnerBusyError as RunnerBusyError
+from .runner import run_figures as run_figures
 
-__all__ = ["NotebookError", "RunnerBusyError", "run_figures"]
+__all__: list[str] = []

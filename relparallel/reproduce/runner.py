@@ -61,52 +61,17 @@ def run_figures(
     executor: str | None = None,
     stream: TextIO | None = None,
 ) -> Report:
-    """Execute every stale notebook and regenerate its figures.
+    """Execute every stale notebook, given as number, name or path, and regenerate its figures and the paper.
 
-    Parameters
-    ----------
-    names : sequence of str, optional
-        Notebooks as number (``"42"``), name or path; default all.
-    root : Path, optional
-        The checkout; default the one that holds this package, else the current folder.
-    jobs : int, optional
-        Notebooks at a time, at least 1; default the number of processors, at most 8, or the threads of the
-        cluster.
-    force : bool
-        Execute also what is current.
-    quick : bool
-        Shorthand for the parameter ``quick=True``.
-    parameters : mapping of str to str, optional
-        Values, written as on the command line, in place of the defaults of the parameters cells.
-    output_dir : Path, optional
-        Write there and leave the repository alone; needed with ``quick`` and ``parameters``.
-    cell_timeout, timeout : float
-        Longest time [s] for one cell and for one notebook, above 0.
-    pool : callable, optional
-        Given a number of workers, a context manager of the `concurrent.futures.Executor` that executes;
-        default worker processes on this machine.
-    executor : str, optional
-        Address of a dask scheduler, such as ``tcp://host:8786``, whose workers execute; not with ``pool``.
-    stream : text stream, optional
-        Where progress is shown; default standard output.
+    Default are all notebooks of the checkout ``root`` that holds this package, else of the current folder;
+    as many ``jobs`` as there are processors, at most 8, or threads of the cluster. ``force`` runs also what
+    is current. ``parameters``, written as on the command line, and ``quick`` need an ``output_dir``. Longest
+    times are in seconds, for a cell and for a notebook. ``pool`` gives, for a number of workers, a context
+    manager of the executor; ``executor`` is the address of a dask scheduler; else processes here execute.
 
-    Returns
-    -------
-    Report
-        What was current, what ran, what failed; a failed notebook does not stop the others.
-
-    Notes
-    -----
     A notebook is current when its code, the package's sources, the data and the tested versions are those
-    of its last run, and notebook and figures are as that run left them. A result takes its place in
-    one step per file; results that an edit has overtaken meanwhile are dropped.
-
-    Examples
-    --------
-    >>> run_figures(["7"], parameters={"mttr_hours": "24"})
-    Traceback (most recent call last):
-    ...
-    relparallel.reproduce.notebook.NotebookError: -p and --quick need --output-dir: ...
+    of its last run, and notebook and figures are as that run left them. A result takes its place in one
+    step per file; results that an edit has overtaken are dropped; a failed notebook stops no other.
     """
     start, stream = time.monotonic(), sys.stdout if stream is None else stream
     given = dict(parameters or {}) | ({"quick": "True"} if quick else {})

@@ -1,8 +1,8 @@
 """Static pages of the collection: notebooks, claims beside published numbers, and the public names.
 
-Formulas are MathML, pictures and style are inside each page, the search runs over an index in one script; the
-what-if page asks for no other file.
-Building twice gives the same bytes.
+Formulas are MathML, pictures and style are inside each page, and the search runs over an index in one script.
+The what-if page asks for no other file; its script evaluates the formulas of `training.relative_goodput`, and
+a test holds the two equal. Building twice gives the same bytes.
 """
 
 import html
@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from relparallel._checks import require_instance
+from relparallel.planning import plan, read_strategy
+from relparallel.planning.plans import Plan
 from relparallel.published import facts, topics
 from relparallel.reproduce.page import PARTS, Page
 from relparallel.reproduce.paper import caption
-from relparallel.reproduce.whatif import whatif_page
+from relparallel.units import DAY
 
 _MATH: Final = re.compile(
     r"```.*?```|`[^`\n]*`|\$\$(?P<block>.+?)\$\$|(?<![\\\w])\$(?P<line>[^$\n]+?)\$", re.S
@@ -29,6 +31,15 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
+Grid = tuple[tuple[str, str, tuple[int, ...]], ...]
+GRID: Grid = (
+    ("llama3-8b", "h100-80gb-dgx", (64, 512)),
+    ("llama3-70b", "h100-80gb-dgx", (512, 2048)),
+    ("llama3-405b", "h100-80gb-dgx", (4096, 16384)),
+    ("gpt3-175b", "a100-80gb-selene", (1536,)),
+    ("llama3-405b", "gb200-186gb-nvl72", (2048, 8192)),
+)
+"""Models, clusters and numbers of GPUs of which the page knows the best strategies."""
 _SEARCH: Final = (
     '<input id="search" type="search" placeholder="search headings and claims" '
     'aria-label="search headings and claims">\n<ul id="hits"></ul>'
@@ -52,7 +63,8 @@ def build_site(folder: str | PathLike[str], root: Path) -> list[Path]:
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     shutil.copy(PARTS / "search.js", target / "search.js")
-    shutil.copytree(root / "figures", target / "figures", ignore=shutil.ignore_patterns("*.pdf", "tables"))
+    left = shutil.ignore_patterns("*.pdf", "*.tex", "tables")
+    shutil.copytree(root / "figures", target / "figures", ignore=left)
     index = [
         [page.title, text, f"{page.name}.html#{anchor}"] for page in pages for text, anchor in page.entries
     ]
@@ -255,3 +267,32 @@ def _signature(thing: Any) -> str:
         return re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(thing)))
     except ValueError:
         return ""
+
+
+def whatif_page(grid: Grid | None = None) -> Page:
+    """Page with sliders over failures and recovery, for the best strategies of every entry of a grid."""
+    known = [
+        entry
+        for model, cluster, sizes in (GRID if grid is None else grid)
+        for gpus in sizes
+        for entry in _speeds(plan(model, cluster, gpus=gpus, strategies=4))
+    ]
+    body = (PARTS / "whatif.html").read_text(encoding="utf-8")
+    script = (PARTS / "whatif.js").read_text(encoding="utf-8")
+    filled = body.replace("{{GRID}}", json.dumps(known)).replace("{{SCRIPT}}", script)
+    return Page(name="whatif", title="What if?", body=filled, entries=(("What if?", "what-if"),), alone=True)
+
+
+def _speeds(found: Plan) -> list[dict[str, Any]]:
+    """What the page knows of the strategies of a plan: nodes, nodes of a replica, tokens a day."""
+    cluster, rows = found.best.cluster, []
+    for row in found.to_frame().drop_duplicates("strategy").to_dict("records"):
+        one = read_strategy(row["strategy"])
+        nodes = one.gpus // cluster.gpus_per_node
+        replica = max(one.model_parallel // cluster.gpus_per_node, 1)
+        if nodes % replica == 0:
+            tokens = found.global_batch * found.model.sequence * DAY / 1e9
+            speed = [float(f"{tokens / row[name]:.5g}") for name in ("step [s]", "step to", "step from")]
+            name = f"{found.name}, {cluster.gpus:,} GPUs of {cluster.name}: {row['strategy']}"
+            rows.append({"name": name, "nodes": nodes, "replica": replica, "speed": speed})
+    return rows

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import relparallel as rp
-from relparallel.reproduce import site, whatif
+from relparallel.reproduce import site
 from relparallel.reproduce.site import Page, build_site, claims_page, names_page, notebook_page
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 @pytest.fixture
 def built(tmp_path, monkeypatch):
     monkeypatch.setattr(site, "claims_page", lambda: Page(name="claims", title="Claims", body=""))
-    monkeypatch.setattr(whatif, "GRID", (("gpt3-6.7b", "a100-80gb-selene", (64,)),))
+    monkeypatch.setattr(site, "GRID", (("gpt3-6.7b", "a100-80gb-selene", (64,)),))
     return build_site(tmp_path / "site", ROOT)
 
 
@@ -139,7 +139,7 @@ def test_the_script_of_the_page_computes_what_the_package_computes():
 
 
 def test_the_grid_of_the_page_holds_the_speeds_of_the_plan():
-    page = whatif.whatif_page((("gpt3-6.7b", "a100-80gb-selene", (64,)),))
+    page = site.whatif_page((("gpt3-6.7b", "a100-80gb-selene", (64,)),))
     entries = json.loads(re.search(r"const GRID = (\[.*?\]);", page.body)[1])
     table = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, strategies=4)
     first = table.to_frame().iloc[0]
