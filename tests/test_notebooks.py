@@ -23,7 +23,6 @@ VOLATILE = re.compile(
 # Cells that a notebook may have. A longer one takes more than one sitting; what it would lose is said here.
 MOST_CELLS = 45
 LONGER = {
-    "21": 69,  # 27 designs, by family: a picture, a table and a finding for each
     "33": 74,  # calibration and strategies together
     "34": 47,  # one simulator from the first drawing to the lost replica
     "41": 52,  # checkpoints, replays of records and published runs
