@@ -20,17 +20,7 @@ VOLATILE = re.compile(
     r"(?<![\w.])/(?:work|farm|root|tmp|home|Users|usr|opt)/\w|\bat 0x[0-9a-f]{6,}|[A-Z]:\\\\"
 )
 
-# Cells that a notebook may have. A longer one takes more than one sitting; what it would lose is said here.
-MOST_CELLS = 45
-LONGER = {
-    "21": 69,  # 27 designs, by family: a picture, a table and a finding for each
-    "33": 74,  # calibration and strategies together
-    "34": 47,  # one simulator from the first drawing to the lost replica
-    "41": 52,  # checkpoints, replays of records and published runs
-    "43": 61,  # measured groups, the whole grid, the fabric and the sensitivities
-}
-# Notebooks whose pictures are not yet one for each saved figure.
-TWICE = {"31", "33"}
+MOST_CELLS, MOST_MINUTES = 45, 15  # what one sitting takes
 SAVED = re.compile(r"\bsave\((?:[^\"]|\"(?!\d\d-))*\"(\d\d-[a-z0-9-]+)\"")
 NEIGHBOUR = re.compile(r"\[(← )?[^\]]+?( →)?\]\((\d\d_\w+)\.ipynb\)")
 
@@ -128,18 +118,26 @@ def pictures(notebook) -> list[str]:
 
 
 def test_every_saved_figure_is_shown_once(notebook):
-    number = notebook.path.stem.partition("_")[0]
     saved = [name for cell in cells(notebook, "code") for name in SAVED.findall(source(cell))]
     shown = pictures(notebook)
     assert len(set(saved)) == len(saved) > 0
-    assert number in TWICE or [shown.count(one) for one in shown] == [1] * len(saved)
+    assert [shown.count(one) for one in shown] == [1] * len(saved)
 
 
-def test_it_has_not_too_many_cells(notebook):
-    """And the list of longer ones follows when one becomes shorter."""
-    number, count = notebook.path.stem.partition("_")[0], len(notebook.content["cells"])
-    assert count <= LONGER.get(number, MOST_CELLS)
-    assert number not in LONGER or count > MOST_CELLS
+def test_it_is_read_in_one_sitting(notebook):
+    """And the time that the first screen promises is that of its words, tables and figures."""
+    text = "\n".join(source(cell) for cell in cells(notebook, "markdown")).partition("\n## References")[0]
+    words = len(re.sub(r"<details>.*?</details>|\$\$.*?\$\$", "", text, flags=re.DOTALL).split())
+    shown = sum(bool({"image/png", "text/html"} & set(o.get("data", ()))) for o in outputs(notebook))
+    promised = re.search(r"\*\*Time\*\* about (\d+) minutes", source(notebook.content["cells"][0]))
+    assert len(notebook.content["cells"]) <= MOST_CELLS
+    assert words / 240 + 0.2 * shown < MOST_MINUTES + 0.5
+    assert promised is None or abs(int(promised[1]) - words / 240 - 0.2 * shown) < 4
+
+
+def test_it_says_what_it_leaves_out(notebook):
+    text = "\n".join(source(cell) for cell in cells(notebook, "markdown"))
+    assert "\n## Limitations\n" in text
 
 
 def test_its_last_cell_leads_to_the_neighbours(notebook):
