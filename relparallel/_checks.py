@@ -78,7 +78,7 @@ def require_flag(**named: Any) -> Any:
     return _each(named, _flag)
 
 
-def require_instance(kind: type | tuple[type, ...], /, **named: Any) -> Any:
+def require_instance(kind: Any, /, **named: Any) -> Any:
     """Return the named arguments if each is an instance of ``kind``."""
     return _each(named, _instance, kind)
 
@@ -130,17 +130,10 @@ def require_whole(*, at_least: float, at_most: float = 2.0**53, infinite: bool =
     return checked[0] if len(checked) == 1 else checked
 
 
-def bare(values: Any) -> Any:
+def bare(values: Any) -> float | NDArray[np.float64]:
     """Return an array of one number as a float, any other array as it is."""
     array = np.asarray(values, dtype=np.float64)
     return float(array) if array.ndim == 0 else array
-
-
-def require_callable(**named: Any) -> None:
-    """Refuse what cannot be called."""
-    for name, value in named.items():
-        if not callable(value):
-            raise TypeError(f"{name} must be a function, got {value!r}")
 
 
 def require_broadcast(**named: Any) -> None:
@@ -149,7 +142,7 @@ def require_broadcast(**named: Any) -> None:
     try:
         np.broadcast_shapes(*shapes.values())
     except ValueError:
-        given = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        given = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
         raise ValueError(f"{', '.join(shapes)} must have shapes that broadcast, got {given}") from None
 
 
@@ -343,6 +336,12 @@ def _tuple_of(kind: type | tuple[type, ...], **named: Any) -> None:
             require_instance(kind, **{name: value})
 
 
+def _told(self: Any) -> str:
+    """Fields that differ from their defaults, by name."""
+    found = [(entry, getattr(self, entry.name)) for entry in dataclasses.fields(self) if entry.repr]
+    return ", ".join(f"{e.name}={_brief(v)}" for e, v in found if _brief(v) != _brief(e.default))
+
+
 class Result:
     """What a function found, as a line, a table, and LaTeX; a base for frozen dataclasses.
 
@@ -357,8 +356,7 @@ class Result:
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = _line  # type: ignore[method-assign]
 
-    def _said(self) -> str:
-        return _told(self)
+    _said = _told
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each field."""
@@ -384,12 +382,6 @@ def _line(self: Any) -> str:
     """The line of a result or of a record."""
     said = self._said() if isinstance(self, Result) else _told(self)
     return f"{type(self).__name__}({said if len(said) <= _LONGEST else said[: _LONGEST - 1] + '…'})"
-
-
-def _told(self: Any) -> str:
-    """Fields that differ from their defaults, by name."""
-    found = [(entry, getattr(self, entry.name)) for entry in dataclasses.fields(self) if entry.repr]
-    return ", ".join(f"{e.name}={_brief(v)}" for e, v in found if _brief(v) != _brief(e.default))
 
 
 def _brief(value: Any) -> str:

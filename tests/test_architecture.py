@@ -34,11 +34,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
     "atlas": 610, "claims": 4940, "communication": 3070, "derive": 680, "drawing": 1120, "hardware": 470,
-    "metrics": 2670, "optimize": 6890, "planning": 650, "parallel": 8350, "reliability": 11330,
-    "reproduce": 2060, "topology": 6460, "training": 9340, "workload": 2980, "modules": 2160,
+    "metrics": 2650, "optimize": 6860, "planning": 640, "parallel": 8330, "reliability": 11300,
+    "reproduce": 2060, "topology": 6420, "training": 9300, "workload": 2980, "modules": 2150,
 }  # fmt: skip
-MOST_LINES = 63710
-MOST_PUBLIC_NAMES = 450
+MOST_LINES = 63510
+MOST_PUBLIC_NAMES = 376
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 

@@ -4,7 +4,7 @@ Where to begin, by question:
 
 - What does a compressor send, and how wrong is it?  `top_k`, `qsgd`, ...; `CompressedGradient` trains.
 - What do old gradients do?  `delayed_descent`; until which step it is stable: `largest_stable_step`.
-- Who waits for whom?  `asynchronous_run`, `ssp_throughput`. Larger batches?  `large_batch_rates`.
+- Who waits for whom?  `asynchronous_run`, `ssp_throughput`. Larger batches?  `UpdateRule`, `noise_scale`.
 - When does congestion control oscillate?  `dcqcn`, `timely`, `dctcp`, `hpcc`.
 - What do losses, pauses and collisions cost?  `loss_goodput`, `pause_spread`, `place_flows`.
 """

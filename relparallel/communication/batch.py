@@ -1,12 +1,13 @@
 """Larger batches: the rate and its warm-up, updates layer by layer, and how large a batch is still useful."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import real, record, require_callable, require_int, require_number, require_real
+from relparallel._checks import real, record, require_instance, require_int, require_number, require_real
 from relparallel.communication.descent import Gradient
 
 Vector = NDArray[np.float64]
@@ -62,7 +63,7 @@ class UpdateRule:
 
     def directed(self, gradient: Gradient, layers: tuple[int, ...] = ()) -> Gradient:
         """The rule on a gradient, for `delayed_descent`; layers by where the second and later ones start."""
-        require_callable(gradient=gradient)
+        require_instance(Callable, gradient=gradient)
         state: dict[str, Any] = {"mean": 0.0, "square": 0.0, "t": 0}
 
         def summed(forward: Vector, backward: Vector) -> Vector:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import (
     require_broadcast,
-    require_callable,
+    require_instance,
     require_int,
     require_number,
     require_real,
@@ -53,7 +53,7 @@ def delayed_descent(
     >>> bool(np.abs(path[-100:]).max() < 1)  # steps of 1 and more diverge
     True
     """
-    require_callable(gradient=gradient)
+    require_instance(Callable, gradient=gradient)
     first = np.asarray(require_real(start=start))
     steps = _rows(rates, first)
     f = _lags("forward_delay", forward_delay, first, len(steps))

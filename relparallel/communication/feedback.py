@@ -1,5 +1,6 @@
 """Training with compressed gradients: what was not sent is remembered, the workers' messages are averaged."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -8,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import (
     Result,
-    require_callable,
     require_flag,
     require_instance,
     require_int,
@@ -104,7 +104,7 @@ class CompressedGradient(Result):
     memories: dict[int, Memory] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        require_callable(gradient=self.gradient)
+        require_instance(Callable, gradient=self.gradient)
         require_instance((Compressor, ErrorFeedback), method=self.method)
         require_int(workers=self.workers, at_least=1)
         if self.rng is not None:

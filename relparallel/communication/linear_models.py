@@ -1,17 +1,12 @@
 """Two methods made for linear models: small weights truncated to zero, and local dual updates."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import (
-    require_callable,
-    require_choice,
-    require_int,
-    require_number,
-    require_rng,
-)
+from relparallel._checks import require_choice, require_instance, require_int, require_number, require_rng
 from relparallel.communication.descent import Gradient, require_samples
 
 Vector = NDArray[np.float64]
@@ -26,7 +21,7 @@ def truncated_gradient(
     threshold move by a g K towards zero. With K = 1 and no threshold: proximal descent on the loss + g |w|_1.
     Langford et al., JMLR 2009, section 3.3.
     """
-    require_callable(gradient=gradient)
+    require_instance(Callable, gradient=gradient)
     a = require_number(rate=rate, above=0)
     g, limit = require_number(gravity=gravity, threshold=threshold, at_least=0)
     period, done = require_int(every=every, at_least=1), [0]

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,9 +20,6 @@ from relparallel.metrics._paths import distances
 from relparallel.topology import Topology, as_topology, paths
 from relparallel.topology._arrays import BoolArray, IntArray, adjacency, flags
 from relparallel.topology.routing import node_index
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 _MOST_HOSTS: Final = 1024  # of networks whose buffers are compared pair by pair
 
@@ -84,8 +82,6 @@ def buffer_cycle(
     >>> buffer_cycle(fat_tree(4)), len(buffer_cycle(torus((5, 5))))
     ((), 5)
     """
-    import networkx as nx
-
     require_choice(("ecmp", "updown"), routing=routing)
     t, b = as_topology(topology, name="topology"), _buffers(topology, alive)
     first, second = _turns(b)

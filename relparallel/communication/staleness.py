@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from relparallel._checks import (
     bare,
     require_broadcast,
-    require_callable,
     require_flag,
     require_instance,
     require_int,
@@ -71,7 +70,7 @@ def largest_stable_step(method: Callable[[float], Taps], smallest: float = 1e-6)
     """
     from scipy.optimize import brentq
 
-    require_callable(method=method)
+    require_instance(Callable, method=method)
     low = require_number(smallest=smallest, above=0)
     if spectral_radius(method(low)) >= 1:
         raise ValueError(f"smallest must be a stable step, got {smallest!r}")

@@ -1,7 +1,5 @@
 """Pictures of a way of splitting a model: what each GPU holds, who sends to whom, who stops together."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -10,6 +10,7 @@ from typing import Final
 
 import numba
 import numpy as np
+import scipy
 
 from relparallel.topology import Topology
 from relparallel.topology._arrays import BoolArray, FloatArray, IntArray, parts
@@ -28,9 +29,6 @@ def cheapest_halving(t: Topology) -> int:
 
 def _orders(t: Topology) -> Iterator[IntArray]:
     """Orders of the hosts whose first half is worth trying: numbered, boxes, spectral, by distance."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
-
     yield t.hosts
     yield from (t.hosts[order] for order in _boxes(_shape(t), t.num_hosts))
     if t.num_nodes <= _DENSE:
@@ -38,10 +36,14 @@ def _orders(t: Topology) -> Iterator[IntArray]:
             yield t.hosts[np.argsort(mode, kind="stable")]
     if not len(t.edges):
         return
-    graph = csr_array((np.ones(t.indices.size, dtype=np.int8), t.indices, t.indptr), shape=(t.num_nodes,) * 2)
+    graph = scipy.sparse.csr_array(
+        (np.ones(t.indices.size, dtype=np.int8), t.indices, t.indptr), shape=(t.num_nodes,) * 2
+    )
     starts = int(np.clip(10**5 // len(t.edges), 1, 12))
     for start in t.hosts[np.linspace(0, t.num_hosts - 1, starts).astype(np.int64)]:
-        found = breadth_first_order(graph, start, return_predecessors=False).astype(np.int64)
+        found = scipy.sparse.csgraph.breadth_first_order(graph, start, return_predecessors=False).astype(
+            np.int64
+        )
         near = found[t.endpoint[found]]
         yield np.concatenate([near, np.setdiff1d(t.hosts, near)])
 
@@ -67,13 +69,11 @@ def _shape(t: Topology) -> tuple[int, ...]:
 
 def _placed(t: Topology, order: IntArray) -> BoolArray:
     """Sides of all nodes: the first half of the hosts on one, every switch with most of what it joins."""
-    from scipy.sparse import csr_array
-
     position = np.zeros(t.num_nodes)
     position[order] = np.where(np.arange(order.size) < order.size // 2, 1.0, -1.0)
     degree = np.maximum(np.diff(t.indptr), 1)
     ones = np.ones(t.indices.size)
-    joined = csr_array((ones, t.indices, t.indptr), shape=(t.num_nodes,) * 2)
+    joined = scipy.sparse.csr_array((ones, t.indices, t.indptr), shape=(t.num_nodes,) * 2)
     for _ in range(8):
         position = np.where(t.endpoint, position, (joined @ position) / degree)
     return position < 0

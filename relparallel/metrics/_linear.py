@@ -10,16 +10,13 @@ refinement", ESA 2014).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 
 from relparallel.metrics._demand import Problem
 from relparallel.topology._arrays import FloatArray, IntArray
 from relparallel.topology.symmetry import refine_colours
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,18 +45,18 @@ def commodities(problem: Problem, most: int) -> list[Commodity]:
 
 def solve(problem: Problem, blocks: list[Commodity]) -> tuple[float, FloatArray]:
     """Throughput by interior points with crossover, and the price of every arc."""
-    from scipy.optimize import linprog
-    from scipy.sparse import block_diag, csr_array, hstack
-
     rows = int(problem.arc_class.max()) + 1
     capacity = np.bincount(problem.arc_class, weights=problem.net.capacity, minlength=rows)
     kept = [_conservation(block) for block in blocks]
     used = [_uses(block, rows) for block in blocks]
     received = np.concatenate([np.delete(block.demand, block.source) for block in blocks])
-    equal = hstack([block_diag(kept, format="csr"), csr_array(-received[:, None])], format="csc")
-    within = hstack([*used, csr_array((rows, 1))], format="csc")
+    equal = scipy.sparse.hstack(
+        [scipy.sparse.block_diag(kept, format="csr"), scipy.sparse.csr_array(-received[:, None])],
+        format="csc",
+    )
+    within = scipy.sparse.hstack([*used, scipy.sparse.csr_array((rows, 1))], format="csc")
     cost = np.append(np.zeros(equal.shape[1] - 1), -1.0)
-    found = linprog(  # type: ignore[call-overload]
+    found = scipy.optimize.linprog(  # type: ignore[call-overload]
         cost,
         A_ub=within,
         b_ub=capacity,
@@ -101,22 +98,18 @@ def _cells(problem: Problem, root: int) -> IntArray:
     return refine_colours(ends, start, problem.arc_class[up], problem.arc_class[net.reverse[up]])[0]
 
 
-def _conservation(block: Commodity) -> csr_array:
+def _conservation(block: Commodity) -> scipy.sparse.csr_array:
     """What enters a cell less what leaves it; nothing is asked of the source."""
-    from scipy.sparse import coo_array
-
     number, arcs = block.demand.size, np.arange(block.tail.size)
     signs = np.repeat([1.0, -1.0], arcs.size)
     entries = (signs, (np.concatenate([block.head, block.tail]), np.tile(arcs, 2)))
-    whole = coo_array(entries, shape=(number, arcs.size)).tocsr()
-    kept: csr_array = whole[np.flatnonzero(np.arange(number) != block.source)]
+    whole = scipy.sparse.coo_array(entries, shape=(number, arcs.size)).tocsr()
+    kept: scipy.sparse.csr_array = whole[np.flatnonzero(np.arange(number) != block.source)]
     return kept
 
 
-def _uses(block: Commodity, rows: int) -> csr_array:
+def _uses(block: Commodity, rows: int) -> scipy.sparse.csr_array:
     """Capacity that a unit of every variable takes."""
-    from scipy.sparse import coo_array
-
     arcs = np.arange(block.tail.size)
     width = np.full(arcs.size, block.scale)
-    return coo_array((width, (block.row, arcs)), shape=(rows, arcs.size)).tocsr()
+    return scipy.sparse.coo_array((width, (block.row, arcs)), shape=(rows, arcs.size)).tocsr()

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
+import scipy
 
 from relparallel._checks import require_choice
 from relparallel.metrics._bisection_search import cheapest_halving
@@ -195,27 +196,24 @@ def _busiest(sent: FloatArray, tail: IntArray, head: IntArray, cables: FloatArra
 
 def _solved(t: Topology, lower: int, upper: int, branches: int | None) -> tuple[int, int]:
     """Better bounds by the integer program, which looks for a halving below the upper bound."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import coo_array
-
     n, m, (u, v) = t.num_nodes, len(t.edges), t.edges.T
     e, ones, half = np.arange(m), np.ones(m), t.num_hosts // 2
     host, cut = t.endpoint.astype(np.float64), np.concatenate([np.zeros(n), t.multiplicity])
     apart = [(e, n + e, ones), (e, u, -ones), (e, v, ones)]  # cut >= x_u - x_v
     others = [(m + e, n + e, ones), (m + e, u, ones), (m + e, v, -ones)]
     rows, columns, entries = (np.concatenate(part) for part in zip(*apart, *others, strict=True))
-    matrix = coo_array((entries, (rows, columns)), shape=(2 * m, n + m)).tocsr()
+    matrix = scipy.sparse.coo_array((entries, (rows, columns)), shape=(2 * m, n + m)).tocsr()
     highest = np.ones(n + m)
     if t.num_hosts % 2 == 0:
         highest[t.hosts[0]] = 0.0  # the halves may be exchanged
-    found = milp(
+    found = scipy.optimize.milp(
         cut,
         integrality=np.concatenate([host, np.zeros(m)]),
-        bounds=Bounds(np.zeros(n + m), highest),
+        bounds=scipy.optimize.Bounds(np.zeros(n + m), highest),
         constraints=[
-            LinearConstraint(matrix, 0.0, np.inf),
-            LinearConstraint(np.concatenate([host, np.zeros(m)])[None], half, half),
-            LinearConstraint(cut[None], lower, upper - 1),
+            scipy.optimize.LinearConstraint(matrix, 0.0, np.inf),
+            scipy.optimize.LinearConstraint(np.concatenate([host, np.zeros(m)])[None], half, half),
+            scipy.optimize.LinearConstraint(cut[None], lower, upper - 1),
         ],
         options={} if branches is None else {"node_limit": branches},
     )

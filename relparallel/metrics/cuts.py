@@ -7,6 +7,7 @@ from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import scipy
 
 from relparallel._checks import require_choice
 from relparallel.metrics.estimate import Estimate, exactly
@@ -17,8 +18,6 @@ from relparallel.topology.symmetry import orbits
 
 if TYPE_CHECKING:
     import networkx as nx
-    from scipy.sparse import csr_array
-
 Share = Literal["ends", "nodes"]
 
 
@@ -147,7 +146,7 @@ def _both(source: Hashable | None, target: Hashable | None) -> tuple[Hashable, H
     return source, target
 
 
-def _walks(flow: csr_array[Any, Any], s: int, d: int, n: int) -> Iterator[list[int]]:
+def _walks(flow: scipy.sparse.csr_array[Any, Any], s: int, d: int, n: int) -> Iterator[list[int]]:
     """Nodes of the paths of a flow, every unit its own, without the loops that a flow may hold."""
     used = flow.data > 0
     tail, head = (ends[used].tolist() for ends in flow.tocoo().coords)
@@ -226,10 +225,9 @@ def _fewest_cables(t: Topology) -> int:
 
 def _reaches_all(t: Topology, first: int) -> bool:
     """Whether a forwarding node has a path to every other node."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
-
     tail, head = np.concatenate([t.edges, t.edges[:, ::-1]]).T
     arcs = t.transit[tail]
-    graph = csr_array((np.ones(arcs.sum()), (tail[arcs], head[arcs])), shape=(t.num_nodes,) * 2)
-    return bool(breadth_first_order(graph, first, return_predecessors=False).size == t.num_nodes)
+    graph = scipy.sparse.csr_array((np.ones(arcs.sum()), (tail[arcs], head[arcs])), shape=(t.num_nodes,) * 2)
+    return bool(
+        scipy.sparse.csgraph.breadth_first_order(graph, first, return_predecessors=False).size == t.num_nodes
+    )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from relparallel._checks import Result, require_choice
 from relparallel.metrics._network import (
@@ -28,8 +29,6 @@ from relparallel.topology.symmetry import arc_orbits, orbits
 
 if TYPE_CHECKING:
     import networkx as nx
-    import pandas as pd
-
 Split = Literal["paths", "hops"]
 
 
@@ -61,8 +60,6 @@ class LinkLoad(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each direction with source, target, flow, capacity and load, the busiest first."""
-        import pandas as pd
-
         ends = np.concatenate([self.edges, self.edges[:, ::-1]])
         found = {
             "source": ends[:, 0],

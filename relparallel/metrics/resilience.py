@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
+import pandas as pd
 
 from relparallel._checks import (
     Result,
@@ -30,7 +31,6 @@ from relparallel.units import MINUTE
 
 if TYPE_CHECKING:
     import networkx as nx
-    import pandas as pd
     from matplotlib.axes import Axes
 
 Failing = Literal[
@@ -140,8 +140,6 @@ class ResilienceCurve(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Mean over the samples and its standard error, by the share that fails."""
-        import pandas as pd
-
         columns: dict[str, Any] = {"failed": self.failed}
         for name, shares in {"pairs": self.pairs, "accessible": self.accessible}.items():
             columns[name] = shares.mean(axis=0)
@@ -335,8 +333,6 @@ def field_losses(topology: Topology | nx.Graph[Any]) -> pd.DataFrame:
     >>> field_losses(leaf_spine(leaves=4, spines=2, hosts_per_leaf=8))["hosts cut off"].to_dict()
     {'leaf': 8.0, 'spine': 0.0}
     """
-    import pandas as pd
-
     t = require_hosts(topology)
     rows = facts("network-reliability")
     tor, other = (-np.log1p(-float(rows[f"NR-lit-gill-{kind}"].value_text)) for kind in ("tor", "agg"))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
 from relparallel._checks import Result, require_choice, require_int, require_probability, require_rng
 from relparallel.metrics._network import require_hosts
@@ -22,8 +23,6 @@ from relparallel.topology._arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import networkx as nx
-    import pandas as pd
-
 _CONFIDENCE: Final = 0.95
 
 
@@ -92,8 +91,6 @@ class DegradedThroughput(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Throughput and share of unreachable pairs, one row for each scenario."""
-        import pandas as pd
-
         found = {"throughput": self.throughput, "unreachable": self.unreachable}
         return pd.DataFrame(found).rename_axis("scenario")
 

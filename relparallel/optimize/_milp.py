@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
@@ -39,17 +40,14 @@ def least(
     None where there are none. Those that ``whole`` marks come back rounded, after a check. The optimum
     is known to 1e-9 of the largest cost, or ``finer`` times finer; with a gap, to that relative gap.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import csr_array
-
     mixed = np.broadcast_to(np.asarray(whole), cost.shape)
     scale = finer * _LARGEST_COST / (np.abs(cost).max(initial=0.0) or 1.0)
     with _silent():
-        found = milp(
+        found = scipy.optimize.milp(
             cost * scale,
             integrality=mixed.astype(int),
-            bounds=Bounds(0.0, 1.0),
-            constraints=LinearConstraint(csr_array(rows), lower, upper),
+            bounds=scipy.optimize.Bounds(0.0, 1.0),
+            constraints=scipy.optimize.LinearConstraint(scipy.sparse.csr_array(rows), lower, upper),
             options={"mip_rel_gap": gap, "time_limit": seconds},
         )
     bound = found.fun if not mixed.any() else getattr(found, "mip_dual_bound", None)
@@ -69,9 +67,9 @@ def least(
 
 def picking(columns: NDArray[Any], width: int) -> Any:
     """A row for each entry, 1 in that column."""
-    from scipy.sparse import csr_array
-
-    return csr_array((np.ones(len(columns)), (np.arange(len(columns)), columns)), shape=(len(columns), width))
+    return scipy.sparse.csr_array(
+        (np.ones(len(columns)), (np.arange(len(columns)), columns)), shape=(len(columns), width)
+    )
 
 
 @contextmanager

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import block_array, csr_array, eye_array, hstack, kron, vstack
 
-from relparallel._checks import Result, require_instance
-from relparallel.optimize._common import one_number
+from relparallel._checks import Result, require_instance, require_number
 from relparallel.optimize._milp import least, picking
 from relparallel.optimize.network_design import LinkCost, edge_numbers
 from relparallel.topology import Topology, as_topology
@@ -127,7 +126,7 @@ def _groups(
     known = {} if risk is None else require_instance(Mapping, risk=risk)
     if not set(known) <= set(given):
         raise ValueError(f"risk must name groups ({', '.join(map(str, given))}), got {list(known)}")
-    single = one_number("link_risk", link_risk, at_least=0, at_most=1e9)
+    single = require_number(link_risk=link_risk, at_least=0, at_most=1e9)
     row = {frozenset(pair): i for i, pair in enumerate(topology.edges.tolist())}
     links: list[tuple[int, int]] = []
     for number, (name, pairs) in enumerate(given.items()):
@@ -141,7 +140,7 @@ def _groups(
     m = len(row)
     pairs = np.array(links, dtype=np.int64).reshape(-1, 2)
     member = csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(given), m))
-    weights = [one_number("risk", known.get(name, 1.0), at_least=0, at_most=1e9) for name in given]
+    weights = [require_number(risk=known.get(name, 1.0), at_least=0, at_most=1e9) for name in given]
     names = [*given, *((topology.labels[u], topology.labels[v]) for u, v in topology.edges.tolist())]
     return (
         names,

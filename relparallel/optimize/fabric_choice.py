@@ -10,8 +10,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-from relparallel._checks import Result, require_choice, require_instance, require_int
-from relparallel.optimize._common import one_number
+from relparallel._checks import Result, require_choice, require_instance, require_int, require_number
 from relparallel.optimize._fabric_index import REQUIREMENTS, index_bracket
 from relparallel.topology import (
     Topology,
@@ -76,7 +75,7 @@ class FabricChoice(Result):
 
     def at(self, unavailability: float) -> FabricChoice:
         """Choose again for another requirement, without computing anything again."""
-        return replace(self, unavailability=one_number("unavailability", unavailability, above=0, below=1))
+        return replace(self, unavailability=require_number(unavailability=unavailability, above=0, below=1))
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table with the verdicts."""
@@ -140,7 +139,7 @@ def cheapest_fabric(
     if not require_instance(Mapping, catalogue=catalogue):
         raise ValueError("catalogue must hold at least one fabric, got none")
     require_int(hosts=hosts, at_least=2)
-    one_number("unavailability", unavailability, above=0, below=1)
+    require_number(unavailability=unavailability, above=0, below=1)
     require_choice(tuple(REQUIREMENTS), requirement=requirement)
     billed = unit_prices("ndr2024") if prices is None else require_instance(UnitPrices, prices=prices)
     rows = {}

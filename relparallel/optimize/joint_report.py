@@ -1,7 +1,5 @@
 """Reports of joint choices: tables, and sentences that say why the best one is the best."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

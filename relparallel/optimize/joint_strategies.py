@@ -4,8 +4,6 @@ Two steps, both without loss. Rules are asked of parts of a row, so that rows wh
 never built. Rows that fit are sorted by what failures can tell apart, and the fastest of each kind is kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final

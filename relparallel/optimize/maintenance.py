@@ -5,11 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammainc, lambertw
+import scipy
 
-from relparallel._checks import Result, require_choice
-from relparallel.optimize._common import one_number
+from relparallel._checks import Result, require_choice, require_number
 
 FORMULATIONS: Final = {
     "age": "minimise over T  (c_p S(T) + c_f F(T)) / integral_0^T S,   S = 1 - F Weibull: replace at age T",
@@ -71,10 +69,10 @@ def replacement_interval(
     >>> replacement_interval(shape=2.0, scale=1e7, planned=1.0, failure=4.0, policy="minimal").interval
     5000000.0
     """
-    b = one_number("shape", shape, at_least=0.1, at_most=50.0)
-    eta = one_number("scale", scale, above=0, at_most=1e15)
-    c_p = one_number("planned", planned, above=0, at_most=1e15)
-    c_f = one_number("failure", failure, above=0, at_most=1e15)
+    b = require_number(shape=shape, at_least=0.1, at_most=50.0)
+    eta = require_number(scale=scale, above=0, at_most=1e15)
+    c_p = require_number(planned=planned, above=0, at_most=1e15)
+    c_f = require_number(failure=failure, above=0, at_most=1e15)
     require_choice(tuple(FORMULATIONS), policy=policy)
     waiting = c_f / math.gamma(1 + 1 / b)  # per scale
     if policy == "minimal":
@@ -96,7 +94,7 @@ def _age(b: float, c_p: float, c_f: float) -> tuple[float, float]:
         return math.inf, math.inf
 
     def up(t: float) -> float:  # integral of the survival function
-        return float(math.gamma(1 + 1 / b) * gammainc(1 / b, t**b))
+        return float(math.gamma(1 + 1 / b) * scipy.special.gammainc(1 / b, t**b))
 
     def slope(t: float) -> float:
         return float(b * t ** (b - 1) * up(t) + math.expm1(-(t**b)) - c_p / (c_f - c_p))
@@ -106,7 +104,7 @@ def _age(b: float, c_p: float, c_f: float) -> tuple[float, float]:
         high *= 2
         if high > 1e6:
             return math.inf, math.inf
-    best = float(brentq(slope, 0.0, high, xtol=1e-200, rtol=1e-14, maxiter=1000))
+    best = float(scipy.optimize.brentq(slope, 0.0, high, xtol=1e-200, rtol=1e-14, maxiter=1000))
     return best, (c_f - c_p) * b * best ** (b - 1)
 
 
@@ -169,13 +167,13 @@ def inspection_interval(rate: float, inspection: float, downtime: float) -> Main
     >>> round(plan.interval), round((2 * 50 / 1e-7) ** 0.5)
     (31656, 31623)
     """
-    lam = one_number("rate", rate, above=0, at_most=1e6)
-    c_i = one_number("inspection", inspection, above=0, at_most=1e15)
-    c_d = one_number("downtime", downtime, above=0, at_most=1e15)
+    lam = require_number(rate=rate, above=0, at_most=1e6)
+    c_i = require_number(inspection=inspection, above=0, at_most=1e15)
+    c_d = require_number(downtime=downtime, above=0, at_most=1e15)
     saved = 1 - c_i * lam / c_d
     if saved <= 0:
         return MaintenancePlan(interval=math.inf, cost_rate=c_d, unplanned=c_d, formulation=INSPECTION)
-    y = -1 - float(lambertw(-saved / math.e, -1).real)
+    y = -1 - float(scipy.special.lambertw(-saved / math.e, -1).real)
     y = y if y > 1e-5 else math.sqrt(2 * c_i * lam / c_d)  # where Lambert's function has lost digits
     unseen = 1 + math.expm1(-y) / y if y > 1e-5 else y / 2
     return MaintenancePlan(

@@ -3,8 +3,6 @@
 A layout says for each axis of the mesh which dimension of a matrix is split along it, -1 for none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import permutations
 

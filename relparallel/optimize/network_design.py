@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import Result, require_real
-from relparallel.optimize._common import one_number
+from relparallel._checks import Result, require_number, require_real
 from relparallel.topology import Topology
 
 LinkCost = ArrayLike | Mapping[tuple[Hashable, Hashable], float] | str
@@ -79,5 +78,5 @@ def _found(argument: str, given: Mapping[Any, Any], topology: Topology, pair: li
     u, v = (topology.labels[end] for end in pair)
     for ends in ((u, v), (v, u)):
         if ends in given:
-            return one_number(argument, given[ends], at_least=0)
+            return float(require_number(at_least=0, **{argument: given[ends]}))
     raise ValueError(f"{argument} must give every link a number, got none for {(u, v)!r}")

@@ -4,8 +4,6 @@ A GPU that serves sessions in turn with duty cycle d takes batches of ``ceil(rat
 request waits at most for one cycle and its own batch: ``d + l(b) <= objective``, and ``sum l(b) <= d``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple

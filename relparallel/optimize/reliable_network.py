@@ -17,8 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from relparallel._checks import require_int
-from relparallel.optimize._common import one_number
+from relparallel._checks import require_int, require_number
 from relparallel.optimize._milp import OutOfTimeError, least
 from relparallel.optimize.network_design import LinkCost, NetworkDesign, edge_numbers
 from relparallel.reliability import evaluate
@@ -99,9 +98,9 @@ def reliable_network(
     (5, True, 0.08146)
     """
     topology = as_topology(candidates, name="candidates")
-    target = one_number("unreliability", unreliability, above=0, below=1)
+    target = require_number(unreliability=unreliability, above=0, below=1)
     require_int(max_rounds=max_rounds, at_least=1)
-    until = time.monotonic() + one_number("max_seconds", max_seconds, above=0, at_most=1e9)
+    until = time.monotonic() + require_number(max_seconds=max_seconds, above=0, at_most=1e9)
     prices = edge_numbers("cost", cost, topology, candidates)
     problem = read_problem(candidates, terminals, link_up, node_up)
     rows_of = {pair: i for i, pair in enumerate(map(tuple, topology.edges.tolist()))}

@@ -1,7 +1,5 @@
 """Which node keeps a copy of which checkpoint: never one that falls with its owner."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

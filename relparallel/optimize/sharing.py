@@ -1,7 +1,5 @@
 """Jobs on a shared cluster, moment by moment, with any policy and with nodes that fail."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

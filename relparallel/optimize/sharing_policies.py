@@ -1,7 +1,5 @@
 """States of jobs on a shared cluster, and the policies that give them GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import Result, require_choice, require_real
-from relparallel.optimize._common import one_number
+from relparallel._checks import Result, require_choice, require_number, require_real
 from relparallel.optimize._multiple_choice import Options, by_programme
 from relparallel.training import shortage_probability
 
@@ -98,7 +97,7 @@ def spares(
     ((19, 6), 67.0)
     """
     require_choice(KINDS, kind=kind)
-    wanted = one_number("availability", availability, above=0, below=1)
+    wanted = require_number(availability=availability, above=0, below=1)
     parts = _parts(count, mtbf, lead, price)
     floors, tops = _levels(parts, kind, wanted)
     short = [

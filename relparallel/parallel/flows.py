@@ -7,16 +7,14 @@ anew; the least bandwidth of all groups follows from the loads of the links.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from relparallel.topology import Topology
-
-if TYPE_CHECKING:
-    from scipy.sparse import csc_array, csr_array
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,17 +37,15 @@ class Wiring(NamedTuple):
         indptr = np.searchsorted(tail[order], np.arange(t.num_nodes + 1))
         return cls(indptr.astype(np.int64), head[order].astype(np.int64), order.astype(np.int64), t.transit)
 
-    def flows(self, cables: Ints, ends: Ints) -> csr_array:
+    def flows(self, cables: Ints, ends: Ints) -> scipy.sparse.csr_array:
         """Share of each pair of ends on every link, [pairs, links], over all shortest paths (ECMP)."""
         starts, links, shares = shortest_flows(*self[:3], cables.astype(np.float64), self.transit, ends)
         return sparse_rows(starts, links, shares, 2 * cables.size)
 
 
-def sparse_rows(starts: Ints, columns: Ints, values: Floats, width: int) -> csr_array:
+def sparse_rows(starts: Ints, columns: Ints, values: Floats, width: int) -> scipy.sparse.csr_array:
     """Matrix whose row i holds the values from starts[i] on."""
-    from scipy.sparse import csr_array
-
-    return csr_array((values, columns, starts), shape=(starts.size - 1, width))
+    return scipy.sparse.csr_array((values, columns, starts), shape=(starts.size - 1, width))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,8 +61,8 @@ class PairFlows:
     pattern: str
     ends: Ints
     group: Ints
-    flow: csr_array
-    crossing: csc_array
+    flow: scipy.sparse.csr_array
+    crossing: scipy.sparse.csc_array
     capacity: Floats
     load: Floats
 

@@ -1,7 +1,5 @@
 """All-reduces over several levels of links: rounds, price, the best factors; and which machines are close."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Published training runs, as models, strategies and clusters: what a step-time model has to predict."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial

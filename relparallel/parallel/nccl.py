@@ -5,8 +5,6 @@ no measurement: on one cluster its users reported on, it is 15 % below what NCCL
 NVLS, CollNet, and what channels of a tree cannot carry by LL128 are left out.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

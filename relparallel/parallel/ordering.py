@@ -7,8 +7,6 @@ the network in turn: one for an all-reduce, two to a parameter server and back, 
 between GPU and network. A message of M bytes occupies a hop for M/B and arrives a later than it has left.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any, Final, NamedTuple
 

@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import Result, require_flag, require_indices, require_instance, require_number
 from relparallel.parallel.collectives import Round, checked
 from relparallel.parallel.flows import Wiring
 from relparallel.topology import Topology
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -97,10 +94,8 @@ class RoundPlan(Result):
         alive[require_indices("failed", failed, alive.size)] = False
         return alive[:n], t.multiplicity * (alive[n:] & alive[t.edges].all(axis=1))
 
-    def _sent(self, nodes: Ints, cables: Ints) -> csr_array:
+    def _sent(self, nodes: Ints, cables: Ints) -> scipy.sparse.csr_array:
         """Bytes over every link in every round, [rounds, links]; infinite where a message has no path."""
-        from scipy.sparse import coo_array
-
         which = np.repeat(np.arange(len(self.rounds)), [step.source.size for step in self.rounds])
         ends = np.concatenate(
             [np.stack([nodes[step.source], nodes[step.destination]]) for step in self.rounds], 1
@@ -110,7 +105,9 @@ class RoundPlan(Result):
         pairs, pair = np.unique(ends[:, apart], axis=1, return_inverse=True)
         flow = self._wiring.flows(cables, pairs.T.copy())
         shape = len(self.rounds), pairs.shape[1]
-        sent: csr_array = coo_array((size[apart], (which[apart], pair.ravel())), shape=shape).tocsr() @ flow
+        sent: scipy.sparse.csr_array = (
+            scipy.sparse.coo_array((size[apart], (which[apart], pair.ravel())), shape=shape).tocsr() @ flow
+        )
         if (np.diff(flow.indptr) == 0).any():
             sent.data[:] = np.inf
         return sent

@@ -5,8 +5,6 @@ n + k ranks of a round the first n are workers with a gradient each, the last k 
 zero. Every generator stands under the kind "server_sum" and leaves the sum with all workers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain

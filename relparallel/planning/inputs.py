@@ -1,7 +1,5 @@
 """What a plan is asked about: models, clusters, networks and strategies, by name or from files."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
 from operator import is_
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
+import networkx as nx
 import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +18,6 @@ from relparallel._checks import require_choice, require_instance, require_probab
 from relparallel.reliability.frontier.compiled_sweep import NotExactError
 from relparallel.reliability.probability import Chance
 from relparallel.topology import Topology, as_topology
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 FloatArray = NDArray[np.float64]
 Terminals = Literal["all", "switches", "nodes"] | Sequence[Hashable] | Set[Hashable] | NDArray[Any]
@@ -143,8 +141,6 @@ def _read_simple(
     link, node = _one_chance(link_up, link_down), _one_chance(node_up, node_down)
     if isinstance(graph, Topology) or link is None or node is None:
         return None
-    import networkx as nx
-
     if type(graph) is not nx.Graph:
         return None
     inner: Any = graph

@@ -16,9 +16,10 @@ from .page import PARTS
 from .record import Project, replace_file
 
 SECTIONS: Final = {
-    "1": "Network reliability", "2": "Data-centre networks", "3": "Training clusters",
-    "4": "Reliability of parallel training",
+    1: "Network reliability", 2: "Data-centre networks", 3: "Training clusters",
+    4: "Reliability of parallel training",
 }  # fmt: skip
+"""Notebooks 11 to 20 belong to the first, 21 to 30 to the second, and so on."""
 TABLES: Final = {
     "00-ledger": "cell-05", "00-discrepancies": "cell-07", "12-paradigms": "decided-more",
     "22-designs": "cell-15", "33-scoreboard": "cell-14", "35-literature": "cell-04", "42-recovery": "cell-19",
@@ -67,10 +68,10 @@ def _paper(
     notebooks: Mapping[str, Notebook], sources: Sequence[Mapping[str, str]], tables: Collection[str]
 ) -> str:
     parts = []
-    for digit, title in SECTIONS.items():
+    for section, title in SECTIONS.items():
         parts.append(f"\n\\section{{{title}}}")
         for number, notebook in notebooks.items():
-            if number.startswith(digit):
+            if (int(number) - 1) // 10 == section:
                 parts += _section(notebook, [s for s in sources if s["part"] == number], tables)
     title, abstract = "Paper", ""
     if first := notebooks.get("00"):

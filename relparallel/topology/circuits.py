@@ -4,23 +4,18 @@
 from 0. A circuit is dark while it is rewired: the hold time is weighed against the reconfiguration time.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
 
+import networkx as nx
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from relparallel._checks import Result, require_flag, require_int, require_real
 from relparallel.topology._arrays import FloatArray, read_only
 from relparallel.topology.designs.optical import optics
 from relparallel.topology.fabric import Topology
-
-if TYPE_CHECKING:
-    import networkx as nx
-    import pandas as pd
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,8 +45,6 @@ class CircuitSchedule(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Start [s], circuits and bytes carried, by epoch from 1."""
-        import pandas as pd
-
         epoch = np.arange(len(self.matchings))
         columns = {
             "start": epoch * (self.hold_time + self.reconfiguration_time),
@@ -184,8 +177,6 @@ def _serve_heaviest(waiting: FloatArray, most: float, directed: bool) -> list[tu
 
 def _heaviest_matching(weight: FloatArray) -> list[tuple[int, int]]:
     """Pairs i < j of largest total weight in both directions."""
-    import networkx as nx
-
     both = np.triu(weight + weight.T, k=1)
     graph: nx.Graph[int] = nx.Graph()
     graph.add_weighted_edges_from((i, j, both[i, j].item()) for i, j in np.argwhere(both > 0).tolist())

@@ -4,20 +4,16 @@ Counts of cables alone prove little: a BCube whose servers hang on the wrong swi
 cables. The check therefore compares nodes and degrees of every kind, cables, components and disjoint paths.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from relparallel._checks import require_choice, require_instance
 from relparallel.topology._arrays import parts
 from relparallel.topology.description import Description, describe, names, rules
 from relparallel.topology.fabric import Topology
 from relparallel.topology.routing import disjoint_paths
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Counts = int | tuple[int, ...]
 
@@ -49,8 +45,6 @@ def check(topology: Topology) -> pd.DataFrame:
     >>> print(check(fat_tree(k=4)).loc["links"].to_dict())
     {'described': 48, 'measured': 48}
     """
-    import pandas as pd
-
     t = require_instance(Topology, topology=topology)
     require_choice(names(), **{"topology.meta.name": t.meta.name})
     form = describe(t.meta.name, **t.meta.parameters)

@@ -20,9 +20,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import networkx as nx
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_choice, require_instance, require_real
@@ -31,10 +33,6 @@ from relparallel.topology._arrays import IntArray
 from relparallel.topology.description import names, require_parameters, rules
 from relparallel.topology.designs.optical import HYBRID, WAVELENGTHS, optics, uplinks
 from relparallel.topology.fabric import Topology, as_topology
-
-if TYPE_CHECKING:
-    import networkx as nx
-    import pandas as pd
 
 ITEMS: Final = ("switch port", "ocs port", "host port", "transceiver", "cable")
 _COUNTS: Final = ("switch_ports", "ocs_ports", "host_ports", "transceivers", "cables")  # in the same order
@@ -82,8 +80,6 @@ class UnitPrices(Result):
 @cache
 def price_rows() -> pd.DataFrame:
     """Every row of the shipped price lists."""
-    import pandas as pd
-
     with (data_folder() / "devices.csv").open(newline="", encoding="utf-8") as file:
         return pd.DataFrame(list(csv.DictReader(file)))
 
@@ -169,8 +165,6 @@ class BillOfMaterials(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Count, count per host, cost [USD] and power [W] of every item, and the total."""
-        import pandas as pd
-
         counts = pd.Series(self.counts, dtype=float).rename_axis("item")
         rows = pd.DataFrame(
             {
@@ -227,8 +221,6 @@ def bill_of_materials(
     >>> bill.cost, round(bill.power), bill.cables
     (22147200.0, 157158, 14016)
     """
-    import networkx as nx
-
     asked = unit_prices() if prices is None else require_instance(UnitPrices, prices=prices)
     require_instance((str, Topology, nx.Graph), design=design)
     if not isinstance(design, str):

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_real
+from relparallel._checks import bare, require_real
 
 Real: TypeAlias = float | NDArray[np.float64]
 """What the formulas take and return: a float for scalars, else a float64 array of the broadcast shape."""
@@ -35,21 +35,6 @@ def require_single(**named: Any) -> None:
             raise TypeError(f"{name} must be one number, got {value!r:.80}")
 
 
-def plain(result: Any) -> Real:
-    """Return a scalar result as a Python float and an array unchanged."""
-    return float(result) if np.ndim(result) == 0 else np.asarray(result, dtype=np.float64)
-
-
-def require_together(**named: Any) -> None:
-    """Refuse arrays whose shapes do not broadcast against each other."""
-    shapes = {name: np.shape(value) for name, value in named.items()}
-    try:
-        np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        given = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
-        raise ValueError(f"{', '.join(shapes)} must have shapes that broadcast, got {given}") from None
-
-
 def run_percentiles(levels: Any, run: float, mean: float, variance_rate: float, third_rate: float) -> Real:
     """Return percentiles of a share over a run that is nearly normal: that is what many renewals add up to.
 
@@ -65,4 +50,4 @@ def run_percentiles(levels: Any, run: float, mean: float, variance_rate: float, 
     skewness = min(max(skewness, -2.0), 2.0)
     shifted = np.clip(ndtri(np.divide(levels, 100.0)), -1e9, 1e9) - skewness / 6
     deviate = shifted + skewness * shifted**2 / 6 + skewness**2 * shifted**3 / 108
-    return plain(np.clip(mean + np.sqrt(variance_rate / run) * deviate, 0.0, 1.0))
+    return bare(np.clip(mean + np.sqrt(variance_rate / run) * deviate, 0.0, 1.0))

@@ -120,9 +120,8 @@ def rows(
     levels = checkpointing.levels
     chosen = rollback(checkpointing, causes_of(model, recovery, shape))
     rate, nodes = _column(domains, "rate"), _missing(domains, recovery, shape)
-    repair = np.array(
-        [recovery.repair if d.component.repair is None else d.component.repair for d in domains], np.float64
-    )
+    repairs = [recovery.repair if d.component.repair is None else d.component.repair for d in domains]
+    repair = np.array(repairs, np.float64)
     load, widest = float(rate @ (nodes * repair)), int(nodes.max(initial=1))
     most = int(load + _SPREAD * np.sqrt(load * widest)) + 8 * widest + 1  # more missing nodes than occur
     survive = [[level.survival(d.component.level) for level in levels] for d in domains]

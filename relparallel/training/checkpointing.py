@@ -22,8 +22,8 @@ from typing import Final
 
 import numpy as np
 
-from relparallel._checks import Result, require_choice, require_int, require_real
-from relparallel.training._arguments import Real, plain, require_time, require_together
+from relparallel._checks import Result, bare, require_broadcast, require_choice, require_int, require_real
+from relparallel.training._arguments import Real, require_time
 from relparallel.training.checkpoint_policies import Cause, Checkpointing, CheckpointLevel
 from relparallel.training.factors import best_rollback, lost_share
 from relparallel.training.rollback import Rollback, rollback
@@ -61,8 +61,8 @@ def checkpoint_time(parameters: Real, bandwidth: Real, bytes_per_parameter: Real
     require_real(parameters=parameters, at_least=1.0, at_most=1e18)
     require_real(bandwidth=bandwidth, at_least=1.0, at_most=1e18)
     require_real(bytes_per_parameter=bytes_per_parameter, above=0.0, at_most=1e3)
-    require_together(parameters=parameters, bandwidth=bandwidth, bytes_per_parameter=bytes_per_parameter)
-    return plain(np.multiply(parameters, bytes_per_parameter) / bandwidth)
+    require_broadcast(parameters=parameters, bandwidth=bandwidth, bytes_per_parameter=bytes_per_parameter)
+    return bare(np.multiply(parameters, bytes_per_parameter) / bandwidth)
 
 
 def checkpoint_interval(checkpoint: Real, mtbf: Real, method: str = "exact") -> Real:
@@ -100,12 +100,12 @@ def checkpoint_interval(checkpoint: Real, mtbf: Real, method: str = "exact") -> 
     """
     checkpoint, mtbf = require_time(checkpoint=checkpoint), require_time(mtbf=mtbf, positive=True)
     require_choice(METHODS, method=method)
-    require_together(checkpoint=checkpoint, mtbf=mtbf)
+    require_broadcast(checkpoint=checkpoint, mtbf=mtbf)
     if method == "exact":
-        return plain(mtbf * lost_share(checkpoint / mtbf))
+        return bare(mtbf * lost_share(checkpoint / mtbf))
     s = np.sqrt(2 * checkpoint / mtbf)
     if method == "young":
-        return plain(mtbf * s)
+        return bare(mtbf * s)
     return mtbf * np.where(s < 2, s - s**2 / 3 + s**3 / 36, 1.0)[()]  # Daly 2006, eq. 37
 
 
@@ -116,8 +116,8 @@ def availability_optimal_interval(checkpoint: Real, mtbf: Real, restart: Real) -
     """
     checkpoint, restart = require_time(checkpoint=checkpoint, restart=restart)
     mtbf = require_time(mtbf=mtbf, positive=True)
-    require_together(checkpoint=checkpoint, mtbf=mtbf, restart=restart)
-    return plain(checkpoint + np.sqrt(2 * (mtbf + restart) * checkpoint + checkpoint**2))
+    require_broadcast(checkpoint=checkpoint, mtbf=mtbf, restart=restart)
+    return bare(checkpoint + np.sqrt(2 * (mtbf + restart) * checkpoint + checkpoint**2))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,7 +178,7 @@ def expected_segment_time(
     mtbf, interval, checkpoint, restart, down = _times(mtbf, interval, checkpoint, restart, down)
     period = interval + checkpoint
     with np.errstate(over="ignore"):
-        return plain(np.exp(restart / mtbf) * (1 + down / mtbf) * period * exprel(period / mtbf))
+        return bare(np.exp(restart / mtbf) * (1 + down / mtbf) * period * exprel(period / mtbf))
 
 
 def effective_training_time_ratio(
@@ -232,9 +232,9 @@ def effective_training_time_ratio(
         require_time(horizon=horizon, positive=True, single=True)
     if method == "kokolis":
         mean = (1 - (restart + down + interval / 2) / mtbf) / (1 + checkpoint / interval)
-        return EffectiveTime(mean=plain(np.maximum(mean, 0.0)), horizon=horizon)
+        return EffectiveTime(mean=bare(np.maximum(mean, 0.0)), horizon=horizon)
     mean = interval / np.asarray(expected_segment_time(*times))
-    return EffectiveTime(mean=plain(mean), times=times, horizon=horizon)
+    return EffectiveTime(mean=bare(mean), times=times, horizon=horizon)
 
 
 def optimal_training_time_ratio(checkpoint: Real, mtbf: Real, restart: Real, down: Real = 0.0) -> Real:
@@ -258,15 +258,15 @@ def optimal_training_time_ratio(checkpoint: Real, mtbf: Real, restart: Real, dow
     """
     checkpoint, restart, down = require_time(checkpoint=checkpoint, restart=restart, down=down)
     mtbf = require_time(mtbf=mtbf, positive=True)
-    require_together(checkpoint=checkpoint, mtbf=mtbf, restart=restart, down=down)
-    return plain(best_rollback(checkpoint, restart, 1 / np.asarray(mtbf))[0] / (1 + down / mtbf))
+    require_broadcast(checkpoint=checkpoint, mtbf=mtbf, restart=restart, down=down)
+    return bare(best_rollback(checkpoint, restart, 1 / np.asarray(mtbf))[0] / (1 + down / mtbf))
 
 
 def _times(
     mtbf: Real, interval: Real, checkpoint: Real, restart: Real, down: Real
 ) -> tuple[Real, Real, Real, Real, Real]:
     """Check the five times of the exponential model."""
-    require_together(mtbf=mtbf, interval=interval, checkpoint=checkpoint, restart=restart, down=down)
+    require_broadcast(mtbf=mtbf, interval=interval, checkpoint=checkpoint, restart=restart, down=down)
     times = require_time(interval=interval, checkpoint=checkpoint, restart=restart, down=down)
     return require_time(mtbf=mtbf, positive=True), *times
 
@@ -291,7 +291,7 @@ def verified_pattern_time(
     + V)/(1 - p) + R) + C. Benoit, Robert, Raina, "Efficient Checkpoint/Verification Patterns", Int. J. HPCA
     31(1), 2017.
     """
-    require_together(
+    require_broadcast(
         mtbf=mtbf, interval=interval, verification=verification, checkpoint=checkpoint, restart=restart
     )
     mtbf, interval = require_time(mtbf=mtbf, interval=interval, positive=True)
@@ -301,7 +301,7 @@ def verified_pattern_time(
     part = interval / require_int(verifications=verifications, at_least=1, at_most=10**6)
     with np.errstate(over="ignore"):
         failing = np.expm1(interval / mtbf)
-        return plain(failing * ((part + verification) / -np.expm1(-part / mtbf) + restart) + checkpoint)
+        return bare(failing * ((part + verification) / -np.expm1(-part / mtbf) + restart) + checkpoint)
 
 
 def best_verified_pattern(

@@ -1,10 +1,9 @@
 """From a failed part to what it does to the job: what is behind it, work lost, time stopped, speed after."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_int
@@ -16,9 +15,6 @@ from relparallel.training.checkpoint_policies import Checkpointing
 from relparallel.training.failures import ComponentClass, FailureModel, groups_per_part
 from relparallel.training.recovery_policies import Recovery
 from relparallel.units import DAY
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def groups_behind(placement: Placement, cluster: Cluster, part: ComponentClass) -> dict[str, int]:
@@ -79,8 +75,6 @@ def consequences(
     >>> int(table.loc["Faulty GPU", "replicas"]), float(table.loc["Faulty GPU", "stopped / s"])
     (1, 30.0)
     """
-    import pandas as pd
-
     require_int(spares=spares, at_least=0, at_most=10**6)
     job = rows(model, checkpointing, recovery, spares)
     place = model.placement

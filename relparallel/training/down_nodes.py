@@ -190,7 +190,7 @@ class NodeChain:
             return int(min(top, self.crews + widest * parts))
         return top
 
-    def generator(self) -> scipy.sparse.csr_array:
+    def generator(self) -> "scipy.sparse.csr_array":
         """Return the rates [1/s] between the states (0, running), (0, pausing), (1, running), ..."""
         most = self._most()
         if 2 * most + 2 > _MOST_CHAIN:

@@ -15,6 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from relparallel._checks import (
+    bare,
     real,
     record,
     require_choice,
@@ -23,7 +24,7 @@ from relparallel._checks import (
     require_rng,
     whole,
 )
-from relparallel.training._arguments import LONGEST, SHORTEST, Real, plain, require_time
+from relparallel.training._arguments import LONGEST, SHORTEST, Real, require_time
 
 WEIBULL, LOGNORMAL, EMPIRICAL = 0, 1, 2
 MOST_PARTS: Final = 10**7
@@ -104,8 +105,8 @@ class Lifetime:
         """Return P(X > time), time in seconds."""
         time = np.asarray(require_time(time=time), dtype=np.float64)
         if self.kind == EMPIRICAL:
-            return plain(1 - np.searchsorted(self.lives, time, side="right") / self.lives.size)
-        return plain(np.exp(self._log_survival(time)))
+            return bare(1 - np.searchsorted(self.lives, time, side="right") / self.lives.size)
+        return bare(np.exp(self._log_survival(time)))
 
     def sample(self, rng: np.random.Generator, count: int) -> NDArray[np.float64]:
         """Return so many lives of new parts [s]."""

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_instance, require_int
@@ -28,9 +29,6 @@ from relparallel.training.failures import ComponentClass, behind
 from relparallel.training.network_parts import NetworkPart, Part, classes_of, cut_off, parts_of
 from relparallel.workload import Transformer
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 Ints = NDArray[np.int64]
 _NOISE: Final = 1e-12  # of a bandwidth: rounding, not a loss
 
@@ -44,8 +42,6 @@ class NetworkImpact(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per kind of part; GPUs cut off, slowest degree and the bandwidth that it keeps."""
-        import pandas as pd
-
         rows = [
             (p.name, p.count, p.effect, len(p.stopped), p.slowdown, p.slowest, p.left) for p in self.parts
         ]

@@ -9,15 +9,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relparallel._checks import require_choice, require_flag, require_int, require_real
-from relparallel.training._arguments import (
-    MOST_NODES,
-    Real,
-    plain,
-    require_rate,
-    require_time,
-    require_together,
+from relparallel._checks import (
+    bare,
+    require_broadcast,
+    require_choice,
+    require_flag,
+    require_int,
+    require_real,
 )
+from relparallel.training._arguments import MOST_NODES, Real, require_rate, require_time
 
 BATCHES: Final = ("shrink", "keep")
 
@@ -80,10 +80,10 @@ def elastic_throughput(
         raise ValueError(f"nodes must be a multiple of nodes_per_replica = {nodes_per_replica}, got {nodes}")
     check_batch(batch, micro_batches)
     require_flag(regroup=regroup)
-    require_together(node_rate=node_rate, repair=repair, pause=pause)
+    require_broadcast(node_rate=node_rate, repair=repair, pause=pause)
     node_rate, repair = require_rate(node_rate=node_rate), require_time(repair=repair)
     share = mean_speed(nodes, nodes_per_replica, node_rate, repair, batch, micro_batches, regroup)
-    return plain(share / (1 + nodes * node_rate * require_time(pause=pause)))
+    return bare(share / (1 + nodes * node_rate * require_time(pause=pause)))
 
 
 def unequal_throughput(
@@ -157,8 +157,8 @@ def statistical_efficiency(share: Real, noise: Real) -> Real:
     """
     share = require_real(share=share, above=0, at_most=1)
     noise = require_real(noise=noise, at_least=0, at_most=1e30)
-    require_together(share=share, noise=noise)
-    return plain((np.asarray(noise) + 1) / (noise + np.asarray(share)))
+    require_broadcast(share=share, noise=noise)
+    return bare((np.asarray(noise) + 1) / (noise + np.asarray(share)))
 
 
 def mean_speed(
@@ -170,13 +170,13 @@ def mean_speed(
 
     up, replicas = 1 / (1 + node_rate * repair), nodes // nodes_per_replica
     if batch == "shrink" and not regroup:
-        return plain(up**nodes_per_replica)
+        return bare(up**nodes_per_replica)
     trials, success = (nodes, up) if regroup else (replicas, up**nodes_per_replica)
     success = np.asarray(success, dtype=np.float64)[..., None]
     count = np.arange(trials + 1)
     choose = gammaln(trials + 1) - gammaln(count + 1) - gammaln(trials - count + 1)  # binomial
     chance = np.exp(choose + xlogy(count, success) + xlog1py(trials - count, -success))
-    return plain(chance @ speed_of(count // (trials // replicas), replicas, batch, micro_batches))
+    return bare(chance @ speed_of(count // (trials // replicas), replicas, batch, micro_batches))
 
 
 def check_batch(batch: str, micro_batches: int | None) -> None:

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance, require_int
-from relparallel.training._arguments import Real, plain, require_rate, require_time, require_together
+from relparallel._checks import bare, require_broadcast, require_choice, require_instance, require_int
+from relparallel.training._arguments import Real, require_rate, require_time
 from relparallel.training._random_failures import surviving_sets
 
 PLACEMENTS: Final = ("group", "ring", "mixed")
@@ -90,7 +90,7 @@ def checkpoint_recovery_probability(
     if not wanted:
         raise ValueError(f"failures must hold at least one number, got {failures}")
     kept = [shards_held(nodes, replicas, k, placement) for k in wanted]
-    return plain(np.array(kept).reshape(np.shape(failures)))
+    return bare(np.array(kept).reshape(np.shape(failures)))
 
 
 def replica_holders(
@@ -149,9 +149,9 @@ def time_to_pair_loss(nodes: int, node_rate: Real, window: Real) -> Real:
     if require_int(nodes=nodes, at_least=2, at_most=LARGEST) % 2:
         raise ValueError(f"nodes must be even, got {nodes}")
     node_rate, window = require_rate(node_rate=node_rate), require_time(window=window)
-    require_together(node_rate=node_rate, window=window)
+    require_broadcast(node_rate=node_rate, window=window)
     with np.errstate(divide="ignore"):
-        return plain(np.divide(1.0, -nodes * node_rate * np.expm1(-node_rate * window)))
+        return bare(np.divide(1.0, -nodes * node_rate * np.expm1(-node_rate * window)))
 
 
 def _placed(nodes: int, replicas: int, placement: str) -> None:

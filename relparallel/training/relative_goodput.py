@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import (
+    bare,
     flag,
     instance,
     real,
@@ -23,7 +25,7 @@ from relparallel._checks import (
     whole,
 )
 from relparallel.parallel import Placement
-from relparallel.training._arguments import FASTEST, LONGEST, MOST_NODES, Real, plain, require_time
+from relparallel.training._arguments import FASTEST, LONGEST, MOST_NODES, Real, require_time
 from relparallel.training.domains import POLICIES, blast_radius
 from relparallel.training.factors import Factors, best_rollback
 from relparallel.training.failures import ComponentClass, FailureModel
@@ -31,7 +33,6 @@ from relparallel.training.recovery import check_batch, mean_speed
 from relparallel.training.spares import loss_probability
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 
@@ -141,8 +142,6 @@ class Goodput(Factors):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per repair time: policy, share, its factors, spares and interval."""
-        import pandas as pd
-
         columns = np.broadcast_arrays(*(np.atleast_1d(getattr(self, name)) for name in _COLUMNS))
         rows = [column.ravel() for column in columns]
         return pd.DataFrame({"policy": self.policy} | dict(zip(_COLUMNS, rows, strict=True)))
@@ -221,9 +220,9 @@ def _elastic(job: Job, repair: Any) -> Goodput:
     kept, interval = best_rollback(job.checkpoint, job.restart, np.asarray(job.job_rate))
     batch = job.batch, job.micro_batches, job.regroup
     return Goodput(
-        policy="elastic", recovery=1 / (1 + job.nodes * job.node_rate * job.pause), rollback=plain(kept),
+        policy="elastic", recovery=1 / (1 + job.nodes * job.node_rate * job.pause), rollback=bare(kept),
         degraded_nodes=mean_speed(job.nodes, job.nodes_per_replica, job.node_rate, repair, *batch),
-        spares=0, interval=plain(interval),
+        spares=0, interval=bare(interval),
     )  # fmt: skip
 
 
@@ -233,8 +232,8 @@ def _with_spares(job: Job, policy: str, repair: Any, spares: NDArray[np.int64]) 
     kept, interval = best_rollback(job.checkpoint, job.restart, active * job.node_rate + job.job_rate)
     available = 1 - loss_probability(spares + 1, active * job.node_rate * repair)
     return Goodput(
-        policy=policy, active=plain(active / job.nodes), availability=plain(available), rollback=plain(kept),
-        spares=int(spares) if spares.ndim == 0 else spares, interval=plain(interval),
+        policy=policy, active=bare(active / job.nodes), availability=bare(available), rollback=bare(kept),
+        spares=int(spares) if spares.ndim == 0 else spares, interval=bare(interval),
     )  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relparallel._checks import Result, require_instance
-from relparallel.training._arguments import Real, plain, require_time, run_percentiles
+from relparallel._checks import Result, bare, require_instance
+from relparallel.training._arguments import Real, require_time, run_percentiles
 from relparallel.training._block_kernel import block_times
 from relparallel.training.checkpoint_policies import Cause, Checkpointing
 from relparallel.training.factors import lost_share
@@ -46,7 +46,7 @@ class Rollback(Result):
 
     def std(self, horizon: Real) -> Real:
         """Return the standard deviation of the share over a run of that length [s]."""
-        return plain(np.sqrt(self.variance_rate / require_time(horizon=horizon, positive=True)))
+        return bare(np.sqrt(self.variance_rate / require_time(horizon=horizon, positive=True)))
 
     def percentiles(self, levels: Real, horizon: float) -> Real:
         """Return percentiles (levels in [0, 100]) of the share over a run of that length [s]."""

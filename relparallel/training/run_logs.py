@@ -3,8 +3,6 @@
 Lines are read, never executed.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,9 +16,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
-from relparallel._checks import Result, real, record, require_choice, require_int, require_real
+from relparallel._checks import Result, bare, real, record, require_choice, require_int, require_real
 from relparallel.published import data_folder
-from relparallel.training._arguments import LONGEST, MOST_NODES, Real, plain
+from relparallel.training._arguments import LONGEST, MOST_NODES, Real
 from relparallel.training.failure_readers import read_lines
 
 _MLLOG: Final = ":::MLLOG "
@@ -241,7 +239,7 @@ class StartUp:
     def __call__(self, nodes: Real) -> Real:
         """Seconds for a job of so many nodes."""
         many = require_real(nodes=nodes, at_least=1, at_most=MOST_NODES)
-        return plain(self.base + self.growth * (np.asarray(many) / 1000) ** self.power)
+        return bare(self.base + self.growth * (np.asarray(many) / 1000) ** self.power)
 
 
 def start_up_law(nodes: ArrayLike, seconds: ArrayLike) -> StartUp:

@@ -1,13 +1,12 @@
 """Simulation of a job: the same report as from formulas, with intervals."""
 
-from __future__ import annotations
-
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
@@ -24,9 +23,6 @@ from relparallel.training.lifetimes import Ages, Lifetime, require_ages
 from relparallel.training.recovery_policies import Recovery
 from relparallel.training.report import BUCKETS, GoodputReport, mean_interval
 from relparallel.units import DAY, YEAR
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SIMULATION_LEVELS: Final = ("count", "identity")
 WEEK: Final = 7 * DAY
@@ -249,8 +245,6 @@ def _report(
     spares: int, tokens: float | None,
 ) -> GoodputReport:  # fmt: skip
     """Put the replications together."""
-    import pandas as pd
-
     shares = np.array([part[0] for part in found]) / run.window  # [replication, window, bucket]
     brackets = {}
     for place, name in enumerate(BUCKETS):

@@ -7,18 +7,18 @@ from typing import Any, Final
 
 import numba
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_int, require_probability, require_real
-from relparallel.training._arguments import (
-    MOST_NODES,
-    Real,
-    plain,
-    require_rate,
-    require_single,
-    require_time,
-    require_together,
+from relparallel._checks import (
+    bare,
+    require_broadcast,
+    require_choice,
+    require_int,
+    require_probability,
+    require_real,
 )
+from relparallel.training._arguments import MOST_NODES, Real, require_rate, require_single, require_time
 from relparallel.training.down_nodes import NodeChain
 
 KINDS: Final = ("cold", "hot")
@@ -83,22 +83,20 @@ def shortage_probability(
     >>> round(shortage_probability(nodes=2048, spares=8, node_rate=0.00379, repair=1.0, crews=8), 6)
     0.177398
     """
-    from scipy.special import bdtrc
-
     require_int(nodes=nodes, at_least=1, at_most=MOST_NODES)
     require_int(spares=spares, at_least=0, at_most=MOST_NODES)
     require_choice(KINDS, kind=kind)
     if crews is not None:
         require_int(crews=crews, at_least=1, at_most=MOST_NODES)
-    require_together(node_rate=node_rate, repair=repair)
+    require_broadcast(node_rate=node_rate, repair=repair)
     load = require_rate(node_rate=node_rate) * require_time(repair=repair)
     if kind == "cold":
-        return plain(loss_probability(spares + 1, nodes * load, crews or math.inf))
+        return bare(loss_probability(spares + 1, nodes * load, crews or math.inf))
     if crews is None:
-        return plain(bdtrc(spares, nodes + spares, load / (1 + load)))
+        return bare(scipy.special.bdtrc(spares, nodes + spares, load / (1 + load)))
     chain = partial(NodeChain, nodes=nodes, spares=spares, speed=np.eye(2)[0], hot=True, crews=crews)
     short = [chain(rates={1: nodes * each}, repair=1.0).shares()[0] for each in np.ravel(load).tolist()]
-    return plain(np.reshape(short, np.shape(load)))
+    return bare(np.reshape(short, np.shape(load)))
 
 
 def spares_needed(
@@ -157,11 +155,13 @@ def spares_needed(
 
 def _least_shortage(nodes: int, down: float, kind: str, crews: int | None) -> float:
     """Shortage with infinitely many spares."""
-    from scipy.special import pdtr
-
     if crews is None or not down:
         return 0.0
-    return max(0.0, 1 - crews / (nodes * down)) if kind == "cold" else float(pdtr(nodes - 1, crews / down))
+    return (
+        max(0.0, 1 - crews / (nodes * down))
+        if kind == "cold"
+        else float(scipy.special.pdtr(nodes - 1, crews / down))
+    )
 
 
 def spares_law(load: Real, shortage: Real, kind: str = "cold") -> Real:
@@ -196,23 +196,22 @@ def spares_law(load: Real, shortage: Real, kind: str = "cold") -> Real:
     >>> np.round(spares_law(3.79e-3 * np.array([128, 2048, 12500]), shortage=1e-3), 1).tolist()
     [3.0, 16.5, 67.0]
     """
-    from scipy.special import ndtri
-
     require_choice(KINDS, kind=kind)
-    require_together(load=load, shortage=shortage)
+    require_broadcast(load=load, shortage=shortage)
     root = np.sqrt(np.asarray(require_real(load=load, at_least=0, at_most=1e12)))
     allowed = np.asarray(require_real(shortage=shortage, at_least=1e-300, at_most=0.5))
-    return plain(root**2 + (_loss_quantile(allowed * root) if kind == "cold" else -ndtri(allowed)) * root)
+    return bare(
+        root**2 + (_loss_quantile(allowed * root) if kind == "cold" else -scipy.special.ndtri(allowed)) * root
+    )
 
 
 def _loss_quantile(hazard: Any) -> Any:
     """Where density(z) / P(Z < z) of a standard normal falls to a value."""
-    from scipy.optimize.elementwise import find_root
-    from scipy.special import log_ndtr
 
     def above(z: Any, wanted: Any) -> Any:
-        return -(z**2) / 2 - log_ndtr(z) - wanted
+        return -(z**2) / 2 - scipy.special.log_ndtr(z) - wanted
 
     with np.errstate(divide="ignore"):
         wanted = np.maximum(np.log(hazard * math.sqrt(2 * math.pi)), -800.0)
-    return find_root(above, (-1 - hazard, 40.0), args=(wanted,)).x  # type: ignore[arg-type]
+    find_root = scipy.optimize.elementwise.find_root  # type: ignore[attr-defined]
+    return find_root(above, (-1 - hazard, 40.0), args=(wanted,)).x

@@ -4,8 +4,6 @@ A worker does one thing after another, in the order of the trace; sends and rece
 end when the last of them does. A transfer lasts from the moment at which all its partners are there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

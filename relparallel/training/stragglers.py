@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from scipy import stats
-from scipy.integrate import quad
-from scipy.stats import binom
+import scipy
 
 from relparallel._checks import Result, require_instance, require_int, require_real
 from relparallel.metrics import Estimate
 from relparallel.parallel import Strategy
 
-LAWS: Final = {"normal": stats.norm(), "exponential": stats.expon()}
+LAWS: Final = {"normal": scipy.stats.norm(), "exponential": scipy.stats.expon()}
 """Laws by name: standard normal; exponential of mean 1."""
 
 
@@ -177,7 +175,7 @@ def slow_ranks(strategy: Strategy, probability: float, factor: float, micro_batc
     q = _number(probability=probability, at_least=0, at_most=1)
     each = [pipeline_slowdown(j, s.pipeline, micro_batches, factor) for j in range(s.pipeline + 1)]
     stage = -math.expm1(s.tensor * s.context * math.log1p(-q)) if q < 1 else 1.0
-    below = binom.cdf(np.arange(s.pipeline + 1), s.pipeline, stage) ** s.data
+    below = scipy.stats.binom.cdf(np.arange(s.pipeline + 1), s.pipeline, stage) ** s.data
     chance = np.diff(below, prepend=0.0)
     extra = np.array(each) - 1
     mean = float(chance @ extra)
@@ -207,7 +205,9 @@ def _moment(n: int, law: Any, power: int) -> float:
         return float(x**power * math.exp(-g - tail))
 
     pieces = [(-6.0, 0.0), (0.0, 4.0), (4.0, 16.0), (16.0, 120.0), (120.0, 600.0)]
-    return math.fsum(quad(weighted, low, high, epsabs=1e-11, limit=200)[0] for low, high in pieces)
+    return math.fsum(
+        scipy.integrate.quad(weighted, low, high, epsabs=1e-11, limit=200)[0] for low, high in pieces
+    )
 
 
 def _largest(n: int, law: Any) -> tuple[float, float]:

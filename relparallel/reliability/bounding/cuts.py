@@ -40,6 +40,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from relparallel.reliability.bounding.cut_search import search
@@ -130,10 +131,9 @@ def rows_of(n: int, edges: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 def _by_distance(n: int, edges: IntArray, terminals: IntArray) -> IntArray:
     """The terminals breadth first, each close to one before it."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import breadth_first_order
-
-    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n)).tocsr()
-    reached = breadth_first_order(graph, int(terminals[0]), directed=False, return_predecessors=False)
+    graph = scipy.sparse.coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n)).tocsr()
+    reached = scipy.sparse.csgraph.breadth_first_order(
+        graph, int(terminals[0]), directed=False, return_predecessors=False
+    )
     order = reached[np.isin(reached, terminals)]
     return np.concatenate([order, np.setdiff1d(terminals, order)]).astype(np.int64)

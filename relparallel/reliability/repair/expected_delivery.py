@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_flag, require_instance, require_int, require_real
@@ -25,8 +26,6 @@ from relparallel.topology.symmetry import symmetries_that_keep
 
 if TYPE_CHECKING:
     import networkx as nx
-    import pandas as pd
-
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -83,8 +82,6 @@ class Performability(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each value: its probability, and bounds on that of at least so much."""
-        import pandas as pd
-
         bounds = np.array([self.at_least(float(x)) for x in self.delivered])
         return pd.DataFrame(
             {

@@ -5,22 +5,20 @@ States are ordered so that rates run to near neighbours: the work grows with the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numba
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from relparallel._checks import require_instance, require_real
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 FloatArray = NDArray[np.float64]
 _MOST_WORK: Final = 4e9  # band entries of the elimination: some seconds
 
 
-def stationary_distribution(generator: csr_array | FloatArray) -> FloatArray:
+def stationary_distribution(generator: scipy.sparse.csr_array | FloatArray) -> FloatArray:
     """Stationary distribution of an irreducible continuous-time Markov chain.
 
     Parameters
@@ -63,12 +61,10 @@ def stationary_distribution(generator: csr_array | FloatArray) -> FloatArray:
 
 def _entries(generator: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, int]:
     """Rows, columns and rates off the diagonal, and the number of states."""
-    from scipy.sparse import csr_array
-
-    require_instance((csr_array, np.ndarray), generator=generator)
+    require_instance((scipy.sparse.csr_array, np.ndarray), generator=generator)
     if len(set(generator.shape)) != 1 or generator.ndim != 2 or generator.shape[0] == 0:
         raise ValueError(f"generator must be square and have a state, got shape {generator.shape}")
-    table = csr_array(generator).tocoo()
+    table = scipy.sparse.csr_array(generator).tocoo()
     off = table.row != table.col
     rate = np.asarray(table.data[off], dtype=np.float64)
     if rate.size:
@@ -80,17 +76,14 @@ def _by_factors(
     row: NDArray[np.int64], column: NDArray[np.int64], rate: FloatArray, states: int
 ) -> FloatArray:
     """Stationary distribution by sparse LU of the balance of all states but the first."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.linalg import splu
-
     here = np.arange(states)
     ends = (np.concatenate([column, here]), np.concatenate([row, here]))
-    balance = csr_array(
+    balance = scipy.sparse.csr_array(
         (np.concatenate([rate, -np.bincount(row, rate, states)]), ends), shape=(states, states)
     )
     table = balance.tolil()
     table[0, :] = 1.0
-    found = np.maximum(splu(table.tocsc()).solve(np.eye(1, states)[0]), 0.0)
+    found = np.maximum(scipy.sparse.linalg.splu(table.tocsc()).solve(np.eye(1, states)[0]), 0.0)
     return np.asarray(found / found.sum())
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
+import pandas as pd
 
 from relparallel._checks import require_choice, require_instance, require_int, require_real, require_rng
 from relparallel.reliability.bounding.cuts import TINY
@@ -29,8 +30,6 @@ from relparallel.topology import Topology
 
 if TYPE_CHECKING:
     import networkx as nx
-    import pandas as pd
-
 ESTIMATORS: Final = get_args(Estimator)
 _SAMPLED: Final = ("recursive", "zero_variance", "permutation", "splitting", "crude")
 _MOST: Final = 10**9
@@ -263,7 +262,6 @@ def estimator_table(
     >>> bool(table.set_index("method").work_variance["recursive"] < 1e3)
     True
     """
-    import pandas as pd
     from scipy.special import ndtri
 
     require_int(samples=samples, at_least=2, at_most=_MOST)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numba
+import pandas as pd
+import scipy
 
 from relparallel._checks import Result
 from relparallel.metrics.estimate import binomial_estimate
 from relparallel.reliability.result import Estimator
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _FEW = 10  # failures below which Wilson's interval is too short for some unreliabilities
 
@@ -80,12 +79,10 @@ def mean_interval(moments: Moments, confidence: float) -> tuple[float, float, fl
     nearly equal, and only there. Where all samples are 0, the upper end is that of Clopper and Pearson for
     one side: no sample exceeds 1.
     """
-    from scipy.special import stdtrit
-
     n, mean = moments.samples, moments.mean
     if mean == 0.0:
         return 0.0, 0.0, float(-math.expm1(math.log1p(-confidence) / n)), 0.0
-    reach = float(stdtrit(n - 1, (1 + confidence) / 2)) / math.sqrt(n)
+    reach = float(scipy.special.stdtrit(n - 1, (1 + confidence) / 2)) / math.sqrt(n)
     skewness, deviation = moments.skewness, math.sqrt(moments.variance)
     lower = mean - deviation * max(_before_transformation(reach, skewness, n), 0.0)
     upper = mean - deviation * min(_before_transformation(-reach, skewness, n), 0.0)
@@ -105,14 +102,12 @@ def share_interval(
     moments: Moments, confidence: float, cautious: bool = False
 ) -> tuple[float, float, float, float]:
     """Share of failures with Wilson's interval; that of Clopper and Pearson for few, or to be cautious."""
-    from scipy.special import ndtri
-
     n, mean = moments.samples, moments.mean
     failures = round(mean * n)
     if cautious or min(failures, n - failures) < _FEW:
         exact = binomial_estimate(failures, n, confidence)
         return mean, min(exact.lower, mean), max(exact.upper, mean), 0.0
-    z = float(ndtri((1 + confidence) / 2))
+    z = float(scipy.special.ndtri((1 + confidence) / 2))
     middle = (mean + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(mean * (1 - mean) / n + (z / (2 * n)) ** 2)
     return mean, middle - half, middle + half, 0.0
@@ -143,7 +138,5 @@ class UnreliabilityEstimate(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """One row: the table that a notebook shows."""
-        import pandas as pd
-
         names = ("method", "value", "lower", "upper", "relative_error", "bias_bound", "samples", "work")
         return pd.DataFrame({name: [getattr(self, name)] for name in names})

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relparallel._checks import Result, require_int, require_real
@@ -30,8 +31,6 @@ from relparallel.topology import Topology, as_topology
 
 if TYPE_CHECKING:
     import networkx as nx
-    import pandas as pd
-
 FloatArray = NDArray[np.float64]
 Times = ArrayLike | Mapping[Any, float] | str
 
@@ -68,8 +67,6 @@ class RepairableNetwork(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per part, the one whose repairs are worth most to speed up first."""
-        import pandas as pd
-
         share = self.shares / self.frequency if self.frequency > 0 else self.shares
         table = {
             "part": self.names, "mtbf": self.mtbf, "mttr": self.mttr, "birnbaum": self.birnbaum,

@@ -16,9 +16,10 @@ import os
 from collections.abc import Hashable, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from xml.etree.ElementTree import ParseError
 
+import networkx as nx
 import numpy as np
 
 from relparallel._checks import require_flag
@@ -28,17 +29,12 @@ from relparallel.topology.formats import _text
 from relparallel.topology.interchange import EDGE_FIELDS
 from relparallel.topology.parts import Design
 
-if TYPE_CHECKING:
-    import networkx as nx
-
 _OURS: Final = "relparallel"
 _LITERAL: Final = "python:"
 
 
 def write_graphml(topology: Topology | nx.Graph[Any], path: str | os.PathLike[str]) -> None:
     """Write a topology with every attribute as GraphML; `read_graphml` gives the same topology back."""
-    import networkx as nx
-
     t = as_topology(topology, name="topology")
     target = _text.require_path(path=path)
     kind, ids = _ids(list(t.labels))
@@ -61,8 +57,6 @@ def write_graphml(topology: Topology | nx.Graph[Any], path: str | os.PathLike[st
 
 def read_graphml(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
     """Topology of a GraphML file, of this package or of another tool."""
-    import networkx as nx
-
     require_flag(strict=strict)
     file = _text.require_path(path=path)
     try:
@@ -84,8 +78,6 @@ def read_graphml(path: str | os.PathLike[str], *, strict: bool = True) -> Topolo
 
 def _decoded(graph: Any, file: Path, strict: bool) -> Topology:
     """Topology of the graph as read: literals evaluated, labels and the whole's attributes restored."""
-    import networkx as nx
-
     ours = graph.graph.pop(_OURS, None)
     for data in [*(d for _, d in graph.nodes(data=True)), *(d for *_, d in graph.edges(data=True))]:
         if ours is None:
@@ -110,8 +102,6 @@ def _foreign(graph: Any, strict: bool) -> nx.MultiGraph[Any]:
     An attribute in which parallel cables differ becomes the tuple of its values. Where not ``strict``, cables
     from a node to itself are left out.
     """
-    import networkx as nx
-
     made: Any = (nx.MultiDiGraph if graph.is_directed() else nx.MultiGraph)(**graph.graph)
     made.add_nodes_from(graph.nodes(data=True))
     made.add_edges_from(graph.edges(data=True))  # numbered from 0 in each direction
