@@ -13,9 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.interpolate import LinearNDInterpolator
-from scipy.optimize import least_squares
 
 from relparallel._checks import Result, real, record, require_instance, require_int, require_real, whole
 from relparallel.training import statistical_efficiency
@@ -125,7 +124,7 @@ def statistical_goodput_fit(times: pd.DataFrame, *, noise: float, batch: int) ->
 
     start = np.array([*np.log([0.1, 0.01] * 3), 1.5])
     bounds = [-25.0] * 6 + [1.0], [10.0] * 6 + [10.0]
-    return fitted(np.clip(least_squares(errors, start, bounds=bounds).x, *bounds))
+    return fitted(np.clip(scipy.optimize.least_squares(errors, start, bounds=bounds).x, *bounds))
 
 
 def _measured(times: pd.DataFrame) -> tuple[FloatArray, ...]:
@@ -341,7 +340,7 @@ def _interpolated(placed: pd.DataFrame, every: pd.DataFrame) -> Times:
     """Times between measured samples per GPU on a measured placement, else between all measurements."""
     digits = placed["placement"].astype(int)
     known = {tuple(map(int, str(text))): rows for text, rows in placed.groupby(digits)}
-    between = LinearNDInterpolator(every[_KEYS].to_numpy(), every[_SECONDS].to_numpy())
+    between = scipy.interpolate.LinearNDInterpolator(every[_KEYS].to_numpy(), every[_SECONDS].to_numpy())
     seen: dict[tuple[Placement, int], tuple[float, float]] = {}
 
     def times(placement: Placement, samples: int) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from math import comb, perm, pi, sqrt
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from relparallel._checks import bare, require_broadcast, require_choice, require_instance, require_int
@@ -36,10 +37,8 @@ def pipeline_survival(stages: int, failures: int, pipelines: int = 1, ring: bool
 
 def independent_failures_survived(stages: int, pipelines: int, node_down: float, ring: bool = True) -> float:
     """Probability of the same where every node is down with a probability: that of one pipeline, D times."""
-    from scipy.stats import binom
-
     held = [pipeline_survival(stages, failures, 1, ring) for failures in range(stages + 1)]
-    return float(binom.pmf(np.arange(stages + 1), stages, node_down) @ held) ** pipelines
+    return float(scipy.stats.binom.pmf(np.arange(stages + 1), stages, node_down) @ held) ** pipelines
 
 
 def pair_failures(pairs: int) -> float:
@@ -48,9 +47,7 @@ def pair_failures(pairs: int) -> float:
     1 + 4^b / C(2b, b), about 1 + sqrt(pi b): Benoit et al., "Replication is more efficient than you think",
     SC 2019. Times mtbf / (2b) that is a mean time.
     """
-    from scipy.special import poch
-
-    return 1 + sqrt(pi) * float(poch(require_int(pairs=pairs, at_least=1) + 0.5, 0.5))
+    return 1 + sqrt(pi) * float(scipy.special.poch(require_int(pairs=pairs, at_least=1) + 0.5, 0.5))
 
 
 def checkpoint_recovery_probability(
