@@ -207,11 +207,11 @@ def spares_law(load: Real, shortage: Real, kind: str = "cold") -> Real:
 
 def _loss_quantile(hazard: Any) -> Any:
     """Where density(z) / P(Z < z) of a standard normal falls to a value."""
+    from scipy.optimize.elementwise import find_root
 
     def above(z: Any, wanted: Any) -> Any:
         return -(z**2) / 2 - scipy.special.log_ndtr(z) - wanted
 
     with np.errstate(divide="ignore"):
         wanted = np.maximum(np.log(hazard * math.sqrt(2 * math.pi)), -800.0)
-    find_root = scipy.optimize.elementwise.find_root  # type: ignore[attr-defined]
     return find_root(above, (-1 - hazard, 40.0), args=(wanted,)).x
