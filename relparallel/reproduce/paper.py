@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from relparallel._latex import latex, latex_table
 
-from .notebook import Notebook, joined
+from .notebook import Notebook, joined, tags
 from .page import PARTS
 from .record import Project, replace_file
 
@@ -20,12 +20,7 @@ SECTIONS: Final = {
     4: "Reliability of parallel training",
 }  # fmt: skip
 """Notebooks 11 to 20 belong to the first, 21 to 30 to the second, and so on."""
-TABLES: Final = {
-    "00-ledger": "cell-05", "00-discrepancies": "cell-07", "12-paradigms": "decided-more",
-    "22-designs": "cell-15", "33-scoreboard": "cell-14", "35-literature": "cell-04", "42-recovery": "cell-19",
-    "43-joint": "cell-30",
-}  # fmt: skip
-"""Tables of the paper, named unlike figures: the cell, of the notebook with that number, that shows each."""
+TABLE: Final = "table:"  # tag of a cell whose table the paper shows, before the name of the table
 
 _SAVED: Final = re.compile(r'\bsave\([^"\n]*"([\w-]+)"\)')
 _FINDING: Final = re.compile(r"^\*\*(?:Finding|Result)\.?\*\*\s*(.+)", re.S)
@@ -36,10 +31,10 @@ def paper(
 ) -> dict[str, str]:
     """Text of the skeleton and of its tables by their paths; tables that cells have ``saved`` are named."""
     by_number = {one.name[:2]: one for one in notebooks}
-    shown = {
-        name: _shown(by_number[name[:2]], cell) for name, cell in TABLES.items() if name[:2] in by_number
-    }
-    tables = {name: latex_table(found) for name, found in shown.items() if found}
+    tables = {
+        name: latex_table(_shown(cell))
+        for one in notebooks for cell in one.content["cells"] for name in _chosen(one, cell)
+    }  # fmt: skip
     skeleton = _paper(by_number, sources, {*tables, *saved})
     return {f"tables/{name}.tex": text for name, text in tables.items()} | {"paper.tex": skeleton}
 
@@ -57,11 +52,14 @@ def write_paper(project: Project, notebooks: Sequence[Notebook]) -> None:
                 replace_file(path, text.encode(), project.staging)
 
 
-def _shown(notebook: Notebook, identity: str) -> str:
-    """HTML of the last table that a cell shows; empty where there is none."""
-    outputs = (c.get("outputs", ()) for c in notebook.content["cells"] if c["id"] == identity)
-    tables = [o["data"]["text/html"] for found in outputs for o in found if "text/html" in o.get("data", {})]
-    return joined(tables[-1]) if tables else ""
+def _chosen(notebook: Notebook, cell: dict[str, Any]) -> list[str]:
+    """Names of the tables of the paper that a cell shows, by its tags."""
+    return [f"{notebook.name[:2]}-{tag.removeprefix(TABLE)}" for tag in tags(cell) if tag.startswith(TABLE)]
+
+
+def _shown(cell: Mapping[str, Any]) -> str:
+    """HTML of the last table that a cell shows."""
+    return joined([o["data"]["text/html"] for o in cell["outputs"] if "text/html" in o.get("data", {})][-1])
 
 
 def _paper(
@@ -103,11 +101,10 @@ def _head(notebook: Notebook) -> tuple[str, str]:
 
 def _exhibits(notebook: Notebook, tables: Collection[str]) -> Iterator[str]:
     """Every figure that the notebook saves, with its finding, and every table that is chosen from it."""
-    cells, number = notebook.content["cells"], notebook.name[:2]
-    chosen = {(name[:2], cell): name for name, cell in TABLES.items()}
+    cells = notebook.content["cells"]
     for place, cell in enumerate(cells):
         names = _SAVED.findall(joined(cell["source"])) if cell["cell_type"] == "code" else []
-        for name in [*names, *filter(None, [chosen.get((number, cell["id"]))])]:
+        for name in [*names, *_chosen(notebook, cell)]:
             yield (
                 f"\\input{{tables/{name}}}"
                 if name in tables
