@@ -35,9 +35,9 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BUDGET = {
     "atlas": 610, "claims": 4940, "communication": 3070, "derive": 680, "drawing": 1120, "hardware": 470,
     "metrics": 2650, "optimize": 6860, "planning": 640, "parallel": 8330, "reliability": 11300,
-    "reproduce": 2060, "topology": 6420, "training": 9300, "workload": 2980, "modules": 2150,
+    "reproduce": 2050, "topology": 6420, "training": 9300, "workload": 2980, "modules": 2150,
 }  # fmt: skip
-MOST_LINES = 63510
+MOST_LINES = 63500
 MOST_PUBLIC_NAMES = 376
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
