@@ -44,6 +44,7 @@ def notation(strategy: Strategy) -> str:
     >>> notation(Strategy(tensor=8, pipeline=16, data=128, zero_stage=1))
     'TP8 PP16 CP1 DP128 EP1, v=1, ZeRO-1'
     """
+    require_instance(Strategy, strategy=strategy)
     sharded = f", ZeRO-{strategy.zero_stage}" if strategy.zero_stage else ""
     return f"{in_degrees(strategy)} EP{strategy.expert}, v={strategy.virtual_stages}{sharded}"
 

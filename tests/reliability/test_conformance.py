@@ -105,8 +105,7 @@ def by_polynomial_in_fractions(name):
 
 def by_plain_sweep(name):
     _, problem = read(name)
-    given = [*map(tuple, problem.link.tolist()), *map(tuple, problem.node.tolist())]
-    return swept(structure(*key(name))[1], given, [], 10**5)[1]
+    return swept(structure(*key(name))[1], problem, [], 10**5)[1]
 
 
 def in_fractions(name):

@@ -11,7 +11,7 @@ import relparallel as rp
 from relparallel.topology import Design, Topology, bcube, dcell, fat_tree, leaf_spine, torus
 from relparallel.topology.formats import _text
 from relparallel.topology.formats.graphml import read_graphml, write_graphml
-from relparallel.topology.formats.simai import lint_simai, read_simai, write_simai
+from relparallel.topology.formats.simai import read_simai, write_simai
 from relparallel.topology.formats.simulators import write_booksim, write_htsim, write_ns3
 from relparallel.units import GBIT
 
@@ -250,7 +250,7 @@ def test_the_same_network_gives_the_same_bytes(write, tmp_path):
     assert all(a.read_bytes() == b.read_bytes() for a, b in pairwise(paths))
 
 
-@pytest.mark.parametrize("read", [read_graphml, read_simai, lint_simai])
+@pytest.mark.parametrize("read", [read_graphml, read_simai])
 def test_a_missing_file_is_missing(read, file):
     with pytest.raises(FileNotFoundError, match="network"):
         read(file)
