@@ -12,7 +12,7 @@ _ABOUT = "Performance and reliability of large-model training under parallel str
 _EXAMPLES = """examples:
   python -m relparallel plan config.json h100-80gb-dgx --gpus 512
                                                 the best strategies of a model on a cluster
-  python -m relparallel figures                 run every stale notebook and regenerate its figures
+  python -m relparallel figures                 run every notebook that is out of date and draw its figures
   python -m relparallel figures 42              the same for one notebook
   python -m relparallel figures 42 -p mttr_hours=24 --output-dir OUT
                                                 run it with another value and write to OUT instead
@@ -25,19 +25,22 @@ _EXAMPLES = """examples:
 """
 _FIGURES = """Execute notebooks through papermill, in place, and regenerate figures/.
 
-A notebook whose code, data, package and results are as its last run left them is skipped. The others run in
-worker processes; each result takes its place in one step, so the run may be stopped, or killed, at any moment
-and the next one goes on from there. A notebook that fails is reported with the failing cell and kept for
-inspection; the others still run. Results are the same bytes on every run, however many workers there are."""
+A notebook is skipped when it was run here and all is as that run left it: its code, the modules and data
+that it read, the tested versions, and its results. --stale also trusts runs elsewhere, whose records lie in
+the notebooks. The others run in processes of their own; each result takes its place in one step, so the run
+may be stopped, or killed, at any moment and the next one goes on from there. A notebook that fails is
+reported with the failing cell and kept for inspection; the others still run. Results are the same bytes on
+every run, however many workers there are."""
 _FIGURES_EXAMPLES = """examples:
   python -m relparallel figures --jobs 2
+  python -m relparallel figures --stale --dry-run
   python -m relparallel figures 21 42_reliability_of_strategies notebooks/43_joint_optimum.ipynb --force
   python -m relparallel figures --quick --output-dir OUT
   python -m relparallel figures 42 -p mttr_hours=24 -p nodes=2048 --output-dir OUT
   python -m relparallel figures --executor tcp://HOST:8786
 
-exit status: 0 when every chosen notebook is up to date, 1 when one failed, 2 when the command was wrong,
-130 when interrupted"""
+exit status: 0 when every chosen notebook is up to date, 1 when one failed (with --dry-run: is not),
+2 when the command was wrong, 130 when interrupted"""
 _PLAN = """Find the best parallel strategies of a model on one cluster or several, with intervals and reasons.
 
 MODEL is a published name or a config.json of Hugging Face; CLUSTER a published name (with --gpus) or a CSV,
@@ -140,6 +143,8 @@ def _add_figures_options(parser: argparse.ArgumentParser) -> None:
         "needs the extra distributed, and the same files and versions on every worker",
     )
     add("--force", action="store_true", help="run also what is up to date")
+    add("--stale", action="store_true", help="run only what is out of date by the records in the notebooks")
+    add("--dry-run", action="store_true", help="run nothing; tell what is out of date, and why")
     add("--quick", action="store_true", help="short for -p quick=True; needs --output-dir")
     add(
         "-p",
@@ -185,7 +190,7 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def _figures(options: argparse.Namespace) -> int:
-    names = ("root", "jobs", "executor", "force", "quick", "output_dir")
+    names = ("root", "jobs", "executor", "force", "stale", "dry_run", "quick", "output_dir")
     given = {name: getattr(options, name) for name in names}
     return run_figures(options.names, parameters=dict(options.parameters), **given).exit_code
 

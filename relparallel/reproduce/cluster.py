@@ -7,32 +7,26 @@ be killed without the worker, leaves the worker's environment alone, and ends wi
 
 from __future__ import annotations
 
-import pickle
 import platform
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import distributions
-from os import environ, pathsep
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from .execute import Failure, Outcome, Pool, Task
 from .notebook import NotebookError, sha256
-from .processes import DIED, PREFIX, end_kernels_of, prepare, vanish
-from .record import PACKAGE, Project, checkout_of_package
+from .pins import PACKAGE
+from .processes import run_apart
+from .record import Project, checkout_of_package
 
 if TYPE_CHECKING:
     from distributed import Client
 
 _PATIENCE = 10  # s for an answer from the scheduler, and for a first worker
-_POLL = 0.2  # s between two looks at whether a notebook is still wanted
 _FILES, _CODE = "files of the checkout", "installed relparallel"
 
 
@@ -102,7 +96,7 @@ class _Apart(Executor):
     def submit(self, function: Any, task: Any, /) -> Future[Any]:  # type: ignore[override]
         """Send one task to the cluster; after the cluster's end the task fails at once."""
         if self.client.status not in ("closing", "closed"):
-            return self.inner.submit(_run_apart, function, task, self.root, self.wanted)
+            return self.inner.submit(_run_there, function, task, self.root, self.wanted)
         lost: Future[Any] = Future()
         lost.set_exception(ConnectionError("nothing answers there any more"))
         return lost
@@ -154,7 +148,7 @@ def checked_checkout(root: str, wanted: Mapping[str, str]) -> tuple[Path | None,
     return None, compared[-1][1] if compared else differences(wanted, described(None))
 
 
-def _run_apart(
+def _run_there(
     function: Callable[[Task], Outcome], task: Task, root: str, wanted: Mapping[str, str]
 ) -> Outcome:
     """Execute a task in a process of its own, once it is clear that the result will be the runner's."""
@@ -162,34 +156,8 @@ def _run_apart(
     if checkout is None:
         return Outcome(failure=Failure(error=f"a worker on {platform.node()} has {difference}"))
     moved = replace(task, folder=str(checkout / Path(task.folder).relative_to(root)))
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as private:
-        (Path(private) / "task").write_bytes(pickle.dumps((function, moved)))
-        try:
-            _supervise(private)
-        finally:
-            end_kernels_of(private)
-        answer = Path(private) / "outcome"
-        return pickle.loads(answer.read_bytes()) if answer.exists() else Outcome(failure=Failure(error=DIED))
-
-
-def _supervise(private: str) -> None:
-    """Run the process to its end, or end it when nobody waits for the result any more."""
-    paths = [str(PACKAGE.parent), *filter(None, [environ.get("PYTHONPATH")])]
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"from {__name__} import _main; _main({private!r})"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**environ, "PYTHONPATH": pathsep.join(paths)},
-    )
-    with process:
-        while process.poll() is None:
-            if not _wanted():
-                process.kill()
-            try:
-                process.wait(_POLL)
-            except subprocess.TimeoutExpired:
-                continue
+    answer: Outcome = run_apart(function, moved, _wanted)
+    return answer
 
 
 def _wanted() -> bool:
@@ -200,18 +168,3 @@ def _wanted() -> bool:
     task = worker.state.tasks.get(worker.get_current_task())
     ending = worker.status.name in ("closing", "closing_gracefully", "closed", "failed")
     return task is not None and task.state != "cancelled" and not ending
-
-
-def _main(private: str) -> None:
-    """Be the process: work through the task in ``private`` and end when the worker closes its pipe."""
-    prepare(private)
-    Thread(target=_follow_worker, args=(private,), daemon=True).start()
-    function, task = pickle.loads((Path(private) / "task").read_bytes())
-    part = Path(private) / "part"
-    part.write_bytes(pickle.dumps(function(task)))
-    part.replace(Path(private) / "outcome")
-
-
-def _follow_worker(private: str) -> None:
-    sys.stdin.buffer.read()
-    vanish(private)

@@ -1,13 +1,17 @@
-"""Compiled kernels: said once where they are made, and made ahead by ``python -m relparallel warm``."""
+"""Compiled kernels: said once when made, made ahead by ``python -m relparallel warm``, dropped when old."""
 
+import ast
 import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
+
+from .pins import PACKAGE
 
 NOTICE = "relparallel: compiling kernels, once (about 15 s); `python -m relparallel warm` does it ahead"
 
@@ -62,6 +66,40 @@ def _listen() -> None:
 
 def _is_ours(event: Any) -> bool:
     return str(event.data["dispatcher"].py_func.__module__).startswith("relparallel.")
+
+
+def drop_outdated(package: Path = PACKAGE) -> list[Path]:
+    """Remove kept kernels that are older than a module they use, and return them.
+
+    numba compares a kernel with its own file alone, but what it calls elsewhere was compiled into it.
+    """
+    texts = {path: path.read_text("utf-8") for path in package.rglob("*.py")}
+    with_kernels = {path: text for path, text in texts.items() if "numba" in text}
+    used = {path: _imported(path, text, package) & set(texts) for path, text in with_kernels.items()}
+
+    def newest(path: Path) -> float:
+        return max([path.stat().st_mtime, *map(newest, used.get(path, ()))])
+
+    changed = {path: newest(path) for path in with_kernels}
+    kept = {data: data.parents[1] / f"{data.name.partition('.')[0]}.py" for data in package.rglob("*.nbc")}
+    outdated = [data for data, path in kept.items() if data.stat().st_mtime < changed.get(path, 0.0)]
+    for data in outdated:
+        data.unlink()
+        data.with_suffix("").with_suffix(".nbi").unlink(
+            missing_ok=True
+        )  # the index of a kernel and its types
+    return outdated
+
+
+def _imported(path: Path, text: str, package: Path) -> set[Path]:
+    """Where the modules would lie from which a file of the package imports."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            top = path.parents[node.level - 1] if node.level else package.parent
+            base = top.joinpath(*(node.module or "").split("."))
+            found |= {base.with_suffix(".py"), *(base / f"{alias.name}.py" for alias in node.names)}
+    return found
 
 
 def warm(stream: TextIO | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Executing notebooks in workers, and surviving workers that die.
+"""Executing notebooks in workers.
 
 A `Task` goes to a worker and an `Outcome` comes back, both plain bytes and numbers, so that any
 `concurrent.futures.Executor` can carry them. A worker writes nothing but a temporary folder of its own.
@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .pins import environment, pins
-from .processes import DIED, PREFIX, end_children, local_pool
+from .pins import PACKAGE, environment, pins
+from .processes import PREFIX, end_children, local_pool
 
 Pool = Callable[[int], AbstractContextManager[Executor]]
 _LONGEST_SOCKET_FOLDER = 90  # a Unix socket's path has at most 104 characters
@@ -52,6 +52,7 @@ class Outcome:
 
     notebook: bytes = b""
     figures: dict[str, bytes] = field(default_factory=dict)
+    read: tuple[str, ...] = ()  # paths from the top of the checkout; a listed folder ends in "/"
     failure: Failure | None = None
     seconds: float = 0.0
 
@@ -64,11 +65,31 @@ def execute(task: Task) -> Outcome:
         figures = folder / "figures"
         figures.mkdir()
         (folder / "in.ipynb").write_bytes(task.raw)
+        _begin_by_noting(folder)
         with environment(pins(folder)), _stderr_in(folder / "log"):
             failure = _run(task, folder)
         written = (folder / "out.ipynb").read_bytes() if (folder / "out.ipynb").exists() else b""
         drawn = {p.relative_to(figures).as_posix(): p.read_bytes() for p in figures.rglob("*") if p.is_file()}
-    return Outcome(notebook=written, figures=drawn, failure=failure, seconds=time.monotonic() - start)
+        read = _noted(folder, [Path(task.folder).parent, PACKAGE.parent])
+    seconds = time.monotonic() - start
+    return Outcome(notebook=written, figures=drawn, read=read, failure=failure, seconds=seconds)
+
+
+def _begin_by_noting(folder: Path) -> None:
+    """Have the kernel that will live in ``folder`` note what it reads, from before the first cell."""
+    startup = folder / "ipythondir" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    noting = Path(__file__).with_name("noting.py").read_text("utf-8")
+    text = f"{noting}\nnote(shell, {str(folder / 'read')!r})\n"
+    (startup / "note.py").write_text(f"exec({text!r}, {{'shell': get_ipython()}})\n", "utf-8")
+
+
+def _noted(folder: Path, tops: list[Path]) -> tuple[str, ...]:
+    """Return what the kernel noted, as paths from the top of the checkout."""
+    notes = (folder / "read").read_text("utf-8").splitlines() if (folder / "read").exists() else []
+    starts = tuple(f"{top.resolve().as_posix()}/" for top in tops)
+    inside = (note.replace(os.sep, "/") for note in notes)
+    return tuple(sorted({note[len(s) :] for note in inside for s in starts if note.startswith(s)}))
 
 
 def _run(task: Task, folder: Path) -> Failure | None:
@@ -183,47 +204,23 @@ def _at_most(seconds: float) -> Iterator[threading.Event]:
 def outcomes(
     tasks: Iterable[Task], workers: int, pool: Pool | None, started: Callable[[str], None]
 ) -> Generator[tuple[str, Outcome], None, None]:
-    """Yield the name and outcome of every task as it ends, and say when one starts.
-
-    When a worker dies, an executor tells only that one did. What ran then is run again, last and one at a
-    time: the one that breaks a pool of its own is to blame.
-    """
-    pool = pool or local_pool
-    queue, suspects = deque(tasks), list[Task]()
-    while queue:
-        with pool(workers) as executor:
-            suspects += yield from _drained(queue, executor, workers, started)
-    for task in suspects:
-        with pool(1) as executor:
-            broken = yield from _drained(deque([task]), executor, 1, started)
-        if broken:
-            yield task.name, Outcome(failure=Failure(error=DIED))
-
-
-def _drained(
-    queue: deque[Task], executor: Executor, workers: int, started: Callable[[str], None]
-) -> Generator[tuple[str, Outcome], None, list[Task]]:
-    """Yield tasks of the queue as they end; return those that ran when the executor broke."""
-    running: dict[Future[Outcome], Task] = {}
-    try:
+    """Yield the name and outcome of every task as it ends, and say when one starts."""
+    queue, running = deque(tasks), dict[Future[Outcome], Task]()
+    with (pool or local_pool)(workers) as executor:
         while queue or running:
             while queue and len(running) < workers:
                 running[executor.submit(execute, queue[0])] = queue[0]
                 started(queue.popleft().name)
             for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
-                outcome = _outcome(future)
-                yield running.pop(future).name, outcome
-    except BrokenExecutor:
-        pass
-    return list(running.values())
+                yield running.pop(future).name, _outcome(future)
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:
-    """Return what came of a task; a cluster that gives one up goes on with the others."""
+    """Return what came of a task; whoever gives one up goes on with the others."""
     try:
         return future.result()
-    except BrokenExecutor:
-        raise
+    except BrokenExecutor as error:
+        return Outcome(failure=Failure(error=str(error)))
     except Exception as error:
         told = f"{type(error).__name__}: {error}".removesuffix(": ")
         return Outcome(failure=Failure(error=f"the cluster lost it ({told})"))

@@ -5,6 +5,7 @@ Only the standard library is imported here: the check "is anything stale?" must 
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -19,6 +20,7 @@ LANGUAGE = {
     "nbconvert_exporter": "python",
     "pygments_lexer": "ipython3",
 }
+RECORD = "relparallel"  # key of the record of a run in a notebook's metadata
 PARAMETERS_TAG, INJECTED_TAG = "parameters", "injected-parameters"
 _VOLATILE_NOTEBOOK = ("papermill", "widgets")
 _VOLATILE_CELL = ("papermill", "execution")
@@ -78,7 +80,7 @@ def code_digest(content: dict[str, Any]) -> str:
     return _digest([(joined(cell["source"]), tags(cell)) for cell in _code_cells(content)])
 
 
-def outputs_digest(content: dict[str, Any]) -> str:
+def outputs_digest(content: Mapping[str, Any]) -> str:
     """Return the digest of what the execution left: outputs and counts of the code cells, in order."""
     cells = [_normal_cell(cell) for cell in _code_cells(content)]
     return _digest([(cell.get("execution_count"), cell.get("outputs")) for cell in cells])
@@ -110,7 +112,7 @@ def moved_beside_figures(content: dict[str, Any]) -> dict[str, Any]:
     return content | {"cells": [moved(cell) for cell in content["cells"]]}
 
 
-def _code_cells(content: dict[str, Any]) -> list[dict[str, Any]]:
+def _code_cells(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [cell for cell in content["cells"] if cell["cell_type"] == "code"]
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+PACKAGE = Path(__file__).resolve().parents[1]
 FIGURES_VARIABLE = "RELPARALLEL_FIGURES"
 
 

@@ -1,113 +1,108 @@
-"""Worker processes on this machine, and the end of every process that a run started.
+"""A process of its own for every notebook, and the end of every process that a run started.
 
-A run may be killed at any moment, and so may a worker or a kernel; none of the others may stay behind.
+A run may be killed at any moment, and so may the process of a notebook or a kernel; none of the others may
+stay behind. What a process answers goes through a file: half an answer is none.
 """
 
 import logging
-import multiprocessing
 import os
 import pickle
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import partial
-from importlib.util import find_spec
-from multiprocessing.connection import wait
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 
-from .pins import FIGURES_VARIABLE
+from .pins import FIGURES_VARIABLE, PACKAGE
 
 PREFIX = "relparallel-"
-DIED = "its worker process died (out of memory, or killed)"
+_POLL = 0.2  # s between two looks at whether an answer is still wanted
+
+
+class _Local(Executor):
+    """Threads, each of which waits for a process."""
+
+    def __init__(self, threads: Executor, wanted: Callable[[], bool]) -> None:
+        self.threads, self.wanted = threads, wanted
+
+    def submit(self, function: Callable[..., Any], argument: Any, /) -> Future[Any]:  # type: ignore[override]
+        """Call a function in a process of its own."""
+        return self.threads.submit(run_apart, function, argument, self.wanted)
 
 
 @contextmanager
 def local_pool(workers: int) -> Iterator[Executor]:
-    """Give a pool of worker processes on this machine that leaves no process and no file behind.
+    """Give an executor of processes on this machine that leaves no process and no file behind."""
+    over = Event()
+    threads = ThreadPoolExecutor(workers)
+    try:
+        yield _Local(threads, lambda: not over.is_set())
+    finally:
+        over.set()
+        threads.shutdown(wait=True, cancel_futures=True)
 
-    The workers watch this process: when it is killed, they end their kernels and themselves.
+
+def run_apart(function: Callable[[Any], Any], argument: Any, wanted: Callable[[], bool]) -> Any:
+    """Return what a process of its own answers; end it, and its kernels, when nobody wants the answer.
+
+    Raises
+    ------
+    BrokenExecutor
+        The process ended without an answer.
     """
     with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as private:
-        context = multiprocessing.get_context("spawn")
-        others = multiprocessing.active_children()
-        pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(private,))
+        (Path(private) / "call").write_bytes(pickle.dumps((function, argument)))
         try:
-            yield _ByFile(pool)
-        except BaseException:
-            for process in multiprocessing.active_children():
-                if process not in others:
-                    process.kill()
-            raise
+            _supervise(private, wanted)
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-            end_kernels_of(private)
+            _end_kernels_of(private)
+        answer = Path(private) / "answer"
+        if not answer.exists():
+            raise BrokenExecutor("its worker process died (out of memory, or killed)")
+        return pickle.loads(answer.read_bytes())
 
 
-class _ByFile(Executor):
-    """Has workers leave their results in files, and send only the name.
-
-    A pool waits forever for the rest of a result when its sender is killed halfway; a name goes in one piece.
-    """
-
-    def __init__(self, pool: Executor) -> None:
-        self.pool = pool
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:  # type: ignore[override]
-        """Send a call to a worker; its future has the result itself."""
-        result: Future[Any] = Future()
-        self.pool.submit(_to_file, function, *arguments).add_done_callback(partial(_from_file, result))
-        return result
-
-
-def _to_file(function: Callable[..., Any], *arguments: Any) -> Path:
-    """Leave what a call returns in a file of the worker's folder."""
-    result = function(*arguments)
-    with tempfile.NamedTemporaryFile(suffix=".result", delete=False) as file:
-        pickle.dump(result, file, pickle.HIGHEST_PROTOCOL)
-    return Path(file.name)
+def _supervise(private: str, wanted: Callable[[], bool]) -> None:
+    """Run the process to its end, or end it."""
+    paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"from {__name__} import _main; _main({private!r})"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    with process:
+        while process.poll() is None:
+            if not wanted():
+                process.kill()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_POLL)
 
 
-def _from_file(result: Future[Any], left: Future[Path]) -> None:
-    """Pass on what a worker left, or its failure."""
-    try:
-        content = left.result().read_bytes()
-        left.result().unlink()
-        result.set_result(pickle.loads(content))
-    except BaseException as error:
-        result.set_exception(error)
-
-
-def _start_worker(private: str) -> None:
-    """Prepare a worker of the pool, which follows its parent to death."""
-    prepare(private)
-    threading.Thread(target=_follow_parent, args=(private,), daemon=True).start()
-
-
-def prepare(private: str) -> None:
-    """Prepare a process that executes notebooks: it keeps its files together and says nothing."""
+def _main(private: str) -> None:
+    """Be the process: keep its files together, say nothing, and end with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tempfile.tempdir = private
     logging.disable()
-    if find_spec("matplotlib"):  # builds the font list once, where its notice lands in no notebook
-        import matplotlib.font_manager  # noqa: F401
+    Thread(target=_follow_parent, args=(private,), daemon=True).start()
+    function, argument = pickle.loads((Path(private) / "call").read_bytes())
+    part = Path(private) / "part"
+    part.write_bytes(pickle.dumps(function(argument)))
+    part.replace(Path(private) / "answer")
 
 
 def _follow_parent(private: str) -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        vanish(private)
-
-
-def vanish(private: str) -> None:
-    """End this process and its kernels at once, and remove its files."""
+    """End this process, its kernels and its files when the parent is gone, however it ended."""
+    sys.stdin.buffer.read()
     end_children()
     shutil.rmtree(private, ignore_errors=True)
     os._exit(1)
@@ -119,8 +114,8 @@ def end_children() -> None:
         _kill(child)
 
 
-def end_kernels_of(private: str) -> None:
-    """Kill kernels that outlived their worker; they are known by the folder in their environment."""
+def _end_kernels_of(private: str) -> None:
+    """Kill kernels that outlived their process; they are known by the folder in their environment."""
     for process in psutil.process_iter(["environ"]):
         if ((process.info["environ"] or {}).get(FIGURES_VARIABLE) or "").startswith(private):
             _kill(process)

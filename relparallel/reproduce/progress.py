@@ -1,4 +1,4 @@
-"""What a person sees while notebooks run: a live table on a terminal, lines elsewhere."""
+"""What a person sees while notebooks run: a live table on a terminal, else a line for each."""
 
 from collections.abc import Mapping
 from time import monotonic
@@ -8,16 +8,21 @@ _LONGEST = 60  # part of a problem that a row shows
 
 
 class Progress:
-    """A row with a clock for every notebook that runs or has run; without a terminal, a line at either end.
+    """A row with a clock for every notebook that runs or has run; without a terminal, a line at its end.
 
-    Given are the seconds that each notebook took the last time, and how many need no run.
+    Given are the seconds that each notebook took the last time, how many need no run, how many run at once.
     """
 
-    def __init__(self, stream: TextIO, expected: Mapping[str, float | None], current: int = 0) -> None:
+    def __init__(
+        self, stream: TextIO, expected: Mapping[str, float | None], current: int = 0, workers: int = 1
+    ) -> None:
         from rich import progress
         from rich.console import Console
 
         self.stream, self.total, self.current = stream, len(expected), current
+        known = [seconds for seconds in expected.values() if seconds]
+        minutes = max([sum(known) / workers, *known], default=0.0) / 60
+        self.length = f"about {minutes:.0f} min" if minutes >= 1 else "about a minute or less"
         self.since: dict[str, float] = {}
         self.over: dict[str, str] = {}
         columns = (
@@ -39,7 +44,8 @@ class Progress:
 
     def __enter__(self) -> Self:
         self.rows.start()
-        self._line(f"{self.total} notebooks to run, {self.current} up to date")
+        told = f"{self.total} notebooks to run, {self.current} up to date, {self.length}"
+        self.rows.console.print(told, highlight=False)
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -50,7 +56,6 @@ class Progress:
         self.since[name] = monotonic()
         self.rows.start_task(self.row[name])
         self.rows.update(self.row[name], visible=True)
-        self._line(f"        {name} runs")
 
     def ended(self, name: str, problem: str) -> None:
         """Say that a notebook is done (no problem) or has failed."""
@@ -58,11 +63,9 @@ class Progress:
         self.rows.update(self.row[name], completed=1, note=problem[:_LONGEST] or "done")
         self.rows.update(self.sum, advance=1, note=self._counts())
         seconds = monotonic() - self.since[name]
-        self._line(f"[{len(self.over)}/{self.total}] {name} {problem or 'done'} ({seconds:.1f} s)")
-
-    def _line(self, text: str) -> None:
+        line = f"[{len(self.over)}/{self.total}] {name} {problem or 'done'} ({seconds:.1f} s)"
         if self.rows.disable:
-            self.stream.write(f"{text}\n")
+            self.stream.write(f"{line}\n")
             self.stream.flush()
 
     def _counts(self) -> str:

@@ -1,37 +1,44 @@
-"""Where results go, and what a run leaves beside them so that the next one does only what is needed.
+"""Where results go, and what a run leaves with them so that the next one does only what is needed.
 
-Everything here lies in the ignored folder ``.relparallel/`` of the checkout: one small JSON file per notebook
-(the digest of its inputs and of what it left), the lock that keeps a second runner out, files being written,
-and notebooks that failed. A fresh clone has none of it and so executes everything. Standard library only.
+The record of a run lies in the metadata of its notebook, where every clone has it: which modules and data the
+kernel read, the digests of those, of the code and of the results. The ignored folder ``.relparallel/`` of the
+checkout holds what is this machine's alone: which records were made here and how long that took, the lock
+that keeps a second runner out, files being written, and notebooks that failed. Standard library only.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .notebook import (
+    RECORD,
     Notebook,
     NotebookError,
     code_digest,
     moved_beside_figures,
     normal_form,
     outputs_digest,
+    read,
     sha256,
 )
+from .pins import PACKAGE
 
 if TYPE_CHECKING:
     from .execute import Outcome
 
-PACKAGE = Path(__file__).resolve().parents[1]
-_SOURCES = ("relparallel/**/*.py", "data/**/*", "requirements.lock")
+_SOURCES = ("relparallel/**/*.py*", "data/**/*", "requirements.lock")
+_ALWAYS = ("requirements.lock", "relparallel/reproduce/pins.py")  # what every result depends on
+_USED, _RUNNER = ("relparallel/", "data/"), "relparallel/reproduce"  # what a notebook reads, and what runs it
+_VERSION = 1  # of the record
 
 
 def checkout_of_package() -> Path | None:
@@ -50,12 +57,28 @@ class RunnerBusyError(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """What the last successful run of one notebook was made from and what it left."""
+    """What the last run of one notebook was made from and what it left."""
 
-    inputs: str
-    outputs: str
-    figures: dict[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
+    code: str  # digest of its name and its code cells
+    sources: str  # digest of the files that its kernel read
+    results: str  # digest of its outputs and its figures
+    figures: list[str]
+    read: dict[str, str]  # names by folder; ``*`` for the names of all files there
+    version: int = _VERSION
+
+    @classmethod
+    def of(cls, notebook: Notebook) -> Record | None:
+        """Return the record in a notebook's metadata, or None when there is none of this version."""
+        try:
+            record = cls(**notebook.content["metadata"][RECORD])
+            whole = all(isinstance(name, str) for name in [*record.read.values(), *record.figures])
+        except (KeyError, TypeError, AttributeError):
+            return None
+        return record if whole and record.version == _VERSION else None
+
+    def digest(self) -> str:
+        """Return the digest of the record itself."""
+        return sha256(json.dumps(asdict(self), sort_keys=True).encode())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +86,7 @@ class Project:
     """A checkout: where its notebooks, figures, sources and records lie."""
 
     root: Path
-    sources: str = ""  # digest of what every notebook depends on, while the checkout is locked for a run
+    sources: Mapping[str, str] = field(default_factory=dict)  # digests by path, as a run has found them
 
     @property
     def notebooks(self) -> Path:
@@ -90,75 +113,84 @@ class Project:
         """Where notebooks that failed are kept for inspection."""
         return self.state / "failed"
 
+    def hashed(self, patterns: Iterable[str] = _SOURCES) -> dict[str, str]:
+        """Return the digests of the files that results depend on, by their paths from the top."""
+        files = {path for pattern in patterns for path in self.root.glob(pattern) if path.is_file()}
+        return {path.relative_to(self.root).as_posix(): sha256(path.read_bytes()) for path in sorted(files)}
+
     def sources_digest(self) -> str:
-        """Return the digest of what every notebook depends on: package, data and tested versions."""
-        found = (path for pattern in _SOURCES for path in self.root.glob(pattern))
-        files = sorted(path for path in found if path.is_file())
-        lines = (f"{p.relative_to(self.root).as_posix()} {sha256(p.read_bytes())}\n" for p in files)
-        return sha256("".join(lines).encode())
-
-    def inputs_digest(self, notebook: Notebook) -> str:
-        """Return the digest of everything the notebook's result depends on."""
-        return sha256(f"{self.sources} {code_digest(notebook.content)}".encode())
-
-    def record(self, name: str) -> Record | None:
-        """Return the record of a notebook, or None when there is none that can be read."""
-        try:
-            return Record(**json.loads(self._record_path(name).read_bytes()))
-        except (OSError, ValueError, TypeError):
-            return None
-
-    def keep(self, name: str, record: Record) -> None:
-        """Store the record of a notebook."""
-        text = json.dumps(asdict(record), indent=1, sort_keys=True) + "\n"
-        replace_file(self._record_path(name), text.encode(), self.staging)
+        """Return the digest of package, data and tested versions together."""
+        return sha256(json.dumps(self.hashed()).encode())
 
     def expected(self, name: str) -> float | None:
-        """Return how long the notebook took the last time [s]."""
-        record = self.record(name)
-        return record.seconds if record else None
+        """Return how long the notebook took the last time, here or where it was measured [s]."""
+        if seconds := self._local(name).get("seconds"):
+            return float(seconds)
+        table = self.root / "data" / "benchmarks" / "notebooks.csv"
+        if not table.exists():
+            return None
+        with table.open(newline="", encoding="utf-8") as file:
+            return next(
+                (float(row["seconds"]) for row in csv.DictReader(file) if row["notebook"] == name), None
+            )
 
-    def is_current(self, notebook: Notebook) -> bool:
-        """Tell whether running the notebook again would change nothing."""
-        record = self.record(notebook.name)
-        return (
-            record is not None
-            and record.inputs == self.inputs_digest(notebook)
-            and record.outputs == outputs_digest(notebook.content)
-            and notebook.raw == normal_form(notebook.content)
-            and all((self.figures / name).is_file() for name in record.figures)
-            and all(sha256((self.figures / f).read_bytes()) == old for f, old in record.figures.items())
-        )
+    def reason(self, notebook: Notebook, elsewhere: bool = False) -> str:
+        """Say why running the notebook again might change something; empty when it would change nothing.
+
+        The record of a run on another machine counts only when runs ``elsewhere`` are trusted.
+        """
+        record = Record.of(notebook)
+        if record is None:
+            return "it has no record of a run"
+        if record.code != _code(notebook):
+            return "its code is not what was run"
+        if record.sources != _digest_of(record.read, self.sources):
+            return "a module or a data file that it read has changed"
+        if record.results != self._results(notebook.content, record.figures):
+            return "its outputs or figures are not what the run left"
+        if notebook.raw != normal_form(notebook.content):
+            return "it is not stored as the runner stores it"
+        if not elsewhere and self._local(notebook.name).get("record") != record.digest():
+            return "it was not run here"
+        return ""
 
     def store(self, notebook: Notebook, outcome: Outcome) -> None:
-        """Put figures, notebook and record in their places, each in one step and the record last.
+        """Put figures and notebook in their places, each in one step.
 
-        A kill on the way leaves a record that does not match, so that the next run begins again. A result
-        that a later edit has overtaken is refused.
+        A kill on the way leaves results that do not match the record, so that the next run begins again. A
+        result that a later edit has overtaken is refused.
         """
         if not notebook.path.exists() or notebook.path.read_bytes() != notebook.raw:
             raise NotebookError(
                 "the notebook was edited during the run: the edit is kept, the result dropped"
             )
-        if self.sources_digest() != self.sources:
-            raise NotebookError("the package or data changed during the run: the result was dropped")
-        content = json.loads(outcome.notebook)
-        for name in outcome.figures:  # two writers would replace it for ever
-            if other := self.writer_of(name, other_than=notebook.name):
-                raise NotebookError(f"figure {name} is also written by {other}; each needs a name of its own")
-        before = self.record(notebook.name)
+        read = _by_folder(outcome.read)
+        sources = _digest_of(read, self.sources)
+        if sources != _digest_of(read, self.hashed([*_ALWAYS, *_paths(read)])):
+            raise NotebookError("package or data changed during the run: the result was dropped")
+        content, before = json.loads(outcome.notebook), Record.of(notebook)
+        figures, drawn = sorted(outcome.figures), dict[str, str]()
+        if before is None or (before.code, before.figures) != (_code(notebook), figures):
+            drawn = self._drawn_by_others(notebook)
+        for name in drawn.keys() & outcome.figures.keys():  # two writers would replace it for ever
+            raise NotebookError(
+                f"figure {name} is also written by {drawn[name]}; each needs a name of its own"
+            )
         for name, data in outcome.figures.items():
             replace_file(self.figures / name, data, self.staging)
-        replace_file(notebook.path, normal_form(content), self.staging)
-        for name in set(before.figures if before else ()) - set(outcome.figures):
+        for name in {*(before.figures if before else ())} - {*figures, *drawn}:
             (self.figures / name).unlink(missing_ok=True)
         record = Record(
-            inputs=self.inputs_digest(notebook),
-            outputs=outputs_digest(content),
-            figures={name: sha256(data) for name, data in sorted(outcome.figures.items())},
-            seconds=round(outcome.seconds, 1),
+            code=_code(notebook),
+            sources=sources,
+            results=self._results(content, figures),
+            figures=figures,
+            read=read,
         )
-        self.keep(notebook.name, record)
+        content["metadata"][RECORD] = asdict(record)
+        replace_file(notebook.path, normal_form(content), self.staging)
+        local = json.dumps({"record": record.digest(), "seconds": round(outcome.seconds, 1)})
+        replace_file(self._local_path(notebook.name), local.encode(), self.staging)
         (self.failed / notebook.path.name).unlink(missing_ok=True)
 
     def keep_failed(self, notebook: Notebook, executed: bytes) -> Path:
@@ -167,14 +199,11 @@ class Project:
         replace_file(path, executed, self.staging)
         return path
 
-    def writer_of(self, figure: str, other_than: str) -> str | None:
-        """Return the name of another notebook of this checkout that is recorded to write ``figure``."""
-        for path in sorted(self._record_path("x").parent.glob("*.json")):
-            record = self.record(path.stem)
-            exists = (self.notebooks / f"{path.stem}.ipynb").exists()
-            if path.stem != other_than and exists and record is not None and figure in record.figures:
-                return path.stem
-        return None
+    def _drawn_by_others(self, notebook: Notebook) -> dict[str, str]:
+        """Return which other notebook of this checkout is recorded to draw a figure, by the figure's name."""
+        others = [read(path) for path in sorted(self.notebooks.glob("*.ipynb")) if path != notebook.path]
+        records = [(other.name, Record.of(other)) for other in others]
+        return {figure: name for name, record in records if record for figure in record.figures}
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -193,8 +222,50 @@ class Project:
             shutil.rmtree(self.staging, ignore_errors=True)
             yield
 
-    def _record_path(self, name: str) -> Path:
+    def _results(self, content: Mapping[str, Any], figures: Iterable[str]) -> str:
+        """Return the digest of outputs and of the figures as they lie in their places."""
+        paths = [self.figures / name for name in figures]
+        drawn = [sha256(path.read_bytes()) if path.is_file() else "missing" for path in paths]
+        return sha256(" ".join([outputs_digest(content), *drawn]).encode())
+
+    def _local_path(self, name: str) -> Path:
         return self.state / "records" / f"{name}.json"
+
+    def _local(self, name: str) -> dict[str, Any]:
+        """Return what this machine knows of the last run of a notebook."""
+        try:
+            return dict(json.loads(self._local_path(name).read_bytes()))
+        except (OSError, ValueError, TypeError):
+            return {}
+
+
+def _code(notebook: Notebook) -> str:
+    """Return the digest of a notebook's name and code: a copy under another name was never run."""
+    return sha256(f"{notebook.name} {code_digest(notebook.content)}".encode())
+
+
+def _by_folder(paths: Iterable[str]) -> dict[str, str]:
+    """Return names by folder, of the package without its runner and of the data."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        if path.startswith(_USED) and "__pycache__" not in path and not path.startswith(_RUNNER):
+            folder, _, name = path.rpartition("/")
+            found.setdefault(folder, []).append(name or "*")
+    return {folder: " ".join(names) for folder, names in found.items()}
+
+
+def _paths(read: Mapping[str, str]) -> list[str]:
+    return [f"{folder}/{name}" for folder, names in read.items() for name in names.split()]
+
+
+def _digest_of(read: Mapping[str, str], files: Mapping[str, str]) -> str:
+    """Return the digest of what was read as it is now, and of the names of all files where ``*`` stands."""
+    lines = []
+    for path in [*_ALWAYS, *_paths(read)]:
+        folder, _, name = path.rpartition("/")
+        names = [file for file in files if file.rpartition("/")[0] == folder] if name == "*" else []
+        lines.append(" ".join([path, files.get(path, "missing"), *names]))
+    return sha256("\n".join(lines).encode())
 
 
 def replace_file(path: Path, data: bytes, staging: Path) -> None:
@@ -229,9 +300,9 @@ class Elsewhere:
 
     folder: Path
 
-    def is_current(self, notebook: Notebook) -> bool:
-        """Return False: what lies there may come from other parameters."""
-        return False
+    def reason(self, notebook: Notebook, elsewhere: bool = False) -> str:
+        """Say why everything runs: what lies there may come from other parameters."""
+        return "it is written to a folder of its own"
 
     def expected(self, name: str) -> float | None:
         """Return None: nothing is recorded."""
@@ -259,7 +330,7 @@ def opened(project: Project, output_dir: Path | None) -> Iterator[Project | Else
     """Give the store for ``output_dir``, or for the checkout itself, which is locked meanwhile."""
     if output_dir is None:
         with project.locked():
-            yield replace(project, sources=project.sources_digest())
+            yield replace(project, sources=project.hashed())
     elif output_dir.resolve() in (project.root, project.notebooks, project.figures):
         raise NotebookError(f"output_dir must lie apart from the repository's own results, got {output_dir}")
     else:

@@ -27,21 +27,28 @@ _MOST_LINES = 15  # of a failing cell's source in the report
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """What came of a run: notebooks that needed none, that ran, and that failed, with the reason."""
+    """What came of a run: notebooks that needed none, that ran, that failed or would run, with the reason."""
 
     current: tuple[str, ...] = ()
+    stale: dict[str, str] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
-        """0 when nothing failed, otherwise 1."""
-        return 1 if self.failed else 0
+        """0 when nothing failed and nothing is stale, otherwise 1."""
+        return 1 if self.failed or self.stale else 0
 
     def summary(self, seconds: float) -> str:
         """Return the report as lines: every failure in full, then the counts."""
         lines = [f"\n{name} {problem}\n" for name, problem in self.failed.items()]
-        counts = {"executed": self.done, "up to date": self.current, "failed": self.failed}
+        lines += [f"{name} is stale: {reason}\n" for name, reason in self.stale.items()]
+        counts = {
+            "executed": self.done,
+            "up to date": self.current,
+            "stale": self.stale,
+            "failed": self.failed,
+        }
         parts = [f"{len(names)} {kind}" for kind, names in counts.items() if names]
         return "".join([*lines, f"notebooks: {', '.join(parts)} ({seconds:.1f} s)\n"])
 
@@ -52,6 +59,8 @@ def run_figures(
     root: Path | None = None,
     jobs: int | None = None,
     force: bool = False,
+    stale: bool = False,
+    dry_run: bool = False,
     quick: bool = False,
     parameters: Mapping[str, str] | None = None,
     output_dir: Path | None = None,
@@ -61,17 +70,20 @@ def run_figures(
     executor: str | None = None,
     stream: TextIO | None = None,
 ) -> Report:
-    """Execute every stale notebook, given as number, name or path, and regenerate its figures and the paper.
+    """Execute every notebook that is not current, by number, name or path, and regenerate its figures.
 
     Default are all notebooks of the checkout ``root`` that holds this package, else of the current folder;
     as many ``jobs`` as there are processors, at most 8, or threads of the cluster. ``force`` runs also what
-    is current. ``parameters``, written as on the command line, and ``quick`` need an ``output_dir``. Longest
-    times are in seconds, for a cell and for a notebook. ``pool`` gives, for a number of workers, a context
-    manager of the executor; ``executor`` is the address of a dask scheduler; else processes here execute.
+    is current, ``stale`` only what the record in the notebook does not show to be current, wherever it was
+    run; ``dry_run`` runs nothing and tells what would run, and why. ``parameters``, written as on the
+    command line, and ``quick`` need an ``output_dir``. Longest times are in seconds, for a cell and for a
+    notebook. ``pool`` gives, for a number of workers, a context manager of the executor; ``executor`` is the
+    address of a dask scheduler; else processes here execute.
 
-    A notebook is current when its code, the package's sources, the data and the tested versions are those
-    of its last run, and notebook and figures are as that run left them. A result takes its place in one
-    step per file; results that an edit has overtaken are dropped; a failed notebook stops no other.
+    A notebook is current when it was run here, its code, the modules and data that its kernel read and the
+    tested versions are those of that run, and notebook and figures are as that run left them. A result takes
+    its place in one step per file; results that an edit has overtaken are dropped; a failed notebook stops
+    no other.
     """
     start, stream = time.monotonic(), sys.stdout if stream is None else stream
     given = dict(parameters or {}) | ({"quick": "True"} if quick else {})
@@ -82,21 +94,26 @@ def run_figures(
     notebooks = _selected(project, names)
     values = {notebook.name: checked(notebook, given) for notebook in notebooks}
     with opened(project, output_dir) as store:
-        stale = [n for n in notebooks if force or not store.is_current(n)]
-        report = Report(current=tuple(n.name for n in notebooks if n not in stale))
-        if stale:
+        reasons = {n.name: "it is to run in any case" if force else store.reason(n, stale) for n in notebooks}
+        chosen = [n for n in notebooks if reasons[n.name]]
+        report = Report(current=tuple(n.name for n in notebooks if not reasons[n.name]))
+        if dry_run:
+            report.stale.update((n.name, reasons[n.name]) for n in chosen)
+        elif chosen:
+            from .compiling import drop_outdated
             from .execute import Task, outcomes
 
-            longest_first = sorted(stale, key=lambda n: -(store.expected(n.name) or float("inf")))
+            drop_outdated()
+            longest_first = sorted(chosen, key=lambda n: -(store.expected(n.name) or float("inf")))
             limits = {"cell_timeout": float(cell_timeout), "timeout": float(timeout)}
             tasks = [
                 Task(name=n.name, raw=n.raw, folder=str(n.path.parent), parameters=values[n.name], **limits)
                 for n in longest_first
             ]
-            with _workers(executor, pool, project) as (chosen, most):
+            with _workers(executor, pool, project) as (found, most):
                 workers = min(jobs or most, len(tasks))
-                _run(partial(outcomes, tasks, workers, chosen), stale, store, report, stream)
-        if output_dir is None:
+                _run(partial(outcomes, tasks, workers, found), chosen, workers, store, report, stream)
+        if output_dir is None and not dry_run:
             write_paper(project, _selected(project, ()))
     stream.write(report.summary(time.monotonic() - start))
     return report
@@ -150,13 +167,14 @@ def _named(name: str, paths: list[Path]) -> list[Path]:
 def _run(
     run: Callable[[Callable[[str], None]], Generator[tuple[str, Outcome], None, None]],
     notebooks: Sequence[Notebook],
+    workers: int,
     store: Project | Elsewhere,
     report: Report,
     stream: TextIO,
 ) -> None:
     """Start the run, show it, and settle each notebook as it ends."""
     by_name = {notebook.name: notebook for notebook in notebooks}
-    shown = Progress(stream, {n: store.expected(n) for n in by_name}, len(report.current))
+    shown = Progress(stream, {n: store.expected(n) for n in by_name}, len(report.current), workers)
     with shown, closing(run(shown.started)) as ended:
         for name, outcome in ended:
             problem = _settle(store, by_name[name], outcome)

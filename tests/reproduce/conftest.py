@@ -3,7 +3,7 @@
 import io
 import json
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 import psutil
@@ -11,7 +11,6 @@ import pytest
 
 from relparallel.reproduce import run_figures
 from relparallel.reproduce.execute import Outcome
-from relparallel.reproduce.processes import local_pool
 
 
 class Toy:
@@ -70,6 +69,7 @@ class Pretend(Executor):
     def __init__(self, answer: str = "42") -> None:
         self.answer, self.ran = answer, []
         self.figures, self.meanwhile = None, lambda task: None
+        self.read = {}  # by notebook, besides the data
 
     def submit(self, function, task):
         self.ran.append(task.name)
@@ -80,7 +80,9 @@ class Pretend(Executor):
             cell["outputs"] = [{"name": "stdout", "output_type": "stream", "text": [self.answer]}]
         drawn = {f"{task.name}.svg": self.answer.encode()} if self.figures is None else self.figures
         future: Future = Future()
-        future.set_result(Outcome(notebook=json.dumps(content).encode(), figures=drawn, seconds=0.5))
+        read = ("data/facts.csv", *self.read.get(task.name, ("relparallel/module.py",)))
+        answer = {"notebook": json.dumps(content).encode(), "figures": drawn, "read": read, "seconds": 0.5}
+        future.set_result(Outcome(**answer))
         return future
 
     def pool(self, workers: int):
@@ -95,15 +97,3 @@ def toy(tmp_path):
 @pytest.fixture
 def pretend():
     return Pretend()
-
-
-@pytest.fixture(scope="session")
-def shared_pool():
-    """Two real workers for many runs: starting one takes longer than a tiny notebook."""
-    with local_pool(2) as executor:
-
-        @contextmanager
-        def pool(workers):
-            yield executor
-
-        yield pool

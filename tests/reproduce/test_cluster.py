@@ -43,7 +43,7 @@ def gone(toy) -> bool:
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_changes_no_byte(toy, dask_cluster, shared_pool):
+def test_a_worker_that_is_killed_changes_no_byte(toy, dask_cluster):
     for name in ("01_a", "02_b"):
         toy.write(name, FIGURE.replace("NAME", name), *([DEADLY_ONCE] if name == "02_b" else []))
     assert toy.run(executor=dask_cluster.scheduler_address).done == ["01_a", "02_b"]
@@ -51,7 +51,7 @@ def test_a_worker_that_is_killed_changes_no_byte(toy, dask_cluster, shared_pool)
     assert gone(toy)
     there = toy.results()
     assert len(there) == 4
-    assert toy.run(pool=shared_pool, force=True).exit_code == 0
+    assert toy.run(force=True).exit_code == 0
     assert toy.results() == there
 
 

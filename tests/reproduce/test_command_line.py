@@ -67,7 +67,7 @@ def test_options_reach_the_runner(monkeypatch, tmp_path):
         return Report
 
     monkeypatch.setattr(__main__, "run_figures", run)
-    line = "figures 42 21 --jobs 3 --executor tcp://a:1 --force --quick -p a=1 -p b=x=y"
+    line = "figures 42 21 --jobs 3 --executor tcp://a:1 --force --stale --dry-run --quick -p a=1 -p b=x=y"
     line += f" --output-dir {tmp_path} --root {tmp_path}"
     assert main(line.split()) == 1
     assert seen == {
@@ -75,6 +75,8 @@ def test_options_reach_the_runner(monkeypatch, tmp_path):
         "jobs": 3,
         "executor": "tcp://a:1",
         "force": True,
+        "stale": True,
+        "dry_run": True,
         "quick": True,
         "parameters": {"a": "1", "b": "x=y"},
         "output_dir": tmp_path,

@@ -36,24 +36,24 @@ def executed(path: Path) -> Outcome:
     return execute(task)
 
 
-def test_one_worker_or_two_give_the_same_bytes(toy, shared_pool):
+def test_one_worker_or_two_give_the_same_bytes(toy):
     for number in (1, 2):
         toy.write(f"0{number}_figure", FIGURE.format(value=number, name=number), STREAM)
-    assert toy.run(pool=shared_pool, jobs=2).exit_code == 0
+    assert toy.run(jobs=2).exit_code == 0
     first = toy.results()
     assert set(first) == {
         f"{f}" for n in "12" for f in (f"notebooks/0{n}_figure.ipynb", f"figures/{n}.svg", f"figures/{n}.pdf")
     }
-    assert toy.run(pool=shared_pool, jobs=1, force=True).done == ["01_figure", "02_figure"]
+    assert toy.run(jobs=1, force=True).done == ["01_figure", "02_figure"]
     assert toy.results() == first
-    assert toy.run(pool=shared_pool).done == []
+    assert toy.run().done == []
 
 
-def test_a_parameter_reaches_the_notebook(toy, shared_pool):
+def test_a_parameter_reaches_the_notebook(toy):
     out, cell = toy.root / "out", "hours = 24.0  # h\nsizes = (1, 2)\nname = 'ring'\nquick = False"
     toy.write("42_swept", "print(hours, sizes, name, quick)", parameters=cell)
     given = {"hours": "6", "sizes": "[4, 8, 16]", "name": '环 "a"'}
-    assert toy.run("42", pool=shared_pool, output_dir=out, quick=True, parameters=given).exit_code == 0
+    assert toy.run("42", output_dir=out, quick=True, parameters=given).exit_code == 0
     assert outputs(out / "42_swept.ipynb") == ['6.0 (4, 8, 16) 环 "a" True\n']
 
 
@@ -114,20 +114,20 @@ def test_every_failure_is_told_kept_and_stops_no_other(toy):
     assert toy.processes() == []
 
 
-def test_a_notebook_that_takes_too_long_is_ended_and_kept_until_it_succeeds(toy, shared_pool):
+def test_a_notebook_that_takes_too_long_is_ended_and_kept_until_it_succeeds(toy):
     path = toy.write("01_long", "import time\ntime.sleep(0.1)", "time.sleep(60)")
-    report = toy.run(pool=shared_pool, timeout=2.5)
+    report = toy.run(timeout=2.5)
     assert report.failed["01_long"].startswith("failed in code cell 3: the notebook took longer than 2.5 s")
     assert (toy.root / ".relparallel/failed/01_long.ipynb").exists()
     path.write_text(path.read_text().replace("sleep(60)", "sleep(0.1)"))
-    assert toy.run(pool=shared_pool).exit_code == 0
+    assert toy.run().exit_code == 0
     assert not (toy.root / ".relparallel/failed/01_long.ipynb").exists()
 
 
-def test_a_failure_elsewhere_is_kept_there(toy, shared_pool):
+def test_a_failure_elsewhere_is_kept_there(toy):
     toy.write("01_error", "1 / 0")
     before, out = toy.files(), toy.root / "out"
-    report = toy.run(pool=shared_pool, output_dir=out)
+    report = toy.run(output_dir=out)
     assert "ZeroDivisionError" in report.failed["01_error"]
     assert {p.name for p in out.iterdir()} == {"01_error.failed.ipynb"}
     assert {n: b for n, b in toy.files().items() if not n.startswith("out/")} == before

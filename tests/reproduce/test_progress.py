@@ -36,12 +36,25 @@ def test_lines_tell_what_runs_and_how_it_ended(clock):
         clock["now"] += 1.0
         progress.ended("41_first", "")
     assert stream.getvalue().splitlines() == [
-        "2 notebooks to run, 5 up to date",
-        "        41_first runs",
-        "        42_second runs",
+        "2 notebooks to run, 5 up to date, about a minute or less",
         "[1/2] 42_second failed in code cell 3: ValueError: x (2.5 s)",
         "[2/2] 41_first done (3.5 s)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("expected", "workers", "told"),
+    [
+        ({"a": 300.0, "b": 120.0}, 1, "about 7 min"),
+        ({"a": 300.0, "b": 120.0}, 2, "about 5 min"),
+        ({"a": 20.0, "b": None}, 2, "about a minute or less"),
+    ],
+)
+def test_it_begins_with_how_long_it_will_take(expected, workers, told):
+    """The sum over what runs at a time, and no less than the longest."""
+    stream = io.StringIO()
+    with Progress(stream, expected, 0, workers):
+        assert stream.getvalue() == f"2 notebooks to run, 0 up to date, {told}\n"
 
 
 def test_the_table_tells_what_runs_and_is_over(clock):

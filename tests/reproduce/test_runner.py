@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -47,28 +48,84 @@ CHANGES = {
     ),
     "a figure": lambda root: (root / "figures/42_second.svg").write_text("41"),
     "a figure's loss": lambda root: (root / "figures/42_second.svg").unlink(),
-    "the record's loss": lambda root: (root / ".relparallel/records/42_second.json").unlink(),
-    "half a record": lambda root: (root / ".relparallel/records/42_second.json").write_text('{"inputs":'),
+    "the record's loss": lambda root: edit(
+        root / "notebooks/42_second.ipynb", '"relparallel": {', '"other": {'
+    ),
+    "half a record": lambda root: edit(root / "notebooks/42_second.ipynb", '"figures": [', '"figure": ['),
+    "a record of nonsense": lambda root: edit(
+        root / "notebooks/42_second.ipynb", '"facts.csv"', '["facts.csv"]'
+    ),
+    "a record of another version": lambda root: edit(
+        root / "notebooks/42_second.ipynb", '"version": 1', '"version": 0'
+    ),
+    "a run elsewhere": lambda root: (root / ".relparallel/records/42_second.json").unlink(),
+    "half a note of the run here": lambda root: (root / ".relparallel/records/42_second.json").write_text(
+        '{"record":'
+    ),
+    "a module that only this one read": lambda root: (root / "relparallel/second.py").write_text("y = 2\n"),
+    "a new file in a folder that it lists": lambda root: (root / "data/listed/new.csv").write_text("a\n"),
 }
+HERE = ("a run elsewhere", "half a note of the run here")
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_of_one_notebook_makes_that_one_stale(two, pretend, change):
+    (two.root / "data/listed").mkdir()
+    (two.root / "relparallel/second.py").write_text("y = 1\n")
+    pretend.read["42_second"] = ("relparallel/second.py", "data/listed/")
     two.run(pool=pretend.pool)
     CHANGES[change](two.root)
+    assert list(two.run(stale=True, dry_run=True).stale) == ["42_second"] * (change not in HERE)
     assert two.run(pool=pretend.pool).done == ["42_second"]
     assert two.run(pool=pretend.pool).done == []
     assert (two.root / "figures/42_second.svg").read_text() == "42"
 
 
+@pytest.mark.parametrize("file", ["relparallel/module.py", "data/facts.csv", "requirements.lock"])
+def test_a_change_of_what_all_read_or_of_versions_makes_all_stale(two, pretend, file):
+    two.run(pool=pretend.pool)
+    (two.root / file).write_text("changed\n")
+    assert list(two.run(stale=True, dry_run=True).stale) == ["41_first", "42_second"]
+    assert two.run(pool=pretend.pool).done == ["41_first", "42_second"]
+
+
 @pytest.mark.parametrize(
-    "file", ["relparallel/module.py", "relparallel/deep/new.py", "data/facts.csv", "requirements.lock"]
+    "file", ["relparallel/deep/new.py", "data/new.csv", "relparallel/reproduce/runner.py"]
 )
-def test_a_change_of_package_data_or_versions_makes_all_stale(two, pretend, file):
+def test_what_no_notebook_read_makes_none_stale(two, pretend, file):
     two.run(pool=pretend.pool)
     (two.root / file).parent.mkdir(exist_ok=True)
     (two.root / file).write_text("changed\n")
+    assert two.run(pool=pretend.pool).done == []
+
+
+def test_a_clone_runs_everything_unless_it_trusts_the_records(two, pretend):
+    two.run(pool=pretend.pool)
+    shutil.rmtree(two.root / ".relparallel")
+    before = two.files()
+    assert two.run(pool=pretend.pool, stale=True).current == ("41_first", "42_second")
     assert two.run(pool=pretend.pool).done == ["41_first", "42_second"]
+    assert two.results() == {name: data for name, data in before.items() if name in two.results()}
+
+
+def test_a_copy_under_another_name_was_never_run(two, pretend):
+    two.run(pool=pretend.pool)
+    shutil.copy(two.root / "notebooks/42_second.ipynb", two.root / "notebooks/43_copy.ipynb")
+    assert two.run(stale=True, dry_run=True).stale == {"43_copy": "its code is not what was run"}
+    figure = two.files("figures")["figures/42_second.svg"]
+    assert two.run(pool=pretend.pool).done == ["43_copy"]
+    assert two.files("figures")["figures/42_second.svg"] == figure, "it is not the copy's to remove"
+
+
+def test_a_dry_run_says_what_is_stale_and_why_and_runs_nothing(two, pretend):
+    two.run("41", pool=pretend.pool)
+    before = two.files()
+    report = two.run(pool=pretend.pool, stale=True, dry_run=True)
+    assert (report.current, report.exit_code) == (("41_first",), 1)
+    assert "42_second is stale: it has no record of a run\n" in two.lines
+    assert "1 up to date, 1 stale" in two.lines
+    assert pretend.ran == ["41_first"]
+    assert two.files() == before
 
 
 def test_prose_may_change_without_a_run(two, pretend):
@@ -160,6 +217,8 @@ def test_results_of_two_states_of_the_package_are_not_stored(two, pretend):
     before = two.results()
     assert "package or data changed" in two.run("41", pool=pretend.pool).failed["41_first"]
     assert two.results() == before
+    pretend.meanwhile = lambda task: (two.root / "relparallel/other.py").write_text("x = 2\n")
+    assert two.run("41", pool=pretend.pool).done == ["41_first"]
 
 
 def test_a_figure_that_is_no_longer_written_goes(two, pretend):

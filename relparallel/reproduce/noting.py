@@ -1,0 +1,29 @@
+"""What a kernel reads. It is run there as text before the first cell: no module of the package is loaded."""
+
+import os
+import sys
+from typing import Any
+
+import matplotlib.font_manager  # noqa: F401  (builds its list once, where its notice lands in no notebook)
+
+_READING = ("open", "os.listdir", "os.scandir")
+
+
+def note(shell: Any, path: str) -> None:
+    """Write to ``path``, after every cell, what was read: files, modules, and folders, which end in ``/``."""
+    found = set()
+
+    def listen(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _READING and isinstance(arguments[0], str | os.PathLike):
+            reader = sys._getframe(1).f_code.co_filename
+            if not reader.startswith("<frozen importlib"):  # modules are noted as such
+                found.add(os.path.realpath(arguments[0]) + ("" if event == "open" else "/"))
+
+    def write(_: object) -> None:
+        modules = [module for name, module in sys.modules.items() if name.startswith("relparallel")]
+        paths = {os.path.realpath(m.__file__) for m in modules if getattr(m, "__file__", None)}
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join(sorted(found | paths)))
+
+    sys.addaudithook(listen)
+    shell.events.register("post_run_cell", write)
