@@ -179,15 +179,26 @@ def read_inputs(text: str) -> dict[str, Number | str | bool]:
 
 
 @cache
+def _tables() -> tuple[Path, ...]:
+    """Files of rows: the shipped ones, then those of the data folder when it is given."""
+    given = os.environ.get("RELPARALLEL_DATA")
+    extra = sorted((Path(given) / "facts").glob("*.csv")) if given else []
+    return (*sorted((data_folder() / "published").glob("*.csv")), *extra)
+
+
+@cache
+def _rows(path: Path) -> tuple[Fact, ...]:
+    return tuple(_fact(path.stem, row) for row in shipped_rows(path))
+
+
+@cache
 def _all_facts() -> dict[str, Fact]:
-    shipped = sorted((data_folder() / "published").glob("*.csv"))
-    extra = sorted((Path(os.environ["RELPARALLEL_DATA"]) / "facts").glob("*.csv")) if _data_given() else []
     rows: dict[str, Fact] = {}
-    for path in [*shipped, *extra]:
-        for row in shipped_rows(path):
-            if row["id"] in rows and path in shipped:
-                raise ValueError(f"id {row['id']!r} stands twice in {path.parent}")
-            rows.setdefault(row["id"], _fact(path.stem, row))
+    for path in _tables():
+        for fact in _rows(path):
+            if fact.id in rows and path.parent == _tables()[0].parent:
+                raise ValueError(f"id {fact.id!r} stands twice in {path.parent}")
+            rows.setdefault(fact.id, fact)
     return rows
 
 
@@ -212,7 +223,8 @@ def facts(topic: str | None = None) -> dict[str, Fact]:
     if topic is None:
         return dict(_all_facts())
     require_choice(topics(), topic=topic)
-    return {name: fact for name, fact in _all_facts().items() if fact.topic == topic}
+    own = [path for path in _tables() if path.stem == topic]  # a reader of one table depends on no other
+    return {fact.id: fact for path in reversed(own) for fact in _rows(path)}
 
 
 def topics() -> tuple[str, ...]:
@@ -228,7 +240,7 @@ def topics() -> tuple[str, ...]:
     >>> "topologies" in topics()
     True
     """
-    return tuple(sorted({fact.topic for fact in _all_facts().values()}))
+    return tuple(sorted({path.stem for path in _tables()}))
 
 
 def component_table(name: str = "fyffe") -> pd.DataFrame:
@@ -383,7 +395,3 @@ def shipped_rows(table: str | Path) -> list[dict[str, str]]:
     """Rows of a table of `data_folder`, or of any other file by its whole path."""
     with (data_folder() / table).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-def _data_given() -> bool:
-    return bool(os.environ.get("RELPARALLEL_DATA"))

@@ -8,6 +8,7 @@ import pytest
 
 from relparallel import ledger as ledger_module
 from relparallel.__main__ import main
+from relparallel.claims import registry
 from relparallel.claims.registry import Claim, claims, find_claim, theorems
 from relparallel.ledger import COLUMNS, check, in_words, ledger, summary
 from relparallel.published import PUBLISHED, Fact, facts
@@ -69,6 +70,8 @@ def test_every_claim_has_a_published_row(claim):
     own = [fact for fact in facts().values() if claim.covers(fact)]
     assert own, f"{where}: rows {claim.ids} exist, but none has this system and quantity; correct one of them"
     for fact in own:
+        module = claim.function.__module__.rpartition(".")[2]
+        assert module in registry._MODULES[fact.topic].split(), f"{where}: enter {module} under {fact.topic}"
         missing = [n for n, p in signature(claim.function).parameters.items()
                    if p.default is p.empty and n not in {*fact.inputs, "fact"}]  # fmt: skip
         assert not missing, f"{where}: name parameters as the inputs of {fact.id}, {fact.inputs_text!r}"

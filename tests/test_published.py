@@ -20,9 +20,15 @@ def row(value="1.0", tolerance="exact", inputs="") -> Fact:
 def _only_what_the_project_ships(monkeypatch):
     """A folder of more rows, where the machine has one, is not what is tested here."""
     monkeypatch.delenv("RELPARALLEL_DATA", raising=False)
-    published._all_facts.cache_clear()
+    forget()
     yield
     monkeypatch.undo()
+    forget()
+
+
+def forget() -> None:
+    """Have the tables looked for again."""
+    published._tables.cache_clear()
     published._all_facts.cache_clear()
 
 
@@ -163,6 +169,6 @@ def test_more_rows_come_from_the_data_folder_when_it_is_given(tmp_path, monkeypa
         "EXTRA-1,s,q,k=4,1,u,exact,a paper,confirmed\nTOPO-001,s,q,k=4,999,u,exact,a paper,confirmed\n"
     )
     monkeypatch.setenv("RELPARALLEL_DATA", str(tmp_path))
-    published._all_facts.cache_clear()
+    forget()
     assert (facts()["EXTRA-1"].role, facts()["EXTRA-1"].origin) == ("input", "unstated")
     assert facts()["TOPO-001"].value == 16  # what the project ships comes first

@@ -5,13 +5,13 @@ published value unless it asks for the row itself through a parameter called ``f
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from relparallel._checks import require_instance
 from relparallel.published import Fact, Number
@@ -45,6 +45,19 @@ class Theorem:
     function: Callable[[], tuple[Number, Number]]  # computed and expected
 
 
+_MODULES: Final[Mapping[str, str]] = {
+    "comm-systems": "collectives ordering parallelism partitions planners rounds schedules sharing transport",
+    "models": "models",
+    "network-reliability": "network_reliability reliability_closed_forms reliability_optimization",
+    "parallelism-cost": "memory parallelism schedules step_times",
+    "topologies": "networks",
+    "training-algos": "communication models sharing staleness transport",
+    "training-reliability": "training_checkpoints training_network training_real training_recovery "
+    "training_reliability training_simulation",
+}
+"""Which modules compute the rows of a table, so that whoever asks for a row loads no others."""
+
+Entry = TypeVar("Entry", Claim, Theorem)
 _CLAIMS: list[Claim] = []
 _THEOREMS: list[Theorem] = []
 
@@ -120,23 +133,33 @@ def theorem(id: str, *, system: str) -> Callable[[Function], Function]:
 
 
 @cache
-def _load() -> None:
-    """Import every module of claims once."""
+def _load(topic: str | None = None) -> None:
+    """Import the modules of claims on one table, or every one."""
     package = import_module(__package__ or "relparallel.claims")
-    for module in iter_modules(package.__path__):
-        import_module(f"{package.__name__}.{module.name}")
+    if topic is None:
+        names = [module.name for module in iter_modules(package.__path__)]
+    else:
+        names = _MODULES.get(topic, "").split()
+    for name in names:
+        import_module(f"{package.__name__}.{name}")
 
 
-def claims() -> tuple[Claim, ...]:
-    """All claims on published rows, in the order of definition."""
-    _load()
-    return tuple(claim for claim in _CLAIMS if claim.function.__module__.startswith("relparallel."))
+def claims(topic: str | None = None) -> tuple[Claim, ...]:
+    """All claims on published rows, or those that compute rows of one table, by module."""
+    _load(topic)
+    return _ours(_CLAIMS)
 
 
 def theorems() -> tuple[Theorem, ...]:
-    """All theorems of the ledger, in the order of definition."""
+    """All theorems of the ledger, by module."""
     _load()
-    return tuple(t for t in _THEOREMS if t.function.__module__.startswith("relparallel."))
+    return _ours(_THEOREMS)
+
+
+def _ours(found: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The project's own, in an order that does not depend on which modules were loaded first."""
+    own = [entry for entry in found if entry.function.__module__.startswith("relparallel.")]
+    return tuple(sorted(own, key=lambda entry: entry.function.__module__))
 
 
 def find_claim(fact: Fact) -> Claim | None:
@@ -158,7 +181,7 @@ def find_claim(fact: Fact) -> Claim | None:
     >>> find_claim(facts()["TOPO-001"]).covers(facts()["TOPO-001"])
     True
     """
-    found = [claim for claim in claims() if claim.covers(fact)]
+    found = [claim for claim in claims(fact.topic) if claim.covers(fact)]
     if len(found) > 1:
         names = ", ".join(claim.function.__qualname__ for claim in found)
         raise ValueError(f"fact {fact.id} must have one claim, got {names}")

@@ -11,7 +11,7 @@ _READING = ("open", "os.listdir", "os.scandir")
 
 def note(shell: Any, path: str) -> None:
     """Write to ``path``, after every cell, what was read: files, modules, and folders, which end in ``/``."""
-    found = set()
+    found = set[str]()
 
     def listen(event: str, arguments: tuple[Any, ...]) -> None:
         if event in _READING and isinstance(arguments[0], str | os.PathLike):
@@ -20,10 +20,10 @@ def note(shell: Any, path: str) -> None:
                 found.add(os.path.realpath(arguments[0]) + ("" if event == "open" else "/"))
 
     def write(_: object) -> None:
-        modules = [module for name, module in sys.modules.items() if name.startswith("relparallel")]
-        paths = {os.path.realpath(m.__file__) for m in modules if getattr(m, "__file__", None)}
+        ours = [module for name, module in sys.modules.items() if name.startswith("relparallel")]
+        modules = {os.path.realpath(module.__file__) for module in ours if module.__file__}
         with open(path, "w", encoding="utf-8") as file:
-            file.write("\n".join(sorted(found | paths)))
+            file.write("\n".join(sorted(found | modules)))
 
     sys.addaudithook(listen)
     shell.events.register("post_run_cell", write)

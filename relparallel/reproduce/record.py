@@ -261,7 +261,7 @@ def _paths(read: Mapping[str, str]) -> list[str]:
 def _digest_of(read: Mapping[str, str], files: Mapping[str, str]) -> str:
     """Return the digest of what was read as it is now, and of the names of all files where ``*`` stands."""
     lines = []
-    for path in [*_ALWAYS, *_paths(read)]:
+    for path in sorted({*_ALWAYS, *_paths(read)}):
         folder, _, name = path.rpartition("/")
         names = [file for file in files if file.rpartition("/")[0] == folder] if name == "*" else []
         lines.append(" ".join([path, files.get(path, "missing"), *names]))
