@@ -1,28 +1,49 @@
-# make figures   re-execute every stale notebook and regenerate figures/ (the first call builds .venv)
-# make test      run every test
+# make figures   re-execute every notebook that is out of date and regenerate figures/ (the first call builds .venv)
+# make check     what costs no minute, before every commit: style, types, architecture, stale notebooks, links
+# make test      every test that takes less than two seconds, and make test-all the slow ones too
+# make mutants   wrong changes of the package on purpose, each of which a test of make test must notice
 # make bench     measure ours against other libraries, into data/benchmarks/ (about a quarter of an hour)
 # make site      write the collection as static pages into site/
 # make lab       open the notebooks in JupyterLab
 # make clean     remove what can be made again
 #
 # Needs python3 (>= 3.11, with venv) and make. Another interpreter: make PYTHON=python3.12 figures.
-# Options of the runner: make figures ARGS="42 --force"; of pytest: make test ARGS="-k runner".
+# Options of the runner: make figures ARGS="42 --force", ARGS=--stale; of pytest: make test ARGS="-k runner".
 
 PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: figures test bench site lab clean
+export PYTHONDONTWRITEBYTECODE =  # what is compiled once is kept: it is half a second of every start
+
+.PHONY: figures check test test-all mutants bench site lab clean
 
 figures: .venv/.ready
 	@$(BIN)/python -m relparallel figures $(ARGS)
 
-test: .venv/.ready
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+check: .venv/.tools
+	@$(BIN)/ruff check --quiet relparallel tests
+	@$(BIN)/ruff format --quiet --check relparallel tests
+	@$(BIN)/python -m mypy --no-error-summary
+	@$(BIN)/python -m pytest tests/checks $(ARGS)
+	@$(BIN)/python -m relparallel figures --stale --dry-run || { echo "next: make figures ARGS=--stale"; exit 1; }
+	@echo "next: make test"
 
-bench: .venv/.ready .venv/peers
+test: .venv/.tools
+	@$(PYTEST) -m "not slow" $(ARGS)
+
+test-all: .venv/.tools
+	@$(PYTEST) --hypothesis-profile=ci $(ARGS)
+
+mutants: .venv/.tools
+	@$(BIN)/python tests/mutants/run.py $(ARGS)
+
+bench: .venv/.tools .venv/peers
 	@$(BIN)/python tests/benchmarks/run.py $(ARGS)
 	@PYTHONPATH=.venv/peers $(BIN)/python tests/benchmarks/strategies.py
+	@$(BIN)/python tests/benchmarks/notebooks.py
 	@$(BIN)/python tests/benchmarks/simulation.py
 	@$(BIN)/python tests/benchmarks/rare_events.py
 	@$(BIN)/python tests/benchmarks/interval_coverage.py
@@ -42,12 +63,17 @@ clean:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "relparallel needs Python 3.11 or later, but $(PYTHON) is " + sys.version.split()[0] + "; name another: make PYTHON=python3.12 ...")'
 	@echo "building .venv (once, about a minute)"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PIP) -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+# What tests and benchmarks need besides.
+.venv/.tools: .venv/.ready requirements-dev.lock
+	@$(PIP) -r requirements-dev.lock
 	@touch $@
 
 # Peers whose declared requirements the benchmark does not need, away from everything else; skipped where no
 # index has them.
-.venv/peers: .venv/.ready
-	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $@ \
+.venv/peers: .venv/.tools
+	-@$(PIP) --no-deps --target $@ \
 		llm-analysis==0.2.2 fire==0.7.1 six==1.17.0 termcolor==3.3.0 graphillion==2.1

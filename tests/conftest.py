@@ -10,12 +10,16 @@ import pytest
 from hypothesis import settings
 
 os.environ["MPLBACKEND"] = "Agg"
-# Tests compile for the processor that notebooks compile for: one cache of kernels serves both.
+# As in notebooks: kernels for any processor, so that one cache serves both, and one thread in a process.
 os.environ |= {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+os.environ |= {f"{library}_NUM_THREADS": "1" for library in ("MKL", "NUMBA", "OMP", "OPENBLAS")}
 if not os.environ.get("RELPARALLEL_DATA"):
     os.environ.pop("RELPARALLEL_DATA", None)  # an empty name is no folder
-settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=False)
-settings.load_profile("repeatable")
+# Where a test names no number, a property is tried on 25 examples; `make test-all` (profile ci) takes 100.
+REPEATABLE = {"deadline": None, "derandomize": True, "print_blob": False}
+settings.register_profile("dev", max_examples=25, **REPEATABLE)
+settings.register_profile("ci", **REPEATABLE)
+settings.load_profile("dev")
 
 # Two workers begin with one half of the tests each. In the order of the files both would compile the same
 # loops at the same time; so one begins with network reliability and the ledger, which compile most, the other

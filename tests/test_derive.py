@@ -38,6 +38,7 @@ def test_the_tables_say_what_is_fitted_and_how_far_it_is_off():
     assert checks.query("way == 'left_out'")["mean"].tolist() == [1.0]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     "RELPARALLEL_DATA" not in os.environ, reason="RELPARALLEL_DATA names no folder with facts"
 )

@@ -69,6 +69,7 @@ for package in {LAZY}:
 """
 
 
+@pytest.mark.slow
 def test_no_module_hides_a_name_of_its_package():
     """Each in a fresh interpreter, since the first import of a module is the one that sets its name."""
     command = [sys.executable, "-c", HIDDEN.replace("{LAZY}", repr(LAZY))]

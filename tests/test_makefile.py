@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is no
 
 @pytest.fixture
 def checkout(tmp_path):
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+    for name in ("Makefile", "requirements.lock", "requirements-dev.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 
@@ -46,7 +46,10 @@ def test_an_old_python_is_refused_before_anything_is_built(checkout):
     ("target", "told"),
     [
         ("figures", "-m relparallel figures"),
-        ("test", "-m pytest"),
+        ("check", "--stale --dry-run"),
+        ("test", '-m pytest --numprocesses 2 --dist worksteal -m "not slow"'),
+        ("test-all", "--hypothesis-profile=ci"),
+        ("mutants", "tests/mutants/run.py"),
         ("lab", "-m jupyterlab"),
         ("bench", "tests/benchmarks/strategies.py"),
     ],
@@ -55,8 +58,10 @@ def test_the_environment_is_built_once(checkout, target, told):
     planned = make(checkout, "--dry-run", target).stdout
     assert planned.index("-m venv") < planned.index("-r requirements.lock") < planned.index("-e .")
     assert told in planned
+    assert ("-r requirements-dev.lock" in planned) == (target not in ("figures", "lab"))
     (checkout / ".venv").mkdir()
-    (checkout / ".venv" / ".ready").touch()
+    for stamp in (".ready", ".tools"):
+        (checkout / ".venv" / stamp).touch()
     assert "venv .venv" not in make(checkout, "--dry-run", target).stdout
     os.utime(checkout / "requirements.lock", (2e9, 2e9))
     assert "-r requirements.lock" in make(checkout, "--dry-run", target).stdout

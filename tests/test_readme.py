@@ -1,26 +1,25 @@
-"""What the README promises is so: its snippet runs, its numbers hold, its links lead somewhere."""
+"""What the README promises is so: its snippet runs and its numbers hold."""
 
 import ast
 import re
-from inspect import isfunction
 from pathlib import Path
 
 import networkx as nx
 import pytest
 
-import relparallel
 from relparallel.claims.scoreboard import checks, scoreboard
 from relparallel.ledger import ledger
 
 ROOT = Path(__file__).parent.parent
 READMES = ("README.md", "README.zh.md")
+RUN = ("README.md", pytest.param("README.zh.md", marks=pytest.mark.slow))  # the same calls in both
 
 
 def snippet(name: str) -> str:
     return re.search(r"```python\n(.*?)```", (ROOT / name).read_text("utf-8"), re.S)[1]
 
 
-@pytest.mark.parametrize("name", READMES)
+@pytest.mark.parametrize("name", RUN)
 def test_every_line_of_the_snippet_gives_the_number_written_beside_it(name):
     code, namespace, checked = snippet(name), {}, 0
     lines = code.splitlines()
@@ -36,14 +35,7 @@ def test_every_line_of_the_snippet_gives_the_number_written_beside_it(name):
     assert checked == 11
 
 
-@pytest.mark.parametrize("package", [relparallel.reliability, relparallel.optimize])
-def test_the_first_page_of_help_leads_to_every_function(package):
-    named = set(re.findall(r"`(\w+)`", package.__doc__))
-    assert named - {"formulation"} <= set(package.__all__)
-    assert {n for n in package.__all__ if isfunction(getattr(package, n))} - named <= {"in_degrees"}
-
-
-@pytest.mark.parametrize("name", READMES)
+@pytest.mark.parametrize("name", RUN)
 def test_each_of_the_ten_questions_takes_one_call(name, tmp_path, monkeypatch):
     graph, namespace = nx.petersen_graph(), {}
     nx.set_edge_attributes(graph, dict.fromkeys(graph.edges, 1.0), "price")
@@ -59,25 +51,7 @@ def test_each_of_the_ten_questions_takes_one_call(name, tmp_path, monkeypatch):
     assert not asked[0].fits or asked[0].needed <= asked[0].available
 
 
-OFFERED = map(relparallel.__getattr__, relparallel.__all__)
-PACKAGES = [package for package in OFFERED if hasattr(package, "__path__")]
-NO_QUESTIONS = {"claims", "derive", "reproduce"}  # asked for by the command line
-
-
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
-def test_help_of_every_package_begins_with_where_to_begin(package):
-    if package.__name__.rpartition(".")[2] not in NO_QUESTIONS:
-        assert re.match(r".+?\n\nWhere to begin, by ", package.__doc__)
-        named = set(re.findall(r"(?<!`)`(\w+)`(?!`)", package.__doc__)) - {"formulation"}
-        assert named <= set(package.__all__)
-
-
-@pytest.mark.parametrize("name", READMES)
-def test_every_link_leads_to_a_file(name):
-    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text("utf-8")):
-        assert (ROOT / target).exists(), target
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READMES)
 def test_the_count_of_reproduced_numbers_is_not_overstated(name):
     frame = ledger()
@@ -112,8 +86,3 @@ def test_the_order_of_strategies_and_mixtures_of_experts_are_those_of_the_scoreb
     shown = [order[source] for source in ("vTrain, one node", "vTrain, several nodes", "BLOOM")]
     numbers = [f"{value:.0f}" for value in (*shown, mixed.min(), mixed.max())]
     assert re.search(r"\D+".join(["5 %", *numbers]), (ROOT / name).read_text("utf-8"))
-
-
-def test_both_languages_say_the_same_numbers():
-    numbers = [re.findall(r"\d[\d.e-]*\d", (ROOT / name).read_text("utf-8")) for name in READMES]
-    assert sorted(set(numbers[0])) == sorted(set(numbers[1]))

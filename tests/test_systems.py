@@ -1,5 +1,6 @@
 """The reading list is complete, and what a row says of its model is true."""
 
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def test_a_system_with_a_model_shows_it_and_an_open_one_claims_nothing(row):
     assert (ROOT / "notebooks" / f"{row['notebook']}.ipynb").is_file() or row["status"] == "partial"
 
 
+@cache
 def claimed() -> set[str]:
     """Systems of all rows that a claim computes, and of all theorems."""
     return {fact.system for fact in facts().values() if find_claim(fact)} | {t.system for t in theorems()}

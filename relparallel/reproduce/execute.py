@@ -4,6 +4,7 @@ A `Task` goes to a worker and an `Outcome` comes back, both plain bytes and numb
 `concurrent.futures.Executor` can carry them. A worker writes nothing but a temporary folder of its own.
 """
 
+import inspect
 import json
 import os
 import sys
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import noting
 from .pins import PACKAGE, environment, pins
 from .processes import PREFIX, end_children, local_pool
 
@@ -79,8 +81,7 @@ def _begin_by_noting(folder: Path) -> None:
     """Have the kernel that will live in ``folder`` note what it reads, from before the first cell."""
     startup = folder / "ipythondir" / "profile_default" / "startup"
     startup.mkdir(parents=True)
-    noting = Path(__file__).with_name("noting.py").read_text("utf-8")
-    text = f"{noting}\nnote(shell, {str(folder / 'read')!r})\n"
+    text = f"{inspect.getsource(noting)}\nnote(shell, {str(folder / 'read')!r})\n"
     (startup / "note.py").write_text(f"exec({text!r}, {{'shell': get_ipython()}})\n", "utf-8")
 
 

@@ -4,13 +4,13 @@ import os
 import sys
 from typing import Any
 
-import matplotlib.font_manager  # noqa: F401  (builds its list once, where its notice lands in no notebook)
-
 _READING = ("open", "os.listdir", "os.scandir")
 
 
 def note(shell: Any, path: str) -> None:
     """Write to ``path``, after every cell, what was read: files, modules, and folders, which end in ``/``."""
+    import matplotlib.font_manager  # noqa: F401  (builds its list once, where its notice lands in no notebook)
+
     found = set[str]()
 
     def listen(event: str, arguments: tuple[Any, ...]) -> None:

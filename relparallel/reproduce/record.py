@@ -35,7 +35,7 @@ from .pins import PACKAGE
 if TYPE_CHECKING:
     from .execute import Outcome
 
-_SOURCES = ("relparallel/**/*.py*", "data/**/*", "requirements.lock")
+_SOURCES = ("relparallel/**/*.py", "relparallel/**/*.pyi", "data/**/*", "requirements.lock")
 _ALWAYS = ("requirements.lock", "relparallel/reproduce/pins.py")  # what every result depends on
 _USED, _RUNNER = ("relparallel/", "data/"), "relparallel/reproduce"  # what a notebook reads, and what runs it
 _VERSION = 1  # of the record

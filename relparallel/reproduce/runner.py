@@ -103,7 +103,8 @@ def run_figures(
             from .compiling import drop_outdated
             from .execute import Task, outcomes
 
-            drop_outdated()
+            if pool is None:
+                drop_outdated()
             longest_first = sorted(chosen, key=lambda n: -(store.expected(n.name) or float("inf")))
             limits = {"cell_timeout": float(cell_timeout), "timeout": float(timeout)}
             tasks = [

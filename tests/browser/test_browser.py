@@ -116,6 +116,7 @@ def await_server(address: str, server: subprocess.Popen, log: Path) -> None:
     pytest.fail(f"JupyterLab did not come up:\n{log.read_text()}")
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_reader_runs_all_cells_and_sees_the_figure(tools, tmp_path):
     copy = cleared_copy(NOTEBOOK, tmp_path / "lab")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from pace import pace
 
 from relparallel import communication as com, training
 from relparallel.communication import logistic_problem, network_problem
 from relparallel.communication.batch import large_batch_rates
 from relparallel.communication.linear_models import truncated_gradient
 
-few = settings(max_examples=50, deadline=None)
+few = settings(max_examples=pace(15, 50), deadline=None)
 seeds = st.integers(0, 500)
 
 

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from pace import pace
 
 from relparallel.communication import correction_decay, delayed_taps, largest_stable_step, stable_step
 from relparallel.communication.staleness import companion_matrix, compensated_taps, spectral_radius
@@ -38,7 +39,7 @@ def test_the_closed_form_is_where_a_root_leaves_the_unit_circle(delay, curvature
 
 
 @given(b=delays, gap=st.integers(1, 12), curvature=curvatures, share=st.floats(0.05, 20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=pace(25, 60), deadline=None)
 def test_with_discrepancy_the_threshold_is_the_first_crossing_of_the_unit_circle(b, gap, curvature, share):
     method = partial(
         delayed_taps,

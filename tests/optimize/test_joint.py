@@ -16,6 +16,7 @@ from joint_brute_force import (
     hall,
     reported,
 )
+from pace import pace
 
 from relparallel.hardware import Cluster, cluster
 from relparallel.optimize import break_even_rate, joint
@@ -56,7 +57,7 @@ def assert_best(instance, every):
     assert plan.counts.sum() == sum(grid_rows((size[0] - held) * size[1]) for held in instance["spares"])
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(pace(3, 10)))
 def test_the_optimum_equals_brute_force_on_two_hundred_instances(seed):
     rng = np.random.default_rng(seed)
     for _ in range(20):
@@ -64,7 +65,7 @@ def test_the_optimum_equals_brute_force_on_two_hundred_instances(seed):
         assert_best(instance, choices(instance))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(pace(3, 10)))
 def test_the_optimum_equals_enumeration_where_racks_fail(seed):
     instance = drawn(np.random.default_rng(seed), racks=True)
     assert_best(instance, reported(instance))
@@ -212,6 +213,7 @@ def test_the_tenth_percentile_and_the_price_are_objectives_too():
         assert "- cluster " in plan.explain()
 
 
+@pytest.mark.slow
 def test_the_whole_grid_of_sixteen_thousand_gpus_takes_a_second():
     def spent():
         start = process_time()

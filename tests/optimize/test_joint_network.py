@@ -19,6 +19,7 @@ from joint_brute_force import (
     steady_shares,
     unit_hits,
 )
+from pace import pace
 
 from relparallel.optimize import joint
 from relparallel.parallel import Placement, StrategyGrid, evaluate, step_time
@@ -101,10 +102,10 @@ def wired_choices(instance, rates):
                     yield BATCH * GPT.sequence / time * speed * share, fabric
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(pace(1, 4)))
 def test_the_optimum_over_fabrics_equals_brute_force(seed):
     rng, won = np.random.default_rng(seed), set()
-    for _ in range(7):
+    for _ in range(pace(3, 7)):
         instance = {**drawn(rng), "size": WIRED, "spares": [0, 2]}
         instance["rates"] = tuple(c for c in instance["rates"] if c.level != "rack")
         named = ("leaf", "spine", "nic-leaf cable", "leaf-spine cable")

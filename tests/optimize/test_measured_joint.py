@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from pace import pace
 
 from relparallel.hardware import Cluster
 from relparallel.optimize import joint
@@ -71,7 +72,7 @@ def enumerated(instance):
     return best
 
 
-@settings(max_examples=60)
+@settings(max_examples=pace(20, 60))
 @given(instance=instances())
 def test_the_optimum_of_waiting_policies_equals_enumeration(instance):
     found, counted = joint(**instance, policies=WAITING).goodput, enumerated(instance)

@@ -161,7 +161,7 @@ def test_a_large_network_gets_an_upgrade_and_a_gap():
         u, step = (int(number) for number in rng.integers([200, 5]))
         if not ring.has_edge(u, (u + step + 2) % 200):
             ring.add_edge(u, (u + step + 2) % 200, cost=float(rng.integers(1, 10)))
-    found = reliable_network(ring, 1e-4, link_up=0.9999, max_seconds=2)
+    found = reliable_network(ring, 1e-4, link_up=0.9999, max_seconds=0.7)
     again = evaluate(nx.Graph(found.links), "nodes", 0.9999).unreliability
     assert again == pytest.approx(found.unreliability)
     assert again <= 1e-4

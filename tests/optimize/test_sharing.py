@@ -37,7 +37,7 @@ def workload(count: int = 20, seed: int = 0) -> pd.DataFrame:
 
 
 @with_artefact
-@pytest.mark.parametrize("policy", ["tiresias", "optimus"])
+@pytest.mark.parametrize("policy", [pytest.param("tiresias", marks=pytest.mark.slow), "optimus"])
 def test_every_job_of_the_published_workload_ends_at_the_published_second(policy):
     how = {"bert": 2, "cifar10": 100, "deepspeech2": 80, "imagenet": 90, "ncf": 10, "yolov3": 50}
     apps = {

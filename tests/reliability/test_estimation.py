@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import networkx as nx
 import numpy as np
 import pytest
+from pace import pace
 from scipy.stats import binom, gamma
 
 import relparallel as rp
@@ -26,7 +27,7 @@ NETWORKS = {
     "fat-tree pair": (rp.topology.fat_tree(4), [0, 15], 0.99, 0.95),
     "three of a random graph": MIXED,
 }
-RUNS = 120
+RUNS = pace(60, 120)
 LEAST, MOST = binom.ppf([1e-4, 1 - 1e-4], RUNS, 0.95)
 COVERED = [
     ("dodecahedron .1", "crude", 1500),

@@ -5,6 +5,7 @@ from time import process_time
 import networkx as nx
 import numpy as np
 import pytest
+from pace import pace
 
 from relparallel.reliability import evaluate
 from relparallel.reliability.problem import read_problem
@@ -48,7 +49,7 @@ def test_the_mean_of_many_runs_is_the_probability_of_the_listed_cuts():
     rng = np.random.default_rng(4)
     problem = read_problem(nx.petersen_graph(), "all", 1.0, 1.0, 0.3)
     exact = evaluate(nx.petersen_graph(), link_down=0.3).unreliability
-    runs = [karp_luby(problem, rng=rng, rtol=1e-3, samples=1000) for _ in range(200)]
+    runs = [karp_luby(problem, rng=rng, rtol=1e-3, samples=1000) for _ in range(pace(60, 200))]
     mean = np.mean([run.value for run in runs])
     error = np.std([run.value for run in runs]) / np.sqrt(len(runs))
     assert runs[0].bias_bound < 1e-3 * exact
@@ -97,7 +98,7 @@ def test_the_hosts_of_the_fat_tree(down):
     assert seconds < 15
 
 
-@pytest.mark.parametrize("down", [1e-3, 0.01])
+@pytest.mark.parametrize("down", [pytest.param(1e-3, marks=pytest.mark.slow), 0.01])
 def test_the_fat_tree_whose_inner_switches_fail(down):
     """An edge switch is cut off with the chance (1 - p**2)**8; two of a pod share their eight neighbours."""
     network = fat_tree(16)

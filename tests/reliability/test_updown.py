@@ -111,6 +111,10 @@ def test_what_is_too_wide_is_bounded_and_says_so():
     assert found.method == "bounds"
     assert "exact: graph must need at most 1000 states in a layer" in found.reason
     assert 0.001 < found.lower < found.upper < 1.05 * found.lower
+
+
+@pytest.mark.slow
+def test_what_is_far_too_wide_is_no_better_than_over_any_path():
     fabric = fat_tree(16)
     wide = evaluate(fabric, "all", np.linspace(0.9998, 0.9999, len(fabric.edges)), routing="updown")
     assert (wide.method, wide.upper) == ("bounds", 1.0)

@@ -132,6 +132,7 @@ def test_a_worker_uses_its_own_checkout_and_is_refused_when_it_differs(toy, else
     assert toy.files() == before
 
 
+@pytest.mark.slow
 def test_a_cluster_without_workers_is_refused(toy, monkeypatch):
     toy.write("01_a", "1")
     monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
@@ -207,6 +208,7 @@ def test_a_cluster_that_goes_away_ends_the_run_and_the_next_goes_on(toy, tmp_pat
     assert toy.run(pool=pretend.pool).done == sorted(report.failed)
 
 
+@pytest.mark.slow
 def test_a_client_that_lost_its_cluster_takes_nothing_and_ends_in_peace(dask_cluster):
     client = distributed.Client(dask_cluster.scheduler_address, set_as_default=False)
     executor = cluster._Apart(client, ".", {})

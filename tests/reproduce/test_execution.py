@@ -36,6 +36,7 @@ def executed(path: Path) -> Outcome:
     return execute(task)
 
 
+@pytest.mark.slow
 def test_one_worker_or_two_give_the_same_bytes(toy):
     for number in (1, 2):
         toy.write(f"0{number}_figure", FIGURE.format(value=number, name=number), STREAM)
@@ -85,6 +86,7 @@ def test_kernels_are_held_to_what_every_machine_has_and_to_no_users_settings(toy
     ]
 
 
+@pytest.mark.slow
 def test_every_failure_is_told_kept_and_stops_no_other(toy):
     """An error, a killed kernel, a killed worker, a cell that takes too long; one is fine."""
     wait = "import time\ntime.sleep(60)"
@@ -114,6 +116,7 @@ def test_every_failure_is_told_kept_and_stops_no_other(toy):
     assert toy.processes() == []
 
 
+@pytest.mark.slow
 def test_a_notebook_that_takes_too_long_is_ended_and_kept_until_it_succeeds(toy):
     path = toy.write("01_long", "import time\ntime.sleep(0.1)", "time.sleep(60)")
     report = toy.run(timeout=2.5)
@@ -124,6 +127,7 @@ def test_a_notebook_that_takes_too_long_is_ended_and_kept_until_it_succeeds(toy)
     assert not (toy.root / ".relparallel/failed/01_long.ipynb").exists()
 
 
+@pytest.mark.slow
 def test_a_failure_elsewhere_is_kept_there(toy):
     toy.write("01_error", "1 / 0")
     before, out = toy.files(), toy.root / "out"
@@ -133,6 +137,7 @@ def test_a_failure_elsewhere_is_kept_there(toy):
     assert {n: b for n, b in toy.files().items() if not n.startswith("out/")} == before
 
 
+@pytest.mark.slow
 def test_a_kernel_that_cannot_start_says_why(toy, monkeypatch):
     path = toy.write("01_never", "1 + 1")
     (toy.root / "notebooks" / "ipykernel_launcher.py").write_text("raise ImportError('no such thing')")
@@ -142,6 +147,7 @@ def test_a_kernel_that_cannot_start_says_why(toy, monkeypatch):
     assert failure.error.endswith(" - ImportError: no such thing")
 
 
+@pytest.mark.slow
 def test_nothing_stays_in_the_temporary_folder(toy, monkeypatch):
     private = toy.root / "t"
     private.mkdir()
@@ -151,6 +157,7 @@ def test_nothing_stays_in_the_temporary_folder(toy, monkeypatch):
     assert list(private.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["with {braces} and 空格", "x" * 120])
 def test_any_path_will_do(toy, monkeypatch, folder):
     """Braces are no fields to fill in, and a path too long for a socket is not used for one."""

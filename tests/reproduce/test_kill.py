@@ -57,6 +57,7 @@ def printed(notebook: bytes) -> str:
     return "".join(text for c in cells for output in c.get("outputs", []) for text in output["text"]).strip()
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment(project):
     """Every file is whole: of this state of the data or of an earlier one; no process stays behind."""
     moments, states = random.Random(7), {""}
@@ -81,6 +82,7 @@ def test_killed_at_any_moment(project):
     assert len(project.run().current) == 3
 
 
+@pytest.mark.slow
 def test_interrupted_from_the_keyboard(project):
     project.write("04_d", "import time\ntime.sleep(60)")
     run = started(project.root, subprocess.PIPE)
@@ -101,6 +103,7 @@ class Deadly:
         os._exit(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [str, os.abort, Deadly])
 def test_a_process_that_dies_before_it_has_answered_is_told(answer):
     with local_pool(2) as pool:

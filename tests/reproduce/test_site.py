@@ -18,11 +18,12 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
-@pytest.fixture
-def built(tmp_path, monkeypatch):
-    monkeypatch.setattr(site, "claims_page", lambda: Page(name="claims", title="Claims", body=""))
-    monkeypatch.setattr(site, "GRID", (("gpt3-6.7b", "a100-80gb-selene", (64,)),))
-    return build_site(tmp_path / "site", ROOT)
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(site, "claims_page", lambda: Page(name="claims", title="Claims", body=""))
+        patch.setattr(site, "GRID", (("gpt3-6.7b", "a100-80gb-selene", (64,)),))
+        yield build_site(tmp_path_factory.mktemp("site"), ROOT)
 
 
 def bytes_of(paths: list[Path]) -> list[bytes]:

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from pace import pace
 from rollback_simulation import renewal_cumulants
 
 import relparallel as rp
@@ -67,7 +68,7 @@ def test_a_simulated_segment_takes_the_expected_time(mtbf, interval, checkpoint,
 )
 def test_mean_and_spread_over_a_finite_run_agree_with_simulation(mtbf, interval, checkpoint, restart, down):
     parts = {"mtbf": mtbf, "interval": interval, "checkpoint": checkpoint, "restart": restart, "down": down}
-    runs, horizon = 3000, 40 * DAY
+    runs, horizon = pace(800, 3000), 40 * DAY
     model = effective_training_time_ratio(**parts)
     shares = simulated_shares(np.random.default_rng(2), runs, horizon, **parts)
     bias = mtbf / horizon  # a run may end inside a segment
@@ -249,10 +250,11 @@ def test_a_run_that_begins_with_a_restart_and_counts_what_is_saved_reaches_littl
     mtbf, interval, checkpoint, restart, days
 ):
     parts = {"mtbf": mtbf, "interval": interval, "checkpoint": checkpoint, "restart": restart, "down": 0.0}
-    shares = simulated_shares(np.random.default_rng(5), 20_000, days * DAY, **parts)
+    runs = pace(5000, 20_000)
+    shares = simulated_shares(np.random.default_rng(5), runs, days * DAY, **parts)
     model = effective_training_time_ratio(**parts, horizon=days * DAY)
     less = model.percentiles([5, 50, 95]) - np.percentile(shares, [5, 50, 95])
-    noise = 4 * 2.1 * model.sd / np.sqrt(20_000)
+    noise = 4 * 2.1 * model.sd / np.sqrt(runs)
     assert (less > -noise).all()
     assert (less < (restart + interval) / (days * DAY) + noise).all()
 

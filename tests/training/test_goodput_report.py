@@ -82,7 +82,6 @@ def test_percentiles_without_simulation(policy):
     np.testing.assert_allclose(report.percentiles(), made.percentiles(), atol=1e-3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("levels", [1, 2])
 def test_percentiles_of_thirty_failures_without_simulation(levels):
     software = ComponentClass(name="software", level="job", rate=10 / DAY)
@@ -308,6 +307,7 @@ def test_nothing_fails():
     assert "100.00 %" in report.explain()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpointing", [STORAGE, LEVELS], ids=["one level", "two levels"])
 def test_a_hundred_thousand_gpus_with_every_domain_take_fifty_milliseconds(checkpointing):
     hall = Cluster(nodes=16384, nodes_per_switch=4, nodes_per_rack=8)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pace import pace
 from scipy.stats import binom, norm
 
 from relparallel.hardware import Cluster
@@ -95,22 +96,19 @@ def score(rng, policy):
 
 @pytest.fixture(scope="module")
 def scores():
-    """Over a thousand random jobs, each simulated once, long enough for rare failures to be normal."""
+    """Random jobs, each simulated once, long enough for rare failures to be normal."""
     generators = {policy: np.random.default_rng(seed) for seed, policy in enumerate(RECOVERY_POLICIES)}
-    return np.array([[score(rng, policy) for _ in range(112)] for policy, rng in generators.items()])
+    return np.array([[score(rng, policy) for _ in range(pace(6, 112))] for policy, rng in generators.items()])
 
 
-@pytest.mark.slow
-def test_a_thousand_random_jobs_agree_with_simulation(scores):
-    assert scores.size == 112 * len(RECOVERY_POLICIES)
+def test_random_jobs_agree_with_simulation(scores):
     outside = np.abs(scores) > 3
     assert outside.sum() <= binom.isf(1e-3, scores.size, 2 * norm.sf(3)), np.argwhere(outside)
     assert np.abs(scores).max() < norm.isf(0.005 / scores.size)  # one in a hundred such maxima is larger
-    assert 0.93 < scores.std() < 1.07  # three standard errors
+    assert abs(scores.std() - 1) < 3 / np.sqrt(2 * scores.size)
     assert abs(scores.mean()) < 3 / np.sqrt(scores.size)
 
 
-@pytest.mark.slow
 def test_no_policy_is_biased(scores):
     assert (np.abs(scores.mean(axis=1)) < 3.5 / np.sqrt(scores.shape[1])).all(), scores.mean(axis=1)
-    assert (np.abs(scores.std(axis=1) - 1) < 0.25).all(), scores.std(axis=1)
+    assert (np.abs(scores.std(axis=1) - 1) < 3.7 / np.sqrt(2 * scores.shape[1])).all(), scores.std(axis=1)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from pace import pace
 
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
@@ -68,7 +69,7 @@ def test_shares_equal_the_simulation_of_the_same_record():
 def test_hindsight_is_the_best_of_all_intervals():
     """An interval counts just below the moments at which a gap loses a segment: all of them are tried."""
     rng = np.random.default_rng(2)
-    for _ in range(40):
+    for _ in range(pace(12, 40)):
         gaps, (c, r) = 3000 * rng.standard_exponential(6) + 500, rng.uniform(20, 200, 2)
         tried = [(g - r) / k - c for g in gaps for k in range(1, 1 + int((g - r) / c))]
         every = [replay_gaps(gaps, w * (1 - 1e-12), c, r).productive for w in tried if w > 1e-6]

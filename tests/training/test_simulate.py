@@ -3,6 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
+from pace import pace
 
 from relparallel.hardware import Cluster
 from relparallel.parallel import Placement, Strategy
@@ -220,7 +221,7 @@ def test_intervals_cover_the_truth(level):
         (found := run(model, ONE, recovery, 3, seed, **options).brackets["productive"])[0]
         <= truth
         <= found[1]
-        for seed in range(300)
+        for seed in range(pace(100, 300))
     ]
     assert np.mean(covered) >= 0.93
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pace import pace
 
 from relparallel.training import effective_training_time_ratio
 from relparallel.training._identity_kernel import new_nodes, run_identities
@@ -53,7 +54,7 @@ def check(score):
 
 def waiting_jobs(rng, identities):
     found, exact = [], []
-    for _ in range(1000):
+    for _ in range(pace(250, 1000)):
         nodes, spares, mtbf = int(rng.integers(2, 40)), int(rng.integers(0, 4)), 10 ** rng.uniform(3, 5)
         repair, interval = mtbf * rng.uniform(0.2, 2.0), mtbf * rng.uniform(0.05, 0.5)
         cost, restart = mtbf * rng.uniform(0.001, 0.05), mtbf * rng.uniform(0.0, 0.3)
@@ -67,16 +68,16 @@ def waiting_jobs(rng, identities):
 
 
 @pytest.mark.parametrize("identities", [False, True], ids=["counts", "identities"])
-def test_a_thousand_jobs_that_wait_for_repairs(identities):
+def test_random_jobs_that_wait_for_repairs(identities):
     found, exact = waiting_jobs(np.random.default_rng(11), identities)
     for bucket in range(2):
         check(scores(found[:, :, bucket], exact[:, bucket]))
 
 
 @pytest.mark.parametrize("identities", [False, True], ids=["counts", "identities"])
-def test_a_thousand_elastic_jobs(identities):
+def test_random_elastic_jobs(identities):
     rng, found, exact = np.random.default_rng(12), [], []
-    for _ in range(1000):
+    for _ in range(pace(250, 1000)):
         replicas, mtbf = int(rng.integers(2, 40)), 10 ** rng.uniform(3, 5)
         repair = mtbf * rng.uniform(0.05, 2.0)
         speed = np.linspace(1, 0, replicas + 1)

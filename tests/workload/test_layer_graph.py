@@ -9,7 +9,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from relparallel.workload import LayerGraph, Transformer, bert, transformer, transformers
 from relparallel.workload.published_graphs import (
@@ -58,6 +58,7 @@ def test_every_edge_goes_up_in_order_and_level_and_a_layer_needs_its_ancestors(g
         assert set(np.flatnonzero(graph.ancestors[layer])) == nx.ancestors(plain(graph), layer)
 
 
+@settings(max_examples=100)
 @given(graph=graphs(), data=st.data())
 def test_a_cut_is_crossed_once_by_each_output_that_is_used_behind_it(graph, data):
     stage = np.sort(data.draw(st.lists(st.integers(0, 3), min_size=len(graph), max_size=len(graph))))

@@ -14,7 +14,7 @@ import pytest
 
 import relparallel
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "relparallel"
 # A module imports from its own component, from lower rows, and from components named earlier in its row.
 FLOORS = [
@@ -33,11 +33,11 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Lines that each component may have, stubs and docstrings included. Whoever needs more edits this table in
 # the same commit and says why; whoever needs fewer lowers it.
 BUDGET = {
-    "atlas": 610, "claims": 4940, "communication": 3070, "derive": 680, "drawing": 1120, "hardware": 470,
+    "atlas": 610, "claims": 4965, "communication": 3070, "derive": 680, "drawing": 1120, "hardware": 470,
     "metrics": 2650, "optimize": 6860, "planning": 640, "parallel": 8330, "reliability": 11300,
-    "reproduce": 2050, "topology": 6420, "training": 9300, "workload": 2980, "modules": 2150,
+    "reproduce": 2160, "topology": 6420, "training": 9300, "workload": 2980, "modules": 2160,
 }  # fmt: skip
-MOST_LINES = 63500
+MOST_LINES = 63650
 MOST_PUBLIC_NAMES = 376
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -15,7 +15,7 @@ ENTRIES = {
     key: (re.search(r"author = \{(.*?)\}, title", entry)[1], re.search(r"year = \{(\d{4})\}", entry)[1])
     for key, entry in re.findall(r"^@\w+\{(\w+), (.*)\}$", BIB, re.M)
 }
-NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 OWN = {"Pipeline ordering on NVLink/PCIe", "Joint reliability optimisation", "Literature survey table"}
 
 

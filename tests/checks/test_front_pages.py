@@ -1,0 +1,43 @@
+"""The first pages that a reader meets, README and help: links lead somewhere, both languages agree."""
+
+import re
+from inspect import isfunction
+from pathlib import Path
+
+import pytest
+
+import relparallel
+
+ROOT = Path(__file__).parents[2]
+READMES = ("README.md", "README.zh.md")
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_link_leads_to_a_file(name):
+    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text("utf-8")):
+        assert (ROOT / target).exists(), target
+
+
+def test_both_languages_say_the_same_numbers():
+    numbers = [re.findall(r"\d[\d.e-]*\d", (ROOT / name).read_text("utf-8")) for name in READMES]
+    assert sorted(set(numbers[0])) == sorted(set(numbers[1]))
+
+
+@pytest.mark.parametrize("package", [relparallel.reliability, relparallel.optimize])
+def test_the_first_page_of_help_leads_to_every_function(package):
+    named = set(re.findall(r"`(\w+)`", package.__doc__))
+    assert named - {"formulation"} <= set(package.__all__)
+    assert {n for n in package.__all__ if isfunction(getattr(package, n))} - named <= {"in_degrees"}
+
+
+OFFERED = map(relparallel.__getattr__, relparallel.__all__)
+PACKAGES = [package for package in OFFERED if hasattr(package, "__path__")]
+NO_QUESTIONS = {"claims", "derive", "reproduce"}  # asked for by the command line
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_help_of_every_package_begins_with_where_to_begin(package):
+    if package.__name__.rpartition(".")[2] not in NO_QUESTIONS:
+        assert re.match(r".+?\n\nWhere to begin, by ", package.__doc__)
+        named = set(re.findall(r"(?<!`)`(\w+)`(?!`)", package.__doc__)) - {"formulation"}
+        assert named <= set(package.__all__)
