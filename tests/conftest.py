@@ -31,10 +31,17 @@ ONE = (
     "tests/test_atlas.py",
 )  # fmt: skip
 OTHER = (
-    "tests/test_style.py", "tests/training", "tests/parallel", "tests/metrics", "tests/optimize",
-    "tests/test_notebooks.py", "tests/test_executors.py", "tests/reproduce", "tests/browser",
-    "tests/benchmarks", "tests/test_derive.py",
+    "tests/test_quick_notebooks.py", "tests/training", "tests/parallel", "tests/metrics", "tests/optimize",
+    "tests/test_executors.py", "tests/reproduce", "tests/browser", "tests/benchmarks", "tests/test_derive.py",
 )  # fmt: skip
+
+
+def pytest_configure(config):
+    """Forget kernels that were compiled from what has changed since."""
+    if not hasattr(config, "workerinput"):
+        from relparallel.reproduce.compiling import drop_outdated
+
+        drop_outdated()
 
 
 gc.disable()  # while ten thousand tests are collected there is nothing to throw away

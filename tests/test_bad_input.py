@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 from meaningful_values import MEANINGFUL
-from valid_calls import CALLS
+from valid_calls import CALLS, returned
 
 import relparallel as rp
 
@@ -104,7 +104,7 @@ def test_everything_offered_has_a_valid_call():
 
 @pytest.mark.parametrize("name", sorted(CALLS))
 def test_the_valid_call_is_valid(name):
-    called(name)(**CALLS[name]())
+    returned(name)
 
 
 @pytest.mark.parametrize("name", sorted(OFFERED))

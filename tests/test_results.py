@@ -1,14 +1,13 @@
 """What functions return says in a line what it is, shows a table that is short, and exports it."""
 
 import dataclasses
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
-from valid_calls import CALLS
+from valid_calls import CALLS, returned
 from valid_workload import model
 
 import relparallel as rp
@@ -16,12 +15,6 @@ from relparallel._checks import Result, record, whole
 
 RANDOM = {"reliability.estimator_table"}  # runs every estimator, each of which has an entry of its own
 NAMES = [name for name in CALLS if name not in RANDOM]
-
-
-@cache
-def returned(name: str) -> Any:
-    package, _, function = name.split()[0].partition(".")
-    return getattr(getattr(rp, package), function)(**CALLS[name]())
 
 
 def of_this_package(value: Any) -> list[Any]:

@@ -45,6 +45,7 @@ def test_nothing_else_is_told():
     assert said(terminal=False) == "ours:"
 
 
+@pytest.mark.slow
 def test_every_example_runs():
     names = [name for name, _ in compiling.examples()]
     assert len(set(names)) == len(names)
@@ -80,3 +81,25 @@ def test_an_interrupted_item_is_begun_again(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             compiling.warm(io.StringIO())
     assert len(calls) == 2
+
+
+def test_a_kept_kernel_is_dropped_when_what_it_calls_has_changed(tmp_path):
+    """numba compares it with its own file alone, and would go on with the old callee."""
+    package = tmp_path / "kernels"
+    package.mkdir()
+    inner, head = package / "inner.py", "import numba\n"
+    inner.write_text(head + "@numba.njit(cache=True)\ndef g(x):\n    return x + 1\n")
+    outer = "from .inner import g\n@numba.njit(cache=True)\ndef f(x):\n    return g(x)\n"
+    (package / "outer.py").write_text(head + outer)
+    (package / "other.py").write_text(head + "@numba.njit(cache=True)\ndef h(x):\n    return x\n")
+
+    def answer() -> str:
+        code = "from kernels.outer import f; from kernels.other import h; print(f(h(1)))"
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    assert answer() == "2\n"
+    assert compiling.drop_outdated(package) == []
+    inner.write_text(inner.read_text().replace("+ 1", "+ 10"))
+    assert {path.name.partition(".")[0] for path in compiling.drop_outdated(package)} == {"inner", "outer"}
+    assert answer() == "11\n"
