@@ -126,4 +126,6 @@ def noise_scale(small: float, large: float, small_norms: ArrayLike, large_norms:
     squared, trace = (B * many - b * few) / (B - b), (few - many) / (1 / b - 1 / B)
     if squared <= 0:
         raise ValueError(f"large_norms must exceed small_norms * small/large on average, got {many:g}")
+    if trace < 0:
+        raise ValueError(f"large_norms must be at most small_norms = {few:g} on average, got {many:g}")
     return float(trace / squared)

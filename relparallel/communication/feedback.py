@@ -54,8 +54,12 @@ class ErrorFeedback(Result):
         self, gradient: ArrayLike, memory: Memory | None = None, rng: np.random.Generator | None = None
     ) -> tuple[Message, Memory]:
         """What a worker sends for its gradient, and what it remembers then."""
-        before = memory or Memory()
-        velocity = self.momentum * before.velocity + np.asarray(gradient)
+        before, gradient = memory or Memory(), np.asarray(gradient)
+        if np.shape(before.residual) not in ((), gradient.shape):
+            raise ValueError(
+                f"memory must be of gradients of shape {gradient.shape}, got {np.shape(before.residual)}"
+            )
+        velocity = self.momentum * before.velocity + gradient
         residual = before.residual + velocity
         message = self.compressor.encode(residual, rng)
         if self.masking:

@@ -154,7 +154,34 @@ def _solve(
     weights: NDArray[np.float64],
 ) -> NDArray[np.float64]:  # fmt: skip
     """Flows of both routes by arc, groups of both routes, shared groups: least risk, then least cost."""
-    n, m, g = topology.num_nodes, len(topology.edges), len(weights)
+    m, g = len(topology.edges), len(weights)
+    rows, lower, upper = _pairs_of_routes(topology, ends, member)
+    before = np.zeros(4 * m + 2 * g)  # flows and groups of one route bear no risk
+    # A trace of cost keeps groups that nothing uses at zero.
+    trace = np.full(2 * g, 1e-6 * (lengths.max(initial=0.0) or 1.0) / max(g, 1))
+
+    def cheapest(cost: NDArray[np.float64], risks: NDArray[np.float64], most: float, finer: float) -> Any:
+        """Least cost where only groups with their weight in ``risks`` are shared, ``most`` of it at most."""
+        bars = csr_array(np.array([np.r_[before, weights > risks], np.r_[before, risks / (most or 1.0)]]))
+        low, high = np.r_[lower, -np.inf, -np.inf], np.r_[upper, 0.0, 1 + 1e-9]
+        return least(cost, vstack([rows, bars]), low, high, finer=finer)[0]
+
+    risks = weights
+    while True:  # risks far below the largest come out in a programme of their own
+        first = cheapest(np.r_[before, risks], risks, np.inf, 1.0) if m else None
+        if first is None:
+            raise ValueError(f"target must be reachable from the source, got {topology.labels[ends[1]]!r}")
+        most, largest = float(weights @ first[-g:]), risks.max()
+        risks = np.where(weights <= most, weights, 0.0)
+        if not 0 < most < 1e-6 * largest:
+            break
+    best = cheapest(np.r_[np.tile(lengths, 4), trace, np.zeros(g)], risks, most, 1e3)
+    return np.asarray(first if best is None else best)
+
+
+def _pairs_of_routes(topology: Topology, ends: tuple[int, ...], member: csr_array) -> tuple[Any, Any, Any]:
+    """Rows and their bounds: two flows of one unit, the groups that each touches, and those of both."""
+    n, m, g = topology.num_nodes, len(topology.edges), member.shape[0]
     arcs = np.concatenate([topology.edges, topology.edges[:, ::-1]])
     turn = np.arange(2 * m)
     balance = csr_array(
@@ -170,22 +197,9 @@ def _solve(
         [-twice(hstack([link, link])), twice(used), None],
         [None, -hstack([eye, eye]), eye],
     ]
-    rows: Any = block_array(blocks)
     lower = np.r_[supply, supply, np.zeros(2 * touch.nnz), -np.ones(g)]
     upper = np.r_[supply, supply, np.full(2 * touch.nnz + g, np.inf)]
-    danger = np.r_[np.zeros(4 * m + 2 * g), weights]
-    # A trace of cost keeps groups that nothing uses at zero.
-    length = np.r_[
-        np.tile(lengths, 4), np.full(2 * g, 1e-6 * (lengths.max(initial=0.0) or 1.0) / max(g, 1)), np.zeros(g)
-    ]
-    first = least(danger, rows, lower, upper)[0] if m else None
-    if first is None:
-        raise ValueError(f"target must be reachable from the source, got {topology.labels[ends[1]]!r}")
-    most = float(danger @ first) * (1 + 1e-9)
-    best, _ = least(
-        length, vstack([rows, csr_array(danger[None])]), np.r_[lower, -np.inf], np.r_[upper, most], finer=1e3
-    )
-    return first if best is None else best
+    return block_array(blocks), lower, upper
 
 
 def _walk(topology: Topology, flow: NDArray[np.float64], start: int, stop: int) -> tuple[Any, ...]:

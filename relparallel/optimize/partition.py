@@ -220,14 +220,14 @@ def _latency(problem: PartitionProblem, device: IntArray, k: int) -> float:
 
 
 def _greedy(groups: Groups, k: int, room: float) -> IntArray:
-    """Fill one accelerator after the other along a line; what is too large goes to CPUs."""
+    """Fill one accelerator after the other along a line; what is too large goes to CPUs and ends a piece."""
     device, at, free = np.full(groups.member.size, k), 0, room
+    begun = False
     for v in nx.topological_sort(groups.line()):
-        if groups.memory[v] > room or groups.banned[v] or at >= k:
-            continue
-        if groups.memory[v] > free:
-            at, free = at + 1, room
-        if at < k:
+        fits = groups.memory[v] <= room and not groups.banned[v]
+        if begun and (not fits or groups.memory[v] > free):
+            at, free, begun = at + 1, room, False
+        if fits and at < k:
             device[groups.member == v] = at
-            free -= groups.memory[v]
+            free, begun = free - groups.memory[v], True
     return device

@@ -330,9 +330,10 @@ class _Job:
         slow = (self.rows.slowdown > 1) & (self.rows.rate * self.rows.repair > 0)
         if not slow.any():
             return 0.0
-        busy, repair = (self.rows.rate * self.rows.repair)[slow], self.rows.repair[self.rows.slowdown > 1]
+        repair = self.rows.repair[slow]
+        busy = self.rows.rate[slow] * repair
         none, drop = np.exp(-busy), 1 - 1 / self.rows.slowdown[slow]
-        cycle = none * repair.mean() / busy
+        cycle = none * repair / busy
         return float((2 * (1 - none) ** 2 * cycle * drop**2 / (1 - (1 - none) * drop) ** 2).sum())
 
     def third_rate(self, found: _Evaluated) -> float:

@@ -56,6 +56,8 @@ class Lifetime:
             lives = np.sort(np.ravel(require_time(lives=self.lives, positive=True)))
         if (self.kind == EMPIRICAL) != bool(lives.size):
             raise ValueError(f"lives must be given for kind {EMPIRICAL} and only there, got {lives.size}")
+        if self.kind == WEIBULL and not self.scale > 0:
+            raise ValueError(f"shape must leave a scale above 0 at mean = {self.mean:g}, got {self.shape!r}")
         if lives.size and not np.isclose(lives.mean(), self.mean, rtol=1e-9):
             raise ValueError(f"mean must be that of lives = {lives.mean():g}, got {self.mean!r}")
         object.__setattr__(self, "lives", lives)

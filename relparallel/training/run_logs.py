@@ -219,6 +219,8 @@ def _seconds(value: Any, path: Any, number: int) -> float:
     """Seconds since 1970, from a number or an ISO date."""
     try:
         if isinstance(value, (int, float)):
+            if isinstance(value, bool) or not np.isfinite(value):
+                raise ValueError
             return float(value)
         date = datetime.fromisoformat(value)
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()

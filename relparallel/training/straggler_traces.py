@@ -23,6 +23,10 @@ _PARTNERS: Final = {
     "embedding-grads-all-reduce": ("dp_rank",), "optimizer-clip-main-grad": (),
 }  # fmt: skip
 """What the workers of a collective have in common."""
+_OPERATIONS: Final = (
+    *_PARTNERS, "layernorm-grads-all-reduce", "optimizer", "gc",
+    *(f"{way}-{what}" for way in ("forward", "backward") for what in ("compute", "send", "recv")),
+)  # fmt: skip
 _TOGETHER: Final = 1e-9  # operations are posted together if they start this close [s]
 _MOST: Final = 10**7
 
@@ -127,6 +131,17 @@ def read_straggler_trace(path: str | PathLike[str]) -> StragglerTrace:
         row, column = np.argwhere(bad.to_numpy())[0]
         name = numbers.columns[column]
         raise ValueError(f"path must hold numbers, got {name} {frame[name][row]!r:.40} in row {row + 1}")
+    counted = ["dp_rank", "stage", "step", "seq_id"]
+    faults = {
+        "whole numbers of ranks, stages and steps": (numbers[counted] % 1 != 0).any(axis=1),
+        f"operations of {', '.join(_OPERATIONS)}": ~frame["optype"].isin(_OPERATIONS),
+        "every operation once": numbers[counted].assign(optype=frame["optype"]).duplicated(),
+    }
+    for allowed, wrong in faults.items():
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            told = " ".join(f"{name} {frame[name][row]}" for name in ("optype", *counted))
+            raise ValueError(f"path must hold {allowed}, got {told:.160} in row {row + 1}")
     frame[numbers.columns] = numbers
     frame["end"] = frame["start_ts"] + frame["duration"]
     frame["kind"] = frame["optype"].str.replace(r"-(send|recv)$", "-pp-comm", regex=True)

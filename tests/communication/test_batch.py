@@ -118,6 +118,8 @@ def test_the_noise_scale_of_drawn_gradients_is_the_true_one():
     assert com.noise_scale(32, 1024, squares[32], squares[1024]) == pytest.approx(true, rel=0.05)
     with pytest.raises(ValueError, match="large_norms must exceed"):
         com.noise_scale(1, 100, [100.0], [0.5])
+    with pytest.raises(ValueError, match="large_norms must be at most small_norms = 1 on average, got 2"):
+        com.noise_scale(1, 10, [1.0], [2.0])
 
 
 @given(share=st.floats(0.01, 1), noise=st.floats(1e-3, 100))

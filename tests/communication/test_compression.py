@@ -351,3 +351,10 @@ def test_wrong_shapes_are_refused():
         com.qsgd(1).encode([1.0])
     with pytest.raises(ValueError, match="size must be an integer >= 1, got 0"):
         com.qsgd(1).contraction(0)
+
+
+def test_a_memory_of_another_gradient_is_refused():
+    how = com.ErrorFeedback(com.top_k(0.5))
+    _, memory = how.send(np.ones(1))
+    with pytest.raises(ValueError, match=r"memory must be of gradients of shape \(4,\), got \(1,\)"):
+        how.send(np.ones(4), memory)

@@ -1,6 +1,6 @@
 """Augmentation and disjoint routes against enumeration and networkx."""
 
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, permutations, product
 
 import networkx as nx
 import numpy as np
@@ -80,6 +80,40 @@ def test_the_routes_are_what_enumeration_finds(seed):
         assert nx.is_simple_path(graph, list(route))
         assert (route[0], route[-1]) == (0, 5)
     assert found.disjoint == (not found.shared)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-7, 1e-3, 1e6])
+@pytest.mark.parametrize("seed", [1, 2, 5, 7])
+def test_routes_do_not_depend_on_the_unit_of_risks(seed, scale):
+    graph = nx.gnm_random_graph(6, 9, seed=seed)
+    pairs = list(graph.edges)
+    rng = np.random.default_rng(seed)
+    groups = {name: [pairs[i] for i in rng.choice(9, 3, replace=False)] for name in "abc"}
+    risks = {name: float(rng.integers(1, 5)) for name in groups}
+    scaled = {name: scale * risk for name, risk in risks.items()}
+    found = disjoint_routes(graph, 0, 5, groups, risk=scaled, link_risk=2 * scale)
+    assert (round(found.risk / scale, 9), round(found.cost)) == least_risk(graph, groups, risks, 2.0)
+
+
+@pytest.mark.parametrize("order", list(permutations((1.0, 1.5, 3.0))))
+@pytest.mark.parametrize(("unit", "link_risk"), [(1e-13, 1.0), (1e-7, 1.0), (1e-9, 1e-8), (1.0, 1e9)])
+def test_risks_far_below_others_decide_among_themselves(order, unit, link_risk):
+    """Three routes of two links, any two of which share one risk: the two that share the least."""
+    graph = nx.Graph([(end, via) for via in "abc" for end in ("s", "t")])
+    shared = {pair: unit * risk for pair, risk in zip(("ab", "ac", "bc"), order, strict=True)}
+    groups = {pair: [("s", pair[0]), (pair[1], "t")] for pair in shared}
+    found = disjoint_routes(graph, "s", "t", groups, risk=shared, link_risk=link_risk)
+    assert found.shared == (min(shared, key=shared.get),)
+    assert found.risk == pytest.approx(unit)
+
+
+def test_small_risks_of_single_links_are_avoided():
+    graph = nx.Graph()
+    for via, cost in (("a", 1.0), ("b", 5.0)):
+        graph.add_edge("s", via, cost=cost)
+        graph.add_edge(via, "t", cost=cost)
+    found = disjoint_routes(graph, "s", "t", cost="cost", link_risk=1e-7)
+    assert (found.disjoint, found.risk, found.cost) == (True, 0.0, 12.0)
 
 
 def test_nothing_to_choose_from():

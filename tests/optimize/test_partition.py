@@ -119,6 +119,20 @@ def test_no_plan_is_sooner(seed: int) -> None:
     assert greedy.latency == pytest.approx(alone(problem, greedy.device))
 
 
+@pytest.mark.parametrize("method", ["programme", "greedy"])
+@pytest.mark.parametrize("change", [{"supported": [True, False, True]}, {"memory_bytes": [1.0, 20.0, 1.0]}])
+def test_an_operator_that_no_accelerator_takes_ends_a_piece(change: dict, method: str) -> None:
+    """Between its neighbours on a line, of which one has to go to a CPU with it: 2 + 2 + 1."""
+    fields = {"supported": [True] * 3, "memory_bytes": [1.0] * 3} | change
+    problem = PartitionProblem(
+        names=("a", "b", "c"), edges=[(0, 1), (1, 2)], accelerator_time=[1.0] * 3, cpu_time=[2.0] * 3,
+        transfer_time=[0.0] * 3, colour=range(3), is_backward=[False] * 3, accelerators=1, cpus=1,
+        accelerator_memory=10.0, **fields,
+    )  # fmt: skip
+    found = latency_partition(problem) if method == "programme" else latency_partition(problem, method=method)
+    assert found.latency == 5.0
+
+
 def test_more_devices_and_a_cpu_never_hurt() -> None:
     """Fewer restrictions, no larger load."""
     problem = random_problem(3, 9)

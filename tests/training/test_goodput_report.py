@@ -131,6 +131,30 @@ def test_long_waits_with_every_class_against_simulation(policy, spares, level):
         assert abs(report.buckets[name] - made.buckets[name]) < 3.5 * error, name
 
 
+@pytest.mark.parametrize(("first", "second"), [
+    ((600.0, 2.0, 0.01), (600.0, 1.05, 0.01)),
+    ((600.0, 2.0, 0.01), (7 * DAY, 1.05, 0.01)),
+    ((600.0, 2.0, 0.05), (7 * DAY, 1.05, 0.05)),
+    ((7 * DAY, 1.5, 0.02), (600.0, 1.1, 0.02)),
+    ((3600.0, 1.5, 0.02), (0.001, 1.1, 1e-9)),
+])  # fmt: skip
+def test_slow_parts_of_different_repairs_spread_the_share_each_by_its_own(first, second):
+    """Two independent M/M/inf queues of slow parts: the autocovariance of their speeds, integrated."""
+    parts, variance = [], 0.0
+    for name, (repair, slowdown, load) in (("A", first), ("B", second)):
+        rate = load / repair / 512
+        parts.append(ComponentClass(name=name, level="gpu", rate=rate, effect="degrade", slowdown=slowdown,
+                                    repair=repair))  # fmt: skip
+        none, drop = exp(-load), 1 - 1 / slowdown
+        s = np.geomspace(1e-9, 60, 4000)  # time in repairs; P(none at 0 and s) = e^(-u (2 - e^-s))
+        joint = np.exp(-load * (2 - np.exp(-s))) - none**2
+        variance += 2 * drop**2 * repair * np.trapezoid(joint, s) / (1 - (1 - none) * drop) ** 2
+    plan = Checkpointing(levels=(CheckpointLevel(name="free", cost=0.0, restart=0.0),), interval=DAY)
+    job = failure_model(Cluster(nodes=64), Strategy(tensor=8, data=64), rates=tuple(parts))
+    found = goodput(job, 5.0, plan, Recovery("spares", repair=DAY), 8, horizon=30 * DAY)
+    assert found.sd / found.mean == pytest.approx(np.sqrt(variance / (30 * DAY)), rel=0.05)
+
+
 def test_a_slow_job_that_never_goes_back_writes_fewer_checkpoints():
     slow = ComponentClass(
         name="NIC", level="node", rate=1e-3 / DAY, effect="degrade", slowdown=2.0, repair=DAY

@@ -94,3 +94,9 @@ def test_bad_laws_are_refused():
         LAWS["observed"].remaining(RNG, 1, [1e6])
     with pytest.raises(ValueError, match=r"ages must be one number or 3 of them, got shape \(2,\)"):
         LAWS["old"].remaining(RNG, 3, [1.0, 2.0])
+
+
+def test_a_shape_that_leaves_no_scale_is_refused():
+    assert Lifetime.weibull(1.0, 0.01).scale > 0
+    with pytest.raises(ValueError, match=r"shape must leave a scale above 0 at mean = 1, got 0\.005"):
+        Lifetime.weibull(1.0, 0.005)

@@ -95,6 +95,8 @@ def test_what_each_loss_takes_and_what_the_run_gains_without_it(tmp_path):
     (['{"job_start_time": 0}', '{"step_start'], "line 2"),
     (["[1]"], "JSON objects, got '\\[1\\]' in line 1"),
     ([{"job_start_time": "soon"}], "times in seconds or ISO 8601, got 'soon' in line 1"),
+    (['{"step_start_time": NaN}'], "times in seconds or ISO 8601, got nan in line 1"),
+    (['{"job_start_time": true}'], "times in seconds or ISO 8601, got True in line 1"),
     ([{"job_start_time": 9}, {"step_start_time": 3, "step_count": 0}], "in order, got line 2"),
     ([{"job_start_time": 0}, {"step_start_time": 3, "step_count": -1}], "step_count must be an integer >= 0"),
     ([{"job_start_time": 0}], "at least two steps, got 0"),

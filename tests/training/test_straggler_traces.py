@@ -67,6 +67,9 @@ def test_a_slow_replica_costs_what_it_is_slower_than_the_mean(tmp_path, slow):
     (HEAD + "\n0,0,0,forward-compute,zero,1,0\n", "got start_ts 'zero' in row 1"),
     (HEAD + "\n0,0,0,forward-compute,0,-1,0\n", "got duration '-1' in row 1"),
     (HEAD + "\n0,0,0,forward-compute,0\n", "must have 7 fields in every row"),
+    (HEAD + "\n0,0,0,foo,0,1,0\n", "got optype foo dp_rank 0 stage 0 step 0 seq_id 0 in row 1"),
+    (HEAD + "\n0.5,0,0,gc,0,1,0\n", "whole numbers of ranks.* got optype gc dp_rank 0.5 .*in row 1"),
+    (HEAD + "\n0,0,0,gc,0,1,0\n0,0,0,gc,2,1,0\n", "every operation once, got optype gc .*in row 2"),
 ])  # fmt: skip
 def test_a_torn_trace_is_refused_with_its_row(tmp_path, text, said):
     path = tmp_path / "trace.csv"
