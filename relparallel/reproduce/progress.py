@@ -22,7 +22,9 @@ class Progress:
         self.stream, self.total, self.current = stream, len(expected), current
         known = [seconds for seconds in expected.values() if seconds]
         minutes = max([sum(known) / workers, *known], default=0.0) / 60
-        self.length = f"about {minutes:.0f} min" if minutes >= 1 else "about a minute or less"
+        self.length = (
+            f", about {minutes:.0f} min" if minutes >= 1 else ", about a minute or less" * bool(known)
+        )
         self.since: dict[str, float] = {}
         self.over: dict[str, str] = {}
         columns = (
@@ -44,7 +46,7 @@ class Progress:
 
     def __enter__(self) -> Self:
         self.rows.start()
-        told = f"{self.total} notebooks to run, {self.current} up to date, {self.length}"
+        told = f"{self.total} notebooks to run, {self.current} up to date{self.length}"
         self.rows.console.print(told, highlight=False)
         return self
 

@@ -92,6 +92,10 @@ def test_the_lock_covers_every_requirement_and_lies_inside_its_bounds(kind):
 @pytest.mark.parametrize("line", [*CORE, *(line for extra in EXTRAS.values() for line in extra)])
 def test_what_is_installed_lies_inside_its_bounds(line):
     requirement = Requirement(line)
+    locked = [Requirement(line) for line in (*LOCKS["requirements.lock"], *LOCKS["requirements-dev.lock"])]
+    here = [one.marker is None or one.marker.evaluate() for one in locked if one.name == requirement.name]
+    if here == [False]:
+        pytest.skip(f"{requirement.name} has no wheel for this machine")
     assert importlib.metadata.version(requirement.name) in requirement.specifier
 
 

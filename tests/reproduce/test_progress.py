@@ -45,16 +45,17 @@ def test_lines_tell_what_runs_and_how_it_ended(clock):
 @pytest.mark.parametrize(
     ("expected", "workers", "told"),
     [
-        ({"a": 300.0, "b": 120.0}, 1, "about 7 min"),
-        ({"a": 300.0, "b": 120.0}, 2, "about 5 min"),
-        ({"a": 20.0, "b": None}, 2, "about a minute or less"),
+        ({"a": 300.0, "b": 120.0}, 1, ", about 7 min"),
+        ({"a": 300.0, "b": 120.0}, 2, ", about 5 min"),
+        ({"a": 20.0, "b": None}, 2, ", about a minute or less"),
+        ({"a": None, "b": None}, 2, ""),
     ],
 )
 def test_it_begins_with_how_long_it_will_take(expected, workers, told):
     """The sum over what runs at a time, and no less than the longest."""
     stream = io.StringIO()
     with Progress(stream, expected, 0, workers):
-        assert stream.getvalue() == f"2 notebooks to run, 0 up to date, {told}\n"
+        assert stream.getvalue() == f"2 notebooks to run, 0 up to date{told}\n"
 
 
 def test_the_table_tells_what_runs_and_is_over(clock):
