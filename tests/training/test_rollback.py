@@ -64,9 +64,9 @@ def deviations(rng, jobs, batches=300, failures=100):
 def test_random_jobs_agree_with_simulation():
     jobs = pace(200, 1000)
     shares, spreads = deviations(np.random.default_rng(1), jobs)
-    assert (np.abs(shares) > 3).sum() <= pace(3, 5)  # 0.0027 of normal deviations are
+    assert (np.abs(shares) > 3).mean() < 0.006  # 0.0027 for normal deviations
     assert np.abs(shares).max() < 5.0
-    assert shares.std() == pytest.approx(1.0, abs=2.3 / np.sqrt(2 * jobs))
+    assert shares.std() == pytest.approx(1.0, abs=2.2 / np.sqrt(2 * jobs))
     assert spreads.mean() == pytest.approx(1.0, abs=0.02)  # a few per cent of the batches end inside a block
     assert spreads.std() == pytest.approx(np.sqrt(2 / 300), abs=0.02)
 
