@@ -188,7 +188,11 @@ def _tables() -> tuple[Path, ...]:
 
 @cache
 def _rows(path: Path) -> tuple[Fact, ...]:
-    return tuple(_fact(path.stem, row) for row in shipped_rows(path))
+    rows = tuple(_fact(path.stem, row) for row in shipped_rows(path))
+    ids = [fact.id for fact in rows]
+    if len(set(ids)) < len(ids):
+        raise ValueError(f"id {max(ids, key=ids.count)!r} stands twice in {path}")
+    return rows
 
 
 @cache
@@ -223,8 +227,7 @@ def facts(topic: str | None = None) -> dict[str, Fact]:
     if topic is None:
         return dict(_all_facts())
     require_choice(topics(), topic=topic)
-    own = [path for path in _tables() if path.stem == topic]  # a reader of one table depends on no other
-    return {fact.id: fact for path in reversed(own) for fact in _rows(path)}
+    return {fact.id: fact for path in reversed(_tables()) if path.stem == topic for fact in _rows(path)}
 
 
 def topics() -> tuple[str, ...]:

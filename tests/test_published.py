@@ -172,3 +172,14 @@ def test_more_rows_come_from_the_data_folder_when_it_is_given(tmp_path, monkeypa
     forget()
     assert (facts()["EXTRA-1"].role, facts()["EXTRA-1"].origin) == ("input", "unstated")
     assert facts()["TOPO-001"].value == 16  # what the project ships comes first
+
+
+def test_an_id_that_stands_twice_in_a_table_is_refused_whoever_reads_it(tmp_path, monkeypatch):
+    (tmp_path / "facts").mkdir()
+    head = "id,system,quantity,inputs,value,unit,tolerance,source,confidence\n"
+    (tmp_path / "facts" / "extra.csv").write_text(head + 2 * "EXTRA-1,s,q,k=4,1,u,exact,a paper,confirmed\n")
+    monkeypatch.setenv("RELPARALLEL_DATA", str(tmp_path))
+    forget()
+    for read in (facts, lambda: facts("extra")):
+        with pytest.raises(ValueError, match="id 'EXTRA-1' stands twice in"):
+            read()

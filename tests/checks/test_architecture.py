@@ -35,7 +35,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BUDGET = {
     "atlas": 610, "claims": 4965, "communication": 3070, "derive": 680, "drawing": 1120, "hardware": 470,
     "metrics": 2650, "optimize": 6870, "planning": 640, "parallel": 8330, "reliability": 11300,
-    "reproduce": 2160, "topology": 6420, "training": 9320, "workload": 2980, "modules": 2160,
+    "reproduce": 2160, "topology": 6420, "training": 9320, "workload": 2980, "modules": 2165,
 }  # fmt: skip
 MOST_LINES = 63720
 MOST_PUBLIC_NAMES = 376
