@@ -49,6 +49,8 @@ def test_conda_takes_free_channels_and_then_this_checkout():
 
 def test_the_core_stays_small():
     assert set(bounds(CORE)) == {
+        "clustershell",
+        "jinja2",
         "matplotlib",
         "lazy-loader",
         "networkx",
@@ -56,6 +58,8 @@ def test_the_core_stays_small():
         "llvmlite",
         "numpy",
         "pandas",
+        "pyyaml",
+        "rich",
         "scipy",
         "seaborn",
     }
