@@ -56,14 +56,14 @@ def machine() -> str:
 
 
 CALLS: dict[str, Callable[[], Arguments]] = {
-    "planning.notation": lambda: {"strategy": rp.parallel.Strategy()},
+    "parallel.notation": lambda: {"strategy": rp.parallel.Strategy()},
     "planning.plan": lambda: {
         "model": model(), "cluster": machine(), "gpus": None, "global_batch": 8, "sequence": 32,
         "rates": "llama3", "price": 1.0, "fabric": None, "strategies": 1, "limits": {"tensor": 8},
     },
     "planning.sliders": lambda: {"plan": rp.plan(model(), machine(), global_batch=8, limits={"tensor": 8})},
     "planning.read_cluster": lambda: {"path": machine()},
-    "planning.read_strategy": lambda: {"text": "TP8 PP2"},
+    "parallel.read_strategy": lambda: {"text": "TP8 PP2"},
     "training.read_run_log": lambda: {"path": events(), "dialect": "events"},
     "training.read_run_log of MLPerf": lambda: {"path": results(), "dialect": "mlperf"},
     "training.read_straggler_trace": lambda: {"path": trace()},

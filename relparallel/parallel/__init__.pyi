@@ -33,6 +33,7 @@ from .memory_forms import (
     stage_activation_bytes as stage_activation_bytes,
 )
 from .nccl import nccl_times as nccl_times
+from .notation import notation as notation, read_strategy as read_strategy
 from .ordering import fluid_bound as fluid_bound, order as order, tune_partition as tune_partition
 from .resharding import reshard as reshard
 from .round_plans import plan_rounds as plan_rounds

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
 from relparallel.parallel._records import choice_record
+from relparallel.parallel.notation import notation
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.parallel.strategy import Strategy
 from relparallel.workload import Transformer
@@ -126,6 +127,10 @@ def require_feasible(
     rules = broken_rules(model, choice_record(strategy), global_batch, node=node)
     (code,) = first_broken(rules & ~(DEALT if strategy.ends_as_layers == "auto" else 0))
     if code != FEASIBLE:
-        raise ValueError(
-            f"strategy breaks a rule: {REASONS[code]}; got {strategy} for {model}, batch {global_batch}"
-        )
+        sizes = {
+            "layers": model.layers, "heads": model.heads, "key-value heads": model.key_value_heads,
+            "feed-forward width": model.ffn_hidden, "experts": model.experts, "sequence": model.sequence,
+            "batch": global_batch,
+        }  # fmt: skip
+        said = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise ValueError(f"strategy breaks a rule: {REASONS[code]}; got {notation(strategy)} with {said}")

@@ -27,6 +27,7 @@ from relparallel.parallel.calibration import HOST_BOUND, Calibration, untried
 from relparallel.parallel.feasibility import require_feasible
 from relparallel.parallel.group_links import placement_slowdowns
 from relparallel.parallel.memory import StageMemory, Verdict, layers_on_stages, memory
+from relparallel.parallel.notation import notation
 from relparallel.parallel.stage_times import (
     Rows,
     dealt_layers,
@@ -257,7 +258,7 @@ def _fitting_change(
             continue
         if other.gpus == strategy.gpus and held.fits(cluster).fits:
             said = ", ".join(f"{name} {value!r}" for name, value in change.items())
-            return f"it fits with {said}"
+            return f"it fits with {said}: {notation(other)}"
     return f"none of {len(changes)} single changes makes it fit: several together, or more GPUs"
 
 

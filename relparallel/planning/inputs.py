@@ -12,8 +12,6 @@ import numpy as np
 
 from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster, accelerator, cluster as named_cluster, clusters
-from relparallel.optimize import in_degrees
-from relparallel.parallel import Strategy
 from relparallel.topology import Topology, rail_only
 from relparallel.training import redundant_fabric
 from relparallel.units import GBIT
@@ -21,70 +19,6 @@ from relparallel.workload import Transformer, read_config, transformer, transfor
 
 FABRICS: Final = ("two-level", "rail-optimised", "dual-plane", "rail-only")
 """Networks by name: leaves for whole servers; a leaf for each rail; two planes of those; rails alone."""
-
-_LETTERS: Final = {"TP": "tensor", "PP": "pipeline", "CP": "context", "DP": "data", "EP": "expert"}
-_OTHERS: Final = {"V": "virtual_stages", "ZERO": "zero_stage", "MBS": "micro_batch", "SHARD": "shard"}
-
-
-def notation(strategy: Strategy) -> str:
-    """Name a strategy by its degrees.
-
-    Parameters
-    ----------
-    strategy : Strategy
-        Any.
-
-    Returns
-    -------
-    str
-        The five degrees, model chunks per stage, and what is sharded.
-
-    Examples
-    --------
-    >>> notation(Strategy(tensor=8, pipeline=16, data=128, zero_stage=1))
-    'TP8 PP16 CP1 DP128 EP1, v=1, ZeRO-1'
-    """
-    require_instance(Strategy, strategy=strategy)
-    sharded = f", ZeRO-{strategy.zero_stage}" if strategy.zero_stage else ""
-    return f"{in_degrees(strategy)} EP{strategy.expert}, v={strategy.virtual_stages}{sharded}"
-
-
-def read_strategy(text: str) -> Strategy:
-    """Read a strategy from its usual notation.
-
-    Parameters
-    ----------
-    text : str
-        Such as "TP8 PP16 DP128 v=8 ZeRO-1 MBS1"; what is not named is 1, or nothing sharded. With v above 1
-        the schedule is the interleaved one; SP (sequence parallelism) and selective or full (recomputation)
-        are named as words.
-
-    Returns
-    -------
-    Strategy
-        What the text says.
-
-    Examples
-    --------
-    >>> read_strategy("TP8 PP16 CP1 DP128 EP1, v=8, ZeRO-1").gpus
-    16384
-    """
-    require_instance(str, text=text)
-    fields: dict[str, Any] = {}
-    for word in text.replace(",", " ").split():
-        known = re.fullmatch(r"([A-Za-z]+)[=-]?(\d{1,9})", word)
-        name = (_LETTERS | _OTHERS).get(known[1].upper()) if known else None
-        if known and name:
-            fields[name] = int(known[2])
-        elif word.upper() == "SP":
-            fields["sequence_parallel"] = True
-        elif word in ("selective", "full"):
-            fields["recompute"] = word
-        else:
-            raise ValueError(f"text must be like 'TP8 PP16 DP128 v=8 ZeRO-1 SP selective', got {word!r:.80}")
-    if fields.get("virtual_stages", 1) > 1:
-        fields["schedule"] = "interleaved_1f1b"
-    return Strategy(**fields)
 
 
 def read_cluster(path: str | PathLike[str]) -> tuple[Cluster, ...]:

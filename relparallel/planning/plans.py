@@ -23,15 +23,13 @@ from relparallel.hardware import Cluster
 from relparallel.optimize.joint_plans import JointPlan, joint
 from relparallel.optimize.joint_report import as_row
 from relparallel.optimize.joint_search import Choice
-from relparallel.parallel import Strategy, memory, step_time
+from relparallel.parallel import Strategy, memory, notation, read_strategy, step_time
 from relparallel.parallel.memory import PRECISIONS, StageMemory
-from relparallel.parallel.step_time import step_timeline
+from relparallel.parallel.step_time import StepTime, step_timeline
 from relparallel.planning.inputs import (
     clusters_of,
     model_of,
     network_of,
-    notation,
-    read_strategy,
     usual_batch,
 )
 from relparallel.topology.formats._text import write
@@ -121,42 +119,44 @@ class Plan(Result):
     def why_not(self, strategy: Strategy | str, cluster: int = 0) -> str:
         """Say why a strategy is not the answer: the rule it breaks, the bytes that lack, or what it loses.
 
-        ``cluster`` is the place of the cluster among those that were given.
+        ``cluster`` is the place of the cluster among those that were given. A text without a data-parallel
+        degree has the one that fills the cluster.
         """
-        asked = read_strategy(strategy) if isinstance(strategy, str) else strategy
-        require_instance(Strategy, strategy=asked)
         one = self.found[require_int(cluster=cluster, at_least=0, at_most=len(self.found) - 1)]
+        asked = read_strategy(strategy, one.cluster.gpus) if isinstance(strategy, str) else strategy
+        name, best = notation(require_instance(Strategy, strategy=asked)), notation(one.strategy)
         options = {k: v for k, v in self.question.items() if k in ("software", "precision")}
         try:
-            step = step_time(self.model, asked, one.cluster, self.global_batch, **options)
+            step = step_time(
+                self.model, asked, one.cluster, self.global_batch, network=one.network, **options
+            )
         except ValueError as error:
-            return f"{notation(asked)} cannot run: {error}"
-        low, high = step.interval()
-        said = f"{notation(asked)}: {step.total:.4g} s per step ({low:.4g} to {high:.4g}), MFU {step.mfu:.1%}"
+            return f"{name} cannot run: {error}"
         if not step.fits:
-            return f"{said}; {step.notes[-2]}; {step.notes[-1]}."
+            return f"{name}: {_speed(step)}; {step.notes[-2]}; {step.notes[-1]}."
         nodes, rest = divmod(asked.gpus, one.cluster.gpus_per_node)
         if rest:
-            return f"{said}; it fills no whole nodes."
+            return f"{name}: {_speed(step)}; it fills no whole nodes."
         other = self._with(asked, one, one.cluster.nodes - nodes)
+        assert one.step is not None  # no speed was measured
+        assert other.step is not None
+        said = f"{name}: {_speed(other.step)}, relative goodput {other.share:.2%} with {other.policy}"
+        if name == best:
+            return f"{said}; it is the best."
         lost = 1 - other.choice.score / one.choice.score
         if lost <= 0:
-            return (
-                f"{said}, relative goodput {other.share:.2%}; as good as {notation(one.strategy)}, the best."
-            )
-        best = one.step
-        assert best is not None  # no speed was measured
+            better = f"{-lost:.2%} better than" if lost < -1e-9 else "as good as"
+            return f"{said}; {better} {best}, the best of those that the plan was asked about."
         return (
-            f"{said}, relative goodput {other.share:.2%} with {other.policy}, "
-            f"{other.goodput * DAY / 1e9:.4g}e9 tokens a day: {lost:.2%} less than {notation(one.strategy)}, "
-            f"whose step takes {best.total:.4g} s and which keeps {one.share:.2%} with {one.policy}."
+            f"{said}, {other.goodput * DAY / 1e9:.4g}e9 tokens a day: {lost:.2%} less than {best}, "
+            f"whose step takes {one.step.total:.4g} s and which keeps {one.share:.2%} with {one.policy}."
         )
 
     def _with(self, asked: Strategy, one: JointPlan, spares: int) -> JointPlan:
         """The joint optimum among strategies with exactly these fields."""
         limits = {name: value for name, value in asdict(asked).items() if value is not None}
         limits["shard"] = asked.shard_group
-        question = {**self.question, "limits": limits, "spares": spares}
+        question = {**self.question, "limits": limits, "spares": spares, "network": one.network}
         return joint(self.model, one.cluster, global_batch=self.global_batch, **question)
 
     def explain(self) -> str:
@@ -296,7 +296,7 @@ def plan(
     >>> found.strategy.gpus, found.stages().fits(found.best.cluster).fits
     (64, True)
     >>> print(found.why_not("TP1 PP1 DP64"))  # doctest: +ELLIPSIS
-    TP1 PP1 CP1 DP64 EP1, v=1: ... does not fit: stage 0 needs ...
+    TP1 PP1 DP64: ... does not fit: stage 0 needs ...
     """
     name, sizes, notes = model_of(model, sequence)
     machines = clusters_of(cluster, gpus)
@@ -335,6 +335,12 @@ def _require_room(name: str, model: Transformer, cluster: Cluster) -> None:
             f"cluster must hold the training state of {name}, {state / GB:,.0f} GB, got {cluster.gpus:,} "
             f"GPUs with {room / GB:,.0f} GB together: give more than {least:,}"
         )
+
+
+def _speed(step: StepTime) -> str:
+    """A step in words, with its interval and use of the peak."""
+    low, high = step.interval()
+    return f"{step.total:.4g} s per step ({low:.4g} to {high:.4g}), MFU {step.mfu:.1%}"
 
 
 def _costs(one: JointPlan, choice: Choice) -> Any:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from relparallel._checks import require_instance
-from relparallel.planning import plan, read_strategy
+from relparallel.parallel import read_strategy
+from relparallel.planning import plan
 from relparallel.planning.plans import Plan
 from relparallel.published import facts, topics
 from relparallel.reproduce.page import PARTS, Page

@@ -15,6 +15,7 @@ from relparallel.parallel import (
     bubble_fraction,
     calibration,
     memory,
+    read_strategy,
     simulate_schedule,
     step_time,
 )
@@ -287,7 +288,11 @@ def test_what_does_not_fit_says_by_how_much_where_and_the_first_change_that_does
             assert stage.endswith(f"{math.ceil(over)} bytes too many")
             fitting = [c for c in CHEAP_TO_DEAR if step_time(model, replace(split, **c), machine, 64).fits]
             words = [", ".join(f"{n} {v!r}" for n, v in c.items()) for c in fitting]
-            assert said == f"it fits with {words[0]}" if words else "none of 9 single changes" in said
+            if words:
+                assert said.startswith(f"it fits with {words[0]}: ")
+                assert read_strategy(said.partition(": ")[2]) == replace(split, **fitting[0])
+            else:
+                assert "none of 9 single changes" in said
             named.add(said)
     assert len(named) >= 5
 

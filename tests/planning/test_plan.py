@@ -11,7 +11,8 @@ import pytest
 
 import relparallel as rp
 from relparallel.__main__ import main
-from relparallel.planning import FABRICS, notation, read_cluster, read_strategy
+from relparallel.parallel import read_strategy
+from relparallel.planning import FABRICS, read_cluster
 from relparallel.units import DAY
 
 DATA = os.environ.get("RELPARALLEL_DATA")
@@ -59,8 +60,27 @@ def test_why_not_names_the_rule_the_bytes_or_the_loss(found, asked, said):
     assert said in found.why_not(asked)
 
 
-def test_the_best_strategy_is_as_good_as_itself(found):
-    assert "as good as" in found.why_not(found.strategy)
+def test_the_label_of_the_best_is_said_to_be_the_best(found):
+    """And its step is the one in the table: nothing of the strategy is lost in its name."""
+    for label in (found.to_frame()["strategy"][0], found.strategy):
+        said = found.why_not(label)
+        assert "it is the best" in said
+        assert f": {found.to_frame()['step [s]'][0]:.4g} s per step" in said
+
+
+def test_every_row_asked_back_by_its_label_gives_its_own_numbers(found):
+    for row in found.to_frame().to_dict("records"):
+        assert f": {row['step [s]']:.4g} s per step" in found.why_not(row["strategy"])
+
+
+def test_advice_can_be_followed(found):
+    """A strategy that does not fit is told another one, whose label runs."""
+    told = [found.why_not(f"TP{t} PP{p} MBS{b}") for t in (1, 2) for p in (1, 2) for b in (1, 4, 8)]
+    advice = [said.partition("it fits with ")[2].partition(": ")[2].rstrip(".") for said in told]
+    assert sum(map(bool, advice)) >= 2
+    for label in filter(None, advice):
+        followed = found.why_not(label)
+        assert "relative goodput" in followed
 
 
 def test_what_a_strategy_loses_is_its_own_joint_optimum_below_the_best(found):
@@ -85,13 +105,6 @@ def test_a_fabric_by_name_fails_too(fabric):
     wired = rp.plan("gpt3-6.7b", "a100-80gb-selene", gpus=64, global_batch=128, fabric=fabric, spares=0)
     assert wired.best.network.num_hosts == 64
     assert 0.5 < wired.best.share < 1
-
-
-def test_notation_and_its_reader_are_inverse():
-    text = "TP8 PP16 CP1 DP128 EP1, v=8, ZeRO-1"
-    assert notation(read_strategy(text)) == text
-    with pytest.raises(ValueError, match=r"text must be like .*, got 'XP4'"):
-        read_strategy("TP8 XP4")
 
 
 def test_the_trace_covers_the_step(found, tmp_path):
