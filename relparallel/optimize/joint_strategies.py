@@ -18,7 +18,7 @@ from relparallel.parallel._kernel import CHOICE
 from relparallel.parallel._memory_kernel import FRAGMENTATION
 from relparallel.parallel._records import choice_record
 from relparallel.parallel.evaluate import CHUNK, Pricing, _totals, pricing
-from relparallel.parallel.feasibility import DEALT, WIDTH, broken_rules
+from relparallel.parallel.feasibility import WIDTH, broken_rules
 from relparallel.parallel.grid import (
     _INNER,
     _codes,
@@ -101,7 +101,7 @@ def rule_keeping(
     for one in plain:
         degrees = {name: int(one[name]) for name in DEGREES}
         shards = _plain(_outer(degrees, given))
-        shards = shards[broken_rules(model, shards, global_batch, gpus, node) & ~(DEALT | WIDTH) == 0]
+        shards = shards[broken_rules(model, shards, global_batch, gpus, node) & ~WIDTH == 0]
         some = shapes.copy()
         for name in (*DEGREES, "shard"):
             some[name] = one[name]
@@ -136,8 +136,7 @@ def _degrees(
         rows = rows[np.isin(rows[name], given[name])]
     rows["shard"] = rows["data"]
     rows = _plain(rows)
-    plainer = {"ends_as_layers", "experts_over_tensor"}.isdisjoint(given)
-    late = 0 if plainer else DEALT | WIDTH  # what is not plain: asked later
+    late = WIDTH if "experts_over_tensor" in given else 0  # what is not plain: asked later
     return rows[broken_rules(model, rows, global_batch, gpus, node) & ~late == 0], np.column_stack(
         [rows["data"], rows["pipeline"]]
     )

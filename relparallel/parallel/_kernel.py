@@ -11,9 +11,9 @@ from typing import Any, Final
 import numba
 import numpy as np
 
-from relparallel.parallel._memory_kernel import counted_ends
+from relparallel.parallel._memory_kernel import counted_ends, most_layers, stage_layers
 from relparallel.parallel.collective_time import one_ring, rings_in_rings
-from relparallel.parallel.schedules import SCHEDULES
+from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
 from relparallel.parallel.steady_state import bubble_time
 
 MODEL: Final = np.dtype((np.record, [(name, np.float64) for name in (
@@ -55,6 +55,7 @@ PARTS: Final = (
 """What a step is made of, in the order of the kernel's columns."""
 
 _CHIMERA: Final = SCHEDULES.index("chimera")
+_FOLDED: Final = tuple(SCHEDULES.index(name) for name in V_SHAPED)
 _TILE: Final = 128.0  # rows and columns of the smaller tile of a matrix product
 _SMALL_TILE: Final = 0.9  # rate of the smaller tile beside the larger one of 256 x 128
 _SOFTMAX_BYTES: Final = 9.0  # per score: softmax read and write, dropout read, write and mask
@@ -355,17 +356,25 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
         exposed = _under(gathered, ahead, h.overlap) / (m if s.zero_stage == 2 and p > 1 else 1)
         exposed += _under(gathered * (s.zero_stage - 1), behind, h.overlap)  # stage 2 still has them
 
-    # Layers are dealt out evenly, embedding and output layer counting as one each if they are said to or if
-    # that fits; the last stage may have one less than the others.
-    embedding, loss = counted_ends(model.layers, p, v, s.ends_as_layers)
-    held = np.ceil((model.layers + embedding + loss) / p)
+    # Layers are dealt out as `counted_ends` says; the stage of the output layer may have fewer.
+    folded = s.schedule in _FOLDED
+    layers, stages, chunks = np.int64(model.layers), np.int64(p), np.int64(v)
+    embedding, loss = counted_ends(layers, stages, chunks, folded, np.int64(s.ends_as_layers))
+    held = 1.0 * most_layers(layers, stages, chunks, folded, embedding, loss)
+    place = 0 if folded else stages - 1
+    short = held - stage_layers(layers, stages, chunks, folded, embedding, loss, place)
     lin, lin_back = _linear(n, model.vocabulary / t, model.hidden, 1.0, h.peak, h)
     logits = n * model.vocabulary / t * _LOGIT_BYTES * h.traffic / (h.memory_bandwidth * h.hbm)
     head = lin + lin_back + logits + h.micro
     layer = ahead + behind + exposed
     middle = held * layer
-    short = loss if embedding + loss > 0 else held - np.floor(model.layers / p)
     last = max(middle, middle - short * layer + head)
+    filled = held  # layers of each stage that a lone micro-batch passes while one stage works
+    if v > 1 and not folded:  # those of the first chunks, which may have one more
+        filled = v * np.ceil((layers + embedding + loss) / (p * v))
+    elif layers % stages != 0 and v == 1 and s.schedule != _CHIMERA:  # all but the slowest stage's
+        others = layers - held + head / layer if last == middle else layers - held + short
+        filled = others / (p - 1)
     transfer = 0.0
     if p > 1:
         apart = h.node if t * c * d * p > h.node else t * c * d
@@ -382,7 +391,7 @@ def _step(model: Any, h: Any, s: Any, out: Any) -> None:
     out[6] = m * held * experts * (2 + repeats)
     out[7] = m * 2 * v * transfer
     out[8] = (p - 1) * 2 * transfer + bubble_time(
-        s.schedule, p, m, v, held * ahead, middle - held * (ahead + weight), held * weight
+        s.schedule, p, m, v, filled * ahead, filled * (behind + exposed - weight), filled * weight
     )
     out[9] = m * held * exposed + _gradients(
         model, h, s, gathered, held * (on_gpu + launch), held * (back_on_gpu + launch_back), held

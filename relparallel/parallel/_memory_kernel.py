@@ -87,23 +87,42 @@ def _waiting(rule: Any, m: Any, i: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def counted_ends(layers: Any, p: Any, v: Any, said: Any) -> Any:
-    """Layers that embedding and loss count as in a pipeline: as said, or one each where that fits."""
-    if p > 1 and said == 0 and layers % (p * v) != 0 and (layers + 2) % (p * v) == 0:
-        return 1.0, 1.0
-    return (1.0 if p > 1 and said & 1 else 0.0), (1.0 if p > 1 and said & 2 else 0.0)
+def dealt_places(places: Any, p: Any, v: Any, folded: Any, i: Any) -> Any:
+    """Places of a stage where all chunks have as many and the first ones have one more."""
+    each, more = places // (p * v), places % (p * v)
+    if folded:  # the last chunk lies on the first stage
+        return 2 * each + (1 if i < more else 0) + (1 if 2 * p - 1 - i < more else 0)
+    return v * each + (more - i + p - 1) // p
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _layers(layers: Any, p: Any, v: Any, folded: Any, said: Any, i: Any) -> Any:
-    """Layers of a stage: equal, or embedding and output layer count as one each, or the first have more."""
-    embedding, loss = counted_ends(layers, p, v, said)
-    if embedding + loss > 0:
-        first, last = i == 0, i == (0 if folded else p - 1)
-        return (layers + embedding + loss) / p - first * embedding - last * loss
-    if layers % (p * v) == 0:
-        return layers / p
-    return (layers - i + p - 1) // p
+def stage_layers(layers: Any, p: Any, v: Any, folded: Any, embedding: Any, loss: Any, i: Any) -> Any:
+    """Layers of a stage; embedding and loss take places of the first and the last chunk."""
+    taken = (embedding if i == 0 else 0) + (loss if i == (0 if folded else p - 1) else 0)
+    return dealt_places(layers + embedding + loss, p, v, folded, i) - taken
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def most_layers(layers: Any, p: Any, v: Any, folded: Any, embedding: Any, loss: Any) -> Any:
+    """Layers of the fullest stage: the first one, the second or the last."""
+    most = stage_layers(layers, p, v, folded, embedding, loss, 0)
+    for i in (min(1, p - 1), p - 1):
+        most = max(most, stage_layers(layers, p, v, folded, embedding, loss, i))
+    return most
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def counted_ends(layers: Any, p: Any, v: Any, folded: Any, said: Any) -> Any:
+    """Layers that embedding and loss count as: as said, or those that fill chunks and let no stage grow."""
+    if p == 1:
+        return 0, 0
+    if said > 0:
+        return said & 1, said >> 1
+    chunks = p * v
+    if layers % chunks == chunks - 1:  # the last chunk has a layer less
+        return 0, 1
+    grows = most_layers(layers, p, v, folded, 1, 1) > most_layers(layers, p, v, folded, 0, 0)
+    return (0, 0) if grows or layers % chunks == 0 else (1, 1)
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -268,9 +287,22 @@ def layer(model: Any, s: Any, k: Any) -> Any:
 @numba.njit(cache=True)  # type: ignore[misc]
 def _dealt(model: Any, s: Any, rule: Any, i: Any) -> Any:
     """Layers of a stage and its mirror where they are dealt out."""
-    p, v, folded = s.pipeline, s.virtual_stages, rule >= _FOLDED
-    layers = _layers(model.layers, p, v, folded, s.ends_as_layers, i)
-    return layers, _layers(model.layers, p, v, folded, s.ends_as_layers, p - 1 - i), -1.0
+    p, v, folded = np.int64(s.pipeline), np.int64(s.virtual_stages), rule >= _FOLDED
+    layers = np.int64(model.layers)
+    first, last = counted_ends(layers, p, v, folded, np.int64(s.ends_as_layers))
+    own = stage_layers(layers, p, v, folded, first, last, i)
+    mirrored = stage_layers(layers, p, v, folded, first, last, p - 1 - i)
+    flown = -1.0
+    if rule == _INTERLEAVED and v > 1:  # the last chunk may have fewer layers, and waits shortest
+        places = layers + first + last
+        each = (
+            places // (p * v) + (1 if places % (p * v) > p * (v - 1) + i else 0) - (last if i == p - 1 else 0)
+        )
+        more = own - v * each
+        if more > 0:
+            held, longest, _ = flight(rule, p, 1.0 * s.micro_batches, v, i)
+            flown = held * v * each + min(held * v / (v - 1), longest) * more
+    return own, mirrored, flown
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
@@ -292,17 +324,17 @@ def peaks(models: Any, choices: Any, model: Any, k: Any, out: Any) -> None:
     """Bytes of the largest stage of every strategy.
 
     From the second stage to the last but one, layers and micro-batches in flight never grow, so the second
-    stands for all; where a schedule comes from both ends, they are largest in the middle. Where layers are
-    computed again and their weights wait, every stage is looked at.
+    stands for all. Every stage is looked at where a schedule comes from both ends, and where layers are
+    computed again and their weights wait.
     """
     row = np.empty(len(BYTES))
     for j in range(choices.size):
         s, rule = choices[j], _RULES[choices[j].schedule]
         one = layer(models[model[j]], s, k)
         p, largest = s.pipeline, 0.0
-        every = one[4] > 0 and _waiting(rule, 1.0 * p, 0) > 0
+        every = rule == _CHIMERA or (one[4] > 0 and _waiting(rule, 1.0 * p, 0) > 0)
         for i in range(p):
-            if every or i < 2 or i == p - 1 or (rule == _CHIMERA and i == p // 2):
+            if every or i < 2 or i == p - 1:
                 _stage(models[model[j]], s, k, rule, one, i, _dealt(models[model[j]], s, rule, i), row)
                 held = row[0] + row[1] + row[2] + row[3] + row[4]
                 largest = max(largest, held * (1 + FRAGMENTATION), row[5])

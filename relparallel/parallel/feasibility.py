@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relparallel.hardware import Cluster
+from relparallel.parallel._memory_kernel import counted_ends
 from relparallel.parallel._records import choice_record
 from relparallel.parallel.notation import notation
 from relparallel.parallel.schedules import SCHEDULES, V_SHAPED
@@ -21,7 +22,8 @@ RULES: Final = (
     "tensor must divide the heads",
     "tensor must divide the heads of keys and values, or be a multiple of them",
     "tensor must divide the feed-forward width",
-    "pipeline * virtual_stages must divide the layers, or the layers and what counts as one",
+    "pipeline * virtual_stages must be at most the layers and what counts as one, and interleaved chunks but "
+    "the last of each stage equal",
     "context must divide the sequence in two parts each",
     "tensor must divide the sequence where it is split",
     "sequence_parallel needs tensor above 1",
@@ -42,8 +44,8 @@ FEASIBLE: Final = 0
 REASONS: Final = ("feasible", *RULES, "memory")
 """What a code means: 0 is feasible, the last one that the memory of a GPU is exceeded."""
 
-DEALT: Final = 1 << next(k for k, rule in enumerate(RULES) if "divide the layers" in rule)
-"""Bit of the rule about equal stages."""
+DEALT: Final = 1 << next(k for k, rule in enumerate(RULES) if "at most the layers" in rule)
+"""Bit of the rule about layers on stages, which whoever says them does not have to keep."""
 WIDTH: Final = 1 << next(k for k, rule in enumerate(RULES) if "feed-forward" in rule)
 """Bit of the rule about the feed-forward blocks, those of the experts too."""
 _INTERLEAVED: Final = SCHEDULES.index("interleaved_1f1b")
@@ -61,14 +63,13 @@ def _broken(heads: Any, keys: Any, width: Any, expert_width: Any, layers: Any, s
         d, c, split = np.int64(s["data"]), np.int64(s.context), s.sequence_parallel > 0
         chunks, together, folded = p * v, d * s.micro_batch, s.schedule in _FOLDED
         whole = s.experts_over_tensor > 0
-        said = s.ends_as_layers if p > 1 else 0
-        ends = 2 if said == 0 else (said & 1) + (said >> 1)
+        places = layers + sum(counted_ends(layers, p, v, folded, np.int64(s.ends_as_layers)))
         broken = (
             gpus > 0 and t * p * d * c > gpus,
             heads % t != 0,
             keys % t != 0 and t % keys != 0,
             width % t != 0 or (expert_width % t != 0 and not whole),
-            (said > 0 or layers % chunks != 0) and (layers + ends) % chunks != 0,
+            chunks > places or (v > 1 and not folded and 0 < places % chunks < p * (v - 1)),
             c > 1 and sequence % (2 * c) != 0,
             split and sequence // c % t != 0,
             split and t == 1,
@@ -107,17 +108,9 @@ def first_broken(rules: NDArray[np.int32]) -> NDArray[np.int8]:
 
 
 def require_feasible(
-    model: Transformer, strategy: Strategy, cluster: Cluster | None, global_batch: int
+    model: Transformer, strategy: Strategy, cluster: Cluster | None, global_batch: int, *, dealt: bool = False
 ) -> None:
-    """Raise a ValueError that names the rule which a strategy breaks.
-
-    Only a grid, or one that says what counts as a layer, asks for equal stages: else a single strategy may
-    have layers that `dealt_layers` deals out.
-    """
-    if strategy.pipeline * strategy.virtual_stages > model.layers + 2:
-        raise ValueError(
-            f"strategy must have at most {model.layers + 2} chunks, pipeline * virtual_stages, got {strategy}"
-        )
+    """Raise a ValueError that names the rule which a strategy breaks; ``dealt``: its layers are given."""
     if cluster is not None and strategy.gpus > cluster.gpus:
         raise ValueError(
             f"strategy must fit the {cluster.gpus} GPUs of the cluster, got {strategy.gpus} "
@@ -125,7 +118,7 @@ def require_feasible(
         )
     node = 0 if cluster is None else cluster.gpus_per_node
     rules = broken_rules(model, choice_record(strategy), global_batch, node=node)
-    (code,) = first_broken(rules & ~(DEALT if strategy.ends_as_layers == "auto" else 0))
+    (code,) = first_broken(rules & ~(DEALT if dealt else 0))
     if code != FEASIBLE:
         sizes = {
             "layers": model.layers, "heads": model.heads, "key-value heads": model.key_value_heads,

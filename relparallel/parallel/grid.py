@@ -77,8 +77,8 @@ class StrategyGrid:
         """Every way to fill a number of GPUs, the full product of all axes.
 
         Rows that break rules are kept; `evaluate` marks them. Degrees are the ordered factorisations of the
-        GPUs; micro-batches divide the global batch, expert degrees the experts. ``virtual_stages`` are the
-        divisors of the layers, and of the layers and two, which count embedding and output layer;
+        GPUs; micro-batches divide the global batch, expert degrees the experts. ``virtual_stages`` are 2, 4,
+        8 and the divisors of the layers, and of the layers and two, which count embedding and output layer;
         ``ends_as_layers`` is "auto" and ``experts_over_tensor`` False where nothing is given. ``shard``
         is every divisor of ``data`` where ``zero_stage`` is above 0, and ``data`` itself where nothing is
         sharded. With a pipeline ``zero_stage`` is 0 or 1 unless it is given: FSDP with a pipeline has to be
@@ -220,8 +220,8 @@ def _inner_axes(
 ) -> dict[str, NDArray[np.int64]]:
     """Values of the axes that do not depend on the degrees."""
     one = np.isin(limits.get("ends_as_layers", 0), (1, 2)).any()  # embedding or loss alone
-    counts = {*_divisors(model.layers), *_divisors(model.layers + 2), *_divisors(model.layers + int(one))}
-    chunks = sorted(counts - {model.layers + 2})
+    even = {*_divisors(model.layers), *_divisors(model.layers + 2), *_divisors(model.layers + int(one))}
+    chunks = sorted(number for number in even | {2, 4, 8} if number <= model.layers)
     axes: dict[str, Any] = {
         "expert": [e for e in _divisors(model.experts) if e <= gpus],
         "micro_batch": _divisors(global_batch),

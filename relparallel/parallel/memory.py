@@ -25,6 +25,7 @@ from relparallel._checks import (
 from relparallel.hardware import Cluster
 from relparallel.parallel._memory_kernel import BYTES, FRAGMENTATION, STORAGE, layer, peaks, stages
 from relparallel.parallel._records import choice_record, model_record
+from relparallel.parallel.feasibility import DEALT, RULES, broken_rules
 from relparallel.parallel.stage_times import (
     chunk_devices,
     dealt_layers,
@@ -33,7 +34,7 @@ from relparallel.parallel.stage_times import (
     require_stage_layers,
     stage_sums,
 )
-from relparallel.parallel.strategy import ENDS, Strategy
+from relparallel.parallel.strategy import Strategy
 from relparallel.units import GB
 from relparallel.workload import Transformer
 from relparallel.workload.precision import PRECISIONS as PRECISIONS, Precision as Precision
@@ -190,7 +191,7 @@ def memory(
     True
     """
     require_instance(Transformer, model=model)
-    _require_split(model, require_instance(Strategy, strategy=strategy))
+    _require_split(model, require_instance(Strategy, strategy=strategy), stage_layers is not None)
     row = choice_record(strategy, require_int(global_batch=global_batch, at_least=1))
     dealt = NOTHING
     if stage_layers is not None:
@@ -271,10 +272,9 @@ def layers_on_stages(
     model: Transformer, strategy: Strategy, stage_layers: Sequence[int] | None
 ) -> NDArray[np.float64]:
     """Layers of every stage, as said or as they are dealt out."""
-    chunks = strategy.pipeline * strategy.virtual_stages
-    said = ENDS.index(strategy.ends_as_layers) if strategy.pipeline > 1 else 0
-    dealt = dealt_layers(model.layers, chunks, said) if stage_layers is None else np.asarray(stage_layers)
-    return stage_sums(strategy, dealt)
+    if stage_layers is None:
+        return stage_sums(strategy, dealt_layers(model.layers, strategy))
+    return stage_sums(strategy, require_stage_layers(model, strategy, stage_layers))
 
 
 def _layers_on_stages(strategy: Strategy, micro_batches: int, chunks: NDArray[np.int64]) -> Dealt:
@@ -303,18 +303,11 @@ def known_precision(**named: Any) -> Precision:
     return PRECISIONS[require_choice(tuple(PRECISIONS), **named)]
 
 
-def _require_split(model: Transformer, strategy: Strategy) -> None:
-    """Raise where a degree does not divide what it splits."""
+def _require_split(model: Transformer, strategy: Strategy, dealt: bool) -> None:
+    """Raise where a degree does not divide what it splits, or layers that are not ``dealt`` do not do."""
     if model.heads % strategy.tensor:
         raise ValueError(f"strategy must have a tensor that divides {model.heads} heads, got {strategy}")
     if model.experts % strategy.expert:
         raise ValueError(f"strategy must have an expert that divides {model.experts}, got {strategy}")
-    chunks = strategy.pipeline * strategy.virtual_stages
-    if chunks > model.layers + 2:
-        raise ValueError(f"strategy must have no more chunks than {model.layers} layers, got {strategy}")
-    ends = ENDS.index(strategy.ends_as_layers).bit_count()
-    if strategy.pipeline > 1 and ends and (model.layers + ends) % chunks:
-        raise ValueError(
-            f"strategy must have a pipeline * virtual_stages that divides the {model.layers} layers and "
-            f"{strategy.ends_as_layers}, {model.layers + ends}, got {strategy}"
-        )
+    if not dealt and broken_rules(model, choice_record(strategy), 1) & DEALT:
+        raise ValueError(f"strategy breaks a rule: {RULES[DEALT.bit_length() - 1]}; got {strategy}")

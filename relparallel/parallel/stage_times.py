@@ -3,7 +3,9 @@
 Every chunk is priced by the kernel, its passes are run by the simulator.
 """
 
+import re
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -13,8 +15,8 @@ from relparallel._checks import require_indices, require_int
 from relparallel.parallel._kernel import PARTS, pass_times
 from relparallel.parallel._memory_kernel import counted_ends
 from relparallel.parallel._records import step_parts
-from relparallel.parallel.schedules import ASYNCHRONOUS, SPLIT, TABLE, V_SHAPED, repeated
-from relparallel.parallel.strategy import Strategy
+from relparallel.parallel.schedules import ASYNCHRONOUS, SCHEDULES, SPLIT, TABLE, V_SHAPED, repeated
+from relparallel.parallel.strategy import ENDS, Strategy
 from relparallel.parallel.timeline import Timeline, play
 from relparallel.workload import Transformer
 
@@ -33,31 +35,45 @@ def require_stage_layers(model: Transformer, strategy: Strategy, stage_layers: A
     chunks = strategy.pipeline * strategy.virtual_stages
     allowed = (
         f"{chunks} integers >= 1 that sum to the {model.layers} layers, one for each of {strategy.pipeline} "
-        f"stages with {strategy.virtual_stages} chunks"
+        f"stages with {strategy.virtual_stages} chunks, 0 at either end too, or a text like '4x15+1'"
     )
+    if isinstance(stage_layers, str) and re.fullmatch(r"(?=.*[x+])(\d{1,6}(x\d{1,4})?\+?\b)+", stage_layers):
+        runs = [run.split("x") for run in stage_layers.split("+")]
+        stage_layers = [int(run[0]) for run in runs for _ in range(int(run[-1]) if run[1:] else 1)]
     if isinstance(stage_layers, str) or not isinstance(stage_layers, Sequence | np.ndarray):
         raise TypeError(f"stage_layers must be {allowed}, got {stage_layers!r:.80}")
     try:
         layers = require_indices("stage_layers", [require_int(stage_layers=n) for n in stage_layers])
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"stage_layers must be {allowed}, got {stage_layers!r:.80}") from None
-    if layers.size != chunks or np.any(layers < 1) or sum(layers.tolist()) != model.layers:
+    if (
+        layers.size != chunks
+        or np.any(layers < 0)
+        or np.any(layers[1:-1] < 1)
+        or sum(layers.tolist()) != model.layers
+    ):
         said = f"{layers.size} that sum to {sum(layers.tolist())}"
         raise ValueError(f"stage_layers must be {allowed}, got {said}: {stage_layers!r:.80}")
     return layers
 
 
-def dealt_layers(layers: int, chunks: int, said: int = 0) -> NDArray[np.int64]:
-    """Layers of every chunk where nothing is said.
+def dealt_layers(layers: int, strategy: Strategy) -> NDArray[np.int64]:
+    """Layers of every chunk where nothing is said, [p v].
 
-    Equal; or embedding and output layer count as one each, as the place ``said`` in `ENDS` has it or if that
-    makes them equal; or the first have more.
+    Equal; else the first chunks have one more, and embedding and loss take places as ``ends_as_layers`` says.
     """
-    ends = np.array(counted_ends.py_func(layers, chunks, 1, said), dtype=np.int64)
-    dealt = np.full(chunks, (layers + int(ends.sum())) // chunks)
+    p, v, folded = strategy.pipeline, strategy.virtual_stages, strategy.schedule in V_SHAPED
+    said = ENDS.index(strategy.ends_as_layers)
+    ends = np.array(counted_ends(layers, p, v, folded, said))
+    dealt = even_chunks(layers + int(ends.sum()), p * v)[::-1].copy()
     np.subtract.at(dealt, [0, -1], ends)
-    dealt[: layers - int(dealt.sum())] += 1
     return dealt
+
+
+def in_chunks(layers: NDArray[np.int64]) -> str:
+    """Layers of chunks in words: ``4x15+1`` are fifteen chunks of four layers and one of one."""
+    runs = [(number, len(list(run))) for number, run in groupby(layers.tolist())]
+    return "+".join(f"{number}x{times}" if times > 1 else str(number) for number, times in runs)
 
 
 def even_chunks(layers: int, chunks: int) -> NDArray[np.int64]:
@@ -141,7 +157,7 @@ def priced_passes(rows: Rows) -> PassSeconds:
     model, choice = rows.model.copy(), np.repeat(rows.choice, 3)
     model["layers"] = 1
     choice[["pipeline", "micro_batches", "virtual_stages"]] = 1
-    choice["recompute"][1:] = 0, 2
+    choice["schedule"], choice["recompute"][1:] = SCHEDULES.index("1f1b"), (0, 2)
     one, none, full = step_parts(model, rows.machine, choice)
     (step,) = step_parts(*rows)
     s = rows.choice[0]
@@ -208,6 +224,6 @@ def _replicas(rows: Rows, layers: NDArray[np.float64], heads: NDArray[np.float64
     model, choice = np.repeat(rows.model, layers.size), np.repeat(rows.choice, layers.size)
     outside = (heads == 0) & (np.arange(layers.size) > 0)
     model["layers"] = layers * layers.size
-    model["layer_weights"] -= outside * table / layers
+    model["layer_weights"] -= outside * table / np.maximum(layers, 1)
     parts = step_parts(model, rows.machine, choice)[:, [_DATA, _OPTIMIZER]]
     return np.asarray(parts[parts.sum(axis=1).argmax()])

@@ -300,7 +300,7 @@ def step_rows(
     require_instance(Cluster, cluster=cluster)
     require_int(global_batch=global_batch, at_least=1)
     layers = None if stage_layers is None else require_stage_layers(model, strategy, stage_layers)
-    require_feasible(model, strategy, cluster, global_batch)
+    require_feasible(model, strategy, cluster, global_batch, dealt=layers is not None)
     if slow is None:
         slow = placement_slowdowns(strategy, cluster, placement, network, alive)
     machine = calibrated_machine(cluster, software, precision, calibrated, slow)
@@ -316,10 +316,9 @@ def step_timeline(
     With equal chunks and a schedule that flushes (Chimera apart) the makespan is that of the closed form.
     """
     _, rows, layers = step_rows(model, strategy, cluster, global_batch, stage_layers=stage_layers, **options)
-    if layers is None:
-        p, said = strategy.pipeline, int(rows.choice["ends_as_layers"][0])
-        layers = dealt_layers(model.layers, p * strategy.virtual_stages, said if p > 1 else 0)
-    return simulated_passes(rows, strategy, layers)
+    return simulated_passes(
+        rows, strategy, dealt_layers(model.layers, strategy) if layers is None else layers
+    )
 
 
 def slowed_step(

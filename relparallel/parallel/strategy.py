@@ -54,10 +54,10 @@ class Strategy:
         Megatron-Core's expert-tensor-parallel size 1, which with t > 1 needs ``sequence_parallel``. Else
         each expert is split t ways. Liu et al., "MoE Parallel Folding", 2025, arXiv:2504.14960.
     ends_as_layers : {"auto", "embedding", "loss", "both"}
-        What takes the place of a layer when layers are dealt out to the stages of a pipeline, so that
-        p v divides L + 1 or L + 2: ``account_for_embedding_in_pipeline_split`` and
-        ``account_for_loss_in_pipeline_split`` of Megatron-Core. "auto" counts both where p v divides L + 2
-        and not L, and nothing else.
+        What takes the place of a layer when layers are dealt out to the chunks of a pipeline, the first of
+        which have one more where p v does not divide their number:
+        ``account_for_embedding_in_pipeline_split`` and ``account_for_loss_in_pipeline_split`` of
+        Megatron-Core. "auto" counts those that fill chunks and let no stage grow.
 
     Examples
     --------

@@ -27,7 +27,7 @@ EXAMPLES = {
     RULES[1]: (MODEL, {"tensor": 8}),
     RULES[2]: (MODEL, {"tensor": 4, "data": 2}),
     RULES[3]: (MIXED, {"tensor": 4, "data": 2}),
-    RULES[4]: (MODEL, {"pipeline": 8}),
+    RULES[4]: (MODEL, {"data": 2, "pipeline": 4, **INTERLEAVED, "virtual_stages": 5}),
     RULES[5]: (MIXED, {"context": 8}),
     RULES[6]: (MIXED, {"tensor": 4, "context": 2, "sequence_parallel": True}),
     RULES[7]: (MODEL, {"data": 8, "sequence_parallel": True}),
@@ -65,6 +65,29 @@ def test_a_single_strategy_gets_the_same_rule_as_an_error(rule):
         require_feasible(model, Strategy(**row), None, 16)
 
 
+def dealt(layers, p, v, folded, ends):
+    """Layers of every chunk, and of every stage, one place after the other."""
+    chunks, stages = [0] * (p * v), [0] * p
+    for place in range(layers + sum(ends)):
+        chunks[place % (p * v)] += 1
+    chunks[0], chunks[-1] = chunks[0] - ends[0], chunks[-1] - ends[1]
+    for k, number in enumerate(chunks):
+        stages[2 * p - 1 - k if folded and k >= p else k % p] += number
+    return chunks, stages
+
+
+def unfit(layers, p, v, folded, said):
+    """Whether there are too few layers for the chunks, or interleaved stages differ before the last round."""
+    ends = [(0, 0), (1, 0), (0, 1), (1, 1)][said if p > 1 else 0]
+    if p > 1 and said == 0 and layers % (p * v):
+        most = [max(dealt(layers, p, v, folded, both)[1]) for both in ((0, 0), (1, 1))]
+        ends = (0, 1) if (layers + 1) % (p * v) == 0 else (1, 1) if most[1] <= most[0] else (0, 0)
+    places = layers + sum(ends)
+    full = [-(-places // (p * v))] * (p * (v - 1))
+    early = [places // (p * v) + (k < places % (p * v)) for k in range(p * (v - 1))]
+    return places < p * v or (v > 1 and not folded and early != full)
+
+
 def plain(m, s, batch, gpus, node):
     """Rules of one row, told once more in plain numbers."""
     t, p, d, c, e, k, b, v, split, _, _, order, said, whole = (
@@ -76,7 +99,7 @@ def plain(m, s, batch, gpus, node):
         bool(m.heads % t),
         bool(m.key_value_heads % t and t % m.key_value_heads),
         bool(m.ffn_hidden % t or (m.expert_hidden % t and not whole)),
-        all((m.layers + ends) % (p * v) for ends in ([(0, 2), [1], [1], [2]][said] if p > 1 else (0, 2))),
+        unfit(m.layers, p, v, folded, said),
         c > 1 and m.sequence / c / 2 != m.sequence // (2 * c),
         bool(split and (m.sequence // c) % t),
         bool(split and t == 1),

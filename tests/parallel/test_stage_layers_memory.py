@@ -131,7 +131,7 @@ def test_all_stages_hold_the_layers_of_the_model_and_the_activations_of_their_ch
             "stage_layers must be 2 integers >= 1 that sum to the 24 layers.*got 2 that sum",
         ),
         ([24], ValueError, "got 1 that sum to 24"),
-        ([24, 0], ValueError, r"\[24, 0\]"),
+        ([25, -1], ValueError, r"\[25, -1\]"),
         ([12.0, 12], TypeError, r"stage_layers must be.*\[12.0, 12\]"),
         (None, None, None),
     ],
@@ -161,7 +161,7 @@ def test_what_counts_as_a_layer_takes_its_place(ends, p, v, layers, recompute):
         pipeline=p, virtual_stages=v, schedule="interleaved_1f1b" if v > 1 else "1f1b", recompute=recompute,
         ends_as_layers=ends,
     )  # fmt: skip
-    assert dealt_layers(model.layers, p * v, ENDS.index(ends)).tolist() == said
+    assert dealt_layers(model.layers, split).tolist() == said
     dealt, given_ = (memory(model, split, 4 * p, stage_layers=s) for s in (None, said))
     same = PARTS if v == 1 else [part for part in PARTS if part != "activations"]
     for part in same:  # of chunks that differ, those in flight are counted one by one
@@ -178,7 +178,7 @@ def test_llama3_has_128_places_for_126_layers_and_its_ends():
     time, usual = (
         step_time(model, replace(split, ends_as_layers=ends), machine, 2048) for ends in ("both", "auto")
     )
-    assert time == usual
+    assert replace(time, notes=()) == replace(usual, notes=())
     assert time.compute == pytest.approx(
         step_time(replace(model, layers=128), replace(split, ends_as_layers="auto"), machine, 2048).compute
     )
@@ -186,9 +186,9 @@ def test_llama3_has_128_places_for_126_layers_and_its_ends():
     weights = 2 * model.layer_weights / model.layers / 8  # bytes of a layer on a rank, but norms
     assert held.parameters[1] / (8 * weights) == pytest.approx(1, rel=1e-4)
     for ends in ("embedding", "loss"):
-        with pytest.raises(ValueError, match=r"pipeline \* virtual_stages must divide the layers"):
+        with pytest.raises(ValueError, match=r"pipeline \* virtual_stages must be at most the layers"):
             step_time(model, replace(split, ends_as_layers=ends), machine, 2048)
-        with pytest.raises(ValueError, match="127, got"):
+        with pytest.raises(ValueError, match="at most the layers and what counts as one"):
             memory(model, replace(split, ends_as_layers=ends), 2048)
         more = replace(model, layers=127)
         one, other = (
@@ -201,14 +201,14 @@ def test_llama3_has_128_places_for_126_layers_and_its_ends():
 
 @pytest.mark.parametrize("ends", ENDS)
 def test_a_grid_prices_what_counts_as_a_layer(ends):
-    """15 layers in 16 chunks: with either end; nothing else makes them equal."""
+    """15 layers in 16 chunks: with either end, the loss where nothing is said; both are one too many."""
     model = replace(GPT, layers=15)
     grid = StrategyGrid.all(
         gpus=8, model=model, global_batch=32, pipeline=8, virtual_stages=2, schedule="interleaved_1f1b",
         zero_stage=0, ends_as_layers=ends,
     )  # fmt: skip
     found = evaluate(model, grid, cluster("a100-80gb-selene", gpus=8), 32, complete=True)
-    assert found.feasible.any() == (ends in ("embedding", "loss"))
+    assert found.feasible.any() == (ends != "both")
     for row in np.flatnonzero(found.feasible)[:20].tolist():
         time = step_time(model, grid[row], cluster("a100-80gb-selene", gpus=8), 32)
         assert time.total == found.time[row]

@@ -311,7 +311,7 @@ def test_offloading_moves_bytes_and_counts_the_way():
     [
         ({"strategy": Strategy(tensor=7)}, "tensor that divides 96 heads"),
         ({"strategy": Strategy(data=4, expert=4)}, "expert that divides 1"),
-        ({"strategy": Strategy(pipeline=128)}, "no more chunks than 96 layers"),
+        ({"strategy": Strategy(pipeline=128)}, "at most the layers and what counts as one"),
         ({"offload": "parameters"}, "offload must not be 'parameters' with zero_stage 0"),
         ({"precision": "fp7"}, "precision"),
         ({"global_batch": 1535}, "global_batch must be a multiple of 16"),

@@ -215,7 +215,7 @@ def test_most_published_runs_lie_in_their_interval():
     ("changed", "error"),
     [
         ({"tensor": 3, "data": 1}, "tensor must divide the heads"),
-        ({"pipeline": 32, "data": 1}, "at most 26 chunks, pipeline \\* virtual_stages"),
+        ({"pipeline": 32, "data": 1}, r"pipeline \* virtual_stages must be at most the layers"),
         ({"data": 5}, "data \\* micro_batch must divide the global batch"),
         ({"micro_batch": 5}, "data \\* micro_batch must divide the global batch"),
         ({"sequence_parallel": True}, "sequence_parallel needs tensor above 1"),
