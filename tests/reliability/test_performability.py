@@ -206,9 +206,39 @@ def test_unequal_capacities():
     thick = replace(t, capacity=np.array([4e11, 1e11]))
     assert performability(thick, "max_flow", sources=[0], targets=[2]).value == 1
     assert performability(thick, "max_flow", sources=[0], targets=[1]).value == 4
-    odd = replace(t, capacity=np.array([1.0, 1e9]))
+    far = replace(t, capacity=np.array([1.0, 1e9]))
+    assert performability(far, "max_flow", sources=[0], targets=[1]).best == 1
+    assert performability(far, "max_flow", sources=[1], targets=[2]).best == 1e9
+    odd = replace(t, capacity=np.array([1.0, 1e19]))
     with pytest.raises(ValueError, match="common unit"):
         performability(odd, "max_flow", sources=[0], targets=[2])
+
+
+@pytest.mark.parametrize(
+    ("capacities", "expected"),
+    [([50e9, 50.3e9], 1.006), ([400, 403], 1.0075), ([0.3, 0.1 + 0.2], 1.0), ([3.0, np.pi], np.pi / 3)],
+)
+def test_a_capacity_close_to_another_is_not_taken_for_it(capacities, expected):
+    wires = replace(as_topology(nx.path_graph(3)), capacity=np.array(capacities))
+    found = performability(wires, "max_flow", sources=[1], targets=[2])
+    assert found.lower == found.upper == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize("digits", [2, 6, 17])
+def test_flows_with_real_capacities_against_all_states(digits):
+    rng = np.random.default_rng(digits)
+    for _ in range(12):
+        graph = nx.gnm_random_graph(5, 7, seed=int(rng.integers(1000)))
+        for edge in graph.edges:
+            graph.edges[edge]["capacity"] = float(np.round(10 ** rng.uniform(0, 1.5), digits))
+        smallest = min(c for *_, c in graph.edges(data="capacity"))
+        mean = 0.0
+        for state in product((0.8, 0.2), repeat=7):
+            gone = [e for e, chance in zip(graph.edges, state, strict=True) if chance == 0.2]
+            left = nx.restricted_view(graph, [], gone)
+            mean += np.prod(state) * nx.maximum_flow_value(left, 0, 4) / smallest
+        found = performability(graph, "max_flow", link_up=0.8, sources=[0], targets=[4], gap=0)
+        assert found.lower == found.upper == pytest.approx(mean, rel=1e-12)
 
 
 def test_what_is_out_of_range_is_refused():

@@ -6,6 +6,7 @@ looked at could change an expectation by at most their probability times the ran
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from relparallel._checks import Result, require_flag, require_instance, require_int, require_real
 from relparallel.metrics import survival
@@ -30,7 +32,7 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Measure = Callable[[Topology, BoolArray], float]
-_MOST_UNITS: Final = 2**20  # of the smallest capacity in the largest
+_UNITS: Final = 60  # bits of all capacities together
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -149,6 +151,8 @@ def performability(
     E = sum_s P(s) v(s) over the states seen, and v between worst and best in the others. States come in
     order of probability; those that a proved symmetry which keeps all probabilities (and the set of sources,
     and of targets) carries into each other are measured once. O(N log N) for N states, and the measures.
+    Flows are found in whole units: exact for decimal capacities with a common unit above 2^-60 of their sum,
+    else to 2^-30 of the smallest capacity for each cable of a cut.
 
     References
     ----------
@@ -283,18 +287,11 @@ def pairs_measure(t: Topology) -> Measure:
 def flow_measure(t: Topology, marks: IntArray) -> Measure:
     """Largest flow between marked nodes as a function of the state, in smallest capacities."""
     n = t.num_nodes
-    cable = [
-        Fraction(float(c)).limit_denominator(10**6) if c < 1e6 else Fraction(round(c)) for c in t.capacity
-    ]
-    smallest = min(cable, default=Fraction(1))
-    shares = [(c / smallest).limit_denominator(64) for c in cable]
-    parts = int(np.lcm.reduce([share.denominator for share in shares])) if shares else 1
-    units = np.array([int(share * parts) for share in shares], dtype=np.int64) * t.multiplicity
-    if units.sum() > _MOST_UNITS**2 or units.max(initial=0) > _MOST_UNITS or parts > _MOST_UNITS:
-        raise ValueError(f"graph must have capacities with a common unit, got {np.unique(t.capacity)[:4]}")
+    units, smallest = _whole_units(t)
     forwards = t.transit | (marks > 0)
     ends = np.array([n, n + 1])
-    outer = np.minimum(units.sum() + 1, 2**30)
+    touching = np.bincount(t.edges.ravel(), np.repeat(units, 2).astype(np.float64), n)
+    outer = 1 + np.ceil(touching * (1 + 1e-12)).astype(np.int64)  # never the narrowest
 
     def flow(topology: Topology, alive: BoolArray) -> float:
         node = alive[:n] & forwards
@@ -303,7 +300,47 @@ def flow_measure(t: Topology, marks: IntArray) -> Measure:
         start, goal = (np.flatnonzero(node & (marks == mark)) for mark in (1, 2))
         tail = np.concatenate([u, v, np.full(start.size, ends[0]), goal])
         head = np.concatenate([v, u, start, np.full(goal.size, ends[1])])
-        amount = np.concatenate([np.tile(units[keep], 2), np.full(start.size + goal.size, outer)])
-        return maximum_flow(tail, head, amount, n + 2, n, n + 1).value / parts
+        amount = np.concatenate([np.tile(units[keep], 2), outer[start], outer[goal]])
+        return _largest_flow(tail, head, amount, n + 2) / smallest
 
     return flow
+
+
+def _whole_units(t: Topology) -> tuple[IntArray, int]:
+    """Capacities of the rows of ``edges`` and the smallest of a cable in one unit, as whole numbers.
+
+    Decimal numbers have one, which is exact; where it is too fine, the unit is 2^-30 of the smallest or less.
+    """
+    kinds, kind = np.unique(t.capacity, return_inverse=True)
+    exact = [Fraction(repr(float(c))) for c in kinds]
+    common = math.lcm(*(c.denominator for c in exact))
+    whole = [int(c * common) for c in exact] or [1]
+    whole = [c // math.gcd(*whole) for c in whole]
+    total = sum(c * int(m) for c, m in zip(whole, np.bincount(kind, t.multiplicity), strict=False))
+    if total >= 2**_UNITS:
+        fine = 2 ** (_UNITS - 1 - (total // whole[0]).bit_length())
+        if fine < 2**30:
+            raise ValueError(
+                f"graph must have capacities within 2^29 of each other or with a common unit, got {kinds[:4]}"
+            )
+        whole = [round(Fraction(fine * c, whole[0])) for c in whole]
+    return np.array(whole, dtype=np.int64)[kind] * t.multiplicity, whole[0]
+
+
+def _largest_flow(tail: IntArray, head: IntArray, units: IntArray, nodes: int) -> int:
+    """Largest flow to the last node from the one before: in coarse units, then what they left in finer ones.
+
+    A cut has less than one coarse unit left of each of its arcs, so that numbers of finer ones stay small.
+    """
+    left = csr_array((units, (tail, head)), shape=(nodes, nodes))
+    shift, found = max(int(units.sum()).bit_length() - 29, 0), 0
+    step = 29 - (2 * tail.size).bit_length()
+    while True:
+        arcs = left.tocoo()
+        coarse = np.minimum(arcs.data >> shift, 2**29)  # no more is left to flow
+        flow = maximum_flow(arcs.row, arcs.col, coarse, nodes, nodes - 2, nodes - 1)
+        found += flow.value << shift
+        if not shift:
+            return found
+        left = csr_array(left - flow.sent.astype(np.int64) * 2**shift)
+        shift = max(shift - step, 0)
