@@ -35,6 +35,31 @@ def test_the_largest_is_that_of_draws(law):
     assert abs(drawn.mean() - expected_maximum(64, law)) < error
 
 
+DISCRETE = [
+    (stats.bernoulli(0.1), range(2)), (stats.randint(2, 9), range(2, 9)), (stats.poisson(3.3), range(80)),
+    (stats.geom(0.2), range(1, 300)), (stats.skellam(3, 4), range(-60, 60)),
+    (stats.zipf(8.0), range(1, 5000)),
+    (stats.rv_discrete(values=([1.5, 2.25, 7], [0.2, 0.5, 0.3])), (1.5, 2.25, 7)),
+    (stats.rv_discrete(values=([1, 2, 7], [0.2, 0.5, 0.3]))(loc=0.5), (1.5, 2.5, 7.5)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("law", "atoms"), DISCRETE)
+def test_the_largest_of_a_discrete_law_by_its_atoms(law, atoms):
+    below = np.cumsum([law.pmf(x) for x in atoms])
+    for n in (1, 7, 1000):
+        chance = np.diff(below**n, prepend=0.0)
+        assert expected_maximum(n, law) == pytest.approx(float(chance @ np.array(atoms)), rel=1e-9, abs=1e-12)
+
+
+def test_noise_of_a_step_function_is_exact():
+    found = noise_slowdown(Strategy(data=1000), 0.1, 1, law=stats.bernoulli(0.1))
+    assert found.exact
+    assert float(found) == pytest.approx(1.3, rel=1e-14)
+    with pytest.raises(ValueError, match="law must have at most"):
+        noise_slowdown(Strategy(data=8), 0.1, 1, law=stats.zipf(3.1))
+
+
 def test_the_usual_estimate_is_too_large():
     """By 11 % at 16,384 ranks and 43 % at 8."""
     for n, excess in ((8, 0.43), (16384, 0.11)):
