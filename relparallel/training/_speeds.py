@@ -182,3 +182,74 @@ def uneven_speed(
         enough = whole * (middle // fast) + slowed * (middle // slow) >= units * micro_batches
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return micro_batches * fast / high
+
+
+def shared_shards(units: int, holders: int, held: Array) -> Array:
+    """Mean of 1/L with 0 … k dead units of a ring whose shards lie on r units in a row, L the most on one.
+
+    Every arc of shards needs holders (Hall): a step of at most l shards a unit is possible if in every row of
+    units l - 1 for each living one, minus 1 for each dead one, sum to more than -r. That is a queue which
+    dead units lengthen by 1 and living ones shorten by l - 1, never above r - 1. In a ring of l u > U it is
+    empty somewhere: the work that living units leave undone at an empty queue is l u - U in all, so that
+    walks which begin behind such a unit, weighted with what it leaves, count every ring l u - U times.
+    """
+    down = held.size - 1
+    dead = np.arange(down + 1)
+    mean, before = np.where(dead == 0, 0.5, 0.0), np.where(dead == 0, 1.0, 0.0)  # at most one shard each
+    for most in range(2, holders + 1):
+        idle = most * (units - dead) - units
+
+        def joint(share: float, most: int = most, idle: Any = idle) -> Array:
+            found: Array = (
+                _rings(units, holders, most, share, down) * units / np.where(idle > 0, idle, np.inf)
+            )
+            for place in np.flatnonzero(idle == 0):
+                wide, narrow = (_closed_rings(units, size, most, share) for size in (holders, holders - 1))
+                found[place] = wide - narrow
+            return found
+
+        before = np.minimum(among_sets(units, down, joint), held)
+        if most == holders or (held - before <= 1e-12 * held).all():
+            return np.asarray(mean + held / most)
+        mean += before / (most * (most + 1))
+    return mean + before / 2  # one holder each
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _rings(units: int, room: int, most: int, share: float, down: int) -> Any:
+    """Chance of 0 … k dead units in walks from an empty queue to a living unit, times what it leaves."""
+    now, after = np.zeros((room, down + 1)), np.zeros((room, down + 1))
+    now[0, 0] = 1.0
+    for _ in range(units - 1):
+        after[:] = 0.0
+        for level in range(room):
+            lower = max(level - most + 1, 0)
+            for dead in range(down + 1):
+                after[lower, dead] += now[level, dead] * (1 - share)
+            if level + 1 < room:
+                for dead in range(down):
+                    after[level + 1, dead + 1] += now[level, dead] * share
+        now, after = after, now
+    found = np.zeros(down + 1)
+    for level in range(min(most - 1, room)):
+        found += now[level] * (most - 1 - level) * (1 - share)
+    return found
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _closed_rings(units: int, room: int, most: int, share: float) -> float:
+    """Chance of walks that end at the level where they began, summed over levels, none of them outside."""
+    total = 0.0
+    for start in range(room):
+        now, after = np.zeros(room), np.zeros(room)
+        now[start] = 1.0
+        for _ in range(units):
+            after[:] = 0.0
+            for level in range(room):
+                if level >= most - 1:
+                    after[level - most + 1] += now[level] * (1 - share)
+                if level + 1 < room:
+                    after[level + 1] += now[level] * share
+            now, after = after, now
+        total += now[start]
+    return total

@@ -37,6 +37,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -68,6 +69,7 @@ OPTIONS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {  # of one policy a
     "boost": ("reduced_tensor", partial(require_real, at_least=1, at_most=100)),
     "holders": ("spare_shards", _COUNT),
 }  # fmt: skip
+_STEPS: Final = 10**10  # of a recursion over a ring: about ten seconds
 _TICKS: Final = 10**4  # largest denominator of a boost: paces are compared in whole numbers
 
 
@@ -348,14 +350,16 @@ def _reduced_tensor(recovery: Recovery, shape: JobShape, down: int) -> NDArray[n
 
 @policy("spare_shards", needs="some replica")
 def _spare_shards(recovery: Recovery, shape: JobShape, down: int) -> NDArray[np.float64]:
-    """Let U - j units compute ceil(U / (U - j)) shards each, unless r dead ones in a row held one alone."""
+    """Let the living holders share the shards as evenly as they can; r dead ones in a row held one alone."""
     chance = units_hit(shape.units, shape.nodes_per_replica, down)
+    holders, most = min(recovery.holders or 2, shape.units), min(chance.shape[1], shape.units)
+    if shape.units * holders * most > _STEPS:
+        allowed = _STEPS // (shape.units * holders)
+        raise ValueError(f"down must be at most {allowed} of {shape.units} units in a ring, got {down}")
+    every = (shards_held(shape.units, holders, dead) for dead in range(most))
+    held = np.array(list(takewhile(lambda share: share >= 1e-18, every)))  # further ones leave less
     speeds = np.zeros(chance.shape[1])
-    for dead in range(min(speeds.size, shape.units)):
-        held = shards_held(shape.units, recovery.holders or 2, dead)
-        if held < 1e-18:  # and less with every further one
-            break
-        speeds[dead] = held / -(-shape.units // (shape.units - dead))
+    speeds[: held.size] = _speeds.shared_shards(shape.units, holders, held)
     return np.asarray(chance @ speeds)
 
 
