@@ -244,7 +244,7 @@ def sites_of(
 def _failures(rates: Any, cluster: Cluster, wired: bool) -> FailureModel:
     """What fails on the nodes of a job, no strategy placed; parts of a network replace that of a table."""
     cluster = replace(cluster, accelerator=None)  # what fails is a matter of counts
-    table = rate_table(rates)
+    table = rate_table(rates, cluster)
     if isinstance(table, tuple):
         return FailureModel(classes=table, cluster=cluster)
     if wired:

@@ -33,6 +33,7 @@ from relparallel.planning.inputs import (
     usual_batch,
 )
 from relparallel.topology.formats._text import write
+from relparallel.training.failure_logs import FailureLog
 from relparallel.units import DAY, GB, HOUR, MINUTE
 from relparallel.workload import Transformer
 
@@ -309,6 +310,8 @@ def plan(
         notes.append(f"a step has {global_batch:,} sequences, {global_batch * sizes.sequence:,} tokens")
     if isinstance(rates, str):
         notes.append(f"parts fail as in the table {rates!r}")
+    if isinstance(rates, FailureLog):
+        notes += [note for note in rates.notes if note != rates.reading] + [rates.reading]
     for one in machines:
         _require_room(name, sizes, one)
     question = {"rates": rates, "limits": {**FRAMEWORKS, **(limits or {})}, **options}

@@ -1,12 +1,15 @@
 """Failure records of real machines: what failed, where, when, and how long it was down.
 
-A record that cannot be true is refused with its row named. What is merged or replaced is counted in
-`FailureLog.notes`; no row is ever left out.
+A record that cannot be true is refused with its row named. What is merged, replaced or left out is counted
+in `FailureLog.notes`.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
+from html import escape
 from numbers import Real
 from typing import Any, Final
 
@@ -14,13 +17,33 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from relparallel._checks import choice, record, require_choice, require_instance, require_int, require_real
+from relparallel._checks import (
+    choice,
+    instance,
+    record,
+    require_choice,
+    require_instance,
+    require_int,
+    require_real,
+)
+from relparallel.hardware import Cluster
+from relparallel.hardware.cluster import LEVELS
 from relparallel.training._arguments import LONGEST
 from relparallel.training.failures import ComponentClass
 from relparallel.units import DAY
 
 OVERLAPS: Final = ("refuse", "merge", "keep")
 COLUMNS: Final = ("node", "start", "end")
+USUAL: Final = {
+    "job": "job software application framework user network fabric storage",
+    "switch": "switch leaf tor",
+    "rack": "rack power pdu cooling facility facilities",
+    "node": "node host cpu memory dimm dram nic ssd disk psu supply motherboard kernel hardware boot",
+    "gpu": "gpu xid hbm sram ecc nvlink",
+}
+"""Words in the names of causes, by what fails; where words of several fit, the last one counts."""
+_SHOWN: Final = 6  # causes in a line
+_COLUMNS: Final[dict[str, Any]] = {"node": np.str_, "cause": np.str_, "start": np.float64, "end": np.float64}
 Texts = NDArray[np.str_]
 Times = NDArray[np.float64]
 
@@ -34,7 +57,7 @@ class FailureLog:
     node, cause : array of str [n]
         What failed, and the class of each failure.
     start, end : array [n]
-        When it failed and when it was back [s since the watch began].
+        When it failed and when it was back [s since the watch began]; NaN for an end that is not known.
     population, finish : int, float, optional
         Nodes that were watched, and the end of the watch [s]; by default the last failure.
     overlaps : {"refuse", "merge", "keep"}
@@ -42,6 +65,12 @@ class FailureLog:
         kept.
     notes : tuple of str
         What a reader changed, with the number of rows.
+    begin : float, optional
+        When the watch began [s]; by default with the first failure.
+    levels : Mapping of str to str, optional
+        What fails with a cause, "gpu", "node", "switch", "rack" or "job", by the names of causes; the others
+        are read by usual words in their names ("software" and "network" are failures of the job, "power" of a
+        rack), as a node where there are none. `reading` says how.
 
     Examples
     --------
@@ -59,10 +88,13 @@ class FailureLog:
     finish: float | None = None
     overlaps: str = choice(OVERLAPS, default="refuse")
     notes: tuple[str, ...] = ()
+    begin: float | None = None
+    levels: Mapping[str, str] | None = instance(Mapping, default=None)
 
     def __post_init__(self) -> None:
         node, cause = texts(node=self.node), texts(cause=self.cause)
-        start, end = (_times(**{name: getattr(self, name)}) for name in ("start", "end"))
+        start = _times(start=self.start)
+        end = _times(open_too=True, end=self.end)
         for name, column in (("start", start), ("end", end), ("cause", cause)):
             if len(column) != len(node):
                 raise ValueError(f"{name} must have as many rows as node, {len(node)}, got {len(column)}")
@@ -75,29 +107,36 @@ class FailureLog:
                 f"end must not lie before start, got start {start[i]:g} s and end {end[i]:g} s in row "
                 f"{i + 1} (node {node[i]}), and {more} more such rows"
             )
-        order = np.lexsort((end, start))
-        table = pd.DataFrame({"node": node, "start": start, "end": end, "cause": cause}).iloc[order]
-        table, merged = _overlapping(table, self.overlaps)
+        table = pd.DataFrame({"node": node, "start": start, "end": end, "cause": cause})
+        table, merged = _overlapping(table.iloc[np.lexsort((end, start))], self.overlaps)
         failed = int(table["node"].nunique())
         require_int(population=self.population, at_least=max(failed, 1), at_most=10**9)
-        last = float(table["start"].iloc[-1])
-        finish = last
+        first, last = float(table["start"].iloc[0]), float(table["start"].iloc[-1])
+        finish, begin = last, first
         if self.finish is not None:
             finish = require_real(finish=self.finish, at_least=last, at_most=1e18)
-        for name, kind in (("node", np.str_), ("cause", np.str_), ("start", np.float64), ("end", np.float64)):
+        if self.begin is not None:
+            begin = require_real(begin=self.begin, at_least=0, at_most=first)
+        for name, kind in _COLUMNS.items():
             object.__setattr__(self, name, table[name].to_numpy(dtype=kind))
+        for level in (self.levels or {}).values():
+            require_choice(LEVELS, levels=level)
         object.__setattr__(self, "finish", finish)
+        object.__setattr__(self, "begin", begin)
         object.__setattr__(self, "notes", notes + merged)
+        wide = {"job", "rack", "switch"} & {*self.level_of().values()}
+        if (wide or self.levels) and self.reading not in notes:
+            object.__setattr__(self, "notes", (*self.notes, self.reading))
 
     @property
     def repairs(self) -> Times:
-        """Time to repair of every failure [s]."""
+        """Time to repair of every failure [s], NaN where its end is not known."""
         return np.asarray(self.end - self.start)
 
     @property
     def rate(self) -> float:
-        """Failures per node and second, from the first one to the end of the watch."""
-        watched = self.watched - float(self.start[0])
+        """Failures per node and second, from the begin to the end of the watch."""
+        watched = self.watched - float(self.start[0] if self.begin is None else self.begin)
         if watched <= 0:
             raise ValueError(f"start must hold failures at two moments, got {len(self.start)} row(s)")
         return len(self.start) / (self.population * watched)
@@ -116,26 +155,80 @@ class FailureLog:
         """Return the times between failures [s]; failures of one moment count as one."""
         return np.diff(np.unique(self.start))
 
-    def classes(self) -> tuple[ComponentClass, ...]:
-        """Classes of a failure model: nodes that stop, at the rate and with the mean repair of each cause."""
+    def level_of(self) -> dict[str, str]:
+        """Return what fails with each cause: as given, else by usual words in its name, else a node."""
+        found = {}
+        for cause in np.unique(self.cause).tolist():
+            words = {*(split := re.findall(r"[a-z]+", cause.lower())), *(word.rstrip("s") for word in split)}
+            usual = [level for level, known in USUAL.items() if words & {*known.split()}]
+            found[cause] = (self.levels or {}).get(cause, usual[-1] if usual else "node")
+        return found
+
+    @property
+    def reading(self) -> str:
+        """How causes are read: what fails with each of them."""
+        given, found = self.levels or {}, self.level_of()
+        told = [f"{cause} is a failure of the {level}" for cause, level in found.items()]
+        shown = "; ".join(told[:_SHOWN] + [f"{len(told) - _SHOWN} more"] * (len(told) > _SHOWN))
+        rest = (
+            "" if {*given} >= {*found} else " (by usual words in the names, else of the node; levels= says)"
+        )
+        if unused := [cause for cause in given if cause not in found]:
+            rest += f"; levels names {', '.join(map(repr, unused))}, which never failed"
+        return f"causes of the log: {shown}{rest}"
+
+    def repair_of(self, cause: str) -> float | None:
+        """Return the mean time to repair of a cause [s], None where no repair was seen.
+
+        Time under repair over the repairs that ended (the estimate of an exponential distribution): a node
+        that is still down at the end of the watch counts with its time until then.
+        """
+        hit = self.cause == cause
+        ended = np.isfinite(self.repairs)
+        later = pd.Series(self.node).duplicated(keep="last").to_numpy()  # it failed again: when it was back?
+        still = self.watched - self.start[hit & ~ended & ~later]
+        if not (hit & ended).any():
+            return None
+        return float((self.repairs[hit & ended].sum() + still.sum()) / (hit & ended).sum())
+
+    def classes(self, cluster: Cluster | None = None) -> tuple[ComponentClass, ...]:
+        """Return the classes of a failure model, one for each cause.
+
+        Parameters
+        ----------
+        cluster : Cluster, optional
+            Where they fail; as many nodes as were watched, of 8 GPUs, where omitted.
+
+        Returns
+        -------
+        tuple of ComponentClass
+            Parts of the level of `level_of` stop, at such a rate that the failures of a cause per node and
+            second are those of the log: the job as a whole fails in proportion to its nodes. Mean times to
+            repair as `repair_of` has them, those of the recovery policy where no repair was seen.
+        """
+        place = Cluster(nodes=self.population) if cluster is None else cluster
         return tuple(
             ComponentClass(
-                name=str(cause), level="node", rate=self.rate * int(hit.sum()) / len(hit),
-                repair=float(self.repairs[hit].mean()),
+                name=cause, level=level, repair=self.repair_of(cause),
+                rate=self.rate * float((self.cause == cause).mean()) * place.nodes / place.parts(level),
             )
-            for cause in np.unique(self.cause)
-            for hit in [self.cause == cause]
+            for cause, level in self.level_of().items()
         )  # fmt: skip
 
     def select(self, cause: str) -> FailureLog:
         """Return the failures of one class, watched as long."""
         require_choice(tuple(np.unique(self.cause).tolist()), cause=cause)
         chosen = self.cause == cause
-        columns = {name: getattr(self, name)[chosen] for name in ("node", "start", "end", "cause")}
-        return replace(self, **columns)
+        columns = {name: getattr(self, name)[chosen] for name in _COLUMNS}
+        levels = {cause: self.level_of()[cause]} if self.levels else None
+        return replace(self, levels=levels, **columns)
 
     def records(self) -> pd.DataFrame:
         """Return every failure as a record for `simulate`: nodes from 0 in the order of their names."""
+        if open_ := int(np.isnan(self.end).sum()):
+            raise ValueError(
+                f"end must be known to replay a log, got {open_} failures without one: give repair="
+            )
         number = np.unique(self.node, return_inverse=True)[1]
         return pd.DataFrame({"node": number, "start": self.start, "end": self.end})
 
@@ -146,12 +239,27 @@ class FailureLog:
         """
         groups = pd.Series(self.repairs).groupby(self.cause)
         table = groups.agg(failures="size", mean_repair="mean", median_repair="median")
+        table["mean_repair"] = [self.repair_of(cause) for cause in table.index]
+        table["level"] = table.index.map(self.level_of())
         share = table["failures"] / len(self.start)
         table = table.assign(share=share, per_1000_node_days=1000 * DAY * self.rate * share)
         table = table.rename_axis("cause").reset_index()
         order = np.argsort(-table["failures"].to_numpy(), kind="stable")
         ordered: pd.DataFrame = table.iloc[order].reset_index(drop=True)
         return ordered
+
+    def __repr__(self) -> str:
+        """How many failures of what, how often, over which span, and what a reader said."""
+        span = self.watched - float(self.start[0] if self.begin is None else self.begin)
+        levels, counts = self.level_of(), pd.Series(self.cause).value_counts()
+        causes = [f"{cause} {many} ({levels[str(cause)]})" for cause, many in counts.head(_SHOWN).items()]
+        causes += [f"{len(counts) - _SHOWN} more causes"] * (len(counts) > _SHOWN)
+        often = f"{1000 * DAY * self.rate:.4g} per 1000 node-days" if span > 0 else "at one moment"
+        told = f"{len(self.start)} failures of {self.population} nodes in {span / DAY:.4g} days, {often}"
+        return "; ".join([f"FailureLog({told}", ", ".join(causes), *self.notes]) + ")"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.to_frame().to_html(float_format='{:.6g}'.format)}"
 
 
 def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -166,14 +274,19 @@ def _overlapping(table: pd.DataFrame, overlaps: str) -> tuple[pd.DataFrame, tupl
         row, number = table.iloc[first], table.index.to_numpy()[first] + 1
         raise ValueError(
             f"start must not lie inside an earlier repair of the same node, got {row['start']:g} s in row "
-            f"{number} (node {row['node']}), and {int(inside.sum()) - 1} more such rows"
+            f"{number} (node {row['node']}), and {int(inside.sum()) - 1} more such rows; "
+            "overlaps='merge' makes them one repair, 'keep' keeps them"
         )
     found = int(inside.sum())
     if overlaps == "keep":
         return table, (f"{found} repairs overlap an earlier one of the same node and are kept",)
     repair = table.assign(repair=~inside).groupby("node")["repair"].cumsum()
     grouped = table.assign(repair=repair).groupby(["node", "repair"], sort=False)
-    merged = grouped.agg(start=("start", "first"), end=("end", "max"), cause=("cause", "first")).reset_index()
+    merged = grouped.agg(
+        start=("start", "first"),
+        end=("end", lambda end: end.max(skipna=False)),
+        cause=("cause", "first"),
+    ).reset_index()
     return merged.sort_values(["start", "end"]), (f"{found} rows are merged into an earlier repair",)
 
 
@@ -187,16 +300,19 @@ def texts(**named: Any) -> Texts:
     return array
 
 
-def _times(**named: Any) -> Times:
-    """A column of times; negative ones are refused with their row."""
+def _times(open_too: bool = False, **named: Any) -> Times:
+    """A column of times, NaN for what is open; negative ones are refused with their row."""
     ((name, value),) = named.items()
-    array: Times = require_real(at_least=-LONGEST, at_most=LONGEST, **named)
+    given = np.asarray(value)
+    blank = np.isnan(given) if open_too and given.dtype.kind == "f" else np.zeros(given.shape, dtype=np.bool_)
+    checked: dict[str, Any] = {name: np.where(blank, 0.0, given) if blank.any() else value}
+    array: Times = require_real(at_least=-LONGEST, at_most=LONGEST, **checked)
     if np.ndim(array) != 1:
         raise ValueError(f"{name} must be a column of times, got shape {np.shape(array)}: {value!r:.80}")
-    if (bad := array < 0).any():
+    if not open_too and (bad := array < 0).any():  # no end lies before its start
         row = int(bad.argmax())
         raise ValueError(f"{name} must hold times >= 0, got {array[row]:g} s in row {row + 1}")
-    return array
+    return np.where(blank, np.nan, array)
 
 
 def check_records(records: pd.DataFrame, nodes: int) -> pd.DataFrame:

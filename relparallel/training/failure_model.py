@@ -95,7 +95,7 @@ def failure_model(
     place = Placement(strategy=strategy) if placement is None else placement
     if require_instance(Placement, placement=place).strategy != strategy:
         raise ValueError(f"placement must place the strategy {strategy}, got one of {place.strategy}")
-    known = rate_table(rates)
+    known = rate_table(rates, home)
     table = None if isinstance(known, tuple) else known
     if isinstance(known, tuple):
         base = FailureModel(classes=known, cluster=home, placement=place)
@@ -210,14 +210,14 @@ def _cluster(topology: Any, gpus: int, given: Any) -> Cluster:
     return given or Cluster(nodes=gpus // node, gpus_per_node=node)
 
 
-def rate_table(rates: Any) -> ComponentRates | tuple[ComponentClass, ...]:
+def rate_table(rates: Any, cluster: Cluster) -> ComponentRates | tuple[ComponentClass, ...]:
     """A failure table by name or as given, or the classes of a log or as given.
 
     By name: Llama-3 (18 causes); RSC-1 and RSC-2 of Meta, OPT-175B, GLM-130B and MPT-7B (all hardware of a
     node together); BLOOM (GPUs). Only Llama-3 has published failures of the job's software with their number.
     """
     if isinstance(rates, FailureLog):
-        return rates.classes()
+        return rates.classes(cluster)
     if not isinstance(rates, str):
         return require_instance((ComponentRates, tuple), rates=rates)  # type: ignore[no-any-return]
     rows = {row["name"]: row for row in shipped_rows("failure_tables.csv")}

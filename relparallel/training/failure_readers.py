@@ -1,78 +1,33 @@
-"""Readers of failure records: a user's own CSV file, and what Slurm, NVIDIA's restarts and Los Alamos wrote.
+"""Readers of failure records: a user's own table, and what Los Alamos wrote.
 
-Lines are read, never executed; one that is damaged is refused with its number.
+What schedulers, launchers and kernels write is read by `machine_logs`. Lines are read, never executed; one
+that is damaged is refused with its number in the file.
 """
 
-import bz2
-import csv
-import gzip
-import lzma
+import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from relparallel._checks import require_choice, require_instance
-from relparallel.training.failure_logs import FailureLog, texts
-from relparallel.units import DAY, HOUR, MINUTE
-
-CLOCKS: Final = {"s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY}
-Times = NDArray[np.float64]
-_OPENERS: Final[dict[str, Callable[..., Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_NUMBER: Final = r"[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+(?:[eE][+-]?\d+)?"
-_ZONE: Final = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
-_LONGEST_LINE: Final = 10**6
-_DIALECTS: Final = ("csv", "slurm", "nvrx")
-_SACCT: Final = ("JobID", "JobName", "State", "Start", "End", "NodeList")
-_BROKEN: Final = ("NODE_FAIL", "BOOT_FAIL", "FAILED", "OUT_OF_MEMORY")
-_NVRX: Final = re.compile(r"- Cycle: (\d+) Event: (\w+) Node: (\S+) Rank: \w+ Time: (\S+ \S+ UTC)$")
-
-
-def read_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
-    """Lines of a text file, also a compressed one, with their numbers; of a length that a log has."""
-    name = Path(require_instance((str, PathLike), path=path))
-    try:
-        with _OPENERS.get(name.suffix, open)(name, "rt", encoding="utf-8-sig", newline="") as file:
-            for number, line in enumerate(file, 1):
-                if len(line) > _LONGEST_LINE:
-                    raise ValueError(
-                        f"path must hold lines of a log, got {len(line)} letters in line {number}"
-                    )
-                yield number, line
-    except (OSError, EOFError, UnicodeDecodeError, lzma.LZMAError) as error:
-        raise ValueError(f"path must name a text file in UTF-8, got {path} ({error})") from None
-
-
-def read_rows(path: str | PathLike[str], delimiter: str = ",") -> list[list[str]]:
-    """All rows of a CSV file as text; blank lines hold none."""
-    lines = (line for _, line in read_lines(path))
-    try:
-        table = csv.reader(lines, delimiter=delimiter, strict=True)
-        rows = [[field.strip() for field in row] for row in table if row]
-    except csv.Error as error:
-        raise ValueError(f"path must name a CSV file in UTF-8, got {path} ({error})") from None
-    if not rows:
-        raise ValueError(f"path must hold at least one row, got none in {path}")
-    for number, row in enumerate(rows):
-        if len(row) != len(rows[0]):
-            raise ValueError(
-                f"path must have {len(rows[0])} fields in every row, got {len(row)} in row {number} after "
-                f"the first: {row!r:.80}"
-            )
-    return rows
-
-
-def read_table(path: str | PathLike[str], columns: Sequence[str], delimiter: str = ",") -> pd.DataFrame:
-    """Columns of a CSV file with a head, as text."""
-    head, *rows = read_rows(path, delimiter)
-    if missing := [name for name in columns if name not in head]:
-        raise ValueError(f"path must have the columns {', '.join(columns)}, got no {missing[0]} in {path}")
-    return pd.DataFrame(rows, columns=head, dtype=str)[list(columns)]
+from relparallel._checks import require_choice, require_instance, require_real
+from relparallel.training import machine_logs as machine_logs  # enters its dialects
+from relparallel.training._arguments import LONGEST
+from relparallel.training.failure_logs import OVERLAPS, FailureLog, texts
+from relparallel.training.log_files import (
+    CLOCKS,
+    dialect as reads,
+    read_rows,
+    read_table,
+    reader_of,
+    require_zones,
+    seconds,
+)
+from relparallel.training.machine_logs import Found
+from relparallel.units import MINUTE
 
 
 def read_failure_log(
@@ -85,9 +40,14 @@ def read_failure_log(
     end: str = "end",
     cause: str = "cause",
     clock: str = "s",
-    finish: float | None = None,
-    overlaps: str = "refuse",
+    finish: float | str | None = None,
+    overlaps: str | None = None,
     ignore: Sequence[str] = (),
+    delimiter: str | None = None,
+    repair: float | None = None,
+    levels: Mapping[str, str] | None = None,
+    states: Sequence[str] | None = None,
+    jobs: Sequence[str] | None = None,
 ) -> FailureLog:
     r"""Read a failure log.
 
@@ -97,29 +57,44 @@ def read_failure_log(
         The file; .gz, .bz2 and .xz are read too.
     population : int
         Nodes that were watched.
-    dialect : {"csv", "slurm", "nvrx"}
-        "csv": one row per failure; all that follows is about these files. "slurm": output of ``sacct
-        --parsable2 --format=JobID,JobName,State,Start,End,NodeList``. "nvrx": log of the launcher of NVIDIA's
-        Resiliency Extension, in which lines without an event of a cycle are passed over.
+    dialect : {"csv", "slurm", "nvrx", "nvrx-cycles", "xid"}
+        "csv": one row per failure. "slurm": output of ``sacct --parsable2 --duplicates
+        --format=JobID,JobName,State,Start,End,NodeList``, more columns are passed over. "nvrx": log of the
+        launcher of NVIDIA's Resiliency Extension. "nvrx-cycles": its cycle-info JSON, a file or a folder of
+        ``cycle_info.*``. "xid": lines of the kernel log with ``NVRM: Xid``.
     node, start, end, cause : str
-        Names of the columns.
+        Names of the columns of "csv". Without a column ``end`` no repair time is known.
     clock : str
-        Unit of numbers ("s", "min", "h" or "d"), "iso" for ISO 8601 dates, or a format such as
+        Of "csv": unit of numbers ("s", "min", "h" or "d"), "iso" for ISO 8601 dates, or a format such as
         "%m/%d/%Y %H:%M". Dates become seconds since the first failure; all of them give a zone, or none.
-    finish, overlaps : float, str
-        As in `FailureLog`.
+    finish : float or str
+        End of the watch, in seconds as those of the log, or as an ISO 8601 date where the log has dates.
+    overlaps : str
+        As in `FailureLog`; "refuse" for "csv", "keep" for the others where omitted.
     ignore : sequence of str
-        Other columns of the file that are not needed.
+        Other columns of a "csv" file that are not needed.
+    delimiter : str
+        What separates the fields of "csv" and "slurm"; "," and "|" where omitted.
+    repair : float
+        Time that every failure without an end took [s]; where omitted such an end is not known.
+    levels : Mapping of str to str
+        As in `FailureLog`.
+    states : sequence of str
+        What counts as a failure: states of "slurm" (NODE_FAIL and BOOT_FAIL where omitted: a job that FAILED
+        or ran OUT_OF_MEMORY is its user's error); Xid numbers of "xid" (all but 13, 31, 43, 45, errors of
+        programs, and 63, 92, 94, 154, reports without a failure, where omitted).
+    jobs : sequence of str
+        Names of jobs of "slurm" that count; all where omitted.
 
     Returns
     -------
     FailureLog
-        All rows of the file. A failure without a cause is of the class "not given", and counted in its notes.
-        Of Slurm one failure for each job that ended with NODE_FAIL, BOOT_FAIL, FAILED or OUT_OF_MEMORY, which
-        is the cause; on the first node of its list, since Slurm does not say which failed; back when the next
-        job of that name starts. Of NVIDIA's launcher one failure for each cycle of restarts, on the node that
-        detected it first; back when the last worker of the cycle, or of the next one that got so far, has
-        started. What did not run again is back at once, and counted in the notes.
+        What was left out or read in one of several ways is in its notes, with the number of rows. An empty
+        end is an outage that still lasted at the end of the watch. Of Slurm one failure for each run of a job
+        that ended in one of the states; on the node that its next run no longer has, else on the first one;
+        back when the job, or the next one of its name, starts again. Of NVIDIA's launcher one failure for
+        each cycle of restarts, on the node that detected it first; back when the last worker of the cycle, or
+        of the next one that got so far, has started.
 
     Examples
     --------
@@ -135,27 +110,87 @@ def read_failure_log(
         raise ValueError(f"clock must be one of {', '.join(CLOCKS)}, iso, or a date format, got {clock!r}")
     require_instance((list, tuple), ignore=ignore)
     ignored = set(texts(ignore=ignore).tolist()) if ignore else set()
-    if require_choice(_DIALECTS, dialect=dialect) != "csv":
-        return (_slurm if dialect == "slurm" else _restarts)(path, population)
-    head, *rows = read_rows(path)
-    _require_columns(head, wanted, ignored)
-    if not rows:
+    require_choice((*OVERLAPS, None), overlaps=overlaps)
+    if repair is not None:
+        require_real(repair=repair, at_least=0, at_most=LONGEST)
+    read, given = reader_of("failures", dialect), {"delimiter": delimiter, "states": states, "jobs": jobs}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    takes = inspect.signature(read).parameters
+    for name, value in options.items():
+        if name not in takes:
+            raise ValueError(f"{name} must be left out for the dialect {dialect!r}, got {value!r:.80}")
+        require_instance(str if name == "delimiter" else (list, tuple), **{name: value})
+    if "columns" in takes:
+        options |= {"columns": wanted, "clock": clock, "ignored": ignored}
+    found: Found = read(path, **options)
+    return _log(found, path, population, finish, overlaps or found.overlaps, repair, levels)
+
+
+def _log(
+    found: Found, path: Any, population: int, finish: Any, overlaps: str, repair: Any, levels: Any
+) -> FailureLog:
+    """A log of what a dialect found, in seconds since its origin."""
+    table, notes = found.table, list(found.notes)
+    if table.empty:
         raise ValueError(f"path must hold at least one failure, got none in {path}")
-    table = pd.DataFrame(rows, columns=head, dtype=str)
-    begun, ended = _clocked(table, start, end, clock)
-    causes = table[cause].to_numpy(dtype=np.str_)
-    blank = int(np.count_nonzero(causes == ""))
-    return FailureLog(
-        node=table[node].to_numpy(dtype=np.str_), start=begun, end=ended,
-        cause=np.where(causes == "", "not given", causes), population=population, finish=finish,
-        overlaps=overlaps, notes=(f"{blank} rows give no cause",) if blank else (),
+    blank = int((table["cause"] == "").sum())
+    notes += [f"{blank} rows give no cause"] * (blank > 0)
+    open_ = int(table["end"].isna().sum())
+    if open_ and repair is not None:
+        notes.append(f"{open_} failures have no end and are taken to last {repair:g} s as given")
+        table = table.assign(end=table["end"].fillna(table["start"] + repair))
+    elif open_:
+        notes.append(f"{open_} failures have no end: they count for the rate, and for no repair that ended")
+    if (named := len(found.nodes)) > population:
+        notes.append(f"the log names {named} nodes, more than the population of {population}")
+    if isinstance(finish, str):
+        if not found.dated:
+            raise ValueError(f"finish must be a number of seconds as the times of {path}, got {finish!r}")
+        finish = seconds(pd.Series([finish]), "finish", "iso", path)[0] - found.origin
+    elif finish is None and found.finish is not None:
+        finish = max(found.finish, table["start"].max()) - found.origin
+    columns = {
+        "node": table["node"].to_numpy(dtype=np.str_), "start": (table["start"] - found.origin).to_numpy(),
+        "cause": table["cause"].where(table["cause"] != "", "not given").to_numpy(dtype=np.str_),
+        "end": (table["end"] - found.origin).to_numpy(),
+    }  # fmt: skip
+    begin = None if found.begin is None else found.begin - found.origin
+    try:
+        return FailureLog(
+            **columns, population=population, overlaps=overlaps, finish=finish, levels=levels,
+            notes=tuple(notes), begin=begin,
+        )  # fmt: skip
+    except ValueError as error:
+        row = re.search(r" in row (\d+)", str(error))
+        line = f"line {table.index[int(row[1]) - 1]} of " if row else ""
+        raise ValueError(f"{error} ({line}{path})") from None
+
+
+@reads("failures", "csv")
+def _csv(
+    path: Any, *, columns: Mapping[str, str], clock: str, ignored: set[str], delimiter: str = ","
+) -> Found:
+    """A user's own table."""
+    rows = read_rows(path, delimiter, head=True)
+    started = columns["end"] == "end" and "end" not in rows  # a log with starts only
+    wanted = {name: column for name, column in columns.items() if name != "end" or not started}
+    _require_columns([*rows], wanted, ignored)
+    if rows.empty:
+        raise ValueError(f"path must hold at least one failure, got none in {path}")
+    table = pd.DataFrame({name: rows[column] for name, column in wanted.items()})
+    if clock == "iso":
+        require_zones(table[[name for name in ("start", "end") if name in wanted]], path)
+    start = seconds(table["start"], "start", clock, path)
+    end = np.full(len(rows), np.nan) if started else seconds(table["end"], "end", clock, path, blank=True)
+    table = table.assign(start=start, end=end)
+    return Found(
+        table=table, origin=0.0 if clock in CLOCKS else table["start"].min(), dated=clock not in CLOCKS,
+        overlaps="refuse", notes=("there is no column of ends",) if started else (),
     )  # fmt: skip
 
 
 def _require_columns(head: list[str], wanted: Mapping[str, str], ignored: set[str]) -> None:
-    """Refuse columns that are missing, there twice, read twice, or neither read nor ignored."""
-    if twice := [column for column in head if head.count(column) > 1]:
-        raise ValueError(f"path must name every column once, got {twice[0]!r} twice")
+    """Refuse columns that are missing, read twice, or neither read nor ignored."""
     for number, (name, column) in enumerate(wanted.items()):
         if column not in head:
             raise ValueError(f"{name} must be one of {', '.join(head)}, got {column!r}")
@@ -163,56 +198,6 @@ def _require_columns(head: list[str], wanted: Mapping[str, str], ignored: set[st
             raise ValueError(f"{name} must be a column of its own, got {column!r} again")
     if extra := [column for column in head if column not in {*wanted.values(), *ignored}]:
         raise ValueError(f"ignore must name every column that is not used, got {', '.join(map(repr, extra))}")
-
-
-def _slurm(path: str | PathLike[str], population: int) -> FailureLog:
-    """Jobs that Slurm calls broken, and when the next job of the same name started."""
-    table = read_table(path, _SACCT, "|")
-    whole = ~table["JobID"].str.contains(".", regex=False) & ~table["Start"].isin(("Unknown", "None"))
-    jobs = table[whole & (table["End"] != "Unknown")]
-    begun, ended = _seconds(jobs["Start"], "start", "iso"), _seconds(jobs["End"], "end", "iso")
-    jobs = jobs.assign(begun=begun, ended=ended, state=jobs["State"].str.split().str[0])
-    broken = jobs[jobs["state"].isin(_BROKEN)].sort_values("begun", kind="stable")
-    again = [
-        jobs["begun"][
-            (jobs["JobName"] == job.JobName) & (jobs["begun"] >= job.ended) & (jobs["begun"] > job.begun)
-        ].min()
-        for job in broken.itertuples()
-    ]
-    node = broken["NodeList"].str.replace(r"[\[,].*", "", regex=True).where(lambda name: name != "")
-    found = {"node": node.fillna(broken["JobID"]), "start": broken["ended"], "end": again}
-    return _restarted(pd.DataFrame({**found, "cause": broken["state"]}), jobs, population, path)
-
-
-def _restarts(path: str | PathLike[str], population: int) -> FailureLog:
-    """Cycles of the launcher of NVIDIA's Resiliency Extension: failures seen, and when the job was back."""
-    rows = []
-    for number, line in read_lines(path):
-        if "- Cycle: " in line:
-            if (found := _NVRX.search(line.rstrip())) is None:
-                raise ValueError(f"path must hold whole events, got line {number} of {path}: {line[:120]!r}")
-            rows.append(found.groups())
-    events = pd.DataFrame(rows, columns=["cycle", "event", "node", "time"], dtype=str)
-    events = events.assign(begun=_seconds(events["time"], "time", "%Y-%m-%d %H:%M:%S.%f UTC"))
-    events = events.assign(ended=events["begun"]).sort_values("begun", kind="stable")
-    failed = events[events["event"] == "failure_detected"].groupby("cycle", sort=False).first()
-    back = events[events["event"] == "worker_start_completed"].groupby("cycle")["begun"].max()
-    table = failed.assign(start=failed["begun"], end=back.reindex(failed.index).bfill(), cause="not given")
-    return _restarted(table, events, population, path)
-
-
-def _restarted(table: pd.DataFrame, watched: pd.DataFrame, population: int, path: Any) -> FailureLog:
-    """Failures of jobs that were watched from their first beginning to their last end."""
-    if table.empty:
-        raise ValueError(f"path must hold a job that broke, got {len(watched)} other entries in {path}")
-    first, never = watched["begun"].min(), int(table["end"].isna().sum())
-    return FailureLog(
-        node=table["node"].to_numpy(dtype=np.str_), start=(table["start"] - first).to_numpy(),
-        end=(table["end"].fillna(table["start"]) - first).to_numpy(),
-        cause=table["cause"].to_numpy(dtype=np.str_), population=population, overlaps="keep",
-        finish=float(watched["ended"].max() - first),
-        notes=(f"{never} broken jobs did not run again: back at once",) if never else (),
-    )  # fmt: skip
 
 
 _LANL_CAUSES: Final = {
@@ -229,9 +214,9 @@ def read_lanl(path: str | PathLike[str], system: int | None = None) -> FailureLo
     record's own column. Repairs that overlap another one of the same node are kept.
     """
     table = read_table(path, _LANL)
-    started = _seconds(table["Prob Started"], "start", "%m/%d/%Y %H:%M")
-    fixed = _seconds(table["Prob Fixed"], "end", "%m/%d/%Y %H:%M")
-    down = MINUTE * _seconds(table["Down Time"], "end", "s")
+    started = seconds(table["Prob Started"], "start", "%m/%d/%Y %H:%M", path)
+    fixed = seconds(table["Prob Fixed"], "end", "%m/%d/%Y %H:%M", path)
+    down = MINUTE * seconds(table["Down Time"], "end", "s", path)
     named = table[list(_LANL_CAUSES)].to_numpy() != ""
     cause = np.where(named.any(1), np.array([*_LANL_CAUSES.values()])[named.argmax(1)], "not given")
     given = pd.to_numeric(table["nodes"], errors="coerce").groupby(table["System"]).max()
@@ -249,34 +234,3 @@ def read_lanl(path: str | PathLike[str], system: int | None = None) -> FailureLo
         population=max(int(size.sum()), len(np.unique(label))), overlaps="keep",
         notes=(f"{apart} down times differ from fixed minus started", f"{blank} rows give no cause"),
     )  # fmt: skip
-
-
-def _clocked(table: pd.DataFrame, start: str, end: str, clock: str) -> tuple[Times, Times]:
-    """Both columns of times in seconds; dates count from the first failure."""
-    if clock == "iso":
-        zoned = pd.concat([table[start], table[end]]).str.contains(_ZONE).to_numpy()
-        if zoned.any() and not zoned.all():
-            row, which = divmod(int(zoned.reshape(2, -1).T.argmin()), 2)
-            raise ValueError(
-                f"{('start', 'end')[which]} must give a time zone as other rows do, got "
-                f"{table[(start, end)[which]].iloc[row]!r} in row {row + 1}"
-            )
-    begun, ended = _seconds(table[start], "start", clock), _seconds(table[end], "end", clock)
-    origin = 0.0 if clock in CLOCKS else begun.min()
-    return begun - origin, ended - origin
-
-
-def _seconds(column: pd.Series, name: str, clock: str) -> Times:
-    """Seconds of a column of numbers or dates; a field that is neither is refused with its row."""
-    if clock in CLOCKS:
-        plain = column.where(column.str.fullmatch(_NUMBER)).str.replace(",", "")
-        read = pd.to_numeric(plain, errors="coerce") * CLOCKS[clock]
-    else:
-        layout = "ISO8601" if clock == "iso" else clock
-        dates = pd.to_datetime(column, format=layout, errors="coerce", utc=True)
-        read = (dates - pd.Timestamp("1970-01-01", tz="UTC")).dt.total_seconds()
-    bad = ~np.isfinite(read.to_numpy(dtype=np.float64))
-    if bad.any():
-        row = int(bad.argmax())
-        raise ValueError(f"{name} must be a time ({clock}), got {column.iloc[row]!r} in row {row + 1}")
-    return read.to_numpy(dtype=np.float64)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_choice, require_instance, require_int, require_real
 from relparallel.training._arguments import LONGEST, require_time
-from relparallel.training.failure_readers import CLOCKS, read_rows
+from relparallel.training.log_files import CLOCKS, read_rows, row_of
 
 Times = NDArray[np.float64]
 
@@ -136,12 +136,13 @@ def read_spot_trace(path: str | PathLike[str], clock: str = "s") -> SpotTrace:
     for Affordable Training of Large DNNs", NSDI 2023.
     """
     require_choice(tuple(CLOCKS), clock=clock)
-    table = pd.DataFrame(read_rows(path), dtype=str)
+    table = read_rows(path)
     read = table.apply(pd.to_numeric, errors="coerce")
     if (bad := ~np.isfinite(read).all(axis=1).to_numpy() | (table.shape[1] != 2)).any():
         row = int(bad.argmax())
         raise ValueError(
-            f"path must hold a time and a size in every row, got {list(table.iloc[row])} in row {row + 1}"
+            f"path must hold a time and a size in every row, got {list(table.iloc[row])} in "
+            f"{row_of(table, row, path)}"
         )
     read.columns = pd.Index(["time", "size"])
     return SpotTrace(time=read["time"].to_numpy() * CLOCKS[clock], size=read["size"].to_numpy())

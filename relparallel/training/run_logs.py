@@ -3,8 +3,7 @@
 Lines are read, never executed.
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
@@ -16,15 +15,14 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
-from relparallel._checks import Result, bare, real, record, require_choice, require_int, require_real
+from relparallel._checks import Result, bare, real, record, require_int, require_real
 from relparallel.published import data_folder
+from relparallel.training import mlperf_logs
 from relparallel.training._arguments import LONGEST, MOST_NODES, Real
-from relparallel.training.failure_readers import read_lines
+from relparallel.training.log_files import dialect as reads, read_objects, reader_of
 
-_MLLOG: Final = ":::MLLOG "
-_BORDERS: Final = ("block_stop", "eval_start", "block_start")
-_POSITIONS: Final = ("samples_count", "epoch_num", "first_epoch_num")
-_DIALECTS: Final = ("events", "mlperf")
+_TRACKED: Final = ("job_start_time", "step_start_time", "job_end_time")
+_APART: Final = ("custom_badput_event", "elastic_wait", "elastic_reinit")  # inside of steps, not productive
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -39,6 +37,7 @@ class RunLog(Result):
     repeated: int = 0  # steps that were done again after going back
     batch: int | None = None  # sequences of a step
     sequence: int | None = None  # tokens of one
+    notes: tuple[str, ...] = ()  # what was left out, with the number of rows, and what the log says twice
 
     @property
     def step_time(self) -> float:
@@ -51,6 +50,14 @@ class RunLog(Result):
         """Share of the elapsed time in steps that count (ETTR)."""
         done = float(self.steps @ self.weights)
         return (done - self.repeated * self.step_time) / self.elapsed
+
+    def _said(self) -> str:
+        """Steps, where the time went, and what a reader said."""
+        said = (
+            f"{self.source}: {self.weights.sum():g} steps of {self.step_time:.4g} s in {self.elapsed:.6g} s"
+        )
+        said += f", start-up {self.start_ups.sum():.4g} s, {self.repeated} steps done again"
+        return "; ".join([f"{said}, ETTR {self.training_time_ratio:.1%}", *self.notes])
 
     def what_if(self) -> pd.DataFrame:
         """Time that each kind of loss takes, and by how much the run would be faster without it."""
@@ -79,19 +86,22 @@ def read_run_log(path: str | PathLike[str], dialect: str = "events") -> RunLog:
     path : str or path
         The file, also compressed.
     dialect : {"events", "mlperf"}
-        "events": what goodput libraries write, a JSON object in each line: ``job_start_time``;
-        ``step_start_time`` and ``step_count``; ``job_end_time``; times as seconds since 1970 or in ISO 8601.
-        A job that starts again writes ``job_start_time`` again. "mlperf": ``result_N.txt`` of MLPerf
-        Training, lines with ``:::MLLOG``. Other events, and there other lines, are passed over.
+        "events": what goodput libraries write (ml-goodput-measurement), a JSON object in each line:
+        ``job_start_time``; ``step_start_time`` and ``step_count``; ``job_end_time``;
+        ``custom_badput_event_start_time`` and ``..._end_time`` with their ``..._type``; times as seconds
+        since 1970 or in ISO 8601. A job that starts again writes ``job_start_time`` again. "mlperf":
+        ``result_N.txt`` of MLPerf Training, lines with ``:::MLLOG`` behind whatever a launcher puts in front.
 
     Returns
     -------
     RunLog
         Of events: start-up of every start until its first step; a step lasts until the next one of the same
-        start, the last one of a start is unfinished unless ``job_end_time`` follows. Steps whose count comes
-        again after a start were repeated. Of MLPerf: start-up from the first ``init_start`` of any rank to
-        ``init_stop``; steps as means over the blocks between evaluations, counted in samples or tokens as the
-        log states them; elapsed from the first ``init_start`` to the last event.
+        start, without the custom events and elastic waits inside it; the last one of a start is unfinished
+        unless ``job_end_time`` follows; where counts leap, the mean of the steps between. Steps whose count
+        comes again after a start were repeated. Of MLPerf: start-up from the first ``init_start`` of any rank
+        to ``init_stop``; steps as means over the blocks between evaluations, counted in samples, tokens or
+        epochs as the log states them: what the log says twice must agree, or the notes tell by how much not;
+        elapsed from the first ``init_start`` to the last event.
 
     Examples
     --------
@@ -99,120 +109,122 @@ def read_run_log(path: str | PathLike[str], dialect: str = "events") -> RunLog:
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "events.jsonl"
     >>> lines = [{"job_start_time": 0}] + [{"step_start_time": 60 + 2 * k, "step_count": k} for k in range(5)]
     >>> lines += [{"job_start_time": 100}, {"step_start_time": 150, "step_count": 3}, {"job_end_time": 152}]
-    >>> _ = path.write_text(chr(10).join(json.dumps(line) for line in lines))
+    >>> _ = path.write_text(chr(10).join(str(line).replace("'", '"') for line in lines))
     >>> log = read_run_log(path)
     >>> log.start_ups.tolist(), log.steps.tolist(), log.repeated
     ([60.0, 50.0], [2.0, 2.0, 2.0, 2.0, 2.0], 1)
     """
-    return (_mlperf if require_choice(_DIALECTS, dialect=dialect) == "mlperf" else _events)(path)
+    found: RunLog = reader_of("run", dialect)(path)
+    return found
 
 
-def _objects(path: str | PathLike[str], mark: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
-    """JSON objects of the lines that hold a mark, behind it; a torn line is named."""
-    for number, line in read_lines(path):
-        if not line.strip() or mark not in line:
-            continue
-        text = line.partition(mark)[2] if mark else line
-        try:
-            found = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(
-                f"path must hold whole lines of JSON, got line {number} of {path}: {error}"
-            ) from None
-        if not isinstance(found, dict):
-            raise ValueError(f"path must hold JSON objects, got {text[:60]!r} in line {number} of {path}")
-        yield number, found
-
-
+@reads("run", "mlperf")
 def _mlperf(path: str | PathLike[str]) -> RunLog:
     """A result log of MLPerf Training."""
-    events = []
-    for number, entry in _objects(path, _MLLOG):
-        try:
-            time = float(entry["time_ms"]) / 1e3
-            events.append((time, str(entry["key"]), entry["value"], entry["metadata"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"path must hold MLLOG events, got line {number} of {path}: {error!r}") from None
-    begun = [time for time, key, *_ in events if key == "init_start"]
-    ready = [time for time, key, *_ in events if key == "init_stop"]
-    batch = next((value for _, key, value, _ in events if key == "global_batch_size"), None)
-    if not begun or not ready or not batch:
-        raise ValueError(f"path must hold init_start, init_stop and global_batch_size, got {path}")
-    length = next((value for _, key, value, _ in events if key == "max_sequence_length"), None)
-    seconds, steps = _blocks(events, int(batch), int(length) if length else None)
-    if not seconds:
-        raise ValueError(f"path must hold blocks of training, got none in {path}")
-    return RunLog(
-        source=Path(path).name, elapsed=events[-1][0] - min(begun),
-        start_ups=np.array([ready[0] - min(begun)]), steps=np.divide(seconds, steps),
-        weights=np.array(steps, dtype=np.float64), batch=int(batch),
-        sequence=int(length) if length else None,
-    )  # fmt: skip
+    return RunLog(source=Path(path).name, **mlperf_logs.read(path))
 
 
-def _blocks(events: list[Any], batch: int, length: int | None) -> tuple[list[float], list[float]]:
-    """Seconds and steps of the blocks that have an end and a count of samples."""
-    seconds: list[float] = []
-    steps: list[float] = []
-    begun, first = 0.0, None
-    for place, (time, key, _, where) in enumerate(events):
-        if key == "block_start":
-            begun, first = time, _position(where, length)
-        elif key == "block_stop" and first is not None:
-            later = (_position(e[3], length) for e in events[place:] if e[1] in _BORDERS)
-            last = next((p for p in later if p is not None and p > first), None)
-            if last is not None:
-                seconds.append(time - begun)
-                steps.append((last - first) / batch)
-            first = None
-    return seconds, steps
-
-
-def _position(where: Mapping[str, Any], length: int | None) -> float | None:
-    """Samples that had been trained on when an event was written."""
-    for name in _POSITIONS:
-        if name in where:
-            counted = float(where[name])
-            return counted if name == "samples_count" or length is None else counted / length
-    return None
-
-
+@reads("run", "events")
 def _events(path: str | PathLike[str]) -> RunLog:
     """Events of a goodput library."""
+    tracked, apart, others = _sorted_events(path)
     starts: list[float] = []
-    begun: list[tuple[int, float]] = []
-    first = last = None
-    steps, start_ups, done, repeated = [], [], -1, 0
-    for number, entry in _objects(path):
-        names = [name for name in ("job_start_time", "step_start_time", "job_end_time") if name in entry]
-        if not names:
+    begun: tuple[int, float] | None = None
+    steps, weights, start_ups, done, repeated, leaps, inside = [], [], [], -1, 0, 0, 0.0
+    for number, name, time, count in tracked:
+        if name == "job_start_time":
+            starts, begun = [*starts, time], None
             continue
-        time = _seconds(entry[names[0]], path, number)
-        if last is not None and time < last:
-            raise ValueError(
-                f"path must hold events in order, got line {number} of {path} {last - time:g} s early"
-            )
-        first, last = time if first is None else first, time
-        if names[0] == "job_start_time":
-            starts, begun = [*starts, time], []
+        if begun is not None:
+            last, since = begun
+            lost = sum(max(0.0, min(end, time) - max(start, since)) for start, end in apart)
+            if name == "step_start_time" and (count, time) == begun:
+                raise ValueError(
+                    f"path must hold every step once, got step {count} again in line {number} of {path}"
+                )
+            many = max(count - last, 1) if name == "step_start_time" else 1
+            steps.append((time - since - lost) / many)
+            weights.append(many)
+            leaps, inside = leaps + (many > 1), inside + lost
+        else:
+            last = count - 1
+        if name == "job_end_time":
+            done, begun = max(done, last), None
             continue
-        if begun:
-            steps.append(time - begun[-1][1])
-            done = max(done, begun[-1][0])
-        if names[0] == "job_end_time":
-            begun = []
-            continue
-        count = require_int(step_count=entry.get("step_count"), at_least=0)
-        if starts and not begun:
+        if starts and begun is None:
             start_ups.append(time - starts[-1])
-        repeated += count <= done
-        begun.append((count, time))
-    if not steps or first is None or last is None:
-        raise ValueError(f"path must hold the starts of at least two steps, got {len(steps)} in {path}")
+        done = max(done, last) if begun is not None and count <= last else done
+        repeated += max(0, min(count, done) - min(last, count - 1))
+        done = max(done, count - 1) if begun is not None else done
+        begun = (count, time)
+    if not steps:
+        raise ValueError(f"path must hold the starts of at least two steps, got 0 in {path}")
+    told = {
+        f"{inside:g} s of custom events and waits inside of steps are taken from them": inside > 0,
+        f"{leaps} times steps are not logged: the mean of those between": leaps,
+        f"left out: {sum(others.values())} lines of other events ({', '.join(others)})": len(others),
+    }
     return RunLog(
-        source=Path(path).name, elapsed=last - first, start_ups=np.array(start_ups, dtype=np.float64),
-        steps=np.array(steps), weights=np.ones(len(steps)), repeated=repeated,
+        source=Path(path).name, elapsed=tracked[-1][2] - tracked[0][2], steps=np.array(steps),
+        start_ups=np.array(start_ups, dtype=np.float64), weights=np.array(weights, dtype=np.float64),
+        repeated=repeated, notes=tuple(note for note, said in told.items() if said),
     )  # fmt: skip
+
+
+def _sorted_events(
+    path: str | PathLike[str],
+) -> tuple[list[tuple[int, str, float, int]], list[tuple[float, float]], Counter[str]]:
+    """Starts and ends with lines and counts, intervals apart, none in another, and what else there is."""
+    tracked: list[tuple[int, str, float, int]] = []
+    spans: list[tuple[float, float]] = []
+    open_: dict[tuple[str, str], float] = {}
+    others: Counter[str] = Counter()
+    job = None
+    for number, _, entry in read_objects(path):
+        entry = entry.get("jsonPayload", entry)  # of an export of Cloud Logging
+        job = entry.get("job_name", job) if job is None else job
+        if entry.get("job_name", job) != job:
+            raise ValueError(
+                f"path must hold one job, got {entry['job_name']!r} after {job!r} in line {number} of {path}"
+            )
+        if name := next((name for name in _TRACKED if name in entry), None):
+            time = _seconds(entry[name], path, number)
+            if tracked and time < tracked[-1][2]:
+                early = tracked[-1][2] - time
+                raise ValueError(
+                    f"path must hold events in order, got line {number} of {path} {early:g} s early"
+                )
+            tracked.append((number, name, time, _count(entry, path, number) if name == _TRACKED[1] else -1))
+            if name != _TRACKED[1]:  # what was under way ends with its start of the job
+                spans += [(start, time) for start in open_.values()]
+                open_ = {}
+        elif key := next((key for key in entry if key.endswith("_time") and key.startswith(_APART)), None):
+            time, what = (
+                _seconds(entry[key], path, number),
+                key.removesuffix("_start_time").removesuffix("_end_time"),
+            )
+            kind = (what, str(entry.get(f"{what}_type", "")).upper())
+            if key.endswith("_start_time"):
+                open_.setdefault(kind, time)
+            elif kind in open_:
+                spans.append((open_.pop(kind), time))
+            else:
+                others[f"{key} without a start"] += 1
+        else:
+            others[next((key for key in entry if key.endswith("_time")), "no time")] += 1
+    spans += [(start, tracked[-1][2]) for start in open_.values() if tracked]
+    apart: list[tuple[float, float]] = []
+    for start, end in sorted(spans):
+        apart.append((max(start, apart[-1][1]) if apart else start, max(end, apart[-1][1]) if apart else end))
+    return tracked, apart, others
+
+
+def _count(entry: dict[str, Any], path: Any, number: int) -> int:
+    """Number of a step."""
+    try:
+        return int(require_int(step_count=entry.get("step_count"), at_least=0))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{error} in line {number} of {path}") from None
 
 
 def _seconds(value: Any, path: Any, number: int) -> float:
@@ -224,7 +236,7 @@ def _seconds(value: Any, path: Any, number: int) -> float:
             return float(value)
         date = datetime.fromisoformat(value)
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"path must hold times in seconds or ISO 8601, got {value!r:.60} in line {number} of {path}"
         ) from None

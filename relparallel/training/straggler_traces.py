@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relparallel._checks import Result, require_choice
-from relparallel.training.failure_readers import read_table
+from relparallel.training.log_files import read_table, require_rows
 
 _COLUMNS: Final = ("dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id")
 _PARTNERS: Final = {
@@ -121,27 +121,24 @@ def read_straggler_trace(path: str | PathLike[str]) -> StragglerTrace:
     >>> trace.without_delays, trace.ideal
     (4.0, 3.0)
     """
-    frame = read_table(path, _COLUMNS)
+    frame = read_table(path, _COLUMNS)[list(_COLUMNS)]
     if not 0 < len(frame) <= _MOST:
         raise ValueError(f"path must hold 1 to {_MOST:,} operations, got {len(frame):,} in {path}")
     numbers = frame.drop(columns="optype").apply(pd.to_numeric, errors="coerce")
-    bad = ~np.isfinite(numbers)
-    bad["duration"] |= numbers["duration"] < 0
-    if bad.any(axis=None):
-        row, column = np.argwhere(bad.to_numpy())[0]
-        name = numbers.columns[column]
-        raise ValueError(f"path must hold numbers, got {name} {frame[name][row]!r:.40} in row {row + 1}")
     counted = ["dp_rank", "stage", "step", "seq_id"]
+    for name, column in numbers.items():
+        bad = ~np.isfinite(column) | ((name == "duration") & (column < 0))
+        require_rows(frame, {"numbers": bad}, [str(name)], path)
     faults = {
-        "whole numbers of ranks, stages and steps": (numbers[counted] % 1 != 0).any(axis=1),
+        "whole numbers of ranks, stages and steps": (
+            (numbers[counted] % 1 != 0) | (numbers[counted] < 0)
+        ).any(axis=1),
         f"operations of {', '.join(_OPERATIONS)}": ~frame["optype"].isin(_OPERATIONS),
         "every operation once": numbers[counted].assign(optype=frame["optype"]).duplicated(),
     }
-    for allowed, wrong in faults.items():
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            told = " ".join(f"{name} {frame[name][row]}" for name in ("optype", *counted))
-            raise ValueError(f"path must hold {allowed}, got {told:.160} in row {row + 1}")
+    require_rows(frame, faults, ["optype", *counted], path)
+    frame = frame.reset_index(drop=True)
+    numbers = numbers.reset_index(drop=True)
     frame[numbers.columns] = numbers
     frame["end"] = frame["start_ts"] + frame["duration"]
     frame["kind"] = frame["optype"].str.replace(r"-(send|recv)$", "-pp-comm", regex=True)

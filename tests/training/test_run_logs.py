@@ -128,7 +128,8 @@ def test_accounting_of_slurm_gives_failures_and_the_time_until_the_job_ran_again
         "3|other|COMPLETED|2026-01-01T06:00:00|2026-01-01T09:30:00|n9",
         "4|train|CANCELLED by 7|2026-01-01T10:00:00|2026-01-02T00:00:00|n[1-64]",
     ]
-    log = read_failure_log(written(tmp_path, lines), population=64, dialect="slurm")
+    states = ["NODE_FAIL", "FAILED"]  # a FAILED job counts where the user says so
+    log = read_failure_log(written(tmp_path, lines), population=64, dialect="slurm", states=states)
     assert log.cause.tolist() == ["NODE_FAIL", "FAILED"]
     assert log.repairs.tolist() == [3600.0, 3600.0]
     assert np.isclose(log.watched, 86400.0)
@@ -167,8 +168,10 @@ def test_a_launcher_tells_when_a_failure_was_seen_and_when_all_workers_ran_again
     log = read_failure_log(written(tmp_path, RESTARTS), population=8, dialect="nvrx")
     assert log.node.tolist() == ["n7", "n1", "n1", "n1"]
     assert log.start.tolist() == [600.0, 700.0, 760.0, 900.0]
-    assert log.repairs.tolist() == [62.0, 100.0, 40.0, 0.0]  # the second cycle never came up, the third did
-    assert log.notes[0] == "1 broken jobs did not run again: back at once"
+    assert log.repairs[:3].tolist() == [62.0, 100.0, 40.0]  # the second cycle never came up, the third did
+    assert np.isnan(log.repairs[3])  # it did not run again: down at the end of the log, not back at once
+    assert log.repair_of("not given") == pytest.approx(202.0 / 3)
+    assert "1 failures have no end" in log.notes[-1]
 
 
 @pytest.mark.parametrize("letters", [1, 4, 20, 40])

@@ -1,0 +1,188 @@
+"""Files that people bring: lines and tables of text with the numbers of their lines, times, and dialects.
+
+Lines are read, never executed; one that is damaged is refused with its number. A new format of a log is one
+function under ``@dialect(kind, name)``, of the kind "run" or "failures".
+"""
+
+import bz2
+import csv
+import gzip
+import json
+import lzma
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relparallel._checks import require_choice, require_instance
+from relparallel.units import DAY, HOUR, MINUTE
+
+CLOCKS: Final = {"s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY}
+DIALECTS: Final[dict[str, dict[str, Callable[..., Any]]]] = {"run": {}, "failures": {}}
+"""Readers by kind of log and by name."""
+Times = NDArray[np.float64]
+Reader = TypeVar("Reader", bound=Callable[..., Any])
+_OPENERS: Final[dict[str, Callable[..., Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_NUMBER: Final = r"[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+(?:[eE][+-]?\d+)?"
+_ZONE: Final = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
+_LONGEST_LINE: Final = 10**6
+_OLDEST: Final = 3.2e9  # a century [s]: no watch lasts so long, so the unit is wrong
+
+
+def dialect(kind: str, name: str) -> Callable[[Reader], Reader]:
+    """Enter a reader of one format under its name."""
+
+    def enter(reader: Reader) -> Reader:
+        DIALECTS[kind][name] = reader
+        return reader
+
+    return enter
+
+
+def reader_of(kind: str, name: Any) -> Callable[..., Any]:
+    """The reader of a dialect."""
+    return DIALECTS[kind][require_choice(tuple(DIALECTS[kind]), dialect=name)]
+
+
+def told(counts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Notes on what occurred at all."""
+    return tuple(note for note, many in counts.items() if many)
+
+
+def read_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
+    """Lines of a text file, also a compressed one, with their numbers; of a length that a log has."""
+    name = Path(require_instance((str, PathLike), path=path))
+    try:
+        with _OPENERS.get(name.suffix, open)(name, "rt", encoding="utf-8-sig", newline="") as file:
+            for number, line in enumerate(file, 1):
+                if len(line) > _LONGEST_LINE:
+                    raise ValueError(
+                        f"path must hold lines of a log, got {len(line)} letters in line {number} of {path}"
+                    )
+                yield number, line
+    except (OSError, EOFError, UnicodeDecodeError, lzma.LZMAError) as error:
+        raise ValueError(f"path must name a text file in UTF-8, got {path} ({error})") from None
+
+
+def read_objects(path: str | PathLike[str], mark: str = "") -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """JSON objects of the lines that hold a mark, behind it, and what is before; a torn line is named."""
+    for number, line in read_lines(path):
+        if not line.strip() or mark not in line:
+            continue
+        front, _, text = line.partition(mark) if mark else ("", "", line)
+        try:
+            found = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(
+                f"path must hold whole lines of JSON, got line {number} of {path}: {error}"
+            ) from None
+        if not isinstance(found, dict):
+            raise ValueError(f"path must hold JSON objects, got {text[:60]!r} in line {number} of {path}")
+        yield number, front, found
+
+
+def read_rows(path: str | PathLike[str], delimiter: str = ",", head: bool = False) -> pd.DataFrame:
+    """Rows of a table as text, indexed by their last lines in the file; blank lines hold none.
+
+    The csv module splits them: pandas fills a torn row with blanks, which would read as "no end".
+    """
+    table = csv.reader((line for _, line in read_lines(path)), delimiter=delimiter, strict=True)
+    try:
+        rows = [(table.line_num, [field.strip() for field in row]) for row in table if row]
+    except csv.Error as error:
+        raise ValueError(
+            f"path must name a CSV file in UTF-8, got {path} ({error} in line {table.line_num})"
+        ) from None
+    if not rows:
+        raise ValueError(f"path must hold at least one row, got none in {path}")
+    names = rows[0][1]
+    for place, (number, row) in enumerate(rows):
+        if len(row) != len(names):
+            raise ValueError(
+                f"path must have {len(names)} fields in every row, got {len(row)} in row {place} after the "
+                f"first (line {number} of {path}): {row!r:.80}"
+            )
+    if head:
+        rows = rows[1:]
+        if len(names) == 1 and (other := [sign for sign in ",;\t|" if sign in names[0]]):
+            raise ValueError(
+                f"delimiter must be what separates the fields of {path}, got {delimiter!r} with the head "
+                f"{names[0]!r:.80}: delimiter={other[0]!r} would split it"
+            )
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"path must name every column once, got {twice[0]!r} twice in {path}")
+    lines = [number for number, _ in rows]
+    columns = names if head else range(len(names))
+    return pd.DataFrame([row for _, row in rows], index=lines, columns=columns, dtype=str)
+
+
+def read_table(path: str | PathLike[str], columns: Sequence[str], delimiter: str = ",") -> pd.DataFrame:
+    """Columns of a table with a head, as text."""
+    table = read_rows(path, delimiter, head=True)
+    if missing := [name for name in columns if name not in table]:
+        raise ValueError(
+            f"path must have the columns {', '.join(columns)}, got no {', '.join(missing)} in {path}"
+        )
+    return table
+
+
+def row_of(table: pd.DataFrame | pd.Series, row: Any, path: Any) -> str:
+    """A row of a table and its line in the file, for a refusal."""
+    return f"row {int(row) + 1} (line {table.index[int(row)]} of {path})"
+
+
+def require_rows(table: pd.DataFrame, faults: Mapping[str, Any], told: Sequence[str], path: Any) -> None:
+    """Refuse the first row with a fault; ``faults``: what is allowed, and for each row whether it is not."""
+    for allowed, wrong in faults.items():
+        if (bad := np.asarray(wrong)).any():
+            row = int(bad.argmax())
+            got = " ".join(f"{name} {table[name].iloc[row]}" for name in told)
+            if len(told) == 1:
+                got = f"{told[0]} {table[told[0]].iloc[row]!r}"
+            raise ValueError(f"path must hold {allowed}, got {got:.160} in {row_of(table, row, path)}")
+
+
+def seconds(column: pd.Series, name: str, clock: str, path: Any, blank: bool = False) -> Times:
+    """Seconds of a column of numbers or dates, NaN where nothing is given and may be.
+
+    A field that is neither, and a number of more than a century, is refused with its line.
+    """
+    none = (column == "").to_numpy() if blank else np.zeros(len(column), dtype=np.bool_)
+    if clock in CLOCKS:
+        plain = column.where(column.str.fullmatch(_NUMBER)).str.replace(",", "")
+        read = pd.to_numeric(plain, errors="coerce") * CLOCKS[clock]
+    else:
+        layout = "ISO8601" if clock == "iso" else clock
+        dates = pd.to_datetime(column, format=layout, errors="coerce", utc=True)
+        read = (dates - pd.Timestamp("1970-01-01", tz="UTC")).dt.total_seconds()
+    found: Times = read.to_numpy(dtype=np.float64)
+    if (bad := ~np.isfinite(found) & ~none).any():
+        row = int(bad.argmax())
+        hint = "; clock='iso' reads dates" if clock in CLOCKS and "-" in column.iloc[row][1:] else ""
+        raise ValueError(
+            f"{name} must be a time ({clock}), got {column.iloc[row]!r:.80} in "
+            f"{row_of(column, row, path)}{hint}"
+        )
+    if clock in CLOCKS and (bad := found > _OLDEST).any():
+        row = int(bad.argmax())
+        raise ValueError(
+            f"{name} must be less than a century in the unit of clock={clock!r}, got {column.iloc[row]} in "
+            f"{row_of(column, row, path)}; times that count from 1970 are in seconds"
+        )
+    return found
+
+
+def require_zones(table: pd.DataFrame, path: Any) -> None:
+    """Refuse dates without a zone among dates with one."""
+    dates = table.stack()
+    zoned = dates.str.contains(_ZONE).to_numpy(dtype=np.bool_) | (dates == "").to_numpy()
+    if (dates.str.contains(_ZONE)).any() and not zoned.all():
+        line, name = dates.index[int(zoned.argmin())]
+        raise ValueError(
+            f"{name} must give a time zone as other rows do, got {dates[line, name]!r} in "
+            f"{row_of(table, table.index.get_loc(line), path)}"
+        )
