@@ -12,7 +12,8 @@ import numpy as np
 
 from relparallel._checks import require_instance, require_int
 from relparallel.hardware import Cluster, accelerator, cluster as named_cluster, clusters
-from relparallel.topology import Topology, rail_only
+from relparallel.planning.networks import network_of_gpus
+from relparallel.topology import Topology, rail_only, read
 from relparallel.training import redundant_fabric
 from relparallel.units import GBIT
 from relparallel.workload import Transformer, read_config, transformer, transformers
@@ -157,20 +158,27 @@ def usual_batch(model: Transformer, gpus: int) -> int:
     return int(2 ** np.ceil(np.log2(wanted)))
 
 
-def network_of(fabric: str | None, cluster: Cluster) -> Topology | None:
-    """A network by name for the GPUs of a cluster, as fast as its nodes are."""
-    if fabric is None:
+def network_of(network: str | PathLike[str] | Topology | None, cluster: Cluster) -> Topology | None:
+    """The GPUs of a cluster on a network by name, as fast as its links are, from a file, or as it is."""
+    if network is None:
         return None
+    require_instance((str, PathLike, Topology), network=network)
     servers, gpus = cluster.nodes, cluster.gpus_per_node
-    if fabric not in FABRICS:
-        raise ValueError(f"fabric must be one of {', '.join(map(repr, FABRICS))}, got {fabric!r:.80}")
-    if fabric == "rail-only":
-        return rail_only(domains=servers, gpus_per_domain=gpus)
-    leaf = next(size for size in (32, 16, 8, 4, 2, 1) if servers % size == 0)
     assert cluster.network_bandwidth is not None
     assert cluster.accelerator is not None
-    rails, planes = 1 if fabric == "two-level" else gpus, 2 if fabric == "dual-plane" else 1
+    card, nvlink = cluster.network_bandwidth / gpus, cluster.accelerator.node_link
+    if isinstance(network, Topology):
+        return network_of_gpus(network, cluster)
+    if network not in FABRICS:
+        if not Path(network).is_file():
+            known = f"one of {', '.join(map(repr, FABRICS))}, or a file of a network"
+            raise ValueError(f"network must be {known}, got {str(network)!r:.80}")
+        return network_of_gpus(read(network), cluster)
+    if network == "rail-only":
+        t = rail_only(domains=servers, gpus_per_domain=gpus)
+        return replace(t, capacity=np.where(t.is_kind("nvswitch")[t.edges].any(axis=1), nvlink, card))
+    leaf = next(size for size in (32, 16, 8, 4, 2, 1) if servers % size == 0)
+    rails, planes = 1 if network == "two-level" else gpus, 2 if network == "dual-plane" else 1
     return redundant_fabric(
-        servers, rails=rails, planes=planes, gpus=gpus, servers_per_leaf=leaf,
-        card=cluster.network_bandwidth / gpus, nvlink=cluster.accelerator.node_link,
-    )  # fmt: skip
+        servers, rails=rails, planes=planes, gpus=gpus, servers_per_leaf=leaf, card=card, nvlink=nvlink
+    )

@@ -73,7 +73,10 @@ def fields_of(name: str, graph: nx.Graph[Any]) -> dict[str, Any]:
         raise ValueError(f"{name} must have at least one node, got {graph}")
     loops = list(nx.selfloop_edges(graph))
     if loops:
-        raise ValueError(f"{name} must have no self-loops, got {loops[0]}")
+        raise ValueError(
+            f"{name} must have no self-loops, got {loops[0]}: leave them out by "
+            "graph.remove_edges_from(list(nx.selfloop_edges(graph))), those of a file by strict=False"
+        )
     labels = tuple(graph)
     index = {label: i for i, label in enumerate(labels)}
     nodes = [graph.nodes[label] for label in labels]
@@ -113,7 +116,8 @@ def _cables(graph: nx.Graph[Any], index: Mapping[Any, int]) -> dict[tuple[int, i
             count = cables[pair].pop("multiplicity") + record.pop("multiplicity")
             if record != cables[pair]:
                 raise ValueError(
-                    f"parallel edges must agree in all attributes, got {record} on ({a!r}, {b!r})"
+                    f"parallel edges must agree in all attributes, got {record} on ({a!r}, {b!r}): give them "
+                    "the same, such as the mean of their capacities"
                 )
             record["multiplicity"] = count
         cables[pair] = record

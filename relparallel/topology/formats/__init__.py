@@ -1,4 +1,4 @@
-"""Files of other tools: GraphML and SimAI in and out, ns-3 (ASTRA-sim), htsim and BookSim out.
+"""Files of other tools: graphs, networks of schedulers and simulators; `FORMATS` is where a format is added.
 
 Each module states the grammar of its formats. Every file is written beside its place and moved there when it
 is complete; every refusal of a file names the file and the line, what is wrong and what to do.
@@ -7,49 +7,74 @@ is complete; every refusal of a file names the file and the line, what is wrong 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from relparallel._checks import require_choice
 from relparallel.topology.fabric import Topology
+from relparallel.topology.formats import _text
 from relparallel.topology.formats.graphml import read_graphml, write_graphml
-from relparallel.topology.formats.simai import read_simai, write_simai
+from relparallel.topology.formats.graphs import read_gml, read_json, read_sndlib
+from relparallel.topology.formats.schedulers import UNMEASURED as UNMEASURED, read_slurm, read_topograph
+from relparallel.topology.formats.simai import read_ns3, read_simai, write_simai
 from relparallel.topology.formats.simulators import write_booksim, write_htsim, write_ns3
 
 if TYPE_CHECKING:
     import networkx as nx
 
-READERS: Final[Mapping[str, Callable[..., Topology]]] = {"graphml": read_graphml, "simai": read_simai}
-WRITERS: Final[Mapping[str, Callable[..., None]]] = {
-    "graphml": write_graphml,
-    "simai": write_simai,
-    "ns3": write_ns3,
-    "htsim": write_htsim,
-    "booksim": write_booksim,
+
+class Format(NamedTuple):
+    """How files are read and written, and by what pattern, searched in them, they are recognised."""
+
+    read: Callable[..., Topology] | None = None
+    write: Callable[..., None] | None = None
+    sign: str = "(?!)"
+
+
+FORMATS: Final[Mapping[str, Format]] = {  # recognised in this order
+    "sndlib": Format(read_sndlib, None, r"\A\s*<[^\0]*sndlib"),
+    "graphml": Format(read_graphml, write_graphml, r"\A\s*<"),
+    "json": Format(read_json, None, r"\A\s*\{(?=[^\0]*\"nodes\")[^\0]*\"(links|edges)\""),
+    "topograph": Format(read_topograph, None, r"\A\s*[\[{]|(?m:^kind: *(Node|List)\b)"),
+    "slurm": Format(
+        read_slurm, None, r"(?im:^\s*(switchname|block(name|sizes))\s*=)|(?m:^-? *(topology|tree|block):)"
+    ),
+    "gml": Format(read_gml, None, r"(?m:^\s*graph\s*\[)"),
+    "ns3": Format(read_ns3, write_ns3, r"\A\s*\d+ +\d+ +\d+\s*\n"),
+    "simai": Format(read_simai, write_simai, r"\A\s*(\d+ +){5}\S"),
+    "htsim": Format(None, write_htsim),
+    "booksim": Format(None, write_booksim),
 }
+READERS: Final = {name: form.read for name, form in FORMATS.items() if form.read}
+WRITERS: Final = {name: form.write for name, form in FORMATS.items() if form.write}
 
 
-def read(path: str | os.PathLike[str], format: str = "graphml", **options: Any) -> Topology:
+def read(path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Topology:
     """Topology of a file.
 
     Parameters
     ----------
     path : str or path-like
         The file.
-    format : {"graphml", "simai"}, optional
-        GraphML of this package or of another tool, or the topology file of SimAI.
+    format : str, optional
+        "graphml", "gml", "json" (node-link, of networkx), "sndlib" (XML), "slurm" (``topology.conf`` or
+        ``topology.yaml``), "topograph" (labels of Kubernetes nodes), "ns3" (ASTRA-sim, HPCC) or "simai". Told
+        by what stands in the file where omitted.
     **options
-        ``strict=False`` also reads a network in several parts, a GraphML file with cables from a node to
-        itself (they are left out), or a SimAI file with faults that its simulator passes over. SimAI:
-        ``gpus_forward=True`` where GPUs pass traffic on between NVLink and network.
+        Of graphs and simulators: ``strict=False`` also reads a network in several parts, a graph with cables
+        from a node to itself (they are left out), or a file with faults that its simulator passes over.
+        SimAI: ``gpus_forward=True`` where GPUs pass traffic on between NVLink and network.
 
     Returns
     -------
     Topology
         From GraphML with every attribute, equal to what was written; labels are the ids of a file of another
-        tool. Directed GraphML of another tool: arcs in opposite directions are one cable, arcs in the same
+        tool. Directed graphs of another tool: arcs in opposite directions are one cable, arcs in the same
         direction parallel ones. From SimAI GPUs, NVSwitches and switches under the ids of the file; ``pod``
-        of a GPU is its server, ``tier`` of a switch its distance from the GPUs.
+        of a GPU is its server, ``tier`` of a switch its distance from the GPUs. From schedulers the nodes are
+        hosts, and switches that no other joins stay apart. ``graph_attributes["notes"]`` says what was left
+        out or assumed.
 
     References
     ----------
@@ -64,7 +89,12 @@ def read(path: str | os.PathLike[str], format: str = "graphml", **options: Any) 
     ...     read(f"{folder}/tree") == fat_tree(k=4)
     True
     """
-    return READERS[require_choice(READERS, format=format)](path, **options)
+    if format is None:
+        text = _text.decoded(_text.require_path(path=path))
+        format = next((name for name, form in FORMATS.items() if re.search(form.sign, text)), None)
+        if format is None:
+            raise ValueError(f"path must be a file of a network: {', '.join(READERS)}, got {path}")
+    return READERS[require_choice(tuple(READERS), format=format)](path, **options)
 
 
 def write(
@@ -108,4 +138,4 @@ def write(
     0 1 400Gbps 0ms 0
     1 2 400Gbps 0ms 0
     """
-    WRITERS[require_choice(WRITERS, format=format)](topology, path, **options)
+    WRITERS[require_choice(tuple(WRITERS), format=format)](topology, path, **options)

@@ -1,10 +1,13 @@
 """Files of text: written whole or not at all, read with the number of every line, quantities with units."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final
+
+import yaml
 
 from relparallel._checks import require_instance
 
@@ -36,16 +39,55 @@ def malformed(path: Path, line: int, wrong: str, remedy: str) -> ValueError:
     return ValueError(f"{path}, line {line}: {wrong}; {remedy}")
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Words of every line that is not blank, with its number from 1."""
+def decoded(path: Path) -> str:
+    """Text of a file in UTF-8."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         start = path.read_bytes()[: error.start].count(b"\n") + 1
         raise malformed(path, start, "this is no text in UTF-8", "name a text file") from None
-    for number, line in enumerate(lines, start=1):
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Words of every line that is not blank, with its number from 1."""
+    for number, line in enumerate(decoded(path).splitlines(), start=1):
         if line.strip():
             yield number, line.split()
+
+
+class _Once(yaml.SafeLoader):  # type: ignore[misc]
+    """YAML, of which JSON is a part; a key that stands twice is refused."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        if len(set(map(repr, keys))) < len(keys):
+            twice = next(key for i, key in enumerate(keys) if key in keys[:i])
+            raise yaml.constructor.ConstructorError(None, None, f"{twice!r} stands twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+def loaded(path: Path) -> Any:
+    """Data of a YAML or JSON file, in which no key stands twice."""
+    text = decoded(path)
+    try:
+        if text.lstrip()[:1] in ("{", "["):
+            return json.loads(text, object_pairs_hook=_once, parse_constant=_refused)
+        return yaml.load(text, Loader=_Once)
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        raise ValueError(f"{path}: no JSON or YAML that can be read ({error}); correct it") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Object of JSON whose keys stand there once."""
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{next(name for i, name in enumerate(names) if name in names[:i])!r} stands twice")
+    return dict(pairs)
+
+
+def _refused(word: str) -> None:
+    """NaN and infinities are no JSON."""
+    raise ValueError(f"{word} is no number of JSON")
 
 
 def rate(capacity: float) -> str:

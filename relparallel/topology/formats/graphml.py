@@ -85,7 +85,7 @@ def _decoded(graph: Any, file: Path, strict: bool) -> Topology:
         for name, value in data.items():
             data[name] = _value(value)
     if ours is None:
-        return as_topology(_foreign(graph, strict), name=str(file))
+        return as_topology(foreign(graph, strict), name=str(file))
     head = _value(ours)
     if head["labels"] != "str":
         graph = nx.relabel_nodes(graph, {name: ast.literal_eval(name) for name in graph})
@@ -96,7 +96,7 @@ def _decoded(graph: Any, file: Path, strict: bool) -> Topology:
     return as_topology(graph, name=str(file))
 
 
-def _foreign(graph: Any, strict: bool) -> nx.MultiGraph[Any]:
+def foreign(graph: Any, strict: bool) -> nx.MultiGraph[Any]:
     """Cables of another tool's graph: arcs in opposite directions are one, in the same direction parallel.
 
     An attribute in which parallel cables differ becomes the tuple of its values. Where not ``strict``, cables

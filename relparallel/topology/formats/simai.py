@@ -1,4 +1,4 @@
-"""Topology files of SimAI, read and written, without the mistakes that its generators and users make.
+"""Topology files of SimAI and of ns-3 before it, read without the mistakes of their generators and users.
 
 Grammar, words separated by blanks::
 
@@ -9,7 +9,8 @@ Grammar, words separated by blanks::
 Ids run from 0 to nodes - 1; those not listed are GPUs, and GPU i is in server i // gpus_per_server. Rates are
 written as ``400Gbps``, delays as ``0.0005ms``. The simulator reads as many cables as the first line says and
 ignores the rest without a word, and it says nothing of a switch that no GPU hangs at; a strict reading
-refuses both (aliyun/SimAI #51, #57 and #81).
+refuses both (aliyun/SimAI #51, #57 and #81). The first line of ns-3 (ASTRA-sim, HPCC) is ``nodes switches
+links``, and all ids that are not listed are hosts.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     import networkx as nx
 
 _CORRECT = "correct the line"
+_SIMAI: Final = "nodes gpus_per_server nvswitches switches links gpu_type"
+_NS3: Final = "nodes switches links"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,10 +64,24 @@ def read_simai(path: str | os.PathLike[str], *, strict: bool = True, gpus_forwar
     """Topology of a SimAI file."""
     require_flag(strict=strict, gpus_forward=gpus_forward)
     file = _parsed(_text.require_path(path=path))
+    _require_no_fault(file, strict)
+    return _topology(file, gpus_forward)
+
+
+def read_ns3(path: str | os.PathLike[str], *, strict: bool = True) -> Topology:
+    """Topology of an ns-3 file; its hosts forward where some cable joins two of them."""
+    require_flag(strict=strict)
+    file = _parsed(_text.require_path(path=path), _NS3)
+    _require_no_fault(file, strict)
+    t = _topology(file, bool(np.isin(file.ends, file.gpus).all(axis=1).any()))
+    return replace(t, meta=Design(name="ns3"))
+
+
+def _require_no_fault(file: _File, strict: bool) -> None:
+    """Refuse a file with faults where that is wanted."""
     faults = [f"line {line}: {wrong}; {remedy}" for line, wrong, remedy in sorted(_faults(file))]
     if strict and faults:
         raise ValueError(f"{file.path}, " + ", or read with strict=False\n".join([*faults, ""]).rstrip())
-    return _topology(file, gpus_forward)
 
 
 def write_simai(
@@ -90,13 +107,13 @@ def write_simai(
     _text.write(path, "\n".join([*head, *cable_lines(t, number)]) + "\n")
 
 
-def _parsed(path: Path) -> _File:
+def _parsed(path: Path, wanted: str = _SIMAI) -> _File:
     """What the file says, or the first line that breaks the grammar."""
     lines = list(_text.numbered_lines(path)) or [(1, [])]
     (first, head), *rest = lines
-    if not 6 <= len(head) <= 7:
-        wanted = "nodes gpus_per_server nvswitches switches links gpu_type"
+    if not 0 <= len(head) - len(wanted.split()) <= (wanted == _SIMAI):
         raise _text.malformed(path, first, f"expected {wanted}, got {' '.join(head)!r}", _CORRECT)
+    head = head if wanted == _SIMAI else [head[0], "1", "0", *head[1:], ""]
     nodes, per_server, inside, outside, links = (
         _count(path, first, word, int(i == 1)) for i, word in enumerate(head[:5])
     )
@@ -159,14 +176,14 @@ def _faults(file: _File) -> Iterator[tuple[int, str, str]]:
     found = len(file.ends)
     if file.links != found:
         wrong = f"the first line promises {file.links} links, the file has {found}"
-        yield 1, wrong, f"write {found} as the fifth number"
+        yield 1, wrong, f"write {found} as the number of links"
     if file.gpus.size % file.per_server:
         wrong = f"{file.gpus.size} GPUs do not fill servers of {file.per_server}"
         yield 1, wrong, "correct the number of nodes or of GPUs per server"
     degree = np.bincount(file.ends.ravel(), minlength=file.nodes)
     for node in np.flatnonzero(degree == 0).tolist():
         yield 2, f"node {node} has no cable", "add its cables or remove the node"
-    for switch in _idle(file, degree):
+    for switch in _idle(file, degree) if file.gpu_type else ():  # ns-3 lists them in any order
         wrong = f"switch {switch} is a bottom switch without GPUs"
         yield 2, wrong, "attach GPUs to it or remove it"
     yield from _split_servers(file)
