@@ -21,7 +21,8 @@ def bloom_memory(fact: Fact) -> StageMemory:
     model = model_of(fact, vocabulary=250880, learned_positions=False)
     strategy = strategy_of(fact, recompute=row["recompute"], zero_stage=row["zero"])
     precision = "deepspeed-fp16" if row["era"] == "fp16" else "deepspeed-bf16-2022"
-    return parallel.memory(model, strategy, row["gbs"], precision=precision)
+    software = "megatron-deepspeed-2022"
+    return parallel.memory(model, strategy, row["gbs"], software=software, precision=precision)
 
 
 def _jean_zay() -> hardware.Cluster:
@@ -42,12 +43,11 @@ def mpt_fits() -> tuple[float, float]:
     # Runs that fit, and runs.
     runs = [run for run in measured_runs() if run.source.startswith("MPT")]
     fits = [
-        parallel.memory(
-            run.model, run.strategy, run.global_batch,
-            precision="fsdp", flash_attention=True, dropout=False,
-        ).fits(run.cluster).fits
+        parallel.memory(run.model, run.strategy, run.global_batch, software=run.software)
+        .fits(run.cluster)
+        .fits
         for run in runs
-    ]  # fmt: skip
+    ]
     return float(sum(fits)), float(len(fits))
 
 

@@ -4,7 +4,6 @@ Errors come from ``data/derived/``, where ``python -m relparallel derive`` write
 whole source or software left out, and blind, recorded before any of a source's rows was fitted.
 """
 
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -14,8 +13,8 @@ from relparallel.claims._rows import derived
 from relparallel.claims.memory import bloom_memory, bloom_rows
 from relparallel.hardware import cluster
 from relparallel.parallel import memory
-from relparallel.parallel.measured_runs import Run, measured_runs, refused_runs
-from relparallel.parallel.memory import PRECISIONS, RESERVE, StageMemory
+from relparallel.parallel.measured_runs import measured_runs, refused_runs
+from relparallel.parallel.memory import RESERVE
 from relparallel.published import facts
 from relparallel.units import GB
 
@@ -31,12 +30,6 @@ _PEERS: Final = {
     "PTD-P": "CALC-0011", "BLOOM": "CALC-0016", "vTrain, several nodes": "CALC-0012",
     "vTrain, one node": "CALC-0013",
 }  # fmt: skip
-# PyTorch's cross entropy of logits in fp32 keeps them in bf16, and its result; both gradients come on top.
-# SimuMax ran Megatron-LM with gradients in fp32 and a fused cross entropy.
-_KEPT: Final = {
-    "torchtitan": replace(PRECISIONS["fsdp"], logit_bytes=6.0, loss_bytes=6.0),
-    "SimuMax": replace(PRECISIONS["megatron-bf16"], logit_bytes=2.0, loss_bytes=2.0),
-}
 _COLUMNS: Final = ["family", "source", "used", "rows", "median", "mean", "largest", "inside", "distance"]
 
 
@@ -110,7 +103,9 @@ def memory_scoreboard() -> pd.DataFrame:
     """Peaks of memory, and verdicts whether a run fits, by source: rows, errors [%] and right verdicts."""
     rows = [("BLOOM", *_bloom(fact.id)) for fact in bloom_rows()]
     for run in (run for run in measured_runs() if run.memory):
-        need = _memory(run)
+        need = memory(
+            run.model, run.strategy, run.global_batch, software=run.software, precision=run.precision
+        )
         error = float(need.peak.max()) / run.memory - 1
         kind = " MoE" if run.model.experts > 1 else ""
         rows.append((run.source + kind, error, need.fits(run.cluster).fits))
@@ -133,14 +128,6 @@ def _bloom(name: str) -> tuple[float, bool]:
     held = float(need.total.max()) + RESERVE
     error = held / (reported / GB * 2**30) - 1 if isinstance(reported, float) else np.nan
     return error, fits == (fact.value_text != "OOM")
-
-
-def _memory(run: Run) -> StageMemory:
-    """Bytes of a run as its software keeps numbers."""
-    return memory(
-        run.model, run.strategy, run.global_batch, flash_attention=True, dropout=False,
-        precision=_KEPT[run.source],
-    )  # fmt: skip
 
 
 def notes() -> list[str]:

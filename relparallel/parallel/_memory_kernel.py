@@ -14,6 +14,7 @@ from relparallel.parallel.schedules import FLIGHTS, TABLE
 
 STORAGE: Final = np.dtype((np.record, [(name, np.float64) for name in (
     "parameter", "gradient", "optimizer", "gathered", "bucket", "setup", "logit", "loss",  # see `Precision`
+    "product", "expert_copies", "scratch",
     "sharded_storage", "flash", "dropout",
     "offload_optimizer", "offload_parameters", "offload_activations",  # 0 or 1
 )]))  # fmt: skip
@@ -126,25 +127,29 @@ def counted_ends(layers: Any, p: Any, v: Any, folded: Any, said: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _layer_parameters(model: Any, s: Any) -> Any:
+def _layer_parameters(model: Any, s: Any, mixture: Any) -> Any:
     """Parameters of a layer on one rank: common to all data-parallel ranks, and in its experts.
 
     Matrices are split over t; norms, the biases of what is summed over t, and the router are not. Keys and
-    values have at least one head on every rank.
+    values have at least one head on every rank. ``mixture`` is the share of layers with experts.
     """
     t, h, inner = 1.0 * s.tensor, model.hidden, model.matrices - 1
     kept = max(model.kv_heads / t, 1.0)
-    router = model.mixture * h * model.experts if model.mixture > 0 else 0.0
-    common = (model.layer_weights - router) / t + router
+    router = mixture * h * model.experts if mixture > 0 else 0.0
+    more = mixture - model.mixture  # layers with experts than a layer has on average
+    block = model.matrices * h * (model.shared * model.expert_ffn - model.ffn)
+    common = (model.layer_weights + more * (block + h * model.experts) - router) / t + router
     common += 2 * h * model.head * (kept - model.kv_heads / t) + 2 * (1 + model.biases) * h
     split = 1.0 if s.experts_over_tensor else t
     experts = model.expert_weights / (split * s.expert)
+    if more != 0:
+        experts *= mixture / model.mixture
     if model.biases > 0:
         common += (model.heads / t + 2 * kept) * model.head + h
-        common += (1 - model.mixture) * (inner * model.ffn / t + h)
-        common += model.shared * (model.mixture * (inner * model.expert_ffn / t + h))
-        bias = model.mixture * (inner * model.expert_ffn / split + h)
-        experts += model.experts / s.expert * bias if model.mixture > 0 else 0.0
+        common += (1 - mixture) * (inner * model.ffn / t + h)
+        common += model.shared * (mixture * (inner * model.expert_ffn / t + h))
+        bias = mixture * (inner * model.expert_ffn / split + h)
+        experts += model.experts / s.expert * bias if mixture > 0 else 0.0
     return common, experts
 
 
@@ -163,17 +168,17 @@ def _outside(model: Any, s: Any, folded: Any, i: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def layer_bytes(n: Any, whole: Any, t: Any, hidden: Any, routed: Any, inner: Any, heads: Any, sequence: Any,
+def layer_bytes(n: Any, whole: Any, t: Any, hidden: Any, outer: Any, inner: Any, heads: Any, sequence: Any,
                 recompute: Any, flash: Any, dropout: Any) -> Any:  # fmt: skip
     """Bytes that a layer keeps of a micro-batch, that its backward pass needs at once, and more for weights.
 
-    A rank sees ``whole`` tokens outside the tensor-parallel part; a token keeps ``inner`` numbers inside it.
+    A rank sees ``whole`` tokens outside the tensor-parallel part; a token keeps ``outer`` bytes there, besides
+    two masks, and ``inner`` bytes inside.
     What is computed again for the gradients of the inputs stays until those of the weights: half of it, as
     half of what is kept does. The closed forms are the same lines on arrays.
     """
-    # Inputs of two norms, of the first matrices behind them, two masks.
-    inputs = whole * ((4 * _HALF + 2 * dropout) * hidden + routed)
-    inside = n / t * _HALF * inner
+    inputs = whole * (2 * dropout * hidden + outer)
+    inside = n / t * inner
     core = 0.0
     if flash > 0:
         inside += n / t * 4 * heads  # the logarithm of each row's sum, in fp32
@@ -187,18 +192,26 @@ def layer_bytes(n: Any, whole: Any, t: Any, hidden: Any, routed: Any, inner: Any
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def _layer_activations(model: Any, s: Any, k: Any) -> Any:
-    """`layer_bytes` of a model: Q, K, V, the projection's input, and what its feed-forward blocks keep."""
+def _layer_activations(model: Any, s: Any, k: Any, mixture: Any) -> Any:
+    """`layer_bytes` of a model: inputs of norms and products, Q, K, V, and what feed-forward blocks keep.
+
+    Inputs of products may be kept in fewer bytes: those behind the norms, of the projection, which attention's
+    own gradient needs in half precision too, and behind the activation. Routers take half precision.
+    """
     t, h = 1.0 * s.tensor, model.hidden
     n = s.micro_batch * model.sequence / s.context
-    routed = 0.0
-    block = model.ffn * (1 - model.mixture)
-    if model.mixture > 0:  # each token is sent to its experts and comes back, with its probabilities in fp32
-        routed = model.mixture * (2 * _HALF * model.active * h + 4 * model.experts)
-        block += model.mixture * model.expert_ffn * (model.active + model.shared)
-    inner = (2 * model.heads + 2 * max(model.kv_heads, t)) * model.head + model.matrices * block
+    outer = (2 * _HALF + 2 * k.product) * h
+    block = model.ffn * (1 - mixture)
+    if mixture > 0:  # each token is sent to its experts and may be kept as it returns; probabilities in fp32
+        sent = (k.product + _HALF * (k.expert_copies - 1)) * model.active * h
+        outer += mixture * (sent + (_HALF - k.product) * h + 4 * model.experts)
+        block += mixture * model.expert_ffn * (model.active + model.shared)
+    inner = _HALF * (2 * model.heads + 2 * max(model.kv_heads, t)) * model.head
+    if k.product < _HALF:
+        inner += k.product * model.heads * model.head
+    inner += (_HALF * (model.matrices - 1) + k.product) * block
     return layer_bytes(
-        n, n / t if s.sequence_parallel else n, t, h, routed, inner, model.heads, model.sequence,
+        n, n / t if s.sequence_parallel else n, t, h, outer, inner, model.heads, model.sequence,
         s.recompute, k.flash, k.dropout,
     )  # fmt: skip
 
@@ -258,7 +271,7 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
         out[3] += first * k.dropout * outside * model.hidden
     if i == (0 if folded else p - 1) or (rule == _CHIMERA and i == 0):
         out[3] += last * (2 * _HALF * outside * model.hidden + k.logit * logits)
-        out[4] += k.loss * logits
+        out[4] += k.loss * logits + k.scratch * model.vocabulary * model.hidden / s.tensor
 
     if z >= 2 and ranks > 1:  # a layer's gradients before they are scattered; two layers' parameters gathered
         one = common + experts
@@ -269,6 +282,8 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
             out[4] += k.gathered * whole
     if z > 0 and ranks > 1:
         out[4] += k.gathered * min(k.bucket, whole)
+    if layers > 0:  # one expert stands for all, whose weights have the same shape
+        out[4] += k.scratch * (common + experts * s.expert / model.experts)
     out[5] = k.setup * whole
     if k.offload_optimizer > 0:
         out[2] = 0.0
@@ -277,10 +292,10 @@ def _stage(model: Any, s: Any, k: Any, rule: Any, layer: Any, i: Any, dealt: Any
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
-def layer(model: Any, s: Any, k: Any) -> Any:
-    """Parameters and activations of one layer."""
-    common, experts = _layer_parameters(model, s)
-    kept, needed, again = _layer_activations(model, s, k)
+def layer(model: Any, s: Any, k: Any, mixture: Any) -> Any:
+    """Parameters and activations of one layer, or of the mean of some, that share of them with experts."""
+    common, experts = _layer_parameters(model, s, mixture)
+    kept, needed, again = _layer_activations(model, s, k, mixture)
     return common, experts, kept, needed, again
 
 
@@ -306,16 +321,33 @@ def _dealt(model: Any, s: Any, rule: Any, i: Any) -> Any:
 
 
 @numba.njit(cache=True)  # type: ignore[misc]
+def _mixture(model: Any, s: Any, rule: Any, layers: Any, before: Any) -> Any:
+    """Share of a stage's layers that have experts, the first ``before`` layers being on stages before it.
+
+    Where fewer than half of the layers have none, these come first (DeepSeek, Kimi, GLM); else every stage
+    has its share (Llama 4, where kinds alternate), as have both ends of Chimera.
+    """
+    dense = (1 - model.mixture) * model.layers
+    if dense < 0.5 or model.mixture <= 0.5 or rule == _CHIMERA or layers == 0:
+        return model.mixture
+    share = min(max(dense - before, 0.0), layers / s.virtual_stages)
+    share += max(dense - model.layers / s.virtual_stages, 0.0) * layers / model.layers
+    return max(1 - share / layers, 0.0)
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
 def stages(model: Any, s: Any, k: Any, own: Any, flown: Any, out: Any) -> None:
     """Bytes of every stage of one strategy, [stages, BYTES].
 
     ``own`` and ``flown`` [stages] are its layers and those in flight; empty where they are dealt out.
     """
-    one, rule = layer(model, s, k), _RULES[s.schedule]
+    rule, before = _RULES[s.schedule], 0.0
     for i in range(s.pipeline):
         dealt = _dealt(model, s, rule, i)
         if own.size > 0:
             dealt = own[i], own[s.pipeline - 1 - i], flown[i]
+        one = layer(model, s, k, _mixture(model, s, rule, dealt[0], before))
+        before += dealt[0] / s.virtual_stages
         _stage(model, s, k, rule, one, i, dealt, out[i])
 
 
@@ -324,18 +356,23 @@ def peaks(models: Any, choices: Any, model: Any, k: Any, out: Any) -> None:
     """Bytes of the largest stage of every strategy.
 
     From the second stage to the last but one, layers and micro-batches in flight never grow, so the second
-    stands for all. Every stage is looked at where a schedule comes from both ends, and where layers are
-    computed again and their weights wait.
+    stands for all. Every stage is looked at where a schedule comes from both ends, where layers are computed
+    again and their weights wait, and behind one with layers that have no experts.
     """
     row = np.empty(len(BYTES))
     for j in range(choices.size):
-        s, rule = choices[j], _RULES[choices[j].schedule]
-        one = layer(models[model[j]], s, k)
-        p, largest = s.pipeline, 0.0
+        s, rule, of = choices[j], _RULES[choices[j].schedule], models[model[j]]
+        p, largest, before, last = s.pipeline, 0.0, 0.0, -1.0
+        one = layer(of, s, k, of.mixture)
         every = rule == _CHIMERA or (one[4] > 0 and _waiting(rule, 1.0 * p, 0) > 0)
         for i in range(p):
-            if every or i < 2 or i == p - 1:
-                _stage(models[model[j]], s, k, rule, one, i, _dealt(models[model[j]], s, rule, i), row)
+            dealt = _dealt(of, s, rule, i)
+            mixture = _mixture(of, s, rule, dealt[0], before)
+            before += dealt[0] / s.virtual_stages
+            if every or i < 2 or i == p - 1 or mixture != last:
+                if mixture != last:
+                    one, last = layer(of, s, k, mixture), mixture
+                _stage(of, s, k, rule, one, i, dealt, row)
                 held = row[0] + row[1] + row[2] + row[3] + row[4]
                 largest = max(largest, held * (1 + FRAGMENTATION), row[5])
         out[j] = largest

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from relparallel._checks import flag, instance, real, record, require_choice, require_instance, whole
+from relparallel._checks import choice, flag, instance, real, record, require_choice, require_instance, whole
 from relparallel.hardware import Accelerator, accelerator, accelerators
 from relparallel.published import data_folder, shipped_rows
+from relparallel.workload.precision import PRECISIONS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,8 @@ KINDS: Final = tuple(regime + suffix for suffix in ("", UNSEEN) for regime in RE
 class Software:
     """A generation of training software: its kernels, its gradients on the wire, and what it overlaps.
 
-    ``expert_launch``: host time for the kernels of one expert of a layer forward [s]; ``node_dispatch``: a
+    ``storage``: how it keeps numbers, one of `PRECISIONS`; ``dropout``: whether its recipes drop out
+    activations of models that have biases; ``expert_launch``: host time for the kernels of one expert of a layer forward [s]; ``node_dispatch``: a
     token goes once to each node that has some of its experts, else once to each of these.
     """
 
@@ -48,6 +50,8 @@ class Software:
     fused_elementwise: bool = flag()
     tensor_overlap: bool = flag()
     pipeline_overlap: bool = flag()
+    storage: str = choice(tuple(PRECISIONS), default="mixed")
+    dropout: bool = flag(default=False)
     expert_launch: float = real(default=0.0, at_least=0)
     node_dispatch: bool = flag(default=False)
 
@@ -90,14 +94,20 @@ class Calibration:
                 raise ValueError(f"values and factors must be above 0, got {name}: {value}")
 
     def bounds(self, waiting: bool, name: str) -> tuple[tuple[float, float], ...]:
-        """Levels and bounds for a step that waits for the host, or not, with a software."""
+        """Levels and bounds for a step that waits for the host, or not, with a software.
+
+        At least as wide as those of the shipped calibration of the family, from left-out runs, or where there
+        is none, of parameters lent by another family.
+        """
         kind = REGIMES[waiting] + ("" if name in self.factors else UNSEEN)
-        return tuple(sorted(self.scatter.get(kind, {}).items()))
+        usual = _scatter(self.family if self.family in _families() else _BORROWED)[kind]
+        own = self.scatter.get(kind, {})
+        return tuple(sorted((level, max(bound, own.get(level, 0.0))) for level, bound in usual.items()))
 
     def untried_bounds(self, waiting: bool, name: str) -> tuple[tuple[float, float], ...]:
         """The same for steps of an `untried` kind: at least as wide as such runs were off."""
         usual = dict(self.bounds(waiting, name))
-        wide = _scatter(_UNTRIED)[REGIMES[waiting]]
+        wide = _scatter(_UNTRIED)[REGIMES[waiting] + ("" if name in self.factors else UNSEEN)]
         return tuple(sorted((level, max(bound, usual.get(level, 0.0))) for level, bound in wide.items()))
 
     def factor(self, name: str) -> float:
@@ -134,6 +144,8 @@ def _softwares() -> dict[str, Software]:
             flash_attention=row["attention"] != "unfused",
             fused_attention=row["attention"] == "fused",
             gradient_bytes=int(row["gradient_bytes"]),
+            storage=row["storage"],
+            dropout=row["dropout"] == "1",
             scatter_gather=row["scatter_gather"] == "1",
             bucketed=row["bucketed"] == "1",
             fused_elementwise="elementwise" in row["overlaps"],
@@ -156,11 +168,17 @@ def software(name: str) -> Software:
     return _softwares()[require_choice(softwares(), name=name)]
 
 
-def newest_software(name: str) -> str:
-    """Newest generation that was measured on this accelerator's family, or on the one it borrows from."""
-    known = calibration(name)
-    measured = (_calibration(known.borrowed) if known.borrowed else known).factors
-    return max(measured, key=lambda one: (_softwares()[one].year, -softwares().index(one)))
+def newest_software(name: str | None = None) -> str:
+    """Newest generation that was measured on this accelerator's family, on the one it borrows from, or at all.
+
+    Of several of one year it is the first in the table that stores no attention scores.
+    """
+    measured: Iterable[str] = softwares()
+    if name is not None:
+        known = calibration(name)
+        measured = (_calibration(known.borrowed) if known.borrowed else known).factors
+    made = _softwares()
+    return max(measured, key=lambda one: (made[one].year, made[one].flash_attention, -softwares().index(one)))
 
 
 def calibration(name: str) -> Calibration:

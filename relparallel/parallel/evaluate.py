@@ -33,7 +33,7 @@ from relparallel.parallel.group_links import degrees_of, slowdowns
 from relparallel.parallel.memory import (
     RESERVE,
     Precision,
-    has_dropout,
+    kept_by,
     known_precision,
     peak_memory,
     storage_record,
@@ -152,21 +152,21 @@ class Pricing:
 
 def pricing(
     model: Transformer, cluster: Cluster, global_batch: int, *, software: str | None = None,
-    precision: str = "bf16", calibrated: Calibration | None = None, storage: str | Precision = "mixed",
+    precision: str = "bf16", calibrated: Calibration | None = None, storage: str | Precision | None = None,
     dropout: bool | None = None, reserve: float = RESERVE,
 ) -> Pricing:  # fmt: skip
     """Everything about a model and a cluster that strategies are priced with; arguments as of `evaluate`."""
     require_instance(Transformer, model=model)
     machine = calibrated_machine(cluster, software, precision, calibrated)
     require_int(global_batch=global_batch, at_least=1, at_most=MOST_DEVICES)
-    masks = has_dropout(model, dropout)
     room = cluster.accelerator.memory if cluster.accelerator else 0.0
     require_number(reserve=reserve, at_least=0, at_most=room)
-    kept = known_precision(storage=storage)
+    kept, flash, masks = kept_by(machine.software, model, precision, dropout=dropout)
+    kept = kept if storage is None else known_precision(storage=storage)
     return Pricing(
         model=model, gpus=cluster.gpus, node=cluster.gpus_per_node, global_batch=global_batch,
         available=room - reserve, models=model_record(model), machines=machine.row,
-        storage=storage_record(kept, flash_attention=machine.software.flash_attention, dropout=masks),
+        storage=storage_record(kept, flash_attention=flash, dropout=masks),
         machine=machine,
     )  # fmt: skip
 
@@ -174,7 +174,7 @@ def pricing(
 def evaluate(
     model: Transformer, grid: StrategyGrid, cluster: Cluster, global_batch: int, *,
     software: str | None = None, precision: str = "bf16", calibrated: Calibration | None = None,
-    storage: str | Precision = "mixed", dropout: bool | None = None, reserve: float = RESERVE,
+    storage: str | Precision | None = None, dropout: bool | None = None, reserve: float = RESERVE,
     complete: bool = False, network: Topology | None = None, executor: Executor | None = None,
 ) -> Evaluation:  # fmt: skip
     """Find out what every strategy of a grid costs.
@@ -186,9 +186,9 @@ def evaluate(
     global_batch : int
         Sequences of a step.
     software, precision, calibrated : str, str, Calibration
-        As in `step_time`; the software also says whether attention scores are stored.
-    storage, dropout : str or Precision, bool
-        As ``precision`` and ``dropout`` of `memory`.
+        As in `step_time`; software and precision also say what is stored, and in how many bytes.
+    storage, dropout : str or Precision, bool, optional
+        Instead of that of the software: one of `PRECISIONS`, or bytes of one's own; as in `memory`.
     reserve : float
         Bytes of a GPU that tensors cannot have, as in `StageMemory.fits`.
     complete : bool

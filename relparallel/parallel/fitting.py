@@ -8,7 +8,7 @@ were disturbed, and weighted so that every set of measurements counts the same h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from typing import Any, Final
 
@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 from relparallel._checks import require_choice, require_instance
 from relparallel.parallel._kernel import PARTS
 from relparallel.parallel._records import choice_record, machine_record, model_record, step_parts
-from relparallel.parallel.calibration import HOST_BOUND, REGIMES, UNSEEN, Calibration, priors, software
+from relparallel.parallel.calibration import (
+    HOST_BOUND,
+    KINDS,
+    REGIMES,
+    UNSEEN,
+    Calibration,
+    priors,
+    software,
+)
 from relparallel.parallel.measured_runs import Run
 from relparallel.parallel.strategy import RECOMPUTE
 
@@ -41,9 +49,10 @@ def calibrate(runs: Sequence[Run]) -> Calibration:
     Returns
     -------
     Calibration
-        Parameters within their bounds, and a factor for every software among the runs; without a scatter, for
-        that of these very runs would be smaller than that of new ones (`prediction_scatter`). Least squares
-        by trust-region reflection from the priors, a second for a thousand runs.
+        Parameters within their bounds, and a factor for every software among the runs. Its scatter is that of
+        these very runs, smaller than that of new ones: intervals are at least as wide as those of the shipped
+        calibration (`Calibration.bounds`). Least squares by trust-region reflection from the priors, a second
+        for a thousand runs.
 
     Examples
     --------
@@ -55,7 +64,11 @@ def calibrate(runs: Sequence[Run]) -> Calibration:
     """
     problem = _Problem.of(_require_runs(runs))
     values, factors = problem.at(problem.solve().x)
-    return Calibration(family=problem.family, values=values, factors=factors, scatter={})
+    found = Calibration(family=problem.family, values=values, factors=factors, scatter={})
+    table = errors(runs, found)
+    size, each = np.abs(np.log1p(table["error"])).to_numpy(), pd.Series(table.index, table.index)
+    bounds = {level: _bound(size, each, level) for level in _LEVELS}
+    return replace(found, scatter=dict.fromkeys(KINDS, bounds))
 
 
 def cross_validate(runs: Sequence[Run], by: str = "source") -> pd.DataFrame:
@@ -179,9 +192,10 @@ def prediction_scatter(seen: pd.DataFrame, unseen: pd.DataFrame) -> dict[str, di
 
     ``seen`` is what `cross_validate` gives by source: its errors after one factor are those of software that
     was measured. ``unseen`` is the same by software: its raw errors are those of software that nobody
-    measured. Of all runs where a regime has fewer than two groups; every group counts the same.
+    measured, and at least as wide as any of software that was: which of the two a step with it waits for is
+    less certain too. Of all runs where a regime has fewer than two groups; every group counts the same.
     """
-    found = {}
+    found: dict[str, dict[float, float]] = {}
     for suffix, table, column in (("", seen, "one_factor"), (UNSEEN, unseen, "raw")):
         require_instance(pd.DataFrame, table=table)
         for regime in REGIMES:
@@ -189,7 +203,8 @@ def prediction_scatter(seen: pd.DataFrame, unseen: pd.DataFrame) -> dict[str, di
             size = np.abs(np.log1p(own[column])).to_numpy()
             bounds = [_bound(size, own["group"], level) for level in _LEVELS]
             found[regime + suffix] = dict(zip(_LEVELS, bounds, strict=True))
-    return found
+    widest = {level: max(bounds[level] for bounds in found.values()) for level in _LEVELS}
+    return found | {regime + UNSEEN: widest for regime in REGIMES}
 
 
 def coverage(crossed: pd.DataFrame, column: str, level: float = 0.9) -> pd.Series:

@@ -147,7 +147,8 @@ def _from_row(row: Mapping[str, str]) -> Run:
         raise ValueError(_UNKNOWN[option])
     if row["accelerator"] not in accelerators():
         raise ValueError(f"no data sheet of {row['accelerator']}")
-    for name in (name for name in _LAYOUT if not row[name]):
+    needed = (*_LAYOUT, "network_gbit") if int(row["gpus"]) > int(row["gpus_per_node"]) else _LAYOUT
+    for name in (name for name in needed if not row[name]):
         raise ValueError(f"{name} is not published")
     device, gpus = accelerator(row["accelerator"]), int(row["gpus"])
     if row["precision"] not in device.matmul:

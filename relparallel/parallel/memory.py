@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from relparallel._checks import (
 from relparallel.hardware import Cluster
 from relparallel.parallel._memory_kernel import BYTES, FRAGMENTATION, STORAGE, layer, peaks, stages
 from relparallel.parallel._records import choice_record, model_record
+from relparallel.parallel.calibration import Software, newest_software, software as known_software
 from relparallel.parallel.feasibility import DEALT, RULES, broken_rules
 from relparallel.parallel.stage_times import (
     chunk_devices,
@@ -37,7 +38,7 @@ from relparallel.parallel.stage_times import (
 from relparallel.parallel.strategy import Strategy
 from relparallel.units import GB
 from relparallel.workload import Transformer
-from relparallel.workload.precision import PRECISIONS as PRECISIONS, Precision as Precision
+from relparallel.workload.precision import PRECISIONS as PRECISIONS, PRODUCTS, Precision as Precision
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +75,8 @@ class StageMemory(Result):
     are kept for the backward pass of all micro-batches in flight, with what one layer computes again;
     ``buffers`` are held for a moment: gathered parameters, gradients before they are scattered, logits.
     ``setup`` is held before training starts, if that is more; ``host`` and ``nvme`` are moved away from the
-    GPU, ``transfer`` between the GPU and its host in a step, both ways.
+    GPU, ``transfer`` between the GPU and its host in a step, both ways. ``kept`` says in words how the
+    software keeps them.
     """
 
     parameters: NDArray[np.float64]
@@ -86,6 +88,7 @@ class StageMemory(Result):
     host: NDArray[np.float64]
     nvme: NDArray[np.float64]
     transfer: NDArray[np.float64]
+    kept: str = ""
 
     @property
     def total(self) -> NDArray[np.float64]:
@@ -116,7 +119,7 @@ class StageMemory(Result):
         fits = bool(needed <= available)
         room = f"{available / GB:.1f} GB of a {device.name} after {reserve / GB:.1f} GB of reserve"
         over = "" if fits else f", {math.ceil(needed - available)} bytes too many"
-        reason = f"stage {stage} needs {needed / GB:.1f} GB ({largest}); {room}{over}"
+        reason = f"stage {stage} needs {needed / GB:.1f} GB ({largest}; {self.kept}); {room}{over}"
         return Verdict(
             fits=fits, reason=f"{'fits' if fits else 'does not fit'}: {reason}",
             stage=stage, needed=needed, available=available,
@@ -134,10 +137,9 @@ class StageMemory(Result):
 
 
 def memory(
-    model: Transformer, strategy: Strategy, global_batch: int, *, precision: str | Precision = "mixed",
-    flash_attention: bool = False, dropout: bool | None = None, offload: str = "none",
-    offload_to: str = "host",
-    stage_layers: Sequence[int] | None = None,
+    model: Transformer, strategy: Strategy, global_batch: int, *, software: str | None = None,
+    precision: str | Precision = "bf16", flash_attention: bool | None = None, dropout: bool | None = None,
+    offload: str = "none", offload_to: str = "host", stage_layers: Sequence[int] | None = None,
 ) -> StageMemory:  # fmt: skip
     """Count the bytes on a GPU of every pipeline stage.
 
@@ -147,12 +149,16 @@ def memory(
         What is trained, and how it is split.
     global_batch : int
         Sequences of a step.
-    precision : str or Precision
-        One of `PRECISIONS`, or bytes per parameter of one's own.
-    flash_attention : bool
-        Whether scores are never stored.
+    software : str, optional
+        One of `softwares`: its bytes per number, whether it stores attention scores, and its dropout. The
+        newest of all where omitted; `step_time` and `plan` take the newest measured on their accelerator.
+    precision : {"bf16", "fp8", "fp4"}, str or Precision
+        Number format of the products with weights, whose inputs Transformer Engine keeps in it; or one of
+        `PRECISIONS` or bytes of one's own instead of those of the software.
+    flash_attention : bool, optional
+        Whether scores are never stored; as the software does, where omitted.
     dropout : bool, optional
-        Whether the model has dropout, whose masks are kept; as models with biases have, where omitted.
+        Whether masks of dropout are kept; where omitted, of models with biases by software with dropout.
     offload : {"none", "optimizer", "parameters", "activations"}
         What leaves the GPU: nothing, the optimizer's state, the parameters as well (``zero_stage`` 3), or
         what layers keep for the backward pass, but for two of them.
@@ -171,7 +177,8 @@ def memory(
     A token of a layer keeps 8 h + 2 h (masks) bytes outside the tensor-parallel part, 2 (2 a + 2 g) d + 2 w f
     inside, and 5 a s of scores; g heads of keys and values of width d, w matrices in the block of width f.
     For GPT these are 10 h + 24 h + 5 a s. Mixtures of experts: f of all experts of a token, its k copies out
-    and back (4 k h) and its probabilities (4 bytes for each expert), the load even. Recomputation keeps less,
+    and back (4 k h) or out alone, and its probabilities (4 bytes for each expert), the load even; layers
+    without experts come first. Inputs of products in fp8 or fp4 are kept in these. Recomputation keeps less,
     and needs what it left out for one layer at a time. The first stage adds the mask of the embedding (h),
     the last one 4 h + 4 V (fp32 logits). Stages have equal layers, or one less on the first and the last if p
     v divides L + 2 and not L; otherwise the last one takes what is left. Norms are whole on every tensor
@@ -183,7 +190,8 @@ def memory(
     Examples
     --------
     >>> gpt3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
-    >>> need = memory(gpt3, Strategy(tensor=8, pipeline=12, data=16, recompute="full"), global_batch=1536)
+    >>> split = Strategy(tensor=8, pipeline=12, data=16, recompute="full")
+    >>> need = memory(gpt3, split, global_batch=1536, software="megatron-2022", precision="mixed")
     >>> (need.total / GB).round(1)[[0, 1, 11]].tolist()
     [36.3, 34.0, 31.4]
     >>> from relparallel.hardware import cluster
@@ -197,15 +205,14 @@ def memory(
     if stage_layers is not None:
         chunks = require_stage_layers(model, strategy, stage_layers)
         dealt = _layers_on_stages(strategy, int(row["micro_batches"][0]), chunks)
-    kept = known_precision(precision=precision)
-    dropout = has_dropout(model, dropout)
-    require_flag(flash_attention=flash_attention)
+    name = newest_software() if software is None else software
+    kept, flash, masks = kept_by(known_software(name), model, precision, flash_attention, dropout)
     require_choice(_OFFLOAD, offload=offload)
     require_choice(_PLACES, offload_to=offload_to)
     if offload == "parameters" and strategy.zero_stage < 3:
         raise ValueError(f"offload must not be 'parameters' with zero_stage {strategy.zero_stage}, but 3")
     storage, less = (
-        storage_record(kept, flash_attention=flash_attention, dropout=dropout, offload=moved)
+        storage_record(kept, flash_attention=flash, dropout=masks, offload=moved)
         for moved in ("none", offload)
     )
     all_here, here = _stages(model, row, storage, dealt), _stages(model, row, less, dealt)
@@ -214,12 +221,35 @@ def memory(
     passes = 2 * int(row["micro_batches"][0])  # and are read for every forward and backward pass
     transfer = float(storage["gathered"][0]) * 2 * shards + passes * moved[:, 0]
     if offload == "activations":  # out after every forward pass of a layer, and back
-        kept_bytes = float(layer(model_record(model)[0], row[0], storage[0])[2])
+        sizes = model_record(model)[0]
+        kept_bytes = float(layer(sizes, row[0], storage[0], sizes["mixture"])[2])
         transfer += passes * kept_bytes * layers_on_stages(model, strategy, stage_layers)
     away, nothing = moved[:, :4].sum(axis=1), np.zeros(strategy.pipeline)
     parts = dict(zip(BYTES, here.T.copy(), strict=True))
     host, nvme = (away, nothing) if offload_to == "host" else (nothing, away)
-    return StageMemory(**parts, host=host, nvme=nvme, transfer=transfer)
+    said = [
+        f"as {name} keeps it" if str(precision) in PRODUCTS else "bytes as given",
+        "no attention scores" if flash else "attention scores stored",
+        f"gradients of {kept.gradient_bytes:g} bytes", *(["masks of dropout"] if masks else []),
+    ]  # fmt: skip
+    return StageMemory(**parts, host=host, nvme=nvme, transfer=transfer, kept=", ".join(said))
+
+
+def kept_by(
+    software: Software, model: Transformer, precision: str | Precision = "bf16",
+    flash_attention: bool | None = None, dropout: bool | None = None,
+) -> tuple[Precision, bool, bool]:  # fmt: skip
+    """Bytes of its numbers, whether scores are never stored, and whether masks are kept; as `memory` says."""
+    kept = PRECISIONS[software.storage]
+    if isinstance(precision, str):
+        require_choice((*PRODUCTS, *PRECISIONS), precision=precision)
+    if not isinstance(precision, str) or precision not in PRODUCTS:
+        kept = known_precision(precision=precision)
+    elif software.fused_attention:  # Transformer Engine; torchao keeps inputs in bf16 and converts them again
+        kept = replace(kept, product_bytes=PRODUCTS[precision])
+    flash = software.flash_attention if flash_attention is None else flash_attention
+    masks = software.dropout and model.biases if dropout is None else dropout
+    return kept, require_flag(flash_attention=flash), require_flag(dropout=masks)
 
 
 def peak_memory(
@@ -240,9 +270,11 @@ def storage_record(
 ) -> NDArray[Any]:
     """How software keeps numbers, one row of `STORAGE`."""
     row = np.zeros(1, STORAGE)
-    for name in ("parameter", "gradient", "optimizer", "gathered", "setup", "logit", "loss"):
+    names = "parameter", "gradient", "optimizer", "gathered", "setup", "logit", "loss", "product", "scratch"
+    for name in names:
         row[name] = getattr(precision, f"{name}_bytes")
-    row["bucket"], row["sharded_storage"] = precision.bucket, precision.sharded_storage
+    for name in ("bucket", "sharded_storage", "expert_copies"):
+        row[name] = getattr(precision, name)
     row["flash"], row["dropout"] = flash_attention, dropout
     row["offload_optimizer"] = offload in ("optimizer", "parameters")
     row["offload_parameters"], row["offload_activations"] = offload == "parameters", offload == "activations"
@@ -287,11 +319,6 @@ def _layers_on_stages(strategy: Strategy, micro_batches: int, chunks: NDArray[np
     if not uneven.any():
         return held, np.full(held.size, -1.0)
     return held, np.where(uneven, kept_layers(strategy, micro_batches, chunks), -1.0)
-
-
-def has_dropout(model: Transformer, dropout: bool | None) -> bool:
-    """As said, or as is usual: models of the GPT line have biases and dropout, those since Llama neither."""
-    return model.biases if dropout is None else require_flag(dropout=dropout)
 
 
 def known_precision(**named: Any) -> Precision:

@@ -99,7 +99,7 @@ def activation_bytes_per_layer(
     require_choice(RECOMPUTE, recompute=recompute)
     n = s * b / c
     kept, needed, _ = layer_bytes.py_func(
-        n, n / t if sequence_parallel else n, t, h, 0.0, 12 * h, a, s, RECOMPUTE.index(recompute), 0, 1
+        n, n / t if sequence_parallel else n, t, h, 8 * h, 24 * h, a, s, RECOMPUTE.index(recompute), 0, 1
     )
     return bare(kept + 0 * needed)
 

@@ -212,7 +212,7 @@ def step_time(
     else:
         parts = simulated_parts(rows, strategy, layers)
     held = memory(
-        model, strategy, global_batch, flash_attention=machine.software.flash_attention,
+        model, strategy, global_batch, software=machine.software.name, precision=precision,
         stage_layers=stage_layers, offload=require_choice(("none", "activations"), offload=offload),
     )  # fmt: skip
     if offload != "none":
@@ -224,7 +224,7 @@ def step_time(
     time = step_of(parts, machine, model, global_batch, strategy.gpus, held.fits(cluster))
     if time.fits:
         return time
-    change = _fitting_change(model, strategy, cluster, global_batch, machine.software.flash_attention)
+    change = _fitting_change(model, strategy, cluster, global_batch, machine)
     return replace(time, notes=(*time.notes, change))
 
 
@@ -239,7 +239,7 @@ def _seen_of_offload(held: StageMemory, rows: Rows, layers: NDArray[np.float64],
 
 
 def _fitting_change(
-    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, flash_attention: bool
+    model: Transformer, strategy: Strategy, cluster: Cluster, global_batch: int, machine: Machine
 ) -> str:
     """First single change, from cheap to dear, with which a strategy fits its GPUs, in words."""
     half = strategy.data // 2
@@ -253,7 +253,9 @@ def _fitting_change(
         try:
             other = replace(strategy, **change)
             require_feasible(model, other, cluster, global_batch)
-            held = memory(model, other, global_batch, flash_attention=flash_attention)
+            held = memory(
+                model, other, global_batch, software=machine.software.name, precision=machine.precision
+            )
         except ValueError:  # not possible with this model, batch or cluster
             continue
         if other.gpus == strategy.gpus and held.fits(cluster).fits:

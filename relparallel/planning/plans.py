@@ -72,8 +72,12 @@ class Plan(Result):
 
     def stages(self) -> StageMemory:
         """Bytes on a GPU of every pipeline stage of the best strategy."""
-        flash = bool(_costs(self.best, self.best.choice).storage[0]["flash"])
-        return memory(self.model, self.strategy, self.global_batch, flash_attention=flash)
+        machine = _costs(self.best, self.best.choice).machine
+        return memory(
+            self.model, self.strategy, self.global_batch, software=machine.software.name,
+            precision=self.question.get("storage") or machine.precision,
+            dropout=self.question.get("dropout"),
+        )  # fmt: skip
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each strategy, the best of each cluster first; the units stand in the names."""

@@ -75,6 +75,12 @@ class Precision:
         Held before the state is cut into shards.
     logit_bytes, loss_bytes : float
         Of a logit: kept for the backward pass, and besides while the loss is computed.
+    product_bytes : float
+        Of a number that a matrix product keeps of its input, for the gradient of its weights.
+    expert_copies : float
+        How often the tokens that went to experts are kept: as they leave and as they return, or once.
+    scratch_bytes : float
+        Of a weight of one layer and of the output layer, in place of gradients that are added elsewhere.
     """
 
     parameter_bytes: float = real(default=2.0, at_least=0, at_most=MOST_BYTES)
@@ -86,23 +92,32 @@ class Precision:
     setup_bytes: float = real(default=0.0, at_least=0, at_most=MOST_BYTES)
     logit_bytes: float = real(default=4.0, at_least=0, at_most=MOST_BYTES)
     loss_bytes: float = real(default=6.0, at_least=0, at_most=MOST_BYTES)
+    product_bytes: float = real(default=2.0, at_least=0, at_most=2)
+    expert_copies: float = real(default=2.0, at_least=1, at_most=2)
+    scratch_bytes: float = real(default=0.0, at_least=0, at_most=MOST_BYTES)
 
 
+PRODUCTS: Final[Mapping[str, float]] = {"bf16": 2.0, "fp8": 1 + 1 / 32, "fp4": 0.5 + 1 / 16}
+"""Format of products: bytes of a number, with its part of the scale of 32 numbers (MXFP8) or 16 (NVFP4)."""
+
+_SHARDS: Final[Mapping[str, Any]] = {"parameter_bytes": 4.0, "gradient_bytes": 4.0, "optimizer_bytes": 8.0}
+_CORE: Final[Mapping[str, Any]] = {
+    "logit_bytes": 2.0,
+    "loss_bytes": 0.0,
+    "expert_copies": 1.0,
+    "scratch_bytes": 2.0,
+}
 PRECISIONS: Final[Mapping[str, Precision]] = {
     "mixed": Precision(),
-    "fp32": Precision(parameter_bytes=4.0, gradient_bytes=4.0, optimizer_bytes=8.0, gathered_bytes=4.0),
+    "fp32": Precision(**_SHARDS, gathered_bytes=4.0),
     "megatron-fp16": Precision(optimizer_bytes=16.0),
     "megatron-bf16": Precision(gradient_bytes=4.0),
     "deepspeed-fp16": Precision(optimizer_bytes=16.0, bucket=1e9),
     "deepspeed-bf16-2022": Precision(gradient_bytes=6.0, bucket=5e9, setup_bytes=18.0),
-    "fsdp": Precision(
-        parameter_bytes=4.0,
-        gradient_bytes=4.0,
-        optimizer_bytes=8.0,
-        sharded_storage=True,
-        logit_bytes=2.0,
-        loss_bytes=2.0,
-    ),
+    "fsdp": Precision(**_SHARDS, sharded_storage=True, logit_bytes=2.0, loss_bytes=2.0),
+    "torchtitan": Precision(**_SHARDS, sharded_storage=True, logit_bytes=6.0, loss_bytes=6.0),
+    "megatron-core": Precision(gradient_bytes=4.0, **_CORE),
+    "megatron-bridge": Precision(**_CORE),
 }
 """By name:
 
@@ -114,6 +129,14 @@ PRECISIONS: Final[Mapping[str, Precision]] = {
   must fit once before they are cut is inferred from which BLOOM runs failed; no source says so.
 - fsdp: fp32 shards, computed with in half precision (PyTorch FSDP under automatic mixed precision), and a
   fused cross entropy that keeps half-precision logits and makes their gradient (llm-foundry's default).
+- torchtitan: the same with PyTorch's cross entropy of logits in fp32, which keeps them in bf16, and its
+  result; both gradients come on top.
+- megatron-core, megatron-bridge: Megatron-Core since 0.14 with Transformer Engine, gradients in fp32 (its
+  default) or in bf16 (``grad_reduce_in_fp32=False`` of Megatron-Bridge's recipes). The gradient of the logits
+  overwrites them (``cross_entropy_fusion_impl="te"``). A token is weighted by its expert's probability inside
+  the expert, so that only its way there is kept (``weighted_bias_swiglu_impl``). Gradients are added to those
+  of former micro-batches at once; a tensor of each shape of weights stands in for them
+  (``get_dummy_wgrad``), one expert's for all experts.
 
 Elsewhere logits are kept in fp32, which the loss turns into the softmax in place; half-precision logits and
 the exponentials stand beside them for a moment (Megatron-LM's ``cross_entropy.py``).
