@@ -172,10 +172,9 @@ def layer_bytes(n: Any, whole: Any, t: Any, hidden: Any, outer: Any, inner: Any,
                 recompute: Any, flash: Any, dropout: Any) -> Any:  # fmt: skip
     """Bytes that a layer keeps of a micro-batch, that its backward pass needs at once, and more for weights.
 
-    A rank sees ``whole`` tokens outside the tensor-parallel part; a token keeps ``outer`` bytes there, besides
-    two masks, and ``inner`` bytes inside.
-    What is computed again for the gradients of the inputs stays until those of the weights: half of it, as
-    half of what is kept does. The closed forms are the same lines on arrays.
+    A rank sees ``whole`` tokens outside the tensor-parallel part, where a token keeps ``outer`` bytes besides
+    two masks, and inside ``inner``. What is computed again for the gradients of the inputs stays until those
+    of the weights: half of it, as half of what is kept does. The closed forms are the same lines on arrays.
     """
     inputs = whole * (2 * dropout * hidden + outer)
     inside = n / t * inner
@@ -195,8 +194,8 @@ def layer_bytes(n: Any, whole: Any, t: Any, hidden: Any, outer: Any, inner: Any,
 def _layer_activations(model: Any, s: Any, k: Any, mixture: Any) -> Any:
     """`layer_bytes` of a model: inputs of norms and products, Q, K, V, and what feed-forward blocks keep.
 
-    Inputs of products may be kept in fewer bytes: those behind the norms, of the projection, which attention's
-    own gradient needs in half precision too, and behind the activation. Routers take half precision.
+    Inputs of products may be kept in fewer bytes: those behind the norms, of the projection, which the
+    gradient of attention needs in half precision too, and behind the activation; those of routers are not.
     """
     t, h = 1.0 * s.tensor, model.hidden
     n = s.micro_batch * model.sequence / s.context

@@ -36,8 +36,9 @@ class Software:
     """A generation of training software: its kernels, its gradients on the wire, and what it overlaps.
 
     ``storage``: how it keeps numbers, one of `PRECISIONS`; ``dropout``: whether its recipes drop out
-    activations of models that have biases; ``expert_launch``: host time for the kernels of one expert of a layer forward [s]; ``node_dispatch``: a
-    token goes once to each node that has some of its experts, else once to each of these.
+    activations of models that have biases; ``expert_launch``: host time for the kernels of one expert of a
+    layer forward [s]; ``node_dispatch``: a token goes once to each node that has some of its experts, else
+    once to each of these.
     """
 
     name: str = instance(str)
@@ -169,7 +170,7 @@ def software(name: str) -> Software:
 
 
 def newest_software(name: str | None = None) -> str:
-    """Newest generation that was measured on this accelerator's family, on the one it borrows from, or at all.
+    """Newest generation measured on this accelerator's family, on the one it borrows from, or on any.
 
     Of several of one year it is the first in the table that stores no attention scores.
     """

@@ -8,7 +8,6 @@ import pytest
 from relparallel.hardware import Cluster, accelerator, cluster
 from relparallel.parallel import StrategyGrid, evaluate, memory
 from relparallel.parallel._kernel import PARTS
-from relparallel.parallel.calibration import software as known_software
 from relparallel.parallel.evaluate import pricing
 from relparallel.parallel.feasibility import REASONS
 from relparallel.parallel.memory import PRECISIONS
@@ -27,7 +26,6 @@ MEMORY = len(REASONS) - 1
 
 def one_by_one(model, grid, machine, batch, software):
     """Time, memory and verdict of every row, not a number where one of them is refused."""
-    flash = known_software(software).flash_attention
     for row in range(len(grid)):
         try:
             strategy = grid[row]
@@ -35,7 +33,7 @@ def one_by_one(model, grid, machine, batch, software):
         except ValueError:
             yield np.nan, np.nan, False
             continue
-        need = memory(model, strategy, batch, flash_attention=flash)
+        need = memory(model, strategy, batch, software=software)
         yield time, need.peak.max(), need.fits(machine).fits
 
 
@@ -123,15 +121,20 @@ def test_no_copies_of_parameters_are_kept_equal_for_nothing(model):
 def test_a_smaller_gpu_or_more_reserve_turns_rows_away():
     grid = StrategyGrid.all(gpus=8, model=GPT, global_batch=64)
     small = Cluster(nodes=1, accelerator=accelerator("a100-40gb"), network_bandwidth=2e11)
-    large = evaluate(GPT, grid, EIGHT, 64).feasible
+    kept = {"software": "megatron-2022", "storage": "mixed"}
+    large = evaluate(GPT, grid, EIGHT, 64, **kept).feasible
     for fewer in (
-        evaluate(GPT, grid, small, 64).feasible,
-        evaluate(GPT, grid, EIGHT, 64, reserve=4e10).feasible,
-        evaluate(GPT, grid, EIGHT, 64, storage=PRECISIONS["megatron-fp16"]).feasible,
+        evaluate(GPT, grid, small, 64, **kept).feasible,
+        evaluate(GPT, grid, EIGHT, 64, reserve=4e10, **kept).feasible,
+        evaluate(GPT, grid, EIGHT, 64, **kept | {"storage": PRECISIONS["megatron-fp16"]}).feasible,
     ):
         assert (large | ~fewer).all()
         assert fewer.sum() < large.sum()
-    assert evaluate(GPT, grid, EIGHT, 64, dropout=False).feasible.sum() > large.sum()
+    assert evaluate(GPT, grid, EIGHT, 64, dropout=False, **kept).feasible.sum() > large.sum()
+    by_software = evaluate(GPT, grid, EIGHT, 64, software="megatron-2022").feasible
+    assert np.array_equal(
+        by_software, evaluate(GPT, grid, EIGHT, 64, **kept | {"storage": "megatron-fp16"}).feasible
+    )
 
 
 @pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])

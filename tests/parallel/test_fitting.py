@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from relparallel.hardware import accelerator
+from relparallel.hardware import Cluster, accelerator
+from relparallel.parallel import Strategy, step_time
 from relparallel.parallel.calibration import KINDS, Calibration, calibration, priors, software, softwares
 from relparallel.parallel.fitting import (
     _Problem,
@@ -20,6 +22,7 @@ from relparallel.parallel.fitting import (
     strategy_order,
 )
 from relparallel.parallel.measured_runs import Run, measured_runs
+from relparallel.workload import transformer
 
 IN_SAMPLE = {  # largest mean absolute error by source
     "Korthikanti": 0.0365, "PTD-P": 0.05, "BLOOM": 0.12, "MPT": 0.08, "vTrain, several nodes": 0.10,
@@ -102,6 +105,42 @@ def test_intervals_hold_for_the_share_of_runs_that_they_promise():
     assert set(scatter) == set(KINDS)
     assert all(scatter[f"{kind} unseen"][0.9] > scatter[kind][0.9] for kind in ("kernels", "host"))
     assert all(list(bounds.values()) == sorted(bounds.values()) for bounds in scatter.values())
+
+
+@pytest.mark.parametrize("name", ["a100-80gb", "h100-80gb", "b200-180gb", "gb300-279gb", "mi300x-192gb"])
+@pytest.mark.parametrize("precision", ["bf16", "fp8"])
+@pytest.mark.parametrize("size", ["gpt3-1.3b", "llama3-70b", "qwen3-30b-a3b"])
+def test_software_that_nobody_measured_never_has_the_narrower_interval(name, precision, size):
+    """On a grid of splits, among which some wait for the host and some do not."""
+    known, model = calibration(name), transformer(size)
+    if precision not in accelerator(name).matmul:
+        return
+    place = Cluster(nodes=8, accelerator=accelerator(name), network_bandwidth=4e11)
+    for tensor, micro, pipeline in product((1, 2, 4), (1, 4), (1, 4)):
+        data = 64 // tensor // pipeline
+        split = Strategy(tensor=tensor, data=data, micro_batch=micro, pipeline=pipeline)
+        width = {
+            one: step_time(model, split, place, 256, software=one, precision=precision).interval(0.9)
+            for one in softwares()
+        }
+        seen, unseen = (
+            [np.log(high / low) for one, (low, high) in width.items() if (one in known.factors) == which]
+            for which in (True, False)
+        )
+        assert max(seen, default=0) <= min(unseen) + 1e-12
+
+
+def test_a_fit_of_own_runs_has_intervals_no_narrower_than_the_shipped_ones():
+    own = [run for run in runs("h100") if run.source == "MPT, H100"][:3]
+    fitted, model = calibrate(own), own[0].model
+    for one in (fitted, replace(fitted, scatter={})):
+        step = step_time(model, own[0].strategy, own[0].cluster, own[0].global_batch, calibrated=one)
+        low, high = step.interval(0.9)
+        usual = min(bounds[0.9] for bounds in calibration("h100-80gb").scatter.values())
+        assert np.log(high / low) / 2 >= usual
+    wild = [replace(run, time=run.time * factor) for run, factor in zip(own, (1, 5, 0.2), strict=True)]
+    off = calibrate(wild).bounds(waiting=False, name=own[0].software)
+    assert dict(off)[0.9] > 2 * dict(fitted.bounds(waiting=False, name=own[0].software))[0.9]
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,11 @@ import relparallel as rp
 from relparallel.claims.memory import bloom_memory, bloom_rows
 from relparallel.parallel import Strategy, memory
 from relparallel.parallel._memory_kernel import FRAGMENTATION
-from relparallel.parallel.calibration import software
+from relparallel.parallel.calibration import software, softwares
 from relparallel.parallel.measured_runs import measured_runs
+from relparallel.parallel.memory import PRECISIONS
 from relparallel.units import GB, GIB
-from relparallel.workload import Transformer
+from relparallel.workload import Transformer, transformer
 
 GPT3 = Transformer(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
 SPLIT = Strategy(tensor=8, pipeline=12, data=16, recompute="full")
@@ -39,29 +42,106 @@ def test_no_verdict_on_a_bloom_run_is_wrong_and_the_error_is_what_is_written():
     assert np.sort(np.abs(errors))[-2] < 0.2
 
 
-# Set of runs: how it keeps numbers. Megatron-Bridge's recipes reduce gradients in half precision.
-KEEPS = {"PTD-P": "megatron-fp16", "Korthikanti": "megatron-fp16", "BLOOM": "megatron-fp16"}
+def held(run):
+    """What the public call says of a run, with nothing but its software and the format of its products."""
+    return memory(run.model, run.strategy, run.global_batch, software=run.software, precision=run.precision)
 
 
-def test_every_measured_run_fits():
-    runs = [run for run in measured_runs() if not run.source.startswith("vTrain")]  # keeps them unsaid
-    assert len(runs) > 200
-    for run in runs:
-        sharded, later = run.strategy.zero_stage >= 2, software(run.software).year > 2022
-        need = memory(
-            run.model, run.strategy, run.global_batch,
-            precision="fsdp" if sharded else KEEPS.get(run.source, "mixed"),
-            flash_attention=sharded or later, dropout=not (sharded or later),
-        )  # fmt: skip
-        verdict = need.fits(run.cluster)
-        # Products in fp8 keep their inputs in one byte, where `memory` counts two: they may seem too large.
-        most = 1.1 if run.precision == "fp8" else 1.0
-        assert verdict.needed <= most * verdict.available, run.id
+def test_of_the_runs_that_ran_few_are_said_not_to_fit_and_these_recompute_modules_unsaid():
+    runs = measured_runs(outliers=True, unfitted=True)
+    wrong = {run.id: run for run in runs if not held(run).fits(run.cluster).fits}
+    assert len(runs) == 1662
+    assert len(wrong) <= 0.005 * len(runs)
+    # Recipes of DeepSeek-V3 recompute mla_up_proj or more (deepseek_workload_base_configs.py of
+    # Megatron-Bridge); none of Llama 3 70B on GB300 takes two sequences without FSDP. Rows say neither.
+    assert wrong.pop("BRIDGE-0149").strategy.micro_batch == 2
+    assert {run.model.latent is not None for run in wrong.values()} == {True}
+    plain = [run for run in runs if run.source.startswith("Megatron-Bridge") and not run.model.latent]
+    assert len(plain) > 95
+
+
+def test_peaks_that_simumax_and_torchtitan_measured():
+    errors = {"dense": [], "mixtures": [], "torchtitan": []}
+    for run in (run for run in measured_runs() if run.memory):
+        kind = "mixtures" if run.model.experts > 1 else "dense"
+        kind = "torchtitan" if run.source == "torchtitan" else kind
+        errors[kind].append(held(run).total.max() / run.memory - 1)
+    assert {kind: len(rows) for kind, rows in errors.items()} == {"dense": 15, "mixtures": 9, "torchtitan": 5}
+    assert np.abs(errors["dense"]).max() < 0.01
+    assert np.abs(errors["mixtures"]).max() < 0.02
+    assert np.abs(errors["torchtitan"]).mean() < 0.1  # reserved memory, more than what is allocated
+
+
+def test_layers_without_experts_come_first():
+    """Two of a stage's layers are dense, then one, then none: counted with models of one kind of layer."""
+    sizes = {"hidden": 64, "heads": 4, "vocabulary": 128, "sequence": 32, "biases": False, "ffn": 96}
+    mixed = {"experts": 4, "active_experts": 2, "expert_ffn": 48, "shared_experts": 1}
+    split = Strategy(pipeline=4, data=2, expert=2, zero_stage=1)
+    of = memory(Transformer(layers=8, dense_layers=3, **sizes, **mixed), split, 16)
+    dense, full = (
+        memory(Transformer(layers=8, **sizes, **more), replace(split, expert=e), 16)
+        for more, e in (({}, 1), (mixed, 2))
+    )
+    for part in ("parameters", "gradients", "optimizer"):
+        few, many = (getattr(need, part)[1] / 2 for need in (dense, full))  # of one layer
+        found = getattr(of, part)
+        assert found[1:3] == pytest.approx([few + many, 2 * many], rel=1e-12)
+        assert found[0] == pytest.approx(getattr(dense, part)[0], rel=1e-12)
+        assert found[3] == pytest.approx(getattr(full, part)[3], rel=1e-12)
+    halves = memory(Transformer(layers=8, dense_layers=4, **sizes, **mixed), split, 16)  # these alternate
+    assert halves.parameters[1] == halves.parameters[2]
+
+
+def test_one_route_for_memory_step_time_evaluate_and_plan():
+    model, machine = transformer("llama3-8b"), rp.hardware.cluster("h100-80gb-dgx", gpus=16)
+    found = rp.plan(model, machine, global_batch=64, limits={"pipeline": 1})
+    name = found.best.step.software
+    need = memory(model, found.strategy, 64, software=name)
+    step = rp.step_time(model, found.strategy, machine, 64)
+    assert found.stages().peak.max() == need.peak.max() == step.memory.needed
+    row = found.to_frame()["memory [GB]"].iloc[0]
+    assert row == pytest.approx(need.peak.max() / GB, rel=1e-12)
+    assert need.peak.max() < memory(model, found.strategy, 64, flash_attention=False).peak.max()
+    thin = memory(model, found.strategy, 64, software=name, precision="fp8").activations
+    assert (thin < need.activations).all()
+
+
+def test_the_software_of_the_a100_stores_no_attention_scores():
+    model = replace(transformer("llama2-7b"), sequence=32768)
+    machine, split = (
+        rp.hardware.cluster("a100-80gb-selene", gpus=8),
+        Strategy(tensor=8, sequence_parallel=True),
+    )
+    step = rp.step_time(model, split, machine, 8)
+    assert software(step.software).flash_attention
+    assert step.fits
+    stored = memory(model, split, 8, software="megatron-2022").fits(machine)
+    assert stored.needed > 3 * stored.available
+    assert "attention scores stored" in stored.reason
+    assert "as megatron-2022 keeps it" in stored.reason
+    assert "no attention scores" in step.memory.reason
+    assert step.software in step.memory.reason
+
+
+@pytest.mark.parametrize("name", softwares())
+def test_every_software_says_how_it_keeps_numbers(name):
+    kept = PRECISIONS[software(name).storage]
+    need = memory(GPT3, replace(SPLIT, zero_stage=0), 1536, software=name)
+    assert need.gradients[1] / need.parameters[1] == kept.gradient_bytes / kept.parameter_bytes
+    masks = memory(GPT3, replace(SPLIT, recompute="none"), 1536, software=name).activations[1]
+    without = memory(GPT3, replace(SPLIT, recompute="none"), 1536, software=name, dropout=False).activations[
+        1
+    ]
+    assert (masks > without) == software(name).dropout
+    llama = transformer("llama3-8b")  # has no dropout, whoever trains it
+    one, other = (memory(llama, Strategy(), 1, software=name, dropout=d).total[0] for d in (None, False))
+    assert one == other
 
 
 def test_the_verdict_says_why():
     machine = rp.hardware.cluster("a100-80gb-selene", gpus=1536)
-    need = memory(GPT3, SPLIT, 1536)
+    need = memory(GPT3, SPLIT, 1536, precision="mixed")
+    assert "bytes as given, no attention scores, gradients of 2 bytes" in need.fits(machine).reason
     verdict = need.fits(machine)
     assert verdict.fits
     assert verdict.stage == 0

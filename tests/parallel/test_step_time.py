@@ -71,7 +71,7 @@ def test_the_bubble_is_that_of_the_closed_form(name, p, v):
     machine = replace(on(p), network_bandwidth=1e18)
     machine = replace(machine, accelerator=replace(machine.accelerator, node_link=1e18))
     split = Strategy(pipeline=p, virtual_stages=v, schedule=name)
-    found = step_time(model, split, machine, 4 * p, calibrated=free)
+    found = step_time(model, split, machine, 4 * p, calibrated=free, software="megatron-2022")
     machines = machine_record(machine, free, known_software("megatron-2022"), "bf16")
     f, b, _, w = _layer(model_record(model)[0], machines[0], choice_record(split, 4 * p)[0])
     share = bubble_fraction(name, p, 4 * p, v, forward=f, backward=b, backward_weight=w)
